@@ -1,0 +1,32 @@
+import type { GatewayError } from "./errors.ts";
+import type { Usage } from "./usage.ts";
+
+export type FinishReason = "stop" | "length" | "stop-sequence" | "tool-calls" | "content-filter";
+
+/** Why a reply ended: the meaning, beside the vendor's own word for it. */
+export type Finish = { reason: FinishReason; raw?: string; stopSequence?: string };
+
+/** `opaque` is a block only its own dialect understands; encoders of other dialects skip it whole. */
+export type BlockStart =
+  | { kind: "text" }
+  | { kind: "reasoning" }
+  | { kind: "redacted-reasoning"; data: string }
+  | { kind: "tool-call"; id: string; name: string }
+  | { kind: "opaque"; dialect: string; value: Record<string, unknown> };
+
+/**
+ * A reply as it happens. Grammar: `start (block-start (block-delta | block-signature)* block-end | usage)* finish`, or an `error`
+ * at any point. `finish` or `error` is always the last event. Blocks never overlap, so a delta needs no index; a tool call's deltas,
+ * joined, are its JSON arguments. `usage` is cumulative: the last one wins.
+ */
+export type Event =
+  | { type: "start"; id?: string; model?: string; created?: number }
+  | { type: "block-start"; block: BlockStart }
+  /** Text, reasoning text, or a fragment of a tool call's JSON arguments: what the open block is made of. Never empty. */
+  | { type: "block-delta"; text: string }
+  /** The vendor's proof of the open reasoning block; replaces an earlier one. */
+  | { type: "block-signature"; signature: string }
+  | { type: "block-end" }
+  | { type: "usage"; usage: Usage }
+  | { type: "finish"; finish: Finish }
+  | { type: "error"; error: GatewayError };

@@ -1,0 +1,81 @@
+/** How deep a model is asked to think, from least to most (interface 4.8). */
+export const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+export type Effort = (typeof EFFORTS)[number];
+
+/**
+ * What the caller asked of the model's reasoning, whatever dialect it was said in (interface 4.8).
+ * `unrecognised` is a value no dialect knows: it is never forwarded, and differs from `omitted` on models that always reason.
+ */
+export type ReasoningIntent =
+  | { kind: "omitted" }
+  | { kind: "off" }
+  | { kind: "adaptive" }
+  | { kind: "effort"; effort: Effort }
+  | { kind: "budget"; tokens: number }
+  | { kind: "unrecognised" };
+
+/** All that the gateway itself reads of a body; everything else belongs to client and upstream. */
+export type Intent = {
+  /** Model ID as the client sent it, `<vendor>/<model_name>`. */
+  model: string;
+  stream: boolean;
+  /** The client's ceiling on generated tokens. */
+  maxOutputTokens?: number;
+  reasoning: ReasoningIntent;
+  /** The client wants a usage record at the end of a stream (always true outside the chat dialect). */
+  wantsUsage: boolean;
+};
+
+/**
+ * The way a model's upstream takes reasoning control: a fact of its catalog row, written onto the wire by the dialect's `amend`.
+ *
+ * chat: `effort` (reasoning_effort) · `thinking-type` (thinking.type enabled/disabled) · `thinking-type-effort` (both) ·
+ * `enable-thinking` (enable_thinking boolean, thinking_budget) · `template-enable-thinking`, `template-thinking`
+ * (chat_template_kwargs) · `reasoning-object` (reasoning.effort / reasoning.enabled).
+ * messages: `adaptive-effort` (thinking.adaptive + output_config.effort) · `effort-only` (output_config.effort, no off) ·
+ * `budget` (thinking.enabled + budget_tokens) · `adaptive-switch` (thinking.type adaptive/disabled).
+ * responses: `effort`. gemini: `thinking-level`, `thinking-budget`.
+ */
+export const REASONING_FORMS = [
+  "effort",
+  "thinking-type",
+  "thinking-type-effort",
+  "enable-thinking",
+  "template-enable-thinking",
+  "template-thinking",
+  "reasoning-object",
+  "adaptive-effort",
+  "effort-only",
+  "budget",
+  "adaptive-switch",
+  "thinking-level",
+  "thinking-budget",
+] as const;
+export type ReasoningForm = (typeof REASONING_FORMS)[number];
+
+/**
+ * What the gateway decided about reasoning.
+ * `keep`: the model's control is unknown; the client's own fields stay on the diagonal and are dropped across.
+ * `nothing`: no reasoning field reaches the upstream.
+ * `level`, `budget`, `on`, `off`: written in the model's form; `value` is the exact word the model declares, where it has one.
+ */
+export type ReasoningOrder =
+  | { kind: "keep" }
+  | { kind: "nothing" }
+  | { kind: "level"; form: ReasoningForm; level: string }
+  | { kind: "budget"; form: ReasoningForm; tokens: number }
+  | { kind: "on"; form: ReasoningForm; value?: string }
+  | { kind: "off"; form: ReasoningForm; value?: string };
+
+/** What the gateway decided for one request: the only changes a body may see on the diagonal. */
+export type Orders = {
+  upstreamModel: string;
+  stream: boolean;
+  /** The ceiling to send when it differs from the client's (catalog maximum, balance); absent: leave what is there. */
+  maxOutputTokens?: number;
+  reasoning: ReasoningOrder;
+  /** Reasoning is active: temperature and top_p (and top_k) are removed (interface 4.8). */
+  dropSampling: boolean;
+  /** Top-level wire fields that this vendor or model refuses. */
+  remove: readonly string[];
+};

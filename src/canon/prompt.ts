@@ -1,0 +1,82 @@
+/** Where the bytes of an image or a document are. Base64 data carries no data-URL prefix. */
+export type MediaSource =
+  | { kind: "base64"; mediaType: string; data: string }
+  | { kind: "url"; url: string }
+  | { kind: "text"; text: string }
+  | { kind: "file"; id: string };
+
+/** `cache` is a client's cache breakpoint as it was sent; dialects without one drop it without a word of loss. */
+type Marked = { cache?: unknown };
+
+export type TextPart = { type: "text"; text: string } & Marked;
+export type ImagePart = { type: "image"; source: MediaSource; detail?: string } & Marked;
+export type DocumentPart = { type: "document"; source: MediaSource; title?: string; context?: string } & Marked;
+export type AudioPart = { type: "audio"; data: string; format: string };
+/** Reasoning text of an earlier turn. `signature` is the vendor's proof of it; without one most vendors refuse it back. */
+export type ReasoningPart = { type: "reasoning"; text: string; signature?: string };
+/** Reasoning that only its vendor can read. */
+export type RedactedReasoningPart = { type: "redacted-reasoning"; data: string };
+/** `arguments` is the raw JSON text, so that big integers and spelling survive. */
+export type ToolCallPart = { type: "tool-call"; id: string; name: string; arguments: string } & Marked;
+export type ToolResultPart = {
+  type: "tool-result";
+  callId: string;
+  parts: Part[];
+  isError?: boolean;
+} & Marked;
+/** A part that only its own dialect understands; encoders of other dialects drop and name it. */
+export type OpaquePart = { type: "opaque"; dialect: string; name: string; value: unknown };
+
+export type Part =
+  | TextPart
+  | ImagePart
+  | DocumentPart
+  | AudioPart
+  | ReasoningPart
+  | RedactedReasoningPart
+  | ToolCallPart
+  | ToolResultPart
+  | OpaquePart;
+
+/** Tool results stand in user turns, before the user's own parts. A `system` turn is one in mid-conversation. */
+export type Turn = { role: "user" | "assistant" | "system"; parts: Part[] };
+
+export type Tool = {
+  name: string;
+  description?: string;
+  /** JSON Schema of the arguments, root type object. */
+  schema: Record<string, unknown>;
+  strict?: boolean;
+} & Marked;
+
+export type ToolChoice =
+  | { type: "auto" }
+  | { type: "none" }
+  | { type: "required" }
+  | { type: "tool"; name: string };
+
+export type OutputFormat =
+  | { type: "json" }
+  | { type: "json-schema"; name?: string; description?: string; schema: Record<string, unknown>; strict?: boolean };
+
+/** A request's meaning, decoded only when it crosses from one dialect to another. */
+export type Prompt = {
+  system: TextPart[];
+  turns: Turn[];
+  tools: Tool[];
+  toolChoice?: ToolChoice;
+  /** false: at most one tool call a turn. */
+  parallelToolCalls?: boolean;
+  stop: string[];
+  maxOutputTokens?: number;
+  temperature?: number;
+  topP?: number;
+  topK?: number;
+  seed?: number;
+  frequencyPenalty?: number;
+  presencePenalty?: number;
+  output?: OutputFormat;
+  /** The client's name for its end user. */
+  userId?: string;
+  stream: boolean;
+};

@@ -1,0 +1,32 @@
+/**
+ * Token counts of one request. The first four are disjoint, so that cost is a plain sum;
+ * `reasoning` is the part of `output` that was spent on reasoning (contract 5).
+ */
+export type Usage = {
+  input: number;
+  cacheRead: number;
+  cacheWrite: number;
+  output: number;
+  reasoning: number;
+};
+
+export const NO_USAGE: Readonly<Usage> = Object.freeze({
+  input: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  output: 0,
+  reasoning: 0,
+});
+
+/** All tokens the model read: fresh, from the cache and into the cache. */
+export function promptTokens(usage: Usage): number {
+  return usage.input + usage.cacheRead + usage.cacheWrite;
+}
+
+/**
+ * A count as a vendor sent it: a non-negative integer, or 0 for anything else.
+ * Usage is input from a stranger (reliability 3.1 rule 6).
+ */
+export function tokenCount(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
+}

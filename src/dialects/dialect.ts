@@ -1,0 +1,134 @@
+import type { GatewayError } from "../canon/errors.ts";
+import type { Event } from "../canon/events.ts";
+import type { Intent, Orders } from "../canon/intent.ts";
+import type { Prompt } from "../canon/prompt.ts";
+import type { Edits, JsonText } from "../lib/json.ts";
+import type { Frame } from "./frames.ts";
+
+export const DIALECTS = ["chat", "messages"] as const;
+/** A wire protocol. */
+export type DialectName = (typeof DIALECTS)[number];
+
+/**
+ * Named oddities of an upstream on a known dialect: facts of a vendor's row, read by the dialect's upstream half.
+ * Every flag absent means: as the dialect's own vendor does it.
+ */
+export type Quirks = {
+  /** chat: the field that carries the output ceiling. Default `max_completion_tokens`. */
+  maxTokensField?: "max_tokens" | "max_completion_tokens";
+  /** chat: the field in which the vendor wants its reasoning text back on assistant turns. Default: reasoning is not sent back. */
+  reasoningReplay?: "reasoning_content" | "reasoning";
+  /** chat: an assistant turn without any reasoning_content is refused, so an empty one is written (DeepSeek V4). */
+  reasoningReplayAlways?: boolean;
+  /** chat: `stream_options` is refused. */
+  noStreamOptions?: boolean;
+  /** chat: the role `developer` is unknown and becomes `system`. */
+  noDeveloperRole?: boolean;
+  /** chat: a forced tool_choice is spelled `any` (Mistral) or not known at all and becomes `auto`. */
+  toolChoiceRequired?: "any" | "auto";
+  /** chat: a null assistant content is refused, `""` is sent. */
+  emptyContent?: boolean;
+  /** chat: tool-call ids must be exactly nine alphanumeric characters (Mistral). */
+  nineCharacterToolIds?: boolean;
+  /** chat: at most this many stop sequences; the gateway drops and names the rest. Default 4. */
+  maxStopSequences?: number;
+  /** chat: seed is spelled `random_seed` (Mistral). */
+  seedField?: "seed" | "random_seed";
+  /** chat: the vendor knows top_k beside the dialect's own fields. */
+  acceptsTopK?: boolean;
+  /** chat: the vendor takes `cache_control` marks inside content parts (OpenRouter). */
+  acceptsCacheControl?: boolean;
+  /** chat: completion_tokens leave reasoning out (xAI). Also recognised by arithmetic where the totals show it. */
+  exclusiveReasoningTokens?: boolean;
+  /** chat: reasoning arrives inside the text between `<think>` tags, at its very start. */
+  inlineThinkTags?: boolean;
+  /** messages: the vendor rejects temperature above 1; larger values are clamped. Default true. */
+  unclampedTemperature?: boolean;
+};
+
+/** What an encoder must know about the reply it writes. */
+export type ReplyContext = {
+  /** The model ID the client asked for: every reply carries it (dialects.md 4.8 #39). */
+  model: string;
+  /** Random part of the reply's id; the dialect puts its own prefix before it. */
+  replyId: string;
+  /** Unix seconds. */
+  created: number;
+  wantsUsage: boolean;
+  /** Estimate of the input tokens, shown before the vendor's count is known. */
+  estimatedInputTokens: number;
+};
+
+/** What an upstream half must know to read a reply. */
+export type DecodeContext = { quirks: Quirks };
+
+/** Reads one upstream stream. Tolerant: it accepts every deviation of dialects.md 4.8 and says what was meant. */
+export interface Decoder {
+  /** Events that this frame completes. Nothing is returned after `done`. Never throws: what cannot be read becomes an `error` event. */
+  push(frame: Frame): Event[];
+  /** The upstream has ended. Closes what is open: `finish` where the dialect's rule for a terminator is met, else `error` (stream_truncated). Idempotent. */
+  end(): Event[];
+  /** The terminator was seen, or an error: what follows is to be dropped. */
+  readonly done: boolean;
+  /** A finish reason was seen, though not yet the terminator: the upstream is given a short while for its usage. */
+  readonly finishing: boolean;
+}
+
+/** Writes one client stream from events. Returned text is whole SSE records, or "" when nothing is to be sent. */
+export interface Encoder {
+  push(event: Event): string;
+  /** The closing records, terminator last (after the settle). Called only after a `finish` event. */
+  end(): string;
+}
+
+/** Forwards frames of one and the same dialect, changed only where the model ID or a broken frame demands it. */
+export interface Relabeler {
+  /** SSE text to send for this frame and the events the decoder read from it; the terminator and a usage record the client did not ask for are held back. */
+  push(frame: Frame, events: readonly Event[]): string;
+  /** What was held back and what was missing, terminator last. Called only after a `finish` event. */
+  end(events: readonly Event[]): string;
+}
+
+/** A client's or an upstream's request, and what could not cross: field paths such as `logit_bias` or `messages[1].content[0]`. */
+export type Decoded = { prompt: Prompt; dropped: string[] };
+export type Encoded = { body: Record<string, unknown>; dropped: string[] };
+
+/** One wire protocol, both halves: the client's (intent, decodeRequest, encodeReply, encoder) and the upstream's (encodeRequest, amend, decodeReply, decoder). */
+export interface Dialect {
+  readonly name: DialectName;
+  /** Path of generation below a vendor's base URL. */
+  readonly path: string;
+  /** Lower-case names of request headers that may cross, on the diagonal only. */
+  readonly passHeaders: readonly string[];
+
+  /** What the gateway reads of a client's body. Throws GatewayError (invalid_request) when `model` is missing or no string. */
+  intent(body: unknown): Intent;
+  /** Throws GatewayError (invalid_request, with param) when the body is not a request of this dialect. Unknown fields pass. */
+  check(body: unknown): void;
+  /** A checked client body as its meaning. Throws GatewayError where the meaning cannot be carried at all. */
+  decodeRequest(body: Record<string, unknown>): Decoded;
+  /** A prompt as this upstream's body: model, reasoning and stream come with `amend`. */
+  encodeRequest(prompt: Prompt, quirks: Quirks): Encoded;
+  /** Orders as edits of an upstream body's top-level fields, whether the client wrote that body or `encodeRequest`. */
+  amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits;
+
+  /** A whole reply as events, `finish` last. Throws GatewayError (upstream_error) when it is no reply, or what an error object inside a 200 means. */
+  decodeReply(body: unknown, context: DecodeContext): Event[];
+  /** Events of a finished reply as a whole reply body. */
+  encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown>;
+  /** A same-dialect reply with the client's model ID, every other byte as it was. */
+  relabel(body: JsonText, context: ReplyContext): string;
+
+  decoder(context: DecodeContext): Decoder;
+  encoder(context: ReplyContext): Encoder;
+  relabeler(context: ReplyContext): Relabeler;
+
+  /** An upstream's error answer as what the client may know of it (contract 6). `retryAfterSeconds` is already read from its headers. */
+  decodeError(status: number, body: string, retryAfterSeconds: number | undefined): GatewayError;
+  /** An error as this dialect's HTTP answer. */
+  encodeError(error: GatewayError, requestId: string): { status: number; body: Record<string, unknown> };
+  /** An error as this dialect's last record in a stream. */
+  encodeErrorFrame(error: GatewayError, requestId: string): string;
+  /** A record that keeps a silent connection open. */
+  readonly ping: string;
+}

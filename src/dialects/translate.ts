@@ -1,0 +1,78 @@
+import type { GatewayError } from "../canon/errors.ts";
+import type { Event } from "../canon/events.ts";
+import type { Orders } from "../canon/intent.ts";
+import { type Edits, editObject, JsonText } from "../lib/json.ts";
+import type { Dialect, Quirks, ReplyContext } from "./dialect.ts";
+import type { Frame } from "./frames.ts";
+
+/** An upstream body, ready to send, and what could not cross from the client's dialect. */
+export type UpstreamBody = { text: string; dropped: string[] };
+
+const NOTHING_DROPPED: string[] = [];
+
+/**
+ * The client's body as the upstream takes it. On the diagonal it is the client's own text with only the ordered fields edited in;
+ * across, it is decoded to its meaning and encoded again.
+ */
+export function translateRequest(body: JsonText, client: Dialect, upstream: Dialect, orders: Orders, quirks: Quirks): UpstreamBody {
+  const value = body.value as Record<string, unknown>;
+  if (client === upstream) return { text: editObject(body.text, upstream.amend(value, orders, quirks)), dropped: NOTHING_DROPPED };
+  const decoded = client.decodeRequest(value);
+  const encoded = upstream.encodeRequest(decoded.prompt, quirks);
+  applyEdits(encoded.body, upstream.amend(encoded.body, orders, quirks));
+  return { text: JSON.stringify(encoded.body), dropped: [...decoded.dropped, ...encoded.dropped] };
+}
+
+function applyEdits(body: Record<string, unknown>, edits: Edits): void {
+  for (const [field, value] of Object.entries(edits)) {
+    if (value === undefined) delete body[field];
+    else body[field] = value;
+  }
+}
+
+/** A whole upstream reply as the client's, and the events in it for the meter. Throws GatewayError when it is no reply. */
+export function translateReply(
+  body: JsonText,
+  upstream: Dialect,
+  client: Dialect,
+  quirks: Quirks,
+  context: ReplyContext,
+): { text: string; events: Event[] } {
+  const events = upstream.decodeReply(body.value, { quirks });
+  const text = client === upstream ? client.relabel(body, context) : JSON.stringify(client.encodeReply(events, context));
+  return { text, events };
+}
+
+/** Writes a client's stream from what is read of the upstream's: SSE text, or "" when there is nothing to send. */
+export type StreamWriter = {
+  push(frame: Frame, events: readonly Event[]): string;
+  /** The closing records, terminator last, given the events of the decoder's `end()`. */
+  end(events: readonly Event[]): string;
+};
+
+/** The writer for a stream: forwards the frames themselves on the diagonal, encodes their events across. */
+export function streamWriter(upstream: Dialect, client: Dialect, context: ReplyContext): StreamWriter {
+  if (client === upstream) return client.relabeler(context);
+  return eventWriter(client, context);
+}
+
+/** A writer from events alone: for another dialect, and for an upstream that answered a stream with one whole body. */
+export function eventWriter(client: Dialect, context: ReplyContext): StreamWriter {
+  const encoder = client.encoder(context);
+  const write = (events: readonly Event[]) => {
+    let text = "";
+    for (const event of events) text += encoder.push(event);
+    return text;
+  };
+  return {
+    push: (_frame, events) => write(events),
+    end: (events) => write(events) + encoder.end(),
+  };
+}
+
+/** The first error among events, if any. */
+export function errorOf(events: readonly Event[]): GatewayError | undefined {
+  for (const event of events) if (event.type === "error") return event.error;
+  return undefined;
+}
+

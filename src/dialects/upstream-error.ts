@@ -1,0 +1,139 @@
+import { type ErrorCode, GatewayError } from "../canon/errors.ts";
+import { isObject } from "../lib/json.ts";
+
+/** Longest excerpt of an upstream's own words that a client may see (contract 6). */
+const MAX_EXCERPT = 300;
+/** Longest `retry-after` handed on, seconds (contract 6). */
+const MAX_RETRY_AFTER = 60;
+
+/** Keys, bearer tokens, URLs, addresses and machine paths: replaced, whatever vendor wrote them. */
+const SECRETS: readonly RegExp[] = [
+  /\b(?:sk|pk|rk|gsk|xai|csk|fw|nvapi|pplx|tgp|hf|r8|key|AIza|slt)[-_][A-Za-z0-9_*.-]{6,}/g,
+  /\bAIza[A-Za-z0-9_-]{10,}/g,
+  /\b(?:Bearer|Basic)\s+[^\s"',]{4,}/gi,
+  /\b(?:org|proj|user|acct|account)[-_][A-Za-z0-9]{8,}/g,
+  /\bhttps?:\/\/[^\s"'<>)]+/gi,
+  /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g,
+  /(?:^|(?<=[\s"'(=]))(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+/g,
+];
+
+/** An upstream's own words made safe to show: one line, no secrets, at most 300 characters. */
+export function scrub(text: string): string {
+  let clean = text.replace(/\p{Cc}+/gu, " ").slice(0, 4 * MAX_EXCERPT);
+  for (const pattern of SECRETS) clean = clean.replace(pattern, "[removed]");
+  clean = clean.trim();
+  return clean.length > MAX_EXCERPT ? `${clean.slice(0, MAX_EXCERPT - 1)}…` : clean;
+}
+
+/** What can be read of an error in any of the shapes vendors use (dialects.md 1.5). */
+export type RawError = { message: string; type: string; code: string; param?: string };
+
+const text = (value: unknown): string =>
+  typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
+
+/** Finds message, type, code and param in an error value: an object, a string, a FastAPI `detail`, or an array around one. */
+export function readRawError(value: unknown): RawError {
+  if (Array.isArray(value)) return readRawError(value[0]);
+  if (typeof value === "string") return { message: value, type: "", code: "" };
+  if (!isObject(value)) return { message: "", type: "", code: "" };
+  const inner = value["error"];
+  if (isObject(inner)) {
+    const found = readRawError(inner);
+    return { ...found, type: found.type || (value["type"] === "error" ? "" : text(value["type"])) };
+  }
+  if (typeof inner === "string") return { message: inner, type: text(value["type"]), code: text(value["code"]) };
+  const detail = value["detail"];
+  const message = text(value["message"]) || (typeof detail === "string" ? detail : detail ? JSON.stringify(detail) : "");
+  const param = text(value["param"]);
+  return {
+    message,
+    type: text(value["type"]) || text(value["status"]),
+    code: text(value["code"]),
+    ...(param && { param }),
+  };
+}
+
+const OVERFLOW =
+  /context_length_exceeded|prompt is too long|maximum context length|exceeds? the (?:model'?s )?context (?:window|length|size)|exceeds? the available context|input token count|exceeds the maximum number of tokens|context size|exceed_context_size|input is too long|too many tokens|reduce the length of the messages|prompt contains \d+ tokens|context window (?:exceeded|limit)/i;
+
+/** The two figures of an overflow message: what was asked and what is allowed, in the order vendors print them. */
+function overflowMessage(message: string): string {
+  const figures = [...message.matchAll(/\d[\d,_]{2,}/g)].map((match) => Number(match[0].replace(/[,_]/g, "")));
+  if (figures.length < 2) return "prompt is too long: it does not fit the model's context window";
+  const asked = Math.max(...figures);
+  const allowed = Math.max(...figures.filter((figure) => figure < asked), 0) || Math.min(...figures);
+  return `prompt is too long: ${asked} tokens > ${allowed} maximum`;
+}
+
+/** Meaning of an upstream status (reliability.md 6.2, contract 6). A vendor's 401 is never the client's 401. */
+function codeOf(status: number): ErrorCode {
+  if (status === 401 || status === 403) return "upstream_auth";
+  if (status === 429) return "rate_limit_exceeded";
+  if (status === 502 || status === 503 || status === 529) return "upstream_overloaded";
+  if (status === 400 || status === 409 || status === 413 || status === 415 || status === 422) return "invalid_request";
+  return "upstream_error";
+}
+
+/** Errors sent inside a 200 carry no status: the vendor's own word for it says which it would have been. */
+export function statusOfRawError(raw: RawError): number {
+  const numeric = Number(raw.code);
+  if (Number.isInteger(numeric) && numeric >= 400 && numeric < 600) return numeric;
+  const word = `${raw.type} ${raw.code}`;
+  if (/overloaded|unavailable/i.test(word)) return 529;
+  if (/rate_limit|resource_exhausted|too_many/i.test(word)) return 429;
+  if (/insufficient_quota|billing|credit/i.test(word)) return 402;
+  if (/authentication|invalid_api_key/i.test(word)) return 401;
+  if (/permission/i.test(word)) return 403;
+  if (/not_found/i.test(word)) return 404;
+  if (/invalid_request|invalid_argument/i.test(word)) return 400;
+  return 500;
+}
+
+const WORDS: Partial<Record<ErrorCode, string>> = {
+  upstream_auth: "The vendor refused this gateway's credentials. The operator has to check the vendor's key.",
+  rate_limit_exceeded: "The vendor is limiting this gateway's requests.",
+  upstream_overloaded: "The vendor is overloaded or down. Try again later.",
+  upstream_error: "The vendor answered with an error.",
+  invalid_request: "The vendor refused the request.",
+};
+
+/**
+ * What a client may know of an upstream's error answer: contract 6's code for it, our words, and for faults of the request the
+ * vendor's own reason, scrubbed. Context overflow is recognised whatever the vendor calls it, and re-worded so that agents compact.
+ */
+export function upstreamError(status: number, raw: RawError, retryAfterSeconds?: number): GatewayError {
+  const cause = { status, type: raw.type, code: raw.code, message: scrub(raw.message) };
+  if (status >= 400 && status < 500 && status !== 401 && OVERFLOW.test(`${raw.code} ${raw.type} ${raw.message}`)) {
+    return new GatewayError("context_length_exceeded", overflowMessage(raw.message), { cause });
+  }
+  let code = codeOf(status);
+  let retry: boolean | undefined;
+  if (status === 402 || /insufficient_quota|credit_balance|billing/i.test(`${raw.code} ${raw.type}`)) {
+    code = "upstream_error";
+    retry = false;
+  }
+  if (status === 404) retry = false;
+  const excerpt = code === "invalid_request" ? scrub(raw.message) : "";
+  const details = {
+    cause,
+    ...(retry !== undefined && { retry }),
+    ...(code === "invalid_request" && raw.param && { param: scrub(raw.param).slice(0, 100) }),
+    ...(code === "rate_limit_exceeded" && { retryAfterSeconds: Math.min(Math.max(1, retryAfterSeconds ?? 1), MAX_RETRY_AFTER) }),
+  };
+  if (status === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
+  if (status === 402 || retry === false) return new GatewayError(code, "The vendor refused: this gateway's account there has no credit left.", details);
+  const words = WORDS[code] ?? "The vendor answered with an error.";
+  return new GatewayError(code, excerpt === "" ? words : `${words} It says: ${excerpt}`, details);
+}
+
+/** {@link upstreamError} for an HTTP answer whose body may be JSON in any shape, HTML, or nothing. */
+export function readUpstreamError(status: number, body: string, retryAfterSeconds?: number): GatewayError {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    // HTML of a proxy in between, or plain text: it tells a client nothing, and is not shown.
+    value = undefined;
+  }
+  return upstreamError(status, readRawError(value), retryAfterSeconds);
+}
