@@ -86,5 +86,7 @@ export class GatewayError extends Error {
 /** Anything thrown, as a GatewayError: what is not one already becomes `internal_error` with a text that tells nothing. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
-  return new GatewayError("internal_error", "Something went wrong inside the gateway. Nothing was charged.", { cause: thrown });
+  return new GatewayError("internal_error", "Something went wrong inside the gateway. Nothing was charged.", {
+    cause: thrown,
+  });
 }

@@ -49,11 +49,7 @@ export type Tool = {
   strict?: boolean;
 } & Marked;
 
-export type ToolChoice =
-  | { type: "auto" }
-  | { type: "none" }
-  | { type: "required" }
-  | { type: "tool"; name: string };
+export type ToolChoice = { type: "auto" } | { type: "none" } | { type: "required" } | { type: "tool"; name: string };
 
 export type OutputFormat =
   | { type: "json" }

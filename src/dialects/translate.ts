@@ -1,7 +1,7 @@
 import type { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Orders } from "../canon/intent.ts";
-import { type Edits, editObject, JsonText } from "../lib/json.ts";
+import { type Edits, editObject, type JsonText } from "../lib/json.ts";
 import type { Dialect, Quirks, ReplyContext } from "./dialect.ts";
 import type { Frame } from "./frames.ts";
 
@@ -14,9 +14,16 @@ const NOTHING_DROPPED: string[] = [];
  * The client's body as the upstream takes it. On the diagonal it is the client's own text with only the ordered fields edited in;
  * across, it is decoded to its meaning and encoded again.
  */
-export function translateRequest(body: JsonText, client: Dialect, upstream: Dialect, orders: Orders, quirks: Quirks): UpstreamBody {
+export function translateRequest(
+  body: JsonText,
+  client: Dialect,
+  upstream: Dialect,
+  orders: Orders,
+  quirks: Quirks,
+): UpstreamBody {
   const value = body.value as Record<string, unknown>;
-  if (client === upstream) return { text: editObject(body.text, upstream.amend(value, orders, quirks)), dropped: NOTHING_DROPPED };
+  if (client === upstream)
+    return { text: editObject(body.text, upstream.amend(value, orders, quirks)), dropped: NOTHING_DROPPED };
   const decoded = client.decodeRequest(value);
   const encoded = upstream.encodeRequest(decoded.prompt, quirks);
   applyEdits(encoded.body, upstream.amend(encoded.body, orders, quirks));
@@ -39,7 +46,8 @@ export function translateReply(
   context: ReplyContext,
 ): { text: string; events: Event[] } {
   const events = upstream.decodeReply(body.value, { quirks });
-  const text = client === upstream ? client.relabel(body, context) : JSON.stringify(client.encodeReply(events, context));
+  const text =
+    client === upstream ? client.relabel(body, context) : JSON.stringify(client.encodeReply(events, context));
   return { text, events };
 }
 
@@ -75,4 +83,3 @@ export function errorOf(events: readonly Event[]): GatewayError | undefined {
   for (const event of events) if (event.type === "error") return event.error;
   return undefined;
 }
-

@@ -43,7 +43,8 @@ export function readRawError(value: unknown): RawError {
   }
   if (typeof inner === "string") return { message: inner, type: text(value["type"]), code: text(value["code"]) };
   const detail = value["detail"];
-  const message = text(value["message"]) || (typeof detail === "string" ? detail : detail ? JSON.stringify(detail) : "");
+  const message =
+    text(value["message"]) || (typeof detail === "string" ? detail : detail ? JSON.stringify(detail) : "");
   const param = text(value["param"]);
   return {
     message,
@@ -118,10 +119,13 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     cause,
     ...(retry !== undefined && { retry }),
     ...(code === "invalid_request" && raw.param && { param: scrub(raw.param).slice(0, 100) }),
-    ...(code === "rate_limit_exceeded" && { retryAfterSeconds: Math.min(Math.max(1, retryAfterSeconds ?? 1), MAX_RETRY_AFTER) }),
+    ...(code === "rate_limit_exceeded" && {
+      retryAfterSeconds: Math.min(Math.max(1, retryAfterSeconds ?? 1), MAX_RETRY_AFTER),
+    }),
   };
   if (status === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
-  if (status === 402 || retry === false) return new GatewayError(code, "The vendor refused: this gateway's account there has no credit left.", details);
+  if (status === 402 || retry === false)
+    return new GatewayError(code, "The vendor refused: this gateway's account there has no credit left.", details);
   const words = WORDS[code] ?? "The vendor answered with an error.";
   return new GatewayError(code, excerpt === "" ? words : `${words} It says: ${excerpt}`, details);
 }

@@ -42,7 +42,8 @@ function expectation(schema: TSchema): string {
   if (typeof schema.description === "string") return schema.description;
   if (Array.isArray(schema["anyOf"])) return [...new Set((schema["anyOf"] as TSchema[]).map(expectation))].join(" or ");
   if ("const" in schema) return JSON.stringify(schema["const"]);
-  const article = schema["type"] === "integer" || schema["type"] === "object" || schema["type"] === "array" ? "an" : "a";
+  const article =
+    schema["type"] === "integer" || schema["type"] === "object" || schema["type"] === "array" ? "an" : "a";
   return typeof schema["type"] === "string" ? `${article} ${schema["type"]}` : "another value";
 }
 
