@@ -1,0 +1,31 @@
+/** How long a test waits for a thing before it says that it did not come, milliseconds. */
+const PATIENCE_MS = 5_000;
+
+/** Waits until `condition` holds. Throws with `what` in its words when it does not within `patienceMs`. */
+export async function until(condition: () => boolean, what: string, patienceMs = PATIENCE_MS): Promise<void> {
+  const startedAt = performance.now();
+  while (!condition()) {
+    if (performance.now() - startedAt > patienceMs) throw new Error(`waited ${patienceMs} ms in vain: ${what}`);
+    await new Promise<void>((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+/** `promise`, or an error naming `what` when it does not resolve within `patienceMs`. */
+export async function within<T>(promise: Promise<T>, what: string, patienceMs = PATIENCE_MS): Promise<T> {
+  const { promise: tooLate, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`waited ${patienceMs} ms in vain: ${what}`)), patienceMs);
+  try {
+    return await Promise.race([promise, tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A promise a test resolves by hand: the gate that a scripted answer waits at. */
+export type Gate = { readonly opened: Promise<void>; open(): void };
+
+/** A closed gate. */
+export function gate(): Gate {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { opened: promise, open: resolve };
+}
