@@ -98,6 +98,8 @@ export interface Dialect {
   readonly name: DialectName;
   /** Path of generation below a vendor's base URL. */
   readonly path: string;
+  /** Its requests must name an output ceiling (messages: max_tokens). */
+  readonly demandsOutputCeiling?: boolean;
   /** Lower-case names of request headers that may cross, on the diagonal only. */
   readonly passHeaders: readonly string[];
 

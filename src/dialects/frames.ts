@@ -18,7 +18,7 @@ export class Frame {
 }
 
 /** One SSE record longer than this ends the stream as an error. Images travel in one record as base64, hence the size. */
-export const MAX_FRAME_CHARACTERS = 64 * 1024 * 1024;
+export const MAX_FRAME_CHARACTERS = 16 * 1024 * 1024;
 
 /** Thrown when an upstream's record exceeds {@link MAX_FRAME_CHARACTERS}. */
 export class FrameTooLong extends Error {}
@@ -61,7 +61,11 @@ export class FrameSplitter {
     }
     this.#carriageReturns ||= text.includes("\r");
     const frames: Frame[] = [];
-    const from = this.#carriageReturns ? this.#splitAnyEnding(buffer, frames) : this.#splitLineFeeds(buffer, frames);
+    // What was kept holds no blank line: only its last character can be the first half of one.
+    const scanFrom = Math.max(0, buffer.length - text.length - 1);
+    const from = this.#carriageReturns
+      ? this.#splitAnyEnding(buffer, frames)
+      : this.#splitLineFeeds(buffer, frames, scanFrom);
     this.#rest = from === 0 ? buffer : buffer.slice(from);
     if (this.#rest.length > MAX_FRAME_CHARACTERS) throw new FrameTooLong();
     return frames;
@@ -75,10 +79,10 @@ export class FrameSplitter {
     return frame ? [frame] : [];
   }
 
-  #splitLineFeeds(buffer: string, frames: Frame[]): number {
+  #splitLineFeeds(buffer: string, frames: Frame[], scanFrom: number): number {
     let from = 0;
     for (;;) {
-      const at = buffer.indexOf("\n\n", from);
+      const at = buffer.indexOf("\n\n", Math.max(from, scanFrom));
       if (at < 0) return from;
       if (at > from) {
         const frame = parseRecord(buffer.slice(from, at));

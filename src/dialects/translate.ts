@@ -78,6 +78,17 @@ export function eventWriter(client: Dialect, context: ReplyContext): StreamWrite
   };
 }
 
+/** Client headers that may cross: those the dialect names, on the diagonal only. */
+export function passedHeaders(headers: Headers, client: Dialect, upstream: Dialect): Record<string, string> {
+  const passed: Record<string, string> = {};
+  if (client !== upstream) return passed;
+  for (const name of client.passHeaders) {
+    const value = headers.get(name);
+    if (value !== null) passed[name] = value;
+  }
+  return passed;
+}
+
 /** The first error among events, if any. */
 export function errorOf(events: readonly Event[]): GatewayError | undefined {
   for (const event of events) if (event.type === "error") return event.error;

@@ -1,0 +1,48 @@
+import type { Server } from "bun";
+import type { Keys } from "../accounts/keys.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import { newId } from "../lib/id.ts";
+import { generate } from "../relay/generate.ts";
+import type { Services } from "../relay/job.ts";
+import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
+import { authenticate } from "./credentials.ts";
+import { commonHeaders, errorResponse } from "./errors.ts";
+import { sseResponse } from "./sse.ts";
+
+/** What the generating endpoints need: the relay's services and the keys. */
+export type GenerationDependencies = { services: Services; keys: Keys };
+
+/** Bun's server of a request; absent when the app is called without one, as tests do. */
+export type RequestServer = Pick<Server<unknown>, "timeout"> | null;
+
+/** A request for generation in `dialect`: credentials, then the relay's way, and the answer or the error in that dialect. */
+export async function answerGeneration(
+  dialect: Dialect,
+  request: Request,
+  server: RequestServer,
+  { services, keys }: GenerationDependencies,
+): Promise<Response> {
+  const requestId = newId("req");
+  try {
+    const caller = authenticate(request, keys);
+    // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.
+    server?.timeout(request, 0);
+    const reply = await generate(
+      {
+        client: dialect,
+        caller,
+        requestId,
+        headers: request.headers,
+        signal: request.signal,
+        readBody: () => readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock }),
+      },
+      services,
+    );
+    const headers = { ...commonHeaders(requestId), ...reply.headers };
+    if (reply.kind === "stream")
+      return sseResponse(reply.chunks, { ping: dialect.ping, clock: services.clock, headers });
+    return new Response(reply.body, { headers: { "content-type": "application/json", ...headers } });
+  } catch (thrown) {
+    return errorResponse(thrown, dialect, requestId);
+  }
+}

@@ -1,0 +1,62 @@
+import { GatewayError, toGatewayError } from "../canon/errors.ts";
+import type { Route } from "../catalog/entry.ts";
+import { dialects } from "../dialects/index.ts";
+import { passedHeaders, translateRequest } from "../dialects/translate.ts";
+import { randomBase62 } from "../lib/id.ts";
+import { decideRetry } from "../vendors/retry-policy.ts";
+import { send } from "../vendors/send.ts";
+import type { Job } from "./job.ts";
+import { planOrders } from "./orders.ts";
+import { acceptResponse, type Target } from "./read-reply.ts";
+
+/** Tries the model's routes in order until one answers; another one only while nothing has reached the client (reliability 6.2). */
+export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promise<T>): Promise<T> {
+  const { entry, exchange, services, abort } = job;
+  for (let index = 0; ; index++) {
+    const route = entry.routes[index];
+    const target = route && targetOf(job, route);
+    if (!route || !target) throw new GatewayError("vendor_not_configured", "No vendor of this model is switched on.");
+    exchange.beginAttempt(route.vendor, route.model);
+    try {
+      return await attempt(target);
+    } catch (thrown) {
+      if (abort.signal.aborted) throw abort.signal.reason;
+      const error = toGatewayError(thrown);
+      const routesLeft = entry.routes.length - index - 1;
+      const elapsedMs = services.clock.monotonic() - exchange.startedAt;
+      if (decideRetry(error, { elapsedMs, routesLeft }) === "stop") throw error;
+      services.log.warn("failover", { request_id: job.request.requestId, vendor: route.vendor, error: error.code });
+    }
+  }
+}
+
+function targetOf(job: Job, route: Route): Target | undefined {
+  const vendor = job.services.vendor(route.vendor);
+  if (!vendor) return undefined;
+  const context = {
+    model: job.intent.model,
+    replyId: randomBase62(24),
+    created: Math.floor(job.services.clock.now() / 1000),
+    wantsUsage: job.intent.wantsUsage,
+    estimatedInputTokens: job.exchange.estimatedInput,
+  };
+  return { route, vendor, upstream: dialects[vendor.dialect], client: job.request.client, context };
+}
+
+/** Translates the request for one route and sends it. Throws GatewayError when no usable answer comes; gives its media type with it. */
+export async function dispatch(job: Job, target: Target): Promise<{ response: Response; type: string }> {
+  const { request, services, exchange, abort } = job;
+  const { upstream, client, vendor } = target;
+  const orders = planOrders(job.intent, job.entry, target.route, upstream);
+  const { text, dropped } = translateRequest(job.body, client, upstream, orders, vendor.quirks);
+  exchange.dropped = dropped;
+  const response = await send(vendor, {
+    path: upstream.path,
+    body: text,
+    headers: passedHeaders(request.headers, client, upstream),
+    signal: abort.signal,
+    userAgent: services.userAgent,
+    stream: orders.stream,
+  });
+  return { response, type: await acceptResponse(response, target, services.clock.now()) };
+}

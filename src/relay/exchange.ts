@@ -1,0 +1,133 @@
+import type { Caller } from "../accounts/caller.ts";
+import { type ErrorCode, GatewayError } from "../canon/errors.ts";
+import type { Hold, Outcome } from "../ledger/ledger.ts";
+import { createMeter, type Meter } from "../ledger/meter.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Permit } from "../limits/limiter.ts";
+import type { Log } from "../observe/log.ts";
+
+/** Why a request was ended from outside: the reason its abort signal carries. */
+export class Ended extends Error {
+  constructor(
+    readonly outcome: Outcome,
+    readonly error: GatewayError,
+  ) {
+    super(error.message);
+  }
+}
+
+export const clientLeft = () => new Ended("client-left", new GatewayError("invalid_request", "The client left."));
+
+/** What is written of every request, whatever became of it. */
+type Identity = { requestId: string; caller: Caller; dialect: string; stream: boolean; model: string };
+
+/**
+ * The book of one request: its place in the limiter, its hold, its meter, and the one closing of all three. `close` works once;
+ * every exit of the pipeline comes through it.
+ */
+export class Exchange {
+  /** Of the attempt under way: what a failed attempt said is not charged. */
+  meter: Meter;
+  readonly startedAt: number;
+  /** Field paths that could not cross to the upstream's dialect. */
+  dropped: readonly string[] = [];
+  attempts = 0;
+  estimatedInput = 0;
+  hold: Hold | undefined;
+  identity: Identity | undefined;
+  #closed = false;
+  private vendor = "";
+  private upstreamModel = "";
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly log: Log,
+    private readonly permit: Permit,
+  ) {
+    this.meter = createMeter(clock);
+    this.startedAt = clock.monotonic();
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Another route is tried. */
+  beginAttempt(vendor: string, upstreamModel: string): void {
+    this.vendor = vendor;
+    this.upstreamModel = upstreamModel;
+    this.attempts++;
+    this.meter = createMeter(this.clock);
+  }
+
+  /** The answer is whole: settles the vendor's usage. Durable when it resolves. */
+  async complete(): Promise<void> {
+    await this.#close("completed");
+  }
+
+  /**
+   * The request ended otherwise. Nothing ran or nothing came out: released, uncharged. Output was made, or the client gave up on a
+   * running request: settled at the vendor's usage or the gateway's estimate (contract 5, outcome table).
+   */
+  async fail(outcome: Exclude<Outcome, "completed">, error: GatewayError): Promise<void> {
+    const ran = this.attempts > 0 && (this.meter.sawOutput || outcome !== "upstream-failed");
+    await this.#close(ran ? outcome : undefined, error);
+  }
+
+  async #close(outcome: Outcome | undefined, error?: GatewayError): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.permit.release();
+    const { hold } = this;
+    try {
+      if (hold && outcome) await hold.settle(this.#settlement(outcome, error?.code));
+      else if (hold) await hold.release();
+    } finally {
+      this.#record(outcome, error);
+    }
+  }
+
+  #settlement(outcome: Outcome, error: ErrorCode | undefined) {
+    const { usage, estimated } = this.meter.usage(this.estimatedInput);
+    const { finish, firstTokenAt } = this.meter;
+    return {
+      outcome,
+      vendor: this.vendor,
+      upstreamModel: this.upstreamModel,
+      usage,
+      estimated,
+      ...(finish && { finish: finish.reason }),
+      ...(error && { error }),
+      attempts: this.attempts,
+      ...(firstTokenAt !== undefined && { firstTokenMs: Math.round(firstTokenAt - this.startedAt) }),
+      durationMs: Math.round(this.clock.monotonic() - this.startedAt),
+    };
+  }
+
+  #record(outcome: Outcome | undefined, error: GatewayError | undefined): void {
+    if (!this.identity) return;
+    const { requestId, caller, dialect, stream, model } = this.identity;
+    const fields = {
+      request_id: requestId,
+      account: caller.accountId,
+      key: caller.keyId,
+      dialect,
+      stream,
+      model,
+      vendor: this.vendor,
+      attempts: this.attempts,
+      outcome: outcome ?? "refused",
+      duration_ms: Math.round(this.clock.monotonic() - this.startedAt),
+      ...(this.dropped.length > 0 && { dropped: this.dropped.join(",") }),
+      ...(error && { error: error.code, cause: describeCause(error.cause) }),
+    };
+    if (error) this.log.warn("generate", fields);
+    else this.log.info("generate", fields);
+  }
+}
+
+function describeCause(cause: unknown): string {
+  if (cause === undefined) return "";
+  if (cause instanceof Error) return `${cause.name}: ${cause.message}`;
+  return JSON.stringify(cause);
+}

@@ -1,0 +1,151 @@
+import { GatewayError, toGatewayError } from "../canon/errors.ts";
+import type { Intent } from "../canon/intent.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Entry } from "../catalog/entry.ts";
+import type { JsonText } from "../lib/json.ts";
+import { dispatch, tryRoutes } from "./dispatch.ts";
+import { estimateInputTokens } from "./estimate.ts";
+import { clientLeft, Ended, Exchange } from "./exchange.ts";
+import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
+import { readWhole } from "./read-reply.ts";
+import { relayStream } from "./stream.ts";
+
+/** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */
+const COMMIT_MS = 5_000;
+
+/**
+ * The way of a request: limit, route, hold, orders, translate, send, events, settle. Throws GatewayError for whatever goes wrong
+ * before the first byte of the answer; afterwards errors are records of the stream. Closes its exchange exactly once on every exit.
+ */
+export async function generate(request: GenerateRequest, services: Services): Promise<Reply> {
+  const permit = services.limiter.take(request.caller, "generate");
+  const exchange = new Exchange(services.clock, services.log, permit);
+  const abort = new AbortController();
+  const leave = services.running.enter(request.caller.keyId, abort);
+  const onLeave = () => abort.abort(clientLeft());
+  request.signal.addEventListener("abort", onLeave);
+  let left = false;
+  const done = () => {
+    if (left) return;
+    left = true;
+    request.signal.removeEventListener("abort", onLeave);
+    leave();
+  };
+  try {
+    const body = await request.readBody();
+    const intent = request.client.intent(body.value);
+    const entry = findEntry(services.catalog, intent.model);
+    await hold(request, services, exchange, body, intent);
+    request.client.check(body.value);
+    const job: Job = { request, services, exchange, abort, body, intent, entry };
+    if (intent.stream) return await answerStream(job, done);
+    const reply = await answerWhole(job);
+    done();
+    return reply;
+  } catch (thrown) {
+    const ended = abort.signal.reason instanceof Ended ? abort.signal.reason : undefined;
+    const error = ended?.error ?? toGatewayError(thrown);
+    await exchange.fail(ended?.outcome ?? "upstream-failed", error);
+    done();
+    throw error;
+  }
+}
+
+/** Throws GatewayError model_not_found, also for an ID without its vendor prefix, or vendor_not_configured. */
+function findEntry(catalog: Catalog, model: string): Entry {
+  const entry = catalog.find(model);
+  if (entry) return entry;
+  const shown = model.length > 128 ? `${model.slice(0, 128)}…` : model;
+  if (!model.includes("/")) {
+    throw new GatewayError(
+      "model_not_found",
+      `The model ${shown} lacks its vendor prefix: IDs are <vendor>/<model_name>.`,
+      {
+        param: "model",
+      },
+    );
+  }
+  throw new GatewayError(
+    "model_not_found",
+    `The model ${shown} does not exist here. GET /v1/models lists those that do.`,
+    {
+      param: "model",
+    },
+  );
+}
+
+async function hold(
+  request: GenerateRequest,
+  services: Services,
+  exchange: Exchange,
+  body: JsonText,
+  intent: Intent,
+): Promise<void> {
+  const { requestId, caller, client } = request;
+  exchange.identity = { requestId, caller, dialect: client.name, stream: intent.stream, model: intent.model };
+  exchange.estimatedInput = estimateInputTokens(body);
+  exchange.hold = await services.ledger.hold({
+    requestId,
+    accountId: caller.accountId,
+    keyId: caller.keyId,
+    model: intent.model,
+    dialect: client.name,
+    stream: intent.stream,
+    estimatedInput: exchange.estimatedInput,
+    ...(intent.maxOutputTokens !== undefined && { maxOutputTokens: intent.maxOutputTokens }),
+  });
+}
+
+/** A blocking answer, cut off at the interface's 95 seconds (interface 8, contract 6: 504, never retried). */
+async function answerWhole(job: Job): Promise<Reply> {
+  const { services, exchange, abort } = job;
+  const seconds = Math.round(services.blockingMs / 1000);
+  const stop = services.clock.after(services.blockingMs, () => {
+    const text = `The request was cut off after ${seconds} s. Use "stream": true for long generations.`;
+    abort.abort(new Ended("timed-out", new GatewayError("request_timeout", text)));
+  });
+  try {
+    const whole = await tryRoutes(job, async (target) => {
+      const { response, type } = await dispatch(job, target);
+      return await readWhole(response, type, target, abort.signal);
+    });
+    exchange.meter.take(whole.events);
+    await exchange.complete();
+    return { kind: "whole", headers: replyHeaders(exchange), body: whole.text };
+  } finally {
+    stop();
+  }
+}
+
+/**
+ * A streamed answer. Its headers wait for the first content, so that a vendor that fails at once is answered with a status or another
+ * route; but no longer than {@link COMMIT_MS}.
+ */
+async function answerStream(job: Job, done: () => void): Promise<Reply> {
+  const state = { committed: false };
+  const chunks = relayStream(job, state, done);
+  let first: Promise<IteratorResult<string>> | undefined = chunks.next();
+  let stop = () => {};
+  const late = new Promise<void>((resolve) => {
+    stop = job.services.clock.after(COMMIT_MS, () => {
+      state.committed = true;
+      resolve();
+    });
+  });
+  await Promise.race([first, late]);
+  stop();
+  state.committed = true;
+  const resumed: AsyncIterator<string> = {
+    next() {
+      const result = first ?? chunks.next();
+      first = undefined;
+      return result;
+    },
+    return: () => chunks.return(undefined),
+  };
+  return { kind: "stream", headers: replyHeaders(job.exchange), chunks: resumed };
+}
+
+function replyHeaders(exchange: Exchange): Record<string, string> {
+  return exchange.dropped.length === 0 ? {} : { "x-sluice-dropped": exchange.dropped.join(", ").slice(0, 2_000) };
+}

@@ -1,0 +1,55 @@
+import type { Caller } from "../accounts/caller.ts";
+import type { Intent } from "../canon/intent.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Entry } from "../catalog/entry.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { JsonText } from "../lib/json.ts";
+import type { Limiter } from "../limits/limiter.ts";
+import type { Log } from "../observe/log.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Running } from "./running.ts";
+
+/** What the way of a request needs of the rest of the house. */
+export type Services = {
+  clock: Clock;
+  log: Log;
+  limiter: Limiter;
+  catalog: Catalog;
+  /** A vendor that is switched on, by its id. */
+  vendor(id: string): Vendor | undefined;
+  ledger: Ledger;
+  running: Running;
+  /** A blocking request is cut off after this (interface 8). */
+  blockingMs: number;
+  userAgent: string;
+};
+
+/** A client's request for generation, its body not yet read. */
+export type GenerateRequest = {
+  client: Dialect;
+  caller: Caller;
+  requestId: string;
+  headers: Headers;
+  /** Aborts when the client goes away. */
+  signal: AbortSignal;
+  /** Throws GatewayError when the body is too large, no JSON or no object. */
+  readBody(): Promise<JsonText>;
+};
+
+export type Reply =
+  | { kind: "whole"; headers: Record<string, string>; body: string }
+  | { kind: "stream"; headers: Record<string, string>; chunks: AsyncIterator<string> };
+
+/** A request that was let in, and everything decided about it. */
+export type Job = {
+  request: GenerateRequest;
+  services: Services;
+  exchange: Exchange;
+  abort: AbortController;
+  body: JsonText;
+  intent: Intent;
+  entry: Entry;
+};

@@ -1,0 +1,73 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { type Edits, editObject, isObject, JsonText } from "../../src/lib/json.ts";
+
+/** JSON.stringify with random white space around every token, as hand-written bodies have. */
+function looselyPrinted(value: unknown, space: () => string): string {
+  if (Array.isArray(value))
+    return `[${space()}${value.map((item) => looselyPrinted(item, space)).join(`${space()},${space()}`)}${space()}]`;
+  if (!isObject(value)) return JSON.stringify(value);
+  const fields = Object.entries(value).map(
+    ([key, item]) => `${JSON.stringify(key)}${space()}:${space()}${looselyPrinted(item, space)}`,
+  );
+  return `{${space()}${fields.join(`${space()},${space()}`)}${space()}}`;
+}
+
+const keys = fc.oneof(fc.constantFrom("model", "stream", "a", "b", 'quo"te', "back\\slash", "ü", ""), fc.string());
+const objects = fc.dictionary(keys, fc.jsonValue(), { maxKeys: 6, noNullPrototype: true });
+const edits = fc.dictionary(keys, fc.option(fc.jsonValue(), { nil: undefined }), { maxKeys: 4, noNullPrototype: true });
+
+const applied = (value: Record<string, unknown>, changes: Edits) => {
+  const result = { ...value };
+  for (const [key, change] of Object.entries(changes)) {
+    if (change === undefined) delete result[key];
+    else result[key] = change;
+  }
+  return result;
+};
+
+describe("editObject", () => {
+  test("means what editing the parsed object means, whatever the spacing", () => {
+    fc.assert(
+      fc.property(
+        objects,
+        edits,
+        fc.array(fc.constantFrom("", " ", "\n", "\t "), { minLength: 1 }),
+        (value, changes, spaces) => {
+          let at = 0;
+          const text = looselyPrinted(value, () => spaces[at++ % spaces.length]!);
+          expect(JSON.parse(editObject(text, changes))).toEqual(JSON.parse(JSON.stringify(applied(value, changes))));
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("leaves every byte of what it does not edit", () => {
+    const text =
+      '{ "big": 12345678901234567890, "text": "a\\u00e9\\"}{", "model" : "x/y", "e": 1.50e+2 , "nested":{"model":"keep"} }';
+    expect(editObject(text, { model: "z" })).toBe(
+      '{ "big": 12345678901234567890, "text": "a\\u00e9\\"}{", "model" : "z", "e": 1.50e+2 , "nested":{"model":"keep"} }',
+    );
+    expect(editObject(text, {})).toBe(text);
+  });
+
+  test("edits a field at each place where it occurs, and one spelled with escapes", () => {
+    expect(JSON.parse(editObject('{"model":"a","x":1,"model":"b"}', { model: "c" }))).toEqual({ model: "c", x: 1 });
+    expect(editObject('{"mo\\u0064el":"a"}', { model: "c" })).toBe('{"mo\\u0064el":"c"}');
+    expect(JSON.parse(editObject('{"a":1,"a":2,"b":3}', { a: undefined }))).toEqual({ b: 3 });
+  });
+
+  test("adds to an empty object, and can leave one", () => {
+    expect(editObject("{}", { a: 1, b: undefined })).toBe('{"a":1}');
+    expect(editObject('{ "a" : [1,{"b":"]"}] }', { a: undefined }).replaceAll(" ", "")).toBe("{}");
+  });
+});
+
+describe("JsonText", () => {
+  test("parses once, on demand, and lets a fault through", () => {
+    const body = new JsonText('{"a":[1]}');
+    expect(body.value).toBe(body.value);
+    expect(() => new JsonText("{").value).toThrow(SyntaxError);
+  });
+});
