@@ -1,0 +1,125 @@
+import { expected, type Fault, formatSteps, type Steps, valueAt } from "./faults.ts";
+import { nearest } from "./nearest.ts";
+import type { ConfigFile, ModelSetting, VendorSetting } from "./schema.ts";
+import { readUrl } from "./values.ts";
+
+/** What the rules need to know beside the document itself. */
+export type CheckContext = {
+  /** The document before `${NAME}` was filled in: what is shown comes from there. */
+  raw: unknown;
+  /** Ids of the built-in registry's vendors, and of the vendor inside this process. */
+  registryIds: readonly string[];
+  builtinIds: readonly string[];
+};
+
+/** Headers that belong to the connection, not to the vendor's row. */
+const FORBIDDEN_HEADERS = new Set(["host", "content-length", "transfer-encoding", "connection", "expect", "upgrade"]);
+
+const quoted = (text: string) => JSON.stringify(text);
+
+function checkHeaders(headers: Record<string, string>, steps: Steps): Fault[] {
+  const faults: Fault[] = [];
+  for (const [name, value] of Object.entries(headers)) {
+    const place = [...steps, name];
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) faults.push({ steps: place, problem: "expected a header name" });
+    else if (FORBIDDEN_HEADERS.has(name.toLowerCase())) {
+      faults.push({ steps: place, problem: "expected another header: this one is written by the gateway itself" });
+    } else if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
+      faults.push({ steps: place, problem: "expected text on one line without control characters" });
+    }
+  }
+  return faults;
+}
+
+/** A row for a vendor that is not built in has to say what it speaks and where it is. */
+function checkCustomVendor(row: VendorSetting, steps: Steps, registryIds: readonly string[]): Fault[] {
+  const missing = (["dialect", "base_url"] as const).filter((field) => row[field] === undefined);
+  if (missing.length === 0) return [];
+  const meant = nearest(row.id, registryIds);
+  const hint = meant ? `did you mean ${quoted(meant)}?` : "it is no built-in vendor";
+  return missing.map((field) => ({
+    steps: [...steps, field],
+    problem: `expected a value, found nothing (${quoted(row.id)}: ${hint})`,
+  }));
+}
+
+function checkVendors(rows: readonly VendorSetting[], context: CheckContext): Fault[] {
+  const faults: Fault[] = [];
+  const firstAt = new Map<string, number>();
+  rows.forEach((row, index) => {
+    const steps = ["vendors", index];
+    const earlier = firstAt.get(row.id);
+    if (earlier !== undefined) {
+      const problem = `expected an id used once, found ${quoted(row.id)} again (first in vendors[${earlier}])`;
+      faults.push({ steps: [...steps, "id"], problem });
+    }
+    firstAt.set(row.id, earlier ?? index);
+    if (context.builtinIds.includes(row.id)) {
+      faults.push({ steps: [...steps, "id"], problem: `expected another id: ${quoted(row.id)} is built in` });
+    } else if (!context.registryIds.includes(row.id)) {
+      faults.push(...checkCustomVendor(row, steps, context.registryIds));
+    }
+    if (row.base_url !== undefined) {
+      const place = [...steps, "base_url"];
+      const fits = readUrl.from(row.base_url) !== undefined;
+      if (!fits) faults.push(expected(readUrl.what, valueAt(context.raw, place), place));
+    }
+    faults.push(...checkHeaders(row.headers ?? {}, [...steps, "headers"]));
+    if (row.api_key !== undefined && !/^[\x21-\x7e]+$/.test(row.api_key)) {
+      faults.push({
+        steps: [...steps, "api_key"],
+        problem: "expected printable characters without spaces (not shown)",
+      });
+    }
+  });
+  return faults;
+}
+
+function checkRoutes(row: ModelSetting, steps: Steps, vendorIds: ReadonlySet<string>): Fault[] {
+  const faults: Fault[] = [];
+  row.routes?.forEach((route, index) => {
+    if (vendorIds.has(route.vendor)) return;
+    const meant = nearest(route.vendor, vendorIds);
+    const hint = meant ? `; did you mean ${quoted(meant)}?` : "";
+    faults.push({
+      steps: [...steps, "routes", index, "vendor"],
+      problem: `expected the id of a vendor, found ${quoted(route.vendor)}${hint}`,
+    });
+  });
+  return faults;
+}
+
+function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<string>): Fault[] {
+  const faults: Fault[] = [];
+  const firstAt = new Map<string, number>();
+  rows.forEach((row, index) => {
+    const steps = ["models", index];
+    const earlier = firstAt.get(row.id);
+    if (earlier !== undefined) {
+      const problem = `expected an id used once, found ${quoted(row.id)} again (first in models[${earlier}])`;
+      faults.push({ steps: [...steps, "id"], problem });
+    }
+    firstAt.set(row.id, earlier ?? index);
+    faults.push(...checkRoutes(row, steps, vendorIds));
+    const efforts = row.reasoning_efforts;
+    if (efforts && !efforts.levels.includes(efforts.default)) {
+      const what = `one of ${efforts.levels.map(quoted).join(", ")}`;
+      faults.push(expected(what, efforts.default, [...steps, "reasoning_efforts", "default"]));
+    }
+  });
+  return faults;
+}
+
+/** What a schema cannot say of a configuration file: ids used once, routes that lead somewhere, addresses, headers. */
+export function checkConfigFile(file: ConfigFile, context: CheckContext): Fault[] {
+  const vendors = file.vendors ?? [];
+  const vendorIds = new Set([...context.registryIds, ...context.builtinIds, ...vendors.map((row) => row.id)]);
+  const faults = [...checkVendors(vendors, context), ...checkModels(file.models ?? [], vendorIds)];
+  const seen = new Set<string>();
+  return faults.filter(({ steps }) => {
+    const path = formatSteps(steps);
+    const first = !seen.has(path);
+    seen.add(path);
+    return first;
+  });
+}

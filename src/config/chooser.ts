@@ -1,0 +1,37 @@
+import { expected } from "./faults.ts";
+import type { Reader } from "./values.ts";
+
+/** What the command line may set: the words as they were typed. */
+export type Flags = {
+  host?: string;
+  port?: string;
+  data?: string;
+  config?: string;
+  publicUrl?: string;
+  cdnUrl?: string;
+};
+
+/** Takes settings by order: flag, then environment, then file, then default (contract 2). Faults are collected. */
+export class Chooser {
+  readonly faults: string[] = [];
+  fromFlags = false;
+
+  constructor(
+    readonly flags: Flags,
+    readonly variables: Readonly<Record<string, string>>,
+  ) {}
+
+  /** The flag's or the variable's value, if one was set. */
+  take<T>(flag: keyof Flags | undefined, variable: string, reader: Reader<T>): T | undefined {
+    const typed = flag === undefined ? undefined : this.flags[flag];
+    const written = typed ?? this.variables[variable];
+    if (written === undefined) return undefined;
+    const value = reader.from(written);
+    if (value !== undefined) return value;
+    const name =
+      typed === undefined ? variable : `--${flag!.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    this.faults.push(`${name}: ${expected(reader.what, written, []).problem}`);
+    this.fromFlags ||= typed !== undefined;
+    return undefined;
+  }
+}

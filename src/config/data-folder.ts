@@ -1,0 +1,25 @@
+import { join, resolve } from "node:path";
+
+/** What the data folder's place depends on. */
+export type Place = {
+  environment: Readonly<Record<string, string | undefined>>;
+  platform: NodeJS.Platform;
+  /** The user's home folder. */
+  home: string;
+  /** The folder the program was started in: relative paths are of it. */
+  workingFolder: string;
+};
+
+/** The platform's folder for a program's own data (contract 2). */
+function platformFolder({ environment, platform, home }: Place): string {
+  if (platform === "darwin") return join(home, "Library", "Application Support", "sluice");
+  if (platform === "win32") return join(environment["LOCALAPPDATA"] || join(home, "AppData", "Local"), "sluice");
+  const shared = environment["XDG_DATA_HOME"];
+  // The XDG specification says that a relative path there is to be ignored.
+  return join(shared?.startsWith("/") ? shared : join(home, ".local", "share"), "sluice");
+}
+
+/** The data folder as an absolute path: the one given by flag or `SLUICE_DATA`, else the platform's (contract 2). Does not touch the disk. */
+export function findDataFolder(given: string | undefined, place: Place): string {
+  return given ? resolve(place.workingFolder, given) : platformFolder(place);
+}

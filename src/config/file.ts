@@ -1,0 +1,133 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, extname, isAbsolute, join, resolve } from "node:path";
+import { isObject } from "../lib/json.ts";
+import { ConfigError } from "./faults.ts";
+
+/** A configuration file or a secret's file larger than these is refused unread. */
+const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_SECRET_BYTES = 64 * 1024;
+
+const NAMES = ["sluice.yaml", "sluice.yml", "sluice.toml", "sluice.json"] as const;
+
+const PARSERS: Readonly<Record<string, (text: string) => unknown>> = {
+  ".yaml": (text) => Bun.YAML.parse(text),
+  ".yml": (text) => Bun.YAML.parse(text),
+  ".toml": (text) => Bun.TOML.parse(text),
+  ".json": (text) => JSON.parse(text),
+};
+
+/**
+ * The configuration file: the one that was named, which must exist, else the one in the data folder, if any (contract 2).
+ * Throws ConfigError when the named one is missing, or when the folder has two.
+ */
+export function findConfigFile(
+  given: string | undefined,
+  dataFolder: string,
+  workingFolder: string,
+): string | undefined {
+  if (given) {
+    const path = resolve(workingFolder, given);
+    if (!existsSync(path)) throw new ConfigError([`${path}: expected a configuration file, found nothing`]);
+    return path;
+  }
+  const found = NAMES.map((name) => join(dataFolder, name)).filter((path) => existsSync(path));
+  if (found.length > 1) {
+    throw new ConfigError([
+      `${dataFolder}: expected one configuration file, found ${found.length}: ${found.join(", ")}`,
+    ]);
+  }
+  return found[0];
+}
+
+function readText(path: string): string {
+  let bytes: Buffer;
+  try {
+    const size = statSync(path).size;
+    if (size > MAX_FILE_BYTES) {
+      throw new ConfigError([`${path}: expected a file of at most ${MAX_FILE_BYTES} bytes, found ${size}`]);
+    }
+    bytes = readFileSync(path);
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    throw new ConfigError([`${path}: cannot be read (${errorCode(error)})`]);
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new ConfigError([`${path}: expected text in UTF-8, found other bytes`]);
+  }
+}
+
+const errorCode = (error: unknown) =>
+  isObject(error) && typeof error["code"] === "string" ? error["code"] : String(error);
+
+/** Bun's YAML takes the last of two equal keys silently; at the top of the file that would lose a whole section. */
+function repeatedSection(text: string): string | undefined {
+  const seen = new Set<string>();
+  for (const [, name] of text.matchAll(/^([A-Za-z_]\w*)\s*:/gm)) {
+    if (seen.has(name!)) return name;
+    seen.add(name!);
+  }
+  return undefined;
+}
+
+/** The file's content as a value: an object, `{}` for an empty file. Throws ConfigError with the file and what is wrong. */
+export function parseConfigFile(path: string): Record<string, unknown> {
+  const extension = extname(path).toLowerCase();
+  const parse = PARSERS[extension];
+  if (!parse) throw new ConfigError([`${path}: expected a name ending in .yaml, .yml, .toml or .json`]);
+  const text = readText(path);
+  let document: unknown;
+  try {
+    document = parse(text) ?? {};
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const yaml = extension === ".yaml" || extension === ".yml";
+    const hint = yaml && /[{,]\s*[\w-]+:\s*\$\{/.test(text) ? `; between { and } write "\${NAME}" in quotes` : "";
+    throw new ConfigError([`${path}: ${reason}${hint}`]);
+  }
+  if (!isObject(document)) {
+    throw new ConfigError([
+      `${path}: expected a mapping, found ${Array.isArray(document) ? "a list" : typeof document}`,
+    ]);
+  }
+  const repeated = extension.startsWith(".y") ? repeatedSection(text) : undefined;
+  if (repeated) throw new ConfigError([`${path}: ${repeated}: expected once, found twice`]);
+  return document;
+}
+
+/**
+ * A reader for `file:PATH` values of a configuration file; relative paths are of that file's folder, `~/` is the user's home.
+ * The file must be the user's own and closed to everybody else (contract 2, reliability 7.4). The reader throws Errors that name
+ * the file and what to do, never its content.
+ */
+export function secretReader(configFile: string, home: string, platform: NodeJS.Platform): (path: string) => string {
+  return (written) => {
+    const named = written.startsWith("~/") ? join(home, written.slice(2)) : written;
+    const path = isAbsolute(named) ? named : resolve(dirname(configFile), named);
+    let facts: ReturnType<typeof statSync>;
+    try {
+      facts = statSync(path);
+    } catch (error) {
+      throw new Error(`expected a file at ${path}, found none that can be read (${errorCode(error)})`);
+    }
+    if (!facts?.isFile()) throw new Error(`expected a file at ${path}, found something else`);
+    if (facts.size > MAX_SECRET_BYTES) throw new Error(`expected ${path} to hold a key, found ${facts.size} bytes`);
+    if (platform !== "win32") checkOwner(path, facts.mode, facts.uid);
+    const secret = readText(path).trim();
+    if (secret === "") throw new Error(`expected ${path} to hold a key, found it empty`);
+    if (/[\r\n]/.test(secret)) throw new Error(`expected ${path} to hold one line, found more`);
+    return secret;
+  };
+}
+
+function checkOwner(path: string, mode: number, owner: number): void {
+  if ((mode & 0o077) !== 0) {
+    const found = (mode & 0o777).toString(8).padStart(4, "0");
+    throw new Error(`expected ${path} to have mode 0600, found ${found} (chmod 600 ${path})`);
+  }
+  const user = process.geteuid?.();
+  if (user !== undefined && owner !== user) {
+    throw new Error(`expected ${path} to belong to user ${user}, found user ${owner}`);
+  }
+}

@@ -1,0 +1,99 @@
+import { Chooser, type Flags } from "./chooser.ts";
+import { findDataFolder, type Place } from "./data-folder.ts";
+import { ConfigError } from "./faults.ts";
+import { findConfigFile } from "./file.ts";
+import { type KnownVendors, readConfigFile } from "./read-file.ts";
+import type { ModelSetting, PlanSetting, VendorSetting, WebSetting } from "./schema.ts";
+import { readFlag, readHost, readList, readOrigin, readPort, readSeconds, readUrl } from "./values.ts";
+import { ownVariables } from "./variables.ts";
+import { allowedHosts, exposureWarnings, idleWarnings, listeningWarnings } from "./warnings.ts";
+
+/** Everything configuration depends on, passed in so that it can be tested. */
+export type LoadContext = Place & KnownVendors & { flags: Flags };
+
+/** The gateway's configuration, complete and checked. Rows of vendors and models keep the file's own field names. */
+export type Config = {
+  /** Absolute path. It may not exist yet. */
+  dataFolder: string;
+  /** Absolute path of the file that was read, if there was one. */
+  file: string | undefined;
+  server: {
+    host: string;
+    port: number;
+    /** The port was chosen by a person: it is not replaced by another when taken. */
+    portWasGiven: boolean;
+    /** Address clients use, without a slash at the end. */
+    publicUrl: string | undefined;
+    /** Address of the image files, without a slash at the end. */
+    cdnUrl: string | undefined;
+    corsOrigins: readonly string[];
+    /** Host names, without port, that requests may name beside the loopback names. */
+    allowedHosts: readonly string[];
+  };
+  vendors: readonly VendorSetting[];
+  models: readonly ModelSetting[];
+  plans: Readonly<Record<string, PlanSetting>>;
+  web: WebSetting;
+  limits: { blockingSeconds: number };
+  localDiscovery: boolean;
+  /** Sentences for the operator: nothing is wrong, but something may not be as meant. */
+  warnings: readonly string[];
+};
+
+export const DEFAULT_HOST = "127.0.0.1";
+export const DEFAULT_PORT = 4600;
+/** The cut-off of a blocking request (interface 8). */
+export const DEFAULT_BLOCKING_SECONDS = 95;
+
+/**
+ * The configuration: flags, then `SLUICE_*` variables, then the file, then defaults (contract 2). Reads files, writes none.
+ * Throws ConfigError with every fault found, each with its place, what was expected and what was found.
+ */
+export function loadConfig(context: LoadContext): Config {
+  const { flags } = context;
+  const { own, warnings } = ownVariables(context.environment);
+  const dataFolder = findDataFolder(flags.data || own["SLUICE_DATA"], context);
+  const path = findConfigFile(flags.config || own["SLUICE_CONFIG"], dataFolder, context.workingFolder);
+  const { file, raw } = path === undefined ? { file: {}, raw: {} } : readConfigFile(path, context);
+  const server = file.server ?? {};
+  const chooser = new Chooser(flags, own);
+  const host = chooser.take("host", "SLUICE_HOST", readHost) ?? readHost.from(server.host ?? DEFAULT_HOST)!;
+  const givenPort = chooser.take("port", "SLUICE_PORT", readPort) ?? server.port;
+  const publicUrl = chooser.take("publicUrl", "SLUICE_PUBLIC_URL", readUrl) ?? fileUrl(server.public_url);
+  const cdnUrl = chooser.take("cdnUrl", "SLUICE_CDN_URL", readUrl) ?? fileUrl(server.cdn_url);
+  const corsOrigins =
+    chooser.take(undefined, "SLUICE_CORS_ORIGINS", readList(readOrigin)) ??
+    server.cors_origins?.map((origin) => readOrigin.from(origin)!) ??
+    [];
+  const blockingSeconds =
+    chooser.take(undefined, "SLUICE_BLOCKING_SECONDS", readSeconds) ?? file.limits?.blocking_seconds;
+  const localDiscovery = chooser.take(undefined, "SLUICE_LOCAL_DISCOVERY", readFlag) ?? file.local_discovery ?? true;
+  if (chooser.faults.length > 0) throw new ConfigError(chooser.faults, chooser.fromFlags);
+  warnings.push(...listeningWarnings(host, publicUrl), ...idleWarnings(file));
+  if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
+  return {
+    dataFolder,
+    file: path,
+    server: {
+      host,
+      port: givenPort ?? DEFAULT_PORT,
+      portWasGiven: givenPort !== undefined,
+      publicUrl,
+      cdnUrl,
+      corsOrigins,
+      allowedHosts: allowedHosts(host, [publicUrl, cdnUrl]),
+    },
+    vendors: (file.vendors ?? []).map(trimBaseUrl),
+    models: file.models ?? [],
+    plans: file.plans ?? {},
+    web: file.web ?? {},
+    limits: { blockingSeconds: blockingSeconds ?? DEFAULT_BLOCKING_SECONDS },
+    localDiscovery,
+    warnings,
+  };
+}
+
+const fileUrl = (written: string | undefined) => (written === undefined ? undefined : readUrl.from(written));
+
+const trimBaseUrl = (row: VendorSetting): VendorSetting =>
+  row.base_url === undefined ? row : { ...row, base_url: row.base_url.replace(/\/+$/, "") };

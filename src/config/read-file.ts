@@ -1,0 +1,52 @@
+import { checkConfigFile } from "./checks.ts";
+import type { Place } from "./data-folder.ts";
+import { ConfigError, expected, type Fault, faultFinder, formatSteps, MAX_FAULTS, valueAt } from "./faults.ts";
+import { parseConfigFile, secretReader } from "./file.ts";
+import { resolveReferences } from "./references.ts";
+import { ConfigFile } from "./schema.ts";
+import { readHost, readOrigin, readUrl } from "./values.ts";
+
+/** Ids of the built-in registry's vendors, and of the vendors inside this process. */
+export type KnownVendors = { registryIds: readonly string[]; builtinIds: readonly string[] };
+
+/**
+ * The file's content, references filled in, checked; and the document as it was written. Throws ConfigError with every fault, each
+ * with the file, its place, what was expected and what was found.
+ */
+export function readConfigFile(
+  path: string,
+  context: Place & KnownVendors,
+): { file: ConfigFile; raw: Record<string, unknown> } {
+  const raw = parseConfigFile(path);
+  const faults: Fault[] = [];
+  const readSecret = secretReader(path, context.home, context.platform);
+  const value = resolveReferences(raw, { environment: context.environment, readSecret }, faults);
+  const places = new Set(faults.map((fault) => formatSteps(fault.steps)));
+  faults.push(...findSchemaFaults(value, raw).filter((fault) => !places.has(formatSteps(fault.steps))));
+  if (faults.length === 0) faults.push(...checkConfigFile(value as ConfigFile, { ...context, raw }));
+  if (faults.length === 0) faults.push(...checkServer(value as ConfigFile, raw));
+  if (faults.length === 0) return { file: value as ConfigFile, raw };
+  const lines = faults.slice(0, MAX_FAULTS).map(({ steps, problem }) => `${path}: ${formatSteps(steps)}: ${problem}`);
+  if (faults.length > MAX_FAULTS) lines.push(`${path}: and ${faults.length - MAX_FAULTS} more`);
+  throw new ConfigError(lines);
+}
+
+const findSchemaFaults = faultFinder(ConfigFile);
+
+function checkServer(file: ConfigFile, raw: unknown): Fault[] {
+  const faults: Fault[] = [];
+  const { host, public_url, cdn_url, cors_origins } = file.server ?? {};
+  const check = (name: string, value: string | undefined, read: (text: string) => unknown, what: string) => {
+    const steps = ["server", name];
+    if (value !== undefined && read(value) === undefined) faults.push(expected(what, valueAt(raw, steps), steps));
+  };
+  check("host", host, readHost.from, readHost.what);
+  check("public_url", public_url, readUrl.from, readUrl.what);
+  check("cdn_url", cdn_url, readUrl.from, readUrl.what);
+  cors_origins?.forEach((origin, index) => {
+    if (readOrigin.from(origin) === undefined) {
+      faults.push(expected(readOrigin.what, origin, ["server", "cors_origins", index]));
+    }
+  });
+  return faults;
+}

@@ -1,0 +1,67 @@
+import { isObject } from "../lib/json.ts";
+import { type Fault, isSecret, type Steps } from "./faults.ts";
+
+/** Where `${NAME}` and `file:PATH` lead. */
+export type Sources = {
+  environment: Readonly<Record<string, string | undefined>>;
+  /** The trimmed text of a secret's file. Throws an Error whose message says what is wrong, without the content. */
+  readSecret(path: string): string;
+};
+
+/** A document nested deeper than this (or one that holds itself, by a YAML alias) is refused. */
+const MAX_DEPTH = 16;
+
+const REFERENCE = /\$\$\{|\$\{([^}]*)(\}?)/g;
+
+function fillIn(text: string, steps: Steps, sources: Sources, faults: Fault[]): string {
+  return text.replace(REFERENCE, (match, name: string | undefined, end: string | undefined) => {
+    if (match === "$${") return "${";
+    if (end === "" || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name ?? "")) {
+      faults.push({
+        steps,
+        problem: `expected \${NAME} with the name of an environment variable (write $\${ for a plain \${)`,
+      });
+      return "";
+    }
+    const value = sources.environment[name!]?.trim();
+    if (!value) {
+      faults.push({ steps, problem: `expected the environment variable ${name} to be set, found nothing` });
+      return "";
+    }
+    return value;
+  });
+}
+
+function fillFile(text: string, steps: Steps, sources: Sources, faults: Fault[]): string {
+  const path = text.slice("file:".length);
+  try {
+    return sources.readSecret(path);
+  } catch (error) {
+    faults.push({ steps, problem: error instanceof Error ? error.message : String(error) });
+    return "";
+  }
+}
+
+/**
+ * The document with every `${NAME}` of its texts read from the environment and, in key, header and query fields, a text
+ * `file:PATH` replaced by what that file holds (contract 2). A key set to null is one that was not set. What is missing goes to
+ * `faults`.
+ */
+export function resolveReferences(document: unknown, sources: Sources, faults: Fault[], steps: Steps = []): unknown {
+  if (steps.length > MAX_DEPTH) {
+    faults.push({ steps: steps.slice(0, 4), problem: `expected at most ${MAX_DEPTH} levels of nesting` });
+    return undefined;
+  }
+  if (typeof document === "string") {
+    if (document.startsWith("file:") && isSecret(steps)) return fillFile(document, steps, sources, faults);
+    return fillIn(document, steps, sources, faults);
+  }
+  if (Array.isArray(document)) {
+    return document.map((item, index) => resolveReferences(item, sources, faults, [...steps, index]));
+  }
+  if (!isObject(document)) return document;
+  const entries = Object.entries(document).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    entries.map(([key, value]) => [key, resolveReferences(value, sources, faults, [...steps, key])]),
+  );
+}

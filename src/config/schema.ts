@@ -1,0 +1,189 @@
+import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import { REASONING_FORMS } from "../canon/intent.ts";
+import { MODALITIES } from "../catalog/entry.ts";
+import { DIALECTS, type Quirks } from "../dialects/dialect.ts";
+import type { AuthForm } from "../vendors/vendor.ts";
+
+/** An object that refuses keys it does not know: a mistyped setting must not be a setting ignored (contract 2). */
+const Closed = <T extends TProperties>(properties: T) =>
+  Type.Object(properties, { additionalProperties: false, description: "a mapping" });
+
+const quoted = (values: readonly string[]) => values.map((value) => `"${value}"`).join(", ");
+
+/** One of a few words. The description is what an error says was expected. */
+const Words = <const T extends readonly string[]>(values: T) =>
+  Type.Unsafe<T[number]>(Type.String({ pattern: alternatives(values), description: oneOf(values) }));
+
+const alternatives = (values: readonly string[]) =>
+  `^(?:${values.map((value) => value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})$`;
+const oneOf = (values: readonly string[]) => (values.length === 1 ? `"${values[0]}"` : `one of ${quoted(values)}`);
+
+const text = (description: string, maxLength = 1000) => Type.String({ minLength: 1, maxLength, description });
+const list = <T extends TSchema>(items: T, description: string, maxItems = 10_000) =>
+  Type.Array(items, { maxItems, description });
+const count = (description: string, minimum = 1, maximum = 1_000_000_000) =>
+  Type.Integer({ minimum, maximum, description });
+const amount = (description: string) => Type.Number({ minimum: 0, maximum: 1_000_000, description });
+const flag = () => Type.Boolean({ description: "true or false" });
+
+const url = (description: string) => Type.String({ minLength: 1, maxLength: 2000, description });
+const httpUrl = url("a URL beginning with http:// or https://");
+
+const AUTH_FORMS = ["bearer", "x-api-key", "api-key", "none"] as const satisfies readonly AuthForm[];
+
+type SnakeCase<T extends string> = T extends `${infer Head}${infer Tail}`
+  ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${SnakeCase<Tail>}`
+  : T;
+
+/** Every quirk of the dialects under its name in the file. A quirk that is missing here does not compile. */
+const quirkProperties = {
+  max_tokens_field: Type.Optional(Words(["max_tokens", "max_completion_tokens"])),
+  reasoning_replay: Type.Optional(Words(["reasoning_content", "reasoning"])),
+  reasoning_replay_always: Type.Optional(flag()),
+  no_stream_options: Type.Optional(flag()),
+  no_developer_role: Type.Optional(flag()),
+  tool_choice_required: Type.Optional(Words(["any", "auto"])),
+  empty_content: Type.Optional(flag()),
+  nine_character_tool_ids: Type.Optional(flag()),
+  max_stop_sequences: Type.Optional(count("a whole number from 0 to 100", 0, 100)),
+  seed_field: Type.Optional(Words(["seed", "random_seed"])),
+  accepts_top_k: Type.Optional(flag()),
+  accepts_cache_control: Type.Optional(flag()),
+  exclusive_reasoning_tokens: Type.Optional(flag()),
+  inline_think_tags: Type.Optional(flag()),
+  unclamped_temperature: Type.Optional(flag()),
+} satisfies Record<SnakeCase<keyof Quirks>, TSchema>;
+
+const Server = Closed({
+  host: Type.Optional(text("a host name or an IP address", 253)),
+  port: Type.Optional(count("a port from 0 to 65535", 0, 65_535)),
+  public_url: Type.Optional(httpUrl),
+  cdn_url: Type.Optional(httpUrl),
+  cors_origins: Type.Optional(list(text("an origin such as https://app.example.com"), "a list of origins", 100)),
+});
+
+const VendorRow = Closed({
+  id: Type.String({
+    pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
+    description: "a name of small letters, digits, dots, dashes and underscores (it is the prefix of the model IDs)",
+  }),
+  name: Type.Optional(text("a name", 200)),
+  dialect: Type.Optional(Words(DIALECTS)),
+  base_url: Type.Optional(httpUrl),
+  api_key: Type.Optional(text(`a key, \${NAME} or file:PATH`, 10_000)),
+  auth: Type.Optional(Words(AUTH_FORMS)),
+  headers: Type.Optional(
+    Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
+      maxProperties: 50,
+      description: "a mapping of header names to text",
+    }),
+  ),
+  query: Type.Optional(text("a query string such as api-version=2026-01-01")),
+  models: Type.Optional(
+    Type.Union([Words(["discover", "any", "catalog"]), list(text("a model name", 200), "a list of model names")], {
+      description: '"discover", "any", "catalog" or a list of model names',
+    }),
+  ),
+  quirks: Type.Optional(Closed(quirkProperties)),
+});
+
+const price = () => Type.Optional(amount("a price in USD, 0 or more"));
+
+const Pricing = Closed({
+  currency: Type.Optional(Words(["USD"])),
+  unit: Type.Optional(Words(["per_1m_tokens"])),
+  input: price(),
+  output: price(),
+  cache_read: price(),
+  cache_write: price(),
+});
+
+const Capabilities = Closed({
+  vision: Type.Optional(flag()),
+  tools: Type.Optional(flag()),
+  reasoning: Type.Optional(flag()),
+});
+
+const ReasoningEfforts = Closed({
+  levels: Type.Array(text("a level", 40), { minItems: 1, maxItems: 20, description: "a list of levels, least first" }),
+  default: text("one of the levels", 40),
+});
+
+const Reasoning = Closed({
+  form: Type.Optional(Words(REASONING_FORMS)),
+  omitted: Type.Optional(Words(["nothing", "off", "default", "lowest"])),
+  always_reasons: Type.Optional(flag()),
+  reasons_by_default: Type.Optional(flag()),
+});
+
+const Route = Closed({ vendor: text("the id of a vendor", 64), model: text("a model name", 200) });
+
+const ModelRow = Closed({
+  id: Type.String({
+    pattern: "^[^\\s/]+/\\S+$",
+    maxLength: 200,
+    description: "a model ID of the form <vendor>/<model_name>",
+  }),
+  display_name: Type.Optional(text("a name", 200)),
+  owned_by: Type.Optional(text("a name", 200)),
+  modality: Type.Optional(Words(MODALITIES)),
+  access_tier: Type.Optional(Words(["free", "paid", "premium"])),
+  context_length: Type.Optional(count("a whole number of tokens")),
+  max_output_tokens: Type.Optional(count("a whole number of tokens")),
+  pricing: Type.Optional(
+    Type.Union([Words(["free"]), Pricing], { description: '"free" or a mapping of prices in USD per 1M tokens' }),
+  ),
+  capabilities: Type.Optional(Capabilities),
+  reasoning_efforts: Type.Optional(ReasoningEfforts),
+  reasoning: Type.Optional(Reasoning),
+  refuses: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
+  routes: Type.Optional(
+    Type.Array(Route, { minItems: 1, maxItems: 20, description: "a list of {vendor, model}, tried in order" }),
+  ),
+});
+
+const Plan = Closed({
+  requests_per_minute: Type.Optional(count("a whole number")),
+  concurrent_generations: Type.Optional(count("a whole number")),
+  spending_window_usd: Type.Optional(amount("an amount in USD, 0 or more")),
+  images_per_day: Type.Optional(count("a whole number, 0 or more", 0)),
+  image_jobs_in_flight: Type.Optional(count("a whole number")),
+  web_calls_per_day: Type.Optional(count("a whole number, 0 or more", 0)),
+  web_calls_per_minute: Type.Optional(count("a whole number")),
+  web_calls_concurrent: Type.Optional(count("a whole number")),
+});
+
+const SEARCH_ENGINES = ["auto", "brave", "tavily", "exa", "perplexity", "serper", "searxng"] as const;
+
+const Web = Closed({
+  search: Type.Optional(Closed({ engine: Type.Optional(Words(SEARCH_ENGINES)) })),
+  fetch: Type.Optional(
+    Closed({ allow_hosts: Type.Optional(list(text("a host name", 253), "a list of host names", 1000)) }),
+  ),
+});
+
+/** The whole configuration file (contract 2). Every object is closed. */
+export const ConfigFile = Closed({
+  server: Type.Optional(Server),
+  vendors: Type.Optional(list(VendorRow, "a list of vendors", 1000)),
+  models: Type.Optional(list(ModelRow, "a list of models")),
+  plans: Type.Optional(
+    Type.Record(Type.String(), Plan, { maxProperties: 100, description: "a mapping of plan ids to figures" }),
+  ),
+  web: Type.Optional(Web),
+  limits: Type.Optional(
+    Closed({ blocking_seconds: Type.Optional(count("a whole number of seconds from 1 to 3600", 1, 3600)) }),
+  ),
+  local_discovery: Type.Optional(flag()),
+});
+
+export type ConfigFile = Static<typeof ConfigFile>;
+export type VendorSetting = NonNullable<ConfigFile["vendors"]>[number];
+export type ModelSetting = NonNullable<ConfigFile["models"]>[number];
+export type PlanSetting = NonNullable<ConfigFile["plans"]>[string];
+export type WebSetting = NonNullable<ConfigFile["web"]>;
+
+/** A quirk's name in the file (`no_stream_options`) as the dialects know it (`noStreamOptions`). */
+export function toCamelCase(name: string): string {
+  return name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}

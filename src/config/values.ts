@@ -1,0 +1,70 @@
+/** One kind of setting: text to value, or undefined when it is none; and what a fault says was expected. */
+export type Reader<T> = { from(text: string): T | undefined; what: string };
+
+/** A port, 0 for any free one. */
+export const readPort: Reader<number> = {
+  what: "a port from 0 to 65535",
+  from: (text) => (/^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
+};
+
+/** A host name or an IP address to listen on; an IPv6 address may stand in brackets. */
+export const readHost: Reader<string> = {
+  what: "a host name or an IP address",
+  from(text) {
+    const host = /^\[.*\]$/.test(text) ? text.slice(1, -1) : text;
+    if (host.includes(":")) return URL.canParse(`http://[${host}]/`) ? host : undefined;
+    return /^(?!-)[A-Za-z0-9.-]{1,253}(?<!-)$/.test(host) ? host : undefined;
+  },
+};
+
+/** An http or https address without user name, query and fragment; slashes at its end are cut. */
+export const readUrl: Reader<string> = {
+  what: "a URL beginning with http:// or https://, without user name, query or fragment",
+  from(text) {
+    if (!/^https?:\/\//i.test(text) || !URL.canParse(text) || /[?#]/.test(text)) return undefined;
+    const { username, password } = new URL(text);
+    return username === "" && password === "" ? text.replace(/\/+$/, "") : undefined;
+  },
+};
+
+/** An exact origin: never `*`, never with a path (reliability 7.3). */
+export const readOrigin: Reader<string> = {
+  what: "an origin such as https://app.example.com",
+  from(text) {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    return url && /^https?:$/.test(url.protocol) && url.origin === text.toLowerCase() ? url.origin : undefined;
+  },
+};
+
+export const readSeconds: Reader<number> = {
+  what: "a whole number of seconds from 1 to 3600",
+  from: (text) => (/^\d{1,4}$/.test(text) && Number(text) >= 1 && Number(text) <= 3600 ? Number(text) : undefined),
+};
+
+const YES = ["1", "true", "yes", "on"];
+const NO = ["0", "false", "no", "off"];
+
+export const readFlag: Reader<boolean> = {
+  what: "true or false",
+  from(text) {
+    const word = text.toLowerCase();
+    if (YES.includes(word)) return true;
+    return NO.includes(word) ? false : undefined;
+  },
+};
+
+/** Several of a kind, separated by commas. */
+export function readList<T>(reader: Reader<T>): Reader<T[]> {
+  return {
+    what: `${reader.what}, or several separated by commas`,
+    from(text) {
+      const values = text.split(",").map((item) => reader.from(item.trim()));
+      return values.includes(undefined) ? undefined : (values as T[]);
+    },
+  };
+}
+
+/** An address that only this machine can reach. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}

@@ -1,0 +1,38 @@
+import { nearest } from "./nearest.ts";
+
+/** Variables this program reads, beside those that switch vendors on. `SLUICE_API_KEY` is the clients'. */
+const KNOWN_VARIABLES = [
+  "SLUICE_HOST",
+  "SLUICE_PORT",
+  "SLUICE_DATA",
+  "SLUICE_CONFIG",
+  "SLUICE_PUBLIC_URL",
+  "SLUICE_CDN_URL",
+  "SLUICE_CORS_ORIGINS",
+  "SLUICE_BLOCKING_SECONDS",
+  "SLUICE_LOCAL_DISCOVERY",
+  "SLUICE_USE_ENV_PROXY",
+  "SLUICE_API_KEY",
+];
+
+/** Container platforms announce a service called `sluice` by variables such as `SLUICE_PORT=tcp://10.0.0.7:4600`: those are not ours. */
+const isServiceLink = (name: string, value: string) =>
+  /^SLUICE_(SERVICE|PORT)_/.test(name) || (name === "SLUICE_PORT" && /^(tcp|udp):\/\//.test(value));
+
+/** The non-empty `SLUICE_*` variables, trimmed, and a warning for each that this program does not know. */
+export function ownVariables(environment: Readonly<Record<string, string | undefined>>): {
+  own: Record<string, string>;
+  warnings: string[];
+} {
+  const own: Record<string, string> = {};
+  const warnings: string[] = [];
+  for (const [name, written] of Object.entries(environment)) {
+    const value = written?.trim() ?? "";
+    if (!name.startsWith("SLUICE_") || value === "" || isServiceLink(name, value)) continue;
+    own[name] = value;
+    if (KNOWN_VARIABLES.includes(name)) continue;
+    const meant = nearest(name, KNOWN_VARIABLES);
+    warnings.push(`${name} is not a variable of Sluice${meant ? `; did you mean ${meant}?` : "."}`);
+  }
+  return { own, warnings };
+}

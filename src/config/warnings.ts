@@ -1,0 +1,48 @@
+import { statSync } from "node:fs";
+import { isObject } from "../lib/json.ts";
+import type { ConfigFile } from "./schema.ts";
+import { isLoopback } from "./values.ts";
+
+const hostOf = (url: string) => new URL(url).hostname.toLowerCase();
+
+/** The names a request's Host may have beside loopback: those of the public addresses and the one listened on. */
+export function allowedHosts(host: string, urls: readonly (string | undefined)[]): string[] {
+  const names = urls.filter((url) => url !== undefined).map(hostOf);
+  if (!isLoopback(host) && !isWildcard(host)) names.push(host.includes(":") ? `[${host}]` : host.toLowerCase());
+  return [...new Set(names)];
+}
+
+const isWildcard = (host: string) => host === "0.0.0.0" || host === "::";
+
+/** What a listener beyond this machine needs said (reliability 7.3). */
+export function listeningWarnings(host: string, publicUrl: string | undefined): string[] {
+  if (isLoopback(host)) return [];
+  const warnings: string[] = [];
+  if (!publicUrl?.startsWith("https:")) {
+    warnings.push(
+      `Listening on ${host} without TLS: keys and prompts cross the network readable. Put a TLS proxy in front.`,
+    );
+  }
+  if (isWildcard(host) && publicUrl === undefined) {
+    warnings.push(
+      `Listening on ${host}, but only requests to localhost are answered: set --public-url to clients' address.`,
+    );
+  }
+  return warnings;
+}
+
+/** Settings of the file that this version reads and checks, and does not act on yet. */
+export function idleWarnings(file: ConfigFile): string[] {
+  const idle = (["plans", "web"] as const).filter((name) => file[name] !== undefined);
+  return idle.map((name) => `The section ${name}: of the configuration file has no effect in this version.`);
+}
+
+const holdsPlainKey = (row: unknown) =>
+  isObject(row) && typeof row["api_key"] === "string" && !/\$\{|^file:/.test(row["api_key"]);
+
+/** A word when a file that holds a key itself can be read by other users. `raw` is the document before `${NAME}` was filled in. */
+export function exposureWarnings(path: string, raw: Record<string, unknown>, platform: NodeJS.Platform): string[] {
+  const vendors = Array.isArray(raw["vendors"]) ? raw["vendors"] : [];
+  if (platform === "win32" || !vendors.some(holdsPlainKey) || (statSync(path).mode & 0o077) === 0) return [];
+  return [`${path} holds a key and can be read by other users: chmod 600 ${path}`];
+}

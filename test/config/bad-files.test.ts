@@ -1,0 +1,282 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the references of a configuration file are written like this.
+import { afterEach, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { faultLines, makeFolder, removeFolders, writeIn } from "./support.ts";
+
+afterEach(removeFolders);
+
+const SECRET = "sk-canary-0123456789";
+
+/** A YAML file, and the lines it must be refused with (the file's path before each is left out here). */
+const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]])[] = [
+  [
+    "unknown key with a near match",
+    "vendors:\n  - { id: lab, dialect: chat, base_ur: 'http://x/v1' }",
+    'vendors[0].base_ur: unknown key; did you mean "base_url"?',
+  ],
+  ["unknown section", "srever: { port: 1 }", 'srever: unknown key; did you mean "server"?'],
+  [
+    "unknown key far from all",
+    "limits: { zzzzzzzzz: 1 }",
+    "limits.zzzzzzzzz: unknown key; expected one of blocking_seconds",
+  ],
+  [
+    "unknown quirk",
+    "vendors: [{ id: openai, quirks: { no_stream_option: true } }]",
+    'vendors[0].quirks.no_stream_option: unknown key; did you mean "no_stream_options"?',
+  ],
+  [
+    "prototype key",
+    "__proto__: { port: 1 }",
+    "__proto__: unknown key; expected one of server, vendors, models, plans, web, limits, local_discovery",
+  ],
+  [
+    "the third vendor's address",
+    "vendors:\n  - { id: openai }\n  - { id: anthropic }\n  - { id: lab, dialect: chat, base_url: 'ftp://x' }",
+    'vendors[2].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "ftp://x"',
+  ],
+  [
+    "an address with a password",
+    `vendors: [{ id: lab, dialect: chat, base_url: 'https://me:${SECRET}@x/v1' }]`,
+    'vendors[0].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "https://…@x/v1"',
+  ],
+  [
+    "an address with a key in its query",
+    `vendors: [{ id: lab, dialect: chat, base_url: 'https://x/v1?key=${SECRET}' }]`,
+    'vendors[0].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "https://x/v1?…"',
+  ],
+  [
+    "a dialect of a later version",
+    "vendors: [{ id: openai, dialect: responses }]",
+    'vendors[0].dialect: expected one of "chat", "messages", found "responses"',
+  ],
+  [
+    "a key of another kind",
+    "vendors: [{ id: openai, api_key: 12345678 }]",
+    "vendors[0].api_key: expected a key, ${NAME} or file:PATH, found a number",
+  ],
+  [
+    "an empty key",
+    'vendors: [{ id: openai, api_key: "" }]',
+    "vendors[0].api_key: expected a key, ${NAME} or file:PATH, found an empty text",
+  ],
+  [
+    "a key with a space in it",
+    `vendors: [{ id: openai, api_key: "${SECRET} x" }]`,
+    "vendors[0].api_key: expected printable characters without spaces (not shown)",
+  ],
+  [
+    "a header with a list",
+    `vendors: [{ id: openai, headers: { x-key: [${SECRET}] } }]`,
+    "vendors[0].headers.x-key: expected text, found a list",
+  ],
+  [
+    "a header of the connection",
+    "vendors: [{ id: openai, headers: { Host: evil } }]",
+    "vendors[0].headers.Host: expected another header: this one is written by the gateway itself",
+  ],
+  [
+    "a header with two lines",
+    `vendors: [{ id: openai, headers: { x-a: "1\\nx-b: 2" } }]`,
+    "vendors[0].headers.x-a: expected text on one line without control characters",
+  ],
+  [
+    "the same vendor twice",
+    "vendors: [{ id: openai }, { id: anthropic }, { id: openai }]",
+    'vendors[2].id: expected an id used once, found "openai" again (first in vendors[0])',
+  ],
+  ["a built-in vendor", "vendors: [{ id: sluice }]", 'vendors[0].id: expected another id: "sluice" is built in'],
+  [
+    "a vendor's id with a slash",
+    "vendors: [{ id: 'lab/a' }]",
+    'vendors[0].id: expected a name of small letters, digits, dots, dashes and underscores (it is the prefix of the model IDs), found "lab/a"',
+  ],
+  [
+    "no id",
+    "vendors: [{ dialect: chat }]",
+    "vendors[0].id: expected a name of small letters, digits, dots, dashes and underscores (it is the prefix of the model IDs), found nothing",
+  ],
+  [
+    "a custom vendor without address and dialect",
+    "vendors: [{ id: opnai }]",
+    'vendors[0].dialect: expected a value, found nothing ("opnai": did you mean "openai"?)',
+    'vendors[0].base_url: expected a value, found nothing ("opnai": did you mean "openai"?)',
+  ],
+  [
+    "a policy for models that is none",
+    "vendors: [{ id: openai, models: everything }]",
+    'vendors[0].models: expected "discover", "any", "catalog" or a list of model names, found "everything"',
+  ],
+  [
+    "a list of models with a number",
+    "vendors: [{ id: openai, models: [gpt, 5] }]",
+    "vendors[0].models[1]: expected a model name, found 5",
+  ],
+  [
+    "a route to nowhere",
+    "models: [{ id: lab/tiny, routes: [{ vendor: openruter, model: x }] }]",
+    'models[0].routes[0].vendor: expected the id of a vendor, found "openruter"; did you mean "openrouter"?',
+  ],
+  [
+    "a model without prefix",
+    "models: [{ id: tiny }]",
+    'models[0].id: expected a model ID of the form <vendor>/<model_name>, found "tiny"',
+  ],
+  [
+    "the same model twice",
+    "models: [{ id: lab/a }, { id: lab/a }]",
+    'models[1].id: expected an id used once, found "lab/a" again (first in models[0])',
+  ],
+  [
+    "a price below zero",
+    "models: [{ id: lab/a, pricing: { input: -1 } }]",
+    "models[0].pricing.input: expected a price in USD, 0 or more, found -1",
+  ],
+  [
+    "a price by another name",
+    "models: [{ id: lab/a, pricing: { inptu: 1 } }]",
+    'models[0].pricing.inptu: unknown key; did you mean "input"?',
+  ],
+  [
+    "a price that is a word",
+    "models: [{ id: lab/a, pricing: cheap }]",
+    'models[0].pricing: expected "free" or a mapping of prices in USD per 1M tokens, found "cheap"',
+  ],
+  [
+    "a default that is no level",
+    "models: [{ id: lab/a, reasoning_efforts: { levels: [low, high], default: medium } }]",
+    'models[0].reasoning_efforts.default: expected one of "low", "high", found "medium"',
+  ],
+  [
+    "a context of half a token",
+    "models: [{ id: lab/a, context_length: 1.5 }]",
+    "models[0].context_length: expected a whole number of tokens, found 1.5",
+  ],
+  ["a port as text", 'server: { port: "4600" }', 'server.port: expected a port from 0 to 65535, found "4600"'],
+  ["a port too high", "server: { port: 70000 }", "server.port: expected a port from 0 to 65535, found 70000"],
+  ["a host that is none", "server: { host: 'a b' }", 'server.host: expected a host name or an IP address, found "a b"'],
+  [
+    "any origin",
+    "server: { cors_origins: ['*'] }",
+    'server.cors_origins[0]: expected an origin such as https://app.example.com, found "*"',
+  ],
+  ["a section of another kind", "vendors: { openai: {} }", "vendors: expected a list of vendors, found a mapping"],
+  [
+    "a plan of unknown figures",
+    "plans: { pro: { speed: 9 } }",
+    "plans.pro.speed: unknown key; expected one of requests_per_minute, concurrent_generations, spending_window_usd, images_per_day, image_jobs_in_flight, web_calls_per_day, web_calls_per_minute, web_calls_concurrent",
+  ],
+  [
+    "an unset variable",
+    'vendors: [{ id: openai, api_key: "${NOT_SET}" }]',
+    "vendors[0].api_key: expected the environment variable NOT_SET to be set, found nothing",
+  ],
+  [
+    "a reference with a default",
+    'vendors: [{ id: openai, api_key: "${A:-b}" }]',
+    "vendors[0].api_key: expected ${NAME} with the name of an environment variable (write $${ for a plain ${)",
+  ],
+  [
+    "a reference that does not end",
+    'vendors: [{ id: openai, api_key: "${A" }]',
+    "vendors[0].api_key: expected ${NAME} with the name of an environment variable (write $${ for a plain ${)",
+  ],
+  [
+    "several at once",
+    "server: { port: x }\nvendors: [{ id: openai, auth: basic }]\nlocal_discovery: maybe",
+    'server.port: expected a port from 0 to 65535, found "x"',
+    'vendors[0].auth: expected one of "bearer", "x-api-key", "api-key", "none", found "basic"',
+    'local_discovery: expected true or false, found "maybe"',
+  ],
+];
+
+describe("a bad configuration file", () => {
+  for (const [name, yaml, ...lines] of TABLE) {
+    test(name, () => {
+      const folder = makeFolder();
+      const path = writeIn(folder, "sluice.yaml", yaml);
+      const found = faultLines(folder);
+      expect([...found].sort()).toEqual(lines.map((line) => `${path}: ${line}`).sort());
+      expect(found.join("\n")).not.toContain("canary");
+    });
+  }
+
+  test("a value read from the environment is never shown, wherever it stands", () => {
+    const folder = makeFolder();
+    writeIn(
+      folder,
+      "sluice.yaml",
+      "vendors:\n  - id: lab\n    dialect: ${KEY}\n    base_url: ${KEY}\n    api_key: ${KEY}\n",
+    );
+    const lines = faultLines(folder, { environment: { KEY: SECRET } }).join("\n");
+    expect(lines).toContain('vendors[0].dialect: expected one of "chat", "messages", found "${KEY}"');
+    expect(lines).not.toContain("canary");
+  });
+
+  test("at most twenty faults are listed", () => {
+    const folder = makeFolder();
+    const rows = Array.from({ length: 40 }, (_, index) => `  - { id: lab/${index}, context_length: no }`);
+    writeIn(folder, "sluice.yaml", `models:\n${rows.join("\n")}\n`);
+    expect(faultLines(folder).length).toBeLessThanOrEqual(21);
+  });
+});
+
+describe("a file that is no configuration", () => {
+  const UNREADABLE: readonly (readonly [name: string, file: string, content: string, line: string | RegExp])[] = [
+    ["broken YAML", "sluice.yaml", "a: [1,\nb: 2", /YAML Parse error/],
+    [
+      "a reference between braces",
+      "sluice.yaml",
+      "a: { b: ${X}, c: 1 }",
+      /between \{ and \} write "\$\{NAME\}" in quotes/,
+    ],
+    ["a tab", "sluice.yml", "a:\n\t- b", /Tab characters/],
+    ["a section twice", "sluice.yaml", "vendors: []\nmodels: []\nvendors: []", ": vendors: expected once, found twice"],
+    ["two documents", "sluice.yaml", "a: 1\n---\nb: 2", ": expected a mapping, found a list"],
+    ["a scalar", "sluice.yaml", "hello", ": expected a mapping, found string"],
+    ["broken TOML", "sluice.toml", "a = ", /TOML Parse error: Missing value/],
+    ["broken JSON", "sluice.json", "{", /JSON Parse error/],
+    ["a JSON list", "sluice.json", "[]", ": expected a mapping, found a list"],
+    [
+      "a YAML alias of itself",
+      "sluice.yaml",
+      "plans: &a\n  b: *a\n",
+      /expected at most 16 levels of nesting|Parse error/,
+    ],
+  ];
+  for (const [name, file, content, line] of UNREADABLE) {
+    test(name, () => {
+      const folder = makeFolder();
+      const path = writeIn(folder, file, content);
+      const first = faultLines(folder)[0]!;
+      expect(first.startsWith(path)).toBe(true);
+      if (typeof line === "string") expect(first).toBe(path + line);
+      else expect(first).toMatch(line);
+    });
+  }
+
+  test("bytes that are not UTF-8", () => {
+    const folder = makeFolder();
+    const path = writeIn(folder, "sluice.yaml", "");
+    writeFileSync(path, Buffer.from([0x61, 0xff, 0xfe]));
+    expect(faultLines(folder)).toEqual([`${path}: expected text in UTF-8, found other bytes`]);
+  });
+
+  test("two files in one folder", () => {
+    const folder = makeFolder();
+    const yaml = writeIn(folder, "sluice.yaml", "");
+    const json = writeIn(folder, "sluice.json", "{}");
+    expect(faultLines(folder)).toEqual([`${folder}: expected one configuration file, found 2: ${yaml}, ${json}`]);
+  });
+
+  test("a named file that is not there, and one of another kind", () => {
+    const folder = makeFolder();
+    expect(faultLines(folder, { flags: { config: "no.yaml" } })).toEqual([
+      `${folder}/no.yaml: expected a configuration file, found nothing`,
+    ]);
+    const path = writeIn(folder, "settings.ini", "a=1");
+    expect(faultLines(folder, { flags: { config: path } })).toEqual([
+      `${path}: expected a name ending in .yaml, .yml, .toml or .json`,
+    ]);
+  });
+});
