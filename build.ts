@@ -5,7 +5,6 @@
 import { existsSync, rmSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
-import manifest from "./package.json";
 
 const ROOT = import.meta.dir;
 const MEGABYTE = 1_000_000;
@@ -27,11 +26,11 @@ const ASSETS = ["drizzle"];
 
 const isTarget = (name: string): name is Target => Object.hasOwn(TARGETS, name);
 
-/** The commit the tree stands at, or "unknown" outside a repository or without git. */
+/** The commit the tree stands at, or "" outside a repository or without git. */
 function readCommit(): string {
-  if (!existsSync(join(ROOT, ".git")) || Bun.which("git") === null) return "unknown";
+  if (!existsSync(join(ROOT, ".git")) || Bun.which("git") === null) return "";
   const result = Bun.spawnSync(["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"]);
-  return result.exitCode === 0 ? result.stdout.toString().trim() : "unknown";
+  return result.exitCode === 0 ? result.stdout.toString().trim() : "";
 }
 
 /** Builds one executable. Throws AggregateError with what the bundler has to say. */
@@ -47,7 +46,6 @@ async function build(target: Target | undefined, outfile: string): Promise<void>
     sourcemap: "inline",
     define: {
       "process.env.NODE_ENV": '"production"',
-      SLUICE_VERSION: JSON.stringify(manifest.version),
       SLUICE_COMMIT: JSON.stringify(readCommit()),
     },
     compile: {
