@@ -1,0 +1,36 @@
+import type { Caller } from "../accounts/caller.ts";
+import { GatewayError } from "../canon/errors.ts";
+
+/** Where keys are known. `find` judges form, checksum, existence and revocation of what was presented, and tells only yes or no. */
+export type KeyFinder = { find(presented: string): Caller | undefined };
+
+/** What may be a key at all: anything else never reaches the key store (reliability 7.1, 7.2). Longest key of contract 4: 53 characters. */
+const KEY_SHAPE = /^[A-Za-z0-9_.-]{8,128}$/;
+
+const MISSING =
+  "No API key was given. Send one as the header 'Authorization: Bearer <key>' or 'x-api-key: <key>'; keys in the query string are not read.";
+const REFUSED =
+  "The API key was not accepted. Send exactly one valid key as the header 'Authorization: Bearer <key>' or 'x-api-key: <key>'. Create keys with 'sluice keys create'.";
+
+/** Reads `Authorization: Bearer <key>`: null when there is no such header, "" when it holds anything else. */
+function readBearer(headers: Headers): string | null {
+  const header = headers.get("authorization");
+  if (header === null) return null;
+  return /^bearer +(\S+)$/i.exec(header)?.[1] ?? "";
+}
+
+/**
+ * Who is calling, by either header form, on every endpoint (interface 5, contract 4). The same key in both headers counts as one.
+ * The query string is never read. Throws GatewayError `invalid_api_key`: its text neither echoes the key nor says what was wrong with it.
+ */
+export function authenticate(request: Request, keys: KeyFinder): Caller {
+  const bearer = readBearer(request.headers);
+  const apiKey = request.headers.get("x-api-key");
+  // Two headers of one name arrive joined by a comma, which no key contains: they fail the shape.
+  const presented = bearer ?? apiKey;
+  if (presented === null) throw new GatewayError("invalid_api_key", MISSING);
+  const differ = bearer !== null && apiKey !== null && bearer !== apiKey;
+  const caller = !differ && KEY_SHAPE.test(presented) ? keys.find(presented) : undefined;
+  if (!caller) throw new GatewayError("invalid_api_key", REFUSED);
+  return caller;
+}

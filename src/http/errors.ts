@@ -1,0 +1,117 @@
+import { ERRORS, type ErrorRow, GatewayError, toGatewayError } from "../canon/errors.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import { dialects } from "../dialects/index.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+import { pathOf, requestIdOf } from "./request.ts";
+
+/** Longest wait a client is told, seconds (contract 6). */
+const MAX_RETRY_AFTER_SECONDS = 60;
+
+/** The messages path however often /v1 was written before it: a doubled one is told 404 in the shape its SDK reads (interface 1). */
+const MESSAGES_PATH = /^(?:\/v1)*\/messages(?:\/|$)/;
+const MODELS_PATH = /^\/v1\/models(?:\/|$)/;
+
+/**
+ * The dialect in which a path's errors are told: messages for `/v1/messages…`, and for the catalog when it is asked in that form, which an
+ * `anthropic-version` or `x-api-key` header says (interface 4.4 rule 3). Chat for everything else.
+ */
+export function dialectOfPath(pathname: string, headers?: Headers): Dialect {
+  if (MESSAGES_PATH.test(pathname)) return dialects.messages;
+  const asked = headers !== undefined && (headers.has("anthropic-version") || headers.has("x-api-key"));
+  return asked && MODELS_PATH.test(pathname) ? dialects.messages : dialects.chat;
+}
+
+/** The dialect in which this request's errors are told. */
+export function dialectOf(request: Request): Dialect {
+  return dialectOfPath(pathOf(request.url), request.headers);
+}
+
+/** Headers of every answer (contract 6). */
+export function commonHeaders(requestId: string): Record<string, string> {
+  return { "x-request-id": requestId, "request-id": requestId, "x-content-type-options": "nosniff" };
+}
+
+/** What the official SDKs do on their own: they try again on 408, 409, 429 and every 5xx. */
+const retriesUnasked = (status: number) => status === 408 || status === 409 || status === 429 || status >= 500;
+
+function retryHeaders(error: GatewayError, status: number): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (error.retry || retriesUnasked(status)) headers["x-should-retry"] = String(error.retry);
+  if (error.retryAfterSeconds !== undefined) {
+    const seconds = Math.min(MAX_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(error.retryAfterSeconds)));
+    headers["retry-after"] = String(seconds);
+    headers["retry-after-ms"] = String(seconds * 1000);
+  }
+  return headers;
+}
+
+/** Anything thrown as the answer a client gets, in its dialect (contract 6). What is no GatewayError tells nothing but `internal_error`. */
+export function errorResponse(error: unknown, dialect: Dialect, requestId: string): Response {
+  const shown = toGatewayError(error);
+  const { status, body } = dialect.encodeError(shown, requestId);
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: {
+      "content-type": "application/json",
+      "cache-control": "no-store",
+      ...commonHeaders(requestId),
+      ...retryHeaders(shown, status),
+      ...(status === 401 && { "www-authenticate": "Bearer" }),
+    },
+  });
+}
+
+/** {@link errorResponse} in the dialect and with the id of the request it answers. */
+export function answerError(error: unknown, request: Request): Response {
+  return errorResponse(error, dialectOf(request), requestIdOf(request));
+}
+
+/** What Elysia's own faults mean. Its texts are not shown: they quote the body and the schema. */
+const ELYSIA_FAULTS: Readonly<Record<string, () => GatewayError>> = {
+  NOT_FOUND: () => new GatewayError("not_found", "There is nothing at this path."),
+  PARSE: () => new GatewayError("invalid_request", "The request body could not be read."),
+  VALIDATION: () => new GatewayError("invalid_request", "The request is not valid."),
+  INVALID_COOKIE_SIGNATURE: () => new GatewayError("invalid_request", "A cookie is not valid."),
+  INVALID_FILE_TYPE: () => new GatewayError("invalid_request", "A file is of the wrong type."),
+};
+
+/**
+ * The answer to anything that ends in Elysia's `onError`: its own faults by `code`, GatewayErrors as they are, and all else as
+ * `internal_error`, whose cause is logged and never shown (design 6).
+ */
+export function renderElysiaError(
+  code: string | number | undefined,
+  error: unknown,
+  request: Request,
+  log: Log,
+): Response {
+  if (error instanceof GatewayError) {
+    const row: ErrorRow = ERRORS[error.code];
+    if (row.status === 500) logFault(error, request, log);
+    return answerError(error, request);
+  }
+  const fault = typeof code === "string" && Object.hasOwn(ELYSIA_FAULTS, code) ? ELYSIA_FAULTS[code] : undefined;
+  if (fault) return answerError(fault(), request);
+  logFault(error, request, log);
+  return answerError(error, request);
+}
+
+function logFault(error: unknown, request: Request, log: Log): void {
+  // The path may hold a token (contract 3, /mcp/web/t/{token}); the log's own net removes it.
+  log.error("request-fault", {
+    request: requestIdOf(request),
+    method: request.method,
+    path: pathOf(request.url),
+    ...errorFields(error),
+  });
+}
+
+/** A handler for `.all(path, …)`: 405 for every method that has no route of its own, with the ones that have in `Allow` (`"GET, POST"`). */
+export function methodNotAllowed(allow: string): (context: { request: Request }) => Response {
+  return (context) => {
+    const error = new GatewayError("method_not_allowed", `This path answers to ${allow} only.`);
+    const response = answerError(error, context.request);
+    response.headers.set("allow", allow);
+    return response;
+  };
+}

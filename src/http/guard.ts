@@ -1,0 +1,193 @@
+import { GatewayError } from "../canon/errors.ts";
+import { pathOf } from "./request.ts";
+
+export type GuardSettings = {
+  /** Host names served beside loopback, without port: `gateway.example.com`, `[2001:db8::1]`. Any case. */
+  allowedHosts: readonly string[];
+  /** Exact origins of web pages that may call from elsewhere: `https://chat.example.com`. */
+  corsOrigins: readonly string[];
+  /** The port being served, once known. Loopback names must then carry it; other names stand behind a proxy with a port of its own. */
+  port?: () => number | undefined;
+};
+
+/** Why a request must not be served, or undefined. */
+export type Guard = (request: Request) => GatewayError | undefined;
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"] as const;
+
+/** One host and no more: a name or IPv4 address, or an IPv6 address in brackets, then maybe a port (reliability 7.3). */
+const AUTHORITY = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?$/;
+
+/** What the browser's own loading of our pages asks for with `no-cors`: styles, scripts and icons. */
+const PAGE_ASSETS = ["/openapi/", "/assets/", "/favicon."] as const;
+
+/** Images are links meant to be shown by other pages (interface 2.1): the Host is checked, where they are shown is not. */
+const SHOWN_ANYWHERE = "/v1/images/files/";
+
+const startsWithAny = (path: string, prefixes: readonly string[]) => prefixes.some((prefix) => path.startsWith(prefix));
+
+const refuse = (message: string) => new GatewayError("permission_denied", message);
+
+/**
+ * Builds the check that runs on every request before it is routed (reliability 7.3): no page of a stranger reaches a listener on this
+ * machine, neither by DNS rebinding (Host), nor by a cross-site call (Origin, Fetch metadata). Clients that are no browsers send
+ * none of those headers but Host, and pass. The check returns a `permission_denied` error instead of throwing it.
+ */
+export function createGuard(settings: GuardSettings): Guard {
+  const loopback = new Set<string>(LOOPBACK);
+  const named = new Set(settings.allowedHosts.map((host) => host.toLowerCase()));
+  const origins = new Set(settings.corsOrigins.map(normalizeOrigin));
+
+  const isServed = (authority: string, comparePort: boolean, defaultPort: number): boolean => {
+    const match = AUTHORITY.exec(authority.toLowerCase());
+    if (!match) return false;
+    const host = match[1] ?? "";
+    const port = match[2] === undefined ? defaultPort : Number(match[2]);
+    if (port < 1 || port > 65535) return false;
+    if (named.has(host)) return true;
+    if (!loopback.has(host)) return false;
+    const own = comparePort ? settings.port?.() : undefined;
+    return own === undefined || own === port;
+  };
+
+  const isOwnOrigin = (origin: string): boolean => {
+    const secure = origin.startsWith("https://");
+    if (!secure && !origin.startsWith("http://")) return false;
+    return isServed(origin.slice(secure ? 8 : 7), true, secure ? 443 : 80);
+  };
+
+  return (request) => {
+    const fault = checkHost(request, isServed);
+    if (fault) return fault;
+    const origin = request.headers.get("origin");
+    if (origin !== null && !isOwnOrigin(origin) && !origins.has(origin.toLowerCase())) {
+      return refuse(
+        "Web pages of this origin may not call this gateway. Its operator can allow them: server.cors_origins.",
+      );
+    }
+    return checkFetchMetadata(request, origin !== null);
+  };
+}
+
+/** A configured origin as browsers write it: lower case, no slash at the end. */
+function normalizeOrigin(origin: string): string {
+  return origin.toLowerCase().replace(/\/$/, "");
+}
+
+function checkHost(
+  request: Request,
+  isServed: (authority: string, comparePort: boolean, defaultPort: number) => boolean,
+): GatewayError | undefined {
+  // A relative URL is what a Host with a path, a user or odd bytes in it leaves behind, and CONNECT: no route may see it.
+  const authority = /^https?:\/\/([^/?#]*)(?=\/)/.exec(request.url)?.[1];
+  const host = request.headers.get("host");
+  // Without the header the request comes from inside this process: on the wire the URL would be relative.
+  const served = authority !== undefined && (host === null ? isServed(authority, false, 80) : isServed(host, true, 80));
+  if (served) return undefined;
+  return refuse("This gateway does not answer to that host name. Its operator can add it: server.public_url.");
+}
+
+function checkFetchMetadata(request: Request, originAllowed: boolean): GatewayError | undefined {
+  const site = request.headers.get("sec-fetch-site");
+  const mode = request.headers.get("sec-fetch-mode");
+  if (site === null && mode === null) return undefined;
+  const path = pathOf(request.url);
+  const reads = request.method === "GET" || request.method === "HEAD";
+  if (reads && path.startsWith(SHOWN_ANYWHERE)) return undefined;
+  if (site?.toLowerCase() === "cross-site" && !originAllowed) {
+    return refuse("Web pages of other sites may not call this gateway.");
+  }
+  if (mode?.toLowerCase() === "no-cors") {
+    const own = site?.toLowerCase() === "same-origin" && reads && startsWithAny(path, PAGE_ASSETS);
+    if (!own) return refuse("A web page may call this gateway with CORS only, not in no-cors mode.");
+  }
+  return undefined;
+}
+
+/** Answers for web pages of the configured origins. Without origins it never says anything. */
+export type Cors = {
+  /** The answer to a preflight of an allowed origin, else undefined. */
+  preflight(request: Request): Response | undefined;
+  /** Headers for every answer: `vary`, and for an allowed origin its name. */
+  headers(request: Request): Record<string, string>;
+};
+
+/** What the official SDKs and MCP clients send from a browser, beside the names that always may cross. */
+const ALLOWED_HEADERS = [
+  "authorization",
+  "content-type",
+  "x-api-key",
+  "idempotency-key",
+  "anthropic-version",
+  "anthropic-beta",
+  "anthropic-dangerous-direct-browser-access",
+  "openai-organization",
+  "openai-project",
+  "openai-beta",
+  "mcp-protocol-version",
+  "user-agent",
+  "x-stainless-arch",
+  "x-stainless-async",
+  "x-stainless-custom-poll-interval",
+  "x-stainless-helper",
+  "x-stainless-helper-method",
+  "x-stainless-lang",
+  "x-stainless-os",
+  "x-stainless-package-version",
+  "x-stainless-poll-helper",
+  "x-stainless-retry-count",
+  "x-stainless-runtime",
+  "x-stainless-runtime-version",
+  "x-stainless-timeout",
+].join(", ");
+
+const EXPOSED_HEADERS = [
+  "x-request-id",
+  "request-id",
+  "retry-after",
+  "retry-after-ms",
+  "x-should-retry",
+  "idempotency-replayed",
+  "x-sluice-dropped",
+  "x-sluice-stop",
+  "x-ratelimit-limit-requests",
+  "x-ratelimit-remaining-requests",
+  "x-ratelimit-reset-requests",
+  "x-ratelimit-limit-tokens",
+  "x-ratelimit-remaining-tokens",
+  "x-ratelimit-reset-tokens",
+].join(", ");
+
+/** How long a browser may keep a preflight's answer, seconds (reliability 7.3 rule 5). */
+const PREFLIGHT_MAX_AGE_SECONDS = 600;
+
+/** CORS for exactly these origins, without credentials: keys travel in headers, never in cookies. */
+export function createCors(corsOrigins: readonly string[]): Cors {
+  const origins = new Set(corsOrigins.map(normalizeOrigin));
+  const headers = (request: Request): Record<string, string> => {
+    if (origins.size === 0) return {};
+    const origin = request.headers.get("origin");
+    if (origin === null || !origins.has(origin.toLowerCase())) return { vary: "Origin" };
+    return { vary: "Origin", "access-control-allow-origin": origin, "access-control-expose-headers": EXPOSED_HEADERS };
+  };
+  return {
+    headers,
+    preflight(request) {
+      if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) return undefined;
+      const allowed = headers(request);
+      if (!("access-control-allow-origin" in allowed)) return undefined;
+      return new Response(null, {
+        status: 204,
+        headers: {
+          ...allowed,
+          "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
+          "access-control-allow-headers": ALLOWED_HEADERS,
+          "access-control-max-age": String(PREFLIGHT_MAX_AGE_SECONDS),
+          ...(request.headers.get("access-control-request-private-network") === "true" && {
+            "access-control-allow-private-network": "true",
+          }),
+        },
+      });
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import type { TSchema } from "@sinclair/typebox";
+import { ERRORS, type ErrorCode, type ErrorRow } from "../canon/errors.ts";
+import type { DialectName } from "../dialects/dialect.ts";
+import { ChatErrorReply, MessagesErrorReply } from "../wire/errors.ts";
+
+type JsonContent = { "application/json": { schema: Record<string, unknown> } };
+
+/** A request body as a route's `detail.requestBody`. Routes parse their bodies themselves, so their schemas are named here. */
+export type JsonBody = { required: true; content: JsonContent };
+
+/** One answer as an entry of a route's `detail.responses`. */
+export type JsonReply = { description: string; content: JsonContent };
+
+/** JSON Schema is a plain object; TypeBox's own marks are symbols, which JSON leaves out. */
+const contentOf = (schema: TSchema): JsonContent => ({ "application/json": { schema: { ...schema } } });
+
+/** `detail.requestBody` of a route that takes this JSON. */
+export function jsonBody(schema: TSchema): JsonBody {
+  return { required: true, content: contentOf(schema) };
+}
+
+/** An answer that gives this JSON, and what it means in a sentence. */
+export function jsonReply(schema: TSchema, description: string): JsonReply {
+  return { description, content: contentOf(schema) };
+}
+
+/** An answer that is this JSON, or with `stream: true` server-sent events. */
+export function jsonOrStream(schema: TSchema, description: string) {
+  return {
+    description,
+    content: { ...contentOf(schema), "text/event-stream": { schema: { type: "string" as const } } },
+  };
+}
+
+/** Schemas that routes refer to by name: `components.schemas` of the document. */
+export const SHARED_SCHEMAS = { ChatError: { ...ChatErrorReply }, MessagesError: { ...MessagesErrorReply } };
+
+/** What every route that reads a body and asks for a key may answer. */
+const USUAL_ERRORS: readonly ErrorCode[] = [
+  "invalid_request",
+  "invalid_api_key",
+  "permission_denied",
+  "request_too_large",
+  "unsupported_media_type",
+  "rate_limit_exceeded",
+  "internal_error",
+];
+
+/**
+ * Error answers of a route as entries of `detail.responses`, one a status, each naming its codes (contract 6). `codes` are those the
+ * route adds to the usual ones.
+ */
+export function errorReplies(dialect: DialectName, codes: readonly ErrorCode[] = []): Record<string, JsonReply> {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of new Set([...USUAL_ERRORS, ...codes])) {
+    const row: ErrorRow = ERRORS[code];
+    const status = dialect === "messages" ? (row.messagesStatus ?? row.status) : row.status;
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const schema = {
+    $ref: dialect === "messages" ? "#/components/schemas/MessagesError" : "#/components/schemas/ChatError",
+  };
+  const replies: Record<string, JsonReply> = {};
+  for (const [status, named] of [...byStatus].sort(([a], [b]) => a - b)) {
+    replies[String(status)] = {
+      description: `Error: ${named.join(", ")}`,
+      content: { "application/json": { schema } },
+    };
+  }
+  return replies;
+}

@@ -1,0 +1,78 @@
+import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
+import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
+import { commonHeaders } from "../errors.ts";
+import { requestIdOf } from "../request.ts";
+
+/** Nothing but our own files runs, nothing is framed, and nothing leaves for elsewhere (reliability 7.3 rule 8). */
+export const PAGE_CSP =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self' data:; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** How long a browser may keep a page's files, seconds. */
+const MAX_AGE_SECONDS = 600;
+
+/** Headers of a page and of its files. */
+export function pageHeaders(request: Request, contentType: string): Record<string, string> {
+  return {
+    ...commonHeaders(requestIdOf(request)),
+    "content-type": contentType,
+    "content-security-policy": PAGE_CSP,
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "cache-control": contentType.startsWith("text/html") ? "no-cache" : `max-age=${MAX_AGE_SECONDS}`,
+  };
+}
+
+/** A page or one of its files: text from memory, or a file embedded in the executable. */
+export function servePage(request: Request, body: string | Blob, contentType: string): Response {
+  return new Response(body, { headers: pageHeaders(request, contentType) });
+}
+
+const HTML = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sluice: the interface</title>
+<link rel="icon" href="/favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/openapi/viewer.css">
+<link rel="stylesheet" href="/openapi/page.css">
+</head>
+<body>
+<div id="viewer"></div>
+<noscript><p>This page needs JavaScript. The document itself is at <a href="/openapi/json">/openapi/json</a>.</p></noscript>
+<script src="/openapi/viewer.js"></script>
+<script src="/openapi/start.js"></script>
+</body>
+</html>
+`;
+
+const STYLE = `body { margin: 0; }
+noscript p { margin: 2rem; font: 16px/1.5 system-ui, sans-serif; }
+.swagger-ui .info { margin: 30px 0; }
+`;
+
+/** `validatorUrl: null`: the viewer would otherwise show a badge drawn by a server elsewhere. */
+const START = `"use strict";
+SwaggerUIBundle({
+  url: "/openapi/json",
+  dom_id: "#viewer",
+  deepLinking: true,
+  validatorUrl: null,
+  persistAuthorization: false,
+  displayRequestDuration: true,
+  defaultModelsExpandDepth: 0,
+  presets: [SwaggerUIBundle.presets.apis],
+});
+`;
+
+/** The viewer's page and files, by path: text of our own, or the embedded file. */
+export const VIEWER_FILES: readonly { path: string; contentType: string; body: () => string | Blob }[] = [
+  { path: "/openapi", contentType: "text/html; charset=utf-8", body: () => HTML },
+  { path: "/openapi/page.css", contentType: "text/css; charset=utf-8", body: () => STYLE },
+  { path: "/openapi/start.js", contentType: "text/javascript; charset=utf-8", body: () => START },
+  { path: "/openapi/viewer.css", contentType: "text/css; charset=utf-8", body: () => Bun.file(stylePath) },
+  { path: "/openapi/viewer.js", contentType: "text/javascript; charset=utf-8", body: () => Bun.file(bundlePath) },
+];

@@ -1,0 +1,96 @@
+import { swagger } from "@elysiajs/swagger";
+import { Elysia } from "elysia";
+import packageFile from "../../package.json" with { type: "json" };
+import { isObject } from "../lib/json.ts";
+import { commonHeaders, methodNotAllowed } from "./errors.ts";
+import { SHARED_SCHEMAS } from "./openapi-detail.ts";
+import { servePage, VIEWER_FILES } from "./openapi-page/page.ts";
+import { requestIdOf } from "./request.ts";
+
+export { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+
+const SPEC_PATH = "/document";
+
+/** All of the document that does not come from routes. */
+const DOCUMENTATION = {
+  // The routes' schemas are JSON Schema as TypeBox writes it (const, null): what 3.1 takes and 3.0 does not.
+  openapi: "3.1.0",
+  info: {
+    title: "Sluice",
+    version: packageFile.version,
+    description: packageFile.description,
+    license: { name: packageFile.license, identifier: packageFile.license },
+  },
+  servers: [{ url: "/", description: "This gateway" }],
+  security: [{ bearer: [] }, { apiKey: [] }],
+  components: {
+    schemas: SHARED_SCHEMAS,
+    securitySchemes: {
+      bearer: { type: "http", scheme: "bearer", description: "An API key as `Authorization: Bearer <key>`." },
+      apiKey: { type: "apiKey", in: "header", name: "x-api-key", description: "An API key as `x-api-key: <key>`." },
+    },
+  },
+} as const;
+
+/** Puts in what OpenAPI demands and the generator leaves out: every response has a description. */
+function completeDocument(document: unknown): Record<string, unknown> {
+  if (!isObject(document)) throw new Error("the OpenAPI generator gave no document");
+  const paths = isObject(document["paths"]) ? document["paths"] : {};
+  for (const operations of Object.values(paths)) {
+    for (const operation of Object.values(isObject(operations) ? operations : {})) {
+      const responses = isObject(operation) && isObject(operation["responses"]) ? operation["responses"] : {};
+      for (const response of Object.values(responses)) {
+        if (isObject(response)) response["description"] ??= "OK";
+      }
+    }
+  }
+  return document;
+}
+
+/**
+ * GET /openapi/json: the document, made from the `detail` of every route of the app it is mounted in (hidden ones left out).
+ * GET /openapi: a page to read and try it, served whole from the executable; nothing is asked of another machine (contract 3).
+ */
+export function openapiRoutes() {
+  const hidden = { detail: { hide: true } };
+  const routes = new Elysia({ name: "sluice-openapi" });
+  // The generator stands apart: its own page, which loads a viewer from elsewhere, is in nobody's reach.
+  const generator = swagger({
+    path: "/page",
+    specPath: SPEC_PATH,
+    documentation: DOCUMENTATION as unknown as Record<string, never>,
+    excludeMethods: ["OPTIONS", "HEAD"],
+    excludeStaticFile: false,
+  });
+  // As Elysia does for a plugin it mounts: the routes to describe are those of the whole app.
+  generator["getGlobalRoutes"] = () => routes["getGlobalRoutes"]();
+  const generate = async () =>
+    completeDocument(await (await generator.handle(new Request(`http://localhost${SPEC_PATH}`))).json());
+
+  routes
+    .get(
+      "/openapi/json",
+      async ({ request }) =>
+        Response.json(await generate(), {
+          headers: { ...commonHeaders(requestIdOf(request)), "cache-control": "no-cache" },
+        }),
+      hidden,
+    )
+    .all("/openapi/json", methodNotAllowed("GET, HEAD"), hidden)
+    .all("/openapi", methodNotAllowed("GET, HEAD"), hidden);
+  for (const file of VIEWER_FILES) {
+    routes.get(file.path, ({ request }) => servePage(request, file.body(), file.contentType), hidden);
+  }
+  return routes;
+}
+
+/**
+ * The OpenAPI document of an app in which {@link openapiRoutes} is mounted, without a server running.
+ * Throws Error when the app does not answer with one.
+ */
+export async function openapiDocument(app: { handle(request: Request): Promise<Response> }): Promise<object> {
+  const response = await app.handle(new Request("http://localhost/openapi/json"));
+  const document: unknown = await response.json();
+  if (!response.ok || !isObject(document)) throw new Error("the app has no OpenAPI document");
+  return document;
+}

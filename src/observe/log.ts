@@ -1,0 +1,117 @@
+import { type Clock, systemClock } from "../lib/clock.ts";
+
+/** What a log line may hold beside level, time and event: plain values, one by one, never an object or a body. */
+export type Fields = Record<string, string | number | boolean | null | undefined>;
+
+/** The structured log: one JSON line an event, secrets removed. `event` is a fixed noun-verb name such as `request-end`. */
+export type Log = {
+  info(event: string, fields?: Fields): void;
+  warn(event: string, fields?: Fields): void;
+  error(event: string, fields?: Fields): void;
+  /** From now on no line holds this value, plain, base64 or URL-encoded. */
+  addSecret(value: string): void;
+};
+
+export const LOG_LEVELS = ["info", "warn", "error", "silent"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export type LogSettings = {
+  /** The least level that is written. */
+  level: LogLevel;
+  /** Takes whole lines with their line feed. Default: stderr. */
+  write?: (line: string) => void;
+  clock?: Clock;
+};
+
+/** Longest line, bytes without its line feed (reliability 7.4). */
+const MAX_LINE_BYTES = 8 * 1024;
+/** Longest single value, characters. */
+const MAX_VALUE_CHARACTERS = 2 * 1024;
+/** How much of a value is looked at; a secret across this border is cut again far before it. */
+const MAX_READ_CHARACTERS = 16 * 1024;
+/** Shorter values are words, not secrets: removing them would blank the log. */
+const MIN_SECRET_CHARACTERS = 8;
+
+const REMOVED = "[removed]";
+
+/** Keys of callers and vendors that were never registered (reliability 7.4). */
+const PATTERNS: readonly RegExp[] = [
+  /\b(?:sk|pk|rk|slt|gsk|xai|nvapi|pplx|csk|fw|tgp|hf|r8)[-_][A-Za-z0-9_-]{6,}/g,
+  /\bAIza[A-Za-z0-9_-]{10,}/g,
+  /\b(?:Bearer|Basic)\s+[^\s"',]+/gi,
+];
+
+/** Encodings in which a secret may turn up. The padding of base64 is left off: it changes with what follows. */
+function formsOf(secret: string): string[] {
+  const base64 = Buffer.from(secret).toString("base64");
+  const url = Buffer.from(secret).toString("base64url");
+  return [...new Set([secret, base64.replace(/=+$/, ""), url, encodeURIComponent(secret)])];
+}
+
+/** C1 controls, DEL and the two Unicode line ends: JSON leaves them bare, terminals and line readers obey them. */
+const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
+const escapeControl = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+const toJson = (value: unknown) => JSON.stringify(value).replace(CONTROLS, escapeControl);
+
+/** A log that writes JSON lines of at most 8 KiB (reliability 7.4). Fields that do not fit are left out, and `truncated` says so. */
+export function createLog(settings: LogSettings): Log {
+  const least = LOG_LEVELS.indexOf(settings.level);
+  const write = settings.write ?? ((line: string) => void process.stderr.write(line));
+  const clock = settings.clock ?? systemClock;
+  const secrets = new Set<string>();
+
+  const clean = (text: string): string => {
+    let shown = text.slice(0, MAX_READ_CHARACTERS);
+    for (const secret of secrets) if (shown.includes(secret)) shown = shown.replaceAll(secret, REMOVED);
+    for (const pattern of PATTERNS) shown = shown.replace(pattern, REMOVED);
+    return shown.length > MAX_VALUE_CHARACTERS ? `${shown.slice(0, MAX_VALUE_CHARACTERS - 1)}…` : shown;
+  };
+
+  const emit = (level: LogLevel, event: string, fields: Fields = {}): void => {
+    if (LOG_LEVELS.indexOf(level) < least) return;
+    let line = `{"level":${toJson(level)},"time":${toJson(new Date(clock.now()).toISOString())},"event":${toJson(clean(event).slice(0, 100))}`;
+    const room = MAX_LINE_BYTES - '"truncated":true'.length - 2;
+    let length = Buffer.byteLength(line);
+    for (const [name, value] of Object.entries(fields)) {
+      if (value === undefined) continue;
+      const field = `,${toJson(name)}:${toJson(typeof value === "string" ? clean(value) : value)}`;
+      const bytes = Buffer.byteLength(field);
+      if (length + bytes > room) {
+        line += ',"truncated":true';
+        break;
+      }
+      line += field;
+      length += bytes;
+    }
+    write(`${line}}\n`);
+  };
+
+  return {
+    info: (event, fields) => emit("info", event, fields),
+    warn: (event, fields) => emit("warn", event, fields),
+    error: (event, fields) => emit("error", event, fields),
+    addSecret(value) {
+      if (value.length >= MIN_SECRET_CHARACTERS) for (const form of formsOf(value)) secrets.add(form);
+    },
+  };
+}
+
+/** A log that says nothing, for tests. */
+export const silentLog: Log = createLog({ level: "silent" });
+
+/** Anything thrown as fields of a log line: what it says, and where. */
+export function errorFields(thrown: unknown): Fields {
+  if (!(thrown instanceof Error))
+    return { error: typeof thrown === "string" ? thrown : Bun.inspect(thrown, { depth: 2 }) };
+  const cause = thrown.cause;
+  return {
+    error: `${thrown.name}: ${thrown.message}`,
+    stack: thrown.stack,
+    cause:
+      cause === undefined
+        ? undefined
+        : cause instanceof Error
+          ? `${cause.name}: ${cause.message}`
+          : Bun.inspect(cause, { depth: 2 }),
+  };
+}

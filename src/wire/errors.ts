@@ -1,0 +1,35 @@
+import { Type } from "@sinclair/typebox";
+import { ERRORS } from "../canon/errors.ts";
+import { Open } from "./open.ts";
+
+const CODES = Object.keys(ERRORS);
+
+const message = Type.String({ description: "What went wrong, for people. It may be reworded." });
+const code = Type.String({ description: "What went wrong, for programs. It is stable.", examples: CODES });
+
+/** Error body of every endpoint but messages (contract 6). */
+export const ChatErrorReply = Open(
+  {
+    error: Open({
+      message,
+      type: Type.String({ examples: ["invalid_request_error", "rate_limit_error", "server_error"] }),
+      param: Type.Union([Type.String(), Type.Null()], { description: "Path of the request field at fault." }),
+      code,
+    }),
+  },
+  { title: "ChatError" },
+);
+
+/** Error body of the messages dialect (contract 6). */
+export const MessagesErrorReply = Open(
+  {
+    type: Type.Literal("error"),
+    error: Open({
+      type: Type.String({ examples: ["invalid_request_error", "authentication_error", "overloaded_error"] }),
+      message,
+      code,
+    }),
+    request_id: Type.String(),
+  },
+  { title: "MessagesError" },
+);

@@ -1,0 +1,8 @@
+import { Type } from "@sinclair/typebox";
+import { Open } from "./open.ts";
+
+/** Answer of the liveness and readiness checks (contract 3). */
+export const HealthReply = Open(
+  { status: Type.Union([Type.Literal("ok"), Type.Literal("unavailable")]) },
+  { title: "Health" },
+);
