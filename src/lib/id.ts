@@ -1,5 +1,12 @@
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
+/** Width of a millisecond time in base62: enough until the year 8888. */
+const TIME_WIDTH = 8;
+/** Random characters of an identifier: 95 bits. */
+const RANDOM_WIDTH = 16;
+/** Identifiers drawn from the secure source at once. */
+const POOLED = 96;
+
 /** `length` random base62 characters from the system's secure source; no modulo bias (bytes of 248 and above are drawn again). */
 export function randomBase62(length: number): string {
   let text = "";
@@ -11,7 +18,7 @@ export function randomBase62(length: number): string {
   return text;
 }
 
-/** A number as base62, left-padded with zeros to `width`. */
+/** A number (a non-negative integer below 2^53) as base62, left-padded with zeros to `width`. */
 export function toBase62(value: number, width: number): string {
   let text = "";
   for (let rest = value; rest > 0; rest = Math.floor(rest / 62)) text = BASE62[rest % 62] + text;
@@ -20,13 +27,23 @@ export function toBase62(value: number, width: number): string {
 
 let pool = "";
 let poolAt = 0;
+let stampAt = -1;
+let stamp = "";
 
-/** A fresh identifier `<prefix>_<24 base62>`: unique, not secret (drawn from a pool refilled from the secure source). */
+/**
+ * A fresh identifier `<prefix>_<24 base62>`: 8 characters of the time in milliseconds, then 16 random ones. Unique and not to be
+ * guessed. Identifiers of one prefix sort by the time they were made, so that rows keyed by them are appended, not scattered.
+ */
 export function newId(prefix: string): string {
-  if (poolAt + 24 > pool.length) {
-    pool = randomBase62(24 * 64);
+  if (poolAt + RANDOM_WIDTH > pool.length) {
+    pool = randomBase62(RANDOM_WIDTH * POOLED);
     poolAt = 0;
   }
-  poolAt += 24;
-  return `${prefix}_${pool.slice(poolAt - 24, poolAt)}`;
+  poolAt += RANDOM_WIDTH;
+  const now = Date.now();
+  if (now !== stampAt) {
+    stampAt = now;
+    stamp = toBase62(now, TIME_WIDTH);
+  }
+  return `${prefix}_${stamp}${pool.slice(poolAt - RANDOM_WIDTH, poolAt)}`;
 }

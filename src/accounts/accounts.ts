@@ -1,0 +1,78 @@
+import { asc, eq, or } from "drizzle-orm";
+import type { Store } from "../db/open.ts";
+import { account } from "../db/schema.ts";
+import type { Writer } from "../db/writer.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { newId } from "../lib/id.ts";
+import { AccountError } from "./account-error.ts";
+import type { CreatedKey, Keys } from "./keys.ts";
+
+/** Longest name of an account, characters. */
+const MAX_NAME = 100;
+/** Name and plan of the account that the first start makes (contract 1 and 4). */
+const LOCAL = "local";
+
+export type Account = { id: string; name: string; plan: string; createdAt: number };
+
+/** The accounts of this store. Whether a plan exists is for whoever knows the plans to ask. */
+export class Accounts {
+  constructor(
+    private readonly store: Store,
+    private readonly writer: Writer,
+    private readonly keys: Keys,
+    private readonly clock: Clock = systemClock,
+  ) {}
+
+  /** Makes an account. Throws AccountError when the name is taken, empty or above 100 characters. */
+  create(wanted: { name: string; plan: string }): Promise<Account> {
+    return this.writer.run(() => this.#insert(wanted));
+  }
+
+  #insert({ name: given, plan }: { name: string; plan: string }): Account {
+    const name = given.trim();
+    if (name === "" || name.length > MAX_NAME)
+      throw new AccountError(`An account's name has 1 to ${MAX_NAME} characters.`);
+    if (this.find(name)) throw new AccountError(`There already is an account ${name}.`);
+    const row = { id: newId("acct"), name, plan, createdAt: this.clock.now() };
+    this.store.query.insert(account).values(row).run();
+    return row;
+  }
+
+  /** All accounts, oldest first. */
+  list(): Account[] {
+    return this.store.query.select().from(account).orderBy(asc(account.createdAt), asc(account.id)).all();
+  }
+
+  /** The account of this id or name. */
+  find(idOrName: string): Account | undefined {
+    const fits = or(eq(account.id, idOrName), eq(account.name, idOrName));
+    return this.store.query.select().from(account).where(fits).get();
+  }
+
+  /** Puts an account on another plan; its keys carry it from the next request on. Throws AccountError when there is no such account. */
+  async setPlan(idOrName: string, plan: string): Promise<Account> {
+    const changed = await this.writer.run(() => {
+      const found = this.find(idOrName);
+      if (!found) throw new AccountError(`There is no account ${idOrName}.`);
+      this.store.query.update(account).set({ plan }).where(eq(account.id, found.id)).run();
+      return { ...found, plan };
+    });
+    this.keys.reload();
+    return changed;
+  }
+
+  /**
+   * The first start: when there is no account at all, makes `local` on plan `local` and one key, both or neither, and returns them;
+   * the key is seen this once (contract 1). Returns undefined on every later start.
+   */
+  async ensureLocal(): Promise<{ account: Account; key: CreatedKey } | undefined> {
+    const made = await this.writer.run(() => {
+      // Asked inside the transaction: two first starts at once make one account.
+      if (this.store.query.select({ id: account.id }).from(account).limit(1).get()) return undefined;
+      const local = this.#insert({ name: LOCAL, plan: LOCAL });
+      return { account: local, key: this.keys.insert({ accountId: local.id, name: LOCAL, kind: "api" }) };
+    });
+    if (made) this.keys.reload();
+    return made;
+  }
+}

@@ -1,0 +1,46 @@
+import type { KeyKind } from "../db/schema.ts";
+import { randomBase62, toBase62 } from "../lib/id.ts";
+
+/** How the keys of each kind begin (contract 4). */
+const PREFIXES: Readonly<Record<KeyKind, string>> = { api: "sk-sluice-", admin: "sk-sluice-admin-" };
+const SECRET_LENGTH = 32;
+const CHECKSUM_LENGTH = 6;
+/** Random characters of a key that are shown in lists; the other 28 keep 166 bits. */
+const SHOWN_LENGTH = 4;
+
+const FORM = /^(sk-sluice-|sk-sluice-admin-)[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
+const LONGEST = PREFIXES.admin.length + SECRET_LENGTH + CHECKSUM_LENGTH;
+
+/** CRC32 of a key's text before its checksum, as six base62 characters: finds every slip of one character. */
+function checksum(text: string): string {
+  return toBase62(Bun.hash.crc32(text), CHECKSUM_LENGTH);
+}
+
+/** A fresh key of a kind: prefix, 190 random bits, checksum (contract 4). It is shown once and never kept. */
+export function makeKey(kind: KeyKind): string {
+  const text = PREFIXES[kind] + randomBase62(SECRET_LENGTH);
+  return text + checksum(text);
+}
+
+/**
+ * The kind of a key when `text` is written as one, its checksum included; undefined for anything else. Bounded work whatever the
+ * length of `text`, and no look-up: junk is turned away here (reliability 7.2).
+ */
+export function parseKey(text: string): KeyKind | undefined {
+  if (text.length > LONGEST) return undefined;
+  const prefix = FORM.exec(text)?.[1];
+  if (prefix === undefined || checksum(text.slice(0, -CHECKSUM_LENGTH)) !== text.slice(-CHECKSUM_LENGTH))
+    return undefined;
+  return prefix === PREFIXES.admin ? "admin" : "api";
+}
+
+/** SHA-256 of a key: all that is kept of it. No slow derivation: 190 random bits cannot be guessed (reliability 7.2). */
+export function hashKey(key: string): Buffer {
+  return Buffer.from(Bun.SHA256.hash(key).buffer);
+}
+
+/** What people tell a key by in lists: how it begins, and how it ends. */
+export function shownParts(key: string): { prefix: string; last4: string } {
+  const secretAt = key.length - SECRET_LENGTH - CHECKSUM_LENGTH;
+  return { prefix: key.slice(0, secretAt + SHOWN_LENGTH), last4: key.slice(-SHOWN_LENGTH) };
+}

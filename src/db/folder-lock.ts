@@ -1,0 +1,49 @@
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import { makePrivateFolder, withPrivateFiles } from "./open.ts";
+import { errorCode, StoreError, toStoreError } from "./store-error.ts";
+
+/** A data folder that is this process's own. */
+export type FolderLock = {
+  /** Lets another server have the folder. Safe to call twice; the system does it when the process dies, however it dies. */
+  release(): void;
+};
+
+/** Locks in force. Without this the garbage collector would close a connection that nobody asks again, and free the folder. */
+const held = new Set<Database>();
+
+/**
+ * Takes `folder` for one server: an exclusive transaction on the small file `sluice.lock` in it, held until `release` or the end of
+ * the process, so that no stale lock can be left behind (reliability 3.9). The store itself stays open to commands of other processes.
+ * Nothing else in this process may open that file: closing it again would drop the lock. Throws StoreError (locked) when another
+ * server has the folder.
+ */
+export function lockDataFolder(folder: string): FolderLock {
+  makePrivateFolder(folder);
+  const path = join(folder, "sluice.lock");
+  let database: Database | undefined;
+  try {
+    const opened = withPrivateFiles(() => {
+      database = new Database(path, { create: true, readwrite: true, strict: true });
+      database.run("PRAGMA busy_timeout = 0");
+      database.run("BEGIN EXCLUSIVE");
+      return database;
+    });
+    held.add(opened);
+    return {
+      release() {
+        if (!held.delete(opened)) return;
+        opened.run("ROLLBACK");
+        opened.close();
+      },
+    };
+  } catch (thrown) {
+    database?.close();
+    if (!errorCode(thrown).startsWith("SQLITE_BUSY")) throw toStoreError(thrown, path);
+    throw new StoreError(
+      "locked",
+      `Another Sluice server is already running on the data folder ${folder}. Stop it, or choose another folder with --data.`,
+      thrown,
+    );
+  }
+}

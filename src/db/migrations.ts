@@ -1,0 +1,72 @@
+import type { Database } from "bun:sqlite";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { isObject } from "../lib/json.ts";
+import { StoreError } from "./store-error.ts";
+
+/** One step of the store's history, as drizzle-kit's journal lists it. `when` orders the steps, Unix ms. */
+type Step = { tag: string; when: number };
+
+/** Where the steps are: beside the program's code, or embedded in the executable (runtime.md 1). */
+export function migrationsFolder(): string {
+  return Bun.isStandaloneExecutable ? join(import.meta.dir, "drizzle") : join(import.meta.dir, "../../drizzle");
+}
+
+function readSteps(folder: string): Step[] {
+  const journal: unknown = JSON.parse(readFileSync(join(folder, "meta/_journal.json"), "utf8"));
+  const entries = isObject(journal) && Array.isArray(journal["entries"]) ? journal["entries"] : [];
+  return entries.map((entry: Step) => ({ tag: entry.tag, when: entry.when }));
+}
+
+/** When the last applied step was made, Unix ms; 0 for an empty store. */
+function lastApplied(database: Database): number {
+  const known = database.query("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get();
+  if (known === null) return 0;
+  const row = database.query("SELECT max(created_at) AS at FROM __drizzle_migrations").get();
+  return isObject(row) ? Number(row["at"] ?? 0) : 0;
+}
+
+function applyStep(database: Database, folder: string, step: Step): void {
+  const text = readFileSync(join(folder, `${step.tag}.sql`), "utf8");
+  for (const statement of text.split("--> statement-breakpoint")) {
+    if (statement.trim() !== "") database.run(statement);
+  }
+  const hash = new Bun.CryptoHasher("sha256").update(text).digest("hex");
+  database.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)", [hash, step.when]);
+}
+
+/**
+ * Brings a store up to this program's schema and returns the names of the steps it took: all of them, or none when one fails.
+ * Two processes may do this at once: the second waits and finds nothing left to do. The table is the one drizzle's own migrator
+ * uses. Throws StoreError (newer) when the store has seen a step this program does not know.
+ */
+export function migrate(database: Database, folder: string = migrationsFolder()): string[] {
+  const steps = readSteps(folder);
+  const newest = Math.max(0, ...steps.map((step) => step.when));
+  const refuseNewer = (last: number) => {
+    if (last <= newest) return;
+    throw new StoreError(
+      "newer",
+      "The store was written by a newer version of Sluice; update this program to open it.",
+    );
+  };
+  // Most starts find nothing to do, and then take no lock beside a running server.
+  const before = lastApplied(database);
+  refuseNewer(before);
+  if (before === newest) return [];
+  const taken: string[] = [];
+  const run = database.transaction(() => {
+    database.run(
+      "CREATE TABLE IF NOT EXISTS __drizzle_migrations (id INTEGER PRIMARY KEY, hash TEXT NOT NULL, created_at NUMERIC)",
+    );
+    const last = lastApplied(database);
+    refuseNewer(last);
+    for (const step of steps) {
+      if (step.when <= last) continue;
+      applyStep(database, folder, step);
+      taken.push(step.tag);
+    }
+  });
+  run.immediate();
+  return taken;
+}

@@ -1,0 +1,154 @@
+import { Database } from "bun:sqlite";
+import { chmodSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { isObject } from "../lib/json.ts";
+import { migrate } from "./migrations.ts";
+import * as schema from "./schema.ts";
+import { StoreError, toStoreError } from "./store-error.ts";
+
+/** How long opening may wait for another process, ms: nothing is served yet, so waiting harms nobody. */
+const OPEN_WAIT_MS = 2_000;
+/** Largest store that is checked whole at the start; of a larger one only the small tables are (reliability 2 #7: 1 s). */
+const CHECKED_BYTES = 256 * 1024 * 1024;
+const SMALL_TABLES = ["account", "api_key"];
+
+export type StoreOptions = {
+  /**
+   * How long a statement may wait for another process's write, ms. Default 0: a waiting statement stands on the event loop
+   * (reliability 2 #4), and the writer tries again by itself. A command that does one thing and ends takes 2,000.
+   */
+  waitMs?: number;
+  /** Look for damage. Default true; a command beside a running server can leave it out. */
+  check?: boolean;
+};
+
+/** The one open connection to the store. */
+export type Store = {
+  readonly path: string;
+  readonly database: Database;
+  readonly query: BunSQLiteDatabase<typeof schema>;
+  /** Plain sentences about what is not as it should be, though it works: for the log and the doctor. */
+  readonly warnings: readonly string[];
+  /** Moves the write-ahead log into the file and closes it. Safe to call twice. */
+  close(): void;
+};
+
+/** Runs `work` with a umask of 077, so that every file it makes is the user's own from its first moment. */
+export function withPrivateFiles<T>(work: () => T): T {
+  const before = process.umask(0o077);
+  try {
+    return work();
+  } finally {
+    process.umask(before);
+  }
+}
+
+/** Makes a folder and its missing parents with mode 0700; one that exists keeps its mode. Throws StoreError. */
+export function makePrivateFolder(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (thrown) {
+    throw toStoreError(thrown, path);
+  }
+}
+
+/** Takes other users' rights from the store's files. Returns a sentence for each that could not be changed. */
+function tightenFiles(path: string): string[] {
+  const warnings: string[] = [];
+  if (process.platform === "win32") return warnings;
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    if (!existsSync(file) || (statSync(file).mode & 0o077) === 0) continue;
+    try {
+      chmodSync(file, 0o600);
+    } catch (thrown) {
+      const reason = thrown instanceof Error ? thrown.message : String(thrown);
+      warnings.push(`Other users may read ${file}, and its permissions cannot be changed: ${reason}.`);
+    }
+  }
+  return warnings;
+}
+
+function readPragma(database: Database, name: string): string {
+  const row = database.query(`PRAGMA ${name}`).get();
+  return isObject(row) ? String(Object.values(row)[0]) : "";
+}
+
+/** Sets a pragma and reads it back: SQLite says nothing when it does not take a value. */
+function setPragma(database: Database, name: string, value: string, expected: string): void {
+  // Run to its end, since some pragmas answer with a row.
+  database.query(`PRAGMA ${name} = ${value}`).all();
+  const found = readPragma(database, name);
+  if (found !== expected) throw new StoreError("unusable", `SQLite refused ${name} = ${value}: it stays ${found}.`);
+}
+
+function setWait(database: Database, waitMs: number): void {
+  const wait = readPragma(database, `busy_timeout = ${waitMs}`);
+  if (wait !== String(waitMs)) throw new StoreError("unusable", `SQLite refused to wait ${waitMs} ms for a lock.`);
+}
+
+/** reliability 2 #1; the wait comes first, else two processes that open at once make each other fail (runtime.md 4). */
+function setPragmas(database: Database, inMemory: boolean): void {
+  setWait(database, OPEN_WAIT_MS);
+  setPragma(database, "journal_mode", "WAL", inMemory ? "memory" : "wal");
+  setPragma(database, "synchronous", "FULL", "2");
+  setPragma(database, "foreign_keys", "ON", "1");
+  setPragma(database, "trusted_schema", "OFF", "0");
+  setPragma(database, "cell_size_check", "ON", "1");
+  if (process.platform !== "darwin") return;
+  setPragma(database, "fullfsync", "ON", "1");
+  setPragma(database, "checkpoint_fullfsync", "ON", "1");
+}
+
+function checkForDamage(database: Database, path: string): void {
+  const small = path === ":memory:" || statSync(path).size <= CHECKED_BYTES;
+  const known = (table: string) => database.query("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) !== null;
+  const pragmas = small ? ["quick_check(1)"] : SMALL_TABLES.filter(known).map((table) => `quick_check(${table})`);
+  for (const pragma of pragmas) {
+    const found = readPragma(database, pragma);
+    if (found === "ok") continue;
+    throw new StoreError("damaged", `The store ${path} is damaged; restore it from a backup. (${found.slice(0, 200)})`);
+  }
+}
+
+function closeStore(database: Database, path: string): void {
+  if (path !== ":memory:") database.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+  database.close();
+}
+
+/**
+ * Opens the store at `path`, a file that is made when it is missing (folder 0700, file 0600: contract 2), or `":memory:"`, and brings
+ * its schema up to date. Throws {@link StoreError} with a sentence for the operator: in use, damaged, not writable, disk full, or
+ * written by a newer version.
+ */
+export function openStore(path: string, options: StoreOptions = {}): Store {
+  const inMemory = path === ":memory:";
+  if (!inMemory) makePrivateFolder(dirname(path));
+  let database: Database | undefined;
+  try {
+    const opened = withPrivateFiles(() => {
+      database = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
+      setPragmas(database, inMemory);
+      if (options.check ?? true) checkForDamage(database, path);
+      migrate(database);
+      return database;
+    });
+    const warnings = inMemory ? [] : tightenFiles(path);
+    setWait(opened, options.waitMs ?? 0);
+    let open = true;
+    return {
+      path,
+      database: opened,
+      query: drizzle(opened, { schema }),
+      warnings,
+      close() {
+        if (!open) return;
+        open = false;
+        closeStore(opened, path);
+      },
+    };
+  } catch (thrown) {
+    database?.close();
+    throw toStoreError(thrown, path);
+  }
+}

@@ -1,0 +1,83 @@
+import { blob, customType, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+
+/** A whole number below 2^53: a count, or Unix milliseconds. The driver hands out BigInt everywhere, so that money stays exact. */
+const whole = customType<{ data: number; driverData: bigint | number }>({
+  dataType: () => "integer",
+  fromDriver: Number,
+  toDriver: (value) => value,
+});
+
+/** True or false, kept as 1 or 0. */
+const flag = customType<{ data: boolean; driverData: bigint | number }>({
+  dataType: () => "integer",
+  fromDriver: (value) => Number(value) === 1,
+  toDriver: (value) => (value ? 1 : 0),
+});
+
+/** Who pays and on what plan (contract 4). */
+export const account = sqliteTable(
+  "account",
+  {
+    id: text("id").primaryKey(),
+    name: text("name").notNull(),
+    plan: text("plan").notNull(),
+    createdAt: whole("created_at").notNull(),
+  },
+  (table) => [uniqueIndex("account_name").on(table.name)],
+);
+
+/** What a key may do: call models, or administer (contract 4). */
+export type KeyKind = "api" | "admin";
+
+/** A key is known by its SHA-256 alone; `prefix` and `last4` are what people tell it by. */
+export const apiKey = sqliteTable(
+  "api_key",
+  {
+    hash: blob("hash", { mode: "buffer" }).primaryKey(),
+    id: text("id").notNull(),
+    accountId: text("account_id")
+      .notNull()
+      .references(() => account.id),
+    kind: text("kind").$type<KeyKind>().notNull(),
+    name: text("name").notNull(),
+    prefix: text("prefix").notNull(),
+    last4: text("last4").notNull(),
+    createdAt: whole("created_at").notNull(),
+    lastUsedAt: whole("last_used_at"),
+    revokedAt: whole("revoked_at"),
+  },
+  (table) => [uniqueIndex("api_key_id").on(table.id), index("api_key_account").on(table.accountId)],
+);
+
+/**
+ * One row for each settled request, never changed. It names accounts and keys without a foreign key: it outlives them, and a settle
+ * must not wait for a look-up. Its two indices grow at their right edge, because request IDs and times do: an index that begins with
+ * the account or the key was measured to nearly double the price of a row.
+ */
+export const usage = sqliteTable(
+  "usage",
+  {
+    requestId: text("request_id").notNull(),
+    accountId: text("account_id").notNull(),
+    keyId: text("key_id").notNull(),
+    atMs: whole("at_ms").notNull(),
+    durationMs: whole("duration_ms").notNull(),
+    firstTokenMs: whole("first_token_ms"),
+    dialect: text("dialect").notNull(),
+    stream: flag("stream").notNull(),
+    model: text("model").notNull(),
+    vendor: text("vendor").notNull(),
+    upstreamModel: text("upstream_model").notNull(),
+    outcome: text("outcome").notNull(),
+    finish: text("finish"),
+    error: text("error"),
+    attempts: whole("attempts").notNull(),
+    input: whole("input").notNull(),
+    cacheRead: whole("cache_read").notNull(),
+    cacheWrite: whole("cache_write").notNull(),
+    output: whole("output").notNull(),
+    reasoning: whole("reasoning").notNull(),
+    estimated: flag("estimated").notNull(),
+  },
+  (table) => [uniqueIndex("usage_request").on(table.requestId), index("usage_time").on(table.atMs)],
+);

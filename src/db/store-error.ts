@@ -1,0 +1,49 @@
+/** What is wrong with a store, for code that must tell the cases apart. */
+export type StoreFault = "locked" | "damaged" | "read-only" | "disk-full" | "newer" | "unusable" | "busy" | "closed";
+
+/** A fault of the store in one plain sentence for the operator. It may name a file, so it is never shown to a client. */
+export class StoreError extends Error {
+  override readonly name = "StoreError";
+
+  constructor(
+    readonly fault: StoreFault,
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
+}
+
+/** Beginnings of SQLite result codes and system error codes, and what they mean to the operator. First match wins. */
+const FAULTS: readonly (readonly [prefix: string, fault: StoreFault, sentence: string])[] = [
+  ["SQLITE_BUSY", "locked", "is in use by another program; try again when that is done"],
+  ["SQLITE_LOCKED", "locked", "is in use by another program; try again when that is done"],
+  ["SQLITE_CORRUPT", "damaged", "is damaged; restore it from a backup"],
+  ["SQLITE_NOTADB", "damaged", "is damaged or not a Sluice store; restore it from a backup"],
+  ["SQLITE_READONLY", "read-only", "cannot be written; check its owner and permissions"],
+  ["EACCES", "read-only", "cannot be opened by this user; check its owner and permissions"],
+  ["EPERM", "read-only", "cannot be opened by this user; check its owner and permissions"],
+  ["EROFS", "read-only", "is on a file system that cannot be written"],
+  ["SQLITE_FULL", "disk-full", "cannot grow: the disk is full"],
+  ["ENOSPC", "disk-full", "cannot grow: the disk is full"],
+  ["SQLITE_CANTOPEN", "unusable", "cannot be opened; check that its folder exists and may be written"],
+  ["SQLITE_IOERR", "unusable", "cannot be read or written: the disk reports an error"],
+  ["ENOTDIR", "unusable", "cannot be opened: part of its path is a file, not a folder"],
+  ["EEXIST", "unusable", "cannot be opened: part of its path is a file, not a folder"],
+];
+
+/** The result code of an error of SQLite (`SQLITE_BUSY_SNAPSHOT`) or of the file system (`EACCES`); "" when it has none. */
+export function errorCode(thrown: unknown): string {
+  if (!(thrown instanceof Error) || !("code" in thrown)) return "";
+  return typeof thrown.code === "string" ? thrown.code : "";
+}
+
+/**
+ * Anything thrown while using the store at `path`: a fault of the file or the disk becomes a {@link StoreError}, everything else
+ * (a broken constraint, a bug) is given back as it was.
+ */
+export function toStoreError(thrown: unknown, path: string): unknown {
+  const code = errorCode(thrown);
+  const row = FAULTS.find(([prefix]) => code.startsWith(prefix));
+  return row ? new StoreError(row[1], `The store ${path} ${row[2]}.`, thrown) : thrown;
+}

@@ -1,0 +1,157 @@
+import { type Clock, systemClock } from "../lib/clock.ts";
+import type { Store } from "./open.ts";
+import { errorCode, StoreError, toStoreError } from "./store-error.ts";
+
+/** Operations that share one commit at the most: the gain of a larger batch is small (reliability 2 #3). */
+const MAX_BATCH = 64;
+/** Operations that may wait while another process holds the write lock; further ones are refused. */
+const MAX_QUEUED = 20_000;
+/** Pause before the write lock is tried again, ms. */
+const RETRY_MS = 5;
+/** How long another process may hold the write lock before what waits is refused, ms. */
+const GIVE_UP_MS = 5_000;
+
+type Task = { operation: () => unknown; resolve: (value: unknown) => void; reject: (reason: unknown) => void };
+type Result = { ok: true; value: unknown } | { ok: false; reason: unknown };
+
+/**
+ * All writing to the store: operations queue up and share one transaction and one fsync (group commit, reliability 3.9). A batch
+ * starts at the end of the current turn of the event loop, or at once when it is full, so under load it grows by itself and alone
+ * an operation waits for nothing.
+ */
+export class Writer {
+  #queue: Task[] = [];
+  #scheduled = false;
+  #closed = false;
+  #committing = false;
+  #lockedSince: number | undefined;
+  #onDrained: (() => void) | undefined;
+  readonly #statements;
+
+  constructor(
+    private readonly store: Store,
+    private readonly clock: Clock = systemClock,
+  ) {
+    const prepare = (sql: string) => store.database.prepare(sql);
+    this.#statements = {
+      begin: prepare("BEGIN IMMEDIATE"),
+      commit: prepare("COMMIT"),
+      rollback: prepare("ROLLBACK"),
+      save: prepare("SAVEPOINT operation"),
+      keep: prepare("RELEASE operation"),
+      undo: prepare("ROLLBACK TO operation"),
+    };
+  }
+
+  /**
+   * Runs `operation`, which reads and writes the store and must not wait for anything, inside a transaction of its own as far as it
+   * can tell. Resolves with its result once that is on the disk. Rejects with what it threw, all it wrote undone and its neighbours
+   * untouched; or with StoreError: disk full, damaged, busy (too much waiting), locked (by another process for 5 s), closed.
+   */
+  run<T>(operation: () => T): Promise<T> {
+    if (this.#closed) return Promise.reject(new StoreError("closed", "The store is closing and takes no more writes."));
+    if (this.#queue.length >= MAX_QUEUED) {
+      return Promise.reject(new StoreError("busy", `More than ${MAX_QUEUED} writes wait for the store.`));
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    this.#queue.push({ operation, resolve: resolve as (value: unknown) => void, reject });
+    if (this.#lockedSince === undefined) {
+      if (this.#queue.length >= MAX_BATCH) this.#flush();
+      else this.#schedule();
+    }
+    return promise;
+  }
+
+  /** Writes what waits and takes nothing more. Resolves when every operation has its answer. */
+  close(): Promise<void> {
+    this.#closed = true;
+    if (this.#lockedSince === undefined) this.#flush();
+    if (this.#queue.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onDrained = resolve;
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (this.#lockedSince === undefined) this.#flush();
+    });
+  }
+
+  /** Commits one batch; what is left waits for the next turn, so that a long queue does not stop the event loop. */
+  #flush(): void {
+    if (this.#committing) return;
+    if (this.#queue.length > 0 && this.#begin()) {
+      this.#committing = true;
+      this.#commit(this.#queue.splice(0, MAX_BATCH));
+      this.#committing = false;
+    }
+    if (this.#queue.length === 0) this.#onDrained?.();
+    else if (this.#lockedSince === undefined) this.#schedule();
+  }
+
+  /** Takes the write lock. Without it the operations wait on, or are refused when it cannot be had at all. */
+  #begin(): boolean {
+    try {
+      this.#statements.begin.run();
+      this.#lockedSince = undefined;
+      return true;
+    } catch (thrown) {
+      if (!this.#waitForLock(thrown)) this.#refuseAll(toStoreError(thrown, this.store.path));
+      return false;
+    }
+  }
+
+  /** Tries again in a moment when another process has the write lock: waiting inside SQLite would stop the event loop. */
+  #waitForLock(thrown: unknown): boolean {
+    if (!errorCode(thrown).startsWith("SQLITE_BUSY")) return false;
+    const now = this.clock.monotonic();
+    this.#lockedSince ??= now;
+    if (now - this.#lockedSince >= GIVE_UP_MS) return false;
+    this.clock.after(RETRY_MS, () => this.#flush());
+    return true;
+  }
+
+  #refuseAll(reason: unknown): void {
+    this.#lockedSince = undefined;
+    for (const task of this.#queue.splice(0)) task.reject(reason);
+  }
+
+  #commit(batch: readonly Task[]): void {
+    const results: Result[] = [];
+    try {
+      for (const task of batch) results.push(this.#attempt(task));
+      this.#statements.commit.run();
+    } catch (thrown) {
+      if (this.store.database.inTransaction) this.#statements.rollback.run();
+      const reason = toStoreError(thrown, this.store.path);
+      for (const task of batch) task.reject(reason);
+      return;
+    }
+    batch.forEach((task, at) => {
+      const result = results[at];
+      if (result?.ok) task.resolve(result.value);
+      else task.reject(result?.reason);
+    });
+  }
+
+  /** One operation under its own savepoint. Throws only when SQLite has given up the whole transaction. */
+  #attempt(task: Task): Result {
+    this.#statements.save.run();
+    try {
+      const value = task.operation();
+      if (value instanceof Promise)
+        throw new TypeError("An operation of the store must not wait: it returned a promise.");
+      this.#statements.keep.run();
+      return { ok: true, value };
+    } catch (thrown) {
+      if (!this.store.database.inTransaction) throw thrown;
+      this.#statements.undo.run();
+      this.#statements.keep.run();
+      return { ok: false, reason: toStoreError(thrown, this.store.path) };
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import type { GatewayError } from "../canon/errors.ts";
+import type { Event, Finish } from "../canon/events.ts";
+import { promptTokens, type Usage } from "../canon/usage.ts";
+import type { Clock } from "../lib/clock.ts";
+
+/** Characters of generated text that count as one token where the vendor sent no counts. */
+const CHARACTERS_PER_TOKEN = 4;
+/** Largest count believed: a vendor's slip must not become a bill (reliability 3.1 rule 6). */
+const MAX_TOKENS = 100_000_000;
+
+type Generated = { text: number; reasoning: number; arguments: number };
+
+const clamp = (count: number) => (count > 0 ? Math.min(Math.floor(count), MAX_TOKENS) : 0);
+
+function clampUsage(usage: Usage): Usage {
+  const output = clamp(usage.output);
+  return {
+    input: clamp(usage.input),
+    cacheRead: clamp(usage.cacheRead),
+    cacheWrite: clamp(usage.cacheWrite),
+    output,
+    reasoning: Math.min(clamp(usage.reasoning), output),
+  };
+}
+
+/** Reads one reply's events as they pass and says what it came to. It keeps counts, never content. */
+export class Meter {
+  /** Why the reply ended, once it did. */
+  finish: Finish | undefined;
+  /** The error the reply ended with, if it did. */
+  error: GatewayError | undefined;
+  /** Monotonic time of the first output of any kind, ms. */
+  firstTokenAt: number | undefined;
+  /** Characters generated so far, by kind; a tool call's name counts among its arguments. */
+  readonly generated: Generated = { text: 0, reasoning: 0, arguments: 0 };
+  #kind: keyof Generated = "text";
+  #usage: Usage | undefined;
+
+  constructor(private readonly clock: Clock) {}
+
+  /** Anything was generated, visible or not: what came before may be retried, what comes after is paid for (contract 5). */
+  get sawOutput(): boolean {
+    return this.firstTokenAt !== undefined;
+  }
+
+  /** Takes the next events of the reply, in their order. */
+  take(events: readonly Event[]): void {
+    for (const event of events) {
+      if (event.type === "block-delta") this.#count(this.#kind, event.text.length);
+      else if (event.type === "block-start") this.#open(event.block);
+      else if (event.type === "usage") this.#usage = event.usage;
+      else if (event.type === "finish") this.finish = event.finish;
+      else if (event.type === "error") this.error = event.error;
+    }
+  }
+
+  #open(block: Extract<Event, { type: "block-start" }>["block"]): void {
+    this.#kind = block.kind === "tool-call" ? "arguments" : block.kind === "reasoning" ? "reasoning" : "text";
+    if (block.kind === "tool-call") this.#count("arguments", block.name.length);
+    // The vendor's own secret has no length that tells tokens; it is output all the same.
+    else if (block.kind === "redacted-reasoning" || block.kind === "opaque") this.#mark();
+  }
+
+  #count(kind: keyof Generated, characters: number): void {
+    this.generated[kind] += characters;
+    this.#mark();
+  }
+
+  #mark(): void {
+    this.firstTokenAt ??= this.clock.monotonic();
+  }
+
+  /**
+   * What the reply came to, in tokens. The vendor's last counts where it sent any and finished. Of a reply that broke off, a vendor has
+   * often said the input and no more than a beginning of the output: its input is taken, and of the output the larger of its count
+   * and the estimate. Without any counts: `estimatedInput`, and a token for every four characters generated. `estimated` says that
+   * a figure is the gateway's own (contract 5). All counts are whole, from 0 to 100,000,000.
+   */
+  usage(estimatedInput: number): { usage: Usage; estimated: boolean } {
+    const own = this.#estimateOutput();
+    const vendor = this.#usage && clampUsage(this.#usage);
+    // Some servers send zeros where they count nothing.
+    if (!vendor || promptTokens(vendor) + vendor.output === 0) {
+      const usage = clampUsage({ input: estimatedInput, cacheRead: 0, cacheWrite: 0, ...own });
+      return { usage, estimated: true };
+    }
+    if (this.finish || vendor.output >= own.output) return { usage: vendor, estimated: false };
+    return { usage: { ...vendor, ...own }, estimated: true };
+  }
+
+  #estimateOutput(): { output: number; reasoning: number } {
+    const { text, reasoning, arguments: given } = this.generated;
+    const tokens = (characters: number) => clamp(Math.ceil(characters / CHARACTERS_PER_TOKEN));
+    const output = Math.max(tokens(text + reasoning + given), this.sawOutput ? 1 : 0);
+    return { output, reasoning: Math.min(tokens(reasoning), output) };
+  }
+}
+
+/** A meter for one attempt at one upstream. */
+export function createMeter(clock: Clock): Meter {
+  return new Meter(clock);
+}
