@@ -1,10 +1,11 @@
+import type { LogLevel } from "../observe/log.ts";
 import { Chooser, type Flags } from "./chooser.ts";
 import { findDataFolder, type Place } from "./data-folder.ts";
 import { ConfigError } from "./faults.ts";
 import { findConfigFile } from "./file.ts";
 import { type KnownVendors, readConfigFile } from "./read-file.ts";
 import type { ModelSetting, PlanSetting, VendorSetting, WebSetting } from "./schema.ts";
-import { readFlag, readHost, readList, readOrigin, readPort, readSeconds, readUrl } from "./values.ts";
+import { readFlag, readHost, readList, readLogLevel, readOrigin, readPort, readSeconds, readUrl } from "./values.ts";
 import { ownVariables } from "./variables.ts";
 import { allowedHosts, exposureWarnings, idleWarnings, listeningWarnings } from "./warnings.ts";
 
@@ -36,6 +37,8 @@ export type Config = {
   web: WebSetting;
   limits: { blockingSeconds: number };
   localDiscovery: boolean;
+  /** The least level that is logged to standard error. */
+  logLevel: LogLevel;
   /** Sentences for the operator: nothing is wrong, but something may not be as meant. */
   warnings: readonly string[];
 };
@@ -44,6 +47,8 @@ export const DEFAULT_HOST = "127.0.0.1";
 export const DEFAULT_PORT = 4600;
 /** The cut-off of a blocking request (interface 8). */
 export const DEFAULT_BLOCKING_SECONDS = 95;
+/** Requests as they come are logged only when asked for: on a terminal they would bury what matters. */
+export const DEFAULT_LOG_LEVEL: LogLevel = "warn";
 
 /**
  * The configuration: flags, then `SLUICE_*` variables, then the file, then defaults (contract 2). Reads files, writes none.
@@ -68,6 +73,7 @@ export function loadConfig(context: LoadContext): Config {
   const blockingSeconds =
     chooser.take(undefined, "SLUICE_BLOCKING_SECONDS", readSeconds) ?? file.limits?.blocking_seconds;
   const localDiscovery = chooser.take(undefined, "SLUICE_LOCAL_DISCOVERY", readFlag) ?? file.local_discovery ?? true;
+  const logLevel = chooser.take(undefined, "SLUICE_LOG_LEVEL", readLogLevel) ?? DEFAULT_LOG_LEVEL;
   if (chooser.faults.length > 0) throw new ConfigError(chooser.faults, chooser.fromFlags);
   warnings.push(...listeningWarnings(host, publicUrl), ...idleWarnings(file));
   if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
@@ -89,6 +95,7 @@ export function loadConfig(context: LoadContext): Config {
     web: file.web ?? {},
     limits: { blockingSeconds: blockingSeconds ?? DEFAULT_BLOCKING_SECONDS },
     localDiscovery,
+    logLevel,
     warnings,
   };
 }

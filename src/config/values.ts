@@ -1,3 +1,5 @@
+import { LOG_LEVELS, type LogLevel } from "../observe/log.ts";
+
 /** One kind of setting: text to value, or undefined when it is none; and what a fault says was expected. */
 export type Reader<T> = { from(text: string): T | undefined; what: string };
 
@@ -51,6 +53,11 @@ export const readFlag: Reader<boolean> = {
     if (YES.includes(word)) return true;
     return NO.includes(word) ? false : undefined;
   },
+};
+
+export const readLogLevel: Reader<LogLevel> = {
+  what: `one of ${LOG_LEVELS.join(", ")}`,
+  from: (text) => LOG_LEVELS.find((level) => level === text.toLowerCase()),
 };
 
 /** Several of a kind, separated by commas. */

@@ -1,0 +1,118 @@
+import type { AuthForm, Vendor, VendorModels, VendorRow } from "../vendors/vendor.ts";
+import { type ModelSetting, toCamelCase, type VendorSetting } from "./schema.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What decides which vendors are on. */
+export type VendorSources = {
+  registry: readonly VendorRow[];
+  /** The registry's vendors that an environment switches on. */
+  fromEnvironment(environment: Environment): Vendor[];
+  environment: Environment;
+  /** Rows of the configuration file, checked. */
+  rows: readonly VendorSetting[];
+  models: readonly ModelSetting[];
+};
+
+export type Discovery = {
+  vendors: Vendor[];
+  /** Rows of the file that could not be switched on, and why. */
+  warnings: string[];
+};
+
+const DEFAULT_AUTH: Readonly<Record<Vendor["dialect"], AuthForm>> = { chat: "bearer", messages: "x-api-key" };
+
+/** A vendor that the registry does not know: `any` name behind its prefix, unless the file itself says which models it has. */
+function customVendor(row: VendorSetting, models: readonly ModelSetting[]): Vendor {
+  const dialect = row.dialect ?? "chat";
+  const routed = models.some((model) => model.routes?.some((route) => route.vendor === row.id));
+  return {
+    id: row.id,
+    name: row.id,
+    dialect,
+    baseUrl: row.base_url ?? "",
+    auth: row.api_key === undefined ? "none" : DEFAULT_AUTH[dialect],
+    models: routed ? "catalog" : "any",
+    quirks: {},
+  };
+}
+
+/** A registry row that its variables do not make whole: with its key, if that is there, and without what only they could fill. */
+function incomplete({ local: _, query, ...row }: VendorRow, environment: Environment): Vendor {
+  const apiKey = row.env && environment[row.env]?.trim();
+  return { ...row, ...(apiKey && { apiKey }), ...(query && !query.includes("{") && { query }) };
+}
+
+/** What a row of the file is laid over: the vendor as its variables make it, with the file's key, else the registry's row. */
+function baseOf(row: VendorSetting, sources: VendorSources): Vendor {
+  const known = sources.registry.find((candidate) => candidate.id === row.id);
+  if (!known) return customVendor(row, sources.models);
+  const key = known.env && row.api_key ? { [known.env]: row.api_key } : {};
+  const switchedOn = sources.fromEnvironment({ ...sources.environment, ...key });
+  return switchedOn.find((vendor) => vendor.id === row.id) ?? incomplete(known, sources.environment);
+}
+
+const lowerCaseNames = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+
+/** Only the fields that the row gives change; headers and quirks are added one by one. */
+function overlay(base: Vendor, row: VendorSetting): Vendor {
+  const quirks = Object.entries(row.quirks ?? {}).map(([name, value]) => [toCamelCase(name), value]);
+  return {
+    ...base,
+    ...(row.name !== undefined && { name: row.name }),
+    ...(row.dialect !== undefined && { dialect: row.dialect }),
+    ...(row.base_url !== undefined && { baseUrl: row.base_url }),
+    ...(row.api_key !== undefined && { apiKey: row.api_key }),
+    ...(row.auth !== undefined && { auth: row.auth }),
+    ...(row.headers !== undefined && { headers: { ...base.headers, ...lowerCaseNames(row.headers) } }),
+    ...(row.query !== undefined && { query: row.query.replace(/^\?/, "") }),
+    ...(row.models !== undefined && { models: row.models as VendorModels }),
+    quirks: { ...base.quirks, ...Object.fromEntries(quirks) },
+  };
+}
+
+/** Why a vendor cannot be called, as a sentence, or undefined when it can. */
+function whatIsMissing(vendor: Vendor): string | undefined {
+  if (vendor.baseUrl.includes("{"))
+    return `Vendor ${vendor.id} stays off: it needs a base_url, or the variables for it.`;
+  if (vendor.auth === "none" || vendor.apiKey) return undefined;
+  const variable = vendor.env ? ` or the variable ${vendor.env}` : "";
+  return `Vendor ${vendor.id} stays off: it needs an api_key${variable} (or auth: none).`;
+}
+
+/**
+ * The vendors that are on: the registry's that have a key in the environment, with the file's rows laid over them, and the file's
+ * own (contract 2). Pure. Local servers that the file does not name are not among them: they are asked for by the program's start.
+ */
+export function resolveVendors(sources: VendorSources): Discovery {
+  const vendors = new Map(sources.fromEnvironment(sources.environment).map((vendor) => [vendor.id, vendor]));
+  const warnings: string[] = [];
+  for (const row of sources.rows) {
+    const vendor = overlay(baseOf(row, sources), row);
+    const missing = whatIsMissing(vendor);
+    if (missing === undefined) vendors.set(vendor.id, vendor);
+    else {
+      vendors.delete(vendor.id);
+      warnings.push(missing);
+    }
+  }
+  return { vendors: [...vendors.values()], warnings };
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
+
+/** `host:port` with all loopback names as one. */
+function endpoint(baseUrl: string): string {
+  if (!URL.canParse(baseUrl)) return baseUrl;
+  const url = new URL(baseUrl);
+  const host = LOOPBACK.test(url.hostname) ? "localhost" : url.hostname;
+  return `${host}:${url.port || (url.protocol === "https:" ? 443 : 80)}`;
+}
+
+/** The registry's local servers worth asking for: those that no vendor already stands for, by id or by address. Pure. */
+export function localCandidates(registry: readonly VendorRow[], vendors: readonly Vendor[]): VendorRow[] {
+  const ids = new Set(vendors.map((vendor) => vendor.id));
+  const taken = new Set(vendors.map((vendor) => endpoint(vendor.baseUrl)));
+  return registry.filter((row) => row.local && !ids.has(row.id) && !taken.has(endpoint(row.baseUrl)));
+}

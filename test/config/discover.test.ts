@@ -1,0 +1,122 @@
+import { describe, expect, test } from "bun:test";
+import { localCandidates, resolveVendors } from "../../src/config/discover.ts";
+import type { ModelSetting, VendorSetting } from "../../src/config/schema.ts";
+import { fromEnvironment, registry } from "../../src/vendors/registry.ts";
+
+function resolve(environment: Record<string, string>, rows: VendorSetting[] = [], models: ModelSetting[] = []) {
+  return resolveVendors({ registry, fromEnvironment, environment, rows, models });
+}
+
+describe("vendors that are on", () => {
+  test("by their keys in the environment, and no others", () => {
+    const { vendors, warnings } = resolve({ OPENAI_API_KEY: "sk-1", GROQ_API_KEY: " ", XAI_API_KEY: "x-1" });
+    expect(vendors.map((vendor) => [vendor.id, vendor.apiKey])).toEqual([
+      ["openai", "sk-1"],
+      ["xai", "x-1"],
+    ]);
+    expect(warnings).toEqual([]);
+  });
+
+  test("a row changes only the fields it gives", () => {
+    const [before] = resolve({ ANTHROPIC_API_KEY: "a-1" }).vendors;
+    const row: VendorSetting = {
+      id: "anthropic",
+      base_url: "http://127.0.0.1:9/x",
+      headers: { "X-Team": "7" },
+      quirks: { unclamped_temperature: true },
+    };
+    const [after] = resolve({ ANTHROPIC_API_KEY: "a-1" }, [row]).vendors;
+    expect(after).toEqual({
+      ...before!,
+      baseUrl: "http://127.0.0.1:9/x",
+      headers: { "anthropic-version": "2023-06-01", "x-team": "7" },
+      quirks: { ...before!.quirks, unclampedTemperature: true },
+    });
+  });
+
+  test("a row's key wins over the environment's and switches a vendor on by itself", () => {
+    expect(resolve({ OPENAI_API_KEY: "env" }, [{ id: "openai", api_key: "row" }]).vendors[0]?.apiKey).toBe("row");
+    expect(resolve({}, [{ id: "openai", api_key: "row" }]).vendors).toMatchObject([{ id: "openai", apiKey: "row" }]);
+  });
+
+  test("a registry vendor without a key stays off and says so; with auth none it is on", () => {
+    const off = resolve({}, [{ id: "openai", base_url: "http://proxy/v1" }]);
+    expect(off.vendors).toEqual([]);
+    expect(off.warnings).toEqual([
+      "Vendor openai stays off: it needs an api_key or the variable OPENAI_API_KEY (or auth: none).",
+    ]);
+    const on = resolve({}, [{ id: "openai", base_url: "http://proxy/v1", auth: "none" }]);
+    expect(on.vendors).toMatchObject([{ id: "openai", auth: "none", baseUrl: "http://proxy/v1" }]);
+    expect(on.warnings).toEqual([]);
+  });
+
+  test("azure takes its address from a variable or a row", () => {
+    const environment = { AZURE_OPENAI_ENDPOINT: "https://a.example/", AZURE_OPENAI_API_VERSION: "2026-01-01" };
+    expect(resolve(environment, [{ id: "azure", api_key: "k" }]).vendors).toMatchObject([
+      { baseUrl: "https://a.example/openai/v1", query: "api-version=2026-01-01", apiKey: "k" },
+    ]);
+    const byRow = resolve({ AZURE_OPENAI_API_KEY: "k" }, [
+      { id: "azure", api_key: "k", base_url: "https://b/openai/v1" },
+    ]);
+    expect(byRow.vendors).toMatchObject([{ baseUrl: "https://b/openai/v1", apiKey: "k" }]);
+    expect(byRow.vendors[0]).not.toHaveProperty("query");
+    const off = resolve({}, [{ id: "azure", api_key: "k" }]);
+    expect(off.vendors).toEqual([]);
+    expect(off.warnings).toEqual(["Vendor azure stays off: it needs a base_url, or the variables for it."]);
+  });
+
+  test("a key in the environment is enough for a row that brings azure's address", () => {
+    const { vendors } = resolve({ AZURE_OPENAI_API_KEY: "k" }, [{ id: "azure", base_url: "https://b/openai/v1" }]);
+    expect(vendors).toMatchObject([{ id: "azure", apiKey: "k" }]);
+  });
+
+  test("a custom vendor: defaults by dialect, key and the file's own models", () => {
+    const lab = { id: "lab", dialect: "chat", base_url: "http://x/v1" } as const;
+    expect(resolve({}, [lab]).vendors).toEqual([
+      { id: "lab", name: "lab", dialect: "chat", baseUrl: "http://x/v1", auth: "none", models: "any", quirks: {} },
+    ]);
+    const cases: [VendorSetting, object][] = [
+      [
+        { ...lab, api_key: "k" },
+        { auth: "bearer", apiKey: "k" },
+      ],
+      [{ ...lab, dialect: "messages", api_key: "k" }, { auth: "x-api-key" }],
+      [
+        { ...lab, api_key: "k", auth: "api-key", query: "?a=1", name: "Lab" },
+        { auth: "api-key", query: "a=1", name: "Lab" },
+      ],
+      [
+        { ...lab, models: ["a"], quirks: { accepts_top_k: true, nine_character_tool_ids: true } },
+        { models: ["a"], quirks: { acceptsTopK: true, nineCharacterToolIds: true } },
+      ],
+    ];
+    for (const [row, expected] of cases) expect(resolve({}, [row]).vendors[0]).toMatchObject(expected);
+    const routed = [{ id: "lab/tiny", routes: [{ vendor: "lab", model: "tiny" }] }];
+    expect(resolve({}, [lab], routed).vendors[0]?.models).toBe("catalog");
+    expect(resolve({}, [{ ...lab, models: "any" }], routed).vendors[0]?.models).toBe("any");
+    expect(
+      resolve({}, [lab], [{ id: "lab/tiny", routes: [{ vendor: "openrouter", model: "t" }] }]).vendors[0]?.models,
+    ).toBe("any");
+  });
+});
+
+describe("local servers", () => {
+  const ids = (rows: { id: string }[]) => rows.map((row) => row.id);
+
+  test("are asked for unless a vendor stands for them by id or by address", () => {
+    expect(ids(localCandidates(registry, []))).toEqual(["ollama", "lmstudio", "llamacpp", "vllm"]);
+    const { vendors } = resolve({}, [
+      { id: "ollama", base_url: "http://127.0.0.1:9999/v1" },
+      { id: "lab", dialect: "chat", base_url: "http://localhost:8000/v1" },
+    ]);
+    expect(ids(vendors)).toEqual(["ollama", "lab"]);
+    expect(ids(localCandidates(registry, vendors))).toEqual(["lmstudio", "llamacpp"]);
+  });
+
+  test("a local row of the file is on without a key and keeps its own way", () => {
+    const { vendors, warnings } = resolve({}, [{ id: "ollama" }]);
+    expect(vendors).toMatchObject([{ id: "ollama", auth: "none", models: "discover" }]);
+    expect(vendors[0]).not.toHaveProperty("local");
+    expect(warnings).toEqual([]);
+  });
+});

@@ -1,0 +1,194 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
+import { faultOf, load, makeFolder, removeFolders, writeIn } from "./support.ts";
+
+afterEach(removeFolders);
+
+const FILE = `
+server: { host: 10.0.0.3, port: 3003, public_url: https://file.example/, cdn_url: https://files.example/x/, cors_origins: [https://File.example] }
+limits: { blocking_seconds: 33 }
+local_discovery: false
+`;
+const VARIABLES = {
+  SLUICE_HOST: "10.0.0.2",
+  SLUICE_PORT: "2002",
+  SLUICE_PUBLIC_URL: "https://variable.example",
+  SLUICE_CDN_URL: "https://cdn.example",
+  SLUICE_CORS_ORIGINS: "https://a.example, https://b.example",
+  SLUICE_BLOCKING_SECONDS: "22",
+  SLUICE_LOCAL_DISCOVERY: "yes",
+  SLUICE_LOG_LEVEL: "info",
+};
+
+describe("order of sources", () => {
+  test("nothing given: the defaults", () => {
+    const folder = makeFolder();
+    expect(load(folder)).toEqual({
+      dataFolder: folder,
+      file: undefined,
+      server: {
+        host: "127.0.0.1",
+        port: 4600,
+        portWasGiven: false,
+        publicUrl: undefined,
+        cdnUrl: undefined,
+        corsOrigins: [],
+        allowedHosts: [],
+      },
+      vendors: [],
+      models: [],
+      plans: {},
+      web: {},
+      limits: { blockingSeconds: 95 },
+      localDiscovery: true,
+      logLevel: "warn",
+      warnings: [],
+    });
+  });
+
+  test("the file wins over the defaults", () => {
+    const folder = makeFolder();
+    const path = writeIn(folder, "sluice.yaml", FILE);
+    const config = load(folder);
+    expect(config.file).toBe(path);
+    expect(config.server).toEqual({
+      host: "10.0.0.3",
+      port: 3003,
+      portWasGiven: true,
+      publicUrl: "https://file.example",
+      cdnUrl: "https://files.example/x",
+      corsOrigins: ["https://file.example"],
+      allowedHosts: ["file.example", "files.example", "10.0.0.3"],
+    });
+    expect(config.limits).toEqual({ blockingSeconds: 33 });
+    expect(config.localDiscovery).toBe(false);
+  });
+
+  test("variables win over the file, flags over variables", () => {
+    const folder = makeFolder();
+    writeIn(folder, "sluice.yaml", FILE);
+    const byVariables = load(folder, { environment: VARIABLES });
+    expect(byVariables.server).toMatchObject({ host: "10.0.0.2", port: 2002, publicUrl: "https://variable.example" });
+    expect(byVariables.server.corsOrigins).toEqual(["https://a.example", "https://b.example"]);
+    expect(byVariables.limits.blockingSeconds).toBe(22);
+    expect(byVariables.localDiscovery).toBe(true);
+    expect(byVariables.logLevel).toBe("info");
+    const flags = {
+      host: "127.0.0.1",
+      port: "1001",
+      publicUrl: "https://flag.example/",
+      cdnUrl: "http://flag.example:1/c",
+    };
+    const byFlags = load(folder, { environment: VARIABLES, flags });
+    expect(byFlags.server).toMatchObject({ ...flags, port: 1001, publicUrl: "https://flag.example" });
+    expect(byFlags.server.allowedHosts).toEqual(["flag.example"]);
+  });
+
+  test("an empty variable is one that is not set; blanks around a value do not count", () => {
+    const config = load(makeFolder(), { environment: { SLUICE_HOST: "", SLUICE_PORT: " 5005 " } });
+    expect(config.server).toMatchObject({ host: "127.0.0.1", port: 5005 });
+  });
+
+  test("the file is found by flag, by variable, in the data folder; relative to the working folder", () => {
+    const folder = makeFolder();
+    writeIn(folder, "sluice.json", '{"server":{"port":1}}');
+    const toml = writeIn(folder, "a/other.toml", "[server]\nport = 2\n");
+    const yaml = writeIn(folder, "third.yml", "server: { port: 3 }");
+    expect(load(folder).server.port).toBe(1);
+    expect(load(folder, { environment: { SLUICE_CONFIG: toml } }).server.port).toBe(2);
+    expect(load(folder, { environment: { SLUICE_CONFIG: toml }, flags: { config: "third.yml" } })).toMatchObject({
+      file: yaml,
+      server: { port: 3 },
+    });
+  });
+
+  test("the data folder: flag, variable, platform", () => {
+    const folder = makeFolder();
+    const place = (environment: Record<string, string>, platform: NodeJS.Platform, data?: string) =>
+      load(folder, { environment, platform, home: "/home/ann", flags: { data } }).dataFolder;
+    expect(place({ SLUICE_DATA: "/d/v" }, "linux", "/d/f")).toBe("/d/f");
+    expect(place({ SLUICE_DATA: "relative" }, "linux")).toBe(join(folder, "relative"));
+    expect(place({}, "linux")).toBe("/home/ann/.local/share/sluice");
+    expect(place({ XDG_DATA_HOME: "/x" }, "linux")).toBe("/x/sluice");
+    expect(place({ XDG_DATA_HOME: "x" }, "linux")).toBe("/home/ann/.local/share/sluice");
+    expect(place({}, "darwin")).toBe("/home/ann/Library/Application Support/sluice");
+    expect(place({ LOCALAPPDATA: "/l" }, "win32")).toBe("/l/sluice");
+  });
+});
+
+describe("values of flags and variables", () => {
+  const FAULTS: readonly (readonly [given: Parameters<typeof faultOf>[1], line: string, fromFlags: boolean])[] = [
+    [{ flags: { port: "abc" } }, '--port: expected a port from 0 to 65535, found "abc"', true],
+    [{ flags: { port: "65536" } }, '--port: expected a port from 0 to 65535, found "65536"', true],
+    [{ environment: { SLUICE_PORT: "1e3" } }, 'SLUICE_PORT: expected a port from 0 to 65535, found "1e3"', false],
+    [{ flags: { host: "http://x" } }, '--host: expected a host name or an IP address, found "http://x"', true],
+    [
+      { flags: { publicUrl: "gate.example" } },
+      '--public-url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "gate.example"',
+      true,
+    ],
+    [
+      { environment: { SLUICE_LOCAL_DISCOVERY: "perhaps" } },
+      'SLUICE_LOCAL_DISCOVERY: expected true or false, found "perhaps"',
+      false,
+    ],
+    [
+      { environment: { SLUICE_CORS_ORIGINS: "https://a.example,*" } },
+      'SLUICE_CORS_ORIGINS: expected an origin such as https://app.example.com, or several separated by commas, found "https://a.example,*"',
+      false,
+    ],
+  ];
+  for (const [given, line, fromFlags] of FAULTS) {
+    test(line, () => {
+      const fault = faultOf(makeFolder(), given);
+      expect(fault.lines).toEqual([line]);
+      expect(fault.fromFlags).toBe(fromFlags);
+    });
+  }
+
+  test("an IPv6 address, in brackets or not", () => {
+    expect(load(makeFolder(), { flags: { host: "[::1]" } }).server.host).toBe("::1");
+    expect(load(makeFolder(), { flags: { host: "::1" } }).server).toMatchObject({ host: "::1", allowedHosts: [] });
+    expect(load(makeFolder(), { flags: { host: "fd00::7" } }).server.allowedHosts).toEqual(["[fd00::7]"]);
+  });
+
+  test("variables a container platform sets for a service called sluice are not ours", () => {
+    const environment = {
+      SLUICE_PORT: "tcp://10.0.0.7:4600",
+      SLUICE_PORT_4600_TCP_ADDR: "10.0.0.7",
+      SLUICE_SERVICE_HOST: "10.0.0.7",
+    };
+    expect(load(makeFolder(), { environment })).toMatchObject({ server: { port: 4600 }, warnings: [] });
+  });
+});
+
+describe("warnings", () => {
+  const warnings = (given: Parameters<typeof load>[1]) => load(makeFolder(), given).warnings;
+
+  test("none for the clients' key or for loopback", () => {
+    expect(warnings({ environment: { SLUICE_API_KEY: "sk-x" }, flags: { host: "localhost" } })).toEqual([]);
+  });
+
+  test("a mistyped variable", () => {
+    expect(warnings({ environment: { SLUICE_PROT: "1" } })).toEqual([
+      "SLUICE_PROT is not a variable of Sluice; did you mean SLUICE_PORT?",
+    ]);
+  });
+
+  test("a listener beyond this machine", () => {
+    expect(warnings({ flags: { host: "0.0.0.0", publicUrl: "https://gate.example" } })).toEqual([]);
+    expect(warnings({ flags: { host: "192.168.1.5" } })).toHaveLength(1);
+    expect(warnings({ flags: { host: "0.0.0.0" } })).toHaveLength(2);
+  });
+
+  test("sections without effect, and a key others can read", () => {
+    const folder = makeFolder();
+    const path = writeIn(folder, "sluice.yaml", "plans: {}\nvendors: [{ id: openai, api_key: sk-plain }]", 0o600);
+    expect(load(folder).warnings).toEqual([
+      "The section plans: of the configuration file has no effect in this version.",
+    ]);
+    chmodSync(path, 0o644);
+    expect(load(folder).warnings).toContain(`${path} holds a key and can be read by other users: chmod 600 ${path}`);
+  });
+});
