@@ -38,3 +38,12 @@ export type Vendor = {
   /** An upstream inside this process: answers as a server on the network would. */
   serve?: (request: UpstreamRequest) => Promise<Response>;
 };
+
+/**
+ * A vendor this gateway knows of (contract 2), before any key is at hand. `{NAME}` in `baseUrl` and `query` stands for a variable of
+ * the environment: a base URL with one missing leaves the vendor off, a query with one missing is left out.
+ */
+export type VendorRow = Omit<Vendor, "apiKey" | "serve"> & {
+  /** A model server on this machine: found by asking its usual port, not by a key. */
+  local?: boolean;
+};

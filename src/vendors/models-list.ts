@@ -1,0 +1,148 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { DialectName } from "../dialects/dialect.ts";
+import { readUpstreamError } from "../dialects/upstream-error.ts";
+import { isObject } from "../lib/json.ts";
+import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
+import { fetchUpstream, MAX_ERROR_BYTES, readCapped } from "./send.ts";
+import type { Vendor, VendorRow } from "./vendor.ts";
+
+/** The largest page of a model list that is read, bytes. */
+const MAX_PAGE_BYTES = 4 * 1024 * 1024;
+/** Names beyond these are left out. */
+const MAX_NAMES = 10_000;
+/** Pages asked for at most; with a thousand names on each this is more than {@link MAX_NAMES}. */
+const MAX_PAGES = 20;
+/** The whole list has to be there in this time, milliseconds. */
+const LIST_TIMEOUT_MS = 10_000;
+/** A server on this machine answers at once or is not there, milliseconds (contract 2). */
+const PROBE_TIMEOUT_MS = 300;
+
+export type ListOptions = {
+  /** `sluice/<version>`. */
+  userAgent?: string;
+  proxy?: string;
+  /** Milliseconds for the whole list. Default 10 s. */
+  timeoutMs?: number;
+};
+
+/** Where a vendor of a dialect lists its models, below its base URL. */
+const LIST_PATH: Record<DialectName, string> = { chat: "/models", messages: "/v1/models?limit=1000" };
+
+/**
+ * The names of a vendor's models, in its own order, each once: all pages, any of the shapes vendors use, at most 10,000 names, 4 MiB a
+ * page and 10 s. Models that say of themselves that they do not chat are left out.
+ * Throws what aborted it, and GatewayError as a generation would: unreachable, refused key, an answer that is no model list.
+ */
+export async function listModels(vendor: Vendor, signal: AbortSignal, options: ListOptions = {}): Promise<string[]> {
+  const timeout = AbortSignal.timeout(options.timeoutMs ?? LIST_TIMEOUT_MS);
+  const both = AbortSignal.any([signal, timeout]);
+  const names = new Set<string>();
+  try {
+    let after: string | undefined;
+    for (let page = 0; page < MAX_PAGES && names.size < MAX_NAMES; page++) {
+      const value = await askPage(vendor, after, both, options);
+      const before = names.size;
+      for (const name of readNames(value, vendor)) if (names.size < MAX_NAMES) names.add(name);
+      after = nextPage(value);
+      // A server that ignores the cursor would send its first page for ever.
+      if (after === undefined || names.size === before) break;
+    }
+  } catch (thrown) {
+    if (signal.aborted || !timeout.aborted) throw thrown;
+    const message = "The vendor did not send its model list in time.";
+    throw new GatewayError("upstream_unreachable", message, { cause: thrown });
+  }
+  return [...names];
+}
+
+async function askPage(
+  vendor: Vendor,
+  after: string | undefined,
+  signal: AbortSignal,
+  options: ListOptions,
+): Promise<unknown> {
+  const path = LIST_PATH[vendor.dialect];
+  const cursor = after === undefined ? "" : `${path.includes("?") ? "&" : "?"}after_id=${encodeURIComponent(after)}`;
+  const own = { accept: "application/json", ...(options.userAgent && { "user-agent": options.userAgent }) };
+  const request = {
+    url: upstreamUrl(vendor, path + cursor),
+    headers: upstreamHeaders(vendor, {}, own),
+    body: "",
+    signal,
+  };
+  const response = await fetchUpstream("GET", request, options.proxy);
+  if (!response.ok) throw readUpstreamError(response.status, await readCapped(response, MAX_ERROR_BYTES));
+  const text = await readCapped(response, MAX_PAGE_BYTES);
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new GatewayError("upstream_error", "The vendor's model list could not be read.", { cause });
+  }
+}
+
+/** The last name of a page that says another follows. */
+function nextPage(value: unknown): string | undefined {
+  if (!isObject(value) || value["has_more"] !== true) return undefined;
+  return typeof value["last_id"] === "string" ? value["last_id"] : undefined;
+}
+
+/** The list inside an answer: `{data: […]}`, `{models: […]}` or a bare array; a null list is an empty one (Ollama without models). */
+function findList(value: unknown): unknown[] | undefined {
+  if (Array.isArray(value)) return value;
+  if (!isObject(value)) return undefined;
+  for (const field of ["data", "models"]) {
+    if (Array.isArray(value[field])) return value[field];
+    if (value[field] === null && value["object"] === "list") return [];
+  }
+  return undefined;
+}
+
+function readNames(value: unknown, vendor: Vendor): string[] {
+  const list = findList(value);
+  if (!list)
+    throw new GatewayError("upstream_error", `Vendor ${vendor.id} answered with something that is no model list.`);
+  return list.filter(mayChat).map(nameOf).filter(isPlausible);
+}
+
+/** A model's name where vendors put it. */
+function nameOf(model: unknown): unknown {
+  if (!isObject(model)) return model;
+  return model["id"] ?? model["model"] ?? model["name"];
+}
+
+/** 1 to 200 characters, all of them printable and none a blank. */
+const isPlausible = (name: unknown): name is string =>
+  typeof name === "string" && /^[!-~\u00a1-\uffff]{1,200}$/.test(name);
+
+const OTHER_TYPES = /^(?:image|embeddings?|audio|moderation|rerank|video|transcribe|tts|speech)$/i;
+
+/** False for a model whose own entry says that it makes something else than text (Together, Fireworks, Mistral, OpenRouter). */
+function mayChat(model: unknown): boolean {
+  if (!isObject(model)) return true;
+  const { type, supports_chat: supportsChat, capabilities, architecture } = model;
+  if (typeof type === "string" && OTHER_TYPES.test(type)) return false;
+  if (supportsChat === false) return false;
+  if (isObject(capabilities) && capabilities["completion_chat"] === false) return false;
+  const outputs = isObject(architecture) ? architecture["output_modalities"] : undefined;
+  return !Array.isArray(outputs) || outputs.includes("text");
+}
+
+/** A model server found on this machine, and the models it has now. */
+export type LocalServer = { vendor: Vendor; models: string[] };
+
+/**
+ * Asks the local rows' ports once, all at the same time, and gives those that answered with a model list within `timeoutMs`, in the
+ * order of the rows (contract 2). Never throws: a silent port, or one where something else lives, is simply not a model server.
+ */
+export async function probeLocal(
+  rows: readonly VendorRow[],
+  { timeoutMs = PROBE_TIMEOUT_MS }: { timeoutMs?: number } = {},
+): Promise<LocalServer[]> {
+  const asked = rows
+    .filter((row) => row.local)
+    .map(async ({ local: _local, ...vendor }): Promise<LocalServer> => {
+      return { vendor, models: await listModels(vendor, new AbortController().signal, { timeoutMs }) };
+    });
+  const answers = await Promise.allSettled(asked);
+  return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+}

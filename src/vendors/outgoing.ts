@@ -1,0 +1,73 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { AuthForm, Vendor } from "./vendor.ts";
+
+/** Header names a client's value never takes, even if its dialect's list should name one: they are ours, or the connection's own. */
+const RESERVED: ReadonlySet<string> = new Set([
+  "authorization",
+  "x-api-key",
+  "api-key",
+  "x-goog-api-key",
+  "proxy-authorization",
+  "cookie",
+  "host",
+  "connection",
+  "content-type",
+  "content-length",
+  "content-encoding",
+  "transfer-encoding",
+  "accept",
+  "accept-encoding",
+  "user-agent",
+  "x-request-id",
+]);
+
+/** How a key is written in its header, by the vendor's form. */
+const AUTH: Record<AuthForm, (apiKey: string) => Record<string, string>> = {
+  bearer: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
+  "x-api-key": (apiKey) => ({ "x-api-key": apiKey }),
+  "api-key": (apiKey) => ({ "api-key": apiKey }),
+  "x-goog-api-key": (apiKey) => ({ "x-goog-api-key": apiKey }),
+  none: () => ({}),
+};
+
+/**
+ * The address of `path` (with its leading slash, perhaps with a query) below a vendor's base URL, the vendor's own query joined to it.
+ * Throws GatewayError (vendor_not_configured) when that is no http or https address: fetch would open others (runtime.md 7).
+ */
+export function upstreamUrl(vendor: Vendor, path: string): string {
+  const joined = vendor.baseUrl.replace(/\/+$/, "") + path;
+  const url = vendor.query ? `${joined}${joined.includes("?") ? "&" : "?"}${vendor.query}` : joined;
+  if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url)) {
+    throw new GatewayError(
+      "vendor_not_configured",
+      `The base URL of vendor ${vendor.id} is not an http or https address.`,
+    );
+  }
+  return url;
+}
+
+/**
+ * All headers of one upstream call; nothing else in the gateway makes any (reliability 6.3). `passed` are the client's own, already
+ * cut down to the dialect's list; they win over the vendor's fixed defaults (dialect version, betas) and never over `own` or the key.
+ * Throws GatewayError (vendor_not_configured) when the key or a fixed header cannot stand in a header.
+ */
+export function upstreamHeaders(
+  vendor: Vendor,
+  passed: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(vendor.headers ?? {})) headers[name.toLowerCase()] = value;
+  for (const [name, value] of Object.entries(passed)) {
+    if (!RESERVED.has(name.toLowerCase())) headers[name.toLowerCase()] = value;
+  }
+  Object.assign(headers, own, vendor.apiKey ? AUTH[vendor.auth](vendor.apiKey) : {});
+  try {
+    new Headers(headers);
+  } catch (cause) {
+    // The cause names the header, not its value.
+    const message = `The key or a fixed header of vendor ${vendor.id} holds characters that a header cannot carry.`;
+    throw new GatewayError("vendor_not_configured", message, { cause });
+  }
+  return headers;
+}

@@ -1,0 +1,54 @@
+import type { ErrorCode, GatewayError } from "../canon/errors.ts";
+import { isObject } from "../lib/json.ts";
+import { ConnectionLost } from "./send.ts";
+
+/** Whether the vendor worked on a request that failed: surely not, perhaps (it answered badly), or nobody can know (it broke off). */
+export type Ran = "no" | "maybe" | "unknown";
+
+/** A doubtful attempt is repeated only in this time after the request came, milliseconds (reliability 6.2). */
+export const DOUBTFUL_WITHIN_MS = 15_000;
+
+export type AttemptFacts = {
+  /** Since the request came, milliseconds. */
+  elapsedMs: number;
+  /** Routes not tried yet. */
+  routesLeft: number;
+  /** Default: what the error tells, see {@link ranOf}. */
+  ran?: Ran;
+  /** Earlier attempts of this request that may have run; one is the most that is repeated. Default 0. */
+  doubtfulBefore?: number;
+};
+
+/** Errors that another vendor, or another key, may well not have, though the request is the same. */
+const ANOTHER_ROUTE: ReadonlySet<ErrorCode> = new Set([
+  "upstream_unreachable",
+  "upstream_auth",
+  "upstream_overloaded",
+  "rate_limit_exceeded",
+  "vendor_not_configured",
+]);
+
+/** Errors that leave open whether the vendor ran the request. All others are the request's own fault, or the end of its time. */
+const DOUBTFUL: ReadonlySet<ErrorCode> = new Set(["upstream_error", "stream_truncated"]);
+
+/** What an attempt's error tells of whether the vendor ran it (reliability 6.2, column two). Pure. */
+export function ranOf(error: GatewayError): Ran {
+  if (!DOUBTFUL.has(error.code)) return "no";
+  const { cause } = error;
+  if (cause instanceof ConnectionLost) return "unknown";
+  const status = isObject(cause) ? cause["status"] : undefined;
+  // A redirect, a missing model or an empty account is an answer before any work; a 5xx, HTML or half a body is not.
+  return typeof status === "number" && status >= 300 && status < 500 && status !== 408 ? "no" : "maybe";
+}
+
+/**
+ * Whether a failed attempt, of which no byte has reached the client, is followed by one on the next route (reliability 6.2): at once
+ * when nothing ran, at most once and early when something may have, and not at all when the fault lies in the request. Pure.
+ */
+export function decideRetry(error: GatewayError, facts: AttemptFacts): "next-route" | "stop" {
+  if (facts.routesLeft <= 0) return "stop";
+  if (ANOTHER_ROUTE.has(error.code)) return "next-route";
+  if (!DOUBTFUL.has(error.code)) return "stop";
+  if ((facts.ran ?? ranOf(error)) === "no") return "next-route";
+  return (facts.doubtfulBefore ?? 0) === 0 && facts.elapsedMs < DOUBTFUL_WITHIN_MS ? "next-route" : "stop";
+}
