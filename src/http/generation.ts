@@ -1,12 +1,12 @@
 import type { Server } from "bun";
 import type { Keys } from "../accounts/keys.ts";
 import type { Dialect } from "../dialects/dialect.ts";
-import { newId } from "../lib/id.ts";
 import { generate } from "../relay/generate.ts";
 import type { Services } from "../relay/job.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse } from "./errors.ts";
+import { requestIdOf } from "./request.ts";
 import { sseResponse } from "./sse.ts";
 
 /** What the generating endpoints need: the relay's services and the keys. */
@@ -22,7 +22,7 @@ export async function answerGeneration(
   server: RequestServer,
   { services, keys }: GenerationDependencies,
 ): Promise<Response> {
-  const requestId = newId("req");
+  const requestId = requestIdOf(request);
   try {
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.

@@ -6,10 +6,13 @@ import type { Clock } from "../lib/clock.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
 
+/** How a request ends that is not answered in full. */
+export type Failure = Exclude<Outcome, "completed">;
+
 /** Why a request was ended from outside: the reason its abort signal carries. */
 export class Ended extends Error {
   constructor(
-    readonly outcome: Outcome,
+    readonly outcome: Failure,
     readonly error: GatewayError,
   ) {
     super(error.message);
@@ -69,7 +72,7 @@ export class Exchange {
    * The request ended otherwise. Nothing ran or nothing came out: released, uncharged. Output was made, or the client gave up on a
    * running request: settled at the vendor's usage or the gateway's estimate (contract 5, outcome table).
    */
-  async fail(outcome: Exclude<Outcome, "completed">, error: GatewayError): Promise<void> {
+  async fail(outcome: Failure, error: GatewayError): Promise<void> {
     const ran = this.attempts > 0 && (this.meter.sawOutput || outcome !== "upstream-failed");
     await this.#close(ran ? outcome : undefined, error);
   }

@@ -118,7 +118,7 @@ function decodeFrames(frames: Frame[], decoder: Decoder): Step {
 }
 
 /** Lets the connection go back to the pool: reads on to the body's end for a moment, then gives up on it. */
-function release(reader: ReadableStreamDefaultReader<Uint8Array>): void {
+function release(reader: Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">): void {
   const timer = setTimeout(() => reader.cancel().catch(ignoreAborted), DRAIN_MS);
   const drain = async () => {
     while (!(await reader.read()).done);

@@ -55,7 +55,7 @@ export async function* relayStream(job: Job, state: { committed: boolean }, done
     const ended = reason instanceof Ended ? reason : new Ended("upstream-failed", toGatewayError(reason));
     await exchange.fail(ended.outcome, ended.error);
     if (!state.committed) throw ended.error;
-    if (ended.outcome !== "client-left") yield request.client.encodeErrorFrame(ended.error, request.requestId);
+    if (!request.signal.aborted) yield request.client.encodeErrorFrame(ended.error, request.requestId);
   } finally {
     watch.stop();
     opened?.close();

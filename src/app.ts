@@ -1,0 +1,211 @@
+import { Elysia } from "elysia";
+import { Keys } from "./accounts/keys.ts";
+import { GatewayError } from "./canon/errors.ts";
+import { type Catalog, createCatalog } from "./catalog/catalog.ts";
+import type { Config } from "./config/load.ts";
+import type { Store } from "./db/open.ts";
+import { Writer } from "./db/writer.ts";
+import { chatRoutes } from "./http/chat.ts";
+import { answerError, renderElysiaError } from "./http/errors.ts";
+import { createCors, createGuard } from "./http/guard.ts";
+import { healthRoutes } from "./http/health.ts";
+import { messagesRoutes } from "./http/messages.ts";
+import { modelsRoutes } from "./http/models.ts";
+import { openapiRoutes } from "./http/openapi.ts";
+import { rootRoutes } from "./http/root.ts";
+import { UsageLedger } from "./ledger/usage-ledger.ts";
+import type { Clock } from "./lib/clock.ts";
+import { unlimited } from "./limits/limiter.ts";
+import { errorFields, type Log } from "./observe/log.ts";
+import { Ended } from "./relay/exchange.ts";
+import type { Services } from "./relay/job.ts";
+import { Running } from "./relay/running.ts";
+import { builtinVendor } from "./vendors/builtin/vendor.ts";
+import { listModels } from "./vendors/models-list.ts";
+import type { Vendor } from "./vendors/vendor.ts";
+
+/** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
+const MAX_BODY_BYTES = 40 * 1024 * 1024;
+/** How long running answers may go on when the server is told to stop (reliability 6.5). */
+const DRAIN_MS = 30_000;
+/** How often vendors that list their own models are asked again. */
+const DISCOVERY_MS = 30 * 60_000;
+/** A vendor that could not be asked is asked again after this. */
+const DISCOVERY_RETRY_MS = 30_000;
+
+/** What the app is made of: everything that reaches outside comes in here. */
+export type AppSettings = {
+  config: Config;
+  /** The vendors that are switched on, without the built-in one. */
+  vendors: readonly Vendor[];
+  store: Store;
+  clock: Clock;
+  log: Log;
+  version: string;
+};
+
+/** The gateway without a listener, and the parts that its server and its tests look at. */
+export type App = {
+  elysia: Elysia;
+  catalog: Catalog;
+  keys: Keys;
+  running: Running;
+  services: Services;
+  /** Asks the vendors that list their own models; resolves when each has answered or failed. */
+  discover(): Promise<void>;
+  /** Ends what is under way, as a stopping server does, and closes the books. */
+  stop(): Promise<void>;
+};
+
+/** Puts the parts together. Nothing listens and nothing is asked of the network yet. */
+export function createApp(settings: AppSettings): App {
+  const { config, store, clock, log } = settings;
+  const vendors = new Map([builtinVendor(clock), ...settings.vendors].map((vendor) => [vendor.id, vendor]));
+  const catalog = createCatalog({ overrides: config.models, vendors: [...vendors.values()] });
+  const writer = new Writer(store, clock);
+  const keys = new Keys(store, writer, { clock, onFault: (thrown) => log.error("keys", errorFields(thrown)) });
+  const running = new Running();
+  const services: Services = {
+    clock,
+    log,
+    limiter: unlimited,
+    catalog,
+    vendor: (id) => vendors.get(id),
+    ledger: new UsageLedger(store, writer, clock),
+    running,
+    blockingMs: config.limits.blockingSeconds * 1000,
+    userAgent: `sluice/${settings.version}`,
+  };
+  const unwatch = endRevoked(keys, running);
+  const state = { ready: true };
+  const elysia = mountRoutes({ config, log, catalog, keys, services, ready: () => state.ready });
+  return {
+    elysia,
+    catalog,
+    keys,
+    running,
+    services,
+    discover: () => discoverModels(settings.vendors, catalog, log),
+    async stop() {
+      state.ready = false;
+      await drain(running, clock);
+      unwatch();
+      await writer.close();
+    },
+  };
+}
+
+/** A revoked key's running requests end within a second (contract 4). */
+function endRevoked(keys: Keys, running: Running): () => void {
+  keys.onRevoked((keyId) => {
+    running.endKey(keyId, new Ended("client-left", new GatewayError("invalid_api_key", "The API key was revoked.")));
+  });
+  return keys.watch();
+}
+
+async function drain(running: Running, clock: Clock): Promise<void> {
+  const stopping = new GatewayError("upstream_overloaded", "The gateway is shutting down. Try again.");
+  const cancel = clock.after(DRAIN_MS, () => running.endAll(new Ended("upstream-failed", stopping)));
+  await running.idle();
+  cancel();
+}
+
+async function discoverModels(vendors: readonly Vendor[], catalog: Catalog, log: Log): Promise<void> {
+  const asked = vendors.filter((vendor) => vendor.models === "discover");
+  const signal = new AbortController().signal;
+  const answers = await Promise.allSettled(asked.map((vendor) => listModels(vendor, signal)));
+  answers.forEach((answer, index) => {
+    const { id } = asked[index]!;
+    if (answer.status === "fulfilled") catalog.setDiscovered(id, answer.value);
+    else log.warn("discovery", { vendor: id, ...errorFields(answer.reason) });
+  });
+}
+
+type Routes = { config: Config; log: Log; catalog: Catalog; keys: Keys; services: Services; ready(): boolean };
+
+function mountRoutes({ config, log, catalog, keys, services, ready }: Routes): Elysia {
+  const { allowedHosts, corsOrigins } = config.server;
+  const guard = createGuard({ allowedHosts, corsOrigins });
+  const cors = createCors(corsOrigins);
+  const app = new Elysia({ normalize: false, strictPath: true })
+    .onRequest(({ request }) => {
+      const refused = guard(request);
+      return refused ? answerError(refused, request) : cors.preflight(request);
+    })
+    .onError(({ code, error, request }) => renderElysiaError(code, error, request, log))
+    .use(chatRoutes({ services, keys }))
+    .use(messagesRoutes({ services, keys }))
+    .use(modelsRoutes({ catalog }))
+    .use(healthRoutes({ ready }))
+    .use(rootRoutes())
+    .use(openapiRoutes());
+  if (corsOrigins.length > 0) {
+    app.mapResponse(({ request, responseValue }) => {
+      if (!(responseValue instanceof Response)) return undefined;
+      for (const [name, value] of Object.entries(cors.headers(request))) responseValue.headers.set(name, value);
+      return responseValue;
+    });
+  }
+  return app as unknown as Elysia;
+}
+
+/** What a server is started with, beside what its app is made of. */
+export type ServerSettings = AppSettings & { host: string; port: number };
+
+export type RunningServer = {
+  /** Where it listens: `http://127.0.0.1:4600`. */
+  url: string;
+  app: App;
+  /** Refuses new connections, lets running answers end (30 s at most), and closes the books. */
+  stop(): Promise<void>;
+};
+
+/** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
+export async function startServer(settings: ServerSettings): Promise<RunningServer> {
+  const app = createApp(settings);
+  const { host, port, clock } = settings;
+  try {
+    app.elysia.listen({
+      hostname: host,
+      port,
+      reusePort: false,
+      development: false,
+      maxRequestBodySize: MAX_BODY_BYTES,
+      idleTimeout: 60,
+    });
+  } catch (thrown) {
+    await app.stop();
+    throw thrown;
+  }
+  const server = app.elysia.server!;
+  const stopDiscovery = keepDiscovering(app, settings.vendors, clock);
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
+    app,
+    async stop() {
+      stopDiscovery();
+      const closed = server.stop();
+      await app.stop();
+      await Promise.race([closed, new Promise((resolve) => clock.after(1_000, () => resolve(undefined)))]);
+      await server.stop(true);
+    },
+  };
+}
+
+/** Asks for the vendors' own model lists now and then; sooner again while one of them could not be asked. */
+function keepDiscovering(app: App, vendors: readonly Vendor[], clock: Clock): () => void {
+  if (!vendors.some((vendor) => vendor.models === "discover")) return () => {};
+  let cancel = () => {};
+  let stopped = false;
+  const round = async () => {
+    await app.discover();
+    if (stopped) return;
+    const waiting = vendors.some((vendor) => vendor.models === "discover" && !app.catalog.isDiscovered(vendor.id));
+    cancel = clock.after(waiting ? DISCOVERY_RETRY_MS : DISCOVERY_MS, round);
+  };
+  void round();
+  return () => {
+    stopped = true;
+    cancel();
+  };
+}

@@ -1,0 +1,24 @@
+import { Elysia } from "elysia";
+import { dialects } from "../dialects/index.ts";
+import { MessagesReply, MessagesRequest } from "../wire/messages.ts";
+import { answerGeneration, type GenerationDependencies } from "./generation.ts";
+import { errorReplies, jsonBody, jsonOrStream } from "./openapi-detail.ts";
+
+/** `POST /v1/messages` (interface 4.5). */
+export function messagesRoutes(dependencies: GenerationDependencies) {
+  return new Elysia().post(
+    "/v1/messages",
+    ({ request, server }) => answerGeneration(dialects.messages, request, server, dependencies),
+    {
+      parse: "none",
+      detail: {
+        tags: ["Generation"],
+        summary: "Messages dialect",
+        description:
+          "Every model is reachable here. With `stream: true` the answer is a stream of events that ends with `message_stop`.",
+        requestBody: jsonBody(MessagesRequest),
+        responses: { 200: jsonOrStream(MessagesReply, "The message, or its stream."), ...errorReplies("messages") },
+      },
+    },
+  );
+}
