@@ -21,7 +21,10 @@ export const MAX_DEPTH = 64;
 /** Braces, brackets, commas and colons outside of strings (reliability 7.5). */
 export const MAX_TOKENS = 500_000;
 
-/** A declared body up to this size is read in one piece: cheaper than a stream, and no more memory than a stream's own buffer. */
+/**
+ * A declared body up to this size is read in one piece: cheaper than a stream, and no more memory than a stream's own buffer.
+ * Its progress cannot be seen, so it must be here whole within {@link UPLOAD_STALL_MS}.
+ */
 const ONE_PIECE_BYTES = 256 * 1024;
 
 export type ReadOptions = { maxBytes: number; clock: Clock };

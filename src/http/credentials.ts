@@ -12,10 +12,9 @@ const MISSING =
 const REFUSED =
   "The API key was not accepted. Send exactly one valid key as the header 'Authorization: Bearer <key>' or 'x-api-key: <key>'. Create keys with 'sluice keys create'.";
 
-/** Reads `Authorization: Bearer <key>`: null when there is no such header, "" when it holds anything else. */
-function readBearer(headers: Headers): string | null {
-  const header = headers.get("authorization");
-  if (header === null) return null;
+/** The key of an `Authorization` header: null when none was sent, "" when the header is of another form. */
+function readBearer(header: string | null): string | null {
+  if (header === null || /^bearer *$/i.test(header)) return null;
   return /^bearer +(\S+)$/i.exec(header)?.[1] ?? "";
 }
 
@@ -24,8 +23,9 @@ function readBearer(headers: Headers): string | null {
  * The query string is never read. Throws GatewayError `invalid_api_key`: its text neither echoes the key nor says what was wrong with it.
  */
 export function authenticate(request: Request, keys: KeyFinder): Caller {
-  const bearer = readBearer(request.headers);
-  const apiKey = request.headers.get("x-api-key");
+  const bearer = readBearer(request.headers.get("authorization"));
+  // Clients switch one form off by setting its key to the empty string, and send the header all the same.
+  const apiKey = request.headers.get("x-api-key") || null;
   // Two headers of one name arrive joined by a comma, which no key contains: they fail the shape.
   const presented = bearer ?? apiKey;
   if (presented === null) throw new GatewayError("invalid_api_key", MISSING);

@@ -44,7 +44,16 @@ function completeDocument(document: unknown): Record<string, unknown> {
       }
     }
   }
+  dropOpenMarks(document);
   return document;
+}
+
+/** `additionalProperties: true` is the rule of JSON Schema anyway; written out, the viewer's example bodies would hold an invented field. */
+function dropOpenMarks(node: unknown): void {
+  if (Array.isArray(node)) for (const entry of node) dropOpenMarks(entry);
+  if (!isObject(node)) return;
+  if (node["additionalProperties"] === true) delete node["additionalProperties"];
+  for (const inner of Object.values(node)) dropOpenMarks(inner);
 }
 
 /**
