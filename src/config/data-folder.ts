@@ -23,3 +23,6 @@ function platformFolder({ environment, platform, home }: Place): string {
 export function findDataFolder(given: string | undefined, place: Place): string {
   return given ? resolve(place.workingFolder, given) : platformFolder(place);
 }
+
+/** The store's file in a data folder. */
+export const storePath = (dataFolder: string): string => join(dataFolder, "sluice.db");

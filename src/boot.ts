@@ -1,0 +1,80 @@
+/**
+ * What has to be true of the process before anything else is loaded: the first import of main.ts, and itself free of imports.
+ * Elysia reads NODE_ENV when it is loaded; Bun reads its own settings from the environment before the program starts, so a change
+ * of those needs the process to execute itself again (runtime.md 0).
+ */
+
+/** Bun holds at most 256 requests in flight otherwise, open streams included, and queues the rest without a word (runtime.md 0.2). */
+const MAX_FETCHES = "8192";
+
+/** With one of these somebody else's code or flags would run inside the gateway (reliability 7.4). */
+const REFUSED = ["BUN_OPTIONS", "BUN_BE_BUN", "NODE_OPTIONS"];
+
+/** These would print keys, drop the check of certificates, open a debugger, or send prompts through a stranger. */
+const REMOVED = /^(?:BUN_CONFIG_VERBOSE_FETCH|NODE_TLS_REJECT_UNAUTHORIZED|BUN_INSPECT\w*)$/i;
+const PROXIES = /^(?:HTTP|HTTPS|ALL)_PROXY$/i;
+
+function say(sentence: string): void {
+  process.stderr.write(`sluice: ${sentence}\n`);
+}
+
+function refuseForeignOptions(): void {
+  const found = REFUSED.filter((name) => process.env[name]);
+  if (found.length === 0) return;
+  say(`refuses to run with ${found.join(" and ")} set, which could load other code into it. Unset it and start again.`);
+  process.exit(1);
+}
+
+/** Removes what must not act, says so, and returns how many there were. */
+function cleanEnvironment(): number {
+  const keepProxies = process.env["SLUICE_USE_ENV_PROXY"] === "1";
+  const found = Object.keys(process.env).filter(
+    (name) => process.env[name] && (REMOVED.test(name) || (!keepProxies && PROXIES.test(name))),
+  );
+  for (const name of found) {
+    delete process.env[name];
+    const hint = PROXIES.test(name) ? " (SLUICE_USE_ENV_PROXY=1 keeps it)" : "";
+    say(`ignores ${name} of the environment${hint}.`);
+  }
+  return found.length;
+}
+
+/** `serve` is also what runs when no command is named. */
+function isServe(words: readonly string[]): boolean {
+  if (words.some((word) => ["-h", "--help", "-V", "--version"].includes(word))) return false;
+  const first = words[0];
+  return first === undefined || first === "serve" || first.startsWith("-");
+}
+
+/** Where a process cannot replace itself (Windows): a child with the same terminal; signals and the exit code pass through. */
+async function runAsChild(command: string[]): Promise<never> {
+  const child = Bun.spawn(command, { stdio: ["inherit", "inherit", "inherit"], env: { ...process.env } });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGBREAK"] as const) process.on(signal, () => child.kill(signal));
+  process.exit(await child.exited);
+}
+
+/** Starts this program again with the environment as it is now; the process id stays where the system allows it. */
+async function executeAgain(): Promise<void> {
+  const own = Bun.isStandaloneExecutable ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)];
+  const command = [process.execPath, ...own];
+  if (process.platform === "win32" || !process.execve) await runAsChild(command);
+  try {
+    process.execve?.(process.execPath, command, { ...process.env });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    say(`could not execute itself again (${reason}): at most 256 requests to vendors run at the same time.`);
+  }
+}
+
+// By this name: the build replaces `process.env.NODE_ENV` itself by its value.
+Bun.env["NODE_ENV"] ??= "production";
+refuseForeignOptions();
+process.umask(0o077);
+const removed = cleanEnvironment();
+const words = process.argv.slice(2);
+if (isServe(words) && (!process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] || removed > 0)) {
+  process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] ||= MAX_FETCHES;
+  await executeAgain();
+}
+
+export {};

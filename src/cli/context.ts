@@ -1,0 +1,68 @@
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { Accounts } from "../accounts/accounts.ts";
+import { Keys } from "../accounts/keys.ts";
+import { findDataFolder, type Place, storePath } from "../config/data-folder.ts";
+import { resolveVendors } from "../config/discover.ts";
+import { type Config, loadConfig } from "../config/load.ts";
+import { openStore, type Store } from "../db/open.ts";
+import { Writer } from "../db/writer.ts";
+import { fromEnvironment, registry } from "../vendors/registry.ts";
+import type { FolderOptions, ServeOptions } from "./options.ts";
+import { Failure, warn } from "./output.ts";
+
+/** How long a command waits while a server writes to the same store, ms. */
+const WAIT_MS = 2_000;
+/** The vendor inside this process (contract 10). */
+const BUILTIN_VENDORS = ["sluice"];
+
+/** Where this process stands: its environment, platform and folders. */
+export function currentPlace(): Place {
+  return { environment: process.env, platform: process.platform, home: homedir(), workingFolder: process.cwd() };
+}
+
+/** The configuration by this command's flags. Throws ConfigError. */
+export function readConfig(options: ServeOptions): Config {
+  const { host, port, data, config, publicUrl, cdnUrl } = options;
+  return loadConfig({
+    ...currentPlace(),
+    flags: { host, port, data, config, publicUrl, cdnUrl },
+    registryIds: registry.map((row) => row.id),
+    builtinIds: BUILTIN_VENDORS,
+  });
+}
+
+/** The vendors that configuration and environment switch on, without local servers and the built-in vendor. */
+export function readVendors(config: Config): ReturnType<typeof resolveVendors> {
+  const { vendors: rows, models } = config;
+  return resolveVendors({ registry, fromEnvironment, environment: process.env, rows, models });
+}
+
+/** The books of a data folder, open for one command. */
+export type Books = { store: Store; keys: Keys; accounts: Accounts };
+
+/**
+ * Opens the store of the data folder, lets `work` use it, and closes it, whether a server runs on that folder or not. Unless `create`
+ * is set, a folder without a store is a Failure: a mistyped `--data` must not become a new, empty store. Throws StoreError.
+ */
+export async function withBooks<T>(
+  options: FolderOptions,
+  work: (books: Books) => Promise<T> | T,
+  { create = false } = {},
+): Promise<T> {
+  const folder = findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
+  const path = storePath(folder);
+  if (!create && !existsSync(path)) {
+    throw new Failure(`there is no store in ${folder} yet; \`sluice\` makes one at its first start`);
+  }
+  const store = openStore(path, { waitMs: WAIT_MS, check: false });
+  const writer = new Writer(store);
+  try {
+    for (const sentence of store.warnings) warn(`warning: ${sentence}`);
+    const keys = new Keys(store, writer);
+    return await work({ store, keys, accounts: new Accounts(store, writer, keys) });
+  } finally {
+    await writer.close();
+    store.close();
+  }
+}

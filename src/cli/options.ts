@@ -1,0 +1,9 @@
+/** The options of the commands, as commander hands them over: words as they were typed. */
+
+export type FolderOptions = { data?: string };
+export type ConfigOptions = FolderOptions & { config?: string };
+export type ServeOptions = ConfigOptions & { host?: string; port?: string; publicUrl?: string; cdnUrl?: string };
+export type JsonOption = { json?: boolean };
+export type CreateKeyOptions = FolderOptions & JsonOption & { name?: string; account?: string; admin?: boolean };
+export type ModelsOptions = ConfigOptions & JsonOption & { modality?: string; allModels?: boolean };
+export type UsageOptions = FolderOptions & JsonOption & { account?: string; since: string; by: string };

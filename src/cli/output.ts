@@ -1,0 +1,69 @@
+/** A command that could not do its work, for a reason a person can act on: exit code 1. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+}
+
+/** A command line that cannot be meant so: exit code 2. */
+export class WrongUsage extends Error {
+  override readonly name = "WrongUsage";
+}
+
+/** Writes lines to standard output. */
+export function print(...lines: string[]): void {
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
+
+/** Writes a sentence to standard error, where it does not mix with what a program reads. */
+export function warn(sentence: string): void {
+  process.stderr.write(`${sentence}\n`);
+}
+
+/** Writes a value as JSON that people can read too. */
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value, null, 2));
+}
+
+/** True where colours are seen as such: a terminal, and the user has not said no (NO_COLOR, no-color.org). */
+export function showsColour(): boolean {
+  return process.stdout.isTTY === true && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
+}
+
+const CODES = { red: 31, green: 32, yellow: 33, bold: 1 } as const;
+
+/** The text in a colour, or as it is where colours are not shown. */
+export function paint(text: string, colour: keyof typeof CODES): string {
+  return showsColour() ? `\x1b[${CODES[colour]}m${text}\x1b[0m` : text;
+}
+
+export type Column = { title: string; align?: "left" | "right" };
+
+/** Rows under titles, in aligned columns two spaces apart, no lines drawn. Control characters in cells are not passed to the terminal. */
+export function formatTable(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is being taken out.
+  const clean = rows.map((row) => row.map((cell) => cell.replace(/[\x00-\x1f\x7f-\x9f]/g, "?")));
+  const widths = columns.map((column, index) =>
+    Math.max(column.title.length, ...clean.map((row) => Bun.stringWidth(row[index] ?? ""))),
+  );
+  const line = (cells: readonly string[]) =>
+    columns
+      .map((column, index) => {
+        const cell = cells[index] ?? "";
+        const space = " ".repeat(Math.max(0, widths[index]! - Bun.stringWidth(cell)));
+        return column.align === "right" ? space + cell : cell + space;
+      })
+      .join("  ")
+      .trimEnd();
+  return [paint(line(columns.map((column) => column.title)), "bold"), ...clean.map(line)];
+}
+
+const groupDigits = new Intl.NumberFormat("en-US");
+
+/** A count with its thousands apart: 1,234,567. */
+export function formatCount(count: number | undefined): string {
+  return count === undefined ? "-" : groupDigits.format(count);
+}
+
+/** A time as people read it, UTC, to the minute: 2026-01-31 14:05. */
+export function formatTime(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace("T", " ");
+}

@@ -1,0 +1,94 @@
+import { Command, Option } from "commander";
+import type {
+  CreateKeyOptions,
+  FolderOptions,
+  JsonOption,
+  ModelsOptions,
+  ServeOptions,
+  UsageOptions,
+} from "./options.ts";
+
+/** Called with the exit code of the command that ran; undefined while `serve` goes on. */
+export type Report = (code: number | undefined) => void;
+
+const withFolder = (command: Command) =>
+  command.option("--data <dir>", "data folder (default: $SLUICE_DATA, else the platform's)");
+
+const withConfig = (command: Command) =>
+  withFolder(command).option(
+    "--config <file>",
+    "configuration file (default: sluice.yaml, .toml or .json in the data folder)",
+  );
+
+const withJson = (command: Command) => command.option("--json", "print JSON for programs");
+
+function addServe(program: Command, report: Report): void {
+  withConfig(program.command("serve", { isDefault: true }))
+    .description("serve the gateway (what runs when no command is named)")
+    .option("--host <host>", "address to listen on (default: 127.0.0.1)")
+    .option("--port <port>", "port to listen on (default: 4600, or the next free one)")
+    .option("--public-url <url>", "address clients use, when it is another one")
+    .option("--cdn-url <url>", "address of the image files, when it is another one")
+    .action(async (options: ServeOptions) => report(await (await import("./serve.ts")).serve(options)));
+}
+
+function addKeys(program: Command, report: Report): void {
+  const keys = program.command("keys").description("API keys: create, list, revoke");
+  withJson(withFolder(keys.command("create")))
+    .description("make a key and show it once")
+    .option("--name <name>", "a name to know it by")
+    .option("--account <account>", "id or name of the account it is for (default: local)")
+    .option("--admin", "a key for /admin/v1 only")
+    .action(async (options: CreateKeyOptions) => report(await (await import("./keys.ts")).createKey(options)));
+  withJson(withFolder(keys.command("list")))
+    .description("list the keys; the keys themselves are not stored")
+    .action(async (options: FolderOptions & JsonOption) => report(await (await import("./keys.ts")).listKeys(options)));
+  withFolder(keys.command("revoke"))
+    .description("revoke a key, from the next request on")
+    .argument("<id>", "the key's id, as `sluice keys list` shows it")
+    .action(async (id: string, options: FolderOptions) =>
+      report(await (await import("./keys.ts")).revokeKey(id, options)),
+    );
+}
+
+function addReports(program: Command, report: Report): void {
+  withJson(withConfig(program.command("models")))
+    .description("the models that can be called now")
+    .option("--modality <modality>", "chat, image, … or all (default: chat)")
+    .option("--all-models", "also those whose vendor is not switched on, and what would switch it on")
+    .action(async (options: ModelsOptions) => report(await (await import("./models.ts")).showModels(options)));
+  withJson(withFolder(program.command("usage")))
+    .description("usage by model, key or day")
+    .option("--account <account>", "only this account, by id or name")
+    .option("--since <time>", "how far back: 30m, 24h, 7d, 4w, or a date such as 2026-01-31", "7d")
+    .addOption(new Option("--by <what>", "what to put together").choices(["model", "key", "day"]).default("model"))
+    .action(async (options: UsageOptions) => report(await (await import("./usage.ts")).showUsage(options)));
+  withJson(withConfig(program.command("doctor")))
+    .description("check configuration, store, vendors, port, clock and limits, and say what to do")
+    .option("--host <host>", "address `serve` would listen on")
+    .option("--port <port>", "port `serve` would listen on")
+    .action(async (options: ServeOptions & JsonOption) => report(await (await import("./doctor.ts")).examine(options)));
+  program
+    .command("openapi")
+    .description("print the OpenAPI document as JSON")
+    .action(async () => report(await (await import("./openapi.ts")).showOpenapi()));
+  withJson(program.command("version"))
+    .description("version, commit, Bun and SQLite")
+    .action(async (options: JsonOption) => report((await import("./version.ts")).showVersion(options)));
+}
+
+/** The whole command line (contract 1). Parsing throws CommanderError instead of ending the process. */
+export function createProgram(version: string, report: Report): Command {
+  const program = new Command("sluice");
+  program
+    .description("Every vendor's AI models behind one gate, in the OpenAI-style and the Anthropic-style dialect.")
+    .version(version, "-V, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .addHelpText("after", "\n`sluice` alone is `sluice serve`; its options: `sluice serve --help`.");
+  // Set before commands are added: they copy it.
+  program.exitOverride().showSuggestionAfterError(true).allowExcessArguments(false);
+  addServe(program, report);
+  addKeys(program, report);
+  addReports(program, report);
+  return program;
+}

@@ -1,0 +1,21 @@
+import { WrongUsage } from "./output.ts";
+
+const MINUTE_MS = 60_000;
+const UNITS: Readonly<Record<string, number>> = {
+  m: MINUTE_MS,
+  h: 60 * MINUTE_MS,
+  d: 24 * 60 * MINUTE_MS,
+  w: 7 * 24 * 60 * MINUTE_MS,
+};
+
+/**
+ * The start of a span as Unix ms: `30m`, `24h`, `7d`, `4w` before `now`, or a date (UTC) or date and time. Throws
+ * WrongUsage for anything else.
+ */
+export function readSince(text: string, now: number): number {
+  const [, count, unit] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
+  if (count !== undefined && unit !== undefined) return now - Number(count) * UNITS[unit]!;
+  const at = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)?$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new WrongUsage(`--since: expected a span such as 24h or 7d, or a date such as 2026-01-31, found "${text}"`);
+}
