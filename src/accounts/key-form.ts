@@ -34,9 +34,12 @@ export function parseKey(text: string): KeyKind | undefined {
   return prefix === PREFIXES.admin ? "admin" : "api";
 }
 
-/** SHA-256 of a key: all that is kept of it. No slow derivation: 190 random bits cannot be guessed (reliability 7.2). */
-export function hashKey(key: string): Buffer {
-  return Buffer.from(Bun.SHA256.hash(key).buffer);
+/**
+ * SHA-256 of a key as 64 lower-case hex digits: all that is kept of it. No slow derivation: 190 random bits cannot be guessed
+ * (reliability 7.2).
+ */
+export function hashKey(key: string): string {
+  return Bun.SHA256.hash(key, "hex");
 }
 
 /** What people tell a key by in lists: how it begins, and how it ends. */

@@ -126,7 +126,7 @@ export class Keys {
     if (parseKey(presented) !== kind) return undefined;
     const now = this.#clock.monotonic();
     if (now - this.#polledAt >= POLL_MS) this.#poll();
-    const found = this.#live.get(hashKey(presented).toString("latin1"));
+    const found = this.#live.get(hashKey(presented));
     if (found?.kind !== kind) return undefined;
     this.#touched.set(found.caller.keyId, this.#clock.now());
     return found.caller;
@@ -134,16 +134,13 @@ export class Keys {
 
   /** Makes a key for an account. Throws AccountError when there is no such account, or the name is empty or above 100 characters. */
   async create(wanted: NewKey): Promise<CreatedKey> {
-    const created = await this.writer.run(() => {
-      const owner = this.store.query
-        .select({ id: account.id })
-        .from(account)
-        .where(eq(account.id, wanted.accountId))
-        .get();
+    const { created, plan } = await this.writer.run(() => {
+      const owner = this.store.query.select().from(account).where(eq(account.id, wanted.accountId)).get();
       if (!owner) throw new AccountError(`There is no account ${wanted.accountId}.`);
-      return this.insert(wanted);
+      return { created: this.insert(wanted), plan: owner.plan };
     });
-    this.reload();
+    const caller = { accountId: created.accountId, plan, keyId: created.id };
+    this.#live.set(hashKey(created.key), { kind: created.kind, caller });
     return created;
   }
 
@@ -156,7 +153,7 @@ export class Keys {
     if (name === "" || name.length > MAX_NAME) throw new AccountError(`A key's name has 1 to ${MAX_NAME} characters.`);
     const key = makeKey(wanted.kind);
     const row = { id: newId("key"), ...wanted, name, ...shownParts(key), createdAt: this.#clock.now() };
-    this.#statements.insert.run({ ...row, hash: hashKey(key) });
+    this.#statements.insert.run({ ...row, hash: Buffer.from(hashKey(key), "hex") });
     return { ...row, lastUsedAt: null, revokedAt: null, key };
   }
 
@@ -181,12 +178,17 @@ export class Keys {
       this.store.query.update(apiKey).set({ revokedAt }).where(stillLive).run();
       return { ...found, revokedAt };
     });
-    this.reload();
+    for (const [hash, { caller }] of this.#live) {
+      if (caller.keyId !== row.id) continue;
+      this.#live.delete(hash);
+      this.#tellRevoked(row.id);
+    }
     return row;
   }
 
   #meant(name: string): KeyRow {
-    const exact = parseKey(name) === undefined ? eq(apiKey.id, name) : eq(apiKey.hash, hashKey(name));
+    const exact =
+      parseKey(name) === undefined ? eq(apiKey.id, name) : eq(apiKey.hash, Buffer.from(hashKey(name), "hex"));
     const row = this.store.query.select(SHOWN).from(apiKey).where(exact).get();
     if (row) return row;
     const fits = (key: KeyRow) => key.id.startsWith(name) || key.prefix.startsWith(name);
@@ -244,22 +246,23 @@ export class Keys {
   reload(): void {
     const live = new Map<string, LiveKey>();
     for (const { hash, id, kind, accountId, plan } of this.#statements.load.all()) {
-      live.set(hash.toString("latin1"), { kind, caller: Object.freeze({ accountId, plan, keyId: id }) });
+      live.set(hash.toString("hex"), { kind, caller: { accountId, plan, keyId: id } });
     }
     const before = this.#live;
     this.#live = live;
     for (const [hash, { caller }] of before) {
-      if (live.has(hash)) continue;
-      for (const callback of this.#revoked) this.#tell(callback, caller.keyId);
+      if (!live.has(hash)) this.#tellRevoked(caller.keyId);
     }
   }
 
-  /** One listener's fault must not keep the others from hearing. */
-  #tell(callback: (keyId: string) => void, keyId: string): void {
-    try {
-      callback(keyId);
-    } catch (thrown) {
-      this.#onFault(thrown);
+  #tellRevoked(keyId: string): void {
+    for (const callback of this.#revoked) {
+      try {
+        callback(keyId);
+      } catch (thrown) {
+        // One listener's fault must not keep the others from hearing.
+        this.#onFault(thrown);
+      }
     }
   }
 }

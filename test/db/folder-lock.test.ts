@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { lockDataFolder } from "../../src/db/folder-lock.ts";
+import { openStore } from "../../src/db/open.ts";
+import { StoreError } from "../../src/db/store-error.ts";
+import { temporaryFolders, thrownBy } from "./temp-folder.ts";
+
+const folder = temporaryFolders();
+
+/** A server in another process: has the folder's lock and its store open until it is killed. */
+async function otherServer(home: string) {
+  const source = `import { lockDataFolder } from ${JSON.stringify(join(import.meta.dir, "../../src/db/folder-lock.ts"))};
+    import { openStore } from ${JSON.stringify(join(import.meta.dir, "../../src/db/open.ts"))};
+    lockDataFolder(${JSON.stringify(home)}); openStore(${JSON.stringify(join(home, "sluice.db"))});
+    Bun.gc(true); console.log("ready"); setInterval(() => {}, 1000);`;
+  const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
+  const reader = child.stdout.getReader();
+  const { value } = await reader.read();
+  expect(new TextDecoder().decode(value)).toBe("ready\n");
+  return child;
+}
+
+test("a second server on one folder is refused in plain words; a command may still write; a killed server leaves the folder free", async () => {
+  const home = folder();
+  const child = await otherServer(home);
+  const thrown = thrownBy(() => lockDataFolder(home));
+  expect(thrown).toBeInstanceOf(StoreError);
+  expect((thrown as StoreError).fault).toBe("locked");
+  expect((thrown as StoreError).message).toContain("Another Sluice server is already running on the data folder");
+
+  const command = openStore(join(home, "sluice.db"), { waitMs: 2_000 });
+  command.database.run("INSERT INTO account VALUES ('a', 'a', 'local', 1)");
+  expect(command.query.query.account.findMany().sync()).toHaveLength(1);
+  command.close();
+
+  child.kill("SIGKILL");
+  await child.exited;
+  const lock = lockDataFolder(home);
+  expect(() => lockDataFolder(home)).toThrow("already running");
+  lock.release();
+  lock.release();
+  lockDataFolder(home).release();
+});
+
+test("two folders have nothing to do with each other", () => {
+  const first = lockDataFolder(folder());
+  const second = lockDataFolder(folder());
+  first.release();
+  second.release();
+});

@@ -1,0 +1,165 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { chmodSync, closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { openStore } from "../../src/db/open.ts";
+import { StoreError, toStoreError } from "../../src/db/store-error.ts";
+import { temporaryFolders, thrownBy } from "./temp-folder.ts";
+
+const folder = temporaryFolders();
+const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
+
+function expectFault(thrown: unknown, fault: string, words: RegExp): void {
+  expect(thrown).toBeInstanceOf(StoreError);
+  expect((thrown as StoreError).fault).toBe(fault as StoreError["fault"]);
+  expect((thrown as StoreError).message).toMatch(words);
+}
+
+describe("opening", () => {
+  test("every pragma is as reliability 2 #1 wants it", () => {
+    const store = openStore(join(folder(), "sluice.db"));
+    const pragma = (name: string) => String(Object.values(store.database.query(`PRAGMA ${name}`).get() as object)[0]);
+    expect(pragma("journal_mode")).toBe("wal");
+    expect(pragma("synchronous")).toBe("2");
+    expect(pragma("foreign_keys")).toBe("1");
+    expect(pragma("trusted_schema")).toBe("0");
+    expect(pragma("cell_size_check")).toBe("1");
+    expect(pragma("busy_timeout")).toBe("0");
+    store.close();
+    const command = openStore(store.path, { waitMs: 2_000 });
+    expect(Object.values(command.database.query("PRAGMA busy_timeout").get() as object)).toEqual([2_000n]);
+    command.close();
+  });
+
+  test.skipIf(process.platform === "win32")("folders are 0700 and files 0600, whatever the umask", () => {
+    const before = process.umask(0);
+    try {
+      const deep = join(folder(), "new", "deeper");
+      const store = openStore(join(deep, "sluice.db"));
+      store.database.run("INSERT INTO account VALUES ('a', 'a', 'local', 1)");
+      expect(mode(join(deep, ".."))).toBe("700");
+      expect(mode(deep)).toBe("700");
+      for (const ending of ["", "-wal", "-shm"]) expect(mode(store.path + ending)).toBe("600");
+      store.close();
+      expect(process.umask()).toBe(0);
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  test.skipIf(process.platform === "win32")(
+    "a store that others may read is taken from them; an existing folder is left alone",
+    () => {
+      const home = folder();
+      chmodSync(home, 0o755);
+      const path = join(home, "sluice.db");
+      openStore(path).close();
+      chmodSync(path, 0o644);
+      const store = openStore(path);
+      expect(mode(path)).toBe("600");
+      expect(mode(home)).toBe("755");
+      expect(store.warnings).toEqual([]);
+      store.close();
+    },
+  );
+
+  test("closing leaves no write-ahead log behind and may be done twice", () => {
+    const store = openStore(join(folder(), "sluice.db"));
+    store.database.run("INSERT INTO account VALUES ('a', 'a', 'local', 1)");
+    expect(statSync(`${store.path}-wal`).size).toBeGreaterThan(0);
+    store.close();
+    store.close();
+    expect(existsSync(`${store.path}-wal`) ? statSync(`${store.path}-wal`).size : 0).toBe(0);
+    const again = openStore(store.path);
+    expect(again.query.query.account.findMany().sync()).toHaveLength(1);
+    again.close();
+  });
+
+  test("every table is STRICT, and usage is append-only", () => {
+    const store = openStore(":memory:");
+    const tables = store.database.query("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'").all() as {
+      name: string;
+      strict: bigint;
+    }[];
+    const own = tables.filter(({ name }) => !name.startsWith("sqlite_") && !name.startsWith("__drizzle"));
+    expect(own.map(({ name }) => name).sort()).toEqual(["account", "api_key", "usage"]);
+    for (const { name, strict } of own) expect([name, strict]).toEqual([name, 1n]);
+    store.database.run(
+      "INSERT INTO usage VALUES ('r','a','k',1,1,NULL,'chat',0,'m','v','u','completed',NULL,NULL,1,1,0,0,1,0,0)",
+    );
+    expect(() => store.database.run("UPDATE usage SET input = 0")).toThrow("never changed");
+    expect(() => store.database.run("DELETE FROM usage")).toThrow("never removed");
+    expect(store.query.query.usage.findMany().sync()).toHaveLength(1);
+    store.close();
+  });
+});
+
+describe("refusing", () => {
+  test("a file that is no store", () => {
+    const path = join(folder(), "sluice.db");
+    writeFileSync(path, "This is a letter to a friend, and not a database. ".repeat(200));
+    expectFault(
+      thrownBy(() => openStore(path)),
+      "damaged",
+      /damaged or not a Sluice store/,
+    );
+    expect(readFileSync(path, "utf8").startsWith("This is a letter")).toBe(true);
+  });
+
+  test("a store with a damaged page", () => {
+    const path = join(folder(), "sluice.db");
+    const store = openStore(path);
+    const insert = store.database.prepare("INSERT INTO account VALUES (?, ?, 'local', 1)");
+    for (let at = 0; at < 2_000; at++) insert.run(`account-${at}`, `name-${at}`);
+    store.close();
+    const file = openSync(path, "r+");
+    writeSync(file, new Uint8Array(300).fill(0xa5), 0, 300, 4096 * 8 + 4);
+    closeSync(file);
+    expectFault(
+      thrownBy(() => openStore(path)),
+      "damaged",
+      /restore it from a backup/,
+    );
+  });
+
+  test("a store of a newer program, which it leaves as it is", () => {
+    const path = join(folder(), "sluice.db");
+    const store = openStore(path);
+    store.database.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('later', 9999999999999)");
+    store.close();
+    expectFault(
+      thrownBy(() => openStore(path)),
+      "newer",
+      /newer version of Sluice/,
+    );
+    const raw = new Database(path);
+    expect(raw.query("SELECT count(*) AS n FROM __drizzle_migrations").get()).toEqual({ n: 2 });
+    raw.close();
+  });
+
+  test("a path through a file, and a path that is a folder", () => {
+    const home = folder();
+    writeFileSync(join(home, "plain"), "");
+    expectFault(
+      thrownBy(() => openStore(join(home, "plain", "sluice.db"))),
+      "unusable",
+      /is a file, not a folder/,
+    );
+    expectFault(
+      thrownBy(() => openStore(home)),
+      "unusable",
+      /cannot be opened/,
+    );
+  });
+
+  test("what SQLite says when the file may only be read, and an error that is no fault of the store", () => {
+    const path = join(folder(), "sluice.db");
+    openStore(path).close();
+    const raw = new Database(path, { readonly: true });
+    const thrown = thrownBy(() => raw.run("DELETE FROM account"));
+    raw.close();
+    expectFault(toStoreError(thrown, path), "read-only", /cannot be written/);
+    const slip = new TypeError("a slip");
+    expect(toStoreError(slip, path)).toBe(slip);
+  });
+});

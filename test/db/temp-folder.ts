@@ -1,0 +1,27 @@
+import { afterEach } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** Gives out empty folders, and removes them after each test of the file that calls this. */
+export function temporaryFolders(): () => string {
+  const made: string[] = [];
+  afterEach(() => {
+    for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+  });
+  return () => {
+    const folder = mkdtempSync(join(tmpdir(), "sluice-"));
+    made.push(folder);
+    return folder;
+  };
+}
+
+/** What `work` throws. Fails the test when it does not. */
+export function thrownBy(work: () => unknown): unknown {
+  try {
+    work();
+  } catch (thrown) {
+    return thrown;
+  }
+  throw new Error("nothing was thrown");
+}

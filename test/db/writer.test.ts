@@ -1,0 +1,181 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import fc from "fast-check";
+import { openStore, type Store } from "../../src/db/open.ts";
+import { StoreError } from "../../src/db/store-error.ts";
+import { Writer } from "../../src/db/writer.ts";
+import { manualClock, settle } from "../support/clock.ts";
+import { temporaryFolders } from "./temp-folder.ts";
+
+const folder = temporaryFolders();
+
+function withLines(store: Store): { add: (text: string) => void; lines: () => string[] } {
+  store.database.run("CREATE TABLE line (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT");
+  const insert = store.database.prepare("INSERT INTO line (text) VALUES (?)");
+  const all = store.database.prepare("SELECT text FROM line ORDER BY id");
+  return { add: (text) => void insert.run(text), lines: () => all.values().map(([text]) => String(text)) };
+}
+
+describe("the law of the writer", () => {
+  // What an operation does: writes this many rows, then succeeds, throws, or breaks a constraint.
+  const wish = fc.record({ rows: fc.integer({ min: 1, max: 3 }), end: fc.constantFrom("good", "throws", "doubles") });
+
+  test("all acknowledged rows are there in order, nothing of a refused operation is", async () => {
+    const law = fc.asyncProperty(fc.array(fc.array(wish, { maxLength: 90 }), { maxLength: 4 }), async (rounds) => {
+      const store = openStore(":memory:");
+      const { add, lines } = withLines(store);
+      const writer = new Writer(store);
+      const expected: string[] = [];
+      let number = 0;
+      for (const round of rounds) {
+        const results = round.map(({ rows, end }) => {
+          const texts = Array.from({ length: rows }, () => `line ${number++}`);
+          const promise = writer.run(() => {
+            for (const text of texts) add(text);
+            if (end === "throws") throw new Error("refused");
+            if (end === "doubles") add(texts[0] ?? "");
+            return texts;
+          });
+          return { promise, texts, end };
+        });
+        for (const { promise, texts, end } of results) {
+          const outcome = await promise.then(
+            (value) => value,
+            (thrown: unknown) => String(thrown),
+          );
+          if (end === "good") {
+            expect(outcome).toEqual(texts);
+            expected.push(...texts);
+          } else expect(outcome).toMatch(end === "throws" ? /refused/ : /UNIQUE/);
+        }
+      }
+      expect(lines()).toEqual(expected);
+      await writer.close();
+      store.close();
+    });
+    await fc.assert(law, { numRuns: 60 });
+  });
+});
+
+describe("the writer", () => {
+  test("a promise that has resolved is a row another connection sees; before that it sees none", async () => {
+    const store = openStore(join(folder(), "sluice.db"));
+    const { add } = withLines(store);
+    const other = new Database(store.path, { readonly: true });
+    const seen = () => other.query("SELECT count(*) AS n FROM line").get() as { n: number };
+    const writer = new Writer(store);
+    const done = writer.run(() => add("one"));
+    expect(seen()).toEqual({ n: 0 });
+    await done;
+    expect(seen()).toEqual({ n: 1 });
+    other.close();
+    await writer.close();
+    store.close();
+  });
+
+  test("64 operations are one commit, and do not wait for the turn to end", async () => {
+    const store = openStore(":memory:");
+    const { add, lines } = withLines(store);
+    const writer = new Writer(store);
+    const done = Array.from({ length: 63 }, (_, at) => writer.run(() => add(`line ${at}`)));
+    expect(lines()).toHaveLength(0);
+    done.push(writer.run(() => add("line 63")));
+    expect(lines()).toHaveLength(64);
+    await Promise.all(done);
+    store.close();
+  });
+
+  test("an operation that would wait is refused and undone", async () => {
+    const store = openStore(":memory:");
+    const { add, lines } = withLines(store);
+    const writer = new Writer(store);
+    const slow = writer.run(async () => add("slow"));
+    const good = writer.run(() => add("good"));
+    await expect(slow).rejects.toThrow("must not wait");
+    await good;
+    expect(lines()).toEqual(["good"]);
+    store.close();
+  });
+
+  test("operations queued from inside an operation run after it, in a commit of their own", async () => {
+    const store = openStore(":memory:");
+    const { add, lines } = withLines(store);
+    const writer = new Writer(store);
+    const inner: Promise<void>[] = [];
+    await writer.run(() => {
+      for (let at = 0; at < 70; at++) inner.push(writer.run(() => add(`inner ${at}`)));
+      add("outer");
+    });
+    await Promise.all(inner);
+    expect(lines()).toEqual(["outer", ...Array.from({ length: 70 }, (_, at) => `inner ${at}`)]);
+    store.close();
+  });
+
+  test("a full disk refuses what needs room and says so; reading goes on, and so does writing once there is room", async () => {
+    const store = openStore(join(folder(), "sluice.db"));
+    const { add, lines } = withLines(store);
+    const writer = new Writer(store);
+    await writer.run(() => add("before"));
+    const pages = Number(Object.values(store.database.query("PRAGMA page_count").get() as object)[0]);
+    store.database.query(`PRAGMA max_page_count = ${pages}`).all();
+    const thrown = await writer.run(() => add("x".repeat(100_000))).catch((reason: unknown) => reason);
+    expect(thrown).toBeInstanceOf(StoreError);
+    expect((thrown as StoreError).fault).toBe("disk-full");
+    expect(lines()).toEqual(["before"]);
+    store.database.query(`PRAGMA max_page_count = ${pages + 1_000}`).all();
+    await writer.run(() => add("after"));
+    expect(lines()).toEqual(["before", "after"]);
+    await writer.close();
+    store.close();
+  });
+
+  test("another process's lock is waited for without stopping the event loop, and 5 s of it are given up", async () => {
+    const store = openStore(join(folder(), "sluice.db"));
+    const { add, lines } = withLines(store);
+    const clock = manualClock();
+    const writer = new Writer(store, clock);
+    const other = new Database(store.path);
+    other.run("BEGIN IMMEDIATE");
+    let answered = 0;
+    const first = writer.run(() => add("first")).then(() => answered++);
+    await clock.advance(4_000);
+    const second = writer.run(() => add("second")).then(() => answered++);
+    await settle();
+    expect(answered).toBe(0);
+    other.run("ROLLBACK");
+    await clock.advance(5);
+    await Promise.all([first, second]);
+    expect(lines()).toEqual(["first", "second"]);
+
+    other.run("BEGIN IMMEDIATE");
+    const third = writer.run(() => add("third")).catch((reason: unknown) => reason);
+    await clock.advance(5_010);
+    const thrown = await third;
+    expect(thrown).toBeInstanceOf(StoreError);
+    expect((thrown as StoreError).fault).toBe("locked");
+    expect(clock.pending).toBe(0);
+    other.run("ROLLBACK");
+    other.close();
+    await writer.run(() => add("fourth"));
+    expect(lines()).toEqual(["first", "second", "fourth"]);
+    store.close();
+  });
+
+  test("closing writes what waits, all of it, and takes nothing more", async () => {
+    const store = openStore(":memory:");
+    const { add, lines } = withLines(store);
+    const writer = new Writer(store);
+    const done: Promise<void>[] = [];
+    await writer.run(() => {
+      for (let at = 0; at < 200; at++) done.push(writer.run(() => add(`line ${at}`)));
+    });
+    await writer.close();
+    expect(lines()).toHaveLength(200);
+    await Promise.all(done);
+    const late = await writer.run(() => add("late")).catch((reason: unknown) => reason);
+    expect((late as StoreError).fault).toBe("closed");
+    expect(lines()).toHaveLength(200);
+    store.close();
+  });
+});
