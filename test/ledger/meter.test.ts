@@ -1,0 +1,127 @@
+import { describe, expect, test } from "bun:test";
+import { GatewayError } from "../../src/canon/errors.ts";
+import type { Event } from "../../src/canon/events.ts";
+import { NO_USAGE } from "../../src/canon/usage.ts";
+import { createMeter } from "../../src/ledger/meter.ts";
+import { manualClock } from "../support/clock.ts";
+
+const text = (value: string): Event[] => [
+  { type: "block-start", block: { kind: "text" } },
+  { type: "block-delta", text: value },
+  { type: "block-end" },
+];
+const reasoning = (value: string): Event[] => [
+  { type: "block-start", block: { kind: "reasoning" } },
+  { type: "block-delta", text: value },
+  { type: "block-end" },
+];
+const call = (name: string, json: string): Event[] => [
+  { type: "block-start", block: { kind: "tool-call", id: "call_1", name } },
+  { type: "block-delta", text: json },
+  { type: "block-end" },
+];
+const finish: Event = { type: "finish", finish: { reason: "stop" } };
+const counts = (input: number, output: number, more = {}): Event => ({
+  type: "usage",
+  usage: { ...NO_USAGE, input, output, ...more },
+});
+
+function metered(events: Event[], estimatedInput = 50) {
+  const meter = createMeter(manualClock());
+  // One at a time and all at once must come to the same.
+  const other = createMeter(manualClock());
+  for (const event of events) meter.take([event]);
+  other.take(events);
+  expect(other.usage(estimatedInput)).toEqual(meter.usage(estimatedInput));
+  return { meter, ...meter.usage(estimatedInput) };
+}
+
+describe("usage", () => {
+  test("the vendor's last counts win when the reply finished", () => {
+    const { usage, estimated } = metered([
+      counts(9, 1),
+      ...text("x".repeat(400)),
+      counts(10, 3, { reasoning: 2 }),
+      finish,
+    ]);
+    expect(usage).toEqual({ ...NO_USAGE, input: 10, output: 3, reasoning: 2 });
+    expect(estimated).toBe(false);
+  });
+
+  test("without counts: the estimate of the input, and a token for four characters, rounded up", () => {
+    const { usage, estimated, meter } = metered([...reasoning("12345"), ...text("123"), ...call("look", "{}"), finish]);
+    expect(usage).toEqual({ ...NO_USAGE, input: 50, output: 4, reasoning: 2 });
+    expect(estimated).toBe(true);
+    expect(meter.generated).toEqual({ text: 3, reasoning: 5, arguments: 6 });
+  });
+
+  test("counts that are all zero beside real output are none", () => {
+    expect(metered([...text("abcdefgh"), counts(0, 0), finish])).toMatchObject({
+      usage: { input: 50, output: 2 },
+      estimated: true,
+    });
+  });
+
+  test("a reply that broke off: the vendor's input, and the larger of its output and the estimate", () => {
+    const early = counts(234, 1, { cacheRead: 1_000 });
+    expect(metered([early, ...text("x".repeat(4_800))])).toMatchObject({
+      usage: { input: 234, cacheRead: 1_000, cacheWrite: 0, output: 1_200, reasoning: 0 },
+      estimated: true,
+    });
+    expect(metered([early, ...text("x".repeat(8)), counts(234, 700)])).toMatchObject({
+      usage: { output: 700 },
+      estimated: false,
+    });
+  });
+
+  test("nothing came: no output is counted; what cannot be measured counts as one token", () => {
+    expect(metered([{ type: "start" }, { type: "block-start", block: { kind: "text" } }]).usage).toEqual({
+      ...NO_USAGE,
+      input: 50,
+    });
+    const secret: Event = { type: "block-start", block: { kind: "redacted-reasoning", data: "x".repeat(5_000) } };
+    expect(metered([secret, { type: "block-end" }]).usage.output).toBe(1);
+  });
+
+  test("absurd and broken counts are cut to what can be", () => {
+    const { usage } = metered([counts(1e15, 1e15, { reasoning: 2e15, cacheRead: -5, cacheWrite: 1.5 }), finish]);
+    expect(usage).toEqual({
+      input: 100_000_000,
+      cacheRead: 0,
+      cacheWrite: 1,
+      output: 100_000_000,
+      reasoning: 100_000_000,
+    });
+    expect(metered([counts(1, 10, { reasoning: 11 }), finish]).usage.reasoning).toBe(10);
+    expect(metered([counts(Number.NaN, 4), finish]).usage).toEqual({ ...NO_USAGE, output: 4 });
+  });
+});
+
+describe("what the meter saw", () => {
+  test("the first output is timed once; an opened block alone is no output", async () => {
+    const clock = manualClock();
+    const meter = createMeter(clock);
+    await clock.advance(100);
+    meter.take([{ type: "start" }, { type: "block-start", block: { kind: "text" } }]);
+    expect(meter.sawOutput).toBe(false);
+    await clock.advance(20);
+    meter.take([{ type: "block-delta", text: "a" }]);
+    await clock.advance(500);
+    meter.take([{ type: "block-delta", text: "b" }, { type: "block-end" }, finish]);
+    expect(meter.sawOutput).toBe(true);
+    expect(meter.firstTokenAt).toBe(120);
+    expect(meter.finish).toEqual({ reason: "stop" });
+    expect(meter.error).toBeUndefined();
+  });
+
+  test("a tool call without arguments is output; an error is kept and is no finish", () => {
+    const error = new GatewayError("stream_truncated", "cut");
+    const { meter } = metered([
+      { type: "block-start", block: { kind: "tool-call", id: "1", name: "go" } },
+      { type: "error", error },
+    ]);
+    expect(meter.sawOutput).toBe(true);
+    expect(meter.error).toBe(error);
+    expect(meter.finish).toBeUndefined();
+  });
+});

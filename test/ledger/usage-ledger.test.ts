@@ -1,0 +1,187 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { openStore } from "../../src/db/open.ts";
+import { Writer } from "../../src/db/writer.ts";
+import type { Settlement } from "../../src/ledger/ledger.ts";
+import { UsageLedger } from "../../src/ledger/usage-ledger.ts";
+import { reportQuery, summarise } from "../../src/ledger/usage-report.ts";
+import { manualClock } from "../support/clock.ts";
+
+const settlement: Settlement = {
+  outcome: "completed",
+  vendor: "anthropic",
+  upstreamModel: "claude-x",
+  usage: { input: 10, cacheRead: 20, cacheWrite: 30, output: 40, reasoning: 5 },
+  estimated: false,
+  finish: "stop",
+  attempts: 2,
+  firstTokenMs: 12.4,
+  durationMs: 99.6,
+};
+
+function ledgerWith() {
+  const store = openStore(":memory:");
+  const writer = new Writer(store);
+  const clock = manualClock();
+  const ledger = new UsageLedger(store, writer, clock);
+  const hold = (requestId: string, more: { accountId?: string; keyId?: string; model?: string } = {}) =>
+    ledger.hold({
+      ...{ requestId, accountId: "acct_1", keyId: "key_1", model: "anthropic/claude-x", ...more },
+      ...{ dialect: "messages", stream: true, estimatedInput: 7 },
+    });
+  const rows = () => store.query.query.usage.findMany().sync();
+  return { store, writer, clock, ledger, hold, rows };
+}
+
+describe("the usage ledger", () => {
+  test("a hold writes nothing; a settle writes the whole row, durable when it resolves", async () => {
+    const { hold, rows, clock } = ledgerWith();
+    const held = await hold("req_1");
+    expect(rows()).toEqual([]);
+    await held.settle(settlement);
+    expect(rows()).toEqual([
+      {
+        ...{
+          requestId: "req_1",
+          accountId: "acct_1",
+          keyId: "key_1",
+          atMs: clock.now(),
+          durationMs: 100,
+          firstTokenMs: 12,
+        },
+        ...{
+          dialect: "messages",
+          stream: true,
+          model: "anthropic/claude-x",
+          vendor: "anthropic",
+          upstreamModel: "claude-x",
+        },
+        ...{ outcome: "completed", finish: "stop", error: null, attempts: 2, estimated: false },
+        ...{ input: 10, cacheRead: 20, cacheWrite: 30, output: 40, reasoning: 5 },
+      },
+    ]);
+  });
+
+  test("what is not known is null", async () => {
+    const { hold, rows } = ledgerWith();
+    const { finish: _finish, firstTokenMs: _first, ...rest } = settlement;
+    await (await hold("req_1")).settle({ ...rest, outcome: "client-left", error: "upstream_error", estimated: true });
+    expect(rows()[0]).toMatchObject({ finish: null, firstTokenMs: null, error: "upstream_error", estimated: true });
+  });
+
+  test("the law: whatever is called how often in whatever order, the first call alone counts", async () => {
+    const calls = fc.array(fc.constantFrom("settle", "release"), { minLength: 1, maxLength: 6 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(calls, fc.boolean()), { maxLength: 30 }), async (requests) => {
+        const { hold, rows, store } = ledgerWith();
+        const expected: string[] = [];
+        await Promise.all(
+          requests.map(async ([order, together], at) => {
+            const held = await hold(`req_${at}`);
+            if (order[0] === "settle") expected.push(`req_${at}`);
+            const answers: Promise<void>[] = [];
+            for (const call of order) {
+              answers.push(call === "settle" ? held.settle(settlement) : held.release());
+              if (!together) await answers.at(-1);
+            }
+            await Promise.all(answers);
+          }),
+        );
+        expect(
+          rows()
+            .map(({ requestId }) => requestId)
+            .sort(),
+        ).toEqual(expected.sort());
+        store.close();
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("a second settle is as durable as the first when it resolves", async () => {
+    const { hold, rows } = ledgerWith();
+    const held = await hold("req_1");
+    void held.settle(settlement);
+    await held.settle({ ...settlement, attempts: 9 });
+    expect(rows().map(({ attempts }) => attempts)).toEqual([2]);
+  });
+
+  test("one request has one row, whoever settles; the refused one's neighbours are written", async () => {
+    const { hold, rows } = ledgerWith();
+    const settled = await Promise.allSettled(
+      ["req_1", "req_2", "req_1", "req_3"].map(async (id) => (await hold(id)).settle(settlement)),
+    );
+    expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
+    expect(rows().map(({ requestId }) => requestId)).toEqual(["req_1", "req_2", "req_3"]);
+  });
+});
+
+describe("the report", () => {
+  async function withUsage() {
+    const all = ledgerWith();
+    const { clock, hold } = all;
+    clock.setWall(Date.UTC(2026, 0, 1, 23, 59, 59, 999));
+    await (await hold("req_1")).settle(settlement);
+    clock.setWall(Date.UTC(2026, 0, 2));
+    await (await hold("req_2", { model: "b/small" })).settle({ ...settlement, estimated: true });
+    await (await hold("req_3", { keyId: "key_2" })).settle(settlement);
+    await (await hold("req_4", { accountId: "acct_2" })).settle(settlement);
+    await (await hold("req_5")).release();
+    return all;
+  }
+
+  test("by day (UTC), model and key, of one account or all, since a time", async () => {
+    const { store } = await withUsage();
+    const short = (wish: Parameters<typeof summarise>[1]) =>
+      summarise(store, wish).map((row) => [row.group, row.requests, row.output, row.estimated]);
+    expect(short({ groupBy: "day" })).toEqual([
+      ["2026-01-01", 1, 40, 0],
+      ["2026-01-02", 3, 120, 1],
+    ]);
+    expect(short({ groupBy: "model", accountId: "acct_1" })).toEqual([
+      ["anthropic/claude-x", 2, 80, 0],
+      ["b/small", 1, 40, 1],
+    ]);
+    expect(short({ groupBy: "key", accountId: "acct_1", sinceMs: Date.UTC(2026, 0, 2) })).toEqual([
+      ["key_1", 1, 40, 1],
+      ["key_2", 1, 40, 0],
+    ]);
+    expect(short({ groupBy: "day", accountId: "acct_9" })).toEqual([]);
+    expect(summarise(store, { groupBy: "day" })[0]).toEqual({
+      ...{ group: "2026-01-01", label: "2026-01-01", requests: 1, estimated: 0 },
+      ...{ input: 10, cacheRead: 20, cacheWrite: 30, output: 40, reasoning: 5 },
+    });
+  });
+
+  test("a key is labelled with its name", async () => {
+    const { store } = await withUsage();
+    store.database.run("INSERT INTO account VALUES ('acct_1', 'a', 'local', 1)");
+    store.database.run(
+      `INSERT INTO api_key VALUES (x'${"ab".repeat(32)}', 'key_2', 'acct_1', 'api', 'laptop', 'sk', 'last', 1, NULL, NULL)`,
+    );
+    expect(summarise(store, { groupBy: "key" }).map(({ group, label }) => [group, label])).toEqual([
+      ["key_1", "key_1"],
+      ["key_2", "laptop"],
+    ]);
+  });
+
+  test("a report and a receipt search, they do not scan; a settle touches the table and two indices", async () => {
+    const { store } = await withUsage();
+    const plan = (sql: string, ...values: (string | number)[]) =>
+      (store.database.query(`EXPLAIN QUERY PLAN ${sql}`).all(...values) as { detail: string }[])
+        .map(({ detail }) => detail)
+        .join("; ");
+    for (const groupBy of ["day", "model", "key"] as const) {
+      const { sql, params } = reportQuery(store, { groupBy, sinceMs: 5, accountId: "a" }).toSQL();
+      const steps = plan(sql, ...(params as (string | number)[]));
+      expect(steps).toContain("USING INDEX usage_time (at_ms>?)");
+      expect(steps).not.toContain("SCAN");
+    }
+    const receipt = plan("SELECT * FROM usage WHERE request_id = ?", "req_1");
+    expect(receipt).toContain("USING INDEX usage_request (request_id=?)");
+    expect(store.database.query("SELECT name FROM pragma_index_list('usage') ORDER BY name").values().flat()).toEqual([
+      "usage_request",
+      "usage_time",
+    ]);
+  });
+});
