@@ -1,0 +1,123 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { createLog, errorFields, type Fields, type LogLevel, silentLog } from "../../src/observe/log.ts";
+import { manualClock } from "../support/clock.ts";
+
+function capture(level: LogLevel = "info") {
+  const lines: string[] = [];
+  const log = createLog({
+    level,
+    write: (line) => lines.push(line),
+    clock: manualClock(Date.UTC(2026, 0, 2, 3, 4, 5)),
+  });
+  const line = (fields: Fields) => {
+    log.info("thing-happened", fields);
+    return lines.at(-1) ?? "";
+  };
+  return { lines, log, line };
+}
+
+describe("log", () => {
+  test("one JSON line an event: level, time, event, fields", () => {
+    const { line } = capture();
+    expect(line({ status: 200, model: "a/b", cached: true, left: undefined, none: null })).toBe(
+      '{"level":"info","time":"2026-01-02T03:04:05.000Z","event":"thing-happened","status":200,"model":"a/b","cached":true,"none":null}\n',
+    );
+  });
+
+  test("levels below the set one are silent", () => {
+    const { lines, log } = capture("warn");
+    log.info("a-b");
+    log.warn("c-d");
+    log.error("e-f");
+    expect(lines.map((line) => (JSON.parse(line) as { level: string }).level)).toEqual(["warn", "error"]);
+    const silent = capture("silent");
+    silent.log.error("a-b");
+    silentLog.error("a-b");
+    expect(silent.lines).toEqual([]);
+  });
+
+  test("line ends, escapes and terminal codes stay inside the line", () => {
+    const { line } = capture();
+    const text = line({ value: "a\r\nb\u001b[31mc\u009b31md\u2028e\u2029f\u007fg\u0000h" });
+    expect(text.slice(0, -1)).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
+    expect((JSON.parse(text) as { value: string }).value).toBe(
+      "a\r\nb\u001b[31mc\u009b31md\u2028e\u2029f\u007fg\u0000h",
+    );
+  });
+
+  test.each([
+    "sk-sluice-0123456789abcdef",
+    "sk-ant-api03-abc_def-123456",
+    "slt-0123456789abcdef",
+    "AIzaSyA0123456789abcdef",
+    "Bearer abcdef.ghijkl",
+    "bearer   abcdef",
+    "Basic dXNlcjpwYXNz",
+    "gsk_0123456789abcdef",
+    "xai-0123456789abcdef",
+  ])("removes %s though nobody registered it", (secret) => {
+    const { line } = capture();
+    const text = line({ value: `before ${secret} after`, path: `/mcp/web/t/${secret}` });
+    expect(text).toContain("before [removed] after");
+    expect(text).not.toContain(secret);
+  });
+
+  test.each(["task-list", "ask-somebody-nicely", "risk", "disk-usage-report"])("keeps the word %s", (word) => {
+    expect(capture().line({ value: word })).toContain(word);
+  });
+
+  test("a registered secret never shows, plain, base64 or URL-encoded, at any place", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ minLength: 8, maxLength: 40, unit: "grapheme-ascii" }),
+        fc.string({ maxLength: 3000 }),
+        (secret, around) => {
+          fc.pre(secret.trim() === secret && !"[removed]".includes(secret));
+          const { log, line } = capture();
+          log.addSecret(secret);
+          const base64 = Buffer.from(secret).toString("base64");
+          const url = encodeURIComponent(secret);
+          const record = JSON.parse(line({ plain: around + secret + around, base64, url })) as Record<string, string>;
+          expect(record["plain"] ?? "").not.toContain(secret);
+          expect(record["base64"] ?? "").not.toContain(base64.replace(/=+$/, ""));
+          expect(record["url"] ?? "").not.toContain(url);
+        },
+      ),
+    );
+  });
+
+  test("a secret is not cut in half by the length bound", () => {
+    const secret = "Zq7Zq7Zq7Zq7Zq7Zq7";
+    for (let before = 2020; before < 2060; before++) {
+      const { log, line } = capture();
+      log.addSecret(secret);
+      expect(line({ value: "x".repeat(before) + secret })).not.toContain("Zq7");
+    }
+  });
+
+  test("short values are no secrets", () => {
+    const { log, line } = capture();
+    log.addSecret("");
+    log.addSecret("a");
+    expect(line({ value: "banana" })).toContain("banana");
+  });
+
+  test("no line is longer than 8 KiB, and what is left out is said", () => {
+    const { line } = capture();
+    const fields = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`field${index}`, "é".repeat(1500)]));
+    const text = line(fields);
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(8 * 1024 + 1);
+    expect(JSON.parse(text)).toMatchObject({ event: "thing-happened", truncated: true });
+    expect(line({ value: "x".repeat(100_000) }).length).toBeLessThan(3000);
+    expect(line({ value: "x" })).not.toContain("truncated");
+  });
+
+  test("an error as fields: what, where and why", () => {
+    const fields = errorFields(new TypeError("outer", { cause: new Error("inner") }));
+    expect(fields).toMatchObject({ error: "TypeError: outer", cause: "Error: inner" });
+    expect(String(fields["stack"])).toContain("log.test.ts");
+    expect(errorFields("words")).toEqual({ error: "words" });
+    expect(errorFields({ a: 1 })["error"]).toContain("a: 1");
+  });
+});

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Elysia } from "elysia";
+import { type BrowserContext, chromium } from "playwright-core";
+import { createGuard } from "../../src/http/guard.ts";
+import { healthRoutes } from "../../src/http/health.ts";
+import { openapiRoutes } from "../../src/http/openapi.ts";
+import { rootRoutes } from "../../src/http/root.ts";
+
+const EXECUTABLE = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+// Without a browser on the machine the pages are still checked by their headers and text in openapi.test.ts.
+describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
+  const refused: string[] = [];
+  const profile = mkdtempSync(join(tmpdir(), "sluice-browser-"));
+  let app: Elysia;
+  let context: BrowserContext;
+  let origin = "";
+
+  beforeAll(async () => {
+    const guard = createGuard({ allowedHosts: [], corsOrigins: [], port: () => app.server?.port });
+    app = new Elysia();
+    app
+      .onRequest(({ request }) => {
+        const fault = guard(request);
+        if (!fault) return;
+        refused.push(`${request.method} ${request.url}`);
+        return new Response(null, { status: 403 });
+      })
+      .use(rootRoutes())
+      .use(healthRoutes({ ready: () => true }))
+      .use(openapiRoutes())
+      .listen({ port: 0, hostname: "127.0.0.1", reusePort: false });
+    origin = `http://127.0.0.1:${app.server?.port}`;
+    context = await chromium.launchPersistentContext(profile, {
+      executablePath: EXECUTABLE ?? "",
+      headless: true,
+      args: FLAGS,
+    });
+  }, 30_000);
+
+  afterAll(async () => {
+    await context?.close();
+    await app?.stop(true);
+    rmSync(profile, { recursive: true, force: true });
+  });
+
+  /** A page that notes what it complains about and whom it asks. */
+  async function open(path: string) {
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    const asked: string[] = [];
+    page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
+    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("response", (response) => {
+      if (response.status() >= 400) complaints.push(`${response.status()} ${response.url()}`);
+    });
+    page.on("request", (request) => asked.push(request.url()));
+    await page.goto(origin + path);
+    const elsewhere = () => asked.filter((url) => !url.startsWith(`${origin}/`) && !url.startsWith("data:"));
+    return { page, complaints, asked, elsewhere };
+  }
+
+  test("/openapi lists the interface, opens an operation and tries it, all by itself and without a complaint", async () => {
+    const { page, complaints, asked, elsewhere } = await open("/openapi");
+    const operation = page.locator("#operations-Operation-getHealthz");
+    await operation.locator(".opblock-summary-control").click();
+    await operation.getByRole("button", { name: "Try it out" }).click();
+    await operation.locator(".execute").click();
+    await operation.locator(".live-responses-table .response-col_status").getByText("200").first().waitFor();
+    await page.locator(".authorize").first().click();
+    await page.locator(".modal-ux").waitFor();
+    // The viewer's own style sheet is in force.
+    const background = await operation
+      .locator(".opblock-summary-method")
+      .evaluate(
+        (element) =>
+          (globalThis as unknown as { getComputedStyle(of: unknown): { backgroundColor: string } }).getComputedStyle(
+            element,
+          ).backgroundColor,
+      );
+    expect(background).toBe("rgb(97, 175, 254)");
+    expect(asked).toContain(`${origin}/healthz`);
+    expect(elsewhere()).toEqual([]);
+    expect(complaints).toEqual([]);
+    expect(refused).toEqual([]);
+  }, 30_000);
+
+  test("/ shows its links, and they lead to the interface", async () => {
+    const { page, complaints, elsewhere } = await open("/");
+    await page.getByRole("link", { name: "The interface", exact: true }).click();
+    await page.locator(".opblock").first().waitFor();
+    expect(elsewhere()).toEqual([]);
+    expect(complaints).toEqual([]);
+    expect(refused).toEqual([]);
+  }, 30_000);
+
+  test("a page of another origin cannot read or run anything here", async () => {
+    const stranger = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response("<!doctype html><title>stranger</title>", { headers: { "content-type": "text/html" } }),
+    });
+    try {
+      const page = await context.newPage();
+      await page.goto(`http://127.0.0.1:${stranger.port}/`);
+      const outcome = await page.evaluate(async (target) => {
+        const attempt = async (options: RequestInit) => {
+          try {
+            const response = await fetch(target, options);
+            return `${response.type} ${response.status}`;
+          } catch {
+            return "refused";
+          }
+        };
+        return [await attempt({}), await attempt({ method: "POST", body: "{}" }), await attempt({ mode: "no-cors" })];
+      }, `${origin}/healthz`);
+      // An opaque answer tells a page nothing; the gateway's own word is in `refused`.
+      expect(outcome).toEqual(["refused", "refused", "opaque 0"]);
+      expect(refused).toEqual([`GET ${origin}/healthz`, `POST ${origin}/healthz`, `GET ${origin}/healthz`]);
+    } finally {
+      refused.length = 0;
+      await stranger.stop(true);
+    }
+  }, 30_000);
+});
