@@ -1,0 +1,159 @@
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { GatewayError } from "../../src/canon/errors.ts";
+import { listModels, probeLocal } from "../../src/vendors/models-list.ts";
+import type { Vendor, VendorRow } from "../../src/vendors/vendor.ts";
+import { html, json, neverAnswer, startUpstream } from "../support/upstream.ts";
+
+const upstream = startUpstream();
+afterAll(() => upstream.close());
+afterEach(() => {
+  expect(upstream.unexpected).toEqual([]);
+  upstream.reset();
+});
+
+const never = new AbortController().signal;
+const vendorAt = (more: Partial<Vendor> = {}): Vendor => ({
+  id: "lab",
+  name: "Lab",
+  dialect: "chat",
+  baseUrl: `${upstream.url}/v1`,
+  auth: "bearer",
+  apiKey: "sk-lab",
+  models: "discover",
+  quirks: {},
+  ...more,
+});
+
+describe("listModels", () => {
+  test.each([
+    ["data", { object: "list", data: [{ id: "a" }, { id: "b" }] }, ["a", "b"]],
+    ["a bare array (Together)", [{ id: "a" }, { id: "b" }], ["a", "b"]],
+    ["models by name", { models: [{ name: "a" }, { model: "b", name: "B" }] }, ["a", "b"]],
+    ["plain names", ["a", "b"], ["a", "b"]],
+    ["Ollama without models", { object: "list", data: null }, []],
+    ["none", { data: [] }, []],
+    ["twice the same", { data: [{ id: "b" }, { id: "a" }, { id: "b" }] }, ["b", "a"]],
+  ])("reads %s", async (_name, body, names) => {
+    upstream.answer("/v1/models", json(body));
+    expect(await listModels(vendorAt(), never, { userAgent: "sluice/1" })).toEqual(names);
+    expect(upstream.calls.map((call) => [call.method, call.text, call.headers["user-agent"]])).toEqual([
+      ["GET", "", "sluice/1"],
+    ]);
+    expect(upstream.calls[0]?.headers["authorization"]).toBe("Bearer sk-lab");
+  });
+
+  test("leaves out what is no name, and what says that it does not chat", async () => {
+    const data = [
+      { id: "ok/model:free" },
+      { id: "" },
+      { id: 7 },
+      null,
+      { id: "two words" },
+      { id: "line\nbreak" },
+      { id: "x".repeat(201) },
+      { id: "y".repeat(200) },
+      { id: "flux", type: "image" },
+      { id: "e5", type: "embedding" },
+      { id: "chatty", type: "chat" },
+      { id: "mistral-embed", capabilities: { completion_chat: false } },
+      { id: "no-chat", supports_chat: false },
+      { id: "painter", architecture: { output_modalities: ["image"] } },
+      { id: "both", architecture: { output_modalities: ["image", "text"] } },
+    ];
+    upstream.answer("/v1/models", json({ data }));
+    expect(await listModels(vendorAt(), never)).toEqual(["ok/model:free", "y".repeat(200), "chatty", "both"]);
+  });
+
+  test("follows the messages dialect's pages", async () => {
+    upstream.answer(
+      "/v1/models",
+      json({ data: [{ id: "a" }], has_more: true, last_id: "a&b" }),
+      json({ data: [{ id: "b" }], has_more: false, last_id: "b" }),
+    );
+    const vendor = vendorAt({
+      dialect: "messages",
+      baseUrl: upstream.url,
+      auth: "x-api-key",
+      headers: { "anthropic-version": "2023-06-01" },
+    });
+    expect(await listModels(vendor, never)).toEqual(["a", "b"]);
+    expect(upstream.calls.map((call) => call.query)).toEqual(["limit=1000", "limit=1000&after_id=a%26b"]);
+    expect(upstream.calls[1]?.headers).toMatchObject({ "x-api-key": "sk-lab", "anthropic-version": "2023-06-01" });
+  });
+
+  test("a server that repeats its first page for ever is asked twice, no more", async () => {
+    upstream.always("/v1/models", json({ data: [{ id: "a" }], has_more: true, last_id: "a" }));
+    expect(await listModels(vendorAt(), never)).toEqual(["a"]);
+    expect(upstream.calls.length).toBe(2);
+  });
+
+  test("keeps ten thousand names", async () => {
+    upstream.answer("/v1/models", json({ data: Array.from({ length: 10_050 }, (_, index) => ({ id: `m${index}` })) }));
+    const names = await listModels(vendorAt(), never);
+    expect([names.length, names.at(-1)]).toEqual([10_000, "m9999"]);
+  });
+
+  test.each([
+    ["a page", html(200), "upstream_error"],
+    ["something else", json({ hello: "world" }), "upstream_error"],
+    ["more than 4 MiB", json({ data: [], padding: "x".repeat(4 * 1024 * 1024) }), "upstream_error"],
+    ["a refused key", json({ error: { message: "sk-lab is wrong" } }, { status: 401 }), "upstream_auth"],
+  ])("refuses %s", async (_name, answer, code) => {
+    upstream.answer("/v1/models", answer);
+    const thrown = await listModels(vendorAt(), never).catch((error: unknown) => error);
+    expect(thrown).toBeInstanceOf(GatewayError);
+    expect((thrown as GatewayError).code).toBe(code as GatewayError["code"]);
+    expect((thrown as GatewayError).message).not.toContain("sk-lab");
+  });
+
+  test("has its own deadline, and the caller's abort stays the caller's", async () => {
+    upstream.always("/v1/models", neverAnswer());
+    const late = await listModels(vendorAt(), never, { timeoutMs: 20 }).catch((error: unknown) => error);
+    expect((late as GatewayError).code).toBe("upstream_unreachable");
+    const reason = new Error("stopping");
+    await expect(listModels(vendorAt(), AbortSignal.abort(reason))).rejects.toBe(reason);
+  });
+});
+
+describe("probeLocal", () => {
+  const rowAt = (id: string, baseUrl: string): VendorRow => ({
+    id,
+    name: id,
+    dialect: "chat",
+    baseUrl,
+    auth: "none",
+    models: "discover",
+    quirks: {},
+    local: true,
+  });
+
+  test("gives the servers that answer with a model list, in order, and only those; rows that are not local are not asked", async () => {
+    upstream.answer("/one/models", json({ data: [{ id: "tiny" }, { id: "small" }] }));
+    upstream.answer("/two/models", html(200));
+    upstream.answer("/three/models", neverAnswer());
+    upstream.answer("/four/models", json({ object: "list", data: null }));
+    const { local: _, ...remote } = rowAt("remote", `${upstream.url}/remote`);
+    const found = await probeLocal(
+      [
+        rowAt("one", `${upstream.url}/one`),
+        rowAt("two", `${upstream.url}/two`),
+        rowAt("three", `${upstream.url}/three`),
+        rowAt("four", `${upstream.url}/four`),
+        rowAt("closed", "http://127.0.0.1:1/v1"),
+        remote,
+      ],
+      { timeoutMs: 150 },
+    );
+    expect(found.map(({ vendor, models }) => [vendor.id, models])).toEqual([
+      ["one", ["tiny", "small"]],
+      ["four", []],
+    ]);
+    expect(Object.keys(found[0]?.vendor ?? {})).not.toContain("local");
+    expect(upstream.calls.map((call) => call.path).toSorted()).toEqual([
+      "/four/models",
+      "/one/models",
+      "/three/models",
+      "/two/models",
+    ]);
+  });
+});

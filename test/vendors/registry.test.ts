@@ -1,0 +1,88 @@
+import { describe, expect, test } from "bun:test";
+import { DIALECTS } from "../../src/dialects/dialect.ts";
+import { upstreamUrl } from "../../src/vendors/outgoing.ts";
+import { fromEnvironment, registry } from "../../src/vendors/registry.ts";
+
+/** Contract 2: what switches which vendor on. */
+const VARIABLES: Record<string, string> = {
+  openai: "OPENAI_API_KEY",
+  anthropic: "ANTHROPIC_API_KEY",
+  openrouter: "OPENROUTER_API_KEY",
+  mistral: "MISTRAL_API_KEY",
+  groq: "GROQ_API_KEY",
+  deepseek: "DEEPSEEK_API_KEY",
+  xai: "XAI_API_KEY",
+  together: "TOGETHER_API_KEY",
+  fireworks: "FIREWORKS_API_KEY",
+  cerebras: "CEREBRAS_API_KEY",
+  moonshotai: "MOONSHOT_API_KEY",
+  zai: "ZAI_API_KEY",
+  qwen: "DASHSCOPE_API_KEY",
+  perplexity: "PERPLEXITY_API_KEY",
+  nvidia: "NVIDIA_API_KEY",
+};
+
+describe("the registry", () => {
+  test("has each vendor once, well-formed", () => {
+    const ids = registry.map((row) => row.id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const row of registry) {
+      expect(DIALECTS).toContain(row.dialect);
+      expect(row.name).not.toBe("");
+      expect(row.id).toMatch(/^[a-z]+$/);
+      expect(row.baseUrl.endsWith("/")).toBe(false);
+      // Only the messages dialect's base URL lacks its version: its path brings it (contract 2).
+      if (row.dialect === "messages") expect(row.baseUrl).not.toContain("/v1");
+      if (row.local) expect([row.auth, row.env]).toEqual(["none", undefined]);
+      else expect(row.env).toBeString();
+    }
+  });
+
+  test("knows the vendors of contract 2 by their variables, and nothing that speaks another dialect", () => {
+    const switched = Object.fromEntries(
+      registry.filter((row) => row.env && row.id !== "azure").map((row) => [row.id, row.env as string]),
+    );
+    expect(switched).toEqual(VARIABLES);
+    expect(registry.some((row) => row.id === "google" || row.id === "bedrock")).toBe(false);
+  });
+
+  test("knows the local servers' usual ports", () => {
+    const ports = registry.filter((row) => row.local).map((row) => [row.id, row.baseUrl]);
+    expect(ports).toEqual([
+      ["ollama", "http://127.0.0.1:11434/v1"],
+      ["lmstudio", "http://127.0.0.1:1234/v1"],
+      ["llamacpp", "http://127.0.0.1:8080/v1"],
+      ["vllm", "http://127.0.0.1:8000/v1"],
+    ]);
+  });
+});
+
+describe("fromEnvironment", () => {
+  test("nothing set, nothing on: not even a local server", () => {
+    expect(fromEnvironment({})).toEqual([]);
+    expect(fromEnvironment({ OPENAI_API_KEY: "", MISTRAL_API_KEY: " \n" })).toEqual([]);
+  });
+
+  test("every variable switches on exactly its vendor, with the key trimmed", () => {
+    for (const [id, name] of Object.entries(VARIABLES)) {
+      const vendors = fromEnvironment({ [name]: `  key-of-${id}\n`, OTHER: "x" });
+      expect(vendors.map((vendor) => [vendor.id, vendor.apiKey])).toEqual([[id, `key-of-${id}`]]);
+      expect(Object.keys(vendors[0] ?? {})).not.toContain("local");
+    }
+  });
+
+  test("azure needs key and endpoint, and takes an api-version when there is one", () => {
+    expect(fromEnvironment({ AZURE_OPENAI_API_KEY: "k" })).toEqual([]);
+    expect(fromEnvironment({ AZURE_OPENAI_ENDPOINT: "https://lab.openai.azure.com/" })).toEqual([]);
+    const both = { AZURE_OPENAI_API_KEY: "k", AZURE_OPENAI_ENDPOINT: "https://lab.openai.azure.com/" };
+    const [plain] = fromEnvironment(both);
+    expect(plain && upstreamUrl(plain, "/chat/completions")).toBe(
+      "https://lab.openai.azure.com/openai/v1/chat/completions",
+    );
+    expect(plain).toMatchObject({ id: "azure", auth: "api-key", models: "any" });
+    const [versioned] = fromEnvironment({ ...both, AZURE_OPENAI_API_VERSION: "preview" });
+    expect(versioned && upstreamUrl(versioned, "/chat/completions")).toBe(
+      "https://lab.openai.azure.com/openai/v1/chat/completions?api-version=preview",
+    );
+  });
+});
