@@ -1,0 +1,20 @@
+/** What everything is measured against: the least a gateway on Bun can do. Takes the vendor's port from a header and passes bodies on. */
+const server = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  idleTimeout: 0,
+  reusePort: false,
+  async fetch(request) {
+    const port = request.headers.get("x-bench-port");
+    const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: await request.bytes(),
+      signal: request.signal,
+    });
+    const type = response.headers.get("content-type") ?? "application/json";
+    return new Response(response.body, { status: response.status, headers: { "content-type": type } });
+  },
+});
+
+console.log(JSON.stringify({ port: server.port }));
