@@ -228,10 +228,10 @@ function fill(template: string, environment: Environment): string | undefined {
  */
 export function fromEnvironment(environment: Environment): Vendor[] {
   const vendors: Vendor[] = [];
-  for (const { local, query: queryTemplate, ...row } of registry) {
+  for (const { local: _local, query: queryTemplate, ...row } of registry) {
     const apiKey = row.env && variable(environment, row.env);
     const baseUrl = fill(row.baseUrl, environment);
-    if (local || !apiKey || !baseUrl) continue;
+    if (!apiKey || !baseUrl) continue;
     const query = queryTemplate && fill(queryTemplate, environment);
     vendors.push({ ...row, baseUrl, apiKey, ...(query && { query }) });
   }

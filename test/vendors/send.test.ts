@@ -112,7 +112,15 @@ describe("what leaves", () => {
   });
 
   test("a base URL that is no http address, or a key no header can carry, is the operator's fault; nothing is sent", async () => {
-    for (const baseUrl of ["file:///etc", "data:text/plain,x", "lab", "http://", "https:///x"]) {
+    for (const baseUrl of [
+      "file:///etc",
+      "file://host/etc",
+      "s3://bucket",
+      "data:text/plain,x",
+      "lab",
+      "http://",
+      "https:///x",
+    ]) {
       const error = await failureOf(send(vendorAt({ baseUrl }), sending()));
       expect([baseUrl, error.code]).toEqual([baseUrl, "vendor_not_configured"]);
     }
