@@ -7,7 +7,15 @@ export type Modality = (typeof MODALITIES)[number];
 export type AccessTier = "free" | "paid" | "premium";
 
 /** Where a model can be had: a vendor's id, and the name the vendor knows it by. Tried in order. */
-export type Route = { vendor: string; model: string };
+export type Route = {
+  vendor: string;
+  model: string;
+  /** How this vendor takes the model's reasoning control, where it is another way than the model's own (an aggregator's, say). */
+  form?: ReasoningForm;
+};
+
+/** When a model came out is in no source: an epoch value says unknown (dialects.md 2.7). */
+export const CREATED_AT = "1970-01-01T00:00:00Z";
 
 /** USD per `unit` as the catalog shows it (interface 2.3); extra keys of a row, such as price tiers, are served as they are. */
 export type Pricing = {
@@ -32,6 +40,12 @@ export type ReasoningControl = {
   alwaysReasons?: boolean;
   /** It reasons by its own default when nothing is sent, so sampling fields are dropped then too. */
   reasonsByDefault?: boolean;
+  /** Off cannot be said to it at all: a request for it sends nothing (interface 4.8 rule 2). */
+  noOff?: boolean;
+  /** The word for off in the model's own form, where it is not the form's usual one (dialects.md 2.9: `between_tools`). */
+  offValue?: string;
+  /** Top-level wire fields refused only while the model reasons; kept where it is switched off. */
+  refuses?: readonly string[];
 };
 
 /** A model of the catalog, as the gateway uses it. Public shapes are made by `toChatEntry` and `toMessagesEntry`. */
@@ -52,3 +66,77 @@ export type Entry = {
   refuses?: readonly string[];
   routes: readonly Route[];
 };
+
+/** The catalog entry of interface 2.3, exactly its fields; what is not known is left out. */
+export function toChatEntry(entry: Entry) {
+  const { contextLength, maxOutputTokens, pricing, capabilities, reasoning } = entry;
+  return {
+    id: entry.id,
+    object: "model" as const,
+    display_name: entry.displayName,
+    owned_by: entry.ownedBy,
+    modality: entry.modality,
+    access_tier: entry.accessTier,
+    ...(contextLength !== undefined && { context_length: contextLength }),
+    ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens }),
+    ...(pricing && { pricing }),
+    capabilities: { vision: capabilities.vision, tools: capabilities.tools, reasoning: capabilities.reasoning },
+    ...(reasoning && { reasoning_efforts: { levels: reasoning.levels, default: reasoning.default } }),
+  };
+}
+
+const supported = (value: boolean) => ({ supported: value });
+
+/** The messages dialect's tree of capabilities. What the catalog does not know of a model is told as not supported. */
+function toCapabilityTree(entry: Entry) {
+  const levels = entry.reasoning?.levels ?? [];
+  const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
+  const steps = Object.fromEntries(efforts.map((effort) => [effort, supported(levels.includes(effort))]));
+  const steered = entry.reasoning !== undefined;
+  return {
+    batch: supported(false),
+    citations: supported(false),
+    code_execution: supported(false),
+    context_management: {
+      supported: false,
+      clear_thinking_20251015: supported(false),
+      clear_tool_uses_20250919: supported(false),
+      compact_20260112: supported(false),
+    },
+    effort: { supported: efforts.some((effort) => levels.includes(effort)), ...steps },
+    image_input: supported(entry.capabilities.vision),
+    pdf_input: supported(false),
+    server_tools: { supported: false, code_execution: supported(false), web_search: supported(false) },
+    structured_outputs: supported(false),
+    thinking: {
+      supported: entry.capabilities.reasoning,
+      types: {
+        enabled: supported(steered),
+        adaptive: supported(steered),
+        // Nothing is rejected for its reasoning control (interface 4.8 rule 7), and the field means: is it no 400.
+        disabled: supported(true),
+        between_tools: supported(false),
+      },
+    },
+  };
+}
+
+/**
+ * The catalog entry in the messages dialect's shape (dialects.md 2.7), with every field of {@link toChatEntry} beside it
+ * (interface 2.3). `capabilities` is both: the three booleans and the tree share the object, their names do not collide.
+ */
+export function toMessagesEntry(entry: Entry) {
+  const chat = toChatEntry(entry);
+  return {
+    type: "model" as const,
+    ...chat,
+    created_at: CREATED_AT,
+    max_input_tokens: entry.contextLength ?? null,
+    max_tokens: entry.maxOutputTokens ?? null,
+    capabilities: { ...chat.capabilities, ...toCapabilityTree(entry) },
+    lifecycle: "active" as const,
+    deprecated_at: null,
+    retires_at: null,
+    line: null,
+  };
+}

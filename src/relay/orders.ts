@@ -16,7 +16,7 @@ function outputCeiling(intent: Intent, entry: Entry, upstream: Dialect): number 
 
 /** What the gateway changes in this request, and nothing else: pure. */
 export function planOrders(intent: Intent, entry: Entry, route: Route, upstream: Dialect): Orders {
-  const reasoning = planReasoning(intent.reasoning, entry);
+  const reasoning = planReasoning(intent.reasoning, entry, route);
   const maxOutputTokens = outputCeiling(intent, entry, upstream);
   return {
     upstreamModel: route.model,
@@ -24,6 +24,6 @@ export function planOrders(intent: Intent, entry: Entry, route: Route, upstream:
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     reasoning: reasoning.order,
     dropSampling: reasoning.active,
-    remove: entry.refuses ?? [],
+    remove: reasoning.refused,
   };
 }

@@ -1,0 +1,172 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { Entry, Modality, Route } from "./entry.ts";
+import { type CatalogRow, mergeRows, nameOf, prefixOf, toEntry, unchartedEntry } from "./rows.ts";
+
+/** A vendor that is switched on, and which of its models are offered: `VendorModels` of the vendor's row says what each word means. */
+export type VendorPolicy = { id: string; models: "catalog" | "discover" | "any" | readonly string[] };
+
+export type CatalogSources = {
+  /** The built-in rows, complete in themselves. */
+  rows: readonly CatalogRow[];
+  /** Rows of the configuration (contract 2): laid over a built-in row of the same ID, or new. */
+  overrides?: readonly CatalogRow[];
+  vendors: readonly VendorPolicy[];
+};
+
+/** A model with every route it could have, and what is missing where none of them is open. */
+export type Listing = {
+  entry: Entry;
+  routable: boolean;
+  /** Vendors of which any one would make it routable; empty when it is. */
+  switchedOnBy: readonly string[];
+};
+
+/** Which models there are and where each can be had. */
+export interface Catalog {
+  /** Grows by one with every change: what was made from the catalog holds as long as this does. */
+  readonly version: number;
+  /** The routable model of exactly this ID, its routes those of vendors that are switched on. O(1). */
+  find(id: string): Entry | undefined;
+  /** Routable models in a stable order: the rows', then what vendors listed. The same array until the catalog changes. */
+  list(modality: Modality | "all"): readonly Entry[];
+  /** Every known model, also those that no switched-on vendor serves. */
+  all(): readonly Listing[];
+  /** The names of a `discover` vendor's own model list, in its order. Without effect for any other vendor. */
+  setDiscovered(vendorId: string, names: readonly string[]): void;
+}
+
+/** IDs beyond this many characters are nobody's: nothing is kept or built for them. */
+const MAX_ID_LENGTH = 256;
+
+/** Names of one vendor's model list beyond these are left out. */
+const MAX_DISCOVERED = 10_000;
+
+/** Blanks, line ends and control characters: no model is called so, and a list or a log should not carry them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+const UNFIT = /[\s\u0000-\u001f\u007f]/;
+
+const isFit = (id: string) => id.length <= MAX_ID_LENGTH && !UNFIT.test(id);
+
+/** Throws GatewayError (model_not_found) for an ID without a vendor prefix (interface 1: IDs are `<vendor>/<model_name>`). */
+export function requirePrefix(id: string): void {
+  if (id.indexOf("/") > 0 && !id.endsWith("/")) return;
+  const message = "The model ID lacks its vendor prefix: IDs are <vendor>/<model_name>. GET /v1/models lists them.";
+  throw new GatewayError("model_not_found", message, { param: "model" });
+}
+
+/** Every row as an entry with all its routes, by ID, in order: the built-in ones first, then the new ones of the configuration. */
+function readRows({ rows, overrides = [] }: CatalogSources): Map<string, Entry> {
+  const builtIn = new Map(rows.map((row) => [row.id, row]));
+  const merged = new Map(builtIn);
+  for (const override of overrides) {
+    const base = merged.get(override.id);
+    merged.set(override.id, base ? mergeRows(base, override) : override);
+  }
+  const entries = new Map<string, Entry>();
+  for (const [id, row] of merged) entries.set(id, toEntry(row, builtIn.has(id)));
+  return entries;
+}
+
+class BuiltCatalog implements Catalog {
+  version = 0;
+  readonly #known: ReadonlyMap<string, Entry>;
+  readonly #policies: ReadonlyMap<string, VendorPolicy["models"]>;
+  /** Names that a vendor's row or its own list says, by vendor. */
+  readonly #named = new Map<string, ReadonlySet<string>>();
+  #routable = new Map<string, Entry>();
+  #lists = new Map<string, readonly Entry[]>();
+
+  constructor(sources: CatalogSources) {
+    this.#known = readRows(sources);
+    this.#policies = new Map(sources.vendors.map((vendor) => [vendor.id, vendor.models]));
+    for (const { id, models } of sources.vendors) if (typeof models === "object") this.#named.set(id, new Set(models));
+    this.#rebuild();
+  }
+
+  find(id: string): Entry | undefined {
+    return this.#routable.get(id) ?? this.#findFreeName(id);
+  }
+
+  list(modality: Modality | "all"): readonly Entry[] {
+    let entries = this.#lists.get(modality);
+    if (!entries) {
+      const every = [...this.#routable.values()];
+      entries = modality === "all" ? every : every.filter((entry) => entry.modality === modality);
+      this.#lists.set(modality, entries);
+    }
+    return entries;
+  }
+
+  all(): readonly Listing[] {
+    const listings: Listing[] = [];
+    for (const [id, entry] of this.#known) {
+      const found = this.#routable.get(id);
+      if (found) listings.push({ entry: found, routable: true, switchedOnBy: [] });
+      else listings.push({ entry, routable: false, switchedOnBy: this.#missingVendors(entry) });
+    }
+    for (const [id, entry] of this.#routable) {
+      if (!this.#known.has(id)) listings.push({ entry, routable: true, switchedOnBy: [] });
+    }
+    return listings;
+  }
+
+  setDiscovered(vendorId: string, names: readonly string[]): void {
+    if (this.#policies.get(vendorId) !== "discover") return;
+    const fit = names.filter((name) => name !== "" && isFit(`${vendorId}/${name}`)).slice(0, MAX_DISCOVERED);
+    const before = this.#named.get(vendorId);
+    const after = new Set(fit);
+    // The list is asked for now and then; an unchanged one must not cost every reader its prepared answer.
+    if (before && [...before].join("\n") === [...after].join("\n")) return;
+    this.#named.set(vendorId, after);
+    this.#rebuild();
+  }
+
+  /** A vendor's explicit list is the whole truth about it; a discovered one may leave out what a row knows (aliases, other modalities). */
+  #isOpen(route: Route): boolean {
+    const policy = this.#policies.get(route.vendor);
+    if (policy === undefined) return false;
+    return typeof policy !== "object" || this.#named.get(route.vendor)?.has(route.model) === true;
+  }
+
+  #missingVendors(entry: Entry): string[] {
+    const vendors = new Set(entry.routes.map((route) => route.vendor));
+    return [...vendors].filter((vendor) => !this.#policies.has(vendor));
+  }
+
+  /** The model behind a vendor's own prefix: with the facts of the row of that ID, if there is one. */
+  #behindPrefix(id: string): Entry {
+    const row = this.#known.get(id);
+    return row ? { ...row, routes: [{ vendor: prefixOf(id), model: nameOf(id) }] } : unchartedEntry(id);
+  }
+
+  /** Vendors that take any name, and those whose list is not known yet, serve what no row names. */
+  #findFreeName(id: string): Entry | undefined {
+    const vendor = prefixOf(id);
+    const policy = this.#policies.get(vendor);
+    if (policy !== "any" && (policy !== "discover" || this.#named.has(vendor))) return undefined;
+    return nameOf(id) !== "" && isFit(id) ? this.#behindPrefix(id) : undefined;
+  }
+
+  #rebuild(): void {
+    const routable = new Map<string, Entry>();
+    for (const [id, entry] of this.#known) {
+      const routes = entry.routes.filter((route) => this.#isOpen(route));
+      if (routes.length === entry.routes.length) routable.set(id, entry);
+      else if (routes.length > 0) routable.set(id, { ...entry, routes });
+    }
+    for (const [vendor, names] of this.#named) {
+      for (const name of names) {
+        const id = `${vendor}/${name}`;
+        if (!routable.has(id)) routable.set(id, this.#behindPrefix(id));
+      }
+    }
+    this.#routable = routable;
+    this.#lists = new Map();
+    this.version++;
+  }
+}
+
+/** The catalog of these rows as these vendors open it. */
+export function createCatalog(sources: CatalogSources): Catalog {
+  return new BuiltCatalog(sources);
+}

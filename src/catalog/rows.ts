@@ -1,0 +1,130 @@
+import type { ReasoningForm } from "../canon/intent.ts";
+import type { AccessTier, Entry, Modality, Pricing, ReasoningControl, Route } from "./entry.ts";
+import models from "./models.json" with { type: "json" };
+
+/** Prices of a row: `free`, or USD by bucket; currency and unit default to the interface's. */
+export type RowPricing =
+  | "free"
+  | { currency?: "USD"; unit?: string; input?: number; output?: number; [extra: string]: unknown };
+
+/** How a row steers reasoning: the facts of {@link ReasoningControl} in wire names; levels stand in `reasoning_efforts`. */
+export type RowReasoning = {
+  form?: ReasoningForm;
+  omitted?: ReasoningControl["omitted"];
+  always_reasons?: boolean;
+  reasons_by_default?: boolean;
+  no_off?: boolean;
+  off_value?: string;
+  refuses?: readonly string[];
+};
+
+/** A model as data, in the wire names of interface 2.3 and contract 2: a row of the built-in catalog or of the configuration. */
+export type CatalogRow = {
+  id: string;
+  display_name?: string;
+  owned_by?: string;
+  modality?: Modality;
+  access_tier?: AccessTier;
+  context_length?: number;
+  max_output_tokens?: number;
+  pricing?: RowPricing;
+  capabilities?: { vision?: boolean; tools?: boolean; reasoning?: boolean };
+  reasoning_efforts?: { levels: readonly string[]; default: string };
+  reasoning?: RowReasoning;
+  refuses?: readonly string[];
+  routes?: readonly Route[];
+};
+
+/** The models known by heart: `models.json` is their one source. */
+export const builtInRows: readonly CatalogRow[] = models as readonly CatalogRow[];
+
+/** Output at this price or above, USD per 1M tokens, makes a model premium where its row does not say. */
+const PREMIUM_OUTPUT_PRICE = 40;
+
+/** The part of an ID before its first slash, "" when there is none. */
+export function prefixOf(id: string): string {
+  const slash = id.indexOf("/");
+  return slash < 0 ? "" : id.slice(0, slash);
+}
+
+/** The part of an ID after its first slash: the name its vendor knows the model by, unless a route says otherwise. */
+export function nameOf(id: string): string {
+  return id.slice(id.indexOf("/") + 1);
+}
+
+/**
+ * `base` with the fields that `override` gives. Capabilities and reasoning facts are laid over one by one; prices, levels and routes
+ * are replaced whole, since half of an old price list beside half of a new one is a wrong one.
+ */
+export function mergeRows(base: CatalogRow, override: CatalogRow): CatalogRow {
+  return {
+    ...base,
+    ...override,
+    ...(base.capabilities && { capabilities: { ...base.capabilities, ...override.capabilities } }),
+    ...(base.reasoning && { reasoning: { ...base.reasoning, ...override.reasoning } }),
+  };
+}
+
+function toPricing(pricing: RowPricing | undefined): Pricing | undefined {
+  if (pricing === undefined) return undefined;
+  if (pricing === "free") return { currency: "USD", unit: "per_1m_tokens", input: 0, output: 0 };
+  return { ...pricing, currency: "USD", unit: pricing.unit ?? "per_1m_tokens" };
+}
+
+/** The tier of a row that states none: free at price zero, premium at 40 USD and above per 1M tokens out, else paid. */
+function tierOf(pricing: Pricing | undefined): AccessTier {
+  if (pricing?.input === 0 && pricing.output === 0) return "free";
+  const dear = pricing?.unit === "per_1m_tokens" && (pricing.output ?? 0) >= PREMIUM_OUTPUT_PRICE;
+  return dear ? "premium" : "paid";
+}
+
+function toControl(row: CatalogRow): ReasoningControl | undefined {
+  const { reasoning_efforts: efforts, reasoning: facts } = row;
+  if (!efforts) return undefined;
+  return {
+    levels: efforts.levels,
+    default: efforts.default,
+    form: facts?.form ?? "effort",
+    omitted: facts?.omitted ?? "nothing",
+    ...(facts?.always_reasons && { alwaysReasons: true }),
+    ...(facts?.reasons_by_default && { reasonsByDefault: true }),
+    ...(facts?.no_off && { noOff: true }),
+    ...(facts?.off_value !== undefined && { offValue: facts.off_value }),
+    ...(facts?.refuses && { refuses: facts.refuses }),
+  };
+}
+
+/**
+ * A row as the gateway uses it. What the row leaves open: the name is the ID's, the owner its prefix, the modality chat, the tier
+ * {@link tierOf}, the capabilities none. `charted` says whether silence about reasoning means "has no control" (the built-in rows,
+ * which are complete) or "not known" (a row of the configuration that names neither levels nor the capability).
+ */
+export function toEntry(row: CatalogRow, charted: boolean): Entry {
+  const pricing = toPricing(row.pricing);
+  const reasoning = toControl(row);
+  const known = charted || reasoning !== undefined || row.capabilities?.reasoning !== undefined;
+  return {
+    id: row.id,
+    displayName: row.display_name ?? nameOf(row.id),
+    ownedBy: row.owned_by ?? prefixOf(row.id),
+    modality: row.modality ?? "chat",
+    accessTier: row.access_tier ?? tierOf(pricing),
+    ...(row.context_length !== undefined && { contextLength: row.context_length }),
+    ...(row.max_output_tokens !== undefined && { maxOutputTokens: row.max_output_tokens }),
+    ...(pricing && { pricing }),
+    capabilities: {
+      vision: row.capabilities?.vision ?? false,
+      tools: row.capabilities?.tools ?? false,
+      reasoning: row.capabilities?.reasoning ?? reasoning !== undefined,
+    },
+    ...(reasoning && { reasoning }),
+    ...(!known && { uncharted: true }),
+    ...(row.refuses && { refuses: row.refuses }),
+    routes: row.routes ?? [{ vendor: prefixOf(row.id), model: nameOf(row.id) }],
+  };
+}
+
+/** A model of which nothing is known but that a vendor serves it under this name. */
+export function unchartedEntry(id: string): Entry {
+  return toEntry({ id }, false);
+}
