@@ -1,5 +1,3 @@
-import { type Clock, systemClock } from "../lib/clock.ts";
-
 /** What a log line may hold beside level, time and event: plain values, one by one, never an object or a body. */
 export type Fields = Record<string, string | number | boolean | null | undefined>;
 
@@ -20,7 +18,8 @@ export type LogSettings = {
   level: LogLevel;
   /** Takes whole lines with their line feed. Default: stderr. */
   write?: (line: string) => void;
-  clock?: Clock;
+  /** Wall clock, Unix milliseconds. */
+  now?: () => number;
 };
 
 /** Longest line, bytes without its line feed (reliability 7.4). */
@@ -57,7 +56,7 @@ const toJson = (value: unknown) => JSON.stringify(value).replace(CONTROLS, escap
 export function createLog(settings: LogSettings): Log {
   const least = LOG_LEVELS.indexOf(settings.level);
   const write = settings.write ?? ((line: string) => void process.stderr.write(line));
-  const clock = settings.clock ?? systemClock;
+  const now = settings.now ?? Date.now;
   const secrets = new Set<string>();
 
   const clean = (text: string): string => {
@@ -69,7 +68,7 @@ export function createLog(settings: LogSettings): Log {
 
   const emit = (level: LogLevel, event: string, fields: Fields = {}): void => {
     if (LOG_LEVELS.indexOf(level) < least) return;
-    let line = `{"level":${toJson(level)},"time":${toJson(new Date(clock.now()).toISOString())},"event":${toJson(clean(event).slice(0, 100))}`;
+    let line = `{"level":${toJson(level)},"time":${toJson(new Date(now()).toISOString())},"event":${toJson(clean(event).slice(0, 100))}`;
     const room = MAX_LINE_BYTES - '"truncated":true'.length - 2;
     let length = Buffer.byteLength(line);
     for (const [name, value] of Object.entries(fields)) {

@@ -1,11 +1,11 @@
 import { Type } from "@sinclair/typebox";
-import { ERRORS } from "../canon/errors.ts";
 import { Open } from "./open.ts";
 
-const CODES = Object.keys(ERRORS);
-
 const message = Type.String({ description: "What went wrong, for people. It may be reworded." });
-const code = Type.String({ description: "What went wrong, for programs. It is stable.", examples: CODES });
+const code = Type.String({
+  description: "What went wrong, for programs. It is stable.",
+  examples: ["invalid_request", "invalid_api_key"],
+});
 
 /** Error body of every endpoint but messages (contract 6). */
 export const ChatErrorReply = Open(

@@ -48,6 +48,7 @@ describe("what is accepted", () => {
     ["a lone surrogate as an escape", '{"a":"\\ud800"}', { a: "\ud800" }],
     ["the deepest allowed", nested(MAX_DEPTH), undefined],
     ["brackets inside strings", `{"a":${JSON.stringify("[{".repeat(1000))}}`, { a: "[{".repeat(1000) }],
+    ["brackets behind an escaped quote", `{"a":"\\"${"[".repeat(100)}"}`, { a: `"${"[".repeat(100)}` }],
     ["strings that end in backslashes", '{"a":"\\\\","b":"\\\\\\"","c":"["}', { a: "\\", b: '\\"', c: "[" }],
     ["the greatest double", '{"a":1.7976931348623157e308}', { a: Number.MAX_VALUE }],
     ["a number that becomes 0", '{"a":1e-400}', { a: 0 }],

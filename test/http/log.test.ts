@@ -1,14 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createLog, errorFields, type Fields, type LogLevel, silentLog } from "../../src/observe/log.ts";
-import { manualClock } from "../support/clock.ts";
 
 function capture(level: LogLevel = "info") {
   const lines: string[] = [];
   const log = createLog({
     level,
     write: (line) => lines.push(line),
-    clock: manualClock(Date.UTC(2026, 0, 2, 3, 4, 5)),
+    now: () => Date.UTC(2026, 0, 2, 3, 4, 5),
   });
   const line = (fields: Fields) => {
     log.info("thing-happened", fields);
