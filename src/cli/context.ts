@@ -14,7 +14,7 @@ import { Failure, warn } from "./output.ts";
 /** How long a command waits while a server writes to the same store, ms. */
 const WAIT_MS = 2_000;
 /** The vendor inside this process (contract 10). */
-const BUILTIN_VENDORS = ["sluice"];
+export const BUILTIN_VENDORS = ["sluice"];
 
 /** Where this process stands: its environment, platform and folders. */
 export function currentPlace(): Place {

@@ -5,5 +5,5 @@ export type ConfigOptions = FolderOptions & { config?: string };
 export type ServeOptions = ConfigOptions & { host?: string; port?: string; publicUrl?: string; cdnUrl?: string };
 export type JsonOption = { json?: boolean };
 export type CreateKeyOptions = FolderOptions & JsonOption & { name?: string; account?: string; admin?: boolean };
-export type ModelsOptions = ConfigOptions & JsonOption & { modality?: string; allModels?: boolean };
+export type ModelsOptions = ConfigOptions & JsonOption & { modality: string; allModels?: boolean };
 export type UsageOptions = FolderOptions & JsonOption & { account?: string; since: string; by: string };

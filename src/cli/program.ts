@@ -1,4 +1,5 @@
 import { Command, Option } from "commander";
+import { MODALITIES } from "../catalog/entry.ts";
 import type {
   CreateKeyOptions,
   FolderOptions,
@@ -54,7 +55,7 @@ function addKeys(program: Command, report: Report): void {
 function addReports(program: Command, report: Report): void {
   withJson(withConfig(program.command("models")))
     .description("the models that can be called now")
-    .option("--modality <modality>", "chat, image, … or all (default: chat)")
+    .addOption(new Option("--modality <modality>", "kind of model").choices([...MODALITIES, "all"]).default("chat"))
     .option("--all-models", "also those whose vendor is not switched on, and what would switch it on")
     .action(async (options: ModelsOptions) => report(await (await import("./models.ts")).showModels(options)));
   withJson(withFolder(program.command("usage")))

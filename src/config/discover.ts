@@ -25,7 +25,10 @@ const DEFAULT_AUTH: Readonly<Record<Vendor["dialect"], AuthForm>> = { chat: "bea
 /** A vendor that the registry does not know: `any` name behind its prefix, unless the file itself says which models it has. */
 function customVendor(row: VendorSetting, models: readonly ModelSetting[]): Vendor {
   const dialect = row.dialect ?? "chat";
-  const routed = models.some((model) => model.routes?.some((route) => route.vendor === row.id));
+  // A model without routes is had from the vendor of its prefix.
+  const routed = models.some(({ id, routes }) =>
+    routes ? routes.some((route) => route.vendor === row.id) : id.startsWith(`${row.id}/`),
+  );
   return {
     id: row.id,
     name: row.id,

@@ -114,6 +114,9 @@ const Reasoning = Closed({
   omitted: Type.Optional(Words(["nothing", "off", "default", "lowest"])),
   always_reasons: Type.Optional(flag()),
   reasons_by_default: Type.Optional(flag()),
+  no_off: Type.Optional(flag()),
+  off_value: Type.Optional(text("one of the levels", 40)),
+  refuses: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
 });
 
 const Route = Closed({ vendor: text("the id of a vendor", 64), model: text("a model name", 200) });

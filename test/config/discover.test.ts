@@ -93,6 +93,8 @@ describe("vendors that are on", () => {
     for (const [row, expected] of cases) expect(resolve({}, [row]).vendors[0]).toMatchObject(expected);
     const routed = [{ id: "lab/tiny", routes: [{ vendor: "lab", model: "tiny" }] }];
     expect(resolve({}, [lab], routed).vendors[0]?.models).toBe("catalog");
+    expect(resolve({}, [lab], [{ id: "lab/tiny" }]).vendors[0]?.models).toBe("catalog");
+    expect(resolve({}, [lab], [{ id: "labor/tiny" }]).vendors[0]?.models).toBe("any");
     expect(resolve({}, [{ ...lab, models: "any" }], routed).vendors[0]?.models).toBe("any");
     expect(
       resolve({}, [lab], [{ id: "lab/tiny", routes: [{ vendor: "openrouter", model: "t" }] }]).vendors[0]?.models,

@@ -1,0 +1,46 @@
+import { findDataFolder } from "../config/data-folder.ts";
+import { ConfigError } from "../config/faults.ts";
+import type { Config } from "../config/load.ts";
+import { currentPlace, readConfig } from "./context.ts";
+import { examineClock, examineLimits, examinePort } from "./examine-machine.ts";
+import { examineFiles, examineStore, serverIsRunning } from "./examine-store.ts";
+import { examineVendors } from "./examine-vendors.ts";
+import { type Finding, fault, formatFindings, note, ok } from "./findings.ts";
+import type { JsonOption, ServeOptions } from "./options.ts";
+import { print, printJson } from "./output.ts";
+
+/** The configuration, or what is wrong with it. A fault of the command line itself is thrown: it is wrong usage. */
+function examineConfig(options: ServeOptions): { config?: Config; findings: Finding[] } {
+  try {
+    const config = readConfig(options);
+    const source = config.file ?? "no file: environment and defaults";
+    const notes = config.warnings.map((sentence) => note("configuration", sentence));
+    return { config, findings: [ok("configuration", source), ...notes] };
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.fromFlags) throw error;
+    return { findings: error.lines.map((line) => fault("configuration", line, "correct the file or the variable")) };
+  }
+}
+
+/**
+ * `sluice doctor`: checks configuration, files, store, vendors, port, clock and limits, and says what to do (contract 1). Returns 1 when
+ * something is at fault. Changes nothing that a start would not change.
+ */
+export async function examine(options: ServeOptions & JsonOption): Promise<number> {
+  const { config, findings } = examineConfig(options);
+  const given = options.data || process.env["SLUICE_DATA"]?.trim();
+  const dataFolder = config?.dataFolder ?? findDataFolder(given, currentPlace());
+  // Modes first: opening the store puts them right.
+  findings.push(...examineFiles(dataFolder, config?.file));
+  const running = serverIsRunning(dataFolder);
+  const { findings: found, newestAt } = examineStore(dataFolder);
+  findings.push(...found, examineClock(Date.now(), newestAt));
+  if (config) {
+    findings.push(examinePort(config.server, running));
+    findings.push(...(await examineVendors(config)));
+  }
+  findings.push(examineLimits());
+  if (options.json) printJson(findings);
+  else print(...formatFindings(findings));
+  return findings.some((finding) => finding.state === "fault") ? 1 : 0;
+}

@@ -1,0 +1,57 @@
+import type { Config } from "../config/load.ts";
+import { isObject } from "../lib/json.ts";
+import { type Finding, fault, note, ok } from "./findings.ts";
+import { explainPort, tryPort } from "./port.ts";
+
+/** Before this the clock cannot be right: this program did not exist. */
+const EARLIEST_AT = Date.UTC(2026, 0, 1);
+const LATEST_AT = Date.UTC(2100, 0, 1);
+/** A record may be this far ahead of the clock: two clocks never agree exactly. */
+const TOLERANCE_MS = 60_000;
+
+/** The wall clock against reason and against the newest record of the store, Unix ms. */
+export function examineClock(now: number, newestAt: number | undefined): Finding {
+  const shown = new Date(now).toISOString();
+  const advice = "set the system clock, and keep it right with NTP";
+  if (now < EARLIEST_AT || now > LATEST_AT) return fault("clock", `the system says it is ${shown}`, advice);
+  if (newestAt !== undefined && newestAt > now + TOLERANCE_MS) {
+    return fault("clock", `it is ${shown}, but the store has a record of ${new Date(newestAt).toISOString()}`, advice);
+  }
+  return ok("clock", shown);
+}
+
+/** Whether `serve` could listen. A server that already runs on this data folder is taken to be the one on the port. */
+export function examinePort({ host, port, portWasGiven }: Config["server"], running: boolean): Finding {
+  const state = tryPort(host, port);
+  if (state === "free") return ok("port", `${port} of ${host} is free`);
+  const detail = explainPort(state, host, port);
+  if (state !== "taken") return fault("port", detail);
+  if (running) return ok("port", `${port} of ${host} is in use, and a Sluice server runs on this data folder`);
+  return portWasGiven
+    ? fault("port", detail)
+    : note("port", `${port} of ${host} is taken; \`serve\` takes the next free one`);
+}
+
+/** Each stream holds two sockets, one to the client and one to the vendor. */
+const ENOUGH_FILES = 4_096;
+const FEW_FILES = 256;
+
+/** How many files and sockets this process may have open; undefined where the system does not say. */
+function readOpenFiles(): number | undefined {
+  const report: unknown = process.report?.getReport();
+  const limits = isObject(report) ? report["userLimits"] : undefined;
+  const files = isObject(limits) ? limits["open_files"] : undefined;
+  const soft = isObject(files) ? files["soft"] : undefined;
+  if (soft === "unlimited") return Number.POSITIVE_INFINITY;
+  return typeof soft === "number" ? soft : undefined;
+}
+
+/** The limit of open files, which bounds the streams at the same time. */
+export function examineLimits(files = readOpenFiles()): Finding {
+  if (files === undefined) return note("limits", "this system does not say how many files may be open");
+  if (files === Number.POSITIVE_INFINITY) return ok("limits", "open files: unlimited");
+  const detail = `open files: ${files}, enough for ${Math.max(0, Math.floor(files / 2) - 50)} streams at the same time`;
+  const advice = `raise it before the start: ulimit -n ${ENOUGH_FILES * 4}`;
+  if (files < FEW_FILES) return fault("limits", detail, advice);
+  return files < ENOUGH_FILES ? note("limits", detail, advice) : ok("limits", detail);
+}

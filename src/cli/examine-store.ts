@@ -1,0 +1,73 @@
+import { existsSync, statSync } from "node:fs";
+import { Accounts } from "../accounts/accounts.ts";
+import { Keys } from "../accounts/keys.ts";
+import { storePath } from "../config/data-folder.ts";
+import { lockDataFolder } from "../db/folder-lock.ts";
+import { openStore } from "../db/open.ts";
+import { StoreError } from "../db/store-error.ts";
+import { Writer } from "../db/writer.ts";
+import { type Finding, fault, note, ok } from "./findings.ts";
+
+/** How long the doctor waits for a server's write, ms. */
+const WAIT_MS = 2_000;
+
+/** Rights of other users on the data folder, the store and the configuration file (contract 2: files 0600, folders 0700). */
+export function examineFiles(dataFolder: string, configFile: string | undefined): Finding[] {
+  if (process.platform === "win32") return [note("files", "modes of files are not checked on this system")];
+  const store = storePath(dataFolder);
+  const paths = [dataFolder, store, `${store}-wal`, `${store}-shm`, ...(configFile ? [configFile] : [])];
+  const findings = paths.filter(existsSync).flatMap((path) => examineMode(path, path === configFile));
+  return findings.length > 0 ? findings : [ok("files", "nobody else can read or write them")];
+}
+
+function examineMode(path: string, isConfig: boolean): Finding[] {
+  const facts = statSync(path);
+  const mode = facts.mode & 0o777;
+  const user = process.geteuid?.();
+  if (user !== undefined && user !== 0 && facts.uid !== user) {
+    return [fault("files", `${path} belongs to user ${facts.uid}, not to user ${user}`, `chown ${user} ${path}`)];
+  }
+  // A configuration file may be for all to read (its keys are references); only writing it is never for others.
+  if ((mode & (isConfig ? 0o022 : 0o077)) === 0) return [];
+  const right = facts.isDirectory() ? "700" : "600";
+  return [
+    fault("files", `${path} has mode 0${mode.toString(8)}: other users have rights on it`, `chmod ${right} ${path}`),
+  ];
+}
+
+/** Whether a server has the data folder now. A folder that cannot be asked has none. */
+export function serverIsRunning(dataFolder: string): boolean {
+  if (!existsSync(dataFolder)) return false;
+  try {
+    lockDataFolder(dataFolder).release();
+    return false;
+  } catch (error) {
+    return error instanceof StoreError && error.fault === "locked";
+  }
+}
+
+/** Opens the store and looks for damage; also the time of its newest account or key, Unix ms. */
+export function examineStore(dataFolder: string): { findings: Finding[]; newestAt?: number } {
+  const path = storePath(dataFolder);
+  if (!existsSync(path)) return { findings: [note("store", `not there yet: the first start makes ${path}`)] };
+  try {
+    const store = openStore(path, { waitMs: WAIT_MS, check: true });
+    try {
+      const writer = new Writer(store);
+      const keys = new Keys(store, writer);
+      const accounts = new Accounts(store, writer, keys).list();
+      const rows = keys.list();
+      const inForce = rows.filter((row) => row.revokedAt === null).length;
+      const newestAt = Math.max(0, ...accounts.map((row) => row.createdAt), ...rows.map((row) => row.createdAt));
+      const warnings = store.warnings.map((sentence) => fault("store", sentence));
+      const summary = ok("store", `${path}: sound; accounts: ${accounts.length}, keys in force: ${inForce}`);
+      const keyless = inForce === 0 ? [note("keys", "there is no key in force", "sluice keys create")] : [];
+      return { findings: [summary, ...warnings, ...keyless], newestAt };
+    } finally {
+      store.close();
+    }
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    return { findings: [fault("store", error.message)] };
+  }
+}

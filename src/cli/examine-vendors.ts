@@ -1,0 +1,63 @@
+import { GatewayError } from "../canon/errors.ts";
+import { localCandidates } from "../config/discover.ts";
+import type { Config } from "../config/load.ts";
+import { isObject } from "../lib/json.ts";
+import { listModels, probeLocal } from "../vendors/models-list.ts";
+import { registry } from "../vendors/registry.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+import { readVendors } from "./context.ts";
+import { type Finding, fault, note, ok } from "./findings.ts";
+import { VERSION } from "./version.ts";
+
+/** How long a vendor may take to answer, ms. */
+const ANSWER_MS = 5_000;
+
+const upstreamStatus = (error: GatewayError) => (isObject(error.cause) ? error.cause["status"] : undefined);
+
+/** What a vendor's refusal to list its models says about it. */
+function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError): Finding {
+  const check = `vendor ${id}`;
+  const { host } = new URL(baseUrl);
+  const status = upstreamStatus(error);
+  if (error.code === "upstream_auth") {
+    return fault(
+      check,
+      `${host} refuses the key`,
+      `check ${env ?? `api_key of vendor ${id} in the configuration file`}`,
+    );
+  }
+  if (status === 404 || status === 405)
+    return note(check, `${host} answers, but has no model list: its key is not proven`);
+  if (error.code === "upstream_unreachable") {
+    return fault(
+      check,
+      `${host} cannot be reached: ${error.message}`,
+      "check base_url, the network, and a firewall in between",
+    );
+  }
+  return fault(check, `${host}: ${error.message}`);
+}
+
+async function examineVendor(vendor: Vendor): Promise<Finding> {
+  try {
+    const options = { userAgent: `sluice/${VERSION}`, timeoutMs: ANSWER_MS };
+    const names = await listModels(vendor, new AbortController().signal, options);
+    return ok(`vendor ${vendor.id}`, `${new URL(vendor.baseUrl).host} answers; its models: ${names.length}`);
+  } catch (error) {
+    if (error instanceof GatewayError) return diagnose(vendor, error);
+    return fault(`vendor ${vendor.id}`, error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Asks every vendor that is on for its models, all at the same time: is it there, and does it take the key. */
+export async function examineVendors(config: Config): Promise<Finding[]> {
+  const { vendors, warnings } = readVendors(config);
+  const servers = config.localDiscovery ? await probeLocal(localCandidates(registry, vendors)) : [];
+  const asked = await Promise.all(vendors.map(examineVendor));
+  const found = servers.map(({ vendor, models }) =>
+    ok(`vendor ${vendor.id}`, `found at ${new URL(vendor.baseUrl).host}; its models: ${models.length}`),
+  );
+  const findings = [...warnings.map((sentence) => fault("vendors", sentence)), ...asked, ...found];
+  const advice = "set a key, such as OPENAI_API_KEY, or list vendors in the configuration file";
+  return findings.length > 0 ? findings : [note("vendors", "only the built-in one is on", advice)];
+}

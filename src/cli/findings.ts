@@ -1,0 +1,40 @@
+import { type Column, formatTable, paint } from "./output.ts";
+
+/** What one check of the doctor came to. Only a fault keeps the gateway from working as it should. */
+export type Finding = {
+  check: string;
+  state: "ok" | "note" | "fault";
+  detail: string;
+  /** What to do about it, as a sentence or a command. */
+  advice?: string;
+};
+
+const COLOURS = { ok: "green", note: "yellow", fault: "red" } as const;
+
+export const ok = (check: string, detail: string): Finding => ({ check, state: "ok", detail });
+export const note = (check: string, detail: string, advice?: string): Finding => ({
+  check,
+  state: "note",
+  detail,
+  ...(advice && { advice }),
+});
+export const fault = (check: string, detail: string, advice?: string): Finding => ({
+  check,
+  state: "fault",
+  detail,
+  ...(advice && { advice }),
+});
+
+const COLUMNS: readonly Column[] = [{ title: "state" }, { title: "check" }, { title: "finding" }];
+
+/** Findings as lines: a table, then what to do about those that need it. */
+export function formatFindings(findings: readonly Finding[]): string[] {
+  const rows = findings.map(({ state, check, detail }) => [state, check, detail]);
+  const lines = formatTable(COLUMNS, rows).map((line, index) => {
+    const state = findings[index - 1]?.state;
+    return state ? paint(state, COLOURS[state]) + line.slice(state.length) : line;
+  });
+  const advised = findings.filter(({ advice }) => advice !== undefined);
+  const advice = advised.map(({ check, advice }) => `  ${check}: ${advice}`);
+  return advice.length > 0 ? [...lines, "", "What to do:", ...advice] : lines;
+}

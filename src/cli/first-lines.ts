@@ -1,0 +1,67 @@
+import type { Vendor } from "../vendors/vendor.ts";
+
+/** A model server found on this machine. */
+export type FoundServer = { vendor: Vendor; models: readonly string[] };
+
+export type Start = {
+  version: string;
+  /** Address the server listens on, and the one to ask it at from this machine; without a slash at the end. */
+  url: string;
+  askUrl: string;
+  /** The key, at the first start only. */
+  key: string | undefined;
+  vendors: readonly Vendor[];
+  servers: readonly FoundServer[];
+  /** Where a configuration file would be looked for. */
+  dataFolder: string;
+  platform: NodeJS.Platform;
+};
+
+/** Vendors named on the line; of more than these only the number is told. */
+const NAMED_VENDORS = 12;
+
+function describeVendors(vendors: readonly Vendor[]): string[] {
+  const named = vendors.slice(0, NAMED_VENDORS).map(({ name, env }) => (env ? `${name} (${env})` : name));
+  const more = vendors.length - named.length;
+  return more > 0 ? [...named, `${more} more`] : named;
+}
+
+function describeServer({ vendor, models }: FoundServer): string {
+  const count = models.length === 1 ? "1 model" : `${models.length} models`;
+  return `${vendor.name} at ${new URL(vendor.baseUrl).host} (${count})`;
+}
+
+function describeFound({ vendors, servers, dataFolder }: Start): string {
+  const found = [...describeVendors(vendors), ...servers.map(describeServer)];
+  if (found.length > 0) return found.join(", ");
+  return `no vendor keys and no local model servers. Set a key, such as OPENAI_API_KEY, and start again; or list vendors in ${dataFolder}/sluice.yaml`;
+}
+
+/**
+ * A curl that streams from the built-in echo model and succeeds as it stands, for the platform's own shell; at later starts the key is
+ * no longer known, so it stands there as a variable.
+ */
+function makeCurl({ askUrl, key, platform }: Start): string {
+  const body = '{"model":"sluice/echo","stream":true,"messages":[{"role":"user","content":"Hello from Sluice"}]}';
+  const path = `${askUrl}/v1/chat/completions`;
+  if (platform === "win32") {
+    const escaped = body.replaceAll('"', '\\"');
+    const bearer = key ?? "%SLUICE_API_KEY%";
+    return `curl.exe -N ${path} -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d "${escaped}"`;
+  }
+  const header = key === undefined ? '"Authorization: Bearer $SLUICE_API_KEY"' : `'Authorization: Bearer ${key}'`;
+  return `curl -N ${path} -H ${header} -H 'Content-Type: application/json' -d '${body}'`;
+}
+
+/** The four lines a start says (contract 1): address, key, what was found, and a request to try. */
+export function formatFirstLines(start: Start): string[] {
+  const { version, url, key } = start;
+  return [
+    `Sluice ${version} listening on ${url}`,
+    key === undefined
+      ? "API key: shown once, when it was made; `sluice keys create` makes another"
+      : `API key (shown once): ${key}`,
+    `Found: ${describeFound(start)}`,
+    `Try: ${makeCurl(start)}`,
+  ];
+}

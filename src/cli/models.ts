@@ -1,0 +1,108 @@
+import { type Catalog, createCatalog, type Listing } from "../catalog/catalog.ts";
+import { type Entry, toChatEntry } from "../catalog/entry.ts";
+import { builtInRows } from "../catalog/rows.ts";
+import { localCandidates } from "../config/discover.ts";
+import type { Config } from "../config/load.ts";
+import { listModels, probeLocal } from "../vendors/models-list.ts";
+import { registry } from "../vendors/registry.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+import { BUILTIN_VENDORS, readConfig, readVendors } from "./context.ts";
+import type { ModelsOptions } from "./options.ts";
+import { type Column, formatCount, formatTable, print, printJson, warn } from "./output.ts";
+import { VERSION } from "./version.ts";
+
+/** How long a vendor may take to list its models, ms. */
+const LIST_TIMEOUT_MS = 5_000;
+
+/** Asks the vendors that list their own models; one that does not answer is told of and left out. */
+async function discover(catalog: Catalog, vendors: readonly Vendor[]): Promise<void> {
+  const asked = vendors.filter((vendor) => vendor.models === "discover");
+  const options = { userAgent: `sluice/${VERSION}`, timeoutMs: LIST_TIMEOUT_MS };
+  const never = new AbortController().signal;
+  const answers = await Promise.allSettled(asked.map((vendor) => listModels(vendor, never, options)));
+  answers.forEach((answer, index) => {
+    const { id } = asked[index]!;
+    if (answer.status === "fulfilled") catalog.setDiscovered(id, answer.value);
+    else warn(`warning: ${id} did not list its models: ${describe(answer.reason)}`);
+  });
+}
+
+const describe = (reason: unknown) => (reason instanceof Error ? reason.message : String(reason));
+
+/** The catalog as a server started now would have it. */
+async function buildCatalog(config: Config): Promise<Catalog> {
+  const { vendors, warnings } = readVendors(config);
+  for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
+  const servers = config.localDiscovery ? await probeLocal(localCandidates(registry, vendors)) : [];
+  const builtin = BUILTIN_VENDORS.map((id) => ({ id, models: "catalog" as const }));
+  const policies = [...builtin, ...vendors, ...servers.map((server) => server.vendor)];
+  const catalog = createCatalog({ rows: builtInRows, overrides: config.models, vendors: policies });
+  for (const server of servers) catalog.setDiscovered(server.vendor.id, server.models);
+  await discover(catalog, vendors);
+  return catalog;
+}
+
+const formatPrice = (price: number | undefined) => (price === undefined ? "-" : String(price));
+
+function formatEntry(entry: Entry): string[] {
+  const { pricing, capabilities } = entry;
+  const abilities = Object.entries(capabilities).filter(([, has]) => has);
+  return [
+    entry.id,
+    entry.modality,
+    entry.accessTier,
+    formatCount(entry.contextLength),
+    formatCount(entry.maxOutputTokens),
+    formatPrice(pricing?.input),
+    formatPrice(pricing?.output),
+    abilities.map(([name]) => name).join(" ") || "-",
+  ];
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "id" },
+  { title: "modality" },
+  { title: "tier" },
+  { title: "context", align: "right" },
+  { title: "max output", align: "right" },
+  { title: "input", align: "right" },
+  { title: "output", align: "right" },
+  { title: "capabilities" },
+];
+
+/** What a person sets to have a vendor: its variable, or a row of the configuration file. */
+function switchOf(vendorId: string): string {
+  const row = registry.find((candidate) => candidate.id === vendorId);
+  return row?.env ?? `vendor ${vendorId}`;
+}
+
+const formatSwitches = ({ routable, switchedOnBy }: Listing) =>
+  routable ? "on" : `needs ${switchedOnBy.map(switchOf).join(" or ")}`;
+
+function printTable(listings: readonly Listing[], withState: boolean): void {
+  const columns = withState ? [...COLUMNS, { title: "state" }] : COLUMNS;
+  const rows = listings.map((listing) => [
+    ...formatEntry(listing.entry),
+    ...(withState ? [formatSwitches(listing)] : []),
+  ]);
+  print(...formatTable(columns, rows));
+  if (rows.some((row) => row[5] !== "-")) warn("Prices are USD per 1M tokens, or per the unit that --json shows.");
+}
+
+/**
+ * `sluice models`: the catalog as a table, or as the entries of `GET /v1/models` with `--json` (contract 1, interface 2.3). With
+ * `--all-models` also what no switched-on vendor serves, and what would switch it on.
+ */
+export async function showModels(options: ModelsOptions): Promise<number> {
+  const catalog = await buildCatalog(readConfig(options));
+  const all = options.allModels === true;
+  const listings = catalog
+    .all()
+    .filter((listing) => all || listing.routable)
+    .filter((listing) => options.modality === "all" || listing.entry.modality === options.modality);
+  if (options.json) {
+    const state = ({ routable, switchedOnBy }: Listing) => ({ routable, switched_on_by: switchedOnBy.map(switchOf) });
+    printJson(listings.map((listing) => ({ ...toChatEntry(listing.entry), ...(all && state(listing)) })));
+  } else printTable(listings, all);
+  return 0;
+}

@@ -1,0 +1,130 @@
+import { Accounts } from "../accounts/accounts.ts";
+import { type RunningServer, startServer } from "../app.ts";
+import { storePath } from "../config/data-folder.ts";
+import { localCandidates } from "../config/discover.ts";
+import type { Config } from "../config/load.ts";
+import { type FolderLock, lockDataFolder } from "../db/folder-lock.ts";
+import { openStore, type Store } from "../db/open.ts";
+import { Writer } from "../db/writer.ts";
+import { systemClock } from "../lib/clock.ts";
+import { createLog, type Log } from "../observe/log.ts";
+import { probeLocal } from "../vendors/models-list.ts";
+import { registry } from "../vendors/registry.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+import { readConfig, readVendors } from "./context.ts";
+import { formatFirstLines } from "./first-lines.ts";
+import type { ServeOptions } from "./options.ts";
+import { Failure, print, warn } from "./output.ts";
+import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts";
+import { VERSION } from "./version.ts";
+
+/** What a running server holds, to be given back in reverse order. */
+type Running = { server: RunningServer; store: Store; lock: FolderLock };
+
+function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
+  const log = createLog({ level: config.logLevel });
+  for (const vendor of vendors) {
+    if (vendor.apiKey) log.addSecret(vendor.apiKey);
+    for (const value of Object.values(vendor.headers ?? {})) log.addSecret(value);
+  }
+  return log;
+}
+
+/** Listens on the wanted port or, when nobody chose it, on the next free one. Throws Failure with a sentence when it cannot. */
+async function listen(config: Config, vendors: readonly Vendor[], store: Store): Promise<RunningServer> {
+  const { host, port: wanted, portWasGiven } = config.server;
+  const parts = { config, vendors, store, clock: systemClock, log: createServerLog(config, vendors), version: VERSION };
+  for (let attempt = 0, from = wanted; ; attempt++) {
+    const choice = choosePort(host, from, portWasGiven);
+    if ("fault" in choice) throw new Failure(choice.fault);
+    try {
+      const server = await startServer({ ...parts, host, port: choice.port });
+      if (choice.port !== wanted) warn(`Port ${wanted} is taken; listening on ${choice.port} instead.`);
+      return server;
+    } catch (error) {
+      const state = readListenFault(error);
+      if (state === undefined) throw error;
+      // Somebody took the port between the look and the listening.
+      if (state !== "taken" || portWasGiven || attempt >= PORTS_TRIED)
+        throw new Failure(explainPort(state, host, choice.port));
+      from = choice.port + 1;
+    }
+  }
+}
+
+/** The key of a first start, made once the server listens: a start that fails must not use up its one showing. */
+async function makeFirstKey({ server, store }: Running): Promise<string | undefined> {
+  const writer = new Writer(store);
+  const made = await new Accounts(store, writer, server.app.keys).ensureLocal();
+  await writer.close();
+  return made?.key.key;
+}
+
+async function close({ server, store, lock }: Running): Promise<void> {
+  await server.stop();
+  store.close();
+  lock.release();
+}
+
+/** Exit code of a process that a second signal ended at once. */
+const ENDED_AT_ONCE = 130;
+
+/** The first signal lets running answers end and closes the books; the second ends the process where it stands. */
+function stopOnSignals(running: Running): void {
+  let stopping = false;
+  const onSignal = async () => {
+    if (stopping) process.exit(ENDED_AT_ONCE);
+    stopping = true;
+    if (running.server.app.running.count > 0) warn("Stopping: running answers may end. A second signal ends at once.");
+    try {
+      await close(running);
+      process.exit(0);
+    } catch (error) {
+      warn(`error: ${error instanceof Error ? error.message : String(error)}`);
+      process.exit(1);
+    }
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
+}
+
+/** Wildcard addresses are for listening, not for asking: the request to try goes to loopback. */
+const askable = (url: string) => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
+
+/** Takes the data folder and starts listening. Whatever was taken is given back when a later step fails. */
+async function start(config: Config, vendors: readonly Vendor[]): Promise<Running> {
+  const lock = lockDataFolder(config.dataFolder);
+  let store: Store | undefined;
+  try {
+    store = openStore(storePath(config.dataFolder));
+    for (const sentence of store.warnings) warn(`warning: ${sentence}`);
+    return { server: await listen(config, vendors, store), store, lock };
+  } catch (error) {
+    store?.close();
+    lock.release();
+    throw error;
+  }
+}
+
+/**
+ * `sluice serve`: starts the gateway and says four lines on stdout (contract 1); everything else goes to stderr. Returns undefined
+ * once it listens: the process then ends by a signal. Throws ConfigError, StoreError or Failure when it cannot start.
+ */
+export async function serve(options: ServeOptions): Promise<undefined> {
+  const config = readConfig(options);
+  const { vendors, warnings } = readVendors(config);
+  for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
+  const servers = config.localDiscovery ? await probeLocal(localCandidates(registry, vendors)) : [];
+  const running = await start(config, [...vendors, ...servers.map((found) => found.vendor)]);
+  stopOnSignals(running);
+  let key: string | undefined;
+  try {
+    key = await makeFirstKey(running);
+  } catch (error) {
+    await close(running);
+    throw error;
+  }
+  const { url } = running.server;
+  const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers };
+  print(...formatFirstLines({ ...facts, dataFolder: config.dataFolder, platform: process.platform }));
+}
