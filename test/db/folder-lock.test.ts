@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { lockDataFolder } from "../../src/db/folder-lock.ts";
 import { openStore } from "../../src/db/open.ts";
@@ -7,6 +7,14 @@ import { temporaryFolders, thrownBy } from "./temp-folder.ts";
 
 const folder = temporaryFolders();
 
+const children: Bun.Subprocess[] = [];
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    child.kill("SIGKILL");
+    await child.exited;
+  }
+});
+
 /** A server in another process: has the folder's lock and its store open until it is killed. */
 async function otherServer(home: string) {
   const source = `import { lockDataFolder } from ${JSON.stringify(join(import.meta.dir, "../../src/db/folder-lock.ts"))};
@@ -14,6 +22,7 @@ async function otherServer(home: string) {
     lockDataFolder(${JSON.stringify(home)}); openStore(${JSON.stringify(join(home, "sluice.db"))});
     Bun.gc(true); console.log("ready"); setInterval(() => {}, 1000);`;
   const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
+  children.push(child);
   const reader = child.stdout.getReader();
   const { value } = await reader.read();
   expect(new TextDecoder().decode(value)).toBe("ready\n");

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { chmodSync, closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { openStore } from "../../src/db/open.ts";
+import { openStore, withPrivateFiles } from "../../src/db/open.ts";
 import { StoreError, toStoreError } from "../../src/db/store-error.ts";
 import { temporaryFolders, thrownBy } from "./temp-folder.ts";
 
@@ -41,6 +41,9 @@ describe("opening", () => {
       expect(mode(deep)).toBe("700");
       for (const ending of ["", "-wal", "-shm"]) expect(mode(store.path + ending)).toBe("600");
       store.close();
+      // From their first moment, not only once they are tightened.
+      withPrivateFiles(() => writeFileSync(join(deep, "other"), ""));
+      expect(mode(join(deep, "other"))).toBe("600");
       expect(process.umask()).toBe(0);
     } finally {
       process.umask(before);
@@ -67,9 +70,13 @@ describe("opening", () => {
     const store = openStore(join(folder(), "sluice.db"));
     store.database.run("INSERT INTO account VALUES ('a', 'a', 'local', 1)");
     expect(statSync(`${store.path}-wal`).size).toBeGreaterThan(0);
+    // SQLite itself tidies up only after the last connection.
+    const command = new Database(store.path);
+    command.query("SELECT count(*) FROM account").get();
     store.close();
     store.close();
     expect(existsSync(`${store.path}-wal`) ? statSync(`${store.path}-wal`).size : 0).toBe(0);
+    command.close();
     const again = openStore(store.path);
     expect(again.query.query.account.findMany().sync()).toHaveLength(1);
     again.close();

@@ -130,6 +130,30 @@ describe("the writer", () => {
     store.close();
   });
 
+  test("a commit that fails refuses its whole batch, leaves nothing of it, and the next one works", async () => {
+    const store = openStore(":memory:");
+    const { add, lines } = withLines(store);
+    const writer = new Writer(store);
+    const batch = [
+      writer.run(() => add("beside it")),
+      writer.run(() => {
+        // A broken reference that is looked at only when the transaction ends.
+        store.database.run("PRAGMA defer_foreign_keys = ON");
+        store.database.run(
+          `INSERT INTO api_key VALUES (x'${"00".repeat(32)}', 'k', 'nobody', 'api', 'n', 'p', 'l', 1, NULL, NULL)`,
+        );
+      }),
+    ];
+    const settled = await Promise.allSettled(batch);
+    expect(settled.map((result) => (result.status === "rejected" ? String(result.reason) : "written"))).toEqual(
+      Array(2).fill(expect.stringContaining("FOREIGN KEY")),
+    );
+    expect(lines()).toEqual([]);
+    await writer.run(() => add("after"));
+    expect(lines()).toEqual(["after"]);
+    store.close();
+  });
+
   test("another process's lock is waited for without stopping the event loop, and 5 s of it are given up", async () => {
     const store = openStore(join(folder(), "sluice.db"));
     const { add, lines } = withLines(store);
