@@ -1,0 +1,80 @@
+/** Most blocks that may be open at the same time, and most pieces that may wait behind the open one: beyond, the stream is broken. */
+export const MAX_OPEN_BLOCKS = 256;
+export const MAX_WAITING_PIECES = 100_000;
+
+/** A block on its way: `index` is the vendor's number for it, `position` its place in the reply. */
+export type Slot<Piece, State> = {
+  readonly index: unknown;
+  readonly position: number;
+  readonly state: State;
+  waiting: Piece[];
+  closed: boolean;
+};
+
+/**
+ * Puts blocks that a vendor sends interleaved one behind the other, in the order in which they began: the pieces of the first open one
+ * go out at once, those of the others wait (dialects.md 4.7; contract 7: never two open). Positions count 0, 1, 2, … without gaps.
+ */
+export class BlockLane<Piece, State> {
+  #slots: Slot<Piece, State>[] = [];
+  #count = 0;
+  #waiting = 0;
+
+  /** No block is open. */
+  get idle(): boolean {
+    return this.#slots.length === 0;
+  }
+
+  /** More is open or waiting than any sound stream needs. */
+  get overfull(): boolean {
+    return this.#slots.length > MAX_OPEN_BLOCKS || this.#waiting > MAX_WAITING_PIECES;
+  }
+
+  /** The open block with this number; without a number, the one that began last. */
+  find(index: unknown): Slot<Piece, State> | undefined {
+    for (let at = this.#slots.length - 1; at >= 0; at--) {
+      const slot = this.#slots[at];
+      if (slot && !slot.closed && (index === undefined || slot.index === index)) return slot;
+    }
+    return undefined;
+  }
+
+  open(index: unknown, state: State): Slot<Piece, State> {
+    const slot = { index, position: this.#count++, state, waiting: [], closed: false };
+    this.#slots.push(slot);
+    return slot;
+  }
+
+  /** Takes a place for a block that comes whole; only while {@link idle}. */
+  skip(): number {
+    return this.#count++;
+  }
+
+  /** Adds a piece to a block: to `out` when it is that block's turn. */
+  write(slot: Slot<Piece, State>, piece: Piece, out: Piece[]): void {
+    if (slot === this.#slots[0]) out.push(piece);
+    else {
+      slot.waiting.push(piece);
+      this.#waiting++;
+    }
+  }
+
+  /** Ends a block with its last piece, and lets out what waited behind it. */
+  close(slot: Slot<Piece, State>, last: Piece, out: Piece[]): void {
+    this.write(slot, last, out);
+    slot.closed = true;
+    while (this.#slots[0]?.closed) {
+      this.#slots.shift();
+      const next = this.#slots[0];
+      if (!next) return;
+      for (const piece of next.waiting) out.push(piece);
+      this.#waiting -= next.waiting.length;
+      next.waiting = [];
+    }
+  }
+
+  /** The blocks that are not closed yet, oldest first. */
+  openSlots(): Slot<Piece, State>[] {
+    return this.#slots.filter((slot) => !slot.closed);
+  }
+}

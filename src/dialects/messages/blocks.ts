@@ -1,0 +1,57 @@
+import type { BlockStart, Event } from "../../canon/events.ts";
+import { newId } from "../../lib/id.ts";
+import { isObject } from "../../lib/json.ts";
+
+export type Block = Record<string, unknown>;
+
+const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** How a block of this dialect begins in canonical events; a type nobody knows is opaque (dialects.md 2.2, 2.4). */
+export function readBlockStart(block: Block): BlockStart {
+  const type = block["type"];
+  if (type === "text") return { kind: "text" };
+  if (type === "thinking") return { kind: "reasoning" };
+  if (type === "redacted_thinking") return { kind: "redacted-reasoning", data: stringOf(block["data"]) };
+  if (type === "tool_use") {
+    // Some servers leave the id out, but without one no result can be given back (dialects.md 4.8 #14).
+    return { kind: "tool-call", id: stringOf(block["id"]) || newId("toolu"), name: stringOf(block["name"]) };
+  }
+  return { kind: "opaque", dialect: "messages", value: block };
+}
+
+/** The text a text or thinking block already holds; "" for others. */
+export function initialText(block: Block): string {
+  return stringOf(block["type"] === "text" ? block["text"] : block["type"] === "thinking" ? block["thinking"] : "");
+}
+
+/** The signature a thinking block already holds, or "". */
+export const initialSignature = (block: Block): string =>
+  block["type"] === "thinking" ? stringOf(block["signature"]) : "";
+
+/** A tool's whole input as JSON text, or "" when there are no arguments. */
+export function inputText(input: unknown): string {
+  if (typeof input === "string") return input;
+  if (input === undefined || input === null) return "";
+  if (isObject(input) && Object.keys(input).length === 0) return "";
+  return JSON.stringify(input);
+}
+
+/** A whole block as its events. */
+export function readWholeBlock(block: Block): Event[] {
+  const start = readBlockStart(block);
+  const events: Event[] = [{ type: "block-start", block: start }];
+  const text = start.kind === "tool-call" ? inputText(block["input"]) : initialText(block);
+  if (text !== "") events.push({ type: "block-delta", text });
+  const signature = initialSignature(block);
+  if (signature !== "") events.push({ type: "block-signature", signature });
+  events.push({ type: "block-end" });
+  return events;
+}
+
+/** The block that a delta belongs to when the vendor never began it, or undefined when the delta does not tell. */
+export function blockOfDelta(delta: Block): Block | undefined {
+  if (delta["type"] === "text_delta") return { type: "text", text: "" };
+  if (delta["type"] === "thinking_delta" || delta["type"] === "signature_delta")
+    return { type: "thinking", thinking: "", signature: "" };
+  return undefined;
+}

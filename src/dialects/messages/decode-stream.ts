@@ -1,0 +1,249 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { BlockStart, Event } from "../../canon/events.ts";
+import { NO_USAGE, type Usage } from "../../canon/usage.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Decoder } from "../dialect.ts";
+import type { Frame } from "../frames.ts";
+import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+import { BlockLane, type Slot } from "./block-lane.ts";
+import {
+  type Block,
+  blockOfDelta,
+  initialSignature,
+  initialText,
+  inputText,
+  readBlockStart,
+  readWholeBlock,
+} from "./blocks.ts";
+import { readFinish } from "./stop-reason.ts";
+import { largerUsage, readUsage, sameUsage } from "./usage.ts";
+
+/** An open block: how it began, its first content, and for tools and opaque blocks the input that came in fragments. */
+type OpenBlock = { start: BlockStart; block: Block; fragments: boolean; json: string };
+type OpenSlot = Slot<Event, OpenBlock>;
+
+const BLOCK_END: Event = { type: "block-end" };
+
+/** Records that carry nothing: keep-alives, and the other dialect's terminator that some proxies append. */
+export const isEmptyFrame = (frame: Frame): boolean =>
+  frame.event === "ping" || frame.data === "" || frame.data.trim() === "[DONE]";
+
+/** The word that says what a record is: in its data, else on its event line. */
+export const typeOf = (value: Record<string, unknown>, frame: Frame): string | undefined =>
+  typeof value["type"] === "string" ? value["type"] : frame.event;
+
+/** An opaque block as a whole: input fragments folded into it, since it is shown only when complete. */
+function foldOpaque(open: OpenBlock): BlockStart {
+  if (open.json === "") return open.start;
+  let input: unknown = open.json;
+  try {
+    input = JSON.parse(open.json);
+  } catch {
+    // Eager streaming may cut the input anywhere (dialects.md 2.5): the text stays as it came.
+  }
+  return { kind: "opaque", dialect: "messages", value: { ...open.block, input } };
+}
+
+/** Reads one stream of this dialect by the grammar of dialects.md 2.5, with the deviations of 4.8. */
+class MessagesDecoder implements Decoder {
+  done = false;
+  finishing = false;
+  #started = false;
+  #calledTool = false;
+  #lane = new BlockLane<Event, OpenBlock>();
+  #usage: Usage = NO_USAGE;
+  #reported: Usage = NO_USAGE;
+  #stopReason: unknown;
+  #stopSequence: unknown;
+
+  push(frame: Frame): Event[] {
+    if (this.done || isEmptyFrame(frame)) return [];
+    let value: unknown;
+    try {
+      value = frame.value;
+    } catch (cause) {
+      return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
+    }
+    if (!isObject(value)) return this.#fail(new GatewayError("upstream_error", "The vendor sent a broken record."));
+    const out: Event[] = [];
+    const error = this.#read(typeOf(value, frame), value, out);
+    if (error) out.push(...this.#fail(error));
+    return out;
+  }
+
+  end(): Event[] {
+    if (this.done) return [];
+    return this.#fail(new GatewayError("stream_truncated", "The vendor's stream broke off before its end."));
+  }
+
+  #fail(error: GatewayError): Event[] {
+    this.done = true;
+    return [{ type: "error", error }];
+  }
+
+  /** Reads one record into `out`; returns the error it means, if it means one. */
+  #read(type: string | undefined, value: Block, out: Event[]): GatewayError | undefined {
+    switch (type) {
+      case "content_block_delta":
+        this.#delta(value, out);
+        break;
+      case "content_block_start":
+        this.#blockStart(value, out);
+        break;
+      case "content_block_stop": {
+        const slot = this.#lane.find(value["index"]);
+        if (slot) this.#close(slot, out);
+        break;
+      }
+      case "message_start":
+        this.#messageStart(value["message"], out);
+        break;
+      case "message_delta":
+        this.#messageDelta(value, out);
+        break;
+      case "message_stop":
+        this.#finish(out);
+        return undefined;
+      default:
+        if (type === "error" || isObject(value["error"])) {
+          const raw = readRawError(value);
+          return upstreamError(statusOfRawError(raw), raw);
+        }
+    }
+    this.#report(out);
+    return this.#lane.overfull
+      ? new GatewayError("upstream_error", "The vendor's stream keeps too many blocks open at once.")
+      : undefined;
+  }
+
+  #start(out: Event[], message: Block = {}): void {
+    if (this.#started) return;
+    this.#started = true;
+    const { id, model } = message;
+    out.push({
+      type: "start",
+      ...(typeof id === "string" && id !== "" && { id }),
+      ...(typeof model === "string" && model !== "" && { model }),
+    });
+  }
+
+  /** The first begins the reply; another one, from a proxy that starts anew, is merged into it (dialects.md 4.8 #42). */
+  #messageStart(message: unknown, out: Event[]): void {
+    const fields = isObject(message) ? message : {};
+    this.#closeAll(out);
+    const usage = readUsage(fields["usage"], this.#started ? this.#usage : NO_USAGE);
+    this.#usage = largerUsage(this.#usage, usage);
+    this.#start(out, fields);
+    const content = fields["content"];
+    if (Array.isArray(content)) {
+      for (const block of content.filter(isObject)) {
+        this.#calledTool ||= block["type"] === "tool_use";
+        out.push(...readWholeBlock(block));
+      }
+    }
+    this.#noteStop(fields);
+  }
+
+  #blockStart(value: Block, out: Event[]): void {
+    this.#start(out);
+    const index = value["index"];
+    const earlier = index === undefined ? undefined : this.#lane.find(index);
+    if (earlier) this.#close(earlier, out);
+    this.#open(index, isObject(value["content_block"]) ? value["content_block"] : {}, out);
+  }
+
+  #open(index: unknown, block: Block, out: Event[]): OpenSlot {
+    const start = readBlockStart(block);
+    if (start.kind === "tool-call") this.#calledTool = true;
+    const slot = this.#lane.open(index, { start, block, fragments: false, json: "" });
+    if (start.kind === "opaque") return slot;
+    this.#lane.write(slot, { type: "block-start", block: start }, out);
+    const text = initialText(block);
+    if (text !== "") this.#lane.write(slot, { type: "block-delta", text }, out);
+    const signature = initialSignature(block);
+    if (signature !== "") this.#lane.write(slot, { type: "block-signature", signature }, out);
+    return slot;
+  }
+
+  #delta(value: Block, out: Event[]): void {
+    const delta = value["delta"];
+    if (!isObject(delta)) return;
+    let slot = this.#lane.find(value["index"]);
+    if (!slot) {
+      const block = blockOfDelta(delta);
+      if (!block) return;
+      this.#start(out);
+      slot = this.#open(value["index"], block, out);
+    }
+    this.#append(slot, delta, out);
+  }
+
+  #append(slot: OpenSlot, delta: Block, out: Event[]): void {
+    const { kind } = slot.state.start;
+    const type = delta["type"];
+    if (type === "input_json_delta") {
+      const text = delta["partial_json"];
+      if (typeof text !== "string" || text === "") return;
+      if (kind === "opaque") slot.state.json += text;
+      else if (kind === "tool-call") {
+        slot.state.fragments = true;
+        this.#lane.write(slot, { type: "block-delta", text }, out);
+      }
+      return;
+    }
+    if (kind !== "text" && kind !== "reasoning") return;
+    const text = type === "text_delta" ? delta["text"] : type === "thinking_delta" ? delta["thinking"] : undefined;
+    if (typeof text === "string" && text !== "") this.#lane.write(slot, { type: "block-delta", text }, out);
+    const signature = type === "signature_delta" && kind === "reasoning" ? delta["signature"] : undefined;
+    if (typeof signature === "string" && signature !== "") {
+      this.#lane.write(slot, { type: "block-signature", signature }, out);
+    }
+  }
+
+  #close(slot: OpenSlot, out: Event[]): void {
+    const { start, block, fragments } = slot.state;
+    if (start.kind === "opaque") this.#lane.write(slot, { type: "block-start", block: foldOpaque(slot.state) }, out);
+    // Some servers give the whole input with the start of the block and no fragments.
+    const whole = start.kind === "tool-call" && !fragments ? inputText(block["input"]) : "";
+    if (whole !== "") this.#lane.write(slot, { type: "block-delta", text: whole }, out);
+    this.#lane.close(slot, BLOCK_END, out);
+  }
+
+  #closeAll(out: Event[]): void {
+    for (const slot of this.#lane.openSlots()) this.#close(slot, out);
+  }
+
+  #noteStop(fields: Block): void {
+    if (typeof fields["stop_reason"] !== "string") return;
+    this.#stopReason = fields["stop_reason"];
+    this.#stopSequence = fields["stop_sequence"];
+    this.finishing = true;
+  }
+
+  /** May come several times: counts are cumulative and the last one wins (dialects.md 2.5). */
+  #messageDelta(value: Block, out: Event[]): void {
+    this.#start(out);
+    this.#usage = readUsage(value["usage"], this.#usage);
+    if (isObject(value["delta"])) this.#noteStop(value["delta"]);
+  }
+
+  /** Usage stands between blocks only, so a count that comes inside one waits for its end. */
+  #report(out: Event[]): void {
+    if (!this.#lane.idle || sameUsage(this.#usage, this.#reported)) return;
+    this.#reported = this.#usage;
+    out.push({ type: "usage", usage: this.#usage });
+  }
+
+  #finish(out: Event[]): void {
+    this.#start(out);
+    this.#closeAll(out);
+    this.#report(out);
+    out.push({ type: "finish", finish: readFinish(this.#stopReason, this.#stopSequence, this.#calledTool) });
+    this.done = true;
+  }
+}
+
+/** A reader for one upstream stream of this dialect. It never throws, and ends with `finish` only on message_stop. */
+export function decodeStream(): Decoder {
+  return new MessagesDecoder();
+}

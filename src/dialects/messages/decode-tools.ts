@@ -1,0 +1,47 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { Tool } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
+import { clientTool, isClientToolset } from "./client-tools.ts";
+import { markOf } from "./decode-turns.ts";
+
+/** A tool that its caller describes: only the fields another vendor knows, as strict servers refuse others (dialects.md 4.8 #33). */
+function decodeCustomTool(entry: Record<string, unknown>): Tool {
+  const schema = entry["input_schema"];
+  return {
+    name: String(entry["name"] ?? ""),
+    ...(typeof entry["description"] === "string" && { description: entry["description"] }),
+    schema: isObject(schema) ? schema : { type: "object", properties: {} },
+    ...(typeof entry["strict"] === "boolean" && { strict: entry["strict"] }),
+    ...markOf(entry),
+  };
+}
+
+/**
+ * `tools` as canonical tools (dialects.md 2.3). Tools that the vendor's own servers run are named in `dropped`, those that the client
+ * runs become functions. Throws GatewayError (invalid_request) for client-run toolsets, which no single function can stand for.
+ */
+export function decodeTools(tools: unknown, dropped: string[]): Tool[] {
+  if (!Array.isArray(tools)) return [];
+  const decoded: Tool[] = [];
+  for (const [at, entry] of tools.entries()) {
+    if (!isObject(entry)) continue;
+    const type = entry["type"];
+    if (typeof type !== "string" || type === "custom") {
+      decoded.push(decodeCustomTool(entry));
+      continue;
+    }
+    if (isClientToolset(type)) {
+      throw new GatewayError(
+        "invalid_request",
+        `The tool ${type.slice(0, 64)} works only with its own vendor's models.`,
+        {
+          param: `tools[${at}]`,
+        },
+      );
+    }
+    const tool = clientTool(type, entry);
+    if (tool) decoded.push({ ...tool, ...markOf(entry) });
+    else dropped.push(`tools[${at}]`);
+  }
+  return decoded;
+}

@@ -1,0 +1,114 @@
+import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
+import type { Encoded, Quirks } from "../dialect.ts";
+import { type Block, encodeText, encodeTurns, type Message, markField } from "./encode-turns.ts";
+import { toInputSchema, toStrictSchema } from "./schema.ts";
+import { isVisible } from "./text.ts";
+
+/** Stands in for a JSON mode, which this dialect has only with a schema (dialects.md 4.1). */
+const JSON_INSTRUCTION = "Answer with one JSON object and nothing else: no other text, no code fence.";
+
+/** Largest temperature of this dialect's own vendor. */
+const MAX_TEMPERATURE = 1;
+/** Longest `metadata.user_id` that its own vendor takes, characters. */
+const MAX_USER_ID = 256;
+
+/** The system prompt: its parts, then system turns from mid-conversation, lifted up in order (dialects.md 4.1). */
+function encodeSystem(prompt: Prompt): string | Block[] | undefined {
+  const inline = prompt.turns
+    .filter((turn) => turn.role === "system")
+    .flatMap((turn) => turn.parts.filter((part): part is TextPart => part.type === "text"));
+  const instruction: TextPart[] = prompt.output?.type === "json" ? [{ type: "text", text: JSON_INSTRUCTION }] : [];
+  const blocks = [...prompt.system, ...inline, ...instruction].flatMap(encodeText);
+  const only = blocks.length === 1 ? blocks[0] : undefined;
+  if (only && only["cache_control"] === undefined) return only["text"] as string;
+  return blocks.length === 0 ? undefined : blocks;
+}
+
+function encodeTool(tool: Tool): Block {
+  return {
+    name: tool.name,
+    ...(tool.description && { description: tool.description }),
+    input_schema: tool.strict ? toStrictSchema(toInputSchema(tool.schema)) : toInputSchema(tool.schema),
+    ...(tool.strict && { strict: true }),
+    ...markField(tool),
+  };
+}
+
+/** Tools that the history calls but the request no longer offers: this dialect wants them defined all the same (dialects.md 4.1). */
+function toolsOfHistory(messages: readonly Message[]): Block[] {
+  const names = new Set<string>();
+  for (const message of messages) {
+    for (const block of message.content) if (block["type"] === "tool_use") names.add(String(block["name"]));
+  }
+  return [...names].map((name) => ({ name, input_schema: { type: "object", properties: {} } }));
+}
+
+function encodeToolChoice(choice: ToolChoice | undefined, parallel: boolean | undefined): Block | undefined {
+  if (choice?.type === "none") return { type: "none" };
+  const single = parallel === false ? { disable_parallel_tool_use: true } : {};
+  if (choice?.type === "tool") return { type: "tool", name: choice.name, ...single };
+  if (choice?.type === "required") return { type: "any", ...single };
+  return choice || parallel === false ? { type: "auto", ...single } : undefined;
+}
+
+function encodeTools(prompt: Prompt, messages: readonly Message[]): Record<string, unknown> {
+  if (prompt.tools.length === 0) {
+    const tools = toolsOfHistory(messages);
+    return tools.length === 0 ? {} : { tools, tool_choice: { type: "none" } };
+  }
+  const choice = encodeToolChoice(prompt.toolChoice, prompt.parallelToolCalls);
+  return { tools: prompt.tools.map(encodeTool), ...(choice && { tool_choice: choice }) };
+}
+
+function encodeSampling(prompt: Prompt, quirks: Quirks, dropped: string[]): Record<string, unknown> {
+  const { temperature, topP, topK } = prompt;
+  // Its own vendor refuses both together (dialects.md 4.1).
+  const both = temperature !== undefined && topP !== undefined;
+  if (both) dropped.push("top_p");
+  const ceiling = quirks.unclampedTemperature ? Number.POSITIVE_INFINITY : MAX_TEMPERATURE;
+  return {
+    ...(temperature !== undefined && { temperature: Math.min(temperature, ceiling) }),
+    ...(topP !== undefined && !both && { top_p: topP }),
+    ...(topK !== undefined && { top_k: topK }),
+  };
+}
+
+/** Stop sequences: those of white space alone are refused by its own vendor (dialects.md 2.1). */
+function encodeStop(stop: readonly string[], dropped: string[]): Record<string, unknown> {
+  const kept = stop.filter(isVisible);
+  if (kept.length < stop.length) dropped.push("stop");
+  return kept.length === 0 ? {} : { stop_sequences: kept };
+}
+
+function encodeOutput(output: OutputFormat | undefined): Record<string, unknown> {
+  if (output?.type !== "json-schema") return {};
+  return { output_config: { format: { type: "json_schema", schema: toStrictSchema(output.schema) } } };
+}
+
+const UNKNOWN_HERE: readonly [keyof Prompt, string][] = [
+  ["seed", "seed"],
+  ["frequencyPenalty", "frequency_penalty"],
+  ["presencePenalty", "presence_penalty"],
+];
+
+/**
+ * A prompt as a body of this dialect (dialects.md 4.1, 4.3). Model, stream, reasoning and a missing ceiling come with `amend`.
+ * Throws GatewayError (invalid_request) for audio, file ids and documents that this dialect cannot carry.
+ */
+export function encodeRequest(prompt: Prompt, quirks: Quirks): Encoded {
+  const dropped: string[] = [];
+  for (const [field, name] of UNKNOWN_HERE) if (prompt[field] !== undefined) dropped.push(name);
+  const messages = encodeTurns(prompt.turns, dropped);
+  const system = encodeSystem(prompt);
+  const body: Record<string, unknown> = {
+    ...(prompt.maxOutputTokens !== undefined && { max_tokens: prompt.maxOutputTokens }),
+    ...(system !== undefined && { system }),
+    ...encodeTools(prompt, messages),
+    messages,
+    ...encodeSampling(prompt, quirks, dropped),
+    ...encodeStop(prompt.stop, dropped),
+    ...encodeOutput(prompt.output),
+    ...(prompt.userId && { metadata: { user_id: prompt.userId.slice(0, MAX_USER_ID) } }),
+  };
+  return { body, dropped };
+}

@@ -1,0 +1,92 @@
+import type { BlockStart, Event } from "../../canon/events.ts";
+import { NO_USAGE, type Usage } from "../../canon/usage.ts";
+import type { Encoder, ReplyContext } from "../dialect.ts";
+import { blockDelta, blockStart, blockStop, MESSAGE_STOP, messageDelta, messageStart } from "./records.ts";
+
+/** How the deltas of a block are written: their type, and the field that holds the text. */
+const DELTAS: Partial<Record<BlockStart["kind"], readonly [type: string, field: string]>> = {
+  text: ["text_delta", "text"],
+  reasoning: ["thinking_delta", "thinking"],
+  "tool-call": ["input_json_delta", "partial_json"],
+};
+
+/** A block as its content_block_start shows it, or undefined for a block of another dialect, which is left out whole. */
+export function startOfBlock(block: BlockStart): Record<string, unknown> | undefined {
+  if (block.kind === "text") return { type: "text", text: "" };
+  if (block.kind === "reasoning") return { type: "thinking", thinking: "", signature: "" };
+  if (block.kind === "redacted-reasoning") return { type: "redacted_thinking", data: block.data };
+  if (block.kind === "tool-call") return { type: "tool_use", id: block.id, name: block.name, input: {} };
+  return block.dialect === "messages" ? block.value : undefined;
+}
+
+/** Writes one client stream: blocks 0, 1, 2, … one at a time, one message_delta, and the terminator from `end` (contract 7). */
+class MessagesEncoder implements Encoder {
+  #position = -1;
+  #kind: BlockStart["kind"] | undefined;
+  #signature = "";
+  #calledTool = false;
+  #usage: Usage;
+
+  constructor(readonly context: ReplyContext) {
+    // Until the vendor counts, the estimate stands: a reply that cost no input does not exist.
+    this.#usage = { ...NO_USAGE, input: context.estimatedInputTokens };
+  }
+
+  push(event: Event): string {
+    switch (event.type) {
+      case "block-delta":
+        return this.#delta(event.text);
+      case "start":
+        return messageStart(this.context);
+      case "block-start":
+        return this.#open(event.block);
+      case "block-signature":
+        if (this.#kind === "reasoning") this.#signature = event.signature;
+        return "";
+      case "block-end":
+        return this.#close();
+      case "usage":
+        this.#usage = event.usage;
+        return "";
+      case "finish":
+        return messageDelta(event.finish, this.#calledTool, this.#usage);
+      case "error":
+        // The edge writes it, since only that knows the request's id.
+        return "";
+    }
+  }
+
+  end(): string {
+    return MESSAGE_STOP;
+  }
+
+  #open(block: BlockStart): string {
+    const start = startOfBlock(block);
+    if (!start) return "";
+    this.#kind = block.kind;
+    this.#signature = "";
+    this.#calledTool ||= block.kind === "tool-call";
+    this.#position++;
+    return blockStart(this.#position, start);
+  }
+
+  #delta(text: string): string {
+    const form = this.#kind === undefined ? undefined : DELTAS[this.#kind];
+    return form ? blockDelta(this.#position, form[0], form[1], text) : "";
+  }
+
+  /** The signature goes last, and only where the vendor gave one: none is ever made up (dialects.md 4.8 #6). */
+  #close(): string {
+    if (this.#kind === undefined) return "";
+    this.#kind = undefined;
+    const signature = this.#signature;
+    const proof = signature === "" ? "" : blockDelta(this.#position, "signature_delta", "signature", signature);
+    this.#signature = "";
+    return proof + blockStop(this.#position);
+  }
+}
+
+/** A writer for one client stream of this dialect. */
+export function encodeStream(context: ReplyContext): Encoder {
+  return new MessagesEncoder(context);
+}

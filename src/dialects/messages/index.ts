@@ -1,0 +1,37 @@
+import type { Dialect } from "../dialect.ts";
+import { readUpstreamError } from "../upstream-error.ts";
+import { amend } from "./amend.ts";
+import { checkRequest } from "./check.ts";
+import { decodeRequest } from "./decode-request.ts";
+import { decodeStream } from "./decode-stream.ts";
+import { encodeRequest } from "./encode-request.ts";
+import { encodeStream } from "./encode-stream.ts";
+import { encodeError, encodeErrorFrame } from "./errors.ts";
+import { readIntent } from "./intent.ts";
+import { PING } from "./records.ts";
+import { relabelReply, relabelStream } from "./relabel.ts";
+import { decodeReply, encodeReply } from "./reply.ts";
+
+export { checkCountTokens } from "./check.ts";
+
+/** The wire protocol of Anthropic's SDKs and of Claude Code (interface 4.5; dialects.md 2). */
+export const messages: Dialect = {
+  name: "messages",
+  path: "/v1/messages",
+  passHeaders: ["anthropic-version", "anthropic-beta"],
+  intent: readIntent,
+  check: checkRequest,
+  decodeRequest,
+  encodeRequest,
+  amend,
+  decodeReply,
+  encodeReply,
+  relabel: relabelReply,
+  decoder: decodeStream,
+  encoder: encodeStream,
+  relabeler: relabelStream,
+  decodeError: readUpstreamError,
+  encodeError,
+  encodeErrorFrame,
+  ping: PING,
+};

@@ -1,0 +1,56 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { EFFORTS, type Effort, type Intent, type ReasoningIntent } from "../../canon/intent.ts";
+import { isObject } from "../../lib/json.ts";
+
+const isEffort = (value: unknown): value is Effort => (EFFORTS as readonly unknown[]).includes(value);
+
+const UNRECOGNISED: ReasoningIntent = { kind: "unrecognised" };
+
+/** A budget as it was written: 0 is off (interface 4.8); one that is missing leaves the depth to the model. */
+function readBudget(tokens: unknown): ReasoningIntent {
+  if (tokens === undefined || tokens === null) return { kind: "adaptive" };
+  if (typeof tokens !== "number" || !Number.isFinite(tokens) || tokens < 0) return UNRECOGNISED;
+  return tokens === 0 ? { kind: "off" } : { kind: "budget", tokens: Math.floor(tokens) };
+}
+
+/**
+ * What `thinking` and `output_config.effort` ask for together (dialects.md 5.3): the effort wins for depth, but never over `disabled`.
+ * An effort alone is an explicit depth too, since it is the only control of models that always think.
+ */
+export function readReasoning(body: Record<string, unknown>): ReasoningIntent {
+  const thinking = body["thinking"];
+  const config = body["output_config"];
+  const effort = isObject(config) ? config["effort"] : undefined;
+  const explicit: ReasoningIntent | undefined = isEffort(effort)
+    ? effort === "none"
+      ? { kind: "off" }
+      : { kind: "effort", effort }
+    : undefined;
+  if (thinking === undefined || thinking === null) {
+    if (explicit) return explicit;
+    return effort === undefined || effort === null ? { kind: "omitted" } : UNRECOGNISED;
+  }
+  if (!isObject(thinking)) return UNRECOGNISED;
+  if (thinking["type"] === "disabled") return { kind: "off" };
+  if (thinking["type"] === "adaptive") return explicit ?? { kind: "adaptive" };
+  if (thinking["type"] === "enabled") return explicit ?? readBudget(thinking["budget_tokens"]);
+  return UNRECOGNISED;
+}
+
+/** All that the gateway reads of a body of this dialect. Throws GatewayError (invalid_request, param `model`) without a model. */
+export function readIntent(body: unknown): Intent {
+  const model = isObject(body) ? body["model"] : undefined;
+  if (!isObject(body) || typeof model !== "string" || model === "") {
+    throw new GatewayError("invalid_request", "model is required: a model ID such as <vendor>/<model_name>", {
+      param: "model",
+    });
+  }
+  const ceiling = body["max_tokens"];
+  return {
+    model,
+    stream: body["stream"] === true,
+    ...(typeof ceiling === "number" && Number.isInteger(ceiling) && ceiling >= 0 && { maxOutputTokens: ceiling }),
+    reasoning: readReasoning(body),
+    wantsUsage: true,
+  };
+}

@@ -1,0 +1,74 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { MediaSource } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
+import { cleanText } from "./text.ts";
+
+/**
+ * The media type that the first bytes of base64 data show, or undefined when they are none of the known ones.
+ * Clients often name the wrong one, and vendors refuse a mismatch (dialects.md 4.8 #46).
+ */
+export function sniffMediaType(data: string): string | undefined {
+  if (data.startsWith("iVBORw0KGgo")) return "image/png";
+  if (data.startsWith("/9j/")) return "image/jpeg";
+  if (data.startsWith("R0lGOD")) return "image/gif";
+  // RIFF, four bytes of length, WEBP: the letters EBP fall together on base64 characters 12 to 15.
+  if (data.startsWith("UklGR") && data.slice(12, 16) === "RUJQ") return "image/webp";
+  if (data.startsWith("JVBERi")) return "application/pdf";
+  return undefined;
+}
+
+/** The media type to write for base64 data: what its bytes show, else what was said, in its common spelling. */
+export function mediaTypeOf(said: string, data: string): string {
+  const bare = (said.split(";")[0] ?? "").trim().toLowerCase();
+  return sniffMediaType(data) ?? (bare === "image/jpg" ? "image/jpeg" : bare);
+}
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/**
+ * A `source` object of an image or document block as a canonical source (dialects.md 2.2).
+ * Throws GatewayError (invalid_request) with `param` when it is none of base64, url, text and file.
+ */
+export function decodeSource(source: unknown, param: string): MediaSource {
+  if (isObject(source)) {
+    if (source["type"] === "base64" && text(source["data"]) !== "") {
+      const data = text(source["data"]);
+      return { kind: "base64", mediaType: mediaTypeOf(text(source["media_type"]), data), data };
+    }
+    if (source["type"] === "url" && text(source["url"]) !== "") return { kind: "url", url: text(source["url"]) };
+    if (source["type"] === "text") return { kind: "text", text: cleanText(text(source["data"])) };
+    if (source["type"] === "file" && text(source["file_id"]) !== "")
+      return { kind: "file", id: text(source["file_id"]) };
+  }
+  throw new GatewayError("invalid_request", `${param} must be a base64, url, text or file source`, { param });
+}
+
+const FILE_UNSEEN = "A file id cannot be seen by this model's vendor. Send the file's bytes or a URL instead.";
+
+/** An image's source as this dialect writes it. Throws GatewayError (invalid_request) for file ids, which belong to another vendor. */
+export function encodeImageSource(source: MediaSource): Record<string, unknown> {
+  if (source.kind === "base64")
+    return { type: "base64", media_type: mediaTypeOf(source.mediaType, source.data), data: source.data };
+  if (source.kind === "url") return { type: "url", url: source.url };
+  throw new GatewayError("invalid_request", source.kind === "file" ? FILE_UNSEEN : "An image must be bytes or a URL.");
+}
+
+const utf8 = new TextDecoder();
+
+/**
+ * A document's source as this dialect writes it: PDF bytes, plain text, or a URL (dialects.md 4.3).
+ * Throws GatewayError (invalid_request) for file ids and for other formats.
+ */
+export function encodeDocumentSource(source: MediaSource): Record<string, unknown> {
+  if (source.kind === "url") return { type: "url", url: source.url };
+  if (source.kind === "text") return { type: "text", media_type: "text/plain", data: cleanText(source.text) };
+  if (source.kind === "file") throw new GatewayError("invalid_request", FILE_UNSEEN);
+  const mediaType = mediaTypeOf(source.mediaType, source.data);
+  if (mediaType === "application/pdf") return { type: "base64", media_type: mediaType, data: source.data };
+  if (mediaType.startsWith("text/") || mediaType === "application/json") {
+    const bytes = Buffer.from(source.data, "base64");
+    return { type: "text", media_type: "text/plain", data: cleanText(utf8.decode(bytes)) };
+  }
+  const shown = mediaType === "" ? "an unknown format" : mediaType.slice(0, 100);
+  throw new GatewayError("invalid_request", `A document must be PDF or plain text for this model, not ${shown}.`);
+}

@@ -1,0 +1,140 @@
+import type { Orders, ReasoningForm, ReasoningOrder } from "../../canon/intent.ts";
+import { type Edits, isObject } from "../../lib/json.ts";
+
+/** Smallest thinking budget its own vendor takes, tokens (dialects.md 2.1). */
+const MIN_BUDGET = 1024;
+/** Budgets that convert back to the level they came from (interface 4.8; dialects.md 5.3 #3), tokens. */
+const BUDGETS: Readonly<Record<string, number>> = {
+  minimal: MIN_BUDGET,
+  low: 4_000,
+  medium: 10_000,
+  high: 20_000,
+  xhigh: 32_000,
+  max: 32_000,
+};
+/** The budget for `on` without a level, and for a level nobody knows. */
+const DEFAULT_BUDGET = 10_000;
+
+type Body = Record<string, unknown>;
+type Thinking = Record<string, unknown> | undefined;
+/** What shall stand in the body: the thinking object and the effort; undefined means none. */
+type Wanted = { thinking: Thinking; effort?: string };
+
+const NONE: Wanted = { thinking: undefined };
+const DISABLED: Wanted = { thinking: { type: "disabled" } };
+
+const thinkingOf = (body: Body): Record<string, unknown> => (isObject(body["thinking"]) ? body["thinking"] : {});
+
+/** Adaptive thinking: the client's own object where it wrote one, else with a summary, as newer models hide their text without it. */
+function adaptive(body: Body): Thinking {
+  const thinking = thinkingOf(body);
+  if (thinking["type"] === "adaptive") return thinking;
+  return { type: "adaptive", display: thinking["display"] ?? "summarized" };
+}
+
+/** Whether the request continues a tool loop whose assistant turn came without its thinking: thinking must then be off (dialects.md 4.8 #7). */
+function continuesWithoutThinking(messages: unknown): boolean {
+  if (!Array.isArray(messages)) return false;
+  const last: unknown = messages.at(-1);
+  const before: unknown = messages.at(-2);
+  if (!isObject(last) || !isObject(before) || before["role"] !== "assistant") return false;
+  const results = last["content"];
+  if (!Array.isArray(results) || !results.some((block) => isObject(block) && block["type"] === "tool_result"))
+    return false;
+  const first: unknown = Array.isArray(before["content"]) ? before["content"][0] : undefined;
+  return !isObject(first) || (first["type"] !== "thinking" && first["type"] !== "redacted_thinking");
+}
+
+/** Thinking with a budget that leaves room for an answer below the ceiling; off where it cannot fit. */
+function budgeted(body: Body, tokens: number, ceiling: number | undefined): Wanted {
+  if (continuesWithoutThinking(body["messages"])) return DISABLED;
+  const budget = Math.max(MIN_BUDGET, Math.min(Math.floor(tokens), (ceiling ?? Number.POSITIVE_INFINITY) - 1));
+  if (ceiling !== undefined && budget >= ceiling) return DISABLED;
+  const display = thinkingOf(body)["display"];
+  return { thinking: { type: "enabled", budget_tokens: budget, ...(display !== undefined && { display }) } };
+}
+
+type Positive = Exclude<ReasoningOrder, { kind: "keep" | "nothing" | "off" }>;
+type Writer = {
+  positive(order: Positive, body: Body, ceiling: number | undefined): Wanted;
+  off: (value: string | undefined) => Wanted;
+};
+
+const levelOf = (order: Positive): string | undefined => (order.kind === "level" ? order.level : undefined);
+
+/** Some models are switched off by another word than `disabled` (dialects.md 5.1: between_tools). */
+const switchedOff = (value: string | undefined): Wanted =>
+  value === "between_tools" ? { thinking: { type: value } } : DISABLED;
+
+/** How each form of this dialect is written (dialects.md 2.9, 5.1). A form of another dialect writes nothing. */
+const WRITERS: Partial<Record<ReasoningForm, Writer>> = {
+  "adaptive-effort": {
+    positive(order, body) {
+      const effort = levelOf(order);
+      return { thinking: adaptive(body), ...(effort !== undefined && { effort }) };
+    },
+    off: switchedOff,
+  },
+  "effort-only": {
+    positive(order) {
+      const effort = levelOf(order);
+      return { thinking: undefined, ...(effort !== undefined && { effort }) };
+    },
+    off: () => NONE,
+  },
+  budget: {
+    positive(order, body, ceiling) {
+      if (order.kind === "budget") return budgeted(body, order.tokens, ceiling);
+      return budgeted(body, BUDGETS[levelOf(order) ?? ""] ?? DEFAULT_BUDGET, ceiling);
+    },
+    off: switchedOff,
+  },
+  "adaptive-switch": {
+    // Models of this form know the bare word only, so no display is added to it.
+    positive(order, body) {
+      const type = (order.kind === "on" && order.value) || "adaptive";
+      return { thinking: thinkingOf(body)["type"] === type ? thinkingOf(body) : { type } };
+    },
+    off: switchedOff,
+  },
+};
+
+function wantedBy(order: ReasoningOrder, body: Body, ceiling: number | undefined): Wanted {
+  if (order.kind === "keep" || order.kind === "nothing") return NONE;
+  const writer = WRITERS[order.form];
+  if (!writer) return NONE;
+  return order.kind === "off" ? writer.off(order.value) : writer.positive(order, body, ceiling);
+}
+
+/** The client's output_config with this effort, or without any; undefined when nothing else is left in it. */
+function configWith(config: unknown, effort: string | undefined): Body | undefined {
+  const { effort: _replaced, ...rest } = isObject(config) ? config : {};
+  const wanted = effort === undefined ? rest : { ...rest, effort };
+  return Object.keys(wanted).length === 0 ? undefined : wanted;
+}
+
+/** A forced tool call is refused while thinking is enabled with a budget: the model may choose instead (dialects.md 2.9, 4.8 #50). */
+function freeToolChoice(choice: unknown): Body | undefined {
+  if (!isObject(choice) || (choice["type"] !== "any" && choice["type"] !== "tool")) return undefined;
+  const { name: _forced, ...rest } = choice;
+  return { ...rest, type: "auto" };
+}
+
+/**
+ * The reasoning order as edits of `thinking`, `output_config` and `tool_choice` (interface 4.8). Only what differs from the client's own
+ * words is edited. The ceiling is the one that goes upstream: budgets shrink below it, it is never raised.
+ */
+export function reasoningEdits(body: Body, orders: Orders): Edits {
+  if (orders.reasoning.kind === "keep") return {};
+  const own = body["max_tokens"];
+  const ceiling = orders.maxOutputTokens ?? (typeof own === "number" ? own : undefined);
+  const wanted = wantedBy(orders.reasoning, body, ceiling);
+  const edits: Edits = {};
+  if (!Bun.deepEquals(body["thinking"], wanted.thinking)) edits["thinking"] = wanted.thinking;
+  const config = body["output_config"];
+  const effort = isObject(config) ? config["effort"] : undefined;
+  if (effort !== wanted.effort) edits["output_config"] = configWith(config, wanted.effort);
+  const freed = wanted.thinking?.["type"] === "enabled" ? freeToolChoice(body["tool_choice"]) : undefined;
+  if (freed) edits["tool_choice"] = freed;
+  return edits;
+}

@@ -1,0 +1,206 @@
+import type { Event, Finish } from "../../canon/events.ts";
+import { NO_USAGE, type Usage } from "../../canon/usage.ts";
+import { type Edits, editObject, isObject, type JsonText } from "../../lib/json.ts";
+import type { Relabeler, ReplyContext } from "../dialect.ts";
+import { Frame } from "../frames.ts";
+import { BlockLane, type Slot } from "./block-lane.ts";
+import { type Block, blockOfDelta } from "./blocks.ts";
+import { isEmptyFrame, typeOf } from "./decode-stream.ts";
+import { blockStart, blockStop, MESSAGE_STOP, messageDelta, messageStart, record } from "./records.ts";
+
+/** A whole reply with the client's model ID, every other byte as it was. `body` is known to be an object. */
+export function relabelReply(body: JsonText, context: ReplyContext): string {
+  return editObject(body.text, { model: context.model });
+}
+
+/** The frame as it came, or with edits and what a client needs to see it: an event line that says the type (dialects.md 2.5). */
+function forward(frame: Frame, value: Block, edits?: Edits): string {
+  const type = typeOf(value, frame);
+  const missingType = type !== undefined && value["type"] !== type;
+  if (!edits && !missingType) {
+    if (frame.event === type) return `${frame.raw}\n\n`;
+    if (frame.event === undefined) return `event: ${type}\n${frame.raw}\n\n`;
+  }
+  const json = editObject(frame.data, { ...edits, ...(missingType && { type }) });
+  // Line breaks outside strings are mere white space, and a record's data must stay on one line.
+  return record(type ?? "message", json.replaceAll(/[\r\n]+/g, " "));
+}
+
+/** The frame with the one model in it replaced, or undefined when its text does not show beyond doubt where that stands. */
+function spliceModel(frame: Frame, before: string, model: string): Frame | undefined {
+  if (!frame.raw.includes(frame.data)) return undefined;
+  for (const key of ['"model":', '"model": ']) {
+    const literal = key + JSON.stringify(before);
+    const at = frame.data.indexOf(literal);
+    if (at < 0 || frame.data.indexOf(literal, at + 1) >= 0) continue;
+    const data = frame.data.slice(0, at) + key + JSON.stringify(model) + frame.data.slice(at + literal.length);
+    const spliced = new Frame(
+      frame.raw.replace(frame.data, () => data),
+      frame.event,
+      data,
+    );
+    const { value } = spliced;
+    if (isObject(value) && isObject(value["message"]) && value["message"]["model"] === model) return spliced;
+  }
+  return undefined;
+}
+
+/** message_start with the client's model ID, and with the content and usage that the SDK builds upon (dialects.md 2.5). */
+function relabelStart(frame: Frame, value: Block, message: Block, context: ReplyContext): string {
+  const sound = Array.isArray(message["content"]) && isObject(message["usage"]);
+  if (sound && message["model"] === context.model) return forward(frame, value);
+  const before = message["model"];
+  const spliced = sound && typeof before === "string" ? spliceModel(frame, before, context.model) : undefined;
+  if (spliced) return forward(spliced, value);
+  const repaired = {
+    ...message,
+    model: context.model,
+    ...(!Array.isArray(message["content"]) && { content: [] }),
+    ...(!isObject(message["usage"]) && {
+      usage: { input_tokens: context.estimatedInputTokens, output_tokens: 0 },
+    }),
+  };
+  return forward(frame, value, { message: repaired });
+}
+
+/** Forwards a stream frame by frame, and repairs only what an SDK would choke on (dialects.md 2.5). */
+class MessagesRelabeler implements Relabeler {
+  #started = false;
+  #stop = "";
+  #usage: Usage = NO_USAGE;
+  #finish: Finish | undefined;
+  #toldStop = false;
+  #lane = new BlockLane<string, undefined>();
+
+  constructor(readonly context: ReplyContext) {}
+
+  push(frame: Frame, events: readonly Event[]): string {
+    for (const event of events) {
+      if (event.type === "error") return "";
+      this.#note(event);
+    }
+    if (this.#stop !== "" || frame.data.trim() === "[DONE]") return "";
+    if (isEmptyFrame(frame)) return `${frame.raw}\n\n`;
+    // The decoder has read this frame without an error, so it is a JSON object.
+    const value = frame.value;
+    return isObject(value) ? this.#write(frame, value) : "";
+  }
+
+  end(events: readonly Event[]): string {
+    for (const event of events) this.#note(event);
+    const out: string[] = [];
+    if (!this.#started) out.push(messageStart(this.context));
+    this.#closeAll(out);
+    if (!this.#toldStop && this.#finish) {
+      out.push(messageDelta(this.#finish, this.#finish.reason === "tool-calls", this.#usage));
+    }
+    out.push(this.#stop || MESSAGE_STOP);
+    return out.join("");
+  }
+
+  #note(event: Event): void {
+    if (event.type === "usage") this.#usage = event.usage;
+    else if (event.type === "finish") this.#finish = event.finish;
+  }
+
+  #write(frame: Frame, value: Block): string {
+    const out: string[] = [];
+    switch (typeOf(value, frame)) {
+      case "content_block_delta":
+        this.#delta(frame, value, out);
+        break;
+      case "content_block_start":
+        this.#blockStart(frame, value, out);
+        break;
+      case "content_block_stop": {
+        const slot = this.#lane.find(value["index"]);
+        if (slot) this.#lane.close(slot, this.#placed(frame, value, slot), out);
+        break;
+      }
+      case "message_start":
+        this.#messageStart(frame, value, out);
+        break;
+      case "message_delta":
+        this.#begin(out);
+        out.push(this.#messageDelta(frame, value));
+        break;
+      case "message_stop":
+        this.#stop = forward(frame, value);
+        break;
+      default:
+        out.push(forward(frame, value));
+    }
+    return out.length === 1 && out[0] !== undefined ? out[0] : out.join("");
+  }
+
+  /** A stream without message_start would be lost to the SDK as a whole: it gets one. */
+  #begin(out: string[]): void {
+    if (this.#started) return;
+    this.#started = true;
+    out.push(messageStart(this.context));
+  }
+
+  #messageStart(frame: Frame, value: Block, out: string[]): void {
+    const message = isObject(value["message"]) ? value["message"] : {};
+    const content = Array.isArray(message["content"]) ? message["content"].filter(isObject) : [];
+    if (typeof message["stop_reason"] === "string") this.#toldStop = true;
+    if (!this.#started && isObject(value["message"])) {
+      this.#started = true;
+      for (const _block of content) this.#lane.skip();
+      out.push(relabelStart(frame, value, message, this.context));
+      return;
+    }
+    this.#begin(out);
+    this.#closeAll(out);
+    for (const block of content) {
+      const position = this.#lane.skip();
+      out.push(blockStart(position, block), blockStop(position));
+    }
+  }
+
+  /** The frame under the block's place in the reply, which differs from the vendor's number only after a repair. */
+  #placed(frame: Frame, value: Block, slot: Slot<string, undefined>): string {
+    return value["index"] === slot.position ? forward(frame, value) : forward(frame, value, { index: slot.position });
+  }
+
+  #blockStart(frame: Frame, value: Block, out: string[]): void {
+    this.#begin(out);
+    const index = value["index"];
+    const earlier = index === undefined ? undefined : this.#lane.find(index);
+    if (earlier) this.#lane.close(earlier, blockStop(earlier.position), out);
+    const slot = this.#lane.open(index, undefined);
+    this.#lane.write(slot, this.#placed(frame, value, slot), out);
+  }
+
+  #delta(frame: Frame, value: Block, out: string[]): void {
+    let slot = this.#lane.find(value["index"]);
+    if (!slot) {
+      const block = isObject(value["delta"]) ? blockOfDelta(value["delta"]) : undefined;
+      if (!block) return;
+      this.#begin(out);
+      slot = this.#lane.open(value["index"], undefined);
+      this.#lane.write(slot, blockStart(slot.position, block), out);
+    }
+    this.#lane.write(slot, this.#placed(frame, value, slot), out);
+  }
+
+  #closeAll(out: string[]): void {
+    for (const slot of this.#lane.openSlots()) this.#lane.close(slot, blockStop(slot.position), out);
+  }
+
+  #messageDelta(frame: Frame, value: Block): string {
+    const { delta, usage } = value;
+    if (isObject(delta) && typeof delta["stop_reason"] === "string") this.#toldStop = true;
+    const edits: Edits = {};
+    if (!isObject(delta)) edits["delta"] = { stop_reason: null, stop_sequence: null };
+    if (!isObject(usage) || typeof usage["output_tokens"] !== "number") {
+      edits["usage"] = { ...(isObject(usage) && usage), output_tokens: this.#usage.output };
+    }
+    return forward(frame, value, Object.keys(edits).length === 0 ? undefined : edits);
+  }
+}
+
+/** A forwarder for one stream of this dialect. */
+export function relabelStream(context: ReplyContext): Relabeler {
+  return new MessagesRelabeler(context);
+}

@@ -1,0 +1,84 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { BlockStart, Event, Finish } from "../../canon/events.ts";
+import { NO_USAGE, type Usage } from "../../canon/usage.ts";
+import { isObject } from "../../lib/json.ts";
+import type { ReplyContext } from "../dialect.ts";
+import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+import { type Block, readWholeBlock } from "./blocks.ts";
+import { startOfBlock } from "./encode-stream.ts";
+import { readFinish, writeFinish } from "./stop-reason.ts";
+import { toInput } from "./tool-input.ts";
+import { readUsage, sameUsage, writeUsage } from "./usage.ts";
+
+/**
+ * A whole reply as events, `finish` last (dialects.md 2.4). Throws GatewayError (upstream_error) when it is no message, and what an
+ * error object inside a 200 means (dialects.md 4.8 #22).
+ */
+export function decodeReply(body: unknown): Event[] {
+  if (isObject(body) && (body["type"] === "error" || isObject(body["error"]))) {
+    const raw = readRawError(body);
+    throw upstreamError(statusOfRawError(raw), raw);
+  }
+  if (!isObject(body) || !Array.isArray(body["content"])) {
+    throw new GatewayError("upstream_error", "The vendor's answer is not a message.");
+  }
+  const { id, model } = body;
+  const blocks = body["content"].filter(isObject);
+  const usage = readUsage(body["usage"], NO_USAGE);
+  const calledTool = blocks.some((block) => block["type"] === "tool_use");
+  return [
+    {
+      type: "start",
+      ...(typeof id === "string" && id !== "" && { id }),
+      ...(typeof model === "string" && model !== "" && { model }),
+    },
+    ...blocks.flatMap(readWholeBlock),
+    ...(sameUsage(usage, NO_USAGE) ? [] : [{ type: "usage", usage } as const]),
+    { type: "finish", finish: readFinish(body["stop_reason"], body["stop_sequence"], calledTool) },
+  ];
+}
+
+/** A finished block from how it began, its text and its signature. */
+function assembleBlock(start: BlockStart, text: string, signature: string): Block | undefined {
+  const block = startOfBlock(start);
+  if (start.kind === "text") return { ...block, text };
+  if (start.kind === "reasoning") return { ...block, thinking: text, signature };
+  if (start.kind === "tool-call") return { ...block, input: toInput(text) };
+  return block;
+}
+
+/** Events of a finished reply as a message (interface 2.4). Blocks of other dialects are left out. */
+export function encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown> {
+  const content: Block[] = [];
+  let start: BlockStart | undefined;
+  let text = "";
+  let signature = "";
+  let usage: Usage = { ...NO_USAGE, input: context.estimatedInputTokens };
+  let finish: Finish = { reason: "stop" };
+  for (const event of events) {
+    if (event.type === "block-start") {
+      start = event.block;
+      text = "";
+      signature = "";
+    } else if (event.type === "block-delta") text += event.text;
+    else if (event.type === "block-signature") signature = event.signature;
+    else if (event.type === "block-end" && start) {
+      const block = assembleBlock(start, text, signature);
+      if (block) content.push(block);
+      start = undefined;
+    } else if (event.type === "usage") usage = event.usage;
+    else if (event.type === "finish") finish = event.finish;
+  }
+  return {
+    id: `msg_${context.replyId}`,
+    type: "message",
+    role: "assistant",
+    model: context.model,
+    content,
+    ...writeFinish(
+      finish,
+      content.some((block) => block["type"] === "tool_use"),
+    ),
+    usage: writeUsage(usage),
+  };
+}

@@ -1,0 +1,98 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { isObject } from "../../lib/json.ts";
+
+/** Deepest nesting of a schema that is rewritten; a schema deeper than this is refused. */
+const MAX_SCHEMA_DEPTH = 64;
+
+type Schema = Record<string, unknown>;
+
+/** Keywords that structured output takes as they are (dialects.md 4.9). */
+const KEPT = new Set(["type", "$ref", "enum", "const", "title", "required"]);
+const MAPS_OF_SCHEMAS = new Set(["properties", "$defs", "definitions"]);
+const FORMATS = new Set(["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"]);
+/** Say nothing about the value, so nothing is lost without them. */
+const ANNOTATIONS = new Set([
+  "$schema",
+  "$id",
+  "$comment",
+  "$anchor",
+  "examples",
+  "deprecated",
+  "readOnly",
+  "writeOnly",
+]);
+
+function rewriteList(value: unknown, depth: number): unknown {
+  return Array.isArray(value) ? value.map((entry) => rewrite(entry, depth)) : value;
+}
+
+function rewriteMap(value: unknown, depth: number): unknown {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, rewrite(entry, depth)]));
+}
+
+const isKept = (keyword: string, value: unknown): boolean =>
+  KEPT.has(keyword) ||
+  (keyword === "format" && FORMATS.has(String(value))) ||
+  (keyword === "minItems" && (value === 0 || value === 1));
+
+const isObjectType = (type: unknown): boolean => type === "object" || (Array.isArray(type) && type.includes("object"));
+
+function rewrite(schema: unknown, depth: number): unknown {
+  if (depth > MAX_SCHEMA_DEPTH) {
+    throw new GatewayError("invalid_request", `The JSON Schema is nested deeper than ${MAX_SCHEMA_DEPTH} levels.`);
+  }
+  if (!isObject(schema)) return schema;
+  const out: Schema = {};
+  const moved: string[] = [];
+  let anyOf: unknown[] = [];
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (isKept(keyword, value)) out[keyword] = value;
+    else if (MAPS_OF_SCHEMAS.has(keyword)) out[keyword] = rewriteMap(value, depth + 1);
+    else if (keyword === "anyOf" || keyword === "oneOf") {
+      const branches = rewriteList(value, depth + 1);
+      if (Array.isArray(branches)) anyOf = [...anyOf, ...branches];
+    } else if (keyword === "allOf") out[keyword] = rewriteList(value, depth + 1);
+    else if (keyword === "items") out[keyword] = rewrite(value, depth + 1);
+    else if (keyword === "description" || keyword === "additionalProperties" || ANNOTATIONS.has(keyword)) continue;
+    else moved.push(`${keyword}: ${JSON.stringify(value)}`);
+  }
+  if (anyOf.length > 0) out["anyOf"] = anyOf;
+  if (isObject(schema["additionalProperties"]))
+    moved.push(`additionalProperties: ${JSON.stringify(schema["additionalProperties"])}`);
+  if (isObjectType(schema["type"]) || isObject(schema["properties"])) out["additionalProperties"] = false;
+  const said = typeof schema["description"] === "string" ? schema["description"] : "";
+  const description = moved.length === 0 ? said : `${said}${said === "" ? "" : " "}{${moved.join(", ")}}`;
+  if (description !== "") out["description"] = description;
+  return out;
+}
+
+/**
+ * A JSON Schema as structured output and strict tools take it: only the known keywords, `oneOf` as `anyOf`, every object closed, and
+ * every other constraint moved into the description, where the model still reads it (dialects.md 4.9).
+ * Throws GatewayError (invalid_request) when it is nested too deep.
+ */
+export function toStrictSchema(schema: Schema): Schema {
+  return rewrite(schema, 0) as Schema;
+}
+
+/**
+ * A tool's JSON Schema with the root this dialect demands: type object, and no anyOf, oneOf or allOf beside it. The branches'
+ * properties are laid together, required only where all of them must hold (dialects.md 4.9).
+ */
+export function toInputSchema(schema: Schema): Schema {
+  const { anyOf, oneOf, allOf, ...root } = schema;
+  const listed = (value: unknown): Schema[] => (Array.isArray(value) ? value.filter(isObject) : []);
+  const all = listed(allOf);
+  const branches = [...all, ...listed(anyOf), ...listed(oneOf)];
+  if (branches.length === 0) {
+    if (schema["type"] === "object") return schema;
+    return { ...root, type: "object", ...(!isObject(root["properties"]) && { properties: {} }) };
+  }
+  const properties: Schema = {};
+  for (const branch of [...branches, root]) {
+    if (isObject(branch["properties"])) Object.assign(properties, branch["properties"]);
+  }
+  const required = [root, ...all].flatMap((branch) => (Array.isArray(branch["required"]) ? branch["required"] : []));
+  return { ...root, type: "object", properties, ...(required.length > 0 && { required: [...new Set(required)] }) };
+}

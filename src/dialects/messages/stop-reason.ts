@@ -1,0 +1,52 @@
+import type { Finish, FinishReason } from "../../canon/events.ts";
+
+/** What each word of `stop_reason` means (dialects.md 2.4, 4.5). */
+const MEANING: Readonly<Record<string, FinishReason>> = {
+  end_turn: "stop",
+  max_tokens: "length",
+  stop_sequence: "stop-sequence",
+  tool_use: "tool-calls",
+  pause_turn: "stop",
+  compaction: "stop",
+  refusal: "content-filter",
+  model_context_window_exceeded: "length",
+};
+
+const WORD: Readonly<Record<FinishReason, string>> = {
+  stop: "end_turn",
+  length: "max_tokens",
+  "stop-sequence": "stop_sequence",
+  "tool-calls": "tool_use",
+  "content-filter": "refusal",
+};
+
+/** A call that was made is to be answered, and one that was not cannot be, whatever the vendor's word was (dialects.md 4.5). */
+function consistent(reason: FinishReason, calledTool: boolean): FinishReason {
+  if (calledTool && (reason === "stop" || reason === "stop-sequence")) return "tool-calls";
+  return !calledTool && reason === "tool-calls" ? "stop" : reason;
+}
+
+/**
+ * The finish that `stop_reason` and `stop_sequence` tell; null or absent counts as a natural end, as does a word nobody knows.
+ * `calledTool`: a tool call was in the reply.
+ */
+export function readFinish(word: unknown, sequence: unknown, calledTool: boolean): Finish {
+  const raw = typeof word === "string" && word !== "" ? word : undefined;
+  const meaning = raw !== undefined && Object.hasOwn(MEANING, raw) ? MEANING[raw] : undefined;
+  const reason = consistent(meaning ?? "stop", calledTool);
+  const stopSequence = reason === "stop-sequence" && typeof sequence === "string" ? sequence : undefined;
+  return { reason, ...(raw !== undefined && { raw }), ...(stopSequence !== undefined && { stopSequence }) };
+}
+
+/** `stop_reason` and `stop_sequence` of a finish: the vendor's own word where it is one of this dialect's and says the same. */
+export function writeFinish(
+  finish: Finish,
+  calledTool: boolean,
+): { stop_reason: string; stop_sequence: string | null } {
+  const reason = consistent(finish.reason, calledTool);
+  const own = finish.raw !== undefined && Object.hasOwn(MEANING, finish.raw) && MEANING[finish.raw] === reason;
+  return {
+    stop_reason: own && finish.raw !== undefined ? finish.raw : WORD[reason],
+    stop_sequence: reason === "stop-sequence" ? (finish.stopSequence ?? null) : null,
+  };
+}

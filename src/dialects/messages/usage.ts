@@ -1,0 +1,55 @@
+import { tokenCount, type Usage } from "../../canon/usage.ts";
+import { isObject } from "../../lib/json.ts";
+
+/** The count of `field`, or `before` where the vendor left it out or null. */
+const countOf = (usage: Record<string, unknown>, field: string, before: number): number =>
+  typeof usage[field] === "number" ? tokenCount(usage[field]) : before;
+
+/**
+ * `usage` as disjoint counts over what was known before: counts that are present replace, as they are cumulative for the whole message
+ * (dialects.md 2.5, 4.6, 4.8 #41). `input_tokens` already excludes both cache counters. Returns `before` itself when there is nothing.
+ */
+export function readUsage(usage: unknown, before: Usage): Usage {
+  if (!isObject(usage)) return before;
+  const details = usage["output_tokens_details"];
+  const output = countOf(usage, "output_tokens", before.output);
+  return {
+    input: countOf(usage, "input_tokens", before.input),
+    cacheRead: countOf(usage, "cache_read_input_tokens", before.cacheRead),
+    cacheWrite: countOf(usage, "cache_creation_input_tokens", before.cacheWrite),
+    output,
+    reasoning: Math.min(
+      isObject(details) ? countOf(details, "thinking_tokens", before.reasoning) : before.reasoning,
+      output,
+    ),
+  };
+}
+
+/** The larger of two counts in each place: a repeated message_start must not take back what was counted (dialects.md 4.8 #42). */
+export function largerUsage(one: Usage, other: Usage): Usage {
+  return {
+    input: Math.max(one.input, other.input),
+    cacheRead: Math.max(one.cacheRead, other.cacheRead),
+    cacheWrite: Math.max(one.cacheWrite, other.cacheWrite),
+    output: Math.max(one.output, other.output),
+    reasoning: Math.max(one.reasoning, other.reasoning),
+  };
+}
+
+export const sameUsage = (one: Usage, other: Usage): boolean =>
+  one.input === other.input &&
+  one.cacheRead === other.cacheRead &&
+  one.cacheWrite === other.cacheWrite &&
+  one.output === other.output &&
+  one.reasoning === other.reasoning;
+
+/** Counts as this dialect writes them (dialects.md 4.6). */
+export function writeUsage(usage: Usage): Record<string, unknown> {
+  return {
+    input_tokens: usage.input,
+    cache_creation_input_tokens: usage.cacheWrite,
+    cache_read_input_tokens: usage.cacheRead,
+    output_tokens: usage.output,
+    ...(usage.reasoning > 0 && { output_tokens_details: { thinking_tokens: usage.reasoning } }),
+  };
+}
