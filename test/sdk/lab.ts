@@ -14,7 +14,11 @@ export type DialectName = (typeof DIALECTS)[number];
 /** Blocking requests are cut off after this many seconds here (contract 2, `limits`). */
 export const BLOCKING_SECONDS = 2;
 
-const API_KEY = { chat: "labkey-chat-0123456789", messages: "labkey-messages-0123456789" } as const;
+/** Given to the SDKs: without one, @anthropic-ai/sdk refuses to ask for a long answer in one piece. */
+export const TIMEOUT_MS = 30_000;
+
+/** The keys the vendors take: they never leave the gateway for anybody else. */
+export const API_KEY = { chat: "labkey-chat-0123456789", messages: "labkey-messages-0123456789" } as const;
 const PATH = { chat: "/v1/chat/completions", messages: "/v1/messages" } as const;
 /** The vendors' own names of their two models. */
 export const UPSTREAM_MODEL = { plain: "lab-1-2026-05-01", thinker: "lab-r1-2026-05-01" } as const;
@@ -42,7 +46,8 @@ export type Lab = {
   stop(): Promise<void>;
 };
 
-function startVendor(dialect: DialectName): LabVendor {
+/** Starts one such vendor by itself. */
+export function startVendor(dialect: DialectName): LabVendor {
   const upstream = startUpstream();
   const faults: Faults = [];
   const check = dialect === "chat" ? checkChatRequest : checkMessagesRequest;
@@ -114,9 +119,9 @@ export async function startLab(): Promise<Lab> {
     vendors,
     gateway,
     openai: ({ apiKey = gateway.key, maxRetries = 0 } = {}) =>
-      new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries }),
+      new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries, timeout: TIMEOUT_MS }),
     anthropic: ({ apiKey = gateway.key, maxRetries = 0 } = {}) =>
-      new Anthropic({ apiKey, baseURL: gateway.url, maxRetries }),
+      new Anthropic({ apiKey, baseURL: gateway.url, maxRetries, timeout: TIMEOUT_MS }),
     model: (dialect, kind) => `lab/${dialect}-${kind}`,
     async stop() {
       gateway.child.kill("SIGKILL");

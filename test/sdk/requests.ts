@@ -147,11 +147,17 @@ const MESSAGES_FIELDS =
     " ",
   );
 
+/** Both are in use: SDKs before and from 1.0 (dialects.md 2.0). */
+const MESSAGES_VERSIONS = ["2023-06-01", "2026-10-21"];
+
 /** Checks what reaches a messages vendor as that vendor would (dialects.md 2.1–2.3). */
 export function checkMessagesRequest(call: Call, apiKey: string): Faults {
   const checker = new Checker();
   checkHeaders(checker, call, ["x-api-key"], apiKey);
-  checker.require(call.headers["anthropic-version"] === "2023-06-01", "anthropic-version is missing");
+  checker.require(
+    MESSAGES_VERSIONS.includes(String(call.headers["anthropic-version"])),
+    "anthropic-version is missing",
+  );
   if (!isObject(call.json)) return [...checker.faults, "the body is no JSON object"];
   const body = call.json;
   checker.only(body, MESSAGES_FIELDS, "body");

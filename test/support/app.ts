@@ -1,0 +1,128 @@
+import { asc } from "drizzle-orm";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { type App, createApp } from "../../src/app.ts";
+import type { Config } from "../../src/config/load.ts";
+import { openStore, type Store } from "../../src/db/open.ts";
+import { usage } from "../../src/db/schema.ts";
+import { Writer } from "../../src/db/writer.ts";
+import type { DialectName, Quirks } from "../../src/dialects/dialect.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/observe/log.ts";
+import type { Vendor } from "../../src/vendors/vendor.ts";
+import type { Upstream } from "./upstream.ts";
+
+/** The configuration of a gateway without a file, an environment or a network. */
+export const PLAIN_CONFIG: Config = {
+  dataFolder: "",
+  file: undefined,
+  server: {
+    host: "127.0.0.1",
+    port: 0,
+    portWasGiven: true,
+    publicUrl: undefined,
+    cdnUrl: undefined,
+    corsOrigins: [],
+    allowedHosts: [],
+  },
+  vendors: [],
+  models: [],
+  plans: {},
+  web: {},
+  limits: { blockingSeconds: 95 },
+  localDiscovery: false,
+  logLevel: "info",
+  warnings: [],
+};
+
+/** Path of generation below the scripted vendor's address. */
+export const GENERATION_PATH: Record<DialectName, string> = {
+  chat: "/v1/chat/completions",
+  messages: "/v1/messages",
+};
+
+/** A vendor row that leads to a scripted vendor; `id` is also the prefix of its models, any name is taken. */
+export function vendorAt(upstream: Upstream, dialect: DialectName, id: string = dialect, quirks: Quirks = {}): Vendor {
+  return {
+    id,
+    name: id,
+    dialect,
+    baseUrl: dialect === "messages" ? upstream.url : `${upstream.url}/v1`,
+    auth: dialect === "messages" ? "x-api-key" : "bearer",
+    apiKey: `vendor-key-of-${id}`,
+    models: "any",
+    quirks,
+  };
+}
+
+export type TestAppOptions = {
+  vendors?: readonly Vendor[];
+  /** Rows of the configuration's `models:`. */
+  models?: Config["models"];
+  config?: Partial<Config>;
+  /** Default: the system's. */
+  clock?: Clock;
+};
+
+export type UsageRow = typeof usage.$inferSelect;
+
+/** The whole gateway inside the test's process, on a store in memory. */
+export type TestApp = {
+  app: App;
+  store: Store;
+  clock: Clock;
+  /** An API key of the account `local`, on plan `local`. */
+  key: string;
+  accountId: string;
+  /** Log lines so far, parsed. */
+  log: Record<string, unknown>[];
+  /** Calls a path as a client on this machine would. */
+  call(path: string, init?: RequestInit): Promise<Response>;
+  /** Posts JSON (or text that is to pass for it) with the key. */
+  post(path: string, body: unknown, init?: Omit<RequestInit, "body" | "method">): Promise<Response>;
+  /** Rows of the ledger, oldest first. */
+  rows(): UsageRow[];
+  stop(): Promise<void>;
+};
+
+/** Puts the gateway together as `sluice serve` does, without listening. */
+export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const { vendors = [], models = [], clock = systemClock } = options;
+  const store = openStore(":memory:");
+  const lines: Record<string, unknown>[] = [];
+  const log = createLog({
+    level: "info",
+    now: () => clock.now(),
+    write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>),
+  });
+  const config = { ...PLAIN_CONFIG, models, ...options.config };
+  const app = createApp({ config, vendors, store, clock, log, version: "0.0.0-test" });
+  const writer = new Writer(store, clock);
+  const made = await new Accounts(store, writer, app.keys, clock).ensureLocal();
+  await writer.close();
+  if (!made) throw new Error("the store was not empty");
+  const { key } = made.key;
+  const call = (path: string, init?: RequestInit) => app.elysia.handle(new Request(`http://localhost${path}`, init));
+  return {
+    app,
+    store,
+    clock,
+    key,
+    accountId: made.account.id,
+    log: lines,
+    call,
+    post: (path, body, init = {}) => {
+      const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
+      return call(path, {
+        ...init,
+        method: "POST",
+        headers: { ...headers, ...(init.headers as Record<string, string> | undefined) },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      });
+    },
+    rows: () => store.query.select().from(usage).orderBy(asc(usage.requestId)).all(),
+    async stop() {
+      await app.stop();
+      store.close();
+    },
+  };
+}
