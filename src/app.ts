@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { Keys } from "./accounts/keys.ts";
 import { GatewayError } from "./canon/errors.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
+import { builtInRows } from "./catalog/rows.ts";
 import type { Config } from "./config/load.ts";
 import type { Store } from "./db/open.ts";
 import { Writer } from "./db/writer.ts";
@@ -51,8 +52,8 @@ export type App = {
   keys: Keys;
   running: Running;
   services: Services;
-  /** Asks the vendors that list their own models; resolves when each has answered or failed. */
-  discover(): Promise<void>;
+  /** Asks the vendors that list their own models; resolves when each has answered or failed, with whether all have answered. */
+  discover(): Promise<boolean>;
   /** Ends what is under way, as a stopping server does, and closes the books. */
   stop(): Promise<void>;
 };
@@ -61,7 +62,7 @@ export type App = {
 export function createApp(settings: AppSettings): App {
   const { config, store, clock, log } = settings;
   const vendors = new Map([builtinVendor(clock), ...settings.vendors].map((vendor) => [vendor.id, vendor]));
-  const catalog = createCatalog({ overrides: config.models, vendors: [...vendors.values()] });
+  const catalog = createCatalog({ rows: builtInRows, overrides: config.models, vendors: [...vendors.values()] });
   const writer = new Writer(store, clock);
   const keys = new Keys(store, writer, { clock, onFault: (thrown) => log.error("keys", errorFields(thrown)) });
   const running = new Running();
@@ -85,7 +86,7 @@ export function createApp(settings: AppSettings): App {
     keys,
     running,
     services,
-    discover: () => discoverModels(settings.vendors, catalog, log),
+    discover: () => discoverModels(settings.vendors, catalog, log, services.userAgent),
     async stop() {
       state.ready = false;
       await drain(running, clock);
@@ -110,15 +111,21 @@ async function drain(running: Running, clock: Clock): Promise<void> {
   cancel();
 }
 
-async function discoverModels(vendors: readonly Vendor[], catalog: Catalog, log: Log): Promise<void> {
+async function discoverModels(
+  vendors: readonly Vendor[],
+  catalog: Catalog,
+  log: Log,
+  userAgent: string,
+): Promise<boolean> {
   const asked = vendors.filter((vendor) => vendor.models === "discover");
   const signal = new AbortController().signal;
-  const answers = await Promise.allSettled(asked.map((vendor) => listModels(vendor, signal)));
+  const answers = await Promise.allSettled(asked.map((vendor) => listModels(vendor, signal, { userAgent })));
   answers.forEach((answer, index) => {
     const { id } = asked[index]!;
     if (answer.status === "fulfilled") catalog.setDiscovered(id, answer.value);
     else log.warn("discovery", { vendor: id, ...errorFields(answer.reason) });
   });
+  return answers.every((answer) => answer.status === "fulfilled");
 }
 
 type Routes = { config: Config; log: Log; catalog: Catalog; keys: Keys; services: Services; ready(): boolean };
@@ -198,10 +205,8 @@ function keepDiscovering(app: App, vendors: readonly Vendor[], clock: Clock): ()
   let cancel = () => {};
   let stopped = false;
   const round = async () => {
-    await app.discover();
-    if (stopped) return;
-    const waiting = vendors.some((vendor) => vendor.models === "discover" && !app.catalog.isDiscovered(vendor.id));
-    cancel = clock.after(waiting ? DISCOVERY_RETRY_MS : DISCOVERY_MS, round);
+    const complete = await app.discover();
+    if (!stopped) cancel = clock.after(complete ? DISCOVERY_MS : DISCOVERY_RETRY_MS, round);
   };
   void round();
   return () => {

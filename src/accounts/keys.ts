@@ -8,8 +8,10 @@ import { AccountError } from "./account-error.ts";
 import type { Caller } from "./caller.ts";
 import { hashKey, makeKey, parseKey, shownParts } from "./key-form.ts";
 
-/** How stale the keys in memory may be after another process changed the store, ms (contract 4: 1 s for running streams). */
-const POLL_MS = 500;
+/** A change by another process is looked for before a look-up when the last looking is this old, ms. */
+const POLL_MS = 10;
+/** And without look-ups this often, for requests that are running, ms. */
+const WATCH_MS = 500;
 /** How often last uses are written, ms. */
 const LAST_USED_MS = 60_000;
 /** Last uses written in one transaction. */
@@ -92,7 +94,7 @@ function prepare(store: Store) {
 /**
  * The keys: made, listed, revoked, and looked up for every request. Those in force are in memory, by hash, so that a look-up asks no
  * database. A change through this object counts at once. A change by another process (`sluice keys revoke` beside a server) is seen
- * through `PRAGMA data_version`, asked before a look-up when the last asking is 500 ms old, and by the timer of `watch` for streams
+ * through `PRAGMA data_version`, asked before a look-up when the last asking is 10 ms old, and by the timer of `watch` for streams
  * that are running.
  */
 export class Keys {
@@ -215,9 +217,9 @@ export class Keys {
       } catch (thrown) {
         this.#onFault(thrown);
       }
-      cancel = this.#clock.after(POLL_MS, tick);
+      cancel = this.#clock.after(WATCH_MS, tick);
     };
-    cancel = this.#clock.after(POLL_MS, tick);
+    cancel = this.#clock.after(WATCH_MS, tick);
     return () => cancel();
   }
 

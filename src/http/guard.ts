@@ -24,6 +24,9 @@ const PAGE_ASSETS = ["/openapi/", "/assets/", "/favicon."] as const;
 /** Images are links meant to be shown by other pages (interface 2.1): the Host is checked, where they are shown is not. */
 const SHOWN_ANYWHERE = "/v1/images/files/";
 
+/** Pages that other sites may link to. */
+const LINKED_PAGES: ReadonlySet<string> = new Set(["/", "/openapi"]);
+
 const startsWithAny = (path: string, prefixes: readonly string[]) => prefixes.some((prefix) => path.startsWith(prefix));
 
 const refuse = (message: string) => new GatewayError("permission_denied", message);
@@ -94,6 +97,8 @@ function checkFetchMetadata(request: Request, originAllowed: boolean): GatewayEr
   const path = pathOf(request.url);
   const reads = request.method === "GET" || request.method === "HEAD";
   if (reads && path.startsWith(SHOWN_ANYWHERE)) return undefined;
+  // A link on another site may lead a person to our pages: a navigation shows them and hands the other page nothing.
+  if (reads && mode?.toLowerCase() === "navigate" && LINKED_PAGES.has(path)) return undefined;
   if (site?.toLowerCase() === "cross-site" && !originAllowed) {
     return refuse("Web pages of other sites may not call this gateway.");
   }

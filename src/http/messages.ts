@@ -1,15 +1,14 @@
 import { Elysia } from "elysia";
 import { dialects } from "../dialects/index.ts";
 import { MessagesReply, MessagesRequest } from "../wire/messages.ts";
+import { methodNotAllowed } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
 import { errorReplies, jsonBody, jsonOrStream } from "./openapi-detail.ts";
 
 /** `POST /v1/messages` (interface 4.5). */
 export function messagesRoutes(dependencies: GenerationDependencies) {
-  return new Elysia().post(
-    "/v1/messages",
-    ({ request, server }) => answerGeneration(dialects.messages, request, server, dependencies),
-    {
+  return new Elysia()
+    .post("/v1/messages", ({ request, server }) => answerGeneration(dialects.messages, request, server, dependencies), {
       parse: "none",
       detail: {
         tags: ["Generation"],
@@ -19,6 +18,6 @@ export function messagesRoutes(dependencies: GenerationDependencies) {
         requestBody: jsonBody(MessagesRequest),
         responses: { 200: jsonOrStream(MessagesReply, "The message, or its stream."), ...errorReplies("messages") },
       },
-    },
-  );
+    })
+    .all("/v1/messages", methodNotAllowed("POST"), { detail: { hide: true } });
 }

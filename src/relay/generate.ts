@@ -1,6 +1,6 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Intent } from "../canon/intent.ts";
-import type { Catalog } from "../catalog/catalog.ts";
+import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { JsonText } from "../lib/json.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
@@ -12,6 +12,8 @@ import { relayStream } from "./stream.ts";
 
 /** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */
 const COMMIT_MS = 5_000;
+/** Characters of an unknown model ID that an error repeats. */
+const MAX_SHOWN_ID = 128;
 
 /**
  * The way of a request: limit, route, hold, orders, translate, send, events, settle. Throws GatewayError for whatever goes wrong
@@ -51,26 +53,32 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   }
 }
 
-/** Throws GatewayError model_not_found, also for an ID without its vendor prefix, or vendor_not_configured. */
+/**
+ * The model's entry. Throws GatewayError: model_not_found, also for an ID without its vendor prefix; vendor_not_configured for a known
+ * model whose vendors are all switched off; invalid_request for a model that generates no text.
+ */
 function findEntry(catalog: Catalog, model: string): Entry {
   const entry = catalog.find(model);
-  if (entry) return entry;
-  const shown = model.length > 128 ? `${model.slice(0, 128)}…` : model;
-  if (!model.includes("/")) {
+  const param = "model";
+  if (entry?.modality === "chat") return entry;
+  if (entry) {
     throw new GatewayError(
-      "model_not_found",
-      `The model ${shown} lacks its vendor prefix: IDs are <vendor>/<model_name>.`,
-      {
-        param: "model",
-      },
+      "invalid_request",
+      `The model ${entry.id} is of modality ${entry.modality}: it cannot chat.`,
+      { param },
     );
   }
+  requirePrefix(model);
+  const known = catalog.all().find((listing) => listing.entry.id === model);
+  if (known) {
+    const text = `The model ${model} is known, but no vendor that serves it is switched on here: ${known.switchedOnBy.join(", ")}.`;
+    throw new GatewayError("vendor_not_configured", text, { param });
+  }
+  const shown = model.length > MAX_SHOWN_ID ? `${model.slice(0, MAX_SHOWN_ID)}…` : model;
   throw new GatewayError(
     "model_not_found",
     `The model ${shown} does not exist here. GET /v1/models lists those that do.`,
-    {
-      param: "model",
-    },
+    { param },
   );
 }
 

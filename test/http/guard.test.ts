@@ -207,6 +207,12 @@ describe("Origin and Fetch metadata, over a raw socket", () => {
     ["an origin with a user", POST, ["Origin: http://localhost:PORT@evil.example"], false],
     ["two Origins", POST, ["Origin: http://localhost:PORT", "Origin: https://evil.example"], false],
     ["cross-site without Origin", GET, ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"], false],
+    [
+      "a link on a stranger's page to our page",
+      "GET /openapi HTTP/1.1",
+      ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"],
+      true,
+    ],
     ["cross-site in another spelling", GET, ["Sec-Fetch-Site: Cross-Site"], false],
     ["an image tag on a stranger's page", GET, ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"], false],
     ["no-cors from a page of this machine", GET, ["Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors"], false],
