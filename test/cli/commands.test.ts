@@ -1,0 +1,328 @@
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import manifest from "../../package.json";
+import { makeFolder, removeFolder } from "../support/binary.ts";
+import { sluice } from "./support.ts";
+
+// Every command is a process of its own, on a machine that may be busy.
+setDefaultTimeout(30_000);
+
+let folder: string;
+beforeEach(() => {
+  folder = makeFolder();
+});
+afterEach(() => removeFolder(folder));
+
+const KEY = /^sk-sluice-[0-9A-Za-z]{38}$/;
+const dataExists = () => existsSync(join(folder, "data"));
+
+describe("help", () => {
+  test.each([
+    [["--help"], ["serve", "keys", "models", "usage", "doctor", "openapi", "version"]],
+    [["help"], ["serve", "keys"]],
+    [
+      ["serve", "--help"],
+      ["--host", "--port", "--data", "--config", "--public-url", "--cdn-url"],
+    ],
+    [
+      ["keys", "--help"],
+      ["create", "list", "revoke"],
+    ],
+    [
+      ["keys", "create", "--help"],
+      ["--name", "--account", "--admin", "--json"],
+    ],
+    [["keys", "list", "--help"], ["--json"]],
+    [["keys", "revoke", "--help"], ["<id>"]],
+    [
+      ["models", "--help"],
+      ["--modality", "--all-models", "--json"],
+    ],
+    [
+      ["usage", "--help"],
+      ["--account", "--since", "--json"],
+    ],
+    [["doctor", "--help"], ["--json"]],
+    [["openapi", "--help"], ["Usage: sluice openapi"]],
+    [["version", "--help"], ["--json"]],
+  ])("%j", async (args, words) => {
+    const { code, stdout, stderr } = await sluice(folder, args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    for (const word of words) expect(stdout).toContain(word);
+    expect(stdout).not.toContain("\x1b");
+    expect(dataExists()).toBe(false);
+  });
+});
+
+describe("wrong usage ends with 2, names the nearest, and touches nothing", () => {
+  test.each([
+    [["srve"], "error: unknown command 'srve'\n(Did you mean serve?)\n"],
+    [["modles"], "error: unknown command 'modles'\n(Did you mean models?)\n"],
+    [["qqqqqqq"], "error: unknown command 'qqqqqqq'\nThe commands are: serve, keys,"],
+    [["keys", "crate"], "error: unknown command 'crate'\n(Did you mean create?)\n"],
+    [["--prot", "1"], "error: unknown option '--prot'\n(Did you mean --port?)\n"],
+    [["serve", "--hots", "x"], "error: unknown option '--hots'\n(Did you mean --host?)\n"],
+    [["keys", "list", "--jsn"], "error: unknown option '--jsn'\n(Did you mean --json?)\n"],
+    [["serve", "extra"], "error: too many arguments for 'serve'."],
+    [["keys", "revoke"], "error: missing required argument 'id'"],
+    [["keys"], "Usage: sluice keys"],
+    [["serve", "--port"], "error: option '--port <port>' argument missing"],
+    [["serve", "--port", "abc"], 'error: --port: expected a port from 0 to 65535, found "abc"'],
+    [["models", "--modality", "smell"], "Allowed choices are chat, image"],
+    [["usage", "--since", "5y"], "error: --since: expected a span such as 24h or 7d"],
+    [["usage", "--by", "moon"], "Allowed choices are model, key, day"],
+  ])("%j", async (args, message) => {
+    const { code, stdout, stderr } = await sluice(folder, args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain(message);
+    expect(dataExists()).toBe(false);
+  });
+});
+
+describe("version", () => {
+  test("as text, as JSON, by flag", async () => {
+    const text = await sluice(folder, ["version"]);
+    expect(text.code).toBe(0);
+    expect(text.stdout).toContain(manifest.version);
+    expect(text.stdout).toContain(Bun.version);
+    const json = await sluice(folder, ["version", "--json"]);
+    expect(JSON.parse(json.stdout)).toEqual({
+      version: manifest.version,
+      commit: null,
+      bun: Bun.version,
+      sqlite: expect.stringMatching(/^3\./),
+      platform: `${process.platform}-${process.arch}`,
+    });
+    expect((await sluice(folder, ["--version"])).stdout).toBe(`${manifest.version}\n`);
+    expect(dataExists()).toBe(false);
+  });
+});
+
+describe("keys", () => {
+  test("create, list, revoke, without a server and with no key ever shown again", async () => {
+    const created = await sluice(folder, ["keys", "create", "--name", "laptop"]);
+    const key = created.stdout.trim();
+    expect(created.code).toBe(0);
+    expect(key).toMatch(KEY);
+    const second = await sluice(folder, ["keys", "create", "--admin", "--json"]);
+    const made = JSON.parse(second.stdout);
+    expect(Object.keys(made)).toEqual(["id", "key", "name", "account"]);
+    expect(made.key).toMatch(/^sk-sluice-admin-[0-9A-Za-z]{38}$/);
+
+    const list = await sluice(folder, ["keys", "list", "--json"]);
+    const rows = JSON.parse(list.stdout) as Record<string, unknown>[];
+    expect(rows.map(({ name, kind, account_name, revoked_at }) => [name, kind, account_name, revoked_at])).toEqual([
+      ["laptop", "api", "local", null],
+      ["admin", "admin", "local", null],
+    ]);
+    expect(list.stdout).not.toContain(key);
+    expect(list.stdout).not.toContain(made.key);
+
+    const revoked = await sluice(folder, ["keys", "revoke", String(rows[0]?.["id"])]);
+    expect(revoked).toMatchObject({ code: 0, stderr: "" });
+    expect(revoked.stdout).toContain("laptop");
+    const after = JSON.parse((await sluice(folder, ["keys", "list", "--json"])).stdout) as Record<string, unknown>[];
+    expect(after.map((row) => row["revoked_at"] !== null)).toEqual([true, false]);
+    const table = (await sluice(folder, ["keys", "list"])).stdout.split("\n");
+    expect(table[0]).toMatch(/^id {2,}name {2,}account {2,}kind/);
+    expect(table[1]).toContain("revoked");
+    expect(table[2]).toContain("in force");
+  });
+
+  test("are made in a folder that is closed to others", async () => {
+    await sluice(folder, ["keys", "create"]);
+    expect(statSync(join(folder, "data")).mode & 0o777).toBe(0o700);
+    for (const file of readdirSync(join(folder, "data"))) {
+      expect(statSync(join(folder, "data", file)).mode & 0o077).toBe(0);
+    }
+  });
+
+  test("faults end with 1 and a sentence, no stack", async () => {
+    const nothing = await sluice(folder, ["keys", "list"]);
+    expect(nothing).toMatchObject({ code: 1, stdout: "" });
+    expect(nothing.stderr).toMatch(/^error: there is no store in .* yet; `sluice` makes one at its first start\n$/);
+    expect(dataExists()).toBe(false);
+    await sluice(folder, ["keys", "create"]);
+    const stranger = await sluice(folder, ["keys", "create", "--account", "nobody"]);
+    expect(stranger).toMatchObject({ code: 1, stderr: 'error: there is no account "nobody"; there are: local\n' });
+    const unknown = await sluice(folder, ["keys", "revoke", "key_nosuch"]);
+    expect(unknown).toMatchObject({ code: 1, stdout: "" });
+    expect(unknown.stderr).toMatch(/^error: No key fits\./);
+    writeFileSync(join(folder, "data", "sluice.db"), "this is no database".repeat(1000));
+    const damaged = await sluice(folder, ["keys", "list"]);
+    expect(damaged).toMatchObject({ code: 1, stdout: "" });
+    expect(damaged.stderr).toMatch(/^error: The store .* is damaged/);
+    expect(damaged.stderr).not.toContain("    at ");
+  });
+});
+
+describe("models", () => {
+  const ids = (text: string) => (JSON.parse(text) as { id: string }[]).map((row) => row.id);
+
+  test("without any key: the built-in ones, as a table and as JSON", async () => {
+    const table = await sluice(folder, ["models"]);
+    expect(table.code).toBe(0);
+    const lines = table.stdout.trimEnd().split("\n");
+    expect(lines[0]).toMatch(/^id +modality +tier +context +max output +input +output +capabilities$/);
+    expect(lines.slice(1).map((line) => line.split(" ")[0])).toEqual(["sluice/echo", "sluice/script"]);
+    const json = await sluice(folder, ["models", "--json"]);
+    expect(JSON.parse(json.stdout)).toMatchObject([
+      { id: "sluice/echo", object: "model", modality: "chat", access_tier: "free" },
+      { id: "sluice/script", object: "model" },
+    ]);
+    expect(dataExists()).toBe(false);
+  });
+
+  test("a key switches its vendor's models on; --all-models says what would", async () => {
+    const on = ids((await sluice(folder, ["models", "--json"], { ANTHROPIC_API_KEY: "sk-ant-x" })).stdout);
+    expect(on.some((id) => id.startsWith("anthropic/"))).toBe(true);
+    expect(on.some((id) => id.startsWith("openai/"))).toBe(false);
+    const all = JSON.parse(
+      (await sluice(folder, ["models", "--json", "--all-models", "--modality", "all"])).stdout,
+    ) as {
+      id: string;
+      routable: boolean;
+      switched_on_by: string[];
+    }[];
+    const row = all.find((entry) => entry.id.startsWith("anthropic/"));
+    expect(row).toMatchObject({ routable: false });
+    expect(row?.switched_on_by).toContain("ANTHROPIC_API_KEY");
+    expect(all.find((entry) => entry.id === "sluice/echo")).toMatchObject({ routable: true, switched_on_by: [] });
+  });
+
+  test("rows of the file are among them, and a vendor's own list is asked for", async () => {
+    using upstream = Bun.serve({ port: 0, fetch: () => Response.json({ object: "list", data: [{ id: "tiny" }] }) });
+    mkdirSync(join(folder, "data"));
+    writeFileSync(
+      join(folder, "data", "sluice.yaml"),
+      `vendors:
+  - { id: lab, dialect: chat, base_url: "${upstream.url}v1", models: discover }
+  - { id: gone, dialect: chat, base_url: "http://127.0.0.1:9/v1", models: discover }
+models:
+  - { id: lab/big, context_length: 8192, routes: [{ vendor: lab, model: big }] }
+`,
+    );
+    const { code, stdout, stderr } = await sluice(folder, ["models", "--json"]);
+    expect(code).toBe(0);
+    expect(ids(stdout).filter((id) => !id.startsWith("sluice/"))).toEqual(["lab/big", "lab/tiny"]);
+    expect(stderr).toStartWith("warning: gone did not list its models:");
+  });
+});
+
+describe("a bad configuration", () => {
+  test("ends every command that needs it with 1, the file and the place", async () => {
+    mkdirSync(join(folder, "data"));
+    const path = join(folder, "data", "sluice.yaml");
+    writeFileSync(path, "server: { prt: 1 }");
+    for (const args of [["serve"], ["models"]]) {
+      const { code, stdout, stderr } = await sluice(folder, args);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toBe(`error: ${path}: server.prt: unknown key; did you mean "port"?\n`);
+    }
+    expect(readdirSync(join(folder, "data"))).toEqual(["sluice.yaml"]);
+  });
+});
+
+describe("doctor", () => {
+  type Finding = { check: string; state: string; detail: string; advice?: string };
+  const examine = async (args: string[] = [], env: Record<string, string> = {}) => {
+    const { code, stdout } = await sluice(folder, ["doctor", "--json", ...args], env);
+    const findings = JSON.parse(stdout) as Finding[];
+    const of = (check: string) => findings.filter((finding) => finding.check === check);
+    return { code, findings, of };
+  };
+
+  test("finds nothing at fault in a fresh place, and makes nothing", async () => {
+    const { code, findings } = await examine();
+    expect({ code, faults: findings.filter((finding) => finding.state === "fault") }).toEqual({ code: 0, faults: [] });
+    expect(findings.map((finding) => finding.check)).toEqual([
+      "configuration",
+      "files",
+      "store",
+      "clock",
+      "port",
+      "vendors",
+      "limits",
+    ]);
+    expect(dataExists()).toBe(false);
+  });
+
+  test("says what is at fault and what to do: configuration, modes, damage", async () => {
+    await sluice(folder, ["keys", "create"]);
+    const data = join(folder, "data");
+    chmodSync(data, 0o755);
+    writeFileSync(join(data, "sluice.yaml"), "vendors: [{ id: opnai }]", { mode: 0o600 });
+    writeFileSync(join(data, "sluice.db"), "broken".repeat(5000));
+    const { code, of } = await examine();
+    expect(code).toBe(1);
+    expect(of("configuration").map((finding) => finding.state)).toEqual(["fault", "fault"]);
+    expect(of("files")).toMatchObject([{ state: "fault", advice: `chmod 700 ${data}` }]);
+    expect(of("store")).toMatchObject([{ state: "fault", detail: expect.stringContaining("damaged") }]);
+    const text = await sluice(folder, ["doctor"]);
+    expect(text.code).toBe(1);
+    expect(text.stdout).toContain("What to do:");
+  });
+
+  test("asks the vendors: one answers, one refuses the key, one is not there; no key is printed", async () => {
+    using upstream = Bun.serve({
+      port: 0,
+      fetch(request) {
+        if (request.headers.get("authorization") === "Bearer sk-good-key-0001")
+          return Response.json({ data: [{ id: "a" }] });
+        return Response.json({ error: { message: "bad key sk-wrong-key-0002" } }, { status: 401 });
+      },
+    });
+    mkdirSync(join(folder, "data"), { mode: 0o700 });
+    const row = (id: string, url: string, key: string) =>
+      `  - { id: ${id}, dialect: chat, base_url: "${url}", api_key: ${key} }\n`;
+    const file = [
+      row("good", `${upstream.url}v1`, "sk-good-key-0001"),
+      row("wrong", `${upstream.url}v1`, "sk-wrong-key-0002"),
+      row("gone", "http://127.0.0.1:9/v1", "sk-gone-key-0003"),
+    ];
+    writeFileSync(join(folder, "data", "sluice.yaml"), `vendors:\n${file.join("")}  - { id: openai }\n`, {
+      mode: 0o600,
+    });
+    const { code, findings, of } = await examine();
+    expect(code).toBe(1);
+    expect(of("vendor good")).toMatchObject([{ state: "ok", detail: expect.stringContaining("its models: 1") }]);
+    expect(of("vendor wrong")).toMatchObject([{ state: "fault", detail: expect.stringContaining("refuses the key") }]);
+    expect(of("vendor gone")).toMatchObject([{ state: "fault", detail: expect.stringContaining("cannot be reached") }]);
+    expect(of("vendors")).toMatchObject([{ state: "fault", detail: expect.stringContaining("OPENAI_API_KEY") }]);
+    expect(JSON.stringify(findings)).not.toMatch(/sk-(good|wrong|gone)/);
+  });
+
+  test("a taken port is a fault only when somebody chose it", async () => {
+    using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: false, fetch: () => new Response("") });
+    const chosen = await examine(["--port", String(taken.port)]);
+    expect(chosen.code).toBe(1);
+    expect(chosen.of("port")).toMatchObject([{ state: "fault", detail: expect.stringContaining("is taken") }]);
+  });
+});
+
+describe("what must not act on the process", () => {
+  test.each(["BUN_OPTIONS", "BUN_BE_BUN", "NODE_OPTIONS"])("%s is refused", async (name) => {
+    // Bun itself obeys these two before the program runs: a harmless value reaches it.
+    const { code, stdout, stderr } = await sluice(folder, ["version"], {
+      [name]: name === "BUN_BE_BUN" ? "0" : "--smol",
+    });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain(`refuses to run with ${name} set`);
+  });
+
+  test("proxies and the like are removed and named once, their values not", async () => {
+    const env = {
+      https_proxy: "http://user:secret@127.0.0.1:9",
+      ALL_PROXY: "http://127.0.0.1:9",
+      NODE_TLS_REJECT_UNAUTHORIZED: "0",
+      BUN_CONFIG_VERBOSE_FETCH: "curl",
+    };
+    const { code, stderr } = await sluice(folder, ["version"], env);
+    expect(code).toBe(0);
+    for (const name of Object.keys(env)) expect(stderr.split(`ignores ${name} of`).length).toBe(2);
+    expect(stderr).not.toContain("secret");
+    const kept = await sluice(folder, ["version"], { ALL_PROXY: "http://127.0.0.1:9", SLUICE_USE_ENV_PROXY: "1" });
+    expect(kept).toMatchObject({ code: 0, stderr: "" });
+  });
+});

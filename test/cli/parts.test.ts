@@ -1,0 +1,172 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { examineClock, examineLimits } from "../../src/cli/examine-machine.ts";
+import { formatFirstLines, type Start } from "../../src/cli/first-lines.ts";
+import { formatTable, showsColour } from "../../src/cli/output.ts";
+import { choosePort, PORTS_TRIED, tryPort } from "../../src/cli/port.ts";
+import { readSince } from "../../src/cli/since.ts";
+import { nearest } from "../../src/config/nearest.ts";
+import { fromEnvironment, registry } from "../../src/vendors/registry.ts";
+
+describe("tables", () => {
+  test("columns are aligned by what a terminal shows, numbers to the right, no blanks at line ends", () => {
+    const lines = formatTable(
+      [{ title: "id" }, { title: "count", align: "right" }, { title: "name" }],
+      [
+        ["a", "1", "x"],
+        ["日本", "12,345,678", ""],
+      ],
+    );
+    expect(lines).toEqual(["id         count  name", "a              1  x", "日本  12,345,678"]);
+  });
+
+  test("control characters of a cell do not reach the terminal", () => {
+    expect(formatTable([{ title: "t" }], [["a\x1b[31m\nb\u009b"]])).toEqual(["t", "a?[31m?b?"]);
+  });
+
+  test("no colour where output is no terminal", () => {
+    expect(showsColour()).toBe(process.stdout.isTTY === true && !process.env["NO_COLOR"]);
+  });
+});
+
+describe("nearest word", () => {
+  test("one slip in a word of four letters or more is always found", () => {
+    const words = ["serve", "models", "doctor", "version", "base_url", "api_key"];
+    const slip = fc.record({
+      word: fc.constantFrom(...words),
+      at: fc.nat(3),
+      how: fc.constantFrom("drop", "double", "swap"),
+    });
+    fc.assert(
+      fc.property(slip, ({ word, at, how }) => {
+        const letter = word[at]!;
+        const rest = word.slice(at + 1);
+        const swapped = word.slice(0, at) + (rest[0] ?? "") + letter + rest.slice(1);
+        const typed = {
+          drop: word.slice(0, at) + rest,
+          double: word.slice(0, at) + letter + letter + rest,
+          swap: swapped,
+        };
+        expect(nearest(typed[how], words)).toBe(word);
+      }),
+    );
+  });
+
+  test("a word far from all has none", () => {
+    expect(nearest("zzzzzz", ["serve", "models"])).toBeUndefined();
+    expect(nearest("x".repeat(10_000), ["serve"])).toBeUndefined();
+  });
+});
+
+describe("since", () => {
+  const now = Date.UTC(2026, 10, 21, 12);
+  test.each([
+    ["30m", now - 30 * 60_000],
+    ["24h", now - 86_400_000],
+    ["7d", now - 7 * 86_400_000],
+    ["4w", now - 28 * 86_400_000],
+    ["2026-01-31", Date.UTC(2026, 0, 31)],
+    ["2026-01-31T10:00:00Z", Date.UTC(2026, 0, 31, 10)],
+  ])("%s", (text, at) => {
+    expect(readSince(text, now)).toBe(at);
+  });
+  test.each(["", "7", "d", "-7d", "7 d", "1e3d", "2026-13-01", "yesterday", "2026-1-1"])("not %j", (text) => {
+    expect(() => readSince(text, now)).toThrow(/--since: expected a span/);
+  });
+});
+
+describe("ports", () => {
+  const servers: { stop(force: boolean): unknown }[] = [];
+  const hold = (port: number) => {
+    const server = Bun.serve({ port, hostname: "127.0.0.1", reusePort: false, fetch: () => new Response("") });
+    servers.push(server);
+    return server.port!;
+  };
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.stop(true);
+  });
+
+  test("the wanted one when free, the next free one when taken, none when somebody chose it", () => {
+    const port = hold(0);
+    expect(tryPort("127.0.0.1", port)).toBe("taken");
+    const chosen = choosePort("127.0.0.1", port, false);
+    expect("port" in chosen && chosen.port > port && chosen.port <= port + PORTS_TRIED).toBe(true);
+    expect(choosePort("127.0.0.1", port, true)).toEqual({
+      fault: `port ${port} of 127.0.0.1 is taken by another program; choose another with --port`,
+    });
+    if ("port" in chosen) expect(choosePort("127.0.0.1", chosen.port, true)).toEqual({ port: chosen.port });
+    expect(choosePort("127.0.0.1", 0, true)).toEqual({ port: 0 });
+  });
+
+  test("an address this machine does not have is no matter of ports", () => {
+    const fault = "this machine has no address 192.0.2.1 to listen on; choose another with --host";
+    expect(choosePort("192.0.2.1", 4600, false)).toEqual({ fault });
+    expect(choosePort("no-such-host.invalid", 4600, false)).toHaveProperty("fault");
+  });
+});
+
+describe("the first lines", () => {
+  const start: Start = {
+    version: "1.2.3",
+    url: "http://127.0.0.1:4600",
+    askUrl: "http://127.0.0.1:4600",
+    key: "sk-sluice-KEY",
+    vendors: [],
+    servers: [],
+    dataFolder: "/d",
+    platform: "linux",
+  };
+
+  test("at the first start, with nothing found", () => {
+    expect(formatFirstLines(start)).toEqual([
+      "Sluice 1.2.3 listening on http://127.0.0.1:4600",
+      "API key (shown once): sk-sluice-KEY",
+      "Found: no vendor keys and no local model servers. Set a key, such as OPENAI_API_KEY, and start again; or list vendors in /d/sluice.yaml",
+      `Try: curl -N http://127.0.0.1:4600/v1/chat/completions -H 'Authorization: Bearer sk-sluice-KEY' -H 'Content-Type: application/json' -d '{"model":"sluice/echo","stream":true,"messages":[{"role":"user","content":"Hello from Sluice"}]}'`,
+    ]);
+  });
+
+  test("later: no key, a variable in its place; vendors, servers and their counts, never a key", () => {
+    const vendors = fromEnvironment({ OPENAI_API_KEY: "sk-canary-1", ANTHROPIC_API_KEY: "sk-canary-2" });
+    const ollama = { ...registry.find((row) => row.local)!, apiKey: "sk-canary-3" };
+    const servers = [
+      { vendor: ollama, models: ["a", "b"] },
+      { vendor: { ...ollama, name: "Other", baseUrl: "http://127.0.0.1:1/v1" }, models: ["a"] },
+    ];
+    const lines = formatFirstLines({ ...start, key: undefined, vendors, servers });
+    expect(lines[1]).toBe("API key: shown once, when it was made; `sluice keys create` makes another");
+    expect(lines[2]).toBe(
+      "Found: OpenAI (OPENAI_API_KEY), Anthropic (ANTHROPIC_API_KEY), Ollama at 127.0.0.1:11434 (2 models), Other at 127.0.0.1:1 (1 model)",
+    );
+    expect(lines[3]).toContain('-H "Authorization: Bearer $SLUICE_API_KEY"');
+    expect(lines.join("\n")).not.toContain("canary");
+    expect(lines).toHaveLength(4);
+  });
+
+  test("on Windows the curl has only double quotes", () => {
+    const line = formatFirstLines({ ...start, platform: "win32" })[3]!;
+    expect(line).toStartWith("Try: curl.exe -N ");
+    expect(line).not.toContain("'");
+  });
+});
+
+describe("clock and limits", () => {
+  const now = Date.UTC(2026, 10, 21);
+  test.each([
+    [now, undefined, "ok"],
+    [now, now + 30_000, "ok"],
+    [now, now + 61_000, "fault"],
+    [Date.UTC(2020, 0, 1), undefined, "fault"],
+    [Date.UTC(2101, 0, 1), undefined, "fault"],
+  ] as const)("clock %p, newest record %p: %s", (at, newest, state) => {
+    expect(examineClock(at, newest).state).toBe(state);
+  });
+  test.each([
+    [20_000, "ok"],
+    [Number.POSITIVE_INFINITY, "ok"],
+    [1024, "note"],
+    [100, "fault"],
+  ] as const)("open files %p: %s", (files, state) => {
+    expect(examineLimits(files).state).toBe(state);
+  });
+});
