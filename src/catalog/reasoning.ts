@@ -70,7 +70,9 @@ function readScale(control: ReasoningControl, form: ReasoningForm): Scale {
     .filter((level) => level in RANK)
     .sort((first, second) => (RANK[first] ?? 0) - (RANK[second] ?? 0));
   const on = control.levels.find((level) => level !== off && !(level in RANK));
-  return { control, form, off, graded, on, minimalIsOff: off === undefined && graded[0] === "minimal" };
+  // A form that counts tokens, or knows on and off only, has an off of its own.
+  const saysLevels = !SWITCH_FORMS.has(form) && !BUDGET_FORMS.has(form);
+  return { control, form, off, graded, on, minimalIsOff: saysLevels && off === undefined && graded[0] === "minimal" };
 }
 
 function turnOn({ form, on }: Scale): ReasoningOrder {

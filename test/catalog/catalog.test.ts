@@ -1,0 +1,286 @@
+import { describe, expect, test } from "bun:test";
+import { GatewayError } from "../../src/canon/errors.ts";
+import { createCatalog, requirePrefix, type VendorPolicy } from "../../src/catalog/catalog.ts";
+import { MODALITIES, toChatEntry } from "../../src/catalog/entry.ts";
+import { builtInRows, type CatalogRow } from "../../src/catalog/rows.ts";
+
+const ROWS: readonly CatalogRow[] = [
+  {
+    id: "big/one",
+    display_name: "One",
+    context_length: 1000,
+    pricing: { currency: "USD", unit: "per_1m_tokens", input: 1, output: 2, cache_read: 0.1 },
+    access_tier: "paid",
+    capabilities: { vision: true, tools: true, reasoning: true },
+    reasoning_efforts: { levels: ["low", "high"], default: "low" },
+    reasoning: { form: "adaptive-effort", omitted: "off" },
+    routes: [
+      { vendor: "big", model: "one-v1" },
+      { vendor: "hub", model: "big/one", form: "reasoning-object" },
+    ],
+  },
+  { id: "small/two", routes: [{ vendor: "small", model: "two" }] },
+  { id: "far/three", routes: [{ vendor: "hub", model: "far/three" }] },
+  { id: "big/paint", modality: "image", routes: [{ vendor: "big", model: "paint" }] },
+];
+
+const open = (vendors: readonly VendorPolicy[], overrides: readonly CatalogRow[] = []) =>
+  createCatalog({ rows: ROWS, overrides, vendors });
+const ids = (entries: readonly { id: string }[]) => entries.map((entry) => entry.id);
+
+describe("finding a model", () => {
+  test("only vendors that are switched on are routes, in the row's order", () => {
+    const both = open([
+      { id: "hub", models: "catalog" },
+      { id: "big", models: "catalog" },
+    ]);
+    expect(both.find("big/one")?.routes.map((route) => route.vendor)).toEqual(["big", "hub"]);
+    const one = open([{ id: "hub", models: "catalog" }]);
+    expect(one.find("big/one")?.routes).toEqual([{ vendor: "hub", model: "big/one", form: "reasoning-object" }]);
+    expect(one.find("small/two")).toBeUndefined();
+  });
+
+  test("a row is found by its own ID whatever vendor serves it, and by no other spelling", () => {
+    const catalog = open([{ id: "hub", models: "catalog" }]);
+    expect(catalog.find("far/three")?.id).toBe("far/three");
+    for (const id of ["Far/three", "far/three ", "three", "/three", "far/", "hub/far/three", "", "far/THREE"]) {
+      expect(catalog.find(id)).toBeUndefined();
+    }
+  });
+
+  test("without vendors there is nothing", () => {
+    const catalog = open([]);
+    expect(catalog.find("big/one")).toBeUndefined();
+    expect(catalog.list("all")).toEqual([]);
+  });
+
+  test("a vendor that takes any name serves unknown ones uncharted, under the name behind its prefix", () => {
+    const catalog = open([{ id: "lab", models: "any" }]);
+    const entry = catalog.find("lab/org/new:7b");
+    expect(entry).toMatchObject({ id: "lab/org/new:7b", uncharted: true, modality: "chat" });
+    expect(entry?.routes).toEqual([{ vendor: "lab", model: "org/new:7b" }]);
+    expect(entry?.pricing).toBeUndefined();
+    for (const id of ["lab/", "lab", "labx/new", "lab/with blank", "lab/a\nb", `lab/${"x".repeat(300)}`]) {
+      expect(catalog.find(id)).toBeUndefined();
+    }
+    expect(catalog.list("all")).toEqual([]);
+  });
+
+  test("behind such a prefix a known ID keeps the facts of its row, though another vendor was to serve it", () => {
+    const catalog = open([{ id: "far", models: "any" }], [{ id: "far/three", context_length: 77 }]);
+    expect(catalog.find("far/three")).toMatchObject({
+      contextLength: 77,
+      routes: [{ vendor: "far", model: "three" }],
+    });
+  });
+
+  test("a vendor of the catalog serves no name that no row gives it", () => {
+    expect(open([{ id: "big", models: "catalog" }]).find("big/other")).toBeUndefined();
+  });
+
+  test("a vendor's list is exactly its models: others of its rows are closed, new ones are listed", () => {
+    const catalog = open([{ id: "big", models: ["one-v1", "extra"] }]);
+    expect(ids(catalog.list("all"))).toEqual(["big/one", "big/one-v1", "big/extra"]);
+    expect(catalog.find("big/paint")).toBeUndefined();
+    expect(catalog.find("big/other")).toBeUndefined();
+    expect(catalog.find("big/extra")?.uncharted).toBe(true);
+  });
+});
+
+describe("discovery", () => {
+  test("until a vendor's list is known any name passes, then only those of the list", () => {
+    const catalog = open([{ id: "lab", models: "discover" }]);
+    expect(catalog.find("lab/anything")?.uncharted).toBe(true);
+    expect(catalog.list("all")).toEqual([]);
+    catalog.setDiscovered("lab", ["b", "a", "a", "", "with blank"]);
+    expect(ids(catalog.list("chat"))).toEqual(["lab/b", "lab/a"]);
+    expect(catalog.find("lab/anything")).toBeUndefined();
+    catalog.setDiscovered("lab", []);
+    expect(catalog.list("all")).toEqual([]);
+    expect(catalog.find("lab/a")).toBeUndefined();
+  });
+
+  test("a discovered name takes the facts of the row of its ID", () => {
+    const catalog = open([{ id: "small", models: "discover" }], [{ id: "small/two", context_length: 5 }]);
+    catalog.setDiscovered("small", ["two", "three"]);
+    expect(catalog.find("small/two")?.contextLength).toBe(5);
+    expect(catalog.find("small/three")).toMatchObject({ uncharted: true });
+    expect(ids(catalog.list("all"))).toEqual(["small/two", "small/three"]);
+  });
+
+  test("rows that route to a discovering vendor stay, also where its list does not name them", () => {
+    const catalog = open([{ id: "hub", models: "discover" }]);
+    catalog.setDiscovered("hub", ["x"]);
+    expect(ids(catalog.list("chat"))).toEqual(["big/one", "far/three", "hub/x"]);
+  });
+
+  test("other vendors cannot be given a list", () => {
+    const catalog = open([{ id: "big", models: "catalog" }]);
+    catalog.setDiscovered("big", ["new"]);
+    catalog.setDiscovered("nobody", ["new"]);
+    expect(catalog.find("big/new")).toBeUndefined();
+    expect(catalog.find("nobody/new")).toBeUndefined();
+  });
+
+  test("the version and the lists change with the catalog, and not with an unchanged list", () => {
+    const catalog = open([{ id: "lab", models: "discover" }]);
+    catalog.setDiscovered("lab", ["a"]);
+    const { version } = catalog;
+    const list = catalog.list("chat");
+    catalog.setDiscovered("lab", ["a"]);
+    expect(catalog.version).toBe(version);
+    expect(catalog.list("chat")).toBe(list);
+    catalog.setDiscovered("lab", ["a", "b"]);
+    expect(catalog.version).toBeGreaterThan(version);
+    expect(catalog.list("chat")).not.toBe(list);
+  });
+});
+
+describe("rows of the configuration", () => {
+  test("change the fields they give and no others", () => {
+    const catalog = open(
+      [{ id: "big", models: "catalog" }],
+      [{ id: "big/one", context_length: 9, capabilities: { vision: false }, pricing: { input: 3, output: 4 } }],
+    );
+    expect(catalog.find("big/one")).toMatchObject({
+      displayName: "One",
+      contextLength: 9,
+      capabilities: { vision: false, tools: true, reasoning: true },
+      pricing: { currency: "USD", unit: "per_1m_tokens", input: 3, output: 4 },
+      reasoning: { levels: ["low", "high"], form: "adaptive-effort", omitted: "off" },
+    });
+    expect(catalog.find("big/one")?.pricing?.cache_read).toBeUndefined();
+    expect(ids(catalog.list("chat"))).toEqual(["big/one"]);
+  });
+
+  test("make new models, routed to the vendor of their prefix unless they say otherwise", () => {
+    const catalog = open(
+      [
+        { id: "lab", models: "catalog" },
+        { id: "hub", models: "catalog" },
+      ],
+      [
+        { id: "lab/tiny", pricing: "free" },
+        { id: "lab/dear", pricing: { input: 1, output: 40 } },
+        {
+          id: "lab/elsewhere",
+          routes: [{ vendor: "hub", model: "lab/e" }],
+          reasoning_efforts: { levels: ["none", "high"], default: "high" },
+        },
+      ],
+    );
+    expect(catalog.find("lab/tiny")).toMatchObject({
+      displayName: "tiny",
+      ownedBy: "lab",
+      accessTier: "free",
+      uncharted: true,
+      pricing: { input: 0, output: 0 },
+      routes: [{ vendor: "lab", model: "tiny" }],
+    });
+    expect(catalog.find("lab/dear")?.accessTier).toBe("premium");
+    expect(catalog.find("lab/elsewhere")).toMatchObject({
+      accessTier: "paid",
+      reasoning: { form: "effort", omitted: "nothing" },
+      routes: [{ vendor: "hub", model: "lab/e" }],
+    });
+    expect(catalog.find("lab/elsewhere")?.uncharted).toBeUndefined();
+    expect(ids(catalog.list("chat")).slice(-3)).toEqual(["lab/tiny", "lab/dear", "lab/elsewhere"]);
+  });
+});
+
+describe("the whole of it", () => {
+  test("all() names what would switch a closed model on", () => {
+    const catalog = open([{ id: "big", models: "catalog" }]);
+    const states = catalog.all().map((listing) => [listing.entry.id, listing.routable, listing.switchedOnBy]);
+    expect(states).toEqual([
+      ["big/one", true, []],
+      ["small/two", false, ["small"]],
+      ["far/three", false, ["hub"]],
+      ["big/paint", true, []],
+    ]);
+  });
+
+  test("lists are by modality", () => {
+    const catalog = open([{ id: "big", models: "catalog" }]);
+    expect(ids(catalog.list("image"))).toEqual(["big/paint"]);
+    expect(ids(catalog.list("chat"))).toEqual(["big/one"]);
+    expect(ids(catalog.list("all"))).toEqual(["big/one", "big/paint"]);
+    expect(catalog.list("ocr")).toEqual([]);
+    expect(catalog.list("chat")).toBe(catalog.list("chat"));
+  });
+
+  test("an ID needs its prefix", () => {
+    for (const id of ["model", "", "/model", "vendor/"]) {
+      expect(() => requirePrefix(id)).toThrow(GatewayError);
+    }
+    expect(() => requirePrefix("vendor/model/x")).not.toThrow();
+  });
+});
+
+describe("the built-in rows", () => {
+  const VENDORS = [
+    ..."openai anthropic google openrouter mistral groq deepseek xai together fireworks cerebras".split(" "),
+    ..."moonshotai zai qwen perplexity nvidia sluice".split(" "),
+  ];
+
+  test("every row is whole: one ID, known words, sound figures, levels that hold their default", () => {
+    const seen = new Set<string>();
+    for (const row of builtInRows) {
+      expect(seen.has(row.id)).toBe(false);
+      seen.add(row.id);
+      expect(() => requirePrefix(row.id)).not.toThrow();
+      expect(MODALITIES).toContain(row.modality as "chat");
+      expect(["free", "paid", "premium"]).toContain(row.access_tier as string);
+      expect(Object.keys(row).filter((key) => key.startsWith("_"))).toEqual([]);
+      for (const figure of [row.context_length, row.max_output_tokens]) {
+        if (figure !== undefined) expect(Number.isInteger(figure) && figure > 0).toBe(true);
+      }
+      if (row.reasoning_efforts) {
+        expect(row.reasoning_efforts.levels).toContain(row.reasoning_efforts.default);
+        expect(row.capabilities?.reasoning).toBe(true);
+      }
+      expect(row.reasoning === undefined).toBe(row.reasoning_efforts === undefined);
+      for (const route of row.routes ?? []) expect(VENDORS).toContain(route.vendor);
+    }
+    expect(seen.size).toBeGreaterThan(150);
+  });
+
+  test("every chat model can be reached, and each vendor's own first through that vendor", () => {
+    for (const row of builtInRows.filter((candidate) => candidate.modality === "chat")) {
+      expect([row.id, (row.routes ?? []).length > 0]).toEqual([row.id, true]);
+    }
+    const catalog = createCatalog({ rows: builtInRows, vendors: [{ id: "anthropic", models: "catalog" }] });
+    const own = builtInRows.filter((row) => row.id.startsWith("anthropic/"));
+    expect(ids(catalog.list("all"))).toEqual(ids(own));
+    for (const entry of catalog.list("all")) expect(entry.routes).toHaveLength(1);
+  });
+
+  test("the tiers follow the one rule: free at zero, premium at 40 USD and above, else paid", () => {
+    for (const { id, pricing, access_tier: tier, modality } of builtInRows) {
+      if (modality !== "chat" || typeof pricing !== "object") continue;
+      const output = pricing.output ?? 0;
+      const expected = output === 0 ? "free" : output >= 40 ? "premium" : "paid";
+      expect([id, tier]).toEqual([id, expected]);
+    }
+  });
+
+  test("with nothing configured, the four models of the house are there", () => {
+    const catalog = createCatalog({ rows: builtInRows, vendors: [{ id: "sluice", models: "catalog" }] });
+    expect(ids(catalog.list("chat"))).toEqual(["sluice/echo", "sluice/script"]);
+    expect(ids(catalog.list("image"))).toEqual(["sluice/canvas", "sluice/sketch"]);
+    const echo = catalog.find("sluice/echo");
+    expect(echo && toChatEntry(echo)).toEqual({
+      id: "sluice/echo",
+      object: "model",
+      display_name: "Echo",
+      owned_by: "Sluice",
+      modality: "chat",
+      access_tier: "free",
+      context_length: 128000,
+      max_output_tokens: 128000,
+      pricing: { currency: "USD", unit: "per_1m_tokens", input: 0, output: 0 },
+      capabilities: { vision: false, tools: true, reasoning: true },
+      reasoning_efforts: { levels: ["low", "medium", "high"], default: "low" },
+    });
+  });
+});
