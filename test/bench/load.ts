@@ -16,7 +16,7 @@ export type LoadOptions = {
 
 export type LoadResult = { right: number; wrong: number; seconds: number; p50Us: number; p99Us: number };
 
-type State = { text: string; startedAt: number; busy: boolean; answered: boolean };
+type State = { text: string; startedAt: number; busy: boolean; answered: boolean; unsent: Uint8Array | undefined };
 
 /** A whole answer's body, or undefined while it is incomplete. Chunks are taken apart: their borders may fall inside an event. */
 function readBody(text: string): { status: string; body: string } | undefined {
@@ -43,73 +43,97 @@ function readBody(text: string): { status: string; body: string } | undefined {
 
 const quantile = (sorted: Float64Array, share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN;
 
-/** Asks until `requests` answers have come, checks each, and times them. Raw sockets: it must cost less than what it measures. */
-export async function runLoad(options: LoadOptions): Promise<LoadResult> {
-  const { port, request, connections, requests, events } = options;
-  const latencies: number[] = [];
-  let right = 0;
-  let wrong = 0;
-  let asked = 0;
-  let answering = 0;
-  const { promise: done, resolve } = Promise.withResolvers<void>();
+/** Writes what the socket takes and keeps the rest: large bodies do not fit into its buffer. */
+function send(socket: Socket<State>, bytes: Uint8Array | undefined): void {
+  if (!bytes) return;
+  const written = Math.max(0, socket.write(bytes));
+  socket.data.unsent = written < bytes.length ? bytes.subarray(written) : undefined;
+}
 
-  const ask = (socket: Socket<State>) => {
-    if (asked >= requests) {
-      socket.data.busy = false;
-      socket.end();
-      return;
-    }
-    asked++;
-    socket.data.text = "";
-    socket.data.busy = true;
-    socket.data.startedAt = performance.now();
-    socket.write(request);
-  };
-  const count = (isGood: boolean) => {
-    if (isGood) right++;
-    else wrong++;
-    if (right + wrong >= requests) resolve();
-  };
-  const connect = () =>
-    Bun.connect<State>({
+/** One run of the load: what has been asked and what came of it. */
+class Load {
+  right = 0;
+  wrong = 0;
+  readonly latencies: number[] = [];
+  readonly #finished = Promise.withResolvers<void>();
+  readonly done = this.#finished.promise;
+  #asked = 0;
+  #answering = 0;
+
+  constructor(private readonly options: LoadOptions) {}
+
+  connect(): Promise<unknown> {
+    return Bun.connect<State>({
       hostname: "127.0.0.1",
-      port,
+      port: this.options.port,
       socket: {
-        open(socket) {
+        open: (socket) => {
           socket.setNoDelay(true);
-          socket.data = { text: "", startedAt: 0, busy: false, answered: false };
-          ask(socket);
+          socket.data = { text: "", startedAt: 0, busy: false, answered: false, unsent: undefined };
+          this.#ask(socket);
         },
-        data(socket, bytes) {
-          const { data } = socket;
-          data.text += bytes.toString("latin1");
-          if (!data.answered) {
-            data.answered = true;
-            answering++;
-            if (answering === connections) options.onAllAnswering?.();
-          }
-          const answer = readBody(data.text);
-          if (!answer) return;
-          latencies.push((performance.now() - data.startedAt) * 1000);
-          count(answer.status === "200" && isRight(answer.body, events));
-          ask(socket);
-        },
-        close(socket) {
-          if (!socket.data.busy) return;
-          count(false);
-          if (asked < requests) void connect();
-        },
-        connectError() {
-          asked++;
-          count(false);
+        data: (socket, bytes) => this.#take(socket, bytes),
+        drain: (socket) => send(socket, socket.data.unsent),
+        close: (socket) => this.#lose(socket),
+        connectError: () => {
+          this.#asked++;
+          this.#count(false);
         },
       },
     });
+  }
 
+  #ask(socket: Socket<State>): void {
+    const { data } = socket;
+    if (this.#asked >= this.options.requests) {
+      data.busy = false;
+      socket.end();
+      return;
+    }
+    this.#asked++;
+    data.text = "";
+    data.busy = true;
+    data.startedAt = performance.now();
+    send(socket, this.options.request);
+  }
+
+  #take(socket: Socket<State>, bytes: Buffer): void {
+    const { data } = socket;
+    const { connections, events, onAllAnswering } = this.options;
+    data.text += bytes.toString("latin1");
+    if (!data.answered) {
+      data.answered = true;
+      this.#answering++;
+      if (this.#answering === connections) onAllAnswering?.();
+    }
+    const answer = readBody(data.text);
+    if (!answer) return;
+    this.latencies.push((performance.now() - data.startedAt) * 1000);
+    this.#count(answer.status === "200" && isRight(answer.body, events));
+    this.#ask(socket);
+  }
+
+  #lose(socket: Socket<State>): void {
+    if (!socket.data.busy) return;
+    this.#count(false);
+    if (this.#asked < this.options.requests) void this.connect();
+  }
+
+  #count(isGood: boolean): void {
+    if (isGood) this.right++;
+    else this.wrong++;
+    if (this.right + this.wrong >= this.options.requests) this.#finished.resolve();
+  }
+}
+
+/** Asks until `requests` answers have come, checks each, and times them. Raw sockets: it must cost less than what it measures. */
+export async function runLoad(options: LoadOptions): Promise<LoadResult> {
+  const load = new Load(options);
   const startedAt = performance.now();
-  await Promise.all(Array.from({ length: connections }, connect));
-  await done;
+  await Promise.all(Array.from({ length: options.connections }, () => load.connect()));
+  await load.done;
   const seconds = (performance.now() - startedAt) / 1000;
-  const sorted = Float64Array.from(latencies).sort();
+  const sorted = Float64Array.from(load.latencies).sort();
+  const { right, wrong } = load;
   return { right, wrong, seconds, p50Us: quantile(sorted, 0.5), p99Us: quantile(sorted, 0.99) };
 }

@@ -227,30 +227,31 @@ async function play(socket: Socket<Connection>, answer: Answer): Promise<void> {
   if (answer.finish === "end" && answer.framing === "chunked") await write(socket, encode("0\r\n\r\n"));
 }
 
-/** Starts a scripted vendor on a free loopback port: raw sockets, so that every way of misbehaving can be played. */
-export function startUpstream(): Upstream {
-  const calls: Call[] = [];
-  const unexpected: Call[] = [];
-  const queues = new Map<string, Script[]>();
-  const standing = new Map<string, Script>();
-  const open = new Set<Socket<Connection>>();
+/** What a scripted vendor knows: what to answer, and what came. */
+class Book {
+  readonly calls: Call[] = [];
+  readonly unexpected: Call[] = [];
+  readonly queues = new Map<string, Script[]>();
+  readonly standing = new Map<string, Script>();
+  readonly open = new Set<Socket<Connection>>();
 
-  const scriptFor = (call: Call): Script => {
-    const script = queues.get(call.path)?.shift() ?? standing.get(call.path);
+  scriptFor(call: Call): Script {
+    const script = this.queues.get(call.path)?.shift() ?? this.standing.get(call.path);
     if (script) return script;
-    unexpected.push(call);
+    this.unexpected.push(call);
     return json({ error: { message: `nothing scripted for ${call.path}` } }, { status: 418 });
-  };
+  }
 
-  const serve = async (socket: Socket<Connection>): Promise<void> => {
+  /** Answers the requests that have arrived whole on a connection, one after the other. */
+  async serve(socket: Socket<Connection>): Promise<void> {
     const connection = socket.data;
     if (connection.busy) return;
     const call = takeCall(connection);
     if (!call) return;
     connection.busy = true;
     connection.call = call;
-    calls.push(call);
-    const script = scriptFor(call);
+    this.calls.push(call);
+    const script = this.scriptFor(call);
     const answer = typeof script === "function" ? await script(call) : script;
     await play(socket, answer);
     if (answer.finish === "silence") return;
@@ -259,54 +260,76 @@ export function startUpstream(): Upstream {
     connection.busy = false;
     if (answer.finish === "reset") socket.terminate();
     else if (answer.finish === "cut" || answer.framing === "close") socket.end();
-    else await serve(socket);
-  };
+    else await this.serve(socket);
+  }
 
-  const fail = (thrown: unknown) => {
-    throw new Error("the scripted vendor failed", { cause: thrown });
-  };
+  reset(): void {
+    this.calls.length = 0;
+    this.unexpected.length = 0;
+    this.queues.clear();
+    this.standing.clear();
+  }
+}
 
-  const server = Bun.listen<Connection>({
+function newConnection(): Connection {
+  return {
+    pending: [],
+    length: 0,
+    closed: false,
+    busy: false,
+    call: undefined,
+    onAbort: undefined,
+    onDrain: undefined,
+  };
+}
+
+function closeConnection({ data }: Socket<Connection>): void {
+  data.closed = true;
+  data.onDrain?.();
+  if (!data.call) return;
+  data.call.aborted = true;
+  data.onAbort?.();
+}
+
+function fail(thrown: unknown): never {
+  throw new Error("the scripted vendor failed", { cause: thrown });
+}
+
+function listen(book: Book) {
+  return Bun.listen<Connection>({
     hostname: "127.0.0.1",
     port: 0,
     socket: {
       open(socket) {
         socket.setNoDelay(true);
-        socket.data = {
-          pending: [],
-          length: 0,
-          closed: false,
-          busy: false,
-          call: undefined,
-          onAbort: undefined,
-          onDrain: undefined,
-        };
-        open.add(socket);
+        socket.data = newConnection();
+        book.open.add(socket);
       },
       data(socket, bytes) {
         socket.data.length += bytes.length;
         if (socket.data.length > MAX_REQUEST_BYTES) throw new Error("a test sends too much to the scripted vendor");
         socket.data.pending.push(new Uint8Array(bytes));
-        void serve(socket).catch(fail);
+        void book.serve(socket).catch(fail);
       },
       drain(socket) {
         socket.data.onDrain?.();
       },
       close(socket) {
-        open.delete(socket);
-        const { data } = socket;
-        data.closed = true;
-        data.onDrain?.();
-        if (!data.call) return;
-        data.call.aborted = true;
-        data.onAbort?.();
+        book.open.delete(socket);
+        closeConnection(socket);
       },
       error(_socket, error) {
         fail(error);
       },
     },
   });
+}
 
+/** Starts a scripted vendor on a free loopback port: raw sockets, so that every way of misbehaving can be played. */
+export function startUpstream(): Upstream {
+  const book = new Book();
+  const server = listen(book);
+  const { calls, unexpected, queues, standing } = book;
   return {
     url: `http://127.0.0.1:${server.port}`,
     calls,
@@ -321,14 +344,9 @@ export function startUpstream(): Upstream {
       await until(() => calls.length > index, `call ${index} to the scripted vendor`);
       return calls[index] as Call;
     },
-    reset() {
-      calls.length = 0;
-      unexpected.length = 0;
-      queues.clear();
-      standing.clear();
-    },
+    reset: () => book.reset(),
     get connections() {
-      return open.size;
+      return book.open.size;
     },
     close() {
       server.stop(true);
