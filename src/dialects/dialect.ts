@@ -6,8 +6,10 @@ import type { Edits, JsonText } from "../lib/json.ts";
 import type { Frame } from "./frames.ts";
 
 export const DIALECTS = ["chat", "messages"] as const;
-/** A wire protocol. */
+/** A wire protocol that clients can speak. */
 export type DialectName = (typeof DIALECTS)[number];
+/** A wire protocol that vendors can speak. */
+export type UpstreamDialectName = DialectName;
 
 /**
  * Named oddities of an upstream on a known dialect: facts of a vendor's row, read by the dialect's upstream half.
@@ -93,13 +95,9 @@ export interface Relabeler {
 export type Decoded = { prompt: Prompt; dropped: string[] };
 export type Encoded = { body: Record<string, unknown>; dropped: string[] };
 
-/** One wire protocol, both halves: the client's (intent, decodeRequest, encodeReply, encoder) and the upstream's (encodeRequest, amend, decodeReply, decoder). */
-export interface Dialect {
-  readonly name: DialectName;
-  /** Path of generation below a vendor's base URL. */
-  readonly path: string;
-  /** Its requests must name an output ceiling (messages: max_tokens). */
-  readonly demandsOutputCeiling?: boolean;
+/** The half of a wire protocol that faces clients. */
+export interface ClientDialect {
+  readonly name: UpstreamDialectName;
   /** Lower-case names of request headers that may cross, on the diagonal only. */
   readonly passHeaders: readonly string[];
 
@@ -109,6 +107,30 @@ export interface Dialect {
   check(body: unknown): void;
   /** A checked client body as its meaning. Throws GatewayError where the meaning cannot be carried at all. */
   decodeRequest(body: Record<string, unknown>): Decoded;
+
+  /** Events of a finished reply as a whole reply body. */
+  encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown>;
+  /** A same-dialect reply with the client's model ID, every other byte as it was. */
+  relabel(body: JsonText, context: ReplyContext): string;
+  encoder(context: ReplyContext): Encoder;
+  relabeler(context: ReplyContext): Relabeler;
+
+  /** An error as this dialect's HTTP answer. */
+  encodeError(error: GatewayError, requestId: string): { status: number; body: Record<string, unknown> };
+  /** An error as this dialect's last record in a stream. */
+  encodeErrorFrame(error: GatewayError, requestId: string): string;
+  /** A record that keeps a silent connection open. */
+  readonly ping: string;
+}
+
+/** The half of a wire protocol that faces vendors. */
+export interface UpstreamDialect {
+  readonly name: UpstreamDialectName;
+  /** Its requests must name an output ceiling (messages: max_tokens). */
+  readonly demandsOutputCeiling?: boolean;
+  /** Path of generation below a vendor's base URL, with its query string where the dialect has one. */
+  pathFor(upstreamModel: string, stream: boolean): string;
+
   /** A prompt as this upstream's body: model, reasoning and stream come with `amend`. */
   encodeRequest(prompt: Prompt, quirks: Quirks): Encoded;
   /** Orders as edits of an upstream body's top-level fields, whether the client wrote that body or `encodeRequest`. */
@@ -116,21 +138,12 @@ export interface Dialect {
 
   /** A whole reply as events, `finish` last. Throws GatewayError (upstream_error) when it is no reply, or what an error object inside a 200 means. */
   decodeReply(body: unknown, context: DecodeContext): Event[];
-  /** Events of a finished reply as a whole reply body. */
-  encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown>;
-  /** A same-dialect reply with the client's model ID, every other byte as it was. */
-  relabel(body: JsonText, context: ReplyContext): string;
-
   decoder(context: DecodeContext): Decoder;
-  encoder(context: ReplyContext): Encoder;
-  relabeler(context: ReplyContext): Relabeler;
-
   /** An upstream's error answer as what the client may know of it (contract 6). `retryAfterSeconds` is already read from its headers. */
   decodeError(status: number, body: string, retryAfterSeconds: number | undefined): GatewayError;
-  /** An error as this dialect's HTTP answer. */
-  encodeError(error: GatewayError, requestId: string): { status: number; body: Record<string, unknown> };
-  /** An error as this dialect's last record in a stream. */
-  encodeErrorFrame(error: GatewayError, requestId: string): string;
-  /** A record that keeps a silent connection open. */
-  readonly ping: string;
+}
+
+/** One wire protocol, both halves. */
+export interface Dialect extends ClientDialect, UpstreamDialect {
+  readonly name: DialectName;
 }

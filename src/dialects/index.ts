@@ -1,6 +1,9 @@
 import { chat } from "./chat/index.ts";
-import type { Dialect, DialectName } from "./dialect.ts";
+import type { Dialect, DialectName, UpstreamDialect, UpstreamDialectName } from "./dialect.ts";
 import { messages } from "./messages/index.ts";
 
-/** Every dialect by name: the one place, beside `DIALECTS`, that a new one is entered. */
+/** Every dialect that clients speak, by name: the one place, beside `DIALECTS`, that a new one is entered. */
 export const dialects: Readonly<Record<DialectName, Dialect>> = { chat, messages };
+
+/** Every dialect that vendors speak, by name. */
+export const upstreamDialects: Readonly<Record<UpstreamDialectName, UpstreamDialect>> = { ...dialects };

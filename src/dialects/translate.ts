@@ -2,11 +2,14 @@ import type { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Orders } from "../canon/intent.ts";
 import { type Edits, editObject, type JsonText } from "../lib/json.ts";
-import type { Dialect, Quirks, ReplyContext } from "./dialect.ts";
+import type { ClientDialect, Quirks, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import type { Frame } from "./frames.ts";
 
 /** An upstream body, ready to send, and what could not cross from the client's dialect. */
 export type UpstreamBody = { text: string; dropped: string[] };
+
+/** The diagonal: client and upstream speak one dialect, and nothing is touched that need not change. */
+const isSame = (client: ClientDialect, upstream: UpstreamDialect) => client.name === upstream.name;
 
 const NOTHING_DROPPED: string[] = [];
 
@@ -16,13 +19,13 @@ const NOTHING_DROPPED: string[] = [];
  */
 export function translateRequest(
   body: JsonText,
-  client: Dialect,
-  upstream: Dialect,
+  client: ClientDialect,
+  upstream: UpstreamDialect,
   orders: Orders,
   quirks: Quirks,
 ): UpstreamBody {
   const value = body.value as Record<string, unknown>;
-  if (client === upstream)
+  if (isSame(client, upstream))
     return { text: editObject(body.text, upstream.amend(value, orders, quirks)), dropped: NOTHING_DROPPED };
   const decoded = client.decodeRequest(value);
   const encoded = upstream.encodeRequest(decoded.prompt, quirks);
@@ -40,14 +43,15 @@ function applyEdits(body: Record<string, unknown>, edits: Edits): void {
 /** A whole upstream reply as the client's, and the events in it for the meter. Throws GatewayError when it is no reply. */
 export function translateReply(
   body: JsonText,
-  upstream: Dialect,
-  client: Dialect,
+  upstream: UpstreamDialect,
+  client: ClientDialect,
   quirks: Quirks,
   context: ReplyContext,
 ): { text: string; events: Event[] } {
   const events = upstream.decodeReply(body.value, { quirks });
-  const text =
-    client === upstream ? client.relabel(body, context) : JSON.stringify(client.encodeReply(events, context));
+  const text = isSame(client, upstream)
+    ? client.relabel(body, context)
+    : JSON.stringify(client.encodeReply(events, context));
   return { text, events };
 }
 
@@ -59,13 +63,13 @@ export type StreamWriter = {
 };
 
 /** The writer for a stream: forwards the frames themselves on the diagonal, encodes their events across. */
-export function streamWriter(upstream: Dialect, client: Dialect, context: ReplyContext): StreamWriter {
-  if (client === upstream) return client.relabeler(context);
+export function streamWriter(upstream: UpstreamDialect, client: ClientDialect, context: ReplyContext): StreamWriter {
+  if (isSame(client, upstream)) return client.relabeler(context);
   return eventWriter(client, context);
 }
 
 /** A writer from events alone: for another dialect, and for an upstream that answered a stream with one whole body. */
-export function eventWriter(client: Dialect, context: ReplyContext): StreamWriter {
+export function eventWriter(client: ClientDialect, context: ReplyContext): StreamWriter {
   const encoder = client.encoder(context);
   const write = (events: readonly Event[]) => {
     let text = "";
@@ -79,9 +83,13 @@ export function eventWriter(client: Dialect, context: ReplyContext): StreamWrite
 }
 
 /** Client headers that may cross: those the dialect names, on the diagonal only. */
-export function passedHeaders(headers: Headers, client: Dialect, upstream: Dialect): Record<string, string> {
+export function passedHeaders(
+  headers: Headers,
+  client: ClientDialect,
+  upstream: UpstreamDialect,
+): Record<string, string> {
   const passed: Record<string, string> = {};
-  if (client !== upstream) return passed;
+  if (!isSame(client, upstream)) return passed;
   for (const name of client.passHeaders) {
     const value = headers.get(name);
     if (value !== null) passed[name] = value;

@@ -1,9 +1,9 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Route } from "../catalog/entry.ts";
-import { dialects } from "../dialects/index.ts";
+import { upstreamDialects } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { randomBase62 } from "../lib/id.ts";
-import { decideRetry } from "../vendors/retry-policy.ts";
+import { decideRetry, ranOf } from "../vendors/retry-policy.ts";
 import { send } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
 import { planOrders } from "./orders.ts";
@@ -12,6 +12,7 @@ import { acceptResponse, type Target } from "./read-reply.ts";
 /** Tries the model's routes in order until one answers; another one only while nothing has reached the client (reliability 6.2). */
 export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promise<T>): Promise<T> {
   const { entry, exchange, services, abort } = job;
+  let doubtfulBefore = 0;
   for (let index = 0; ; index++) {
     const route = entry.routes[index];
     const target = route && targetOf(job, route);
@@ -24,7 +25,8 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promis
       const error = toGatewayError(thrown);
       const routesLeft = entry.routes.length - index - 1;
       const elapsedMs = services.clock.monotonic() - exchange.startedAt;
-      if (decideRetry(error, { elapsedMs, routesLeft }) === "stop") throw error;
+      if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "stop") throw error;
+      if (ranOf(error) !== "no") doubtfulBefore++;
       services.log.warn("failover", { request_id: job.request.requestId, vendor: route.vendor, error: error.code });
     }
   }
@@ -40,7 +42,7 @@ function targetOf(job: Job, route: Route): Target | undefined {
     wantsUsage: job.intent.wantsUsage,
     estimatedInputTokens: job.exchange.estimatedInput,
   };
-  return { route, vendor, upstream: dialects[vendor.dialect], client: job.request.client, context };
+  return { route, vendor, upstream: upstreamDialects[vendor.dialect], client: job.request.client, context };
 }
 
 /** Translates the request for one route and sends it. Throws GatewayError when no usable answer comes; gives its media type with it. */
@@ -51,11 +53,12 @@ export async function dispatch(job: Job, target: Target): Promise<{ response: Re
   const { text, dropped } = translateRequest(job.body, client, upstream, orders, vendor.quirks);
   exchange.dropped = dropped;
   const response = await send(vendor, {
-    path: upstream.path,
+    path: upstream.pathFor(target.route.model, orders.stream),
     body: text,
     headers: passedHeaders(request.headers, client, upstream),
     signal: abort.signal,
     userAgent: services.userAgent,
+    requestId: request.requestId,
     stream: orders.stream,
   });
   return { response, type: await acceptResponse(response, target, services.clock.now()) };

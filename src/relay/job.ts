@@ -2,7 +2,7 @@ import type { Caller } from "../accounts/caller.ts";
 import type { Intent } from "../canon/intent.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
-import type { Dialect } from "../dialects/dialect.ts";
+import type { ClientDialect } from "../dialects/dialect.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
@@ -29,7 +29,7 @@ export type Services = {
 
 /** A client's request for generation, its body not yet read. */
 export type GenerateRequest = {
-  client: Dialect;
+  client: ClientDialect;
   caller: Caller;
   requestId: string;
   headers: Headers;

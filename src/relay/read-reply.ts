@@ -1,7 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Route } from "../catalog/entry.ts";
-import type { Decoder, Dialect, ReplyContext } from "../dialects/dialect.ts";
+import type { ClientDialect, Decoder, ReplyContext, UpstreamDialect } from "../dialects/dialect.ts";
 import { type Frame, FrameSplitter, FrameTooLong } from "../dialects/frames.ts";
 import { errorOf, translateReply } from "../dialects/translate.ts";
 import { JsonText } from "../lib/json.ts";
@@ -15,7 +15,13 @@ const MAX_STREAM_BYTES = 256 * 1024 * 1024;
 const DRAIN_MS = 1_000;
 
 /** One route being tried: the vendor, its dialect, and the reply's context. */
-export type Target = { route: Route; vendor: Vendor; upstream: Dialect; client: Dialect; context: ReplyContext };
+export type Target = {
+  route: Route;
+  vendor: Vendor;
+  upstream: UpstreamDialect;
+  client: ClientDialect;
+  context: ReplyContext;
+};
 
 /** Throws what a non-2xx answer means; returns the media type of one that may be read. */
 export async function acceptResponse(response: Response, target: Target, now: number): Promise<string> {

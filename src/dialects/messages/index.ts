@@ -17,7 +17,8 @@ export { checkCountTokens } from "./check.ts";
 /** The wire protocol of Anthropic's SDKs and of Claude Code (interface 4.5; dialects.md 2). */
 export const messages: Dialect = {
   name: "messages",
-  path: "/v1/messages",
+  pathFor: () => "/v1/messages",
+  demandsOutputCeiling: true,
   passHeaders: ["anthropic-version", "anthropic-beta"],
   intent: readIntent,
   check: checkRequest,
