@@ -1,0 +1,111 @@
+import type { Event } from "../../canon/events.ts";
+import { isComplete, type ToolSlot } from "./tool-calls.ts";
+
+type TextItem = { kind: "text" | "reasoning"; text: string };
+type ToolItem = { kind: "tool"; slot: ToolSlot; pending: string };
+type Item = TextItem | ToolItem;
+
+/**
+ * Puts a reply's text, reasoning and tool calls one after the other, as events demand: blocks never overlap. While a tool call is not
+ * whole, whatever else comes waits behind it, since a closed block cannot be opened again (dialects.md 4.7 and 4.8 #12).
+ */
+export class BlockWriter {
+  #open: Item | undefined;
+  #waiting: Item[] = [];
+  #items = new Map<ToolSlot, ToolItem>();
+
+  /** No block is open and nothing waits. */
+  get idle(): boolean {
+    return this.#open === undefined && this.#waiting.length === 0;
+  }
+
+  /** Adds visible or reasoning text, which is not empty. */
+  text(kind: "text" | "reasoning", text: string, out: Event[]): void {
+    if (this.#open?.kind === kind && this.#waiting.length === 0) {
+      out.push({ type: "block-delta", text });
+      return;
+    }
+    const last = this.#waiting.at(-1);
+    if (last?.kind === kind) last.text += text;
+    else this.#waiting.push({ kind, text });
+    this.#advance(out, false);
+  }
+
+  /** The vendor's proof of the reasoning block that is open; without one there is nothing it could prove. */
+  signature(signature: string, out: Event[]): void {
+    if (this.#open?.kind === "reasoning" && this.#waiting.length === 0)
+      out.push({ type: "block-signature", signature });
+  }
+
+  /** Adds a fragment (possibly empty) of a tool call's arguments. */
+  tool(slot: ToolSlot, fragment: string, out: Event[]): void {
+    let item = this.#items.get(slot);
+    if (!item) {
+      item = { kind: "tool", slot, pending: "" };
+      this.#items.set(slot, item);
+      this.#waiting.push(item);
+    }
+    item.pending += fragment;
+    if (item === this.#open) this.#writeArguments(item, out);
+    if (this.#waiting.length > 0) this.#advance(out, false);
+  }
+
+  /** Writes all that waits, and closes the last block: nothing more will come. */
+  flush(out: Event[]): void {
+    this.#advance(out, true);
+    this.#close(out);
+  }
+
+  #advance(out: Event[], all: boolean): void {
+    for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
+      if (!all && this.#open?.kind === "tool" && !isComplete(this.#open.slot)) return;
+      // A call that was only announced may still get more of its name (dialects.md 4.8 #16).
+      if (!all && next.kind === "tool" && next.slot.arguments === "" && this.#waiting.length === 1) return;
+      this.#waiting.shift();
+      this.#close(out);
+      this.#start(next, out);
+    }
+  }
+
+  #start(item: Item, out: Event[]): void {
+    if (item.kind === "tool" && item.slot.name === "" && item.slot.arguments === "") return;
+    this.#open = item;
+    if (item.kind === "tool") {
+      out.push({ type: "block-start", block: { kind: "tool-call", id: item.slot.id, name: item.slot.name } });
+      this.#writeArguments(item, out);
+      return;
+    }
+    out.push({ type: "block-start", block: { kind: item.kind } }, { type: "block-delta", text: item.text });
+  }
+
+  /** Arguments that are no object so far (JSON inside a string, null) stay back until the call is whole (dialects.md 4.8 #10). */
+  #writeArguments(item: ToolItem, out: Event[]): void {
+    if (item.pending === "") return;
+    if (!item.slot.custom && item.slot.arguments.trimStart().charAt(0) !== "{") return;
+    out.push({ type: "block-delta", text: item.pending });
+    item.pending = "";
+  }
+
+  #close(out: Event[]): void {
+    const open = this.#open;
+    if (!open) return;
+    if (open.kind === "tool" && open.pending !== "") {
+      const text = unwrapArguments(open.pending);
+      if (text !== "") out.push({ type: "block-delta", text });
+    }
+    out.push({ type: "block-end" });
+    this.#open = undefined;
+  }
+}
+
+/** Arguments that are a JSON string holding JSON, or null, as what was meant; anything else as it came. */
+function unwrapArguments(text: string): string {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (value === null) return "";
+    return typeof value === "string" ? value : text;
+  } catch {
+    // Cut off or not JSON at all: the client gets the vendor's own text and decides.
+    return text.trim() === "" ? "" : text;
+  }
+}

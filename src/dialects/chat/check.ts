@@ -1,0 +1,72 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { isObject } from "../../lib/json.ts";
+import { ChatRequest } from "../../wire/chat.ts";
+import { checker } from "../../wire/open.ts";
+
+type Wire = Record<string, unknown>;
+
+const findFault = checker(ChatRequest);
+
+/** The field that each kind of part must carry; kinds that are not here are the vendor's business. */
+const PART_FIELDS = new Map([
+  ["text", "text"],
+  ["image_url", "image_url"],
+  ["input_audio", "input_audio"],
+  ["file", "file"],
+  ["refusal", "refusal"],
+]);
+
+function refuse(param: string, message: string): never {
+  throw new GatewayError("invalid_request", message, { param });
+}
+
+function checkParts(parts: readonly unknown[], path: string): void {
+  for (let index = 0; index < parts.length; index++) {
+    const part = parts[index] as Wire;
+    const field = PART_FIELDS.get(part["type"] as string);
+    if (field !== undefined && part[field] == null) {
+      const param = `${path}[${index}].${field}`;
+      refuse(param, `${param} is required`);
+    }
+  }
+}
+
+/** Rules between a message's fields, which a schema says badly (dialects.md 1.2). The schema has already been met. */
+function checkMessage(message: Wire, path: string): void {
+  const { role, content } = message;
+  if (Array.isArray(content)) checkParts(content, `${path}.content`);
+  else if (content == null && role !== "assistant" && role !== "function") {
+    refuse(`${path}.content`, `${path}.content is required: a string or an array of content parts`);
+  }
+  if (role === "tool" && (message["tool_call_id"] == null || message["tool_call_id"] === "")) {
+    refuse(`${path}.tool_call_id`, `${path}.tool_call_id is required on role tool`);
+  }
+}
+
+function checkTools(tools: readonly unknown[]): void {
+  for (let index = 0; index < tools.length; index++) {
+    const tool = tools[index] as Wire;
+    if ((tool["type"] == null || tool["type"] === "function") && !isObject(tool["function"])) {
+      refuse(`tools[${index}].function`, `tools[${index}].function is required: an object with a name`);
+    }
+    if (tool["type"] === "custom" && !isObject(tool["custom"])) {
+      refuse(`tools[${index}].custom`, `tools[${index}].custom is required: an object with a name`);
+    }
+  }
+}
+
+/**
+ * Throws GatewayError (invalid_request, with param) when a body is no chat request (dialects.md 1.1 and 1.2). Unknown fields, roles' extra
+ * fields and unknown kinds of parts and tools pass.
+ */
+export function checkRequest(body: unknown): void {
+  const fault = findFault(body);
+  if (fault) {
+    throw new GatewayError("invalid_request", fault.message, fault.param === "" ? {} : { param: fault.param });
+  }
+  const request = body as Wire & { messages: Wire[] };
+  for (let index = 0; index < request.messages.length; index++) {
+    checkMessage(request.messages[index]!, `messages[${index}]`);
+  }
+  if (Array.isArray(request["tools"])) checkTools(request["tools"]);
+}

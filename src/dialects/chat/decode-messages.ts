@@ -1,0 +1,140 @@
+import type { Part, ReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
+import { decodePart } from "./decode-parts.ts";
+import { reasoningSignature, reasoningText } from "./delta.ts";
+import type { DroppedPaths } from "./dropped.ts";
+import { cleanText } from "./text.ts";
+import { inventCallId, readToolFragment } from "./tool-calls.ts";
+
+type Wire = Record<string, unknown>;
+
+const isResult = (part: Part): boolean => part.type === "tool-result";
+
+/** Reads a conversation message by message: leading system text apart, tool results gathered into the user turn that answers a call. */
+class MessageReader {
+  readonly system: TextPart[] = [];
+  readonly turns: Turn[] = [];
+  /** Calls of the older `function_call` form carry no id; its result follows at once and gets the same one. */
+  #legacyCalls = 0;
+
+  constructor(readonly dropped: DroppedPaths) {}
+
+  read(message: Wire, path: string): void {
+    if (message["name"] != null && message["role"] !== "function") this.dropped.add(`${path}.name`);
+    switch (message["role"]) {
+      case "system":
+      case "developer":
+        this.#readSystem(message, path);
+        break;
+      case "assistant":
+        this.#readAssistant(message, path);
+        break;
+      case "tool":
+        this.#readResult(message, path, typeof message["tool_call_id"] === "string" ? message["tool_call_id"] : "");
+        break;
+      case "function":
+        this.#readResult(message, path, this.#legacyId());
+        break;
+      default:
+        this.#readUser(message, path);
+    }
+  }
+
+  #readSystem(message: Wire, path: string): void {
+    const parts = this.#parts(message, path).filter((part): part is TextPart => part.type === "text");
+    if (this.turns.length === 0) this.system.push(...parts);
+    else if (parts.length > 0) this.turns.push({ role: "system", parts });
+  }
+
+  #readUser(message: Wire, path: string): void {
+    const parts = this.#parts(message, path);
+    this.#addToUserTurn(parts);
+  }
+
+  #readAssistant(message: Wire, path: string): void {
+    for (const field of ["audio", "prefix"]) {
+      if (message[field]) this.dropped.add(`${path}.${field}`);
+    }
+    const parts: Part[] = [];
+    const reasoning = readReasoning(message);
+    if (reasoning) parts.push(reasoning);
+    parts.push(...this.#parts(message, path));
+    if (typeof message["refusal"] === "string" && message["refusal"] !== "") {
+      parts.push({ type: "text", text: cleanText(message["refusal"]) });
+    }
+    const calls = Array.isArray(message["tool_calls"]) ? message["tool_calls"] : [];
+    for (const [index, call] of calls.entries()) {
+      const part = readCall(call, `${path}.tool_calls[${index}]`);
+      if (part) parts.push(part);
+      else this.dropped.add(`${path}.tool_calls[${index}]`);
+    }
+    if (isObject(message["function_call"])) {
+      this.#legacyCalls++;
+      const part = readCall({ id: this.#legacyId(), function: message["function_call"] }, path);
+      if (part) parts.push(part);
+    }
+    this.turns.push({ role: "assistant", parts });
+  }
+
+  #readResult(message: Wire, path: string, callId: string): void {
+    this.#addToUserTurn([{ type: "tool-result", callId, parts: this.#parts(message, path) }]);
+  }
+
+  /** Results of tools and what the user says after them are one turn (dialects.md 4.3, 4.8 #2). */
+  #addToUserTurn(parts: Part[]): void {
+    const last = this.turns.at(-1);
+    const awaits = last?.role === "user" && last.parts.length > 0 && last.parts.every(isResult);
+    if (awaits) last.parts.push(...parts);
+    else this.turns.push({ role: "user", parts });
+  }
+
+  #legacyId(): string {
+    return inventCallId("function_call", this.#legacyCalls);
+  }
+
+  #parts(message: Wire, path: string): Part[] {
+    const content = message["content"];
+    const cache = message["cache_control"];
+    if (typeof content === "string") {
+      return content === "" ? [] : [{ type: "text", text: cleanText(content), ...(cache != null && { cache }) }];
+    }
+    if (!Array.isArray(content)) return [];
+    const parts: Part[] = [];
+    for (const [index, value] of content.entries()) {
+      const place = `${path}.content[${index}]`;
+      // Reasoning inside content is read with the rest of the message's reasoning.
+      if (isObject(value) && value["type"] === "thinking") continue;
+      const part = decodePart(value, place);
+      if (part) parts.push(part);
+      else this.dropped.add(place);
+    }
+    return parts;
+  }
+}
+
+/** Reasoning that a client sends back (dialects.md 4.3); only Anthropic's own comes with its proof. */
+function readReasoning(message: Wire): ReasoningPart | undefined {
+  const text = cleanText(reasoningText(message));
+  const signature = reasoningSignature(message);
+  if (text === "" && signature === undefined) return undefined;
+  return { type: "reasoning", text, ...(signature !== undefined && { signature }) };
+}
+
+/** A call that the assistant made. A custom tool's text becomes the argument `input` (dialects.md 1.1). */
+function readCall(value: unknown, seed: string): ToolCallPart | undefined {
+  const fragment = readToolFragment(value);
+  if (!fragment || fragment.name === "") return undefined;
+  const raw = fragment.custom ? JSON.stringify({ input: fragment.arguments }) : fragment.arguments;
+  const id = fragment.id || inventCallId(seed, 0);
+  return { type: "tool-call", id, name: fragment.name, arguments: cleanText(raw) };
+}
+
+/** `messages` of a checked body as system text and turns (dialects.md 4.3, 4.8 #2). Parts that cannot cross are named in `dropped`. */
+export function decodeMessages(messages: unknown, dropped: DroppedPaths): { system: TextPart[]; turns: Turn[] } {
+  const reader = new MessageReader(dropped);
+  const listed = Array.isArray(messages) ? messages : [];
+  for (const [index, message] of listed.entries()) {
+    if (isObject(message)) reader.read(message, `messages[${index}]`);
+  }
+  return { system: reader.system, turns: reader.turns };
+}

@@ -1,0 +1,71 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { Part } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
+import { fileSource, imageSource } from "./media.ts";
+import { cleanText } from "./text.ts";
+
+type Wire = Record<string, unknown>;
+
+const text = (value: unknown) => (typeof value === "string" ? value : "");
+
+/** A client's cache breakpoint: the messages dialect's mark, or OpenAI's own, which is the same wish (dialects.md 4.1). */
+function cacheOf(part: Wire): { cache?: unknown } {
+  const mark = part["cache_control"] ?? (part["prompt_cache_breakpoint"] ? { type: "ephemeral" } : undefined);
+  return mark == null ? {} : { cache: mark };
+}
+
+function decodeImage(part: Wire): Part | undefined {
+  const image = part["image_url"];
+  const url = isObject(image) ? text(image["url"]) : text(image);
+  if (url === "") return undefined;
+  const detail = isObject(image) ? text(image["detail"]) : "";
+  return { type: "image", source: imageSource(url), ...(detail !== "" && { detail }), ...cacheOf(part) };
+}
+
+function decodeAudio(part: Wire): Part | undefined {
+  const audio = part["input_audio"];
+  if (!isObject(audio) || text(audio["data"]) === "") return undefined;
+  return { type: "audio", data: text(audio["data"]), format: text(audio["format"]) || "wav" };
+}
+
+function decodeFile(part: Wire, path: string): Part | undefined {
+  const file = part["file"];
+  if (!isObject(file)) return undefined;
+  const filename = text(file["filename"]);
+  const data = text(file["file_data"]);
+  if (data !== "") {
+    const title = filename === "" ? {} : { title: filename };
+    return { type: "document", source: fileSource(data, filename), ...title, ...cacheOf(part) };
+  }
+  if (text(file["file_id"]) === "") return undefined;
+  throw new GatewayError(
+    "invalid_request",
+    "A file id cannot be seen by this model's vendor. Send file_data instead.",
+    {
+      param: `${path}.file.file_id`,
+    },
+  );
+}
+
+/**
+ * One content part as its meaning (dialects.md 1.2); undefined for kinds that nobody else knows. `path` is where it stands. Throws
+ * GatewayError (invalid_request) for a file id.
+ */
+export function decodePart(part: unknown, path: string): Part | undefined {
+  if (typeof part === "string") return { type: "text", text: cleanText(part) };
+  if (!isObject(part)) return undefined;
+  switch (part["type"]) {
+    case "text":
+      return { type: "text", text: cleanText(text(part["text"])), ...cacheOf(part) };
+    case "refusal":
+      return { type: "text", text: cleanText(text(part["refusal"])) };
+    case "image_url":
+      return decodeImage(part);
+    case "input_audio":
+      return decodeAudio(part);
+    case "file":
+      return decodeFile(part, path);
+    default:
+      return undefined;
+  }
+}

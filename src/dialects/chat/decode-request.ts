@@ -1,0 +1,109 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { OutputFormat, Prompt } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Decoded } from "../dialect.ts";
+import { decodeMessages } from "./decode-messages.ts";
+import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
+import { DroppedPaths } from "./dropped.ts";
+import { readMaxTokens } from "./intent.ts";
+import { cleanText } from "./text.ts";
+
+type Wire = Record<string, unknown>;
+
+/** Fields that are read here or by the gateway itself; every other one that says something is named as dropped. */
+const CARRIED = new Set(
+  [
+    "model messages stream stream_options max_tokens max_completion_tokens n tools tool_choice parallel_tool_calls functions",
+    "function_call stop temperature top_p top_k seed frequency_penalty presence_penalty response_format user safety_identifier",
+    "reasoning_effort reasoning thinking enable_thinking thinking_budget",
+  ].flatMap((line) => line.split(" ")),
+);
+
+/** Values that ask for nothing beyond what is done anyway. */
+function asksForNothing(field: string, value: unknown): boolean {
+  if (value == null || value === false || value === "") return true;
+  if (field === "modalities") return Array.isArray(value) && value.every((one) => one === "text");
+  if (field === "service_tier") return value === "auto" || value === "default";
+  if (field === "top_logprobs") return value === 0;
+  return typeof value === "object" && Object.keys(value).length === 0;
+}
+
+const numberOf = (value: unknown) => (typeof value === "number" ? value : undefined);
+
+/** The fields of `source` that hold a value: absent is not the same as undefined to whoever spreads them. */
+function defined<T extends Wire>(source: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(source).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+}
+
+function decodeStop(value: unknown): string[] {
+  const stops = Array.isArray(value) ? value : [value];
+  return stops.filter((stop): stop is string => typeof stop === "string" && stop !== "");
+}
+
+function decodeFormat(value: unknown): OutputFormat | undefined {
+  if (!isObject(value)) return undefined;
+  if (value["type"] === "json_object") return { type: "json" };
+  const wrapped = value["json_schema"];
+  if (value["type"] !== "json_schema" || !isObject(wrapped)) return undefined;
+  if (!isObject(wrapped["schema"])) return { type: "json" };
+  const { name, description, strict } = wrapped;
+  return {
+    type: "json-schema",
+    schema: wrapped["schema"],
+    ...(typeof name === "string" && { name }),
+    ...(typeof description === "string" && { description }),
+    ...(typeof strict === "boolean" && { strict }),
+  };
+}
+
+function decodeUser(body: Wire, dropped: DroppedPaths): string | undefined {
+  const { user, safety_identifier: safety } = body;
+  if (typeof user === "string" && user !== "") {
+    if (safety != null && safety !== user) dropped.add("safety_identifier");
+    return cleanText(user);
+  }
+  return typeof safety === "string" && safety !== "" ? cleanText(safety) : undefined;
+}
+
+/**
+ * A checked chat body as its meaning (dialects.md 4.1 and 4.3), and by path what has no counterpart. Throws GatewayError
+ * (invalid_request) for `n` above 1 and for file ids, which only their own vendor can see.
+ */
+export function decodeRequest(body: Wire): Decoded {
+  if (typeof body["n"] === "number" && body["n"] > 1) {
+    throw new GatewayError("invalid_request", "n must be 1 for this model: its vendor gives one answer a request.", {
+      param: "n",
+    });
+  }
+  const dropped = new DroppedPaths();
+  const { system, turns } = decodeMessages(body["messages"], dropped);
+  const allTools = decodeTools(body, dropped);
+  const { tools, toolChoice } = decodeToolChoice(body, allTools);
+  const parallel = body["parallel_tool_calls"];
+  const prompt: Prompt = {
+    system,
+    turns,
+    tools,
+    stop: decodeStop(body["stop"]),
+    stream: body["stream"] === true,
+    ...defined({
+      toolChoice,
+      parallelToolCalls: typeof parallel === "boolean" && tools.length > 0 ? parallel : undefined,
+      maxOutputTokens: readMaxTokens(body),
+      temperature: numberOf(body["temperature"]),
+      topP: numberOf(body["top_p"]),
+      topK: numberOf(body["top_k"]),
+      seed: numberOf(body["seed"]),
+      frequencyPenalty: numberOf(body["frequency_penalty"]),
+      presencePenalty: numberOf(body["presence_penalty"]),
+      output: decodeFormat(body["response_format"]),
+      userId: decodeUser(body, dropped),
+    }),
+  };
+  for (const [field, value] of Object.entries(body)) {
+    if (!CARRIED.has(field) && !asksForNothing(field, value)) dropped.add(field);
+  }
+  return { prompt, dropped: dropped.list() };
+}

@@ -1,0 +1,252 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { Event } from "../../canon/events.ts";
+import type { Usage } from "../../canon/usage.ts";
+import { randomBase62 } from "../../lib/id.ts";
+import { isObject } from "../../lib/json.ts";
+import type { DecodeContext, Decoder } from "../dialect.ts";
+import type { Frame } from "../frames.ts";
+import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+import { BlockWriter } from "./block-writer.ts";
+import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
+import { failureOf, matchedStop, readFinish } from "./finish.ts";
+import { ThinkSplitter } from "./think-tags.ts";
+import { readToolFragment, ToolTracker } from "./tool-calls.ts";
+import { readUsage } from "./usage.ts";
+
+const truncated = () =>
+  new GatewayError("stream_truncated", "The vendor's stream ended before the reply was complete.");
+
+/** The error that a frame's JSON stands for, in any of the shapes seen inside a 200 (dialects.md 1.5 and 4.8 #22). */
+export function errorInside(value: Record<string, unknown>): GatewayError | undefined {
+  const isError = value["error"] ? true : value["object"] === "error" || value["type"] === "error";
+  if (!isError) return undefined;
+  const raw = readRawError(value);
+  return upstreamError(statusOfRawError(raw), raw);
+}
+
+/** Whether a frame's data is the dialect's terminator, however it is padded (dialects.md 4.8 #27). */
+export function isTerminator(data: string): boolean {
+  return data.startsWith("[DONE]") || data.trimStart().startsWith("[DONE]");
+}
+
+/** Something to seed invented ids with: what the vendor says identifies this reply, else chance. */
+export function replySeed(value: Record<string, unknown>): string {
+  const id = value["id"];
+  return typeof id === "string" && id !== "" ? `${id}/${value["created"] ?? ""}` : randomBase62(22);
+}
+
+/** Reads a chat stream. It accepts every deviation of dialects.md 4.8 #9 to #29. */
+export class ChatDecoder implements Decoder {
+  done = false;
+  #context: DecodeContext;
+  #started = false;
+  #blocks = new BlockWriter();
+  #tools = new ToolTracker();
+  #think: ThinkSplitter | undefined;
+  #seed: string | undefined;
+  #usage: Usage | undefined;
+  #usageWritten = true;
+  #finished = false;
+  #rawFinish: string | undefined;
+  #stopSequence: string | undefined;
+  /** Choices beside the first one, which make no blocks: whether each has finished. */
+  #others: Map<number, boolean> | undefined;
+
+  constructor(context: DecodeContext) {
+    this.#context = context;
+    if (context.quirks.inlineThinkTags) this.#think = new ThinkSplitter();
+  }
+
+  get finishing(): boolean {
+    if (!this.#finished) return false;
+    if (this.#others) for (const finished of this.#others.values()) if (!finished) return false;
+    return true;
+  }
+
+  push(frame: Frame): Event[] {
+    const out: Event[] = [];
+    if (this.done) return out;
+    if (isTerminator(frame.data)) {
+      if (this.#started) this.#finish(out);
+      else this.#fail(truncated(), out);
+      return out;
+    }
+    let value: unknown;
+    try {
+      value = frame.value;
+    } catch (cause) {
+      // Servers keep a connection open with empty data; anything else that is no JSON is a broken reply.
+      if (frame.data.trim() !== "") {
+        this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is no JSON.", { cause }), out);
+      }
+      return out;
+    }
+    if (frame.event === "error") this.#fail(errorInside({ error: value }) ?? truncated(), out);
+    else this.#read(value, out);
+    return out;
+  }
+
+  end(): Event[] {
+    const out: Event[] = [];
+    if (this.done) return out;
+    if (this.finishing) this.#finish(out);
+    else this.#fail(truncated(), out);
+    return out;
+  }
+
+  /** A whole reply, shaped as one chunk that is also the last. */
+  readWhole(chunk: Record<string, unknown>): Event[] {
+    const out: Event[] = [];
+    this.#read(chunk, out);
+    if (!this.done) this.#finish(out);
+    return out;
+  }
+
+  #read(value: unknown, out: Event[]): void {
+    if (!isObject(value)) {
+      this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is no chunk of a reply."), out);
+      return;
+    }
+    const error = errorInside(value);
+    if (error) {
+      this.#fail(error, out);
+      return;
+    }
+    const choices = value["choices"];
+    if (Array.isArray(choices) && choices.length > 0) {
+      if (!this.#started) this.#start(value, out);
+      for (const choice of choices) {
+        if (isObject(choice)) this.#readChoice(choice, out);
+        if (this.done) return;
+      }
+    }
+    if (value["usage"] || value["x_groq"]) this.#readUsage(value, out);
+  }
+
+  #start(value: Record<string, unknown>, out: Event[]): void {
+    this.#started = true;
+    this.#seed = replySeed(value);
+    const { id, model, created } = value;
+    out.push({
+      type: "start",
+      ...(typeof id === "string" && id !== "" && { id }),
+      ...(typeof model === "string" && model !== "" && { model }),
+      ...(typeof created === "number" && { created }),
+    });
+  }
+
+  #readChoice(choice: Record<string, unknown>, out: Event[]): void {
+    const raw = choice["finish_reason"];
+    const finish = typeof raw === "string" && raw !== "" ? raw : undefined;
+    const index = choice["index"];
+    if (typeof index === "number" && index !== 0) {
+      this.#others ??= new Map();
+      this.#others.set(index, finish !== undefined || this.#others.get(index) === true);
+      return;
+    }
+    if (choice["error"]) {
+      this.#fail(errorInside(choice) ?? truncated(), out);
+      return;
+    }
+    if (this.#finished) return;
+    const delta = choice["delta"] ?? choice["message"];
+    if (isObject(delta)) this.#readDelta(delta, out);
+    if (finish === undefined) return;
+    const failure = failureOf(finish);
+    if (failure) {
+      this.#fail(new GatewayError(failure, "The vendor broke the reply off with an error."), out);
+      return;
+    }
+    this.#finished = true;
+    this.#rawFinish = finish;
+    this.#stopSequence = matchedStop(choice);
+    this.#flush(out);
+  }
+
+  #readDelta(delta: Record<string, unknown>, out: Event[]): void {
+    const reasoning = reasoningText(delta);
+    if (reasoning !== "") {
+      this.#releaseThink(out);
+      this.#blocks.text("reasoning", reasoning, out);
+    }
+    if (delta["reasoning_details"]) {
+      const signature = reasoningSignature(delta);
+      if (signature !== undefined) this.#blocks.signature(signature, out);
+    }
+    const text = contentText(delta["content"]);
+    if (text !== "") this.#readText(text, out);
+    const refusal = delta["refusal"];
+    if (typeof refusal === "string" && refusal !== "") this.#blocks.text("text", refusal, out);
+    if (delta["tool_calls"] || delta["function_call"]) this.#readTools(delta, out);
+  }
+
+  #readText(text: string, out: Event[]): void {
+    if (!this.#think) {
+      this.#blocks.text("text", text, out);
+      return;
+    }
+    const split = this.#think.push(text);
+    if (split.reasoning !== "") this.#blocks.text("reasoning", split.reasoning, out);
+    if (split.text !== "") this.#blocks.text("text", split.text, out);
+  }
+
+  /** What the splitter holds comes out before anything that stands behind it; from then on text is text. */
+  #releaseThink(out: Event[]): void {
+    if (!this.#think) return;
+    const split = this.#think.end();
+    this.#think = undefined;
+    if (split.reasoning !== "") this.#blocks.text("reasoning", split.reasoning, out);
+    if (split.text !== "") this.#blocks.text("text", split.text, out);
+  }
+
+  #readTools(delta: Record<string, unknown>, out: Event[]): void {
+    this.#releaseThink(out);
+    const calls = Array.isArray(delta["tool_calls"]) ? delta["tool_calls"] : [];
+    const legacy = isObject(delta["function_call"]) ? [{ function: delta["function_call"] }] : [];
+    for (const call of [...calls, ...legacy]) {
+      const fragment = readToolFragment(call);
+      if (!fragment) continue;
+      const slot = this.#tools.add(fragment, this.#seed ?? "");
+      this.#blocks.tool(slot, fragment.arguments, out);
+    }
+  }
+
+  #readUsage(value: Record<string, unknown>, out: Event[]): void {
+    const exclusive = this.#context.quirks.exclusiveReasoningTokens === true;
+    const groq = value["x_groq"];
+    const usage =
+      readUsage(value["usage"], exclusive) ?? readUsage(isObject(groq) ? groq["usage"] : undefined, exclusive);
+    if (!usage) return;
+    if (!this.#started) this.#start(value, out);
+    this.#usage = usage;
+    this.#usageWritten = false;
+    this.#writeUsage(out);
+  }
+
+  /** Usage stands between blocks, never inside one: while a block is open the newest count is kept. */
+  #writeUsage(out: Event[]): void {
+    if (this.#usageWritten || !this.#usage || !this.#blocks.idle) return;
+    this.#usageWritten = true;
+    out.push({ type: "usage", usage: this.#usage });
+  }
+
+  #flush(out: Event[]): void {
+    this.#releaseThink(out);
+    this.#blocks.flush(out);
+    this.#writeUsage(out);
+  }
+
+  #finish(out: Event[]): void {
+    this.#flush(out);
+    this.done = true;
+    const hasCalls = this.#tools.slots.some((slot) => slot.name !== "" || slot.arguments !== "");
+    out.push({ type: "finish", finish: readFinish(this.#rawFinish, hasCalls, this.#stopSequence) });
+  }
+
+  #fail(error: GatewayError, out: Event[]): void {
+    // What was generated before the failure is metered: it comes out whole before the error.
+    if (this.#started) this.#flush(out);
+    this.done = true;
+    out.push({ type: "error", error });
+  }
+}

@@ -1,0 +1,83 @@
+import type { Tool, ToolChoice } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
+import type { DroppedPaths } from "./dropped.ts";
+
+type Wire = Record<string, unknown>;
+
+const text = (value: unknown) => (typeof value === "string" ? value : "");
+
+/** Arguments' schema with an object at its root: an absent one takes no arguments (dialects.md 4.1, 4.8 #32). */
+function schemaOf(parameters: unknown): Wire {
+  if (!isObject(parameters)) return { type: "object", properties: {} };
+  return parameters["type"] === undefined ? { type: "object", ...parameters } : parameters;
+}
+
+function decodeFunction(called: Wire, cache: unknown): Tool {
+  const { name, description, parameters, strict } = called;
+  return {
+    name: text(name),
+    schema: schemaOf(parameters),
+    ...(typeof description === "string" && { description }),
+    ...(typeof strict === "boolean" && { strict }),
+    ...(cache != null && { cache }),
+  };
+}
+
+/** A custom tool as a function with the one text argument `input` (dialects.md 1.1). */
+function decodeCustom(custom: Wire, path: string, dropped: DroppedPaths): Tool {
+  const format = custom["format"];
+  if (isObject(format) && format["type"] !== "text") dropped.add(`${path}.custom.format`);
+  const description = text(custom["description"]);
+  const input = { type: "string", description: "The whole input of the tool, as text." };
+  return {
+    name: text(custom["name"]),
+    schema: { type: "object", properties: { input }, required: ["input"], additionalProperties: false },
+    ...(description !== "" && { description }),
+  };
+}
+
+/** `tools`, and the older `functions`, as functions; tools of other kinds are the vendor's own and are dropped by name (dialects.md 1.1). */
+export function decodeTools(body: Wire, dropped: DroppedPaths): Tool[] {
+  const tools: Tool[] = [];
+  const listed = Array.isArray(body["tools"]) ? body["tools"] : [];
+  for (const [index, tool] of listed.entries()) {
+    const path = `tools[${index}]`;
+    if (isObject(tool) && isObject(tool["function"])) {
+      tools.push(decodeFunction(tool["function"], tool["cache_control"] ?? tool["function"]["cache_control"]));
+    } else if (isObject(tool) && isObject(tool["custom"])) {
+      tools.push(decodeCustom(tool["custom"], path, dropped));
+    } else dropped.add(path);
+  }
+  const functions = Array.isArray(body["functions"]) ? body["functions"] : [];
+  for (const called of functions) if (isObject(called)) tools.push(decodeFunction(called, undefined));
+  return tools;
+}
+
+/** The tool that an object names: `{function:{name}}`, `{custom:{name}}`, or the older `{name}`. */
+function nameIn(value: unknown): string {
+  if (!isObject(value)) return "";
+  const inner = value["function"] ?? value["custom"];
+  return isObject(inner) ? text(inner["name"]) : text(value["name"]);
+}
+
+function choiceOfWord(word: unknown): ToolChoice | undefined {
+  if (word === "auto" || word === "none" || word === "required") return { type: word };
+  return word === "any" ? { type: "required" } : undefined;
+}
+
+/**
+ * `tool_choice`, and the older `function_call` (dialects.md 4.1). `allowed_tools` leaves only the tools it names. Without tools there is
+ * nothing to choose.
+ */
+export function decodeToolChoice(body: Wire, tools: Tool[]): { tools: Tool[]; toolChoice: ToolChoice | undefined } {
+  const choice = body["tool_choice"] ?? body["function_call"];
+  if (tools.length === 0 || choice == null) return { tools, toolChoice: undefined };
+  const allowed = isObject(choice) ? choice["allowed_tools"] : undefined;
+  if (isObject(allowed) && Array.isArray(allowed["tools"])) {
+    const names = new Set(allowed["tools"].map(nameIn));
+    const left = tools.filter((tool) => names.has(tool.name));
+    return { tools: left, toolChoice: left.length > 0 ? choiceOfWord(allowed["mode"]) : undefined };
+  }
+  const name = nameIn(choice);
+  return { tools, toolChoice: name === "" ? choiceOfWord(choice) : { type: "tool", name } };
+}

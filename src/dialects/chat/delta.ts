@@ -1,0 +1,63 @@
+import { isObject } from "../../lib/json.ts";
+
+/** The text of a content array's entries of one kind: text parts, or the nested text of thinking parts (Mistral, dialects.md 4.8 #23). */
+function joinParts(parts: readonly unknown[], wanted: "text" | "thinking"): string {
+  let joined = "";
+  for (const part of parts) {
+    if (!isObject(part)) continue;
+    const isThinking = part["type"] === "thinking";
+    if (isThinking !== (wanted === "thinking")) continue;
+    const value = isThinking ? part["thinking"] : part["text"];
+    if (typeof value === "string") joined += value;
+    else if (isThinking && Array.isArray(value)) joined += joinParts(value, "text");
+  }
+  return joined;
+}
+
+/** Visible text of a delta's or a message's `content`: a string, or an array of parts. */
+export function contentText(content: unknown): string {
+  if (typeof content === "string") return content;
+  return Array.isArray(content) ? joinParts(content, "text") : "";
+}
+
+function detailsText(details: unknown): string {
+  if (!Array.isArray(details)) return "";
+  let joined = "";
+  for (const detail of details) {
+    if (!isObject(detail)) continue;
+    const value = detail["text"] ?? detail["summary"];
+    if (typeof value === "string") joined += value;
+  }
+  return joined;
+}
+
+/**
+ * Reasoning text of a delta or a message. Vendors spell it four ways and some send it twice at once, so the first that says something is
+ * taken alone (dialects.md 4.8 #24); thinking parts of a content array come last.
+ */
+export function reasoningText(delta: Record<string, unknown>): string {
+  const named = delta["reasoning_content"] || delta["reasoning"];
+  if (typeof named === "string" && named !== "") return named;
+  const details = delta["reasoning_details"];
+  if (details !== undefined) {
+    const found = detailsText(details);
+    if (found !== "") return found;
+  }
+  const thinking = delta["thinking"];
+  if (typeof thinking === "string" && thinking !== "") return thinking;
+  return Array.isArray(delta["content"]) ? joinParts(delta["content"], "thinking") : "";
+}
+
+/** The proof of Anthropic's own reasoning that a reseller hands on in `reasoning_details` (dialects.md 4.3); other formats prove nothing here. */
+export function reasoningSignature(delta: Record<string, unknown>): string | undefined {
+  const details = delta["reasoning_details"];
+  if (!Array.isArray(details)) return undefined;
+  let signature: string | undefined;
+  for (const detail of details) {
+    if (!isObject(detail) || typeof detail["signature"] !== "string" || detail["signature"] === "") continue;
+    if (typeof detail["format"] === "string" && detail["format"].startsWith("anthropic-claude")) {
+      signature = detail["signature"];
+    }
+  }
+  return signature;
+}

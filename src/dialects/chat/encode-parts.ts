@@ -1,0 +1,59 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
+import type { Quirks } from "../dialect.ts";
+import { textOfMedia } from "./media.ts";
+import { cleanText } from "./text.ts";
+
+type Wire = Record<string, unknown>;
+
+const refuse = (message: string) => new GatewayError("invalid_request", message);
+
+function encodeImage(part: ImagePart): Wire {
+  const { source } = part;
+  if (source.kind === "file") throw refuse("A file id cannot be seen by this model's vendor. Send the image's bytes.");
+  if (source.kind === "text") throw refuse("An image must be bytes or a URL.");
+  const url = source.kind === "url" ? source.url : `data:${source.mediaType};base64,${source.data}`;
+  return { type: "image_url", image_url: { url, ...(part.detail !== undefined && { detail: part.detail }) } };
+}
+
+/** A text document: its title and context before its text (dialects.md 4.2). */
+function encodeTextDocument(part: DocumentPart, text: string): Wire {
+  const head = [part.title, part.context].filter((line) => line !== undefined && line !== "");
+  return { type: "text", text: cleanText([...head, text].join("\n")) };
+}
+
+function encodeDocument(part: DocumentPart): Wire {
+  const { source } = part;
+  if (source.kind === "text") return encodeTextDocument(part, source.text);
+  if (source.kind === "file") throw refuse("A file id cannot be seen by this model's vendor. Send the file's bytes.");
+  if (source.kind === "url") throw refuse("This model's vendor does not fetch documents. Send the document's bytes.");
+  const text = textOfMedia(source.mediaType, source.data);
+  if (text !== undefined) return encodeTextDocument(part, text);
+  const fileData = `data:${source.mediaType};base64,${source.data}`;
+  return { type: "file", file: { filename: part.title ?? "document.pdf", file_data: fileData } };
+}
+
+function encodeMedia(part: Part): Wire | undefined {
+  switch (part.type) {
+    case "text":
+      return part.text === "" ? undefined : { type: "text", text: cleanText(part.text) };
+    case "image":
+      return encodeImage(part);
+    case "document":
+      return encodeDocument(part);
+    case "audio":
+      return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * A user's part on the chat wire (dialects.md 4.2), with its cache mark where the vendor takes marks; undefined for what has no place in a
+ * user message. Throws GatewayError (invalid_request) for media this dialect cannot hold.
+ */
+export function encodePart(part: Part, quirks: Quirks): Wire | undefined {
+  const encoded = encodeMedia(part);
+  const mark = "cache" in part ? part.cache : undefined;
+  return encoded && quirks.acceptsCacheControl && mark != null ? { ...encoded, cache_control: mark } : encoded;
+}

@@ -1,0 +1,100 @@
+import type { Event, Finish } from "../../canon/events.ts";
+import { NO_USAGE, type Usage } from "../../canon/usage.ts";
+import type { Encoder, ReplyContext } from "../dialect.ts";
+import { writeFinish } from "./finish.ts";
+import { writeUsage } from "./usage.ts";
+
+/** The dialect's terminator (contract 7). */
+export const TERMINATOR = "data: [DONE]\n\n";
+
+/** The id of a reply as this dialect shows it. */
+export const replyIdOf = (context: ReplyContext) => `chatcmpl-${context.replyId}`;
+
+const chunkHead = (context: ReplyContext, id: string) =>
+  `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${context.created},"model":${JSON.stringify(context.model)},"choices":[`;
+
+/** The closing usage chunk: no choices, the id of all other chunks, without which SDKs do not take it (dialects.md 1.4). */
+export function usageChunk(context: ReplyContext, usage: unknown, id = replyIdOf(context)): string {
+  return `${chunkHead(context, id)}],"usage":${JSON.stringify(usage)}}\n\n`;
+}
+
+/** Writes a chat stream in the canonical order of dialects.md 1.4. */
+export class ChatEncoder implements Encoder {
+  #context: ReplyContext;
+  #head: string;
+  #tail: string;
+  #started = false;
+  #kind: "text" | "reasoning" | "tool-call" | "skipped" = "skipped";
+  #calls = 0;
+  #hasArguments = false;
+  #usage: Usage = NO_USAGE;
+
+  constructor(context: ReplyContext) {
+    this.#context = context;
+    const usage = context.wantsUsage ? ',"usage":null' : "";
+    this.#head = `${chunkHead(context, replyIdOf(context))}{"index":0,"delta":`;
+    this.#tail = `,"logprobs":null,"finish_reason":null}]${usage}}\n\n`;
+  }
+
+  push(event: Event): string {
+    if (event.type === "block-delta") return this.#delta(event.text);
+    if (event.type === "usage") this.#usage = event.usage;
+    if (event.type === "usage" || event.type === "block-signature" || event.type === "error") return "";
+    const opening = this.#started ? "" : this.#open();
+    if (event.type === "block-start") return opening + this.#startBlock(event.block);
+    if (event.type === "block-end") return this.#endBlock();
+    if (event.type === "finish") return opening + this.#finish(event.finish);
+    return opening;
+  }
+
+  end(): string {
+    const usage = this.#context.wantsUsage ? usageChunk(this.#context, writeUsage(this.#usage)) : "";
+    return usage + TERMINATOR;
+  }
+
+  #open(): string {
+    this.#started = true;
+    return `${this.#head}{"role":"assistant","content":"","refusal":null}${this.#tail}`;
+  }
+
+  #startBlock(block: Extract<Event, { type: "block-start" }>["block"]): string {
+    if (block.kind === "text" || block.kind === "reasoning") {
+      this.#kind = block.kind;
+      return "";
+    }
+    if (block.kind !== "tool-call") {
+      this.#kind = "skipped";
+      return "";
+    }
+    this.#kind = "tool-call";
+    this.#hasArguments = false;
+    const index = this.#calls++;
+    const called = `{"name":${JSON.stringify(block.name)},"arguments":""}`;
+    const call = `{"index":${index},"id":${JSON.stringify(block.id)},"type":"function","function":${called}}`;
+    return `${this.#head}{"tool_calls":[${call}]}${this.#tail}`;
+  }
+
+  #delta(text: string): string {
+    if (this.#kind === "text") return `${this.#head}{"content":${JSON.stringify(text)}}${this.#tail}`;
+    if (this.#kind === "reasoning") return `${this.#head}{"reasoning_content":${JSON.stringify(text)}}${this.#tail}`;
+    return this.#kind === "tool-call" ? this.#fragment(text) : "";
+  }
+
+  #fragment(text: string): string {
+    this.#hasArguments = true;
+    const call = `{"index":${this.#calls - 1},"function":{"arguments":${JSON.stringify(text)}}}`;
+    return `${this.#head}{"tool_calls":[${call}]}${this.#tail}`;
+  }
+
+  /** Clients parse a call's arguments as JSON: a call without any gets an empty object (dialects.md 4.8 #10). */
+  #endBlock(): string {
+    const text = this.#kind === "tool-call" && !this.#hasArguments ? this.#fragment("{}") : "";
+    this.#kind = "skipped";
+    return text;
+  }
+
+  #finish(finish: Finish): string {
+    const usage = this.#context.wantsUsage ? ',"usage":null' : "";
+    return `${this.#head}{},"logprobs":null,"finish_reason":"${writeFinish(finish)}"}]${usage}}\n\n`;
+  }
+}

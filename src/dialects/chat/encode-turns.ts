@@ -1,0 +1,157 @@
+import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import type { Quirks } from "../dialect.ts";
+import { shortCallId } from "./call-ids.ts";
+import { encodePart } from "./encode-parts.ts";
+import { cleanText } from "./text.ts";
+
+type Wire = Record<string, unknown>;
+
+const NO_RESULT = "(no result)";
+
+/** Text parts of a message as one string, which every server takes; an array only where there is more than text or a cache mark. */
+function joinContent(parts: readonly Wire[]): unknown {
+  const isPlain = parts.every((part) => part["type"] === "text" && part["cache_control"] === undefined);
+  return isPlain ? parts.map((part) => part["text"]).join("\n") : parts;
+}
+
+/**
+ * Writes turns as chat messages under the order rules of OpenAI (dialects.md 1.2): each call is followed at once by its result, before
+ * anything else, whatever turn the result stood in; a call without one gets a synthetic one, a result without a call becomes text.
+ */
+export class TurnWriter {
+  #messages: Wire[] = [];
+  #results = new Map<string, ToolResultPart[]>();
+  #placed = new Set<ToolResultPart>();
+  /** Images and documents of tool results, which go into the user message behind them (dialects.md 4.8 #3). */
+  #attached: Wire[] = [];
+
+  constructor(
+    readonly quirks: Quirks,
+    readonly dropped: string[],
+  ) {}
+
+  write(turns: readonly Turn[]): Wire[] {
+    for (const turn of turns) {
+      for (const part of turn.parts) {
+        if (part.type !== "tool-result") continue;
+        const known = this.#results.get(part.callId);
+        if (known) known.push(part);
+        else this.#results.set(part.callId, [part]);
+      }
+    }
+    for (const turn of turns) {
+      if (turn.role === "assistant") this.#writeAssistant(turn);
+      else if (turn.role === "system") this.#writeSystem(turn);
+      else this.#writeUser(turn);
+    }
+    this.#flushAttached();
+    return this.#messages;
+  }
+
+  #writeSystem(turn: Turn): void {
+    const text = turn.parts.flatMap((part) => (part.type === "text" ? [cleanText(part.text)] : [])).join("\n");
+    if (text === "") return;
+    this.#flushAttached();
+    this.#messages.push({ role: "system", content: text });
+  }
+
+  #writeUser(turn: Turn): void {
+    const parts = this.#attached;
+    this.#attached = [];
+    for (const part of turn.parts) {
+      if (part.type !== "tool-result") this.#encode(part, parts);
+      else if (!this.#placed.has(part)) this.#encodeOrphan(part, parts);
+    }
+    if (parts.length > 0) this.#messages.push({ role: "user", content: joinContent(parts) });
+  }
+
+  #encodeOrphan(result: ToolResultPart, parts: Wire[]): void {
+    parts.push({ type: "text", text: `Result of tool call ${cleanText(result.callId)}:` });
+    for (const part of result.parts) this.#encode(part, parts);
+  }
+
+  /** Adds a part's wire form; what has none is named. */
+  #encode(part: Part, parts: Wire[]): void {
+    if (part.type === "opaque") {
+      this.dropped.push(part.name);
+      return;
+    }
+    const encoded = encodePart(part, this.quirks);
+    if (encoded) parts.push(encoded);
+  }
+
+  #flushAttached(): void {
+    if (this.#attached.length === 0) return;
+    this.#messages.push({ role: "user", content: joinContent(this.#attached) });
+    this.#attached = [];
+  }
+
+  #writeAssistant(turn: Turn): void {
+    let text = "";
+    let reasoning = "";
+    const calls: ToolCallPart[] = [];
+    for (const part of turn.parts) {
+      if (part.type === "text") text += cleanText(part.text);
+      else if (part.type === "reasoning") reasoning += cleanText(part.text);
+      else if (part.type === "tool-call") calls.push(part);
+      else if (part.type === "opaque") this.dropped.push(part.name);
+    }
+    const replay = this.#replayFields(reasoning);
+    // A turn of which nothing is left would be refused by most (dialects.md 4.8 #4).
+    if (text === "" && calls.length === 0 && reasoning === "") return;
+    if (text === "" && calls.length === 0 && Object.values(replay).join("") === "") return;
+    this.#flushAttached();
+    const empty = calls.length > 0 && !this.quirks.emptyContent ? null : "";
+    this.#messages.push({
+      role: "assistant",
+      content: text === "" ? empty : text,
+      ...replay,
+      ...(calls.length > 0 && { tool_calls: calls.map((call) => this.#encodeCall(call)) }),
+    });
+    for (const call of calls) this.#writeResult(call);
+  }
+
+  #replayFields(reasoning: string): Wire {
+    const field = this.quirks.reasoningReplay;
+    if (field !== undefined && reasoning !== "") return { [field]: reasoning };
+    return this.quirks.reasoningReplayAlways ? { reasoning_content: "" } : {};
+  }
+
+  #callId(id: string): string {
+    return this.quirks.nineCharacterToolIds ? shortCallId(id) : id;
+  }
+
+  /** Arguments go out as the text they came as: numbers keep their digits (dialects.md 4.8 #10 and #43). */
+  #encodeCall(call: ToolCallPart): Wire {
+    const text = call.arguments.trim();
+    const called = { name: call.name, arguments: text === "" || text === "null" ? "{}" : cleanText(call.arguments) };
+    return { id: this.#callId(call.id), type: "function", function: called };
+  }
+
+  #writeResult(call: ToolCallPart): void {
+    const result = this.#results.get(call.id)?.shift();
+    if (result) this.#placed.add(result);
+    const content = result ? this.#resultText(result) : NO_RESULT;
+    this.#messages.push({ role: "tool", tool_call_id: this.#callId(call.id), content });
+  }
+
+  /** A result's text; whatever is not text goes behind, with a word on both sides of where it went. */
+  #resultText(result: ToolResultPart): string {
+    const lines: string[] = [];
+    for (const part of result.parts) {
+      const parts: Wire[] = [];
+      this.#encode(part, parts);
+      for (const encoded of parts) {
+        if (encoded["type"] === "text") {
+          lines.push(String(encoded["text"]));
+          continue;
+        }
+        const label = `${part.type} ${this.#attached.filter((one) => one["type"] !== "text").length + 1}`;
+        lines.push(`[${label} attached below]`);
+        this.#attached.push({ type: "text", text: `[${label} of the tool result above]` }, encoded);
+      }
+    }
+    const text = lines.join("\n");
+    return result.isError ? `Error: ${text}` : text;
+  }
+}

@@ -1,0 +1,70 @@
+import type { ErrorCode } from "../../canon/errors.ts";
+import type { Finish, FinishReason } from "../../canon/events.ts";
+
+/** Every vendor's word for the end of a reply, lower case (dialects.md 1.3 and 4.5). What is not here is a natural end. */
+const REASONS: Readonly<Record<string, FinishReason>> = {
+  length: "length",
+  max_tokens: "length",
+  model_length: "length",
+  model_context_window_exceeded: "length",
+  stop_sequence: "stop-sequence",
+  tool_calls: "tool-calls",
+  tool_call: "tool-calls",
+  tool_use: "tool-calls",
+  function_call: "tool-calls",
+  content_filter: "content-filter",
+  sensitive: "content-filter",
+  safety: "content-filter",
+  refusal: "content-filter",
+  guardrail_intervened: "content-filter",
+};
+
+/** Words that say the reply failed rather than ended. */
+const FAILURES: Readonly<Record<string, ErrorCode>> = {
+  error: "upstream_error",
+  network_error: "upstream_error",
+  insufficient_system_resource: "upstream_overloaded",
+};
+
+/** Vendors that fill `stop_reason` beside `finish_reason` with a plain word and not with the text that matched. */
+const PLAIN_WORDS = new Set(["stop", "eos", "eos_token", "end_turn", "complete", ...Object.keys(REASONS)]);
+
+/** The error a finish reason stands for, if it is one (dialects.md 1.3). */
+export function failureOf(raw: string): ErrorCode | undefined {
+  return FAILURES[raw.toLowerCase()];
+}
+
+/** The stop text that a choice shows to have matched: vLLM's `stop_reason`, SGLang's `matched_stop` (dialects.md 4.8 #29). */
+export function matchedStop(choice: Record<string, unknown>): string | undefined {
+  for (const value of [choice["matched_stop"], choice["stop_reason"]]) {
+    if (typeof value === "string" && value !== "" && !PLAIN_WORDS.has(value.toLowerCase())) return value;
+  }
+  return undefined;
+}
+
+/**
+ * The meaning of an upstream's finish. Calls that were made win over any word but length and content filter (dialects.md 4.5);
+ * a stop sequence is reported only with evidence.
+ */
+export function readFinish(raw: string | undefined, hasCalls: boolean, stopSequence: string | undefined): Finish {
+  const word = raw === undefined ? {} : { raw };
+  let reason: FinishReason = REASONS[raw?.toLowerCase() ?? ""] ?? "stop";
+  if (reason === "length" || reason === "content-filter") return { reason, ...word };
+  if (hasCalls) return { reason: "tool-calls", ...word };
+  if (reason === "tool-calls") reason = "stop";
+  if (stopSequence !== undefined) return { reason: "stop-sequence", ...word, stopSequence };
+  return { reason, ...word };
+}
+
+const WORDS: Readonly<Record<FinishReason, string>> = {
+  stop: "stop",
+  "stop-sequence": "stop",
+  length: "length",
+  "tool-calls": "tool_calls",
+  "content-filter": "content_filter",
+};
+
+/** The chat dialect's word for a finish (dialects.md 4.5). */
+export function writeFinish(finish: Finish): string {
+  return WORDS[finish.reason];
+}

@@ -1,0 +1,35 @@
+import type { Dialect } from "../dialect.ts";
+import { readUpstreamError } from "../upstream-error.ts";
+import { amend } from "./amend.ts";
+import { checkRequest } from "./check.ts";
+import { decodeRequest } from "./decode-request.ts";
+import { ChatDecoder } from "./decode-stream.ts";
+import { encodeRequest } from "./encode-request.ts";
+import { ChatEncoder } from "./encode-stream.ts";
+import { encodeError, encodeErrorFrame } from "./errors.ts";
+import { readIntent } from "./intent.ts";
+import { ChatRelabeler } from "./relabel.ts";
+import { decodeReply, encodeReply, relabelReply } from "./reply.ts";
+
+/** The chat completions dialect, both halves (interface 4.7, dialects.md 1). */
+export const chat: Dialect = {
+  name: "chat",
+  pathFor: () => "/chat/completions",
+  // Headers that name an organisation or a project belong to the client's own account at a vendor, not to this gateway's.
+  passHeaders: ["openai-beta"],
+  intent: readIntent,
+  check: checkRequest,
+  decodeRequest,
+  encodeRequest,
+  amend,
+  decodeReply,
+  encodeReply,
+  relabel: relabelReply,
+  decoder: (context) => new ChatDecoder(context),
+  encoder: (context) => new ChatEncoder(context),
+  relabeler: (context) => new ChatRelabeler(context),
+  decodeError: readUpstreamError,
+  encodeError,
+  encodeErrorFrame,
+  ping: ": ping\n\n",
+};

@@ -1,0 +1,78 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { EFFORTS, type Effort, type Intent, type ReasoningIntent } from "../../canon/intent.ts";
+import { isObject } from "../../lib/json.ts";
+
+type Wire = Record<string, unknown>;
+
+const OMITTED: ReasoningIntent = { kind: "omitted" };
+const UNRECOGNISED: ReasoningIntent = { kind: "unrecognised" };
+
+const isCount = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value >= 0;
+
+function readEffort(value: unknown): ReasoningIntent {
+  if (value === "none") return { kind: "off" };
+  return EFFORTS.includes(value as Effort) ? { kind: "effort", effort: value as Effort } : UNRECOGNISED;
+}
+
+function readBudget(value: unknown): ReasoningIntent {
+  return isCount(value) ? { kind: "budget", tokens: value } : UNRECOGNISED;
+}
+
+/** OpenRouter's object: effort, max_tokens or enabled. */
+function readReasoningObject(value: unknown): ReasoningIntent {
+  if (!isObject(value)) return UNRECOGNISED;
+  if (value["enabled"] === false) return { kind: "off" };
+  if (value["effort"] != null) return readEffort(value["effort"]);
+  if (value["max_tokens"] != null) return readBudget(value["max_tokens"]);
+  return value["enabled"] === true ? { kind: "adaptive" } : OMITTED;
+}
+
+/** The `thinking` object of the messages dialect, which several chat vendors and clients use too. */
+function readThinking(value: unknown): ReasoningIntent {
+  if (!isObject(value)) return UNRECOGNISED;
+  if (value["type"] === "disabled") return { kind: "off" };
+  if (value["type"] === "adaptive") return { kind: "adaptive" };
+  if (value["type"] !== "enabled") return UNRECOGNISED;
+  return value["budget_tokens"] == null ? { kind: "adaptive" } : readBudget(value["budget_tokens"]);
+}
+
+function readEnableThinking(body: Wire): ReasoningIntent {
+  if (body["enable_thinking"] === false) return { kind: "off" };
+  if (body["thinking_budget"] != null) return readBudget(body["thinking_budget"]);
+  return body["enable_thinking"] === true ? { kind: "adaptive" } : UNRECOGNISED;
+}
+
+/** What the client asked of reasoning, in whichever of four spellings (interface 4.8, dialects.md 1.1 and 5.1); the dialect's own wins. */
+function readReasoning(body: Wire): ReasoningIntent {
+  if (body["reasoning_effort"] != null) return readEffort(body["reasoning_effort"]);
+  if (body["reasoning"] != null) return readReasoningObject(body["reasoning"]);
+  if (body["thinking"] != null) return readThinking(body["thinking"]);
+  if (body["enable_thinking"] != null || body["thinking_budget"] != null) return readEnableThinking(body);
+  return OMITTED;
+}
+
+/** The client's ceiling on output: max_completion_tokens over its old name (dialects.md 1.1). */
+export function readMaxTokens(body: Wire): number | undefined {
+  const value = body["max_completion_tokens"] ?? body["max_tokens"];
+  return isCount(value) && value > 0 ? value : undefined;
+}
+
+/** What the gateway reads of a chat body. Throws GatewayError (invalid_request) for a body that is no object, and for a missing model. */
+export function readIntent(body: unknown): Intent {
+  if (!isObject(body)) throw new GatewayError("invalid_request", "The body must be a JSON object.");
+  const model = body["model"];
+  if (typeof model !== "string" || model === "") {
+    throw new GatewayError("invalid_request", "model is required: the ID of a model, such as <vendor>/<model_name>.", {
+      param: "model",
+    });
+  }
+  const maxOutputTokens = readMaxTokens(body);
+  const options = body["stream_options"];
+  return {
+    model,
+    stream: body["stream"] === true,
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    reasoning: readReasoning(body),
+    wantsUsage: isObject(options) && options["include_usage"] === true,
+  };
+}

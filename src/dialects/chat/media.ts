@@ -1,0 +1,73 @@
+import type { MediaSource } from "../../canon/prompt.ts";
+
+/** First characters of base64 data that show a format. */
+const SIGNATURES: readonly [start: string, mediaType: string][] = [
+  ["iVBORw0KGgo", "image/png"],
+  ["/9j/", "image/jpeg"],
+  ["R0lGOD", "image/gif"],
+  ["UklGR", "image/webp"],
+  ["JVBERi", "application/pdf"],
+];
+
+const utf8 = new TextDecoder();
+
+/** What base64 data is: its own first bytes know better than the client (dialects.md 4.8 #46). */
+function mediaTypeOf(said: string, data: string): string {
+  const bare = said.trim().toLowerCase();
+  // RIFF is a family of formats: only an image said to be one is WebP.
+  const seen = SIGNATURES.find(([start]) => data.startsWith(start))?.[1];
+  if (seen !== undefined && (seen !== "image/webp" || bare.startsWith("image/"))) return seen;
+  return bare === "image/jpg" ? "image/jpeg" : bare;
+}
+
+/** Percent-encoded bytes; a stray percent sign makes it plain text. */
+function percentDecode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A client that did not encode its data: take it as it stands.
+    return text;
+  }
+}
+
+/**
+ * A `data:` URL as media: parameters are dropped, data that is not base64 becomes it, white space goes (dialects.md 4.8 #46).
+ * Undefined for anything else.
+ */
+export function parseDataUrl(url: string): { mediaType: string; data: string } | undefined {
+  if (url.slice(0, 5).toLowerCase() !== "data:") return undefined;
+  const comma = url.indexOf(",");
+  if (comma < 0) return undefined;
+  const head = url.slice(5, comma).split(";");
+  const isBase64 = head.some((parameter) => parameter.trim().toLowerCase() === "base64");
+  const body = url.slice(comma + 1);
+  const plain = body.includes("%") ? percentDecode(body) : body;
+  const data = isBase64 ? plain.replaceAll(/\s+/g, "") : Buffer.from(plain).toString("base64");
+  return { mediaType: mediaTypeOf(head[0] || "text/plain", data), data };
+}
+
+/** An image's URL as a source: bytes for a `data:` URL, else the URL itself. */
+export function imageSource(url: string): MediaSource {
+  const inline = parseDataUrl(url);
+  return inline ? { kind: "base64", ...inline } : { kind: "url", url };
+}
+
+const isTextType = (mediaType: string) => mediaType.startsWith("text/") || mediaType === "application/json";
+
+/** Text held in base64 of a text format; undefined for every other format. */
+export function textOfMedia(mediaType: string, data: string): string | undefined {
+  return isTextType(mediaType) ? utf8.decode(Buffer.from(data, "base64")) : undefined;
+}
+
+/** `file_data` of a file part: a `data:` URL, a web address, or bare base64, whose format its bytes or its name show. */
+export function fileSource(fileData: string, filename: string): MediaSource {
+  if (/^https?:\/\//i.test(fileData)) return { kind: "url", url: fileData };
+  const inline = parseDataUrl(fileData) ?? bareData(fileData, filename);
+  const text = textOfMedia(inline.mediaType, inline.data);
+  return text === undefined ? { kind: "base64", ...inline } : { kind: "text", text };
+}
+
+function bareData(data: string, filename: string): { mediaType: string; data: string } {
+  const said = /\.(?:txt|md|csv)$/i.test(filename) ? "text/plain" : "application/pdf";
+  return { mediaType: mediaTypeOf(said, data), data };
+}

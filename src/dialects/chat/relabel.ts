@@ -1,0 +1,169 @@
+import type { Event } from "../../canon/events.ts";
+import { NO_USAGE, type Usage } from "../../canon/usage.ts";
+import { type Edits, editObject, isObject } from "../../lib/json.ts";
+import type { Relabeler, ReplyContext } from "../dialect.ts";
+import type { Frame } from "../frames.ts";
+import { isTerminator, replySeed } from "./decode-stream.ts";
+import { replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
+import { writeFinish } from "./finish.ts";
+import { ChoiceRepairer } from "./repair.ts";
+import { readUsage, writeUsage } from "./usage.ts";
+
+type Wire = Record<string, unknown>;
+
+/** A chunk as an SSE record. Lines other than `data:` (an event name) are kept before it. */
+function writeRecord(frame: Frame, text: string): string {
+  const plain = frame.raw.startsWith("data:") && frame.raw.length - frame.data.length <= 6;
+  // JSON holds no line break outside its strings, and none unescaped inside them.
+  const line = `data: ${text.includes("\n") || text.includes("\r") ? text.replaceAll(/[\r\n]+/g, " ") : text}\n\n`;
+  if (plain) return line;
+  const others = frame.raw.split(/\r\n|\n|\r/).filter((other) => other !== "" && !/^data(?::|$)/.test(other));
+  return others.map((other) => `${other}\n`).join("") + line;
+}
+
+/** Forwards a chat stream to a chat client: only the model ID is exchanged, and what would break an SDK is repaired (dialects.md 1.4). */
+export class ChatRelabeler implements Relabeler {
+  #context: ReplyContext;
+  #upstreamModel: unknown;
+  #literal = "";
+  #replacement: string;
+  #id: string | undefined;
+  #seed: string | undefined;
+  #choices = new Map<number, ChoiceRepairer>();
+  /** The record with the vendor's own usage object that the client gets at the end. */
+  #usageText: string | undefined;
+  #usage: Usage | undefined;
+
+  constructor(context: ReplyContext) {
+    this.#context = context;
+    this.#replacement = `"model":${JSON.stringify(context.model)}`;
+  }
+
+  push(frame: Frame, events: readonly Event[]): string {
+    for (const event of events) {
+      if (event.type === "usage") this.#usage = event.usage;
+      // The error itself is written by whoever ends the stream.
+      if (event.type === "error") return "";
+    }
+    if (frame.data.trim() === "" || isTerminator(frame.data)) return "";
+    const value = frame.value;
+    if (!isObject(value)) return "";
+    const choices = value["choices"];
+    const hasUsage = readUsage(value["usage"], false) !== undefined;
+    const edits: Edits = {};
+    let sound: readonly unknown[] = [];
+    if (Array.isArray(choices)) {
+      if (choices.length > 0) this.#seed ??= replySeed(value);
+      sound = this.#repairChoices(choices);
+      if (sound !== choices) edits["choices"] = sound;
+      if (sound.length === 0 && choices.length > 0 && !hasUsage) return "";
+    } else {
+      edits["choices"] = sound;
+    }
+    if (sound.length > 0 || hasUsage) this.#fillId(value, edits);
+    if (hasUsage && sound.length === 0) return this.#hold(frame, edits);
+    if (hasUsage && this.#context.wantsUsage) {
+      this.#usageText = usageChunk(this.#context, value["usage"], this.#id);
+      edits["usage"] = null;
+    }
+    return this.#write(frame, value, edits);
+  }
+
+  end(events: readonly Event[]): string {
+    let finish = "stop";
+    for (const event of events) {
+      if (event.type === "usage") this.#usage = event.usage;
+      if (event.type === "finish") finish = writeFinish(event.finish);
+    }
+    let text = "";
+    if (this.#choices.size === 0) this.#choices.set(0, new ChoiceRepairer(0));
+    for (const choice of this.#choices.values()) {
+      if (!choice.finished) text += this.#finishChunk(choice, choice.index === 0 ? finish : "stop");
+    }
+    if (this.#context.wantsUsage) text += this.#usageText ?? this.#ownUsageChunk();
+    return text + TERMINATOR;
+  }
+
+  #repairChoices(choices: readonly unknown[]): readonly unknown[] {
+    let changed = false;
+    const repaired: Wire[] = [];
+    for (const choice of choices) {
+      const sound = isObject(choice) ? this.#choiceOf(choice["index"]).repair(choice, this.#seed ?? "") : undefined;
+      if (sound !== choice) changed = true;
+      if (sound) repaired.push(sound);
+    }
+    return changed ? repaired : choices;
+  }
+
+  #choiceOf(index: unknown): ChoiceRepairer {
+    const place = typeof index === "number" && Number.isInteger(index) && index >= 0 ? index : 0;
+    let choice = this.#choices.get(place);
+    if (!choice) {
+      choice = new ChoiceRepairer(place);
+      this.#choices.set(place, choice);
+    }
+    return choice;
+  }
+
+  /** SDKs take usage only from a chunk with an id, and ids are the same on every chunk: a missing one is filled. */
+  #fillId(value: Wire, edits: Edits): void {
+    const id = value["id"];
+    if (typeof id === "string" && id !== "") this.#id ??= id;
+    else edits["id"] = this.#id ??= replyIdOf(this.#context);
+  }
+
+  /** A usage record goes out at the very end: anything with `usage: null` behind it would wipe it (dialects.md 1.4). */
+  #hold(frame: Frame, edits: Edits): string {
+    this.#usageText = this.#edit(frame, edits);
+    return "";
+  }
+
+  #write(frame: Frame, value: Wire, edits: Edits): string {
+    for (const _ in edits) return this.#edit(frame, edits);
+    const model = value["model"];
+    if (model !== this.#upstreamModel) {
+      this.#upstreamModel = model;
+      this.#literal = typeof model === "string" ? `"model":${JSON.stringify(model)}` : "";
+      // Once a stream: does the quick way give what the careful one gives?
+      if (this.#splice(frame.raw) !== this.#edit(frame, edits)) this.#literal = "";
+    }
+    return this.#splice(frame.raw) ?? this.#edit(frame, edits);
+  }
+
+  #edit(frame: Frame, edits: Edits): string {
+    return writeRecord(frame, editObject(frame.data, { ...edits, model: this.#context.model }));
+  }
+
+  /** The record with the model's literal exchanged, where it stands exactly once: inside a JSON string its quotes would be escaped. */
+  #splice(raw: string): string | undefined {
+    if (this.#literal === "") return undefined;
+    const at = raw.indexOf(this.#literal);
+    const after = at + this.#literal.length;
+    if (at < 0 || raw.indexOf(this.#literal, after) >= 0 || raw.includes("\n") || raw.includes("\r")) return undefined;
+    return `${raw.slice(0, at)}${this.#replacement}${raw.slice(after)}\n\n`;
+  }
+
+  #finishChunk(choice: ChoiceRepairer, finish: string): string {
+    choice.finished = true;
+    const chunk = {
+      id: this.#id ?? replyIdOf(this.#context),
+      object: "chat.completion.chunk",
+      created: this.#context.created,
+      model: this.#context.model,
+      choices: [
+        {
+          index: choice.index,
+          delta: choice.roleSent ? {} : { role: "assistant", content: "" },
+          logprobs: null,
+          finish_reason: finish,
+        },
+      ],
+      ...(this.#context.wantsUsage && { usage: null }),
+    };
+    return `data: ${JSON.stringify(chunk)}\n\n`;
+  }
+
+  #ownUsageChunk(): string {
+    return usageChunk(this.#context, writeUsage(this.#usage ?? NO_USAGE), this.#id);
+  }
+}

@@ -1,0 +1,123 @@
+import { isObject } from "../../lib/json.ts";
+import { contentText, reasoningText } from "./delta.ts";
+import { readToolFragment, type ToolSlot, ToolTracker } from "./tool-calls.ts";
+
+type Wire = Record<string, unknown>;
+
+/**
+ * Text fields that clients read: `content` as a string, reasoning as `reasoning_content` (interface 2.5 and 6.3), whatever else the
+ * vendor calls it. Returns the fields to change, or undefined where nothing is wrong; the vendor's own spelling stays beside them.
+ */
+export function repairTexts(delta: Wire): Wire | undefined {
+  const content = delta["content"];
+  const isArray = Array.isArray(content);
+  const known = typeof delta["reasoning_content"] === "string" && delta["reasoning_content"] !== "";
+  if (!isArray && (known || !(delta["reasoning"] || delta["reasoning_details"] || delta["thinking"]))) return undefined;
+  const reasoning = known ? "" : reasoningText(delta);
+  if (!isArray && reasoning === "") return undefined;
+  return {
+    ...(isArray && { content: contentText(content) }),
+    ...(reasoning !== "" && { reasoning_content: reasoning }),
+  };
+}
+
+/** Says of one choice of a stream what SDKs demand of it, and changes no more than that (dialects.md 1.4 "What openai enforces"). */
+export class ChoiceRepairer {
+  finished = false;
+  roleSent = false;
+  #tools = new ToolTracker();
+  #announced = new Set<ToolSlot>();
+
+  constructor(readonly index: number) {}
+
+  /** The choice as it may go out: the same object when it is sound, a repaired copy, or undefined when it must not go out at all. */
+  repair(choice: Wire, replySeed: string): Wire | undefined {
+    if (this.finished) return undefined;
+    const changes: Wire = {};
+    if (choice["index"] !== this.index) changes["index"] = this.index;
+    const delta = choice["delta"];
+    if (isObject(delta)) {
+      const repaired = this.#repairDelta(delta, replySeed);
+      if (repaired !== delta) changes["delta"] = repaired;
+    } else {
+      const message = choice["message"];
+      changes["delta"] = this.#repairDelta(isObject(message) ? message : {}, replySeed);
+      if (isObject(message)) changes["message"] = undefined;
+    }
+    const finish = choice["finish_reason"];
+    if (finish === "") changes["finish_reason"] = null;
+    else if (typeof finish === "string") this.finished = true;
+    for (const _ in changes) return { ...choice, ...changes };
+    return choice;
+  }
+
+  #repairDelta(delta: Wire, replySeed: string): Wire {
+    let changes = repairTexts(delta);
+    if (!this.roleSent) {
+      this.roleSent = true;
+      if (typeof delta["role"] !== "string" || delta["role"] === "") changes = { ...changes, role: "assistant" };
+    }
+    const calls = delta["tool_calls"];
+    if (Array.isArray(calls)) {
+      const repaired = this.#repairCalls(calls, replySeed);
+      if (repaired !== calls) changes = { ...changes, tool_calls: repaired.length > 0 ? repaired : undefined };
+    }
+    return changes ? { ...delta, ...changes } : delta;
+  }
+
+  #repairCalls(calls: readonly unknown[], replySeed: string): readonly unknown[] {
+    let changed = false;
+    const repaired: Wire[] = [];
+    for (const call of calls) {
+      const sound = isObject(call) ? this.#repairCall(call, replySeed) : undefined;
+      if (sound !== call) changed = true;
+      if (sound) repaired.push(sound);
+    }
+    return changed ? repaired : calls;
+  }
+
+  #repairCall(call: Wire, replySeed: string): Wire | undefined {
+    const fragment = readToolFragment(call);
+    if (!fragment) return undefined;
+    const slot = this.#tools.add(fragment, replySeed);
+    if (this.#announced.has(slot)) return continueCall(call, slot, fragment.name, fragment.arguments);
+    // A call without a name cannot be announced; its arguments go out with the name.
+    if (slot.name === "") return undefined;
+    this.#announced.add(slot);
+    return announceCall(call, slot);
+  }
+}
+
+/** The first record of a call: index, id, type and name, once. */
+function announceCall(call: Wire, slot: ToolSlot): Wire {
+  const field = slot.custom ? "custom" : "function";
+  const textField = slot.custom ? "input" : "arguments";
+  const called = isObject(call[field]) ? call[field] : {};
+  const isSound =
+    call["index"] === slot.ordinal &&
+    call["id"] === slot.id &&
+    call["type"] === field &&
+    called["name"] === slot.name &&
+    (called[textField] ?? "") === slot.arguments;
+  if (isSound) return call;
+  const whole = { ...called, name: slot.name, [textField]: slot.arguments };
+  return { ...call, index: slot.ordinal, id: slot.id, type: field, [field]: whole };
+}
+
+/** Every further record of a call: index and arguments, neither id nor name. */
+function continueCall(call: Wire, slot: ToolSlot, name: string, text: string): Wire {
+  const field = slot.custom ? "custom" : "function";
+  const textField = slot.custom ? "input" : "arguments";
+  const called = isObject(call[field]) ? call[field] : {};
+  // A further piece of a name, before any argument: clients join it as they join the rest, so it stays.
+  const growing = name !== "" && slot.arguments === "" && slot.name !== name;
+  const isSound =
+    call["index"] === slot.ordinal &&
+    !("id" in call) &&
+    (growing || !("name" in called)) &&
+    (called[textField] ?? "") === text;
+  if (isSound) return call;
+  const { id: _id, type: _type, ...rest } = call;
+  const { name: _name, ...more } = called;
+  return { ...rest, index: slot.ordinal, [field]: { ...more, ...(growing && { name }), [textField]: text } };
+}

@@ -1,0 +1,133 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { Event } from "../../canon/events.ts";
+import { NO_USAGE } from "../../canon/usage.ts";
+import { type Edits, editObject, isObject, type JsonText } from "../../lib/json.ts";
+import type { DecodeContext, ReplyContext } from "../dialect.ts";
+import { errorOf } from "../translate.ts";
+import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
+import { replyIdOf } from "./encode-stream.ts";
+import { writeFinish } from "./finish.ts";
+import { repairTexts } from "./repair.ts";
+import { inventCallId, readToolFragment } from "./tool-calls.ts";
+import { writeUsage } from "./usage.ts";
+
+type Wire = Record<string, unknown>;
+
+/** The first choice's message as the delta of one chunk: whole calls get the place they stand at. */
+function asChunk(body: Wire, choice: Wire): Wire {
+  const message = isObject(choice["message"]) ? choice["message"] : {};
+  const calls = message["tool_calls"];
+  const delta = Array.isArray(calls)
+    ? { ...message, tool_calls: calls.map((call, index) => (isObject(call) ? { ...call, index } : call)) }
+    : message;
+  return { ...body, choices: [{ ...choice, index: 0, delta }] };
+}
+
+/**
+ * A whole chat reply as events. Throws GatewayError: upstream_error when the body is no reply, or what an error object inside a 200 means
+ * (dialects.md 4.8 #22).
+ */
+export function decodeReply(body: unknown, context: DecodeContext): Event[] {
+  if (!isObject(body)) throw new GatewayError("upstream_error", "The vendor's answer is no reply of its dialect.");
+  const error = errorInside(body);
+  if (error) throw error;
+  const choices = Array.isArray(body["choices"]) ? body["choices"].filter(isObject) : [];
+  const choice = choices.find((one) => one["index"] === 0) ?? choices[0];
+  if (!choice) throw new GatewayError("upstream_error", "The vendor's answer holds no choice.");
+  const events = new ChatDecoder(context).readWhole(asChunk(body, choice));
+  const failure = errorOf(events);
+  if (failure) throw failure;
+  return events;
+}
+
+/** Events of a finished reply as a whole chat reply (dialects.md 1.3). */
+export function encodeReply(events: readonly Event[], context: ReplyContext): Wire {
+  let content: string | null = null;
+  let reasoning = "";
+  let finish = "stop";
+  let usage = NO_USAGE;
+  let kind = "";
+  const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
+  for (const event of events) {
+    if (event.type === "block-start") {
+      const { block } = event;
+      kind = block.kind;
+      if (block.kind === "tool-call") {
+        calls.push({ id: block.id, type: "function", function: { name: block.name, arguments: "" } });
+      }
+    } else if (event.type === "block-delta") {
+      if (kind === "text") content = (content ?? "") + event.text;
+      else if (kind === "reasoning") reasoning += event.text;
+      else if (kind === "tool-call") calls.at(-1)!.function.arguments += event.text;
+    } else if (event.type === "usage") usage = event.usage;
+    else if (event.type === "finish") finish = writeFinish(event.finish);
+  }
+  for (const call of calls) call.function.arguments ||= "{}";
+  const message = {
+    role: "assistant",
+    content: calls.length === 0 ? (content ?? "") : content,
+    refusal: null,
+    ...(reasoning !== "" && { reasoning_content: reasoning }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+  return {
+    id: replyIdOf(context),
+    object: "chat.completion",
+    created: context.created,
+    model: context.model,
+    choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
+    usage: writeUsage(usage),
+  };
+}
+
+/** Calls whose id, type or arguments a client could not use; the same array when all are sound. */
+function repairCalls(calls: readonly unknown[], seed: string): readonly unknown[] {
+  let changed = false;
+  const repaired = calls.map((call, ordinal) => {
+    const fragment = readToolFragment(call);
+    if (!fragment || !isObject(call)) return call;
+    const called = call["function"];
+    const wrongArguments = isObject(called) && typeof called["arguments"] !== "string";
+    if (fragment.id !== "" && typeof call["type"] === "string" && !wrongArguments) return call;
+    changed = true;
+    return {
+      ...call,
+      id: fragment.id || inventCallId(seed, ordinal),
+      type: fragment.custom ? "custom" : "function",
+      ...(wrongArguments && { function: { ...called, arguments: fragment.arguments || "{}" } }),
+    };
+  });
+  return changed ? repaired : calls;
+}
+
+/** A message with reasoning where clients look for it and calls they can answer; the same object when nothing is wrong. */
+function repairMessage(message: Wire, seed: string): Wire {
+  let changes = repairTexts(message);
+  const calls = message["tool_calls"];
+  if (Array.isArray(calls)) {
+    const repaired = repairCalls(calls, seed);
+    if (repaired !== calls) changes = { ...changes, tool_calls: repaired };
+  }
+  return changes ? { ...message, ...changes } : message;
+}
+
+/** A chat reply for a chat client: the client's model ID, every other byte as it was unless a client could not read it (dialects.md 1.3). */
+export function relabelReply(body: JsonText, context: ReplyContext): string {
+  const edits: Edits = { model: context.model };
+  const value = body.value;
+  if (isObject(value)) {
+    const seed = replySeed(value);
+    if (typeof value["id"] !== "string" || value["id"] === "") edits["id"] = replyIdOf(context);
+    let changed = false;
+    const choices = Array.isArray(value["choices"]) ? value["choices"] : [];
+    const repaired = choices.map((choice) => {
+      if (!isObject(choice) || !isObject(choice["message"])) return choice;
+      const message = repairMessage(choice["message"], seed);
+      if (message === choice["message"]) return choice;
+      changed = true;
+      return { ...choice, message };
+    });
+    if (changed) edits["choices"] = repaired;
+  }
+  return editObject(body.text, edits);
+}

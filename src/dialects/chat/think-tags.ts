@@ -1,0 +1,78 @@
+/** What a piece of text turned out to be. */
+export type Split = { reasoning: string; text: string };
+
+const OPEN = "<think>";
+const CLOSE = "</think>";
+/** Text held back while the closing tag of a reply without an opening tag may still come, characters. */
+const MAX_HELD = 65_536;
+const NOTHING: Split = { reasoning: "", text: "" };
+
+/** Length of the longest end of `text` that could be the beginning of `tag`. */
+function partialTag(text: string, tag: string): number {
+  for (let length = Math.min(tag.length - 1, text.length); length > 0; length--) {
+    if (text.endsWith(tag.slice(0, length))) return length;
+  }
+  return 0;
+}
+
+/**
+ * Takes reasoning that a vendor writes into its text, at its very start, out again (dialects.md 4.8 #25). Tags may be cut anywhere. A
+ * missing opening tag is possible, so text is held until the closing tag shows, at most {@link MAX_HELD} characters.
+ */
+export class ThinkSplitter {
+  #state: "start" | "reasoning" | "after" | "text" = "start";
+  #held = "";
+
+  push(piece: string): Split {
+    if (this.#state === "text") return { reasoning: "", text: piece };
+    this.#held += piece;
+    if (this.#state === "start") return this.#start();
+    return this.#state === "reasoning" ? this.#reason() : this.#afterTag();
+  }
+
+  /** What is still held, once nothing more will come. */
+  end(): Split {
+    const rest = this.#held;
+    this.#held = "";
+    const isReasoning = this.#state === "reasoning";
+    this.#state = "text";
+    return isReasoning ? { reasoning: rest, text: "" } : { reasoning: "", text: rest };
+  }
+
+  #start(): Split {
+    const trimmed = this.#held.trimStart();
+    if (trimmed.startsWith(OPEN)) {
+      this.#held = trimmed.slice(OPEN.length).replace(/^\n/, "");
+      this.#state = "reasoning";
+      return this.#reason();
+    }
+    if (trimmed === "" || OPEN.startsWith(trimmed)) return NOTHING;
+    const at = this.#held.indexOf(CLOSE);
+    if (at >= 0) return this.#close(at);
+    return this.#held.length > MAX_HELD ? this.end() : NOTHING;
+  }
+
+  #reason(): Split {
+    const at = this.#held.indexOf(CLOSE);
+    if (at >= 0) return this.#close(at);
+    const keep = partialTag(this.#held, CLOSE);
+    const reasoning = this.#held.slice(0, this.#held.length - keep);
+    this.#held = this.#held.slice(this.#held.length - keep);
+    return { reasoning, text: "" };
+  }
+
+  #close(at: number): Split {
+    const reasoning = this.#held.slice(0, at);
+    this.#held = this.#held.slice(at + CLOSE.length);
+    this.#state = "after";
+    return { reasoning, text: this.#afterTag().text };
+  }
+
+  /** The blank lines between the tag and the answer belong to neither. */
+  #afterTag(): Split {
+    const text = this.#held.trimStart();
+    this.#held = "";
+    if (text !== "") this.#state = "text";
+    return { reasoning: "", text };
+  }
+}

@@ -1,0 +1,122 @@
+import { isObject } from "../../lib/json.ts";
+
+/** One entry of `delta.tool_calls` as it came, with what is missing or unusable left empty. */
+export type ToolFragment = {
+  index: number | undefined;
+  id: string;
+  name: string;
+  arguments: string;
+  /** A custom tool: its input is free text and no JSON. */
+  custom: boolean;
+};
+
+/** The tool call that fragments belong to. */
+export type ToolSlot = {
+  /** Place among the reply's calls, from 0 without gaps. */
+  readonly ordinal: number;
+  readonly id: string;
+  /** The id came from the vendor and was not made up here. */
+  readonly ownId: boolean;
+  readonly custom: boolean;
+  name: string;
+  /** All arguments text so far. */
+  arguments: string;
+};
+
+const text = (value: unknown) => (typeof value === "string" ? value : "");
+
+/** Arguments as JSON text: most send text, a few an object (dialects.md 4.8 #10). */
+function argumentsText(value: unknown): string {
+  if (typeof value === "string") return value;
+  return isObject(value) ? JSON.stringify(value) : "";
+}
+
+/** Reads one tool-call entry of a delta or of a whole message; undefined when it is none. The literal id "null" counts as none (dialects.md 4.8 #14). */
+export function readToolFragment(value: unknown): ToolFragment | undefined {
+  if (!isObject(value)) return undefined;
+  const index = value["index"];
+  const id = text(value["id"]);
+  const custom = value["custom"];
+  const called = isObject(value["function"]) ? value["function"] : {};
+  return {
+    index: typeof index === "number" && Number.isInteger(index) ? index : undefined,
+    id: id === "null" ? "" : id,
+    name: isObject(custom) ? text(custom["name"]) : text(called["name"]),
+    arguments: isObject(custom) ? text(custom["input"]) : argumentsText(called["arguments"]),
+    custom: isObject(custom),
+  };
+}
+
+/** Whether a call's arguments form a whole JSON object, after which no fragment can follow. */
+export function isComplete(slot: ToolSlot): boolean {
+  const trimmed = slot.arguments.trimEnd();
+  if (!trimmed.endsWith("}")) return false;
+  try {
+    JSON.parse(trimmed);
+    return true;
+  } catch {
+    // Not whole yet: the closing brace belonged to an inner object or to a string.
+    return false;
+  }
+}
+
+/** An id for a call that came without one: the same for the same reply and place, different in every other reply. */
+export function inventCallId(replySeed: string, ordinal: number): string {
+  const seed = `${replySeed}/${ordinal}`;
+  return `call_${Bun.hash(seed).toString(36)}${Bun.hash(seed, 1).toString(36)}`.slice(0, 29);
+}
+
+/**
+ * Says which call a fragment belongs to: by index where there is one, by id or name where not, and as a new call where a vendor uses one
+ * index twice (dialects.md 4.8 #13). Ids and names that are repeated on every fragment are taken once (#15).
+ */
+export class ToolTracker {
+  readonly slots: ToolSlot[] = [];
+  #byIndex = new Map<number, ToolSlot>();
+  #last: ToolSlot | undefined;
+
+  /** Adds a fragment to its call, and returns that call. `replySeed` makes up a missing id. */
+  add(fragment: ToolFragment, replySeed: string): ToolSlot {
+    let slot = this.#find(fragment);
+    if (!slot) {
+      const ordinal = this.slots.length;
+      const ownId = fragment.id !== "";
+      const id = ownId ? fragment.id : inventCallId(replySeed, ordinal);
+      slot = { ordinal, id, ownId, custom: fragment.custom, name: "", arguments: "" };
+      this.slots.push(slot);
+      if (fragment.index !== undefined) this.#byIndex.set(fragment.index, slot);
+    }
+    this.#last = slot;
+    if (fragment.name !== "" && slot.arguments === "") slot.name = joinName(slot.name, fragment.name);
+    slot.arguments += fragment.arguments;
+    return slot;
+  }
+
+  #find(fragment: ToolFragment): ToolSlot | undefined {
+    if (fragment.index !== undefined) {
+      const slot = this.#byIndex.get(fragment.index);
+      return slot && !startsAnother(slot, fragment) ? slot : undefined;
+    }
+    const last = this.#last;
+    if (fragment.id !== "") {
+      const known = this.slots.find((slot) => slot.ownId && slot.id === fragment.id);
+      return known ?? (fragment.name === "" ? last : undefined);
+    }
+    if (!last || fragment.name === "") return last;
+    const unfinished = last.arguments !== "" && !isComplete(last);
+    return unfinished && last.name === fragment.name ? last : undefined;
+  }
+}
+
+/** Whether a fragment at a known index opens a second call there. */
+function startsAnother(slot: ToolSlot, fragment: ToolFragment): boolean {
+  if (fragment.name === "") return false;
+  if (fragment.id !== "" && slot.ownId) return fragment.id !== slot.id;
+  return fragment.id === "" && fragment.arguments !== "" && isComplete(slot);
+}
+
+/** A name that arrives in pieces, repeated, or growing (dialects.md 4.8 #15 and #16). */
+function joinName(known: string, piece: string): string {
+  if (known === "" || piece.startsWith(known)) return piece;
+  return known + piece;
+}

@@ -1,0 +1,77 @@
+import { tokenCount, type Usage } from "../../canon/usage.ts";
+import { isObject } from "../../lib/json.ts";
+
+const NONE: Record<string, unknown> = {};
+
+const detailsOf = (value: unknown) => (isObject(value) ? value : NONE);
+
+/** The first of several spellings of a count that says something. */
+function firstCount(...values: unknown[]): number {
+  for (const value of values) {
+    const count = tokenCount(value);
+    if (count > 0) return count;
+  }
+  return 0;
+}
+
+/**
+ * Whether `completion_tokens` leaves reasoning out (dialects.md 4.6). The totals decide where they can; else the vendor's row does.
+ * Reasoning that exceeds the output can only stand beside it.
+ */
+function excludesReasoning(prompt: number, completion: number, reasoning: number, total: number, stated: boolean) {
+  if (reasoning === 0) return false;
+  if (reasoning > completion) return true;
+  if (total === prompt + completion) return false;
+  return stated || total === prompt + completion + reasoning;
+}
+
+/**
+ * A chat usage object, in any vendor's spelling, as disjoint counts (dialects.md 4.6). `exclusive` is the row's word that reasoning is
+ * not part of completion_tokens. Returns undefined for what holds no count at all.
+ */
+export function readUsage(value: unknown, exclusive: boolean): Usage | undefined {
+  if (!isObject(value)) return undefined;
+  const promptDetails = detailsOf(value["prompt_tokens_details"]);
+  const completionDetails = detailsOf(value["completion_tokens_details"]);
+  const prompt = tokenCount(value["prompt_tokens"]);
+  const completion = tokenCount(value["completion_tokens"]);
+  const total = tokenCount(value["total_tokens"]);
+  if (prompt === 0 && completion === 0 && total === 0) return undefined;
+  const reasoning = firstCount(completionDetails["reasoning_tokens"], value["reasoning_tokens"]);
+  let cacheRead = firstCount(
+    promptDetails["cached_tokens"],
+    value["prompt_cache_hit_tokens"],
+    value["cached_tokens"],
+    value["cache_read_input_tokens"],
+  );
+  let cacheWrite = firstCount(
+    promptDetails["cache_write_tokens"],
+    promptDetails["cache_creation_input_tokens"],
+    value["cache_creation_input_tokens"],
+  );
+  let input = prompt - cacheRead - cacheWrite;
+  if (input < 0 && total === prompt + cacheRead + cacheWrite + completion) {
+    // Only the totals can show that this vendor counts its cache beside the prompt.
+    input = prompt;
+  } else if (input < 0) {
+    cacheRead = Math.min(cacheRead, prompt);
+    cacheWrite = Math.min(cacheWrite, prompt - cacheRead);
+    input = prompt - cacheRead - cacheWrite;
+  }
+  const output = excludesReasoning(prompt, completion, reasoning, total, exclusive)
+    ? completion + reasoning
+    : completion;
+  return { input, cacheRead, cacheWrite, output, reasoning };
+}
+
+/** Disjoint counts as the chat dialect shows them: the prompt includes its cache, the completion its reasoning (dialects.md 1.3). */
+export function writeUsage(usage: Usage): Record<string, unknown> {
+  const prompt = usage.input + usage.cacheRead + usage.cacheWrite;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: usage.output,
+    total_tokens: prompt + usage.output,
+    prompt_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning },
+  };
+}
