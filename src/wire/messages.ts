@@ -2,7 +2,12 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { Open } from "./open.ts";
 
 /** An optional field; null counts as absent, as many clients write every field they know. */
-const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const Maybe = <T extends TSchema>(schema: T) =>
+  Type.Optional(Type.Union([schema, Type.Null()], schema.description ? { description: schema.description } : {}));
+
+/** {@link Maybe} for one of several shapes: a flat union, so that a fault deep inside is named by its own path. */
+const MaybeOneOf = <T extends TSchema[]>(schemas: [...T], description: string) =>
+  Type.Optional(Type.Union([...schemas, Type.Null()], { description }));
 
 const CacheControl = Type.Optional(
   Type.Unknown({ description: "Cache breakpoint: `{type: ephemeral, ttl?: 5m | 1h}`. Kept for vendors that know it." }),
@@ -39,16 +44,15 @@ const OtherBlock = Open(
   { description: "a content block of another type" },
 );
 
-const ResultContent = Type.Union([Type.String(), Type.Array(Type.Union([TextBlock, OtherBlock]))], {
-  description: "a string or an array of text, image, document and search_result blocks",
-});
-
 export const ToolResultBlock = Open(
   {
     type: Type.Literal("tool_result"),
     tool_use_id: Type.String({ description: "the id of the tool_use block it answers" }),
-    content: Maybe(ResultContent),
-    is_error: Maybe(Type.Boolean({ description: "true when the tool failed" })),
+    content: MaybeOneOf(
+      [Type.String(), Type.Array(Type.Union([TextBlock, OtherBlock]))],
+      "a string or an array of text, image, document and search_result blocks",
+    ),
+    is_error: Maybe(Type.Boolean({ description: "true or false; true when the tool failed" })),
     cache_control: CacheControl,
   },
   { description: "a tool_result block" },
@@ -86,9 +90,7 @@ export const ToolDefinition = Type.Union(
 const conversation = {
   model: Type.String({ minLength: 1, description: "a model ID, `<vendor>/<model_name>`" }),
   messages: Type.Array(Message, { minItems: 1, description: "a non-empty array of turns" }),
-  system: Maybe(
-    Type.Union([Type.String(), Type.Array(TextBlock)], { description: "a string or an array of text blocks" }),
-  ),
+  system: MaybeOneOf([Type.String(), Type.Array(TextBlock)], "a string or an array of text blocks"),
   tools: Maybe(Type.Array(ToolDefinition, { description: "an array of tools" })),
   tool_choice: Maybe(
     Open({ type: Type.String({ description: '"auto", "any", "tool" or "none"' }) }, { description: "an object" }),
@@ -109,10 +111,10 @@ export const MessagesRequest = Open(
   {
     ...conversation,
     max_tokens: Type.Integer({ minimum: 0, description: "Upper bound on generated tokens." }),
-    stream: Maybe(Type.Boolean({ description: "true for server-sent events" })),
+    stream: Maybe(Type.Boolean({ description: "true or false; true gives server-sent events" })),
     temperature: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
     top_p: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
-    top_k: Maybe(Type.Number({ description: "how many of the likeliest tokens to draw from" })),
+    top_k: Maybe(Type.Number({ description: "a number: how many of the likeliest tokens to draw from" })),
     stop_sequences: Maybe(Type.Array(Type.String(), { description: "an array of strings that end generation" })),
     metadata: Maybe(
       Open(

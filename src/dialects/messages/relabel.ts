@@ -53,6 +53,10 @@ function relabelStart(frame: Frame, value: Block, message: Block, context: Reply
   const spliced = sound && typeof before === "string" ? spliceModel(frame, before, context.model) : undefined;
   if (spliced) return forward(spliced, value);
   const repaired = {
+    type: "message",
+    role: "assistant",
+    stop_reason: null,
+    stop_sequence: null,
     ...message,
     model: context.model,
     ...(!Array.isArray(message["content"]) && { content: [] }),

@@ -1,0 +1,140 @@
+import { describe, expect, test } from "bun:test";
+import { GatewayError } from "../../src/canon/errors.ts";
+import { checkCountTokens, messages } from "../../src/dialects/messages/index.ts";
+
+const valid = { model: "a/b", max_tokens: 10, messages: [{ role: "user", content: "hi" }] };
+const withContent = (content: unknown, role = "user") => ({ ...valid, messages: [{ role, content }] });
+
+/** The param of the refusal, or "passes". */
+function paramOf(check: () => void): string | undefined {
+  try {
+    check();
+    return "passes";
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    expect(error.code).toBe("invalid_request");
+    expect(error.message.length).toBeGreaterThan(10);
+    return error.param;
+  }
+}
+
+describe("check", () => {
+  test.each([
+    [valid],
+    [{ ...valid, max_tokens: 0, tomorrow: { x: 1 }, stream: null, temperature: null, thinking: "maximum" }],
+    [{ ...valid, messages: [{ role: "system", content: "s" }, ...valid.messages] }],
+    [{ ...valid, system: [{ type: "text", text: "s", cache_control: { type: "ephemeral" } }] }],
+    [
+      {
+        ...valid,
+        tools: [
+          { name: "f", input_schema: { type: "object" } },
+          { type: "web_search_20250305", name: "web_search" },
+        ],
+      },
+    ],
+    [{ ...valid, tools: [{ type: "code_execution_20250825" }], tool_choice: { type: "sometimes" } }],
+    [withContent([{ type: "hologram" }, { type: "text", text: "" }, { type: "image", source: null }])],
+    [withContent([{ type: "tool_use", id: "t", name: "f", input: {}, caller: null }], "assistant")],
+    [
+      withContent([
+        { type: "tool_result", tool_use_id: "t" },
+        { type: "tool_result", tool_use_id: "t", content: [{ type: "tool_reference" }], is_error: false },
+      ]),
+    ],
+  ])("passes %#", (body) => {
+    expect(paramOf(() => messages.check(body))).toBe("passes");
+  });
+
+  test.each<[unknown, string | undefined]>([
+    [null, undefined],
+    [[], undefined],
+    [{ ...valid, model: 4 }, "model"],
+    [{ ...valid, max_tokens: undefined }, "max_tokens"],
+    [{ ...valid, max_tokens: 1.5 }, "max_tokens"],
+    [{ ...valid, max_tokens: -1 }, "max_tokens"],
+    [{ ...valid, max_tokens: "10" }, "max_tokens"],
+    [{ ...valid, messages: [] }, "messages"],
+    [{ ...valid, messages: "hi" }, "messages"],
+    [{ ...valid, messages: [{ role: "tool", content: "x" }] }, "messages[0].role"],
+    [{ ...valid, messages: [...valid.messages, { role: "user" }] }, "messages[1].content"],
+    [withContent(7), "messages[0].content"],
+    [withContent([{ type: "text" }]), "messages[0].content[0].text"],
+    [withContent([{ type: "text", text: 3 }]), "messages[0].content[0].text"],
+    [withContent([{ text: "x" }]), "messages[0].content[0]"],
+    [withContent(["x"]), "messages[0].content[0]"],
+    [withContent([{ type: "tool_use", id: "t", name: "f" }], "assistant"), "messages[0].content[0].input"],
+    [withContent([{ type: "tool_use", id: "t", name: "f", input: "{}" }], "assistant"), "messages[0].content[0].input"],
+    [withContent([{ type: "tool_use", name: "f", input: {} }], "assistant"), "messages[0].content[0].id"],
+    [withContent([{ type: "tool_result", content: "x" }]), "messages[0].content[0].tool_use_id"],
+    [
+      withContent([{ type: "tool_result", tool_use_id: "t", content: [{ type: "text" }] }]),
+      "messages[0].content[0].content[0].text",
+    ],
+    [{ ...valid, system: 5 }, "system"],
+    [{ ...valid, system: [{ type: "image", text: "x" }] }, "system[0].type"],
+    [{ ...valid, tools: {} }, "tools"],
+    [{ ...valid, tools: [{ description: "nameless" }] }, "tools[0].name"],
+    [{ ...valid, tool_choice: "auto" }, "tool_choice"],
+    [{ ...valid, stop_sequences: ["a", 1] }, "stop_sequences[1]"],
+    [{ ...valid, temperature: "0.5" }, "temperature"],
+    [{ ...valid, top_p: Number.POSITIVE_INFINITY }, "top_p"],
+    [{ ...valid, stream: "yes" }, "stream"],
+  ])("refuses %j at %s", (body, param) => {
+    expect(paramOf(() => messages.check(body))).toBe(param);
+  });
+
+  test("counting tokens needs no max_tokens", () => {
+    const { max_tokens: _unused, ...body } = valid;
+    expect(paramOf(() => checkCountTokens(body))).toBe("passes");
+    expect(paramOf(() => checkCountTokens({ ...body, messages: [] }))).toBe("messages");
+  });
+});
+
+describe("intent", () => {
+  const intent = (fields: object) => messages.intent({ ...valid, ...fields });
+
+  test("model, stream and ceiling", () => {
+    expect(intent({ stream: true })).toEqual({
+      model: "a/b",
+      stream: true,
+      maxOutputTokens: 10,
+      reasoning: { kind: "omitted" },
+      wantsUsage: true,
+    });
+    expect(intent({ stream: "true", max_tokens: "9" })).not.toHaveProperty("maxOutputTokens");
+    for (const body of [null, {}, { model: 1 }, { model: "" }]) {
+      expect(paramOf(() => void messages.intent(body))).toBe("model");
+    }
+  });
+
+  test.each<[object, object]>([
+    [{}, { kind: "omitted" }],
+    [{ thinking: null }, { kind: "omitted" }],
+    [{ thinking: { type: "disabled" } }, { kind: "off" }],
+    [{ thinking: { type: "disabled" }, output_config: { effort: "high" } }, { kind: "off" }],
+    [{ thinking: { type: "adaptive" } }, { kind: "adaptive" }],
+    [
+      { thinking: { type: "adaptive" }, output_config: { effort: "xhigh" } },
+      { kind: "effort", effort: "xhigh" },
+    ],
+    [{ thinking: { type: "adaptive" }, output_config: { effort: "huge" } }, { kind: "adaptive" }],
+    [{ thinking: { type: "enabled", budget_tokens: 6001 } }, { kind: "budget", tokens: 6001 }],
+    [{ thinking: { type: "enabled", budget_tokens: 0 } }, { kind: "off" }],
+    [
+      { thinking: { type: "enabled", budget_tokens: 5000 }, output_config: { effort: "low" } },
+      { kind: "effort", effort: "low" },
+    ],
+    [{ thinking: { type: "enabled" } }, { kind: "adaptive" }],
+    [{ thinking: { type: "enabled", budget_tokens: -1 } }, { kind: "unrecognised" }],
+    [{ thinking: { type: "enabled", budget_tokens: "8000" } }, { kind: "unrecognised" }],
+    [{ thinking: { type: "between_tools" } }, { kind: "unrecognised" }],
+    [{ thinking: true }, { kind: "unrecognised" }],
+    [{ output_config: { effort: "max" } }, { kind: "effort", effort: "max" }],
+    [{ output_config: { effort: "none" } }, { kind: "off" }],
+    [{ output_config: { effort: 3 } }, { kind: "unrecognised" }],
+    [{ output_config: { format: {} } }, { kind: "omitted" }],
+  ])("%j means %j", (fields, reasoning) => {
+    expect(intent(fields).reasoning).toEqual(reasoning as never);
+  });
+});

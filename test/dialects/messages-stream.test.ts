@@ -1,0 +1,279 @@
+import { describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import Anthropic from "@anthropic-ai/sdk";
+import fc from "fast-check";
+import type { Event } from "../../src/canon/events.ts";
+import { FrameSplitter } from "../../src/dialects/frames.ts";
+import { messages } from "../../src/dialects/messages/index.ts";
+import { eventsOf } from "./messages-events.ts";
+import { context, encode, normalise, plain, run } from "./messages-run.ts";
+
+const ROOT = `${import.meta.dir}/../fixtures/messages`;
+const cases = readdirSync(ROOT).sort();
+const read = (name: string, file: string) => Bun.file(`${ROOT}/${name}/${file}`);
+/** The bytes as text, a byte order mark included. */
+const streamOf = async (name: string) =>
+  new TextDecoder("utf-8", { ignoreBOM: true }).decode(await read(name, "stream.sse").bytes());
+
+/** What the official SDK makes of a stream. */
+function accumulate(sse: string): Promise<Anthropic.Message> {
+  const client = new Anthropic({
+    apiKey: "none",
+    maxRetries: 0,
+    fetch: async () => new Response(sse, { headers: { "content-type": "text/event-stream" } }),
+  });
+  const body = { model: "any", max_tokens: 10, messages: [{ role: "user" as const, content: "x" }] };
+  return client.messages.stream(body).finalMessage();
+}
+
+const isFinished = (events: readonly Event[]) => events.at(-1)?.type === "finish";
+
+describe("every fixture", () => {
+  for (const name of cases) {
+    test(`${name}: events`, async () => {
+      expect(plain(run([await streamOf(name)]).events)).toEqual(await read(name, "events.json").json());
+    });
+
+    test(`${name}: the diagonal changes the model and what is broken, nothing else`, async () => {
+      const text = await streamOf(name);
+      const wanted = (await read(name, "relabeled.sse").exists())
+        ? await read(name, "relabeled.sse").text()
+        : text.replace('"model":"vendor-model-1"', '"model":"some/model-id"');
+      expect(run([text]).relabeled).toBe(wanted);
+    });
+
+    test(`${name}: read again after the diagonal, the events are the same`, async () => {
+      const { events, relabeled } = run([await streamOf(name)]);
+      if (isFinished(events)) expect(normalise(run([relabeled]).events)).toEqual(normalise(events));
+      else expect(relabeled).not.toContain("message_stop");
+    });
+
+    test(`${name}: the SDK takes both the forwarded and the encoded stream`, async () => {
+      const { events, relabeled } = run([await streamOf(name)]);
+      if (!isFinished(events)) return expect(accumulate(relabeled)).rejects.toThrow();
+      const blocks = events.filter((event) => event.type === "block-start").length;
+      for (const sse of [relabeled, encode(events)]) {
+        const message = await accumulate(sse);
+        expect(message.model).toBe("some/model-id" as Anthropic.Model);
+        expect(message.content).toHaveLength(blocks);
+        expect(message.stop_reason).toBeString();
+      }
+    });
+
+    test(`${name}: any split of the text gives the same`, async () => {
+      const text = await streamOf(name);
+      const whole = run([text]);
+      fc.assert(
+        fc.property(fc.array(fc.nat(text.length), { maxLength: 20 }), (cuts) => {
+          const places = [0, ...cuts.sort((a, b) => a - b), text.length];
+          const chunks = places.slice(1).map((place, at) => text.slice(places[at], place));
+          const split = run(chunks);
+          expect(plain(split.events)).toEqual(plain(whole.events));
+          expect(split.relabeled).toBe(whole.relabeled);
+        }),
+        { numRuns: 15 },
+      );
+      expect(plain(run([...text]).events)).toEqual(plain(whole.events));
+    });
+  }
+
+  test("cut at any record before the last, a stream is an error and never a finish", async () => {
+    let cut = 0;
+    for (const name of cases) {
+      const records = (await streamOf(name))
+        .split("\n\n")
+        .filter((record) => record.includes("message_stop") === false);
+      for (let count = 0; count <= records.length; count++) {
+        const { events, relabeled } = run([`${records.slice(0, count).join("\n\n")}\n\n`]);
+        expect(events.at(-1)?.type).toBe("error");
+        expect(events.filter((event) => event.type === "finish")).toHaveLength(0);
+        expect(relabeled).not.toContain("message_stop");
+        cut++;
+      }
+    }
+    expect(cut).toBeGreaterThan(150);
+  });
+});
+
+describe("decoder", () => {
+  const frames = (sse: string) => run([sse]).events;
+
+  test("nothing comes after the end, and end is idempotent", () => {
+    const decoder = messages.decoder({ quirks: {} });
+    expect(plain(decoder.end())).toEqual([{ type: "error", code: "stream_truncated" }]);
+    expect(decoder.end()).toEqual([]);
+    expect(decoder.done).toBe(true);
+  });
+
+  test("finishing is told by the stop reason, done by the terminator", async () => {
+    const text = await streamOf("text");
+    const decoder = messages.decoder({ quirks: {} });
+    const states = new FrameSplitter().push(text).map((frame) => {
+      decoder.push(frame);
+      return [decoder.finishing, decoder.done];
+    });
+    expect(states.slice(0, -2).every(([finishing, done]) => !finishing && !done)).toBe(true);
+    expect(states.slice(-2)).toEqual([
+      [true, false],
+      [true, true],
+    ]);
+  });
+
+  test("an error's own words are scrubbed and its class kept", async () => {
+    const error = frames(await streamOf("error-midway")).at(-1);
+    expect(error?.type).toBe("error");
+    if (error?.type === "error") expect(error.error.message).not.toContain("internal.example");
+  });
+
+  test("a prompt that is too long inside a 200 keeps the words agents know", () => {
+    const data = {
+      type: "error",
+      error: { type: "invalid_request_error", message: "prompt is too long: 210000 tokens > 200000 maximum" },
+    };
+    const last = frames(`event: error\ndata: ${JSON.stringify(data)}\n\n`).at(-1);
+    if (last?.type !== "error") throw new Error("no error event");
+    expect(last.error.code).toBe("context_length_exceeded");
+    expect(last.error.message).toStartWith("prompt is too long: 210000 tokens > 200000 maximum");
+  });
+
+  test("a call without an id gets one", () => {
+    const start = { type: "content_block_start", index: 0, content_block: { type: "tool_use", name: "f", input: {} } };
+    const block = frames(`data: ${JSON.stringify(start)}\n\n`).find((event) => event.type === "block-start")?.block;
+    expect(block?.kind).toBe("tool-call");
+    if (block?.kind === "tool-call") expect(block.id).toMatch(/^toolu_\w{24}$/);
+  });
+
+  test("too many open blocks end the stream", () => {
+    let sse = "";
+    for (let index = 0; index < 300; index++) {
+      sse += `data: {"type":"content_block_start","index":${index},"content_block":{"type":"text","text":""}}\n\n`;
+    }
+    expect(plain(frames(sse)).at(-1)).toEqual({ type: "error", code: "upstream_error" });
+  });
+
+  test("whatever comes, it does not throw, and ends with one finish or error", () => {
+    const word = fc.constantFrom(
+      "message_start",
+      "content_block_start",
+      "content_block_delta",
+      "content_block_stop",
+      "message_delta",
+      "message_stop",
+      "error",
+      "x",
+    );
+    const field = fc.constantFrom(
+      "index",
+      "message",
+      "content_block",
+      "delta",
+      "usage",
+      "error",
+      "type",
+      "content",
+      "text",
+      "input",
+      "stop_reason",
+    );
+    const value = fc.oneof(fc.integer({ min: -1, max: 2 }), fc.jsonValue(), fc.dictionary(field, fc.jsonValue()));
+    const junk = fc
+      .tuple(word, fc.dictionary(field, value))
+      .map(([type, fields]) => `event: ${type}\ndata: ${JSON.stringify({ ...fields, type })}\n\n`);
+    fc.assert(
+      fc.property(fc.array(junk, { maxLength: 12 }), (records) => {
+        const { events, relabeled } = run([records.join("")]);
+        expect(events.filter((event) => event.type === "finish" || event.type === "error")).toHaveLength(1);
+        expect(["finish", "error"]).toContain(events.at(-1)?.type ?? "");
+        expectGrammar(events);
+        if (isFinished(events)) expect(run([relabeled]).events.at(-1)?.type).toBe("finish");
+      }),
+    );
+  });
+});
+
+/** Fails where events break the grammar of canon/events.ts. */
+function expectGrammar(events: readonly Event[]): void {
+  let open = false;
+  for (const event of events) {
+    if (event.type === "block-start") {
+      expect(open).toBe(false);
+      open = true;
+    } else if (event.type === "block-end") {
+      expect(open).toBe(true);
+      open = false;
+    } else if (event.type === "block-delta") {
+      expect(open).toBe(true);
+      expect(event.text).not.toBe("");
+    } else if (event.type !== "error") expect(open).toBe(event.type === "block-signature");
+  }
+}
+
+describe("encoder", () => {
+  test("decode(encode(events)) = events", () => {
+    fc.assert(
+      fc.property(eventsOf(), (events) => {
+        const read = run([encode(events)]).events;
+        expectGrammar(read);
+        expect(normalise(read)).toEqual(normalise(events));
+      }),
+    );
+  });
+
+  test("its stream passes the relabeler byte for byte, and the SDK reads every block of it", async () => {
+    await fc.assert(
+      fc.asyncProperty(eventsOf(), async (events) => {
+        const sse = encode(events);
+        expect(run([sse]).relabeled).toBe(sse);
+        expect((await accumulate(sse)).content).toHaveLength(
+          events.filter((event) => event.type === "block-start").length,
+        );
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test("blocks of other dialects are left out whole, and numbers stay without gaps", () => {
+    const sse = encode([
+      { type: "start" },
+      { type: "block-start", block: { kind: "opaque", dialect: "chat", value: { type: "audio" } } },
+      { type: "block-delta", text: "not for this client" },
+      { type: "block-end" },
+      { type: "block-start", block: { kind: "text" } },
+      { type: "block-delta", text: "hi" },
+      { type: "block-end" },
+      { type: "finish", finish: { reason: "tool-calls" } },
+    ]);
+    expect(sse).not.toContain("not for this client");
+    expect([...sse.matchAll(/"index":(\d+)/g)].map((match) => match[1])).toEqual(["0", "0", "0"]);
+    // No call was made, so none is announced.
+    expect(sse).toContain('"stop_reason":"end_turn"');
+  });
+
+  test("no signature is made up", () => {
+    const sse = encode([
+      { type: "start" },
+      { type: "block-start", block: { kind: "reasoning" } },
+      { type: "block-delta", text: "hm" },
+      { type: "block-end" },
+      { type: "finish", finish: { reason: "stop" } },
+    ]);
+    expect(sse).not.toContain("signature_delta");
+    expect(sse).toContain('{"type":"thinking","thinking":"","signature":""}');
+  });
+
+  test("the start shows the estimate, one message_delta the exact counts, and only end() terminates", () => {
+    const encoder = messages.encoder({ ...context, estimatedInputTokens: 42 });
+    const usage = { input: 3, cacheRead: 5, cacheWrite: 7, output: 11, reasoning: 2 };
+    const start = encoder.push({ type: "start" });
+    expect(start).toContain('"input_tokens":42');
+    expect(start).toContain('"id":"msg_REPLY"');
+    expect(encoder.push({ type: "usage", usage: { ...usage, output: 1 } })).toBe("");
+    expect(encoder.push({ type: "usage", usage })).toBe("");
+    expect(encoder.push({ type: "finish", finish: { reason: "stop-sequence", stopSequence: "END" } })).toBe(
+      'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"stop_sequence","stop_sequence":"END"},' +
+        '"usage":{"input_tokens":3,"cache_creation_input_tokens":7,"cache_read_input_tokens":5,"output_tokens":11,' +
+        '"output_tokens_details":{"thinking_tokens":2}}}\n\n',
+    );
+    expect(encoder.end()).toBe('event: message_stop\ndata: {"type":"message_stop"}\n\n');
+  });
+});
