@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Vendor } from "../vendors/vendor.ts";
 
 /** A model server found on this machine. */
@@ -34,7 +35,7 @@ function describeServer({ vendor, models }: FoundServer): string {
 function describeFound({ vendors, servers, dataFolder }: Start): string {
   const found = [...describeVendors(vendors), ...servers.map(describeServer)];
   if (found.length > 0) return found.join(", ");
-  return `no vendor keys and no local model servers. Set a key, such as OPENAI_API_KEY, and start again; or list vendors in ${dataFolder}/sluice.yaml`;
+  return `no vendor keys and no local model servers. Set a key, such as OPENAI_API_KEY, and start again; or list vendors in ${join(dataFolder, "sluice.yaml")}`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { TSchema } from "@sinclair/typebox";
-import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
+import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
 import { nearest } from "./nearest.ts";
 
 /** Where in a document: keys and list indices from the top. */
@@ -143,8 +143,10 @@ function schemaAt(root: TSchema, steps: Steps): TSchema | undefined {
  * `raw` is the document before `${NAME}` was filled in: what is shown comes from there, so that no secret gets out.
  */
 export function faultFinder(schema: TSchema): (value: unknown, raw: unknown) => Fault[] {
-  const compiled = TypeCompiler.Compile(schema);
+  // Compiled at the first document: most starts have none, and each has to be quick.
+  let compiled: TypeCheck<TSchema> | undefined;
   return (value, raw) => {
+    compiled ??= TypeCompiler.Compile(schema);
     const faults = new Map<string, Fault>();
     if (compiled.Check(value)) return [];
     for (const top of compiled.Errors(value)) {
