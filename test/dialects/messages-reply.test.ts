@@ -102,6 +102,7 @@ describe("whole replies", () => {
     expect(thrown(() => decode({ error: { message: "x", type: "rate_limit_error" } })).code).toBe(
       "rate_limit_exceeded",
     );
+    expect(thrown(() => decode({ type: "error", message: "x", content: [] })).code).toBe("upstream_error");
     for (const body of [null, "<html>", [], {}, { content: "text" }]) {
       expect(thrown(() => decode(body)).code).toBe("upstream_error");
     }

@@ -136,6 +136,16 @@ describe("decoder", () => {
     expect(last.error.message).toStartWith("prompt is too long: 210000 tokens > 200000 maximum");
   });
 
+  test("what a new start leaves behind is closed at once, not at the end", async () => {
+    const typesOf = async (name: string) => {
+      const decoder = messages.decoder({ quirks: {} });
+      const frames = new FrameSplitter().push(await streamOf(name));
+      return frames.map((frame) => decoder.push(frame).map((event) => event.type));
+    };
+    expect((await typesOf("spliced-message-start")).slice(7, 9)).toEqual([["block-end"], ["block-start"]]);
+    expect((await typesOf("same-number-twice"))[3]).toEqual(["block-end", "block-start"]);
+  });
+
   test("a call without an id gets one", () => {
     const start = { type: "content_block_start", index: 0, content_block: { type: "tool_use", name: "f", input: {} } };
     const block = frames(`data: ${JSON.stringify(start)}\n\n`).find((event) => event.type === "block-start")?.block;

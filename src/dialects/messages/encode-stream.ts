@@ -64,7 +64,6 @@ class MessagesEncoder implements Encoder {
     const start = startOfBlock(block);
     if (!start) return "";
     this.#kind = block.kind;
-    this.#signature = "";
     this.#calledTool ||= block.kind === "tool-call";
     this.#position++;
     return blockStart(this.#position, start);

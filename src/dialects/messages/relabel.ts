@@ -26,13 +26,13 @@ function forward(frame: Frame, value: Block, edits?: Edits): string {
   return record(type ?? "message", json.replaceAll(/[\r\n]+/g, " "));
 }
 
-/** The frame with the one model in it replaced, or undefined when its text does not show beyond doubt where that stands. */
+/** The frame with the model spliced into its text, or undefined when that did not put it where it belongs. */
 function spliceModel(frame: Frame, before: string, model: string): Frame | undefined {
   if (!frame.raw.includes(frame.data)) return undefined;
   for (const key of ['"model":', '"model": ']) {
     const literal = key + JSON.stringify(before);
     const at = frame.data.indexOf(literal);
-    if (at < 0 || frame.data.indexOf(literal, at + 1) >= 0) continue;
+    if (at < 0) continue;
     const data = frame.data.slice(0, at) + key + JSON.stringify(model) + frame.data.slice(at + literal.length);
     const spliced = new Frame(
       frame.raw.replace(frame.data, () => data),
