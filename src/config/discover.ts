@@ -22,6 +22,11 @@ export type Discovery = {
 
 const DEFAULT_AUTH: Readonly<Record<Vendor["dialect"], AuthForm>> = { chat: "bearer", messages: "x-api-key" };
 
+/** Without a version the messages dialect's own vendor refuses a request; only its SDKs send one themselves (dialects.md 2.0). */
+const DEFAULT_HEADERS: Readonly<Partial<Record<Vendor["dialect"], Record<string, string>>>> = {
+  messages: { "anthropic-version": "2023-06-01" },
+};
+
 /** A vendor that the registry does not know: `any` name behind its prefix, unless the file itself says which models it has. */
 function customVendor(row: VendorSetting, models: readonly ModelSetting[]): Vendor {
   const dialect = row.dialect ?? "chat";
@@ -29,12 +34,14 @@ function customVendor(row: VendorSetting, models: readonly ModelSetting[]): Vend
   const routed = models.some(({ id, routes }) =>
     routes ? routes.some((route) => route.vendor === row.id) : id.startsWith(`${row.id}/`),
   );
+  const headers = DEFAULT_HEADERS[dialect];
   return {
     id: row.id,
     name: row.id,
     dialect,
     baseUrl: row.base_url ?? "",
     auth: row.api_key === undefined ? "none" : DEFAULT_AUTH[dialect],
+    ...(headers && { headers }),
     models: routed ? "catalog" : "any",
     quirks: {},
   };

@@ -18,10 +18,9 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 afterEach(() => {
-  for (const vendor of Object.values(lab.vendors)) {
-    expect(vendor.faults).toEqual([]);
-    vendor.reset();
-  }
+  const faults = Object.values(lab.vendors).flatMap((vendor) => [...vendor.faults]);
+  for (const vendor of Object.values(lab.vendors)) vendor.reset();
+  expect(faults).toEqual([]);
 });
 
 const ways = CLIENTS.flatMap((client) => DIALECTS.map((upstream) => [client, upstream] as const));
@@ -140,7 +139,7 @@ const VENDOR_ERRORS: {
     code: "upstream_overloaded",
     seen: {
       openai: { status: 503, name: "InternalServerError" },
-      anthropic: { status: 529, name: "InternalServerError" },
+      anthropic: { status: 529, name: "OverloadedError" },
     },
     retry: "true",
   },
@@ -212,12 +211,17 @@ describe("streams that break", () => {
   const rows = faults.flatMap((finish) => ways.map(([client, upstream]) => [finish, client, upstream] as const));
   test.each(rows)("a stream without terminator (%s) throws: %s SDK, %s vendor", async (finish, client, upstream) => {
     const { begun } = splitAfterText(streamOf(upstream), " aus dem");
-    lab.vendors[upstream].script(sse(begun, { finish }));
+    const seen = gate();
+    // Broken only once the client has its first text: what is lost on the way of a torn connection may be asked for again.
+    lab.vendors[upstream].script(sse([...begun, seen.opened], { finish }));
     let texts = 0;
-    const onText = () => texts++;
+    const onText = () => {
+      texts++;
+      seen.open();
+    };
     const error = await errorOf(client, ask(client, upstream, "stream", { maxRetries: 2, onText }));
     expect(error.message).toMatch(/stream|broke off|end/i);
-    // What had come before was seen, and after it nobody ran the request again.
+    // After it nobody ran the request again.
     expect(texts).toBeGreaterThan(0);
     expect(callsOf(upstream).length).toBe(1);
   });
