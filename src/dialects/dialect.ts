@@ -72,7 +72,7 @@ export interface Decoder {
   end(): Event[];
   /** The terminator was seen, or an error: what follows is to be dropped. */
   readonly done: boolean;
-  /** A finish reason was seen, though not yet the terminator: the upstream is given a short while for its usage. */
+  /** What was seen would do as an end, though the terminator is missing: the upstream is given a short while for it and its usage. */
   readonly finishing: boolean;
 }
 

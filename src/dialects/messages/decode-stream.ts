@@ -47,7 +47,8 @@ function foldOpaque(open: OpenBlock): BlockStart {
 /** Reads one stream of this dialect by the grammar of dialects.md 2.5, with the deviations of 4.8. */
 class MessagesDecoder implements Decoder {
   done = false;
-  finishing = false;
+  /** A stop reason alone ends nothing here: without message_stop the stream is truncated, so its terminator is waited for. */
+  readonly finishing = false;
   #started = false;
   #calledTool = false;
   #lane = new BlockLane<Event, OpenBlock>();
@@ -217,7 +218,6 @@ class MessagesDecoder implements Decoder {
     if (typeof fields["stop_reason"] !== "string") return;
     this.#stopReason = fields["stop_reason"];
     this.#stopSequence = fields["stop_sequence"];
-    this.finishing = true;
   }
 
   /** May come several times: counts are cumulative and the last one wins (dialects.md 2.5). */
