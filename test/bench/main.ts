@@ -132,8 +132,10 @@ const figure = (value: number, digits = 0): string => value.toFixed(digits);
 
 function printRow(cells: readonly string[]): void {
   const [name = "", ...rest] = cells;
-  console.log(name.padEnd(40) + rest.map((cell) => cell.padStart(12)).join(""));
+  console.log(name.padEnd(40) + rest.map((cell) => cell.padStart(16)).join(""));
 }
+
+const milliseconds = (...microseconds: number[]): string => microseconds.map((us) => figure(us / 1000, 1)).join("/");
 
 const verdict = (ratio: number, target: number | undefined): string =>
   target === undefined ? "" : `${ratio <= target ? "within" : "ABOVE"} ${target}`;
@@ -155,8 +157,8 @@ async function compare(scenario: Scenario, targets: readonly [Target, Target], s
     figure(of(1, "cpuUs"), 1),
     `${figure(ratio, 2)}x`,
     verdict(ratio, scenario.target),
-    `${figure(of(0, "p50Us"))}/${figure(of(0, "p99Us"))}`,
-    `${figure(of(1, "p50Us"))}/${figure(of(1, "p99Us"))}`,
+    milliseconds(of(0, "p50Us"), of(0, "p99Us")),
+    milliseconds(of(1, "p50Us"), of(1, "p99Us")),
     String(wrong),
   ]);
   return wrong;
@@ -266,7 +268,16 @@ async function main(): Promise<void> {
   try {
     await Bun.sleep(SETTLE_MS);
     const idle = readRssMegabytes(gateway.child.pid);
-    printRow(["CPU µs a request, medians", "raw", "gateway", "ratio", "target", "raw p50/99", "gw p50/99", "wrong"]);
+    printRow([
+      "CPU µs a request, medians",
+      "raw",
+      "gateway",
+      "ratio",
+      "target",
+      "raw p50/99 ms",
+      "gw p50/99 ms",
+      "wrong",
+    ]);
     for (const scenario of SCENARIOS) {
       if (scenario.name.includes(values.only)) await compare(scenario, targets(scenario), share);
     }
