@@ -29,6 +29,16 @@ export function isTerminator(data: string): boolean {
   return data.startsWith("[DONE]") || data.trimStart().startsWith("[DONE]");
 }
 
+function isSameUsage(one: Usage, other: Usage): boolean {
+  return (
+    one.input === other.input &&
+    one.cacheRead === other.cacheRead &&
+    one.cacheWrite === other.cacheWrite &&
+    one.output === other.output &&
+    one.reasoning === other.reasoning
+  );
+}
+
 /** Something to seed invented ids with: what the vendor says identifies this reply, else chance. */
 export function replySeed(value: Record<string, unknown>): string {
   const id = value["id"];
@@ -218,6 +228,8 @@ export class ChatDecoder implements Decoder {
       readUsage(value["usage"], exclusive) ?? readUsage(isObject(groq) ? groq["usage"] : undefined, exclusive);
     if (!usage) return;
     if (!this.#started) this.#start(value, out);
+    // Some vendors repeat the same counts on several records.
+    if (this.#usage && isSameUsage(this.#usage, usage)) return;
     this.#usage = usage;
     this.#usageWritten = false;
     this.#writeUsage(out);

@@ -1,0 +1,176 @@
+import { describe, expect, test } from "bun:test";
+import type { Orders, ReasoningOrder } from "../../src/canon/intent.ts";
+import { chat } from "../../src/dialects/chat/index.ts";
+import type { Quirks } from "../../src/dialects/dialect.ts";
+import { editObject } from "../../src/lib/json.ts";
+
+type Wire = Record<string, unknown>;
+
+const ORDERS: Orders = {
+  upstreamModel: "tiny",
+  stream: false,
+  reasoning: { kind: "keep" },
+  dropSampling: false,
+  remove: [],
+};
+const hello = [{ role: "user", content: "Hi" }];
+
+const amend = (body: Wire, orders: Partial<Orders> = {}, quirks: Quirks = {}) =>
+  chat.amend({ model: "tiny", messages: hello, ...body }, { ...ORDERS, ...orders }, quirks);
+
+test("a body that is in order is not touched", () => {
+  const body = { model: "tiny", messages: hello, max_completion_tokens: 5, temperature: 1, x: 1, stream: false };
+  expect(amend(body)).toEqual({});
+  const streamed = { stream: true, stream_options: { include_usage: true } };
+  expect(amend(streamed, { stream: true })).toEqual({});
+});
+
+test("the edits leave every other byte as it was", () => {
+  const text =
+    '{ "model":"lab/tiny", "n" : 1,"big":12345678901234567890, "messages":[ {"role":"user","content":"\\u00e9"}] }';
+  const edits = chat.amend(JSON.parse(text) as Wire, ORDERS, {});
+  expect(editObject(text, edits)).toBe(text.replace("lab/tiny", "tiny"));
+});
+
+test("streams ask for usage, beside what the client asked for", () => {
+  expect(amend({}, { stream: true })).toEqual({ stream: true, stream_options: { include_usage: true } });
+  const own = { stream: true, stream_options: { include_obfuscation: false, include_usage: false } };
+  expect(amend(own, { stream: true })).toEqual({ stream_options: { include_obfuscation: false, include_usage: true } });
+  const edits = amend(own, { stream: true }, { noStreamOptions: true });
+  expect(edits).toEqual({ stream_options: undefined });
+  expect("stream_options" in edits).toBe(true);
+  expect(amend({}, { stream: true }, { noStreamOptions: true })).toEqual({ stream: true });
+  expect(amend({ stream: true, stream_options: {} })).toEqual({ stream: false, stream_options: undefined });
+});
+
+test("the ceiling goes under the vendor's name, ordered or the client's own", () => {
+  expect(amend({ max_tokens: 5 })).toEqual({ max_completion_tokens: 5, max_tokens: undefined });
+  expect(amend({ max_tokens: 5 }, {}, { maxTokensField: "max_tokens" })).toEqual({});
+  expect(amend({ max_completion_tokens: 7, max_tokens: 5 }, {}, { maxTokensField: "max_tokens" })).toEqual({
+    max_tokens: 7,
+    max_completion_tokens: undefined,
+  });
+  expect(amend({ max_tokens: 5 }, { maxOutputTokens: 3 })).toEqual({ max_completion_tokens: 3, max_tokens: undefined });
+  expect(amend({}, { maxOutputTokens: 3 })).toEqual({ max_completion_tokens: 3 });
+  expect(amend({ max_tokens: null })).toEqual({});
+});
+
+test("sampling and refused fields go, and only where they stand", () => {
+  expect(
+    amend({ temperature: 1, top_p: 0.5, seed: 1 }, { dropSampling: true, remove: ["seed", "logit_bias"] }),
+  ).toEqual({
+    temperature: undefined,
+    top_p: undefined,
+    seed: undefined,
+  });
+  const edits = amend({}, { stream: true, remove: ["stream_options"] });
+  expect(Object.keys(edits)).toEqual(["stream"]);
+});
+
+describe("an upstream's oddities", () => {
+  test("developer becomes system", () => {
+    const messages = [{ role: "developer", content: "Be brief.", x: 1 }, ...hello];
+    expect(amend({ messages }, {}, { noDeveloperRole: true })).toEqual({
+      messages: [{ role: "system", content: "Be brief.", x: 1 }, ...hello],
+    });
+    expect(amend({ messages })).toEqual({});
+    expect(amend({}, {}, { noDeveloperRole: true })).toEqual({});
+  });
+
+  test("a forced tool choice is spelled any, or cannot be forced", () => {
+    const named = { type: "function", function: { name: "f" } };
+    expect(amend({ tool_choice: "required" }, {}, { toolChoiceRequired: "any" })).toEqual({ tool_choice: "any" });
+    expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "any" })).toEqual({});
+    expect(amend({ tool_choice: "required" }, {}, { toolChoiceRequired: "auto" })).toEqual({ tool_choice: "auto" });
+    expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "auto" })).toEqual({ tool_choice: "auto" });
+    expect(amend({ tool_choice: "none" }, {}, { toolChoiceRequired: "auto" })).toEqual({});
+  });
+
+  test("assistant turns, call ids and the seed", () => {
+    const call = { id: "call_abcdefgh", type: "function", function: { name: "f", arguments: "{}" } };
+    const messages = [
+      ...hello,
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "call_abcdefgh", content: "1" },
+    ];
+    const quirks: Quirks = {
+      emptyContent: true,
+      nineCharacterToolIds: true,
+      reasoningReplayAlways: true,
+      seedField: "random_seed",
+    };
+    const edits = amend({ messages, seed: 4 }, {}, quirks);
+    const [, assistant, result] = edits["messages"] as Wire[];
+    const id = (assistant!["tool_calls"] as Wire[])[0]!["id"];
+    expect(id).toMatch(/^[0-9A-Za-z]{9}$/);
+    expect(result!["tool_call_id"]).toBe(id);
+    expect(assistant).toMatchObject({ content: "", reasoning_content: "" });
+    expect(edits).toMatchObject({ random_seed: 4, seed: undefined });
+    expect(amend({ messages: edits["messages"] }, {}, quirks)).toEqual({});
+  });
+});
+
+describe("reasoning", () => {
+  const clients = {
+    reasoning_effort: "low",
+    reasoning: {},
+    thinking: { type: "enabled", keep: "all" },
+    enable_thinking: true,
+  };
+  const table: [ReasoningOrder, Wire][] = [
+    [{ kind: "nothing" }, {}],
+    [{ kind: "level", form: "effort", level: "high" }, { reasoning_effort: "high" }],
+    [{ kind: "off", form: "effort" }, { reasoning_effort: "none" }],
+    [{ kind: "off", form: "effort", value: "minimal" }, { reasoning_effort: "minimal" }],
+    [{ kind: "on", form: "effort", value: "high" }, { reasoning_effort: "high" }],
+    [{ kind: "off", form: "thinking-type", value: "off" }, { thinking: { keep: "all", type: "disabled" } }],
+    [{ kind: "on", form: "thinking-type", value: "on" }, { thinking: { keep: "all", type: "enabled" } }],
+    [{ kind: "on", form: "thinking-type", value: "adaptive" }, { thinking: { keep: "all", type: "adaptive" } }],
+    [
+      { kind: "budget", form: "thinking-type", tokens: 9 },
+      { thinking: { keep: "all", type: "enabled", budget_tokens: 9 } },
+    ],
+    [
+      { kind: "level", form: "thinking-type-effort", level: "max" },
+      { thinking: { keep: "all", type: "enabled" }, reasoning_effort: "max" },
+    ],
+    [{ kind: "off", form: "thinking-type-effort" }, { thinking: { keep: "all", type: "disabled" } }],
+    [{ kind: "on", form: "enable-thinking", value: "on" }, { enable_thinking: true }],
+    [{ kind: "off", form: "enable-thinking", value: "off" }, { enable_thinking: false }],
+    [
+      { kind: "budget", form: "enable-thinking", tokens: 9 },
+      { enable_thinking: true, thinking_budget: 9 },
+    ],
+    [{ kind: "off", form: "template-enable-thinking" }, { chat_template_kwargs: { a: 1, enable_thinking: false } }],
+    [{ kind: "on", form: "template-thinking" }, { chat_template_kwargs: { a: 1, thinking: true } }],
+    [{ kind: "level", form: "reasoning-object", level: "low" }, { reasoning: { effort: "low" } }],
+    [{ kind: "off", form: "reasoning-object" }, { reasoning: { enabled: false } }],
+    [{ kind: "on", form: "reasoning-object" }, { reasoning: { enabled: true } }],
+    [{ kind: "budget", form: "reasoning-object", tokens: 9 }, { reasoning: { max_tokens: 9 } }],
+  ];
+  test.each(table)("%j writes %j and nothing of the client's", (reasoning, fields) => {
+    const body: Wire = {
+      model: "tiny",
+      messages: hello,
+      ...clients,
+      thinking_budget: 3,
+      chat_template_kwargs: { a: 1 },
+    };
+    const text = editObject(JSON.stringify(body), amend(body, { reasoning }));
+    const { chat_template_kwargs: template, ...rest } = JSON.parse(text) as Wire;
+    expect(rest).toEqual({ model: "tiny", messages: hello, ...withoutTemplate(fields) });
+    expect(template).toEqual(fields["chat_template_kwargs"] ?? { a: 1 });
+  });
+
+  test("keep leaves the client's own fields, and an equal order changes nothing", () => {
+    expect(amend(clients)).toEqual({});
+    expect(amend({ reasoning_effort: "low" }, { reasoning: { kind: "level", form: "effort", level: "low" } })).toEqual(
+      {},
+    );
+  });
+});
+
+function withoutTemplate(fields: Wire): Wire {
+  const { chat_template_kwargs: _template, ...rest } = fields;
+  return rest;
+}

@@ -1,0 +1,331 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import fc from "fast-check";
+import OpenAI from "openai";
+import type { Event } from "../../src/canon/events.ts";
+import { chat } from "../../src/dialects/chat/index.ts";
+import type { Quirks } from "../../src/dialects/dialect.ts";
+import { eventList } from "./chat-events.ts";
+import {
+  CONTEXT,
+  decodeText,
+  encodeText,
+  framesOf,
+  grammarFault,
+  outcomeOf,
+  recordsOf,
+  relabelText,
+  summarize,
+} from "./chat-run.ts";
+
+const FOLDER = new URL("../fixtures/chat/", import.meta.url);
+const DONE = "data: [DONE]\n\n";
+
+const read = (name: string, file: string) => readFileSync(new URL(`${name}/${file}`, FOLDER), "utf8");
+const cases = readdirSync(FOLDER).map((name) => ({
+  name,
+  text: read(name, "upstream.sse"),
+  expected: JSON.parse(read(name, "events.json")) as string[],
+  quirks: (existsSync(new URL(`${name}/quirks.json`, FOLDER)) ? JSON.parse(read(name, "quirks.json")) : {}) as Quirks,
+}));
+const finished = cases.filter((one) => one.expected.at(-1)?.startsWith("finish"));
+
+/** The official SDK's own reading of SSE text: its accumulated completion. Throws what the SDK throws. */
+async function readWithSdk(text: string) {
+  const client = new OpenAI({
+    apiKey: "any",
+    baseURL: "http://upstream.invalid/v1",
+    maxRetries: 0,
+    fetch: async () => new Response(text, { headers: { "content-type": "text/event-stream" } }),
+  });
+  const stream = client.chat.completions.stream({ model: "any", messages: [] });
+  return stream.finalChatCompletion();
+}
+
+describe("an upstream's stream", () => {
+  test.each(cases)("$name means what it should", ({ text, expected, quirks }) => {
+    const events = decodeText(text, quirks);
+    expect(summarize(events)).toEqual(expected);
+    expect(grammarFault(events)).toBeUndefined();
+  });
+
+  test.each(cases)("$name means the same however it is cut", ({ text, expected, quirks }) => {
+    const place = fc.integer({ min: 0, max: text.length });
+    fc.assert(
+      fc.property(fc.array(place, { maxLength: 12 }), (cuts) => {
+        expect(summarize(decodeText(text, quirks, cuts))).toEqual(expected);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test.each(cases)("$name cut off anywhere is an error, unless its finish was seen", ({ text, quirks }) => {
+    const frames = framesOf(text);
+    for (let length = 0; length < frames.length; length++) {
+      const decoder = chat.decoder({ quirks });
+      const events = frames.slice(0, length).flatMap((frame) => decoder.push(frame));
+      const wasDone = decoder.done;
+      const isWhole = decoder.finishing || (wasDone && events.at(-1)?.type === "finish");
+      events.push(...decoder.end());
+      expect(events.at(-1)?.type).toBe(isWhole ? "finish" : "error");
+      expect(grammarFault(events)).toBeUndefined();
+      expect(decoder.end()).toEqual([]);
+      expect(decoder.done).toBe(true);
+    }
+  });
+
+  test("nothing is read behind the terminator", () => {
+    const decoder = chat.decoder({ quirks: {} });
+    const [frame] = framesOf('data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n');
+    expect(decoder.push(frame!).length).toBeGreaterThan(0);
+    expect(decoder.push(framesOf(DONE)[0]!).at(-1)).toEqual({ type: "finish", finish: { reason: "stop" } });
+    expect(decoder.push(frame!)).toEqual([]);
+    expect(decoder.end()).toEqual([]);
+  });
+
+  test("a terminator without any chunk is no reply", () => {
+    expect(summarize(decodeText(DONE))).toEqual(["error stream_truncated"]);
+    expect(summarize(decodeText(""))).toEqual(["error stream_truncated"]);
+  });
+
+  test("a finish is known before the terminator, and only when every choice has one", () => {
+    const two = cases.find((one) => one.name === "two-choices")!;
+    const decoder = chat.decoder({ quirks: {} });
+    const seen = framesOf(two.text).map((frame) => {
+      decoder.push(frame);
+      return decoder.finishing;
+    });
+    expect(seen).toEqual([false, false, false, false, false, false, true, true, true]);
+  });
+
+  test("an open call streams on while nothing waits behind it", () => {
+    const decoder = chat.decoder({ quirks: {} });
+    const chunk = (call: string) =>
+      framesOf(`data: {"id":"a","choices":[{"index":0,"delta":{"tool_calls":[${call}]}}]}\n\n`)[0]!;
+    expect(summarize(decoder.push(chunk('{"index":0,"id":"x","function":{"name":"f","arguments":""}}')))).toEqual([
+      "start",
+    ]);
+    expect(decoder.push(chunk('{"index":0,"function":{"arguments":"{\\"a"}}'))).toEqual([
+      { type: "block-start", block: { kind: "tool-call", id: "x", name: "f" } },
+      { type: "block-delta", text: '{"a' },
+    ]);
+    expect(decoder.push(chunk('{"index":0,"function":{"arguments":"\\":1}"}}'))).toEqual([
+      { type: "block-delta", text: '":1}' },
+    ]);
+  });
+});
+
+describe("a relabelled stream", () => {
+  test.each(finished)("$name is accepted by the official SDK, with role, finish, model and usage", async (one) => {
+    const completion = await readWithSdk(relabelText(one.text, one.quirks));
+    expect(completion.model).toBe(CONTEXT.model);
+    expect(completion.choices[0]!.message.role).toBe("assistant");
+    expect(completion.choices[0]!.finish_reason).toBeTruthy();
+    expect(completion.usage?.total_tokens).toBeGreaterThanOrEqual(0);
+    const calls = completion.choices[0]!.message.tool_calls ?? [];
+    expect(calls.length).toBe(
+      one.name === "legacy-function-call" ? 0 : one.expected.filter((line) => line.startsWith("tool-call")).length,
+    );
+    for (const call of calls) expect(call.id).not.toBe("");
+  });
+
+  test.each(finished)("$name keeps its meaning", ({ text, quirks }) => {
+    expect(
+      outcomeOf(decodeText(relabelText(text, quirks), quirks)).filter((line) => !line.startsWith("usage 0 ")),
+    ).toEqual(outcomeOf(decodeText(text, quirks)));
+  });
+
+  test.each(finished)("$name has one finish a choice, one terminator and its usage last", ({ text, quirks }) => {
+    const out = relabelText(text, quirks);
+    expect(out.endsWith(DONE)).toBe(true);
+    expect(out.split("[DONE]").length).toBe(2);
+    const records = recordsOf(out);
+    const choices = records.flatMap((record) => record["choices"] as { index: number; finish_reason?: string }[]);
+    const ends = choices.filter((choice) => choice.finish_reason).map((choice) => choice.index);
+    expect(ends.length).toBe(new Set(ends).size);
+    expect(ends).toContain(0);
+    expect(records.filter((record) => record["usage"])).toEqual([records.at(-1)!]);
+    expect(records.at(-1)!["choices"]).toEqual([]);
+    expect(new Set(records.map((record) => record["id"]).filter((id) => id !== "")).size).toBe(1);
+  });
+
+  test.each(cases.filter((one) => !finished.includes(one)))("$name never looks whole", ({ text, quirks }) => {
+    const out = relabelText(text, quirks);
+    expect(out).not.toContain("[DONE]");
+    expect(decodeText(out, quirks).at(-1)?.type).toBe("error");
+  });
+
+  test("usage that was not asked for is held back", () => {
+    const text = read("text", "upstream.sse");
+    const out = relabelText(text, {}, { ...CONTEXT, wantsUsage: false });
+    expect(out).not.toContain("usage");
+    expect(out).toBe(text.replaceAll("tiny-1", "lab/tiny").replace(/data: \{[^\n]*"usage"[^\n]*\n\n/, ""));
+  });
+
+  test("sound frames keep every byte but the model", () => {
+    const frames = [
+      '{"id":"c1","object":"chat.completion.chunk","created":1,"model":"tiny-1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"obfuscation":"xY"}',
+      '{ "id": "c1", "big": 12345678901234567890, "model": "tiny-1", "choices":[{"index":0,"delta":{"content":"\\u00e9 \\"model\\":\\"tiny-1\\""}}] }',
+      '{"choices":[{"index":0,"delta":{"content":"a"},"meta":{"model":"tiny-1"}}],"id":"c1","model":"tiny-1","x":1.0}',
+      '{"id":"c1","model":"tiny-1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t1","type":"function","function":{"name":"f","arguments":""}}]}}]}',
+      '{"id":"c1","model":"tiny-1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\\"a\\":1}"}}]}}]}',
+      '{"id":"c1","model":"tiny-1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}',
+    ];
+    const text = `${frames.map((frame) => `data: ${frame}\n\n`).join("")}${DONE}`;
+    const exchange = (frame: string) => frame.replace(/("model": ?)"tiny-1"(?!\})/, '$1"lab/tiny"');
+    const wanted = `${frames.map((frame) => `data: ${exchange(frame)}\n\n`).join("")}${DONE}`;
+    expect(relabelText(text, {}, { ...CONTEXT, wantsUsage: false })).toBe(wanted);
+    expect(wanted).toContain('"meta":{"model":"tiny-1"}');
+  });
+
+  test("unknown fields survive, in sound and in repaired frames", () => {
+    const name = fc.stringMatching(/^x_[a-z]{1,8}$/);
+    const value = fc.jsonValue({ maxDepth: 2 });
+    fc.assert(
+      fc.property(fc.dictionary(name, value), fc.dictionary(name, value), fc.boolean(), (top, inner, sound) => {
+        const extra = JSON.parse(JSON.stringify(top)) as Record<string, unknown>;
+        const delta = { ...(JSON.parse(JSON.stringify(inner)) as object), content: "a" };
+        const role = sound ? { role: "assistant" } : {};
+        const chunk = { ...extra, id: "c1", model: "tiny-1", choices: [{ index: 0, delta: { ...delta, ...role } }] };
+        const [first] = recordsOf(relabelText(`data: ${JSON.stringify(chunk)}\n\n${DONE}`));
+        expect(first).toEqual({
+          ...chunk,
+          model: "lab/tiny",
+          choices: [{ index: 0, delta: { ...delta, role: "assistant" } }],
+        });
+      }),
+    );
+  });
+
+  test("reasoning under another name is shown where clients look, beside the vendor's own", () => {
+    const records = recordsOf(relabelText(read("reasoning-twice", "upstream.sse")));
+    const deltas = records.flatMap((record) => record["choices"] as { delta: Record<string, unknown> }[]);
+    expect(deltas[1]!.delta).toMatchObject({ reasoning: "Hm", reasoning_content: "Hm" });
+    const array = recordsOf(relabelText(read("content-array", "upstream.sse")));
+    expect((array[0]!["choices"] as unknown[])[0]).toMatchObject({ delta: { content: "", reasoning_content: "Hmm." } });
+  });
+
+  test("calls go out with contiguous indices, and with id and name once", () => {
+    for (const name of ["sparse-index", "repeated-name-and-id", "reused-index", "missing-index", "null-id"]) {
+      const calls = recordsOf(relabelText(read(name, "upstream.sse")))
+        .flatMap((record) => record["choices"] as { delta: { tool_calls?: Record<string, unknown>[] } }[])
+        .flatMap((choice) => choice.delta.tool_calls ?? []);
+      const seen = new Set<unknown>();
+      for (const call of calls) {
+        const isFirst = !seen.has(call["index"]);
+        if (isFirst) expect(call["index"]).toBe(seen.size);
+        seen.add(call["index"]);
+        expect("id" in call).toBe(isFirst);
+        expect("name" in (call["function"] as object)).toBe(isFirst);
+      }
+    }
+  });
+});
+
+describe("an encoded stream", () => {
+  test("reads back as the same events", () => {
+    fc.assert(
+      fc.property(eventList, (events) => {
+        const back = decodeText(encodeText(events));
+        expect(grammarFault(back)).toBeUndefined();
+        expect(outcomeOf(back)).toEqual(expectedBack(events));
+      }),
+    );
+  });
+
+  test("is accepted by the official SDK and adds up to the same", async () => {
+    await fc.assert(
+      fc.asyncProperty(eventList, async (events) => {
+        const completion = await readWithSdk(encodeText(events));
+        const lines = expectedBack(events);
+        const message = completion.choices[0]!.message;
+        const calls = (message.tool_calls ?? []).map((call) =>
+          call.type === "function"
+            ? `tool-call ${call.id} ${call.function.name} ${JSON.stringify(call.function.arguments)}`
+            : "",
+        );
+        expect(calls).toEqual(lines.filter((line) => line.startsWith("tool-call")));
+        expect(completion.usage?.prompt_tokens).toBeGreaterThanOrEqual(0);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test("has the canonical order, and usage only when it was asked for", () => {
+    const events: Event[] = [
+      { type: "start" },
+      { type: "block-start", block: { kind: "reasoning" } },
+      { type: "block-delta", text: "Hm" },
+      { type: "block-signature", signature: "s" },
+      { type: "block-end" },
+      { type: "block-start", block: { kind: "redacted-reasoning", data: "secret" } },
+      { type: "block-end" },
+      { type: "block-start", block: { kind: "tool-call", id: "t1", name: "now" } },
+      { type: "block-end" },
+      { type: "usage", usage: { input: 7, cacheRead: 8, cacheWrite: 5, output: 42, reasoning: 40 } },
+      { type: "finish", finish: { reason: "tool-calls" } },
+    ];
+    const records = recordsOf(encodeText(events));
+    const deltas = records.flatMap((record) => record["choices"] as { delta: unknown; finish_reason: unknown }[]);
+    expect(deltas.map((choice) => choice.delta)).toEqual([
+      { role: "assistant", content: "", refusal: null },
+      { reasoning_content: "Hm" },
+      { tool_calls: [{ index: 0, id: "t1", type: "function", function: { name: "now", arguments: "" } }] },
+      { tool_calls: [{ index: 0, function: { arguments: "{}" } }] },
+      {},
+    ]);
+    expect(deltas.map((choice) => choice.finish_reason)).toEqual([null, null, null, null, "tool_calls"]);
+    expect(records.slice(0, -1).map((record) => record["usage"])).toEqual([null, null, null, null, null]);
+    expect(records.at(-1)).toEqual({
+      id: "chatcmpl-Reply1",
+      object: "chat.completion.chunk",
+      created: CONTEXT.created,
+      model: "lab/tiny",
+      choices: [],
+      usage: {
+        prompt_tokens: 20,
+        completion_tokens: 42,
+        total_tokens: 62,
+        prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 5 },
+        completion_tokens_details: { reasoning_tokens: 40 },
+      },
+    });
+    const quiet = encodeText(events, { ...CONTEXT, wantsUsage: false });
+    expect(quiet).not.toContain("usage");
+    expect(quiet).not.toContain("secret");
+    expect(quiet.endsWith(`"tool_calls"}]}\n\n${DONE}`)).toBe(true);
+  });
+});
+
+/** What a chat client can still see of events: signatures, stop texts and blocks of other dialects are not on this wire. */
+function expectedBack(events: readonly Event[]): string[] {
+  const seen: Event[] = [];
+  let skipping = false;
+  for (const event of events) {
+    if (event.type === "block-start")
+      skipping = event.block.kind === "opaque" || event.block.kind === "redacted-reasoning";
+    if (!skipping && event.type !== "block-signature") seen.push(event);
+    if (event.type === "block-end") skipping = false;
+  }
+  const lines = mergeNeighbours(outcomeOf(seen).filter((line) => line !== 'text ""' && line !== 'reasoning ""'));
+  const calls = lines.some((line) => line.startsWith("tool-call"));
+  return lines.map((line) => {
+    if (line.startsWith("tool-call") && line.endsWith(' ""')) return line.replace(/""$/, '"{}"');
+    if (!line.startsWith("finish") || /length|content-filter/.test(line)) return line;
+    return calls ? "finish tool-calls" : "finish stop";
+  });
+}
+
+/** Two blocks of text in a row are one on this wire. */
+function mergeNeighbours(lines: readonly string[]): string[] {
+  const merged: string[] = [];
+  for (const line of lines) {
+    const kind = /^(text|reasoning) /.exec(line)?.[1];
+    const last = merged.at(-1);
+    if (kind !== undefined && last?.startsWith(`${kind} `)) {
+      const joined = JSON.parse(last.slice(kind.length + 1)) + JSON.parse(line.slice(kind.length + 1));
+      merged[merged.length - 1] = `${kind} ${JSON.stringify(joined)}`;
+    } else merged.push(line);
+  }
+  return merged;
+}
