@@ -13,6 +13,7 @@ import { healthRoutes } from "./http/health.ts";
 import { messagesRoutes } from "./http/messages.ts";
 import { modelsRoutes } from "./http/models.ts";
 import { openapiRoutes } from "./http/openapi.ts";
+import { responsesRoutes } from "./http/responses.ts";
 import { rootRoutes } from "./http/root.ts";
 import { UsageLedger } from "./ledger/usage-ledger.ts";
 import type { Clock } from "./lib/clock.ts";
@@ -142,6 +143,7 @@ function mountRoutes({ config, log, catalog, keys, services, ready }: Routes): E
     .onError(({ code, error, request }) => renderElysiaError(code, error, request, log))
     .use(chatRoutes({ services, keys }))
     .use(messagesRoutes({ services, keys }))
+    .use(responsesRoutes({ services, keys }))
     .use(modelsRoutes({ catalog }))
     .use(healthRoutes({ ready }))
     .use(rootRoutes())

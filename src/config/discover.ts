@@ -20,7 +20,11 @@ export type Discovery = {
   warnings: string[];
 };
 
-const DEFAULT_AUTH: Readonly<Record<Vendor["dialect"], AuthForm>> = { chat: "bearer", messages: "x-api-key" };
+const DEFAULT_AUTH: Readonly<Record<Vendor["dialect"], AuthForm>> = {
+  chat: "bearer",
+  messages: "x-api-key",
+  responses: "bearer",
+};
 
 /** Without a version the messages dialect's own vendor refuses a request; only its SDKs send one themselves (dialects.md 2.0). */
 const DEFAULT_HEADERS: Readonly<Partial<Record<Vendor["dialect"], Record<string, string>>>> = {

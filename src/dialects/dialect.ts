@@ -5,7 +5,7 @@ import type { Prompt } from "../canon/prompt.ts";
 import type { Edits, JsonText } from "../lib/json.ts";
 import type { Frame } from "./frames.ts";
 
-export const DIALECTS = ["chat", "messages"] as const;
+export const DIALECTS = ["chat", "messages", "responses"] as const;
 /** A wire protocol that clients can speak. */
 export type DialectName = (typeof DIALECTS)[number];
 /** A wire protocol that vendors can speak. */

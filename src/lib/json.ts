@@ -123,6 +123,35 @@ export function editObject(text: string, edits: Edits): string {
   return text.slice(0, open + 1) + kept + text.slice(copied, at) + added + text.slice(at);
 }
 
+/** Start and end of the value of top-level `field`, the last one where it occurs twice; undefined where there is none. */
+function findValue(text: string, field: string): readonly [start: number, end: number] | undefined {
+  let found: readonly [number, number] | undefined;
+  let at = text.indexOf("{") + 1;
+  for (;;) {
+    while (isSpace(text.charCodeAt(at)) || text.charCodeAt(at) === 44) at++;
+    if (text.charCodeAt(at) !== QUOTE) return found;
+    const keyAt = at;
+    at = skipString(text, at);
+    const key = JSON.parse(text.slice(keyAt, at)) as string;
+    while (text.charCodeAt(at) !== 58) at++;
+    at++;
+    while (isSpace(text.charCodeAt(at))) at++;
+    const valueAt = at;
+    at = skipValue(text, at);
+    if (key === field) found = [valueAt, at];
+  }
+}
+
+/**
+ * {@link editObject} one level down: the edits apply to the object that stands in top-level `field`, and every other byte stays as it
+ * was. Text without an object there comes back unchanged.
+ */
+export function editInside(text: string, field: string, edits: Edits): string {
+  const range = findValue(text, field);
+  if (!range || text.charCodeAt(range[0]) !== 123) return text;
+  return text.slice(0, range[0]) + editObject(text.slice(range[0], range[1]), edits) + text.slice(range[1]);
+}
+
 /** A plain JSON object, as opposed to an array, null or a scalar. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

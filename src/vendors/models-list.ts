@@ -26,7 +26,11 @@ export type ListOptions = {
 };
 
 /** Where a vendor of a dialect lists its models, below its base URL. */
-const LIST_PATH: Record<DialectName, string> = { chat: "/models", messages: "/v1/models?limit=1000" };
+const LIST_PATH: Record<DialectName, string> = {
+  chat: "/models",
+  messages: "/v1/models?limit=1000",
+  responses: "/models",
+};
 
 /**
  * The names of a vendor's models, in its own order, each once: all pages, any of the shapes vendors use, at most 10,000 names, 4 MiB a

@@ -38,6 +38,7 @@ export const PLAIN_CONFIG: Config = {
 export const GENERATION_PATH: Record<DialectName, string> = {
   chat: "/v1/chat/completions",
   messages: "/v1/messages",
+  responses: "/v1/responses",
 };
 
 /** A vendor row that leads to a scripted vendor; `id` is also the prefix of its models, any name is taken. */

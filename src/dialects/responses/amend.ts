@@ -1,0 +1,74 @@
+import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
+import { type Edits, isObject } from "../../lib/json.ts";
+import type { Quirks } from "../dialect.ts";
+import { isReplayable } from "../reasoning-proof.ts";
+
+type Wire = Record<string, unknown>;
+
+/** Its own vendor refuses a smaller ceiling, tokens. */
+export const MIN_OUTPUT_TOKENS = 16;
+/** What must be asked for so that reasoning can be carried back to a vendor that stores nothing (dialects.md 5.1). */
+const ENCRYPTED = "reasoning.encrypted_content";
+
+/** `reasoning` as `encodeRequest` leaves it: the effort is still to be ordered, the summary is wanted. */
+export const UNORDERED_REASONING = { effort: null, summary: "auto" } as const;
+
+const isUnordered = (value: unknown): boolean =>
+  isObject(value) && value["effort"] === null && value["summary"] === UNORDERED_REASONING.summary;
+
+/** The reasoning object that an order asks for, over what stands there; undefined for none. Forms of other dialects write nothing. */
+function wantedReasoning(order: ReasoningOrder, body: Wire): unknown {
+  const own = body["reasoning"];
+  if (order.kind === "keep") return isUnordered(own) ? undefined : own;
+  if (order.kind === "nothing" || order.form !== "effort") return undefined;
+  const { effort: _effort, ...rest } = isObject(own) ? own : {};
+  if (order.kind === "off") return { effort: order.value ?? "none" };
+  const effort = order.kind === "level" ? order.level : order.kind === "on" ? order.value : undefined;
+  const wanted = { ...(effort !== undefined && { effort }), ...rest };
+  return Object.keys(wanted).length === 0 ? undefined : wanted;
+}
+
+/** Whether the model will reason, as far as the orders tell. Others refuse to be asked for encrypted reasoning. */
+function reasons({ reasoning, dropSampling }: Orders): boolean {
+  return dropSampling || reasoning.kind === "level" || reasoning.kind === "on" || reasoning.kind === "budget";
+}
+
+/** The input without reasoning that this vendor cannot know: nothing of it is stored, and another vendor's proof is none here. */
+function withoutLostReasoning(input: unknown): unknown {
+  if (!Array.isArray(input)) return input;
+  const isLost = (item: unknown) => isObject(item) && item["type"] === "reasoning" && !isReplayable(item);
+  return input.some(isLost) ? input.filter((item) => !isLost(item)) : input;
+}
+
+function includeEncrypted(include: unknown): unknown {
+  const listed: unknown[] = Array.isArray(include) ? include : [];
+  return listed.includes(ENCRYPTED) ? include : [...listed, ENCRYPTED];
+}
+
+/**
+ * Orders as edits of a body's top-level fields, whether the client wrote it or `encodeRequest` (design 1). Nothing is ever stored
+ * upstream (contract 3), so that reasoning travels encrypted. Only fields that really change are named.
+ */
+export function amend(body: Wire, orders: Orders, _quirks: Quirks): Edits {
+  const edits: Edits = {};
+  const set = (field: string, value: unknown) => {
+    if (value === undefined ? Object.hasOwn(body, field) : !Bun.deepEquals(body[field], value)) edits[field] = value;
+  };
+  set("model", orders.upstreamModel);
+  if ((body["stream"] === true) !== orders.stream) set("stream", orders.stream);
+  // It is refused without a stream.
+  if (!orders.stream) set("stream_options", undefined);
+  if (orders.maxOutputTokens !== undefined) {
+    set("max_output_tokens", Math.max(MIN_OUTPUT_TOKENS, orders.maxOutputTokens));
+  }
+  set("store", false);
+  set("reasoning", wantedReasoning(orders.reasoning, body));
+  if (reasons(orders)) set("include", includeEncrypted(body["include"]));
+  const input = withoutLostReasoning(body["input"]);
+  if (input !== body["input"]) edits["input"] = input;
+  for (const field of orders.dropSampling ? ["temperature", "top_p", ...orders.remove] : orders.remove) {
+    if (Object.hasOwn(body, field)) edits[field] = undefined;
+    else delete edits[field];
+  }
+  return edits;
+}

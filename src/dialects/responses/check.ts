@@ -1,0 +1,40 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { isObject } from "../../lib/json.ts";
+import { checker } from "../../wire/open.ts";
+import { ResponsesRequest } from "../../wire/responses.ts";
+
+const checkBody = checker(ResponsesRequest);
+
+const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
+
+function refuse(message: string, param: string): never {
+  throw new GatewayError("invalid_request", message, param === "" ? {} : { param });
+}
+
+/** Fields that ask for something kept from an earlier request, or kept for a later one. */
+function refuseStored(body: Record<string, unknown>): void {
+  for (const field of ["previous_response_id", "conversation"]) {
+    if (isPresent(body[field])) {
+      refuse(`${field} is not supported: nothing is stored here. Send the whole conversation as input.`, field);
+    }
+  }
+  if (body["background"] === true) refuse("background is not supported: nothing is stored here.", "background");
+  const input = body["input"];
+  if (!Array.isArray(input)) return;
+  for (const [at, item] of input.entries()) {
+    if (!isObject(item) || item["type"] !== "item_reference") continue;
+    refuse("An item_reference is not supported: nothing is stored here. Send the item itself.", `input[${at}]`);
+  }
+}
+
+/**
+ * Throws GatewayError (invalid_request, with param) when `body` is no request of `POST /v1/responses`, and when it builds on stored
+ * state: the service is stateless (contract 3). Unknown fields pass.
+ */
+export function checkRequest(body: unknown): void {
+  const fault = checkBody(body);
+  if (fault) refuse(fault.message, fault.param);
+  if (!isObject(body)) return;
+  refuseStored(body);
+  if (!isPresent(body["input"]) && !isPresent(body["prompt"])) refuse("input is required", "input");
+}

@@ -1,0 +1,114 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
+import { fileSource, imageSource } from "../chat/media.ts";
+import { cleanText } from "../chat/text.ts";
+import { type Item, stringOf } from "./items.ts";
+
+const refuse = (message: string, param?: string) =>
+  new GatewayError("invalid_request", message, param === undefined ? {} : { param });
+
+const FILE_UNSEEN = "A file id cannot be seen by this model's vendor. Send the file's bytes or a URL instead.";
+
+/** A client's cache breakpoint, as the mark that other dialects know (dialects.md 4.1). */
+const cacheOf = (part: Item): { cache?: unknown } =>
+  part["prompt_cache_breakpoint"] ? { cache: { type: "ephemeral" } } : {};
+
+function decodeImage(part: Item, path: string): Part | undefined {
+  const image = part["image_url"];
+  const url = isObject(image) ? stringOf(image["url"]) : stringOf(image);
+  const detail = stringOf(part["detail"]);
+  if (url !== "")
+    return { type: "image", source: imageSource(url), ...(detail !== "" && { detail }), ...cacheOf(part) };
+  if (stringOf(part["file_id"]) !== "") throw refuse(FILE_UNSEEN, `${path}.file_id`);
+  return undefined;
+}
+
+function decodeFile(part: Item, path: string): Part | undefined {
+  const filename = stringOf(part["filename"]);
+  const data = stringOf(part["file_data"]);
+  const url = stringOf(part["file_url"]);
+  const title = { ...(filename !== "" && { title: filename }), ...cacheOf(part) };
+  if (data !== "") return { type: "document", source: fileSource(data, filename), ...title };
+  if (url !== "") return { type: "document", source: { kind: "url", url }, ...title };
+  if (stringOf(part["file_id"]) !== "") throw refuse(FILE_UNSEEN, `${path}.file_id`);
+  return undefined;
+}
+
+function decodePart(part: Item, path: string): Part | undefined {
+  switch (part["type"]) {
+    case "input_text":
+    case "output_text":
+    case "text":
+      return { type: "text", text: cleanText(stringOf(part["text"])), ...cacheOf(part) };
+    case "refusal":
+      return { type: "text", text: cleanText(stringOf(part["refusal"])) };
+    case "input_image":
+      return decodeImage(part, path);
+    case "input_file":
+      return decodeFile(part, path);
+    case "input_audio": {
+      const audio = part["input_audio"];
+      if (!isObject(audio) || stringOf(audio["data"]) === "") return undefined;
+      return { type: "audio", data: stringOf(audio["data"]), format: stringOf(audio["format"]) || "wav" };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * A message's or a tool output's content as parts; empty text is left out, and what nobody else knows becomes an opaque part named by
+ * its path. Throws GatewayError (invalid_request, with param) for file ids, which only their own vendor can see.
+ */
+export function decodeContent(content: unknown, path: string): Part[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: cleanText(content) }];
+  if (!Array.isArray(content)) return [];
+  const parts: Part[] = [];
+  for (const [at, value] of content.entries()) {
+    if (!isObject(value)) continue;
+    const name = `${path}[${at}]`;
+    const part = decodePart(value, name) ?? { type: "opaque", dialect: "responses", name, value };
+    if (part.type !== "text" || part.text !== "") parts.push(part);
+  }
+  return parts;
+}
+
+function encodeImage(part: ImagePart): Item {
+  const { source } = part;
+  if (source.kind === "file") throw refuse(FILE_UNSEEN);
+  if (source.kind === "text") throw refuse("An image must be bytes or a URL.");
+  const url = source.kind === "url" ? source.url : `data:${source.mediaType};base64,${source.data}`;
+  return { type: "input_image", image_url: url, detail: part.detail ?? "auto" };
+}
+
+function encodeDocument(part: DocumentPart): Item {
+  const { source } = part;
+  if (source.kind === "file") throw refuse(FILE_UNSEEN);
+  if (source.kind === "url") return { type: "input_file", file_url: source.url };
+  if (source.kind === "text") {
+    const lines = [part.title, part.context, source.text].filter((line) => line !== undefined && line !== "");
+    return { type: "input_text", text: cleanText(lines.join("\n")) };
+  }
+  const fileData = `data:${source.mediaType};base64,${source.data}`;
+  return { type: "input_file", filename: part.title ?? "document.pdf", file_data: fileData };
+}
+
+/**
+ * A part that users may send, also as a tool's output, on the wire; undefined for what has no place there. Throws GatewayError
+ * (invalid_request) for media that this dialect cannot hold.
+ */
+export function encodePart(part: Part): Item | undefined {
+  switch (part.type) {
+    case "text":
+      return part.text === "" ? undefined : { type: "input_text", text: cleanText(part.text) };
+    case "image":
+      return encodeImage(part);
+    case "document":
+      return encodeDocument(part);
+    case "audio":
+      throw refuse("This model's vendor does not take audio.");
+    default:
+      return undefined;
+  }
+}

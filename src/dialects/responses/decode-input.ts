@@ -1,0 +1,115 @@
+import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, Turn } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
+import type { DroppedPaths } from "../chat/dropped.ts";
+import { cleanText } from "../chat/text.ts";
+import { carriedIn } from "../reasoning-proof.ts";
+import { decodeContent } from "./content.ts";
+import { argumentsText, type Item, reasoningSignature, reasoningText, stringOf } from "./items.ts";
+
+const isResult = (part: Part): boolean => part.type === "tool-result";
+
+/** Inside a tool's output a model must see everything: parts that nobody else knows are shown as their JSON. */
+const textOfUnknown = (part: Part): Part =>
+  part.type === "opaque" ? { type: "text", text: cleanText(JSON.stringify(part.value)) } : part;
+
+/** Reads the input item by item: what one side said in a row is one turn, tool results stand at the head of the user's. */
+class InputReader {
+  readonly system: TextPart[] = [];
+  readonly turns: Turn[] = [];
+
+  constructor(readonly dropped: DroppedPaths) {}
+
+  read(item: Item, path: string): void {
+    switch (item["type"] ?? "message") {
+      case "message":
+        this.#readMessage(item, path);
+        break;
+      case "function_call":
+        this.#addCall(item, argumentsText(item["arguments"]));
+        break;
+      case "custom_tool_call":
+        // A custom tool's text becomes the argument `input` (dialects.md 1.1).
+        this.#addCall(item, JSON.stringify({ input: stringOf(item["input"]) }));
+        break;
+      case "function_call_output":
+      case "custom_tool_call_output":
+        this.#readOutput(item, path);
+        break;
+      case "reasoning":
+        this.#readReasoning(item);
+        break;
+      default:
+        this.dropped.add(path);
+    }
+  }
+
+  #readMessage(item: Item, path: string): void {
+    const parts = decodeContent(item["content"], `${path}.content`);
+    const role = item["role"];
+    if (role === "assistant") this.#addAssistant(parts);
+    else if (role === "system" || role === "developer") this.#addSystem(parts);
+    else this.#addUser(parts);
+  }
+
+  #addSystem(parts: readonly Part[]): void {
+    const texts = parts.filter((part): part is TextPart => part.type === "text");
+    for (const part of parts) if (part.type === "opaque") this.dropped.add(part.name);
+    if (this.turns.length === 0) this.system.push(...texts);
+    else if (texts.length > 0) this.turns.push({ role: "system", parts: texts });
+  }
+
+  #addUser(parts: Part[]): void {
+    const last = this.turns.at(-1);
+    if (last?.role === "user" && last.parts.length > 0 && last.parts.every(isResult)) last.parts.push(...parts);
+    else this.turns.push({ role: "user", parts });
+  }
+
+  #addAssistant(parts: Part[]): void {
+    const last = this.turns.at(-1);
+    if (last?.role === "assistant") last.parts.push(...parts);
+    else this.turns.push({ role: "assistant", parts });
+  }
+
+  #addCall(item: Item, text: string): void {
+    const call = { id: stringOf(item["call_id"]), name: stringOf(item["name"]), arguments: cleanText(text) };
+    this.#addAssistant([{ type: "tool-call", ...call }]);
+  }
+
+  #readOutput(item: Item, path: string): void {
+    const parts = decodeContent(item["output"], `${path}.output`).map(textOfUnknown);
+    const result: Part = { type: "tool-result", callId: stringOf(item["call_id"]), parts };
+    const last = this.turns.at(-1);
+    if (last?.role !== "user") {
+      this.turns.push({ role: "user", parts: [result] });
+      return;
+    }
+    const at = last.parts.findLastIndex(isResult) + 1;
+    last.parts.splice(at, 0, result);
+  }
+
+  #readReasoning(item: Item): void {
+    const part = readReasoning(item);
+    if (part) this.#addAssistant([part]);
+  }
+}
+
+function readReasoning(item: Item): ReasoningPart | RedactedReasoningPart | undefined {
+  const carried = carriedIn(stringOf(item["encrypted_content"]));
+  if (carried?.kind === "redacted") return { type: "redacted-reasoning", data: carried.text };
+  const text = cleanText(reasoningText(item));
+  const signature = reasoningSignature(item);
+  if (text === "" && signature === "") return undefined;
+  return { type: "reasoning", text, ...(signature !== "" && { signature }) };
+}
+
+/**
+ * `input` of a checked body as system text and turns. Items that only their own vendor understands are named in `dropped`. Throws
+ * GatewayError (invalid_request, with param) for file ids.
+ */
+export function decodeInput(input: unknown, dropped: DroppedPaths): { system: TextPart[]; turns: Turn[] } {
+  const reader = new InputReader(dropped);
+  if (typeof input === "string") reader.read({ role: "user", content: input }, "input");
+  const items = Array.isArray(input) ? input : [];
+  for (const [index, item] of items.entries()) if (isObject(item)) reader.read(item, `input[${index}]`);
+  return { system: reader.system, turns: reader.turns };
+}

@@ -1,0 +1,95 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { OutputFormat, Prompt } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
+import { DroppedPaths } from "../chat/dropped.ts";
+import { cleanText } from "../chat/text.ts";
+import type { Decoded } from "../dialect.ts";
+import { decodeInput } from "./decode-input.ts";
+import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
+import { stringOf } from "./items.ts";
+
+type Wire = Record<string, unknown>;
+
+/** Fields that are read here or by the gateway itself, or that steer only a vendor's cache or a stream's padding. */
+const CARRIED = new Set(
+  [
+    "model input instructions max_output_tokens stream stream_options temperature top_p tools tool_choice parallel_tool_calls",
+    "text reasoning user safety_identifier prompt_cache_key prompt_cache_options prompt_cache_retention",
+  ].flatMap((line) => line.split(" ")),
+);
+
+/** What `include` may ask for without a loss: reasoning is carried back anyway. */
+const INCLUDED = new Set(["reasoning.encrypted_content"]);
+
+/** Values that ask for nothing beyond what is done anyway. */
+function asksForNothing(field: string, value: unknown): boolean {
+  if (value === undefined || value === null || value === false || value === "" || value === 0) return true;
+  if (field === "service_tier") return value === "auto" || value === "default";
+  if (field === "truncation") return value === "disabled";
+  if (field === "include") return Array.isArray(value) && value.every((entry) => INCLUDED.has(entry));
+  return typeof value === "object" && Object.keys(value).length === 0;
+}
+
+const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
+
+/** `fields` without those that are undefined. */
+function present<T extends object>(fields: T): Partial<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
+function decodeFormat(text: unknown, dropped: DroppedPaths): OutputFormat | undefined {
+  if (!isObject(text)) return undefined;
+  for (const [field, value] of Object.entries(text)) {
+    if (field !== "format" && value !== null && value !== "medium") dropped.add(`text.${field}`);
+  }
+  const format = text["format"];
+  if (!isObject(format) || format["type"] === "text") return undefined;
+  if (format["type"] === "json_object") return { type: "json" };
+  if (format["type"] !== "json_schema" || !isObject(format["schema"])) {
+    dropped.add("text.format");
+    return undefined;
+  }
+  const { name, description, schema, strict } = format;
+  return {
+    type: "json-schema",
+    schema: schema as Record<string, unknown>,
+    ...(typeof name === "string" && { name }),
+    ...(typeof description === "string" && { description }),
+    ...(typeof strict === "boolean" && { strict }),
+  };
+}
+
+/**
+ * A checked body of this dialect as its meaning, for an upstream of another one (dialects.md 4.1), with the paths of all that cannot
+ * cross. Throws GatewayError (invalid_request, with param) for a stored prompt and for file ids.
+ */
+export function decodeRequest(body: Wire): Decoded {
+  if (body["prompt"] !== undefined && body["prompt"] !== null) {
+    const message = "A stored prompt cannot be seen by this model's vendor. Send instructions and input instead.";
+    throw new GatewayError("invalid_request", message, { param: "prompt" });
+  }
+  const dropped = new DroppedPaths();
+  const { system, turns } = decodeInput(body["input"], dropped);
+  const instructions = cleanText(stringOf(body["instructions"]));
+  const choice = decodeToolChoice(body["tool_choice"], decodeTools(body["tools"], dropped), dropped);
+  const parallel = body["parallel_tool_calls"];
+  const prompt: Prompt = {
+    system: instructions === "" ? system : [{ type: "text", text: instructions }, ...system],
+    turns,
+    stop: [],
+    stream: body["stream"] === true,
+    ...choice,
+    ...present({
+      parallelToolCalls: typeof parallel === "boolean" && choice.tools.length > 0 ? parallel : undefined,
+      maxOutputTokens: numberOf(body["max_output_tokens"]),
+      temperature: numberOf(body["temperature"]),
+      topP: numberOf(body["top_p"]),
+      output: decodeFormat(body["text"], dropped),
+      userId: cleanText(stringOf(body["user"]) || stringOf(body["safety_identifier"])) || undefined,
+    }),
+  };
+  for (const [field, value] of Object.entries(body)) {
+    if (!CARRIED.has(field) && !asksForNothing(field, value)) dropped.add(field);
+  }
+  return { prompt, dropped: dropped.list() };
+}

@@ -1,0 +1,246 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { Event } from "../../canon/events.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Decoder } from "../dialect.ts";
+import type { Frame } from "../frames.ts";
+import { BlockLane, type Slot } from "../messages/block-lane.ts";
+import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+import { readFinish } from "./finish.ts";
+import {
+  argumentsText,
+  type Item,
+  messageText,
+  PARAGRAPH,
+  readWholeItem,
+  reasoningSignature,
+  startOfCall,
+  stringOf,
+} from "./items.ts";
+import { readUsage } from "./usage.ts";
+
+/** An output item on its way. `began`: its block-start is written. `source`: which of two spellings of its text is taken, and which part. */
+type OpenItem = { type: string; item: Item; began: boolean; wrote: boolean; source: string; part: unknown };
+/** A piece of the lane is a run of events, so that an item without content can end with none. */
+type OpenSlot = Slot<Event[], OpenItem>;
+
+/** Records that carry nothing: keep-alives, and the chat dialect's terminator that some servers append. */
+export const isEmptyFrame = (frame: Frame): boolean =>
+  frame.data.trim() === "" || frame.data.trim() === "[DONE]" || frame.event === "keepalive";
+
+/** The word that says what a record is: in its data, else on its event line. */
+export const typeOf = (value: Item, frame: Frame): string => stringOf(value["type"]) || (frame.event ?? "");
+
+/** Text deltas: the type of item they belong to. A refusal is text too (dialects.md 4.8 #26). */
+const TEXT_DELTAS: Readonly<Record<string, "message" | "reasoning">> = {
+  "response.output_text.delta": "message",
+  "response.refusal.delta": "message",
+  "response.reasoning_summary_text.delta": "reasoning",
+  "response.reasoning_text.delta": "reasoning",
+};
+
+const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed", "response.cancelled"]);
+
+/** Whether a record ends the stream, well or badly. */
+export const isTerminal = (type: string): boolean => TERMINAL.has(type);
+
+/** The error of a response that failed, or undefined when it did not. */
+export function failureOf(response: Item, type = ""): GatewayError | undefined {
+  const status = stringOf(response["status"]);
+  const failed = status === "failed" || type === "response.failed" || isObject(response["error"]);
+  const cancelled = status === "cancelled" || type === "response.cancelled";
+  if (!failed && !cancelled) return undefined;
+  if (cancelled && !isObject(response["error"])) {
+    return new GatewayError("upstream_error", "The vendor cancelled the reply.");
+  }
+  const raw = readRawError(response["error"]);
+  return upstreamError(statusOfFailure(raw.code, statusOfRawError(raw)), raw);
+}
+
+/** Codes of a failed response that mean the request was at fault and that no general rule knows. */
+function statusOfFailure(code: string, general: number): number {
+  return /^(?:invalid_|image_|empty_image|unsupported_|failed_to_download|context_length)|_policy/.test(code)
+    ? 400
+    : general;
+}
+
+/** Reads one stream of this dialect. Items are taken in the order in which they began, whatever interleaves (contract 7). */
+class ResponsesDecoder implements Decoder {
+  done = false;
+  readonly finishing = false;
+  #started = false;
+  #calledTool = false;
+  #sawItem = false;
+  #lane = new BlockLane<Event[], OpenItem>();
+
+  push(frame: Frame): Event[] {
+    if (this.done || isEmptyFrame(frame)) return [];
+    let value: unknown;
+    try {
+      value = frame.value;
+    } catch (cause) {
+      return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
+    }
+    if (!isObject(value)) return this.#fail(new GatewayError("upstream_error", "The vendor sent a broken record."));
+    const pieces: Event[][] = [];
+    const error = this.#read(typeOf(value, frame), value, pieces);
+    const out = pieces.flat();
+    if (error) out.push(...this.#fail(error));
+    return out;
+  }
+
+  end(): Event[] {
+    if (this.done) return [];
+    return this.#fail(new GatewayError("stream_truncated", "The vendor's stream broke off before its end."));
+  }
+
+  #fail(error: GatewayError): Event[] {
+    this.done = true;
+    return [{ type: "error", error }];
+  }
+
+  /** Reads one record into `out`; returns the error it means, if it means one. */
+  #read(type: string, value: Item, out: Event[][]): GatewayError | undefined {
+    if (Object.hasOwn(TEXT_DELTAS, type)) this.#text(TEXT_DELTAS[type] ?? "", type, value, out);
+    else if (type === "response.function_call_arguments.delta") this.#arguments(value, out);
+    else if (type === "response.output_item.added") this.#added(value, out);
+    else if (type === "response.output_item.done") this.#itemDone(value, out);
+    else if (type === "error" || isObject(value["error"])) {
+      const raw = readRawError(value);
+      return upstreamError(statusOfFailure(raw.code, statusOfRawError(raw)), raw);
+    } else if (isTerminal(type)) return this.#terminal(type, value, out);
+    else if (type === "response.created" || type === "response.in_progress") this.#start(value["response"], out);
+    return this.#lane.overfull
+      ? new GatewayError("upstream_error", "The vendor's stream keeps too many items open at once.")
+      : undefined;
+  }
+
+  #start(response: unknown, out: Event[][]): void {
+    if (this.#started) return;
+    this.#started = true;
+    const { id, model, created_at: created } = isObject(response) ? response : {};
+    out.push([
+      {
+        type: "start",
+        ...(typeof id === "string" && id !== "" && { id }),
+        ...(typeof model === "string" && model !== "" && { model }),
+        ...(typeof created === "number" && Number.isFinite(created) && { created: Math.floor(created) }),
+      },
+    ]);
+  }
+
+  #open(index: unknown, type: string, item: Item, out: Event[][]): OpenSlot {
+    this.#start(undefined, out);
+    this.#sawItem = true;
+    return this.#lane.open(index, { type, item, began: false, wrote: false, source: "", part: undefined });
+  }
+
+  #added(value: Item, out: Event[][]): void {
+    const item = value["item"];
+    if (!isObject(item)) return;
+    const index = value["output_index"];
+    const earlier = index === undefined ? undefined : this.#lane.find(index);
+    if (earlier) this.#close(earlier, earlier.state.item, out);
+    const slot = this.#open(index, stringOf(item["type"]), item, out);
+    if (slot.state.type === "function_call" && stringOf(item["name"]) !== "") this.#beginCall(slot, item, out);
+  }
+
+  #beginCall(slot: OpenSlot, item: Item, out: Event[][]): void {
+    if (slot.state.began) return;
+    slot.state.began = true;
+    this.#calledTool = true;
+    this.#lane.write(slot, [{ type: "block-start", block: startOfCall(item) }], out);
+  }
+
+  #text(itemType: string, type: string, value: Item, out: Event[][]): void {
+    const text = value["delta"];
+    if (typeof text !== "string" || text === "") return;
+    const index = value["output_index"];
+    const slot = this.#lane.find(index) ?? this.#open(index, itemType, { type: itemType }, out);
+    const { state } = slot;
+    if (state.type !== itemType) return;
+    const part = value["summary_index"];
+    const isSummary = type === "response.reasoning_summary_text.delta";
+    // A vendor that sends the reasoning and its summary says the same twice: the first spelling is taken (dialects.md 4.8 #24).
+    if (itemType === "reasoning" && state.source !== "" && state.source !== type) return;
+    const newPart = isSummary && state.wrote && part !== state.part;
+    state.source = type;
+    state.part = part;
+    this.#write(slot, newPart ? PARAGRAPH + text : text, out);
+  }
+
+  #write(slot: OpenSlot, text: string, out: Event[][]): void {
+    const { state } = slot;
+    const events: Event[] = [];
+    if (!state.began) {
+      state.began = true;
+      const kind = state.type === "reasoning" ? "reasoning" : "text";
+      events.push({ type: "block-start", block: { kind } });
+    }
+    state.wrote = true;
+    events.push({ type: "block-delta", text });
+    this.#lane.write(slot, events, out);
+  }
+
+  #arguments(value: Item, out: Event[][]): void {
+    const text = value["delta"];
+    const slot = this.#lane.find(value["output_index"]);
+    // A call that was never announced has no name: its done record brings it whole.
+    if (typeof text !== "string" || text === "" || !slot?.state.began || slot.state.type !== "function_call") return;
+    slot.state.wrote = true;
+    this.#lane.write(slot, [{ type: "block-delta", text }], out);
+  }
+
+  #itemDone(value: Item, out: Event[][]): void {
+    const item = isObject(value["item"]) ? value["item"] : {};
+    const type = stringOf(item["type"]);
+    const slot = this.#lane.find(value["output_index"]) ?? this.#open(value["output_index"], type, item, out);
+    this.#close(slot, item, out);
+  }
+
+  /** Ends an item: whatever its deltas did not bring is taken from the item as a whole. */
+  #close(slot: OpenSlot, item: Item, out: Event[][]): void {
+    const { state } = slot;
+    if (!state.began && !state.wrote) {
+      if (state.type === "function_call") this.#calledTool = true;
+      this.#lane.close(slot, readWholeItem({ ...item, type: state.type }), out);
+      return;
+    }
+    if (!state.wrote) {
+      const text = state.type === "function_call" ? argumentsText(item["arguments"]) : messageText(item);
+      if (text !== "") this.#lane.write(slot, [{ type: "block-delta", text }], out);
+    }
+    const signature = state.type === "reasoning" ? reasoningSignature(item) : "";
+    const proof: Event[] = signature === "" ? [] : [{ type: "block-signature", signature }];
+    this.#lane.close(slot, [...proof, { type: "block-end" }], out);
+  }
+
+  #terminal(type: string, value: Item, out: Event[][]): GatewayError | undefined {
+    const response = isObject(value["response"]) ? value["response"] : {};
+    const failure = failureOf(response, type);
+    if (failure) return failure;
+    this.#start(response, out);
+    const items = Array.isArray(response["output"]) ? response["output"].filter(isObject) : [];
+    for (const slot of this.#lane.openSlots()) {
+      const whole = items.find((item) => item["id"] !== undefined && item["id"] === slot.state.item["id"]);
+      this.#close(slot, whole ?? slot.state.item, out);
+    }
+    // A server without item records still shows its items here.
+    if (!this.#sawItem) {
+      for (const item of items) {
+        this.#calledTool ||= item["type"] === "function_call";
+        out.push(readWholeItem(item));
+      }
+    }
+    const usage = readUsage(response["usage"]);
+    if (usage) out.push([{ type: "usage", usage }]);
+    const incomplete = type === "response.incomplete" || response["status"] === "incomplete";
+    out.push([{ type: "finish", finish: readFinish(response, incomplete, this.#calledTool) }]);
+    this.done = true;
+    return undefined;
+  }
+}
+
+/** A reader for one upstream stream of this dialect. It never throws, and ends with `finish` only on a terminal record. */
+export function decodeStream(): Decoder {
+  return new ResponsesDecoder();
+}

@@ -1,0 +1,126 @@
+import type { BlockStart, Event, Finish } from "../../canon/events.ts";
+import type { Usage } from "../../canon/usage.ts";
+import type { Encoder, ReplyContext } from "../dialect.ts";
+import { writeFinish } from "./finish.ts";
+import type { Item } from "./items.ts";
+import { finishItem, startItem, summaryPart, textPart } from "./output-items.ts";
+import { record } from "./records.ts";
+import { estimatedUsage, writeResponse } from "./response-object.ts";
+
+/** The block being written: its item as announced, and all of its text. */
+type Current = { kind: BlockStart["kind"]; item: Item; text: string; signature: string };
+
+/**
+ * Writes one client stream: every item with its whole sequence of added, delta and done records, one item at a time, and the terminal
+ * record with the whole response from `end` (contract 7).
+ */
+class ResponsesEncoder implements Encoder {
+  #sequence = 0;
+  #started = false;
+  #output: Item[] = [];
+  #current: Current | undefined;
+  #usage: Usage;
+  #finish: Finish = { reason: "stop" };
+
+  constructor(readonly context: ReplyContext) {
+    this.#usage = estimatedUsage(context);
+  }
+
+  push(event: Event): string {
+    if (event.type === "block-delta") return this.#delta(event.text);
+    if (event.type === "usage") this.#usage = event.usage;
+    else if (event.type === "block-signature") {
+      if (this.#current?.kind === "reasoning") this.#current.signature = event.signature;
+    }
+    // The edge writes an error, since only that knows the request's id.
+    if (event.type === "usage" || event.type === "block-signature" || event.type === "error") return "";
+    const opening = this.#open();
+    if (event.type === "block-start") return opening + this.#startBlock(event.block);
+    if (event.type === "block-end") return opening + this.#endBlock();
+    if (event.type === "finish") this.#finish = event.finish;
+    return opening;
+  }
+
+  end(): string {
+    const state = { ...writeFinish(this.#finish), output: this.#output, usage: this.#usage };
+    const type = state.status === "completed" ? "response.completed" : "response.incomplete";
+    return this.#write(type, { response: writeResponse(this.context, state) });
+  }
+
+  #write(type: string, fields: Record<string, unknown>): string {
+    return record({ type, sequence_number: this.#sequence++, ...fields });
+  }
+
+  #open(): string {
+    if (this.#started) return "";
+    this.#started = true;
+    const response = writeResponse(this.context, { status: "in_progress", output: [] });
+    return this.#write("response.created", { response }) + this.#write("response.in_progress", { response });
+  }
+
+  /** A record about the item being written, or about one part of it. */
+  #about(current: Current, type: string, fields: Record<string, unknown>): string {
+    return this.#write(type, { item_id: current.item["id"], output_index: this.#output.length, ...fields });
+  }
+
+  #startBlock(block: BlockStart): string {
+    const item = startItem(block, `${this.context.replyId}_${this.#output.length}`);
+    if (!item) return "";
+    this.#current = { kind: block.kind, item, text: "", signature: "" };
+    const added = this.#write("response.output_item.added", { output_index: this.#output.length, item });
+    if (block.kind !== "text") return added;
+    return added + this.#about(this.#current, "response.content_part.added", { content_index: 0, part: textPart("") });
+  }
+
+  #delta(delta: string): string {
+    const current = this.#current;
+    if (!current) return "";
+    const first = current.text === "";
+    current.text += delta;
+    if (current.kind === "text") {
+      return this.#about(current, "response.output_text.delta", { content_index: 0, delta, logprobs: [] });
+    }
+    if (current.kind === "tool-call") return this.#about(current, "response.function_call_arguments.delta", { delta });
+    if (current.kind !== "reasoning") return "";
+    const part = first
+      ? this.#about(current, "response.reasoning_summary_part.added", { summary_index: 0, part: summaryPart("") })
+      : "";
+    return part + this.#about(current, "response.reasoning_summary_text.delta", { summary_index: 0, delta });
+  }
+
+  #endBlock(): string {
+    const current = this.#current;
+    if (!current) return "";
+    const empty = current.kind === "tool-call" && current.text === "" ? this.#delta("{}") : "";
+    const parts = this.#endParts(current);
+    const item = finishItem(current.item, current.kind, current.text, current.signature);
+    const done = this.#write("response.output_item.done", { output_index: this.#output.length, item });
+    this.#output.push(item);
+    this.#current = undefined;
+    return empty + parts + done;
+  }
+
+  #endParts(current: Current): string {
+    const { kind, text } = current;
+    if (kind === "text") {
+      return (
+        this.#about(current, "response.output_text.done", { content_index: 0, text, logprobs: [] }) +
+        this.#about(current, "response.content_part.done", { content_index: 0, part: textPart(text) })
+      );
+    }
+    if (kind === "tool-call") {
+      const fields = { name: current.item["name"], arguments: text };
+      return this.#about(current, "response.function_call_arguments.done", fields);
+    }
+    if (kind !== "reasoning" || text === "") return "";
+    return (
+      this.#about(current, "response.reasoning_summary_text.done", { summary_index: 0, text }) +
+      this.#about(current, "response.reasoning_summary_part.done", { summary_index: 0, part: summaryPart(text) })
+    );
+  }
+}
+
+/** A writer for one client stream of this dialect. */
+export function encodeStream(context: ReplyContext): Encoder {
+  return new ResponsesEncoder(context);
+}

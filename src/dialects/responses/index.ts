@@ -1,0 +1,36 @@
+import type { Dialect } from "../dialect.ts";
+import { readUpstreamError } from "../upstream-error.ts";
+import { amend } from "./amend.ts";
+import { checkRequest } from "./check.ts";
+import { decodeRequest } from "./decode-request.ts";
+import { decodeStream } from "./decode-stream.ts";
+import { encodeRequest } from "./encode-request.ts";
+import { encodeStream } from "./encode-stream.ts";
+import { encodeError, encodeErrorFrame } from "./errors.ts";
+import { readIntent } from "./intent.ts";
+import { PING } from "./records.ts";
+import { relabelReply, relabelStream } from "./relabel.ts";
+import { decodeReply, encodeReply } from "./reply.ts";
+
+/** The wire protocol of OpenAI's newer SDK calls and of agents that know only it; stateless here (contract 3). */
+export const responses: Dialect = {
+  name: "responses",
+  pathFor: () => "/responses",
+  // Headers that name an organisation or a project belong to the client's own account at a vendor, not to this gateway's.
+  passHeaders: ["openai-beta"],
+  intent: readIntent,
+  check: checkRequest,
+  decodeRequest,
+  encodeRequest,
+  amend,
+  decodeReply,
+  encodeReply,
+  relabel: relabelReply,
+  decoder: decodeStream,
+  encoder: encodeStream,
+  relabeler: relabelStream,
+  decodeError: readUpstreamError,
+  encodeError,
+  encodeErrorFrame,
+  ping: PING,
+};

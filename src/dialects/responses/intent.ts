@@ -1,0 +1,33 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { EFFORTS, type Effort, type Intent, type ReasoningIntent } from "../../canon/intent.ts";
+import { isObject } from "../../lib/json.ts";
+
+/** What `reasoning.effort` asks for (interface 4.8). An object without an effort leaves the depth to the model. */
+function readReasoning(reasoning: unknown): ReasoningIntent {
+  if (reasoning === undefined || reasoning === null) return { kind: "omitted" };
+  if (!isObject(reasoning)) return { kind: "unrecognised" };
+  const effort = reasoning["effort"];
+  if (effort === undefined || effort === null) return { kind: "omitted" };
+  if (effort === "none") return { kind: "off" };
+  return (EFFORTS as readonly unknown[]).includes(effort)
+    ? { kind: "effort", effort: effort as Effort }
+    : { kind: "unrecognised" };
+}
+
+/** All that the gateway reads of a body of this dialect. Throws GatewayError (invalid_request, param `model`) without a model. */
+export function readIntent(body: unknown): Intent {
+  const model = isObject(body) ? body["model"] : undefined;
+  if (!isObject(body) || typeof model !== "string" || model === "") {
+    throw new GatewayError("invalid_request", "model is required: a model ID such as <vendor>/<model_name>", {
+      param: "model",
+    });
+  }
+  const ceiling = body["max_output_tokens"];
+  return {
+    model,
+    stream: body["stream"] === true,
+    ...(typeof ceiling === "number" && Number.isInteger(ceiling) && ceiling > 0 && { maxOutputTokens: ceiling }),
+    reasoning: readReasoning(body["reasoning"]),
+    wantsUsage: true,
+  };
+}

@@ -1,0 +1,77 @@
+import type { BlockStart, Event } from "../../canon/events.ts";
+import { newId } from "../../lib/id.ts";
+import { isObject } from "../../lib/json.ts";
+import { carriedIn, packReasoning } from "../reasoning-proof.ts";
+
+export type Item = Record<string, unknown>;
+
+export const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** Stands between the parts of a reasoning summary, which are paragraphs. */
+export const PARAGRAPH = "\n\n";
+
+/** The text of an array's parts, in order: answer and refusal alike (dialects.md 4.8 #26). */
+function textOfParts(parts: unknown, between: string): string {
+  if (!Array.isArray(parts)) return "";
+  return parts
+    .filter(isObject)
+    .map((part) => stringOf(part["text"]) || stringOf(part["refusal"]))
+    .filter((text) => text !== "")
+    .join(between);
+}
+
+/** Visible text of a message item. */
+export const messageText = (item: Item): string =>
+  typeof item["content"] === "string" ? item["content"] : textOfParts(item["content"], "");
+
+/** Text of a reasoning item: the model's own where the vendor shows it, else the summary (dialects.md 4.8 #24: never both). */
+export const reasoningText = (item: Item): string =>
+  textOfParts(item["content"], "") || textOfParts(item["summary"], PARAGRAPH);
+
+/** What proves a reasoning item to its vendor, as a signature; "" where there is nothing to prove it with. */
+export function reasoningSignature(item: Item): string {
+  const encrypted = stringOf(item["encrypted_content"]);
+  if (encrypted === "") return "";
+  const carried = carriedIn(encrypted);
+  if (carried) return carried.kind === "signature" ? carried.text : "";
+  return packReasoning({ id: stringOf(item["id"]), encrypted });
+}
+
+/** How a function call begins. A missing call_id is made up: without one no output can be given back (dialects.md 4.8 #14). */
+export function startOfCall(item: Item): BlockStart {
+  const id = stringOf(item["call_id"]) || stringOf(item["id"]) || newId("call");
+  return { kind: "tool-call", id, name: stringOf(item["name"]) };
+}
+
+/** A function call's arguments as JSON text, or "" when there are none. */
+export function argumentsText(value: unknown): string {
+  if (typeof value === "string") return value;
+  return isObject(value) && Object.keys(value).length > 0 ? JSON.stringify(value) : "";
+}
+
+function blockEvents(block: BlockStart, text: string, signature = ""): Event[] {
+  return [
+    { type: "block-start", block },
+    ...(text === "" ? [] : [{ type: "block-delta", text } as const]),
+    ...(signature === "" ? [] : [{ type: "block-signature", signature } as const]),
+    { type: "block-end" },
+  ];
+}
+
+/** A whole output item as its events: none for one that says nothing, an opaque block for a type of this dialect's own. */
+export function readWholeItem(item: Item): Event[] {
+  const type = item["type"];
+  if (type === "message") {
+    const text = messageText(item);
+    return text === "" ? [] : blockEvents({ kind: "text" }, text);
+  }
+  if (type === "reasoning") {
+    const carried = carriedIn(stringOf(item["encrypted_content"]));
+    if (carried?.kind === "redacted") return blockEvents({ kind: "redacted-reasoning", data: carried.text }, "");
+    const text = reasoningText(item);
+    const signature = reasoningSignature(item);
+    return text === "" && signature === "" ? [] : blockEvents({ kind: "reasoning" }, text, signature);
+  }
+  if (type === "function_call") return blockEvents(startOfCall(item), argumentsText(item["arguments"]));
+  return blockEvents({ kind: "opaque", dialect: "responses", value: item }, "");
+}

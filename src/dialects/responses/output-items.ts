@@ -1,0 +1,45 @@
+import type { BlockStart } from "../../canon/events.ts";
+import { carryRedacted, carrySignature, unpackReasoning } from "../reasoning-proof.ts";
+import type { Item } from "./items.ts";
+
+/** The content part of a message. */
+export const textPart = (text: string): Item => ({ type: "output_text", annotations: [], logprobs: [], text });
+
+export const summaryPart = (text: string): Item => ({ type: "summary_text", text });
+
+/** A signature as an item's encrypted content: the vendor's own goes back as it was, another's is only carried (dialects.md 4.8 #6). */
+const encryptedOf = (signature: string): string => unpackReasoning(signature)?.encrypted ?? carrySignature(signature);
+
+/** An item as it is announced, or undefined for a block of another dialect, which is left out whole. */
+export function startItem(block: BlockStart, id: string): Item | undefined {
+  if (block.kind === "text")
+    return { id: `msg_${id}`, type: "message", status: "in_progress", content: [], role: "assistant" };
+  if (block.kind === "reasoning") return { id: `rs_${id}`, type: "reasoning", summary: [] };
+  if (block.kind === "redacted-reasoning") {
+    return { id: `rs_${id}`, type: "reasoning", summary: [], encrypted_content: carryRedacted(block.data) };
+  }
+  if (block.kind === "tool-call") {
+    return {
+      id: `fc_${id}`,
+      type: "function_call",
+      status: "in_progress",
+      arguments: "",
+      call_id: block.id,
+      name: block.name,
+    };
+  }
+  return block.dialect === "responses" ? { id: `item_${id}`, ...block.value } : undefined;
+}
+
+/** An announced item once it is whole. */
+export function finishItem(item: Item, kind: BlockStart["kind"], text: string, signature: string): Item {
+  if (kind === "text") return { ...item, status: "completed", content: [textPart(text)] };
+  // Clients parse arguments as JSON: none at all are an empty object (dialects.md 4.8 #10).
+  if (kind === "tool-call") return { ...item, status: "completed", arguments: text || "{}" };
+  if (kind !== "reasoning") return item;
+  return {
+    ...item,
+    summary: text === "" ? [] : [summaryPart(text)],
+    ...(signature !== "" && { encrypted_content: encryptedOf(signature) }),
+  };
+}

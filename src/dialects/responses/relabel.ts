@@ -1,0 +1,65 @@
+import type { Event, Finish } from "../../canon/events.ts";
+import { editInside, editObject, isObject, type JsonText } from "../../lib/json.ts";
+import type { Relabeler, ReplyContext } from "../dialect.ts";
+import type { Frame } from "../frames.ts";
+import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
+import { writeFinish } from "./finish.ts";
+import { record } from "./records.ts";
+import { estimatedUsage, writeResponse } from "./response-object.ts";
+
+/** A whole reply with the client's model ID, every other byte as it was. `body` is known to be an object. */
+export function relabelReply(body: JsonText, context: ReplyContext): string {
+  return editObject(body.text, { model: context.model });
+}
+
+/** The record with new data. Lines other than `data:` (the event's name) are kept before it. */
+function rewrite(frame: Frame, data: string): string {
+  const others = frame.raw.split(/\r\n|\n|\r/).filter((line) => line !== "" && !/^data(?::|$)/.test(line));
+  // Line breaks outside strings are mere white space, and a record's data must stay on one line.
+  return `${others.map((line) => `${line}\n`).join("")}data: ${data.replaceAll(/[\r\n]+/g, " ")}\n\n`;
+}
+
+/** Forwards a stream frame by frame: only the model ID inside `response` is exchanged, and a type that stands on the event line alone is added. */
+class ResponsesRelabeler implements Relabeler {
+  #terminal = "";
+
+  constructor(readonly context: ReplyContext) {}
+
+  push(frame: Frame, events: readonly Event[]): string {
+    // The error itself is written by whoever ends the stream.
+    for (const event of events) if (event.type === "error") return "";
+    if (isEmptyFrame(frame)) return frame.event === "keepalive" ? `${frame.raw}\n\n` : "";
+    // The decoder has read this frame without an error, so it is JSON.
+    const { value } = frame;
+    if (this.#terminal !== "" || !isObject(value)) return "";
+    const type = typeOf(value, frame);
+    const text = this.#forward(frame, value, type);
+    if (!isTerminal(type)) return text;
+    this.#terminal = text;
+    return "";
+  }
+
+  end(events: readonly Event[]): string {
+    if (this.#terminal !== "") return this.#terminal;
+    let finish: Finish = { reason: "stop" };
+    for (const event of events) if (event.type === "finish") finish = event.finish;
+    const state = { ...writeFinish(finish), output: [], usage: estimatedUsage(this.context) };
+    return record({ type: `response.${state.status}`, response: writeResponse(this.context, state) });
+  }
+
+  #forward(frame: Frame, value: Record<string, unknown>, type: string): string {
+    const { response } = value;
+    const relabels = isObject(response) && response["model"] !== this.context.model;
+    const missingType = value["type"] === undefined && type !== "";
+    if (!relabels && !missingType) return `${frame.raw}\n\n`;
+    let data = frame.data;
+    if (relabels) data = editInside(data, "response", { model: this.context.model });
+    if (missingType) data = editObject(data, { type });
+    return rewrite(frame, data);
+  }
+}
+
+/** A forwarder for one stream of this dialect. */
+export function relabelStream(context: ReplyContext): Relabeler {
+  return new ResponsesRelabeler(context);
+}

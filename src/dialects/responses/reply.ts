@@ -1,0 +1,63 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { BlockStart, Event, Finish } from "../../canon/events.ts";
+import { isObject } from "../../lib/json.ts";
+import type { ReplyContext } from "../dialect.ts";
+import { failureOf } from "./decode-stream.ts";
+import { readFinish, writeFinish } from "./finish.ts";
+import { type Item, readWholeItem } from "./items.ts";
+import { finishItem, startItem } from "./output-items.ts";
+import { estimatedUsage, writeResponse } from "./response-object.ts";
+import { readUsage } from "./usage.ts";
+
+/**
+ * A whole reply as events, `finish` last. Throws GatewayError (upstream_error) when it is no response or one that is not finished, and
+ * what the error of a failed one means (dialects.md 4.8 #22).
+ */
+export function decodeReply(body: unknown): Event[] {
+  if (!isObject(body)) throw new GatewayError("upstream_error", "The vendor's answer is not a response.");
+  const failure = failureOf(body);
+  if (failure) throw failure;
+  const { output, id, model, created_at: created, status } = body;
+  if (!Array.isArray(output) || status === "in_progress" || status === "queued") {
+    throw new GatewayError("upstream_error", "The vendor's answer is not a finished response.");
+  }
+  const items = output.filter(isObject);
+  const usage = readUsage(body["usage"]);
+  const calledTool = items.some((item) => item["type"] === "function_call");
+  return [
+    {
+      type: "start",
+      ...(typeof id === "string" && id !== "" && { id }),
+      ...(typeof model === "string" && model !== "" && { model }),
+      ...(typeof created === "number" && Number.isFinite(created) && { created: Math.floor(created) }),
+    },
+    ...items.flatMap(readWholeItem),
+    ...(usage ? [{ type: "usage", usage } as const] : []),
+    { type: "finish", finish: readFinish(body, status === "incomplete", calledTool) },
+  ];
+}
+
+/** Events of a finished reply as a response object. Blocks of other dialects are left out. */
+export function encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown> {
+  const output: Item[] = [];
+  let block: BlockStart | undefined;
+  let text = "";
+  let signature = "";
+  let usage = estimatedUsage(context);
+  let finish: Finish = { reason: "stop" };
+  for (const event of events) {
+    if (event.type === "block-start") {
+      block = event.block;
+      text = "";
+      signature = "";
+    } else if (event.type === "block-delta") text += event.text;
+    else if (event.type === "block-signature") signature = event.signature;
+    else if (event.type === "block-end" && block) {
+      const item = startItem(block, `${context.replyId}_${output.length}`);
+      if (item) output.push(finishItem(item, block.kind, text, signature));
+      block = undefined;
+    } else if (event.type === "usage") usage = event.usage;
+    else if (event.type === "finish") finish = event.finish;
+  }
+  return writeResponse(context, { ...writeFinish(finish), output, usage });
+}

@@ -1,0 +1,55 @@
+import { NO_USAGE, type Usage } from "../../canon/usage.ts";
+import type { ReplyContext } from "../dialect.ts";
+import type { Item } from "./items.ts";
+import { writeUsage } from "./usage.ts";
+
+/** What a response says of itself beside its frame. */
+export type ResponseState = {
+  status: string;
+  incomplete_details?: { reason: string } | null;
+  output: readonly Item[];
+  usage?: Usage;
+};
+
+/** The id of a reply as this dialect shows it. */
+export const replyIdOf = (context: ReplyContext): string => `resp_${context.replyId}`;
+
+/** Usage until the vendor counts: a reply that cost no input does not exist. */
+export const estimatedUsage = (context: ReplyContext): Usage => ({ ...NO_USAGE, input: context.estimatedInputTokens });
+
+/**
+ * A whole response object with every field that clients' types demand. What the request asked is not known here: those fields show
+ * the dialect's defaults.
+ */
+export function writeResponse(context: ReplyContext, state: ResponseState): Record<string, unknown> {
+  return {
+    id: replyIdOf(context),
+    object: "response",
+    created_at: context.created,
+    status: state.status,
+    background: false,
+    error: null,
+    incomplete_details: state.incomplete_details ?? null,
+    instructions: null,
+    max_output_tokens: null,
+    max_tool_calls: null,
+    metadata: {},
+    model: context.model,
+    output: state.output,
+    parallel_tool_calls: true,
+    previous_response_id: null,
+    reasoning: { effort: null, summary: null },
+    safety_identifier: null,
+    service_tier: "default",
+    store: false,
+    temperature: null,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    tools: [],
+    top_logprobs: 0,
+    top_p: null,
+    truncation: "disabled",
+    access_programs: null,
+    usage: state.usage ? writeUsage(state.usage) : null,
+  };
+}
