@@ -20,9 +20,9 @@ const amend = (body: Wire, orders: Partial<Orders> = {}, quirks: Quirks = {}) =>
 
 test("a body that is in order is not touched", () => {
   const body = { model: "tiny", messages: hello, max_completion_tokens: 5, temperature: 1, x: 1, stream: false };
-  expect(amend(body)).toEqual({});
+  expect(amend(body)).toStrictEqual({});
   const streamed = { stream: true, stream_options: { include_usage: true } };
-  expect(amend(streamed, { stream: true })).toEqual({});
+  expect(amend(streamed, { stream: true })).toStrictEqual({});
 });
 
 test("the edits leave every other byte as it was", () => {
@@ -33,57 +33,64 @@ test("the edits leave every other byte as it was", () => {
 });
 
 test("streams ask for usage, beside what the client asked for", () => {
-  expect(amend({}, { stream: true })).toEqual({ stream: true, stream_options: { include_usage: true } });
+  expect(amend({}, { stream: true })).toStrictEqual({ stream: true, stream_options: { include_usage: true } });
   const own = { stream: true, stream_options: { include_obfuscation: false, include_usage: false } };
-  expect(amend(own, { stream: true })).toEqual({ stream_options: { include_obfuscation: false, include_usage: true } });
+  expect(amend(own, { stream: true })).toStrictEqual({
+    stream_options: { include_obfuscation: false, include_usage: true },
+  });
   const edits = amend(own, { stream: true }, { noStreamOptions: true });
-  expect(edits).toEqual({ stream_options: undefined });
+  expect(edits).toStrictEqual({ stream_options: undefined });
   expect("stream_options" in edits).toBe(true);
-  expect(amend({}, { stream: true }, { noStreamOptions: true })).toEqual({ stream: true });
-  expect(amend({ stream: true, stream_options: {} })).toEqual({ stream: false, stream_options: undefined });
+  expect(amend({}, { stream: true }, { noStreamOptions: true })).toStrictEqual({ stream: true });
+  expect(amend({ stream: true, stream_options: {} })).toStrictEqual({ stream: false, stream_options: undefined });
 });
 
 test("the ceiling goes under the vendor's name, ordered or the client's own", () => {
-  expect(amend({ max_tokens: 5 })).toEqual({ max_completion_tokens: 5, max_tokens: undefined });
-  expect(amend({ max_tokens: 5 }, {}, { maxTokensField: "max_tokens" })).toEqual({});
-  expect(amend({ max_completion_tokens: 7, max_tokens: 5 }, {}, { maxTokensField: "max_tokens" })).toEqual({
+  expect(amend({ max_tokens: 5 })).toStrictEqual({ max_completion_tokens: 5, max_tokens: undefined });
+  expect(amend({ max_tokens: 5 }, {}, { maxTokensField: "max_tokens" })).toStrictEqual({});
+  expect(amend({ max_completion_tokens: 7, max_tokens: 5 }, {}, { maxTokensField: "max_tokens" })).toStrictEqual({
     max_tokens: 7,
     max_completion_tokens: undefined,
   });
-  expect(amend({ max_tokens: 5 }, { maxOutputTokens: 3 })).toEqual({ max_completion_tokens: 3, max_tokens: undefined });
-  expect(amend({}, { maxOutputTokens: 3 })).toEqual({ max_completion_tokens: 3 });
-  expect(amend({ max_tokens: null })).toEqual({});
+  expect(amend({ max_tokens: 5 }, { maxOutputTokens: 3 })).toStrictEqual({
+    max_completion_tokens: 3,
+    max_tokens: undefined,
+  });
+  expect(amend({}, { maxOutputTokens: 3 })).toStrictEqual({ max_completion_tokens: 3 });
+  expect(amend({ max_tokens: null })).toStrictEqual({});
 });
 
 test("sampling and refused fields go, and only where they stand", () => {
   expect(
     amend({ temperature: 1, top_p: 0.5, seed: 1 }, { dropSampling: true, remove: ["seed", "logit_bias"] }),
-  ).toEqual({
+  ).toStrictEqual({
     temperature: undefined,
     top_p: undefined,
     seed: undefined,
   });
   const edits = amend({}, { stream: true, remove: ["stream_options"] });
-  expect(Object.keys(edits)).toEqual(["stream"]);
+  expect(Object.keys(edits)).toStrictEqual(["stream"]);
 });
 
 describe("an upstream's oddities", () => {
   test("developer becomes system", () => {
     const messages = [{ role: "developer", content: "Be brief.", x: 1 }, ...hello];
-    expect(amend({ messages }, {}, { noDeveloperRole: true })).toEqual({
+    expect(amend({ messages }, {}, { noDeveloperRole: true })).toStrictEqual({
       messages: [{ role: "system", content: "Be brief.", x: 1 }, ...hello],
     });
-    expect(amend({ messages })).toEqual({});
-    expect(amend({}, {}, { noDeveloperRole: true })).toEqual({});
+    expect(amend({ messages })).toStrictEqual({});
+    expect(amend({}, {}, { noDeveloperRole: true })).toStrictEqual({});
   });
 
   test("a forced tool choice is spelled any, or cannot be forced", () => {
     const named = { type: "function", function: { name: "f" } };
-    expect(amend({ tool_choice: "required" }, {}, { toolChoiceRequired: "any" })).toEqual({ tool_choice: "any" });
-    expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "any" })).toEqual({});
-    expect(amend({ tool_choice: "required" }, {}, { toolChoiceRequired: "auto" })).toEqual({ tool_choice: "auto" });
-    expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "auto" })).toEqual({ tool_choice: "auto" });
-    expect(amend({ tool_choice: "none" }, {}, { toolChoiceRequired: "auto" })).toEqual({});
+    expect(amend({ tool_choice: "required" }, {}, { toolChoiceRequired: "any" })).toStrictEqual({ tool_choice: "any" });
+    expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "any" })).toStrictEqual({});
+    expect(amend({ tool_choice: "required" }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({
+      tool_choice: "auto",
+    });
+    expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({ tool_choice: "auto" });
+    expect(amend({ tool_choice: "none" }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({});
   });
 
   test("assistant turns, call ids and the seed", () => {
@@ -106,7 +113,7 @@ describe("an upstream's oddities", () => {
     expect(result!["tool_call_id"]).toBe(id);
     expect(assistant).toMatchObject({ content: "", reasoning_content: "" });
     expect(edits).toMatchObject({ random_seed: 4, seed: undefined });
-    expect(amend({ messages: edits["messages"] }, {}, quirks)).toEqual({});
+    expect(amend({ messages: edits["messages"] }, {}, quirks)).toStrictEqual({});
   });
 });
 
@@ -158,15 +165,15 @@ describe("reasoning", () => {
     };
     const text = editObject(JSON.stringify(body), amend(body, { reasoning }));
     const { chat_template_kwargs: template, ...rest } = JSON.parse(text) as Wire;
-    expect(rest).toEqual({ model: "tiny", messages: hello, ...withoutTemplate(fields) });
-    expect(template).toEqual(fields["chat_template_kwargs"] ?? { a: 1 });
+    expect(rest).toStrictEqual({ model: "tiny", messages: hello, ...withoutTemplate(fields) });
+    expect(template).toStrictEqual(fields["chat_template_kwargs"] ?? { a: 1 });
   });
 
   test("keep leaves the client's own fields, and an equal order changes nothing", () => {
-    expect(amend(clients)).toEqual({});
-    expect(amend({ reasoning_effort: "low" }, { reasoning: { kind: "level", form: "effort", level: "low" } })).toEqual(
-      {},
-    );
+    expect(amend(clients)).toStrictEqual({});
+    expect(
+      amend({ reasoning_effort: "low" }, { reasoning: { kind: "level", form: "effort", level: "low" } }),
+    ).toStrictEqual({});
   });
 });
 

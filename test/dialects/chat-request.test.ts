@@ -403,11 +403,36 @@ describe("an upstream's request", () => {
     ]);
   });
 
+  test("an image in the very last result is not lost", () => {
+    const image = { type: "image", source: { kind: "url", url: "https://a.example/b.png" } } as const;
+    const results: Turn = { role: "user", parts: [{ type: "tool-result", callId: "a", parts: [image] }] };
+    const answer: Turn = { role: "assistant", parts: [{ type: "text", text: "Seen" }] };
+    for (const turns of [[results], [results, answer]]) {
+      const messages = messagesOf([{ role: "assistant", parts: [call("a")] }, ...turns]);
+      expect(messages[2]).toMatchObject({
+        role: "user",
+        content: [{}, { image_url: { url: "https://a.example/b.png" } }],
+      });
+    }
+    const early: Turn = { role: "assistant", parts: [call("b"), { type: "text", text: "b" }] };
+    const late: Turn = { role: "user", parts: [{ type: "tool-result", callId: "b", parts: [image] }] };
+    const moved = messagesOf([early, answer, { role: "system", parts: [{ type: "text", text: "s" }] }, late]);
+    expect(moved.map((message) => message["role"])).toEqual(["assistant", "tool", "user", "assistant", "system"]);
+    const last = messagesOf([
+      { role: "user", parts: results.parts },
+      { role: "assistant", parts: [call("a")] },
+    ]);
+    expect(last.map((message) => message["role"])).toEqual(["user", "assistant", "tool"]);
+    expect(last[2]!["content"]).toBe("(no result)");
+    const alone = messagesOf([{ role: "assistant", parts: [call("a"), ...results.parts] }]);
+    expect(alone.map((message) => message["role"])).toEqual(["assistant", "tool", "user"]);
+  });
+
   test("every call has exactly one result right behind it, and every result its call", () => {
     const id = fc.constantFrom("a", "b", "c");
     const part = fc.oneof(
       id.map((one) => call(one)),
-      id.map((one) => result(one, "r")),
+      id.map((one) => result(one, "RESULT")),
       fc.constant({ type: "text", text: "t" } as const),
     );
     const turn = fc.tuple(fc.constantFrom("user", "assistant"), fc.array(part, { minLength: 1, maxLength: 4 })).map(

@@ -36,15 +36,16 @@ export function relabelText(text: string, quirks: Quirks = {}, context = CONTEXT
   const decoder = chat.decoder({ quirks });
   const relabeler = chat.relabeler(context);
   let out = "";
-  const closing: Event[] = [];
+  let last: Event | undefined;
   for (const frame of framesOf(text)) {
     if (decoder.done) break;
     const events = decoder.push(frame);
-    closing.push(...events.filter((event) => event.type === "finish"));
+    last = events.at(-1) ?? last;
     out += relabeler.push(frame, events);
   }
-  closing.push(...decoder.end());
-  return closing.at(-1)?.type === "finish" ? out + relabeler.end(closing) : out;
+  const closing = decoder.end();
+  last = closing.at(-1) ?? last;
+  return last?.type === "finish" ? out + relabeler.end(closing) : out;
 }
 
 /** What the encoder writes for events. */

@@ -205,6 +205,51 @@ describe("a relabelled stream", () => {
     expect((array[0]!["choices"] as unknown[])[0]).toMatchObject({ delta: { content: "", reasoning_content: "Hmm." } });
   });
 
+  test("a missing finish says what the reply came to, whether the terminator or the end closed it", () => {
+    const call = '{"index":0,"id":"t","type":"function","function":{"name":"f","arguments":"{}"}}';
+    const chunk = `{"id":"c1","model":"tiny-1","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[${call}]}}]}`;
+    const records = recordsOf(relabelText(`data: ${chunk}\n\n${DONE}`));
+    expect(records.map((record) => (record["choices"] as { finish_reason?: string }[])[0]?.finish_reason)).toEqual([
+      undefined,
+      "tool_calls",
+      undefined,
+    ]);
+    expect(records.map((record) => record["id"])).toEqual(["c1", "c1", "c1"]);
+  });
+
+  test("an empty finish becomes none, and a missing id is filled with one and the same", () => {
+    const chunk = (delta: string, finish: string) =>
+      `data: {"choices":[{"index":0,"delta":${delta},"finish_reason":"${finish}"}]}\n\n`;
+    const records = recordsOf(relabelText(chunk('{"role":"assistant"}', "") + chunk("{}", "stop") + DONE));
+    const choices = records.flatMap((record) => record["choices"] as { finish_reason: unknown }[]);
+    expect(choices.map((choice) => choice.finish_reason)).toEqual([null, "stop"]);
+    expect(records.map((record) => record["id"])).toEqual(Array(3).fill("chatcmpl-Reply1"));
+    expect(records.map((record) => record["model"])).toEqual(Array(3).fill("lab/tiny"));
+  });
+
+  test("an id repeated alone is taken out, and nothing else of the fragment", () => {
+    const chunk = (call: string) =>
+      `data: {"id":"c1","model":"m","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[${call}]}}]}\n\n`;
+    const first = '{"index":0,"id":"t","type":"function","function":{"name":"f","arguments":""}}';
+    const next = '{"index":0,"id":"","type":"function","x":1,"function":{"arguments":"{}"}}';
+    const records = recordsOf(relabelText(`${chunk(first)}${chunk(next)}${DONE}`));
+    const [choice] = records[1]!["choices"] as { delta: { tool_calls: unknown } }[];
+    expect(choice!.delta.tool_calls).toStrictEqual([{ index: 0, x: 1, function: { arguments: "{}" } }]);
+  });
+
+  test("the model is exchanged at the top, not where another field happens to hold it", () => {
+    const chunk =
+      '{"meta":{"model":"tiny-1"},"id":"c1","model": "tiny-1","choices":[{"index":0,"delta":{"role":"assistant"}}]}';
+    const out = relabelText(`data: ${chunk}\n\ndata: ${chunk}\n\n${DONE}`);
+    expect(recordsOf(out)[1]).toMatchObject({ meta: { model: "tiny-1" }, model: "lab/tiny" });
+    expect(recordsOf(out)[0]).toEqual(recordsOf(out)[1]!);
+  });
+
+  test("an event name beside the data survives", () => {
+    const chunk = '{"id":"c1","model":"m","choices":[{"index":0,"delta":{"role":"assistant"},"finish_reason":"stop"}]}';
+    expect(relabelText(`event: extra\nid: 4\ndata: ${chunk}\n\n`)).toStartWith("event: extra\nid: 4\ndata: {");
+  });
+
   test("calls go out with contiguous indices, and with id and name once", () => {
     for (const name of ["sparse-index", "repeated-name-and-id", "reused-index", "missing-index", "null-id"]) {
       const calls = recordsOf(relabelText(read(name, "upstream.sse")))

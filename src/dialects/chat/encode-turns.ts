@@ -66,6 +66,12 @@ export class TurnWriter {
   }
 
   #encodeOrphan(result: ToolResultPart, parts: Wire[]): void {
+    // A later call of the same id must not take it again.
+    const waiting = this.#results.get(result.callId) ?? [];
+    this.#results.set(
+      result.callId,
+      waiting.filter((one) => one !== result),
+    );
     parts.push({ type: "text", text: `Result of tool call ${cleanText(result.callId)}:` });
     for (const part of result.parts) this.#encode(part, parts);
   }

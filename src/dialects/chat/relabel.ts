@@ -33,6 +33,7 @@ export class ChatRelabeler implements Relabeler {
   /** The record with the vendor's own usage object that the client gets at the end. */
   #usageText: string | undefined;
   #usage: Usage | undefined;
+  #finish = "stop";
 
   constructor(context: ReplyContext) {
     this.#context = context;
@@ -40,11 +41,9 @@ export class ChatRelabeler implements Relabeler {
   }
 
   push(frame: Frame, events: readonly Event[]): string {
-    for (const event of events) {
-      if (event.type === "usage") this.#usage = event.usage;
-      // The error itself is written by whoever ends the stream.
-      if (event.type === "error") return "";
-    }
+    if (events.length > 0) this.#note(events);
+    // The error itself is written by whoever ends the stream.
+    if (events.at(-1)?.type === "error") return "";
     if (frame.data.trim() === "" || isTerminator(frame.data)) return "";
     const value = frame.value;
     if (!isObject(value)) return "";
@@ -70,18 +69,21 @@ export class ChatRelabeler implements Relabeler {
   }
 
   end(events: readonly Event[]): string {
-    let finish = "stop";
-    for (const event of events) {
-      if (event.type === "usage") this.#usage = event.usage;
-      if (event.type === "finish") finish = writeFinish(event.finish);
-    }
+    this.#note(events);
     let text = "";
     if (this.#choices.size === 0) this.#choices.set(0, new ChoiceRepairer(0));
     for (const choice of this.#choices.values()) {
-      if (!choice.finished) text += this.#finishChunk(choice, choice.index === 0 ? finish : "stop");
+      if (!choice.finished) text += this.#finishChunk(choice, choice.index === 0 ? this.#finish : "stop");
     }
     if (this.#context.wantsUsage) text += this.#usageText ?? this.#ownUsageChunk();
     return text + TERMINATOR;
+  }
+
+  #note(events: readonly Event[]): void {
+    for (const event of events) {
+      if (event.type === "usage") this.#usage = event.usage;
+      else if (event.type === "finish") this.#finish = writeFinish(event.finish);
+    }
   }
 
   #repairChoices(choices: readonly unknown[]): readonly unknown[] {
