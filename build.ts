@@ -21,6 +21,9 @@ const TARGETS = {
 } as const satisfies Record<string, Bun.Build.CompileTarget>;
 type Target = keyof typeof TARGETS;
 
+/** The program, and the threads it starts: a worker is in the executable only when it is named here (runtime.md 1). */
+const ENTRY_POINTS = ["src/main.ts", "src/relay/tokenizer/worker.ts"];
+
 /** Folders that the code reads at run time. */
 const ASSETS = ["drizzle"];
 
@@ -36,7 +39,7 @@ function readCommit(): string {
 /** Builds one executable. Throws AggregateError with what the bundler has to say. */
 async function build(target: Target | undefined, outfile: string): Promise<void> {
   await Bun.build({
-    entrypoints: [join(ROOT, "src/main.ts")],
+    entrypoints: ENTRY_POINTS.map((file) => join(ROOT, file)),
     root: ROOT,
     target: "bun",
     format: "esm",

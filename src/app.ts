@@ -7,6 +7,7 @@ import type { Config } from "./config/load.ts";
 import type { Store } from "./db/open.ts";
 import { Writer } from "./db/writer.ts";
 import { chatRoutes } from "./http/chat.ts";
+import { countTokensRoutes } from "./http/count-tokens.ts";
 import { answerError, renderElysiaError } from "./http/errors.ts";
 import { createCors, createGuard } from "./http/guard.ts";
 import { healthRoutes } from "./http/health.ts";
@@ -22,6 +23,7 @@ import { errorFields, type Log } from "./observe/log.ts";
 import { Ended } from "./relay/exchange.ts";
 import type { Services } from "./relay/job.ts";
 import { Running } from "./relay/running.ts";
+import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
 import { builtinVendor } from "./vendors/builtin/vendor.ts";
 import { listModels } from "./vendors/models-list.ts";
 import type { Vendor } from "./vendors/vendor.ts";
@@ -78,9 +80,10 @@ export function createApp(settings: AppSettings): App {
     blockingMs: config.limits.blockingSeconds * 1000,
     userAgent: `sluice/${settings.version}`,
   };
+  const tokenizer = new Tokenizer(clock);
   const unwatch = endRevoked(keys, running);
   const state = { ready: true };
-  const elysia = mountRoutes({ config, log, catalog, keys, services, ready: () => state.ready });
+  const elysia = mountRoutes({ config, log, catalog, keys, services, tokenizer, ready: () => state.ready });
   return {
     elysia,
     catalog,
@@ -92,6 +95,7 @@ export function createApp(settings: AppSettings): App {
       state.ready = false;
       await drain(running, clock);
       unwatch();
+      tokenizer.stop();
       await writer.close();
     },
   };
@@ -129,9 +133,17 @@ async function discoverModels(
   return answers.every((answer) => answer.status === "fulfilled");
 }
 
-type Routes = { config: Config; log: Log; catalog: Catalog; keys: Keys; services: Services; ready(): boolean };
+type Routes = {
+  config: Config;
+  log: Log;
+  catalog: Catalog;
+  keys: Keys;
+  services: Services;
+  tokenizer: Tokenizer;
+  ready(): boolean;
+};
 
-function mountRoutes({ config, log, catalog, keys, services, ready }: Routes): Elysia {
+function mountRoutes({ config, log, catalog, keys, services, tokenizer, ready }: Routes): Elysia {
   const { allowedHosts, corsOrigins } = config.server;
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
@@ -143,6 +155,7 @@ function mountRoutes({ config, log, catalog, keys, services, ready }: Routes): E
     .onError(({ code, error, request }) => renderElysiaError(code, error, request, log))
     .use(chatRoutes({ services, keys }))
     .use(messagesRoutes({ services, keys }))
+    .use(countTokensRoutes({ services, keys, tokenizer }))
     .use(responsesRoutes({ services, keys }))
     .use(modelsRoutes({ catalog }))
     .use(healthRoutes({ ready }))

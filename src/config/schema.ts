@@ -52,6 +52,7 @@ const quirkProperties = {
   exclusive_reasoning_tokens: Type.Optional(flag()),
   inline_think_tags: Type.Optional(flag()),
   unclamped_temperature: Type.Optional(flag()),
+  count_tokens: Type.Optional(flag()),
 } satisfies Record<SnakeCase<keyof Quirks>, TSchema>;
 
 const Server = Closed({

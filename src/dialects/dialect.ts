@@ -46,6 +46,8 @@ export type Quirks = {
   inlineThinkTags?: boolean;
   /** messages: the vendor rejects temperature above 1; larger values are clamped. Default true. */
   unclampedTemperature?: boolean;
+  /** The vendor counts the tokens of a request itself, at the dialect's `countPath`. */
+  countTokens?: boolean;
 };
 
 /** What an encoder must know about the reply it writes. */
@@ -126,6 +128,8 @@ export interface ClientDialect {
 /** The half of a wire protocol that faces vendors. */
 export interface UpstreamDialect {
   readonly name: UpstreamDialectName;
+  /** Path of a vendor's own token counter below its base URL, where the dialect knows one. */
+  readonly countPath?: string;
   /** Its requests must name an output ceiling (messages: max_tokens). */
   readonly demandsOutputCeiling?: boolean;
   /** Path of generation below a vendor's base URL, with its query string where the dialect has one. */

@@ -1,34 +1,138 @@
+import { type TokenFamily, tokenFamilyOf } from "../catalog/token-families.ts";
 import type { JsonText } from "../lib/json.ts";
+import { imageTokens, readImageSize } from "./image-tokens.ts";
 
-/** Characters a token holds at the least, on average, over the texts people send. */
-const CHARACTERS_PER_TOKEN = 4;
-/** What a picture or a page counts at the most in the common schemes (dialects.md 6.3). */
-const TOKENS_PER_MEDIA = 1_600;
-/** A string without a space that is longer than this is data, not language. */
+/** A text of at most this length is looked at whole; of a longer one, {@link WINDOWS} samples, characters. */
+const WHOLE = 16_384;
+const WINDOWS = 64;
+const WINDOW = 256;
+/** A string longer than this that begins as base64 does is data, not language. */
 const DATA_STRING = 2_048;
+const DATA_START = /^(?:data:[^,]{1,100},)?[A-Za-z0-9+/_-]{64}/;
+/** Base64 characters of a usual page of a PDF. */
+const CHARACTERS_PER_PAGE = 22_000;
+const BACKSLASH = 92;
+const LETTER_U = 117;
+
+const LETTER = 1;
+const DIGIT = 2;
+const SPACE = 3;
+const MARK = 4;
+
+const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code);
+  if (/[a-z]/i.test(character)) return LETTER;
+  if (/\d/.test(character)) return DIGIT;
+  return code <= 32 ? SPACE : MARK;
+});
+
+// Tokens of the o200k vocabulary for each thing that is seen, fitted to prose, code, JSON and seven languages: within 20 %.
+const PER_WORD = 0.85;
+const PER_LETTER_BEYOND_SIX = 0.28;
+const PER_THREE_DIGITS = 1.2;
+const PER_MARKS = 1.1;
+const PER_FURTHER_MARK = 0.08;
+const PER_FURTHER_SPACE = 0.05;
+const PER_LATIN = 1;
+const PER_OTHER_LETTER = 0.32;
+const PER_IDEOGRAPH = 0.84;
+const PER_ESCAPED = 0.8;
+
+const FIRST_OTHER = 0x300;
+const FIRST_IDEOGRAPH = 0x2e80;
+
+function outsideAscii(code: number): number {
+  if (code >= FIRST_IDEOGRAPH) return PER_IDEOGRAPH;
+  return code >= FIRST_OTHER ? PER_OTHER_LETTER : PER_LATIN;
+}
+
+/** What one more character of a run of its kind costs. */
+function insideAscii(kind: number, run: number): number {
+  if (kind === LETTER) return run === 1 ? PER_WORD : run > 6 ? PER_LETTER_BEYOND_SIX : 0;
+  if (kind === DIGIT) return run % 3 === 1 ? PER_THREE_DIGITS : 0;
+  if (kind === MARK) return run === 1 ? PER_MARKS : PER_FURTHER_MARK;
+  return run > 1 ? PER_FURTHER_SPACE : 0;
+}
+
+/** o200k tokens of the characters from `from` to `to`, roughly: one pass, no memory. */
+function scan(text: string, from: number, to: number): number {
+  let tokens = 0;
+  let last = 0;
+  let run = 0;
+  for (let at = from; at < to; at++) {
+    const code = text.charCodeAt(at);
+    if (code >= 128) {
+      tokens += outsideAscii(code);
+      last = 0;
+    } else if (code === BACKSLASH && text.charCodeAt(at + 1) === LETTER_U) {
+      tokens += PER_ESCAPED;
+      at += 5;
+      last = 0;
+    } else {
+      const kind = KINDS[code] ?? MARK;
+      run = kind === last ? run + 1 : 1;
+      last = kind;
+      tokens += insideAscii(kind, run);
+    }
+  }
+  return tokens;
+}
+
+/** {@link scan}, of evenly spread samples where the stretch is long. */
+function roughTokens(text: string, from: number, to: number): number {
+  const length = to - from;
+  if (length <= WHOLE) return scan(text, from, to);
+  const step = (length - WINDOW) / (WINDOWS - 1);
+  let tokens = 0;
+  for (let window = 0; window < WINDOWS; window++) {
+    const start = from + Math.floor(window * step);
+    tokens += scan(text, start, start + WINDOW);
+  }
+  return (tokens * length) / (WINDOWS * WINDOW);
+}
+
+/** Index of the quote that closes the JSON string opened at `open`, or the text's length. */
+function closingQuote(text: string, open: number): number {
+  let at = open + 1;
+  for (;;) {
+    at = text.indexOf('"', at);
+    if (at < 0) return text.length;
+    let slashes = 0;
+    while (text.charCodeAt(at - 1 - slashes) === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return at;
+    at++;
+  }
+}
+
+/** Tokens of bytes inside a request: a picture by its size, a PDF by its length. */
+function mediaTokens(text: string, open: number, close: number, family: TokenFamily): number {
+  const comma = text.slice(open, open + 128).indexOf("base64,");
+  const start = comma < 0 ? open : open + comma + 7;
+  if (text.startsWith("JVBERi", start)) return Math.ceil((close - start) / CHARACTERS_PER_PAGE) * family.perPage;
+  return imageTokens(family.image, readImageSize(text.slice(start, close)));
+}
 
 /**
- * Input tokens of a request, estimated from its text: JSON around it counts along, which leans to the safe side; base64 data counts
- * as one picture each, not by its length.
+ * Input tokens of a request, estimated from its text for the first record of a stream and for the hold, without a pass through the
+ * vocabulary: about 5 µs for 4 KB. The JSON around the texts counts along, which leans to the safe side; base64 data counts as the
+ * pictures and pages it is (dialects.md 6). `modelId` tells the family; without it, that of unknown models.
  */
-export function estimateInputTokens(body: JsonText): number {
-  const { text } = body;
-  if (!text.includes("base64")) return Math.max(1, Math.ceil(text.length / CHARACTERS_PER_TOKEN));
-  let language = text.length;
+export function estimateInputTokens({ text }: JsonText, modelId = ""): number {
+  const family = tokenFamilyOf(modelId);
+  let language = 0;
   let media = 0;
   let from = 0;
-  for (;;) {
-    const open = text.indexOf('"', from);
-    if (open < 0) break;
-    let close = text.indexOf('"', open + 1);
-    while (close > 0 && text.charCodeAt(close - 1) === 92) close = text.indexOf('"', close + 1);
-    if (close < 0) break;
-    const length = close - open - 1;
-    if (length > DATA_STRING && !text.slice(open + 1, open + 1 + DATA_STRING).includes(" ")) {
-      language -= length;
-      media++;
+  let open = text.includes("base64") ? text.indexOf('"') : -1;
+  while (open >= 0) {
+    const close = closingQuote(text, open);
+    if (close - open > DATA_STRING && DATA_START.test(text.slice(open + 1, open + 256))) {
+      language += roughTokens(text, from, open);
+      media += mediaTokens(text, open + 1, close, family);
+      from = close;
     }
-    from = close + 1;
+    open = close < text.length ? text.indexOf('"', close + 1) : -1;
   }
-  return Math.max(1, Math.ceil(language / CHARACTERS_PER_TOKEN) + media * TOKENS_PER_MEDIA);
+  language += roughTokens(text, from, text.length);
+  const tools = text.includes('"tools":[{') || text.includes('"tools": [{') ? family.tools.base : 0;
+  return Math.max(1, Math.ceil(language * family.factor + media + family.perRequest + tools));
 }

@@ -57,7 +57,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
  * The model's entry. Throws GatewayError: model_not_found, also for an ID without its vendor prefix; vendor_not_configured for a known
  * model whose vendors are all switched off; invalid_request for a model that generates no text.
  */
-function findEntry(catalog: Catalog, model: string): Entry {
+export function findEntry(catalog: Catalog, model: string): Entry {
   const entry = catalog.find(model);
   const param = "model";
   if (entry?.modality === "chat") return entry;
@@ -91,7 +91,7 @@ async function hold(
 ): Promise<void> {
   const { requestId, caller, client } = request;
   exchange.identity = { requestId, caller, dialect: client.name, stream: intent.stream, model: intent.model };
-  exchange.estimatedInput = estimateInputTokens(body);
+  exchange.estimatedInput = estimateInputTokens(body, intent.model);
   exchange.hold = await services.ledger.hold({
     requestId,
     accountId: caller.accountId,

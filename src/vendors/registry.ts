@@ -27,7 +27,7 @@ export const registry: readonly VendorRow[] = [
     env: "ANTHROPIC_API_KEY",
     headers: { "anthropic-version": "2023-06-01" },
     models: "catalog",
-    quirks: {},
+    quirks: { countTokens: true },
   },
   {
     id: "openrouter",

@@ -18,6 +18,7 @@ export { checkCountTokens } from "./check.ts";
 export const messages: Dialect = {
   name: "messages",
   pathFor: () => "/v1/messages",
+  countPath: "/v1/messages/count_tokens",
   demandsOutputCeiling: true,
   passHeaders: ["anthropic-version", "anthropic-beta"],
   intent: readIntent,

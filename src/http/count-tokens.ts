@@ -1,0 +1,69 @@
+import { Elysia } from "elysia";
+import { dialects } from "../dialects/index.ts";
+import { checkCountTokens } from "../dialects/messages/index.ts";
+import { countTokens } from "../relay/count-tokens.ts";
+import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
+import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
+import { MAX_COUNT_TOKENS_BYTES, readJson } from "./body.ts";
+import { authenticate } from "./credentials.ts";
+import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
+import type { GenerationDependencies, RequestServer } from "./generation.ts";
+import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { requestIdOf } from "./request.ts";
+
+/** What the endpoint needs: what generation needs, and the tokenizer. */
+export type CountDependencies = GenerationDependencies & { tokenizer: Tokenizer };
+
+/** Says who counted: `vendor`, its own counter, or `local`, this gateway (field.md 1d). */
+const COUNTED_BY = "x-sluice-token-count";
+
+const PATH = "/v1/messages/count_tokens";
+
+/** `POST /v1/messages/count_tokens` (interface 4.6). */
+export function countTokensRoutes(dependencies: CountDependencies) {
+  return new Elysia()
+    .post(PATH, ({ request, server }) => answerCount(request, server, dependencies), {
+      parse: "none",
+      detail: {
+        tags: ["Generation"],
+        summary: "Count input tokens",
+        description: `Measures the input of a message for any model. Nothing is charged. The header \`${COUNTED_BY}\` says whether the \`vendor\` counted or the gateway itself (\`local\`).`,
+        requestBody: jsonBody(CountTokensRequest),
+        responses: {
+          200: jsonReply(CountTokensReply, "The input's length."),
+          ...errorReplies("messages", ["model_not_found", "vendor_not_configured", "upstream_overloaded"]),
+        },
+      },
+    })
+    .all(PATH, methodNotAllowed("POST"), { detail: { hide: true } });
+}
+
+async function answerCount(
+  request: Request,
+  server: RequestServer,
+  { services, keys, tokenizer }: CountDependencies,
+): Promise<Response> {
+  const requestId = requestIdOf(request);
+  const client = dialects.messages;
+  try {
+    const caller = authenticate(request, keys);
+    // The idle time-out would cut slow uploads; the body reader and the counters have bounds of their own.
+    server?.timeout(request, 0);
+    const { inputTokens, by } = await countTokens(
+      {
+        client,
+        caller,
+        requestId,
+        headers: request.headers,
+        signal: request.signal,
+        readBody: () => readJson(request, { maxBytes: MAX_COUNT_TOKENS_BYTES, clock: services.clock }),
+        check: checkCountTokens,
+      },
+      services,
+      tokenizer,
+    );
+    return Response.json({ input_tokens: inputTokens }, { headers: { ...commonHeaders(requestId), [COUNTED_BY]: by } });
+  } catch (thrown) {
+    return errorResponse(thrown, client, requestId);
+  }
+}

@@ -1,0 +1,177 @@
+import type { Caller } from "../accounts/caller.ts";
+import { GatewayError } from "../canon/errors.ts";
+import type { Intent, ReasoningIntent } from "../canon/intent.ts";
+import type { Entry, Route } from "../catalog/entry.ts";
+import { tokenFamilyOf } from "../catalog/token-families.ts";
+import type { ClientDialect, UpstreamDialect } from "../dialects/dialect.ts";
+import { upstreamDialects } from "../dialects/index.ts";
+import { passedHeaders, translateRequest } from "../dialects/translate.ts";
+import { editObject, isObject, type JsonText } from "../lib/json.ts";
+import { errorFields } from "../observe/log.ts";
+import { MAX_ERROR_BYTES, readCapped, send } from "../vendors/send.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+import { findEntry } from "./generate.ts";
+import type { Services } from "./job.ts";
+import { measurePrompt, sumTokens } from "./measure.ts";
+import { planOrders } from "./orders.ts";
+import type { Tokenizer } from "./tokenizer/tokenizer.ts";
+
+/** A vendor's own counter has this long, milliseconds; then the gateway counts. */
+export const VENDOR_COUNT_MS = 3_000;
+/** A count beyond this is no count, tokens. */
+const MOST_TOKENS = 1_000_000_000;
+
+/** A client's request for a count, its body not yet read. */
+export type CountRequest = {
+  client: ClientDialect;
+  caller: Caller;
+  requestId: string;
+  headers: Headers;
+  /** Aborts when the client goes away. */
+  signal: AbortSignal;
+  /** Throws GatewayError when the body is too large, no JSON or no object. */
+  readBody(): Promise<JsonText>;
+  /** Throws GatewayError (invalid_request, with param) when the body is no conversation of the client's dialect. */
+  check(body: unknown): void;
+};
+
+/** Input tokens, and who counted them. */
+export type Count = { inputTokens: number; by: "vendor" | "local" };
+
+/** Fields that only generation reads: a vendor's counter refuses them (dialects.md 2.8). */
+const GENERATION_ONLY = [
+  "max_tokens",
+  "stream",
+  "stop_sequences",
+  "temperature",
+  "top_p",
+  "top_k",
+  "metadata",
+  "service_tier",
+  "container",
+  "inference_geo",
+  "diagnostics",
+  "fallbacks",
+  "fallback_credit_token",
+  "thread",
+] as const;
+
+const WITHOUT_GENERATION = Object.fromEntries(GENERATION_ONLY.map((field) => [field, undefined]));
+
+/**
+ * Input tokens of a conversation (interface 4.6): by the vendor's own counter where its row says that it has one, else, and when that
+ * fails or is slow, by the gateway. Nothing is charged and no usage row is written. Throws GatewayError for what a generation would be
+ * refused for, and when the length cannot be known.
+ */
+export async function countTokens(request: CountRequest, services: Services, tokenizer: Tokenizer): Promise<Count> {
+  const permit = services.limiter.take(request.caller, "count-tokens");
+  const startedAt = services.clock.monotonic();
+  try {
+    const body = await request.readBody();
+    const intent = request.client.intent(body.value);
+    const entry = findEntry(services.catalog, intent.model);
+    request.check(body.value);
+    const job = { request, services, body, intent, entry };
+    const byVendor = await countByVendor(job);
+    const inputTokens = byVendor ?? (await countLocally(job, tokenizer));
+    const count: Count = { inputTokens, by: byVendor === undefined ? "local" : "vendor" };
+    services.log.info("count-tokens", {
+      request_id: request.requestId,
+      account: request.caller.accountId,
+      model: intent.model,
+      by: count.by,
+      input_tokens: inputTokens,
+      duration_ms: Math.round(services.clock.monotonic() - startedAt),
+    });
+    return count;
+  } finally {
+    permit.release();
+  }
+}
+
+type CountJob = { request: CountRequest; services: Services; body: JsonText; intent: Intent; entry: Entry };
+type Counter = { route: Route; vendor: Vendor; upstream: UpstreamDialect; path: string };
+
+/** The first route whose vendor counts by itself, if any does and its key is there. */
+function findCounter({ entry, services }: CountJob): Counter | undefined {
+  for (const route of entry.routes) {
+    const vendor = services.vendor(route.vendor);
+    if (!vendor?.quirks.countTokens || (vendor.auth !== "none" && !vendor.apiKey)) continue;
+    const upstream = upstreamDialects[vendor.dialect];
+    if (upstream.countPath) return { route, vendor, upstream, path: upstream.countPath };
+  }
+  return undefined;
+}
+
+/** The vendor's count; undefined when no vendor counts, or when it failed or took too long, which is logged. */
+async function countByVendor(job: CountJob): Promise<number | undefined> {
+  const { request, services } = job;
+  const counter = findCounter(job);
+  if (!counter) return undefined;
+  const slow = new AbortController();
+  const cancel = services.clock.after(VENDOR_COUNT_MS, () =>
+    slow.abort(new GatewayError("request_timeout", "The vendor did not count in time.")),
+  );
+  try {
+    return await askVendor(job, counter, AbortSignal.any([request.signal, slow.signal]));
+  } catch (thrown) {
+    if (request.signal.aborted) throw new GatewayError("invalid_request", "The client left.");
+    services.log.warn("count-fallback", {
+      request_id: request.requestId,
+      vendor: counter.vendor.id,
+      ...errorFields(slow.signal.aborted ? slow.signal.reason : thrown),
+    });
+    return undefined;
+  } finally {
+    cancel();
+  }
+}
+
+async function askVendor(job: CountJob, counter: Counter, signal: AbortSignal): Promise<number> {
+  const { request, services, body, intent, entry } = job;
+  const { route, vendor, upstream, path } = counter;
+  const orders = planOrders(intent, entry, route, upstream);
+  const { text } = translateRequest(body, request.client, upstream, orders, vendor.quirks);
+  const response = await send(vendor, {
+    path,
+    body: editObject(text, WITHOUT_GENERATION),
+    headers: passedHeaders(request.headers, request.client, upstream),
+    signal,
+    userAgent: services.userAgent,
+    requestId: request.requestId,
+  });
+  const answer = await readCapped(response, MAX_ERROR_BYTES);
+  if (!response.ok) throw upstream.decodeError(response.status, answer, undefined);
+  return readCount(answer);
+}
+
+/** The number in a counter's answer. Throws GatewayError (upstream_error) when there is none that can be one. */
+function readCount(answer: string): number {
+  let value: unknown;
+  try {
+    value = JSON.parse(answer);
+  } catch (cause) {
+    throw new GatewayError("upstream_error", "The vendor's count could not be read.", { cause });
+  }
+  const count = isObject(value) ? value["input_tokens"] : undefined;
+  // A gateway in between that does not know the path may well answer 200 with a zero (field.md 22).
+  if (typeof count === "number" && Number.isInteger(count) && count > 0 && count < MOST_TOKENS) return count;
+  throw new GatewayError("upstream_error", "The vendor's count is no count.");
+}
+
+const isThinking = ({ kind }: ReasoningIntent): boolean => !["omitted", "off", "unrecognised"].includes(kind);
+
+/** The definitions behind the paths `tools[<index>]` among what could not cross: tools that a vendor runs itself. */
+function vendorToolsOf(body: Record<string, unknown>, dropped: readonly string[]): unknown[] {
+  const tools = Array.isArray(body["tools"]) ? body["tools"] : [];
+  return tools.filter((_tool, at) => dropped.includes(`tools[${at}]`));
+}
+
+async function countLocally({ request, body, intent, entry }: CountJob, tokenizer: Tokenizer): Promise<number> {
+  const value = body.value as Record<string, unknown>;
+  const family = tokenFamilyOf(entry.id);
+  const { prompt, dropped } = request.client.decodeRequest(value);
+  const vendorTools = vendorToolsOf(value, dropped);
+  const measure = measurePrompt(prompt, family, { thinks: isThinking(intent.reasoning), vendorTools });
+  return sumTokens(measure, await tokenizer.count(measure.work, request.signal), family);
+}
