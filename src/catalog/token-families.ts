@@ -37,6 +37,8 @@ export type TokenFamily = {
   parallelCalls: number;
   /** Reasoning is switched on. */
   thinking: number;
+  /** Reasoning of earlier exchanges stays in the model's view; else only that of the tool loop under way. */
+  keepsReasoning: boolean;
   /** A tool that the vendor itself runs, beside its JSON; 0 where such tools are never sent. */
   vendorTool: number;
   image: ImageRule;
@@ -57,6 +59,7 @@ const UNKNOWN: Shape = {
   perResult: 10,
   parallelCalls: 20,
   thinking: 0,
+  keepsReasoning: false,
   vendorTool: 0,
   image: { kind: "area", longEdge: 1568, pixelsPerToken: 750, most: 1600 },
   perPage: 1500,
@@ -91,6 +94,7 @@ const CLAUDE: Shape = {
   perResult: 24,
   parallelCalls: 0,
   thinking: 36,
+  keepsReasoning: false,
   vendorTool: 700,
   image: { kind: "area", longEdge: 1568, pixelsPerToken: 750, most: 1600 },
   perPage: 2250,
@@ -107,6 +111,7 @@ const CLAUDE_NEWER: Shape = {
   perCall: 45,
   perResult: 36,
   thinking: 54,
+  keepsReasoning: true,
   vendorTool: 1050,
   image: { kind: "area", longEdge: 2576, pixelsPerToken: 750, most: 4784 },
   perPage: 3000,

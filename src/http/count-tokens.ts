@@ -62,7 +62,9 @@ async function answerCount(
       services,
       tokenizer,
     );
-    return Response.json({ input_tokens: inputTokens }, { headers: { ...commonHeaders(requestId), [COUNTED_BY]: by } });
+    return new Response(JSON.stringify({ input_tokens: inputTokens }), {
+      headers: { "content-type": "application/json", ...commonHeaders(requestId), [COUNTED_BY]: by },
+    });
   } catch (thrown) {
     return errorResponse(thrown, client, requestId);
   }

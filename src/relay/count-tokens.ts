@@ -167,11 +167,19 @@ function vendorToolsOf(body: Record<string, unknown>, dropped: readonly string[]
   return tools.filter((_tool, at) => dropped.includes(`tools[${at}]`));
 }
 
-async function countLocally({ request, body, intent, entry }: CountJob, tokenizer: Tokenizer): Promise<number> {
+/** Whether the vendor that would serve the request is sent the reasoning of all earlier turns (dialects.md 4.8). */
+function replaysReasoning({ entry, services }: CountJob): boolean {
+  const vendor = entry.routes.map((route) => services.vendor(route.vendor)).find((found) => found !== undefined);
+  return vendor?.quirks.reasoningReplay !== undefined;
+}
+
+async function countLocally(job: CountJob, tokenizer: Tokenizer): Promise<number> {
+  const { request, body, intent, entry } = job;
   const value = body.value as Record<string, unknown>;
   const family = tokenFamilyOf(entry.id);
   const { prompt, dropped } = request.client.decodeRequest(value);
   const vendorTools = vendorToolsOf(value, dropped);
-  const measure = measurePrompt(prompt, family, { thinks: isThinking(intent.reasoning), vendorTools });
+  const thinks = isThinking(intent.reasoning);
+  const measure = measurePrompt(prompt, family, { thinks, vendorTools, replaysReasoning: replaysReasoning(job) });
   return sumTokens(measure, await tokenizer.count(measure.work, request.signal), family);
 }

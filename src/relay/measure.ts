@@ -37,7 +37,7 @@ class Ruler {
     for (const part of turn.parts) this.part(part, fresh);
   }
 
-  /** `fresh`: the part belongs to the exchange under way, whose reasoning goes back to the model; that of earlier ones is left out. */
+  /** `fresh`: reasoning in this part goes back to the model. */
   part(part: Part, fresh: boolean): void {
     const { family } = this;
     if (part.type === "text") this.say(part.text);
@@ -52,8 +52,14 @@ class Ruler {
       this.fixed += family.perResult;
       for (const inner of part.parts) this.part(inner, fresh);
     } else if (!fresh) return;
-    else if (part.type === "reasoning") this.say(part.text);
-    else this.fixed += Math.ceil(part.data.length / SEALED_CHARACTERS_PER_TOKEN);
+    else if (part.type === "redacted-reasoning") this.sealed(part.data);
+    else if (part.text === "") this.sealed(part.signature ?? "");
+    else this.say(part.text);
+  }
+
+  /** Reasoning that only its vendor can read, by the length of its cipher text. */
+  sealed(data: string): void {
+    this.fixed += Math.ceil(data.length / SEALED_CHARACTERS_PER_TOKEN);
   }
 
   document({ source, title, context }: DocumentPart): void {
@@ -95,20 +101,26 @@ function lastQuestion(turns: readonly Turn[]): number {
   return turns.findLastIndex(({ role, parts }) => role === "user" && parts.some((part) => part.type !== "tool-result"));
 }
 
+/** What the prompt alone does not tell. */
+export type MeasureOptions = {
+  /** Reasoning is switched on. */
+  thinks?: boolean;
+  /** The vendor is sent all earlier reasoning back, whatever the family does with it. */
+  replaysReasoning?: boolean;
+  /** Definitions of tools that the model's own vendor runs and no other is sent. */
+  vendorTools?: readonly unknown[];
+};
+
 /**
- * What a prompt is made of, for the counting (dialects.md 6). `thinks`: reasoning is switched on. `vendorTools`: definitions of tools
- * that the model's own vendor runs and no other is sent. Throws GatewayError (invalid_request) for documents whose length cannot be
- * known: no number is better than one that is far too small (field.md 22).
+ * What a prompt is made of, for the counting (dialects.md 6). Throws GatewayError (invalid_request) for documents whose length cannot
+ * be known: no number is better than one that is far too small (field.md 22).
  */
-export function measurePrompt(
-  prompt: Prompt,
-  family: TokenFamily,
-  { thinks = false, vendorTools = [] }: { thinks?: boolean; vendorTools?: readonly unknown[] } = {},
-): Measure {
+export function measurePrompt(prompt: Prompt, family: TokenFamily, options: MeasureOptions = {}): Measure {
+  const { thinks = false, replaysReasoning = false, vendorTools = [] } = options;
   const ruler = new Ruler(family);
   ruler.fixed += family.perRequest + (thinks ? family.thinking : 0);
   for (const part of prompt.system) ruler.part(part, true);
-  const question = lastQuestion(prompt.turns);
+  const question = family.keepsReasoning || replaysReasoning ? -1 : lastQuestion(prompt.turns);
   prompt.turns.forEach((turn, at) => {
     ruler.turn(turn, at > question);
   });
