@@ -32,8 +32,12 @@ export function unpackReasoning(signature: string): ReasoningProof | undefined {
   }
 }
 
-/** Whether a signature is proof for a vendor of the responses dialect: every other vendor refuses it. */
-export const isResponsesProof = (signature: string): boolean => signature.startsWith(RESPONSES_MARK);
+/**
+ * Whether a signature was made here, to carry a vendor's proof through another dialect: all such begin with a mark and a colon, which no
+ * vendor's base64 holds. The messages dialect's vendor refuses a whole request for one (dialects.md 4.8 #6).
+ */
+export const isPacked = (signature: unknown): boolean =>
+  typeof signature === "string" && /^[a-z]{2,8}:/.test(signature);
 
 /** Another vendor's signature, or its redacted reasoning, as the encrypted content of an item that only carries it back. */
 export const carrySignature = (signature: string): string => FOREIGN_MARK + signature;

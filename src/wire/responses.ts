@@ -69,8 +69,11 @@ const ToolDefinition = Open(
 export const ResponsesRequest = Open(
   {
     model: Type.String({ minLength: 1, description: "a model ID, `<vendor>/<model_name>`" }),
-    input: Maybe(
-      Type.Union([Type.String(), Type.Array(InputItem)], { description: "a string or an array of input items" }),
+    // One flat union: inside another one, the fault of an item would be told of the whole input.
+    input: Type.Optional(
+      Type.Union([Type.String(), Type.Array(InputItem), Type.Null()], {
+        description: "a string or an array of input items",
+      }),
     ),
     instructions: Maybe(Type.String({ description: "a string: the system prompt" })),
     max_output_tokens: Maybe(Type.Integer({ minimum: 1, description: "Upper bound on generated tokens." })),

@@ -46,9 +46,9 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     'vendors[0].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "https://x/v1?…"',
   ],
   [
-    "a dialect of a later version",
-    "vendors: [{ id: openai, dialect: responses }]",
-    'vendors[0].dialect: expected one of "chat", "messages", found "responses"',
+    "a dialect nobody speaks",
+    "vendors: [{ id: openai, dialect: completions }]",
+    'vendors[0].dialect: expected one of "chat", "messages", "responses", found "completions"',
   ],
   [
     "a key of another kind",
@@ -209,7 +209,7 @@ describe("a bad configuration file", () => {
       "vendors:\n  - id: lab\n    dialect: ${KEY}\n    base_url: ${KEY}\n    api_key: ${KEY}\n",
     );
     const lines = faultLines(folder, { environment: { KEY: SECRET } }).join("\n");
-    expect(lines).toContain('vendors[0].dialect: expected one of "chat", "messages", found "${KEY}"');
+    expect(lines).toContain('vendors[0].dialect: expected one of "chat", "messages", "responses", found "${KEY}"');
     expect(lines).not.toContain("canary");
   });
 

@@ -1,8 +1,28 @@
 import type { Orders } from "../../canon/intent.ts";
-import type { Edits } from "../../lib/json.ts";
+import { type Edits, isObject } from "../../lib/json.ts";
+import { isPacked } from "../reasoning-proof.ts";
 import { reasoningEdits } from "./reasoning-edits.ts";
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
+
+const isPackedThinking = (block: unknown): boolean =>
+  isObject(block) && block["type"] === "thinking" && isPacked(block["signature"]);
+
+/** A turn without thinking that another vendor's proof came with; one of which nothing would be left is left out. */
+function withoutPacked(message: unknown): unknown[] {
+  if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return [message];
+  const { content } = message;
+  if (!content.some(isPackedThinking)) return [message];
+  const kept = content.filter((block) => !isPackedThinking(block));
+  return kept.length === 0 ? [] : [{ ...message, content: kept }];
+}
+
+/** The conversation as its own vendor takes it when an earlier turn was another vendor's (dialects.md 4.8 #6); itself when there is none. */
+function withoutPackedThinking(messages: unknown): unknown {
+  if (!Array.isArray(messages)) return messages;
+  const kept = messages.flatMap(withoutPacked);
+  return kept.length === messages.length && kept.every((message, at) => message === messages[at]) ? messages : kept;
+}
 
 /**
  * Orders as edits of a body's top-level fields, whether the client wrote it or `encodeRequest` (design 1). Only fields that really
@@ -15,7 +35,10 @@ export function amend(body: Record<string, unknown>, orders: Orders): Edits {
   if (orders.maxOutputTokens !== undefined && body["max_tokens"] !== orders.maxOutputTokens) {
     edits["max_tokens"] = orders.maxOutputTokens;
   }
-  Object.assign(edits, reasoningEdits(body, orders));
+  const messages = withoutPackedThinking(body["messages"]);
+  const changed = messages !== body["messages"];
+  if (changed) edits["messages"] = messages;
+  Object.assign(edits, reasoningEdits(changed ? { ...body, messages } : body, orders));
   const removed = orders.dropSampling ? [...SAMPLING, ...orders.remove] : orders.remove;
   for (const field of removed) {
     if (field in body) edits[field] = undefined;

@@ -1,0 +1,123 @@
+import { describe, expect, test } from "bun:test";
+import type { Orders, ReasoningOrder } from "../../src/canon/intent.ts";
+import { responses } from "../../src/dialects/responses/index.ts";
+import { translateRequest } from "../../src/dialects/translate.ts";
+import { JsonText } from "../../src/lib/json.ts";
+
+type Wire = Record<string, unknown>;
+
+const ENCRYPTED = "reasoning.encrypted_content";
+const ordersOf = (more: Partial<Orders> = {}): Orders => ({
+  upstreamModel: "gpt-x",
+  stream: false,
+  reasoning: { kind: "nothing" },
+  dropSampling: false,
+  remove: [],
+  ...more,
+});
+const amend = (body: Wire, more: Partial<Orders> = {}) =>
+  responses.amend({ model: "gpt-x", store: false, ...body }, ordersOf(more), {});
+
+describe("amend", () => {
+  test("nothing that is right already is touched", () => {
+    expect(amend({ input: "x", temperature: 1, include: ["web_search_call.results"] })).toEqual({});
+    expect(
+      amend({ input: "x", stream: true, stream_options: { include_obfuscation: false } }, { stream: true }),
+    ).toEqual({});
+    const body = { input: "x", reasoning: { effort: "low", summary: "auto" }, include: [ENCRYPTED] };
+    expect(amend(body, { reasoning: { kind: "level", form: "effort", level: "low" } })).toEqual({});
+  });
+
+  test("nothing is stored upstream, whatever the client says", () => {
+    expect(responses.amend({ model: "gpt-x", store: true }, ordersOf(), {})).toEqual({ store: false });
+    expect(responses.amend({ model: "gpt-x" }, ordersOf(), {})).toEqual({ store: false });
+  });
+
+  test("model, stream, ceiling, sampling and refused fields", () => {
+    expect(
+      amend(
+        {
+          model: "openai/gpt-x",
+          stream: true,
+          stream_options: {},
+          temperature: 1,
+          top_p: 1,
+          user: "u",
+          max_output_tokens: 9,
+        },
+        { dropSampling: true, remove: ["user", "absent"], maxOutputTokens: 5 },
+      ),
+    ).toEqual({
+      model: "gpt-x",
+      stream: false,
+      stream_options: undefined,
+      max_output_tokens: 16,
+      temperature: undefined,
+      top_p: undefined,
+      user: undefined,
+      include: [ENCRYPTED],
+    });
+  });
+
+  const summary = { summary: "detailed", context: "auto" };
+  test.each<[ReasoningOrder, unknown, Wire]>([
+    [{ kind: "keep" }, { effort: "odd" }, {}],
+    [{ kind: "keep" }, undefined, {}],
+    [{ kind: "keep" }, { effort: null, summary: "auto" }, { reasoning: undefined }],
+    [{ kind: "nothing" }, summary, { reasoning: undefined }],
+    [{ kind: "nothing" }, undefined, {}],
+    [
+      { kind: "level", form: "effort", level: "high" },
+      undefined,
+      { reasoning: { effort: "high" }, include: [ENCRYPTED] },
+    ],
+    [
+      { kind: "level", form: "effort", level: "high" },
+      { effort: "max", ...summary },
+      { reasoning: { effort: "high", ...summary }, include: [ENCRYPTED] },
+    ],
+    [
+      { kind: "level", form: "effort", level: "low" },
+      { effort: null, summary: "auto" },
+      { reasoning: { effort: "low", summary: "auto" }, include: [ENCRYPTED] },
+    ],
+    [{ kind: "on", form: "effort" }, { effort: "low" }, { reasoning: undefined, include: [ENCRYPTED] }],
+    [{ kind: "off", form: "effort" }, summary, { reasoning: { effort: "none" } }],
+    [{ kind: "off", form: "effort", value: "minimal" }, undefined, { reasoning: { effort: "minimal" } }],
+    [
+      { kind: "level", form: "thinking-level", level: "low" },
+      { effort: "low" },
+      { reasoning: undefined, include: [ENCRYPTED] },
+    ],
+  ])("order %j over %j", (reasoning, own, edits) => {
+    expect(amend(own === undefined ? {} : { reasoning: own }, { reasoning })).toEqual(edits);
+  });
+
+  test("reasoning that its vendor cannot know is taken out, its own stays byte for byte", () => {
+    const own = '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAA","n":12345678901234567890}';
+    const raw = '{"type":"reasoning","id":"rs_2","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}';
+    const stored = '{"type":"reasoning","id":"rs_3","summary":[{"type":"summary_text","text":"hm"}]}';
+    const foreign = '{"type":"reasoning","id":"rs_4","summary":[],"encrypted_content":"sluice-signature:ErUB"}';
+    const send = (items: string) =>
+      translateRequest(
+        new JsonText(`{"model":"openai/gpt-x","input":[${items}],"x":1.0}`),
+        responses,
+        responses,
+        ordersOf(),
+        {},
+      ).text;
+    expect(send(`${own},${raw}`)).toBe(`{"model":"gpt-x","input":[${own},${raw}],"x":1.0,"store":false}`);
+    const { input } = JSON.parse(send([own, stored, raw, foreign].join(","))) as { input: Wire[] };
+    expect(input.map((item) => item["id"])).toEqual(["rs_1", "rs_2"]);
+  });
+
+  test("its own edits leave nothing more to edit", () => {
+    const body: Wire = { model: "openai/x", input: "x", reasoning: { effort: "max" }, temperature: 1 };
+    const orders = ordersOf({ reasoning: { kind: "level", form: "effort", level: "high" }, dropSampling: true });
+    for (const [field, value] of Object.entries(responses.amend(body, orders, {}))) {
+      if (value === undefined) delete body[field];
+      else body[field] = value;
+    }
+    expect(responses.amend(body, orders, {})).toEqual({});
+  });
+});

@@ -1,0 +1,331 @@
+import { describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import fc from "fast-check";
+import { GatewayError } from "../../src/canon/errors.ts";
+import type { Event } from "../../src/canon/events.ts";
+import { responses } from "../../src/dialects/responses/index.ts";
+import { eventsOf } from "./responses-events.ts";
+import { accumulate, clientOf, context, encode, normalise, plain, run } from "./responses-run.ts";
+
+const ROOT = `${import.meta.dir}/../fixtures/responses`;
+const cases = readdirSync(ROOT).sort();
+const read = (name: string, file: string) => Bun.file(`${ROOT}/${name}/${file}`);
+const streamOf = async (name: string) =>
+  new TextDecoder("utf-8", { ignoreBOM: true }).decode(await read(name, "stream.sse").bytes());
+
+const isFinished = (events: readonly Event[]) => events.at(-1)?.type === "finish";
+const TERMINATOR = /response\.(?:completed|incomplete|failed)/;
+
+/** A stream that leaves out what the SDK insists on, and that is read all the same. */
+const TOO_POOR_FOR_THE_SDK = new Set(["no-item-done"]);
+
+/** Fails where events break the grammar of canon/events.ts. */
+function expectGrammar(events: readonly Event[]): void {
+  let open = false;
+  for (const event of events) {
+    if (event.type === "block-start") {
+      expect(open).toBe(false);
+      open = true;
+    } else if (event.type === "block-end") {
+      expect(open).toBe(true);
+      open = false;
+    } else if (event.type === "block-delta") {
+      expect(open).toBe(true);
+      expect(event.text).not.toBe("");
+    } else if (event.type !== "error") expect(open).toBe(event.type === "block-signature");
+  }
+}
+
+describe("every fixture", () => {
+  for (const name of cases) {
+    test(`${name}: events`, async () => {
+      const { events } = run([await streamOf(name)]);
+      expect(plain(events)).toEqual(await read(name, "events.json").json());
+      expectGrammar(events);
+    });
+
+    test(`${name}: the diagonal changes the model, and nothing else`, async () => {
+      const text = await streamOf(name);
+      const { events, relabeled } = run([text]);
+      const forwarded = text.replaceAll('"model":"vendor-model-1"', '"model":"some/model-id"');
+      if (await read(name, "relabeled.sse").exists()) expect(relabeled).toBe(await read(name, "relabeled.sse").text());
+      else if (isFinished(events)) expect(relabeled).toBe(forwarded);
+      else expect(forwarded).toStartWith(relabeled);
+    });
+
+    test(`${name}: read again after the diagonal, the events are the same`, async () => {
+      const { events, relabeled } = run([await streamOf(name)]);
+      if (isFinished(events)) expect(normalise(run([relabeled]).events)).toEqual(normalise(events));
+      else expect(relabeled).not.toMatch(TERMINATOR);
+    });
+
+    test(`${name}: the SDK takes both the forwarded and the encoded stream`, async () => {
+      const { events, relabeled } = run([await streamOf(name)]);
+      if (!isFinished(events)) return;
+      const texts = events.filter((event) => event.type === "block-start" && event.block.kind !== "opaque").length;
+      for (const sse of TOO_POOR_FOR_THE_SDK.has(name) ? [encode(events)] : [relabeled, encode(events)]) {
+        const response = await accumulate(sse);
+        expect(response.model).toBe("some/model-id");
+        expect(response.status).toBeOneOf(["completed", "incomplete"]);
+        expect(response.output.length).toBeGreaterThanOrEqual(texts);
+        expect(response.usage?.total_tokens).toBeGreaterThan(0);
+      }
+    });
+
+    test(`${name}: any split of the text gives the same`, async () => {
+      const text = await streamOf(name);
+      const whole = run([text]);
+      fc.assert(
+        fc.property(fc.array(fc.nat(text.length), { maxLength: 20 }), (cuts) => {
+          const places = [0, ...cuts.sort((a, b) => a - b), text.length];
+          const split = run(places.slice(1).map((place, at) => text.slice(places[at], place)));
+          expect(plain(split.events)).toEqual(plain(whole.events));
+          expect(split.relabeled).toBe(whole.relabeled);
+        }),
+        { numRuns: 10 },
+      );
+      expect(plain(run([...text]).events)).toEqual(plain(whole.events));
+    });
+  }
+
+  test("cut at any record before the last, a stream is an error and never a finish", async () => {
+    let cut = 0;
+    for (const name of cases) {
+      const records = (await streamOf(name)).split("\n\n").filter((record) => !TERMINATOR.test(record));
+      for (let count = 0; count <= records.length; count++) {
+        const { events, relabeled } = run([`${records.slice(0, count).join("\n\n")}\n\n`]);
+        expect(events.at(-1)?.type).toBe("error");
+        expect(events.filter((event) => event.type === "finish")).toHaveLength(0);
+        expect(relabeled).not.toMatch(TERMINATOR);
+        cut++;
+      }
+    }
+    expect(cut).toBeGreaterThan(150);
+  });
+});
+
+describe("decoder", () => {
+  test("nothing comes after the end, and end is idempotent", () => {
+    const decoder = responses.decoder({ quirks: {} });
+    expect(plain(decoder.end())).toEqual([{ type: "error", code: "stream_truncated" }]);
+    expect(decoder.end()).toEqual([]);
+    expect(decoder.done).toBe(true);
+  });
+
+  test("an error's own words are scrubbed and its class kept", async () => {
+    const last = run([await streamOf("failed")]).events.at(-1);
+    if (last?.type !== "error") throw new Error("no error event");
+    expect(last.error.code).toBe("upstream_error");
+    expect(last.error.message).not.toContain("internal.example");
+    const limited = run([await streamOf("error-first")]).events.at(-1);
+    expect(limited?.type === "error" && limited.error.code).toBe("rate_limit_exceeded");
+  });
+
+  test("a prompt that is too long is recognised inside a 200", () => {
+    const error = {
+      code: "context_length_exceeded",
+      message: "Your input exceeds the context window of this model. 210000 tokens > 200000",
+    };
+    const response = { id: "r", status: "failed", error, output: [] };
+    const last = run([`data: ${JSON.stringify({ type: "response.failed", response })}\n\n`]).events.at(-1);
+    if (last?.type !== "error") throw new Error("no error event");
+    expect(last.error.code).toBe("context_length_exceeded");
+    expect(last.error.message).toBe("prompt is too long: 210000 tokens > 200000 maximum");
+  });
+
+  test("too many open items end the stream", () => {
+    let sse = "";
+    for (let index = 0; index < 300; index++) {
+      const item = { type: "message", id: `m${index}` };
+      sse += `data: ${JSON.stringify({ type: "response.output_item.added", output_index: index, item })}\n\n`;
+    }
+    expect(plain(run([sse]).events).at(-1)).toEqual({ type: "error", code: "upstream_error" });
+  });
+
+  test("whatever comes, it does not throw, and ends with one finish or error", () => {
+    const word = fc.constantFrom(
+      "response.created",
+      "response.output_item.added",
+      "response.output_item.done",
+      "response.output_text.delta",
+      "response.reasoning_summary_text.delta",
+      "response.reasoning_text.delta",
+      "response.function_call_arguments.delta",
+      "response.completed",
+      "response.incomplete",
+      "x",
+    );
+    const item = fc.record({
+      type: fc.constantFrom("message", "reasoning", "function_call", "other"),
+      id: fc.jsonValue(),
+      name: fc.constantFrom("f", ""),
+      content: fc.jsonValue(),
+      summary: fc.jsonValue(),
+      arguments: fc.jsonValue(),
+    });
+    const record = fc.record({
+      type: word,
+      output_index: fc.constantFrom(0, 1, "x", undefined),
+      delta: fc.constantFrom("a", "", 3, undefined),
+      summary_index: fc.nat(2),
+      item: fc.oneof(item, fc.jsonValue()),
+      response: fc.oneof(
+        fc.record({ output: fc.oneof(fc.array(item), fc.jsonValue()), usage: fc.jsonValue() }),
+        fc.jsonValue(),
+      ),
+    });
+    fc.assert(
+      fc.property(fc.array(record, { maxLength: 12 }), (records) => {
+        const sse = records.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join("");
+        const { events, relabeled } = run([sse]);
+        expect(events.filter((event) => event.type === "finish" || event.type === "error")).toHaveLength(1);
+        expect(["finish", "error"]).toContain(events.at(-1)?.type ?? "");
+        expectGrammar(events);
+        if (isFinished(events)) expect(run([relabeled]).events.at(-1)?.type).toBe("finish");
+      }),
+    );
+  });
+});
+
+describe("relabeler", () => {
+  test("big integers, spelling and a model elsewhere survive where the model is exchanged", () => {
+    const data = `{"type": "response.created" , "response" : {"a":[{"model":"vendor-model-1"}], "big":12345678901234567890,"e":1.0E2,"model" : "vendor-model-1", "z":"\\u00e9"},"model":"top"}`;
+    const { relabeled } = run([`id: 7\nevent: response.created\ndata: ${data}\n\n`]);
+    expect(relabeled).toBe(
+      `id: 7\nevent: response.created\ndata: ${data.replace('"model" : "vendor-model-1"', '"model" : "some/model-id"')}\n\n`,
+    );
+  });
+
+  test("the terminal record is held back until the end", async () => {
+    const text = await streamOf("text");
+    const { relabeled } = run([text]);
+    const decoder = responses.decoder({ quirks: {} });
+    const relabeler = responses.relabeler(context);
+    const { FrameSplitter } = await import("../../src/dialects/frames.ts");
+    let sent = "";
+    for (const frame of new FrameSplitter().push(text)) sent += relabeler.push(frame, decoder.push(frame));
+    expect(sent).not.toMatch(TERMINATOR);
+    expect(sent + relabeler.end([])).toBe(relabeled);
+  });
+});
+
+describe("encoder", () => {
+  test("decode(encode(events)) = events", () => {
+    fc.assert(
+      fc.property(eventsOf(), (events) => {
+        const { events: decoded } = run([encode(events)]);
+        expectGrammar(decoded);
+        expect(normalise(decoded)).toEqual(normalise(events));
+      }),
+    );
+  });
+
+  test("its stream passes the relabeler byte for byte, and the SDK reads every item of it", async () => {
+    await fc.assert(
+      fc.asyncProperty(eventsOf(), async (events) => {
+        const sse = encode(events);
+        expect(run([sse]).relabeled).toBe(sse);
+        const { output, output_text: text } = await accumulate(sse);
+        expect(output).toHaveLength(events.filter((event) => event.type === "block-start").length);
+        let kind = "";
+        let wanted = "";
+        for (const event of events) {
+          if (event.type === "block-start") kind = event.block.kind;
+          else if (event.type === "block-delta" && kind === "text") wanted += event.text;
+        }
+        expect(text).toBe(wanted);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test("every record is numbered without gaps and says its type twice; ids and places are stable", () => {
+    fc.assert(
+      fc.property(eventsOf(), (events) => {
+        const records = encode(events).trimEnd().split("\n\n");
+        const values = records.map((record) => {
+          const [eventLine = "", dataLine = ""] = record.split("\n");
+          const value = JSON.parse(dataLine.slice("data: ".length)) as Record<string, unknown>;
+          expect(eventLine).toBe(`event: ${String(value["type"])}`);
+          return value;
+        });
+        expect(values.map((value) => value["sequence_number"])).toEqual(values.map((_value, at) => at));
+        const ids = new Map<unknown, unknown>();
+        for (const { type, output_index: at, item, item_id: itemId } of values) {
+          const id = itemId ?? (item as { id?: unknown } | undefined)?.id;
+          if (at === undefined) continue;
+          if (type === "response.output_item.added") ids.set(at, id);
+          expect(ids.get(at)).toBe(id);
+        }
+        expect([...ids.keys()]).toEqual([...ids.keys()].map((_key, at) => at));
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test("blocks of other dialects are left out whole", () => {
+    const sse = encode([
+      { type: "start" },
+      { type: "block-start", block: { kind: "opaque", dialect: "messages", value: { type: "audio" } } },
+      { type: "block-delta", text: "not for this client" },
+      { type: "block-end" },
+      { type: "block-start", block: { kind: "text" } },
+      { type: "block-delta", text: "hi" },
+      { type: "block-end" },
+      { type: "finish", finish: { reason: "stop" } },
+    ]);
+    expect(sse).not.toContain("not for this client");
+    expect(new Set([...sse.matchAll(/"output_index":(\d+)/g)].map((match) => match[1]))).toEqual(new Set(["0"]));
+  });
+
+  test("only end() terminates; a cut answer is incomplete and says why; counts are whole", () => {
+    const encoder = responses.encoder({ ...context, estimatedInputTokens: 42 });
+    const usage = { input: 3, cacheRead: 5, cacheWrite: 7, output: 11, reasoning: 2 };
+    let sent = encoder.push({ type: "start" });
+    sent += encoder.push({ type: "usage", usage });
+    sent += encoder.push({ type: "finish", finish: { reason: "length" } });
+    expect(sent).not.toMatch(TERMINATOR);
+    const [eventLine, dataLine = ""] = encoder.end().trimEnd().split("\n");
+    expect(eventLine).toBe("event: response.incomplete");
+    const { response } = JSON.parse(dataLine.slice("data: ".length)) as { response: Record<string, unknown> };
+    expect(response["incomplete_details"]).toEqual({ reason: "max_output_tokens" });
+    expect(response["status"]).toBe("incomplete");
+    expect(response["usage"]).toEqual({
+      input_tokens: 15,
+      input_tokens_details: { cached_tokens: 5, cache_write_tokens: 7 },
+      output_tokens: 11,
+      output_tokens_details: { reasoning_tokens: 2 },
+      total_tokens: 26,
+    });
+  });
+});
+
+describe("errors in a stream", () => {
+  const error = new GatewayError("upstream_overloaded", "The vendor is overloaded.");
+  const frame = responses.encodeErrorFrame(error, "req_1");
+
+  test("the SDK throws, in both of its readers, with message and code", async () => {
+    const sse =
+      encode([{ type: "start" }, { type: "finish", finish: { reason: "stop" } }]).split(
+        "event: response.completed",
+      )[0] + frame;
+    await expect(accumulate(sse)).rejects.toMatchObject({ code: "upstream_overloaded" });
+    const stream = await clientOf(sse, "text/event-stream").responses.create({
+      model: "any",
+      input: "x",
+      stream: true,
+    });
+    const types: string[] = [];
+    const reading = (async () => {
+      for await (const event of stream) types.push(event.type);
+    })();
+    await expect(reading).rejects.toMatchObject({ code: "upstream_overloaded", type: "server_error" });
+    expect(types).toEqual(["response.created", "response.in_progress"]);
+  });
+
+  test("the decoder reads it back as an error, and no record of it completes", () => {
+    expect(plain(run([frame]).events)).toEqual([{ type: "error", code: "upstream_overloaded" }]);
+    expect(frame).not.toContain("response.completed");
+    expect(frame).toStartWith("event: error\n");
+  });
+});
