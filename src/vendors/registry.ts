@@ -11,7 +11,8 @@ export const registry: readonly VendorRow[] = [
   {
     id: "openai",
     name: "OpenAI",
-    dialect: "chat",
+    // Its chat completions refuse tools to models that reason (dialects.md 1.6).
+    dialect: "responses",
     baseUrl: "https://api.openai.com/v1",
     auth: "bearer",
     env: "OPENAI_API_KEY",

@@ -93,6 +93,13 @@ describe("amend", () => {
     expect(amend(own === undefined ? {} : { reasoning: own }, { reasoning })).toEqual(edits);
   });
 
+  test("where no depth is ordered of a model that reasons all the same, the client's summary stays", () => {
+    const active = { dropSampling: true };
+    expect(amend({ reasoning: { effort: "odd", ...summary } }, active)["reasoning"]).toEqual(summary);
+    expect(amend({ reasoning: { effort: "odd" } }, active)).toEqual({ reasoning: undefined, include: [ENCRYPTED] });
+    expect(amend({ reasoning: { effort: null, summary: "auto" } }, active)["reasoning"]).toBeUndefined();
+  });
+
   test("reasoning that its vendor cannot know is taken out, its own stays byte for byte", () => {
     const own = '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAA","n":12345678901234567890}';
     const raw = '{"type":"reasoning","id":"rs_2","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}';

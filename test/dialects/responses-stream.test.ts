@@ -3,7 +3,9 @@ import { readdirSync } from "node:fs";
 import fc from "fast-check";
 import { GatewayError } from "../../src/canon/errors.ts";
 import type { Event } from "../../src/canon/events.ts";
+import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
+import { editInside } from "../../src/lib/json.ts";
 import { eventsOf } from "./responses-events.ts";
 import { accumulate, clientOf, context, encode, normalise, plain, run } from "./responses-run.ts";
 
@@ -196,12 +198,26 @@ describe("relabeler", () => {
     );
   });
 
+  test("whatever stands in a response, only its model changes", () => {
+    const key = fc.oneof(fc.constantFrom("model", "response", 'a"b\\', ""), fc.string());
+    const fields = fc.dictionary(key, fc.jsonValue());
+    fc.assert(
+      fc.property(fields, fields, fc.constantFrom(0, 1, 2), (response, others, space) => {
+        const value = { ...others, response: { ...response, model: "vendor-model-1" }, z: 1 };
+        const edited = editInside(JSON.stringify(value, null, space), "response", { model: "new", gone: undefined });
+        const { gone: _gone, ...kept } = response;
+        expect(JSON.parse(edited)).toEqual({ ...value, response: { ...kept, model: "new" } });
+      }),
+    );
+    expect(editInside('{"a":1}', "response", { model: "x" })).toBe('{"a":1}');
+    expect(editInside('{"response":[1]}', "response", { model: "x" })).toBe('{"response":[1]}');
+  });
+
   test("the terminal record is held back until the end", async () => {
     const text = await streamOf("text");
     const { relabeled } = run([text]);
     const decoder = responses.decoder({ quirks: {} });
     const relabeler = responses.relabeler(context);
-    const { FrameSplitter } = await import("../../src/dialects/frames.ts");
     let sent = "";
     for (const frame of new FrameSplitter().push(text)) sent += relabeler.push(frame, decoder.push(frame));
     expect(sent).not.toMatch(TERMINATOR);

@@ -16,12 +16,18 @@ export const UNORDERED_REASONING = { effort: null, summary: "auto" } as const;
 const isUnordered = (value: unknown): boolean =>
   isObject(value) && value["effort"] === null && value["summary"] === UNORDERED_REASONING.summary;
 
-/** The reasoning object that an order asks for, over what stands there; undefined for none. Forms of other dialects write nothing. */
-function wantedReasoning(order: ReasoningOrder, body: Wire): unknown {
+/**
+ * The reasoning object that an order asks for, over what stands there; undefined for none. Forms of other dialects write nothing. Where
+ * no depth is ordered of a model that reasons all the same, what else the client asked (a summary) stays.
+ */
+function wantedReasoning(order: ReasoningOrder, reasonsAnyway: boolean, body: Wire): unknown {
   const own = body["reasoning"];
   if (order.kind === "keep") return isUnordered(own) ? undefined : own;
-  if (order.kind === "nothing" || order.form !== "effort") return undefined;
   const { effort: _effort, ...rest } = isObject(own) ? own : {};
+  if (order.kind === "nothing") {
+    return reasonsAnyway && !isUnordered(own) && Object.keys(rest).length > 0 ? rest : undefined;
+  }
+  if (order.form !== "effort") return undefined;
   if (order.kind === "off") return { effort: order.value ?? "none" };
   const effort = order.kind === "level" ? order.level : order.kind === "on" ? order.value : undefined;
   const wanted = { ...(effort !== undefined && { effort }), ...rest };
@@ -62,7 +68,7 @@ export function amend(body: Wire, orders: Orders, _quirks: Quirks): Edits {
     set("max_output_tokens", Math.max(MIN_OUTPUT_TOKENS, orders.maxOutputTokens));
   }
   set("store", false);
-  set("reasoning", wantedReasoning(orders.reasoning, body));
+  set("reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body));
   if (reasons(orders)) set("include", includeEncrypted(body["include"]));
   const input = withoutLostReasoning(body["input"]);
   if (input !== body["input"]) edits["input"] = input;
