@@ -72,14 +72,18 @@ class Ruler {
     else throw uncountable("a document that is neither PDF nor text");
   }
 
-  addTools({ tools, toolChoice }: Prompt): void {
-    if (tools.length === 0) return;
+  /** `vendorTools`: beside the prompt's, those that the family's own vendor runs. */
+  addTools({ tools, toolChoice }: Prompt, vendorTools: readonly unknown[]): void {
+    const count = tools.length + vendorTools.length;
+    if (count === 0) return;
     const rule = this.family.tools;
     const demanded = toolChoice?.type === "required" || toolChoice?.type === "tool";
-    this.fixed += rule.base + (demanded ? rule.forced : 0) + rule.perTool * (tools.length - 1);
+    this.fixed += rule.base + (demanded ? rule.forced : 0) + rule.perTool * (count - 1);
+    this.fixed += this.family.vendorTool * vendorTools.length;
     for (const { name, description, schema } of tools) {
       this.tools.push(JSON.stringify({ name, description, parameters: schema }));
     }
+    for (const tool of vendorTools) this.tools.push(JSON.stringify(tool));
   }
 }
 
@@ -124,11 +128,8 @@ export function measurePrompt(prompt: Prompt, family: TokenFamily, options: Meas
   prompt.turns.forEach((turn, at) => {
     ruler.turn(turn, at > question);
   });
-  ruler.addTools(prompt);
-  if (family.vendorTool > 0) {
-    ruler.fixed += family.vendorTool * vendorTools.length;
-    ruler.tools.push(...vendorTools.map((tool) => JSON.stringify(tool)));
-  }
+  // Other vendors are not sent what only one of them can run.
+  ruler.addTools(prompt, family.vendorTool > 0 ? vendorTools : []);
   if (prompt.output?.type === "json-schema") {
     ruler.fixed += OUTPUT_FORMAT_TOKENS;
     ruler.say(JSON.stringify(prompt.output.schema));

@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
+import { tokenFamilies, tokenFamilyOf } from "../../src/catalog/token-families.ts";
+import { JsonText } from "../../src/lib/json.ts";
+import { estimateInputTokens } from "../../src/relay/estimate.ts";
+import { startApp, type TestApp } from "../support/app.ts";
+
+const GPT = "openai/gpt-4o";
+const bodyOf = (content: unknown) =>
+  new JsonText(JSON.stringify({ model: GPT, messages: [{ role: "user", content }] }));
+
+const PROSE =
+  "The lock keeper rose before the sun, as he had done for thirty years, and walked along the towpath with his lamp. " +
+  "Two barges lay waiting below the gate, low in the water with their loads of gravel, and on the nearer one a woman was " +
+  "hanging shirts on a line between the mast and the wheelhouse. He called the level across; she answered without turning. ";
+const CODE =
+  "export function levelOf(gauge: Gauge, at = Date.now()): number {\n  const readings = gauge.readings.filter((each) => each.takenAt <= at);\n" +
+  '  if (readings.length === 0) throw new RangeError("no reading before " + at);\n  return readings[readings.length - 1]!.centimetres / 100;\n}\n\n';
+
+const TEXTS: readonly (readonly [name: string, text: string])[] = [
+  ["prose", PROSE.repeat(10)],
+  ["long prose, by samples", PROSE.repeat(400)],
+  ["code", CODE.repeat(12)],
+  [
+    "JSON",
+    JSON.stringify(Array.from({ length: 80 }, (_, id) => ({ id, harbour: "Husum", level: id / 7, open: id % 2 }))),
+  ],
+  [
+    "German",
+    "Der Schleusenwärter stand vor Sonnenaufgang auf und ging mit seiner Lampe den Treidelpfad entlang. ".repeat(20),
+  ],
+  ["Chinese", "闸门从早到晚都开着，带着钥匙的人都可以通过。邻居说他可以帮忙，于是我们一起去买木板。".repeat(30)],
+  ["Japanese", "水門は夜明けから日暮れまで開いている。鍵を持つ人は誰でも通ることができます。".repeat(30)],
+  ["Russian", "Смотритель шлюза встал до восхода солнца и пошёл по дорожке с фонарём в руке. ".repeat(30)],
+];
+
+describe("the estimate on the hot path", () => {
+  test.each(TEXTS.map(([name, text]) => ({ name, text })))("is within a third of the vocabulary: $name", ({ text }) => {
+    const body = bodyOf(text);
+    const ratio = estimateInputTokens(body, GPT) / countTokens(body.text);
+    expect(ratio).toBeGreaterThan(0.75);
+    expect(ratio).toBeLessThan(1.35);
+  });
+
+  test("an escaped text weighs as the text itself", () => {
+    const text = "闸门从早到晚都开着。".repeat(50);
+    const escaped = text.replace(/[^ -~]/g, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    const plain = estimateInputTokens(bodyOf(text), GPT);
+    const body = new JsonText(`{"model":"${GPT}","messages":[{"role":"user","content":"${escaped}"}]}`);
+    expect(Math.abs(estimateInputTokens(body, GPT) / plain - 1)).toBeLessThan(0.15);
+  });
+
+  test("base64 counts as the pictures and pages it is, whichever dialect it came in", () => {
+    const head = Buffer.from("89504e470d0a1a0a0000000d494844520000040000000300", "hex");
+    const data = Buffer.concat([head, Buffer.alloc(1_000_000, 1)]).toString("base64");
+    const bare = estimateInputTokens(bodyOf("x"), GPT);
+    const inMessages = { type: "image", source: { type: "base64", media_type: "image/png", data } };
+    const inChat = { type: "image_url", image_url: { url: `data:image/png;base64,${data}` } };
+    for (const part of [inMessages, inChat]) {
+      const more = estimateInputTokens(bodyOf([part]), GPT) - bare;
+      expect(more).toBeGreaterThan(764);
+      expect(more).toBeLessThan(800);
+    }
+    const pdf = Buffer.concat([Buffer.from("%PDF-1.4"), Buffer.alloc(160_000, 1)]).toString("base64");
+    const source = { type: "base64", media_type: "application/pdf", data: pdf };
+    const pages = estimateInputTokens(bodyOf([{ type: "document", source }]), GPT) - bare;
+    expect(pages).toBeGreaterThan(9 * 1_500);
+    expect(pages).toBeLessThan(12 * 1_500);
+  });
+
+  test("long texts without blanks and quotes behind backslashes are language, beside base64 too", () => {
+    const chinese = "闸门从早到晚都开着".repeat(1_000);
+    const mention = 'so-called base64 \\" and \\\\ "quoted" ';
+    const tokens = estimateInputTokens(bodyOf([{ text: mention }, { text: chinese }]), GPT);
+    expect(tokens / countTokens(chinese)).toBeGreaterThan(0.75);
+  });
+
+  test("the model's family and its tools weigh in; a model nobody knows is estimated all the same", () => {
+    const body = bodyOf(PROSE.repeat(10));
+    const gpt = estimateInputTokens(body, GPT);
+    expect(estimateInputTokens(body, "anthropic/claude-opus-5")).toBeGreaterThan(gpt * 1.5);
+    expect(estimateInputTokens(body)).toBeGreaterThan(gpt);
+    const tools = [{ name: "x", input_schema: {} }];
+    const withTools = new JsonText(JSON.stringify({ tools, messages: [] }));
+    expect(estimateInputTokens(withTools, "anthropic/claude-haiku-4-5")).toBeGreaterThan(510);
+    expect(estimateInputTokens(new JsonText("{}"))).toBeGreaterThan(0);
+  });
+
+  test("takes no time worth naming, for 4 KB and for megabytes", () => {
+    const small = bodyOf(PROSE.repeat(12).slice(0, 4_000));
+    const large = bodyOf([{ data: "base64" }, { text: '\\"'.repeat(1_000_000) }, { text: PROSE.repeat(10_000) }]);
+    for (let round = 0; round < 2_000; round++) estimateInputTokens(small, GPT);
+    const best = (body: JsonText, rounds: number) => {
+      let least = Number.POSITIVE_INFINITY;
+      for (let round = 0; round < rounds; round++) {
+        const startedAt = performance.now();
+        estimateInputTokens(body, GPT);
+        least = Math.min(least, performance.now() - startedAt);
+      }
+      return least;
+    };
+    expect(best(small, 2_000)).toBeLessThan(0.02);
+    expect(best(large, 5)).toBeLessThan(200);
+  });
+});
+
+describe("the families", () => {
+  test.each([
+    ["anthropic/claude-opus-5-5", "claude-5"],
+    ["anthropic/claude-opus-4-7", "claude-5"],
+    ["openrouter/anthropic/claude-sonnet-5.5", "claude-5"],
+    ["anthropic/claude-fable-5", "claude-5"],
+    ["anthropic/claude-opus-4-6", "claude"],
+    ["anthropic/claude-sonnet-4-20250514", "claude"],
+    ["anthropic/claude-3-7-sonnet-latest", "claude"],
+    ["groq/openai/gpt-oss-120b", "gpt-oss"],
+    ["openai/gpt-5.4-mini", "gpt-5-mini"],
+    ["openai/gpt-5-nano", "gpt-5-nano"],
+    ["openai/gpt-6-astra", "gpt-5"],
+    ["openai/o3", "o-series"],
+    ["openai/o4-mini", "o4-mini"],
+    ["openai/gpt-4o-mini", "gpt-4o-mini"],
+    ["openai/gpt-4.1", "gpt-4"],
+    ["google/gemini-2.5-pro", "gemini"],
+    ["google/gemini-3.5-flash-lite", "gemini-3"],
+    ["ollama/qwen3:8b", "qwen"],
+    ["ollama/llama3.2", "llama"],
+    ["ollama/unheard-of", "unknown"],
+    ["llamacpp/unheard-of", "unknown"],
+    ["mistral/magistral-medium-latest", "magistral"],
+    ["mistral/devstral-2512", "mistral"],
+    ["deepseek/deepseek-v4-pro", "deepseek"],
+    ["zai/glm-5.3", "glm"],
+    ["sluice/echo", "unknown"],
+    ["", "unknown"],
+  ])("%s is of %s", (id, name) => {
+    expect(tokenFamilyOf(id).name).toBe(name);
+  });
+
+  test("no family is hidden behind another, and none counts less than the vocabulary", () => {
+    expect(new Set(tokenFamilies.map((family) => family.name)).size).toBe(tokenFamilies.length);
+    for (const family of tokenFamilies) expect(family.factor).toBeGreaterThanOrEqual(1);
+  });
+});
+
+describe("message_start", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startApp();
+  });
+  afterAll(() => app.stop());
+
+  test("tells about what count_tokens tells", async () => {
+    const body = {
+      model: "sluice/echo",
+      max_tokens: 50,
+      messages: [{ role: "user", content: PROSE.repeat(10) }],
+    };
+    const stream = await (await app.post("/v1/messages", { ...body, stream: true })).text();
+    const started = /"input_tokens":(\d+)/.exec(
+      stream.split("\n\n").find((record) => record.includes("message_start")) ?? "",
+    );
+    const counted = (await (await app.post("/v1/messages/count_tokens", body)).json()) as { input_tokens: number };
+    const ratio = Number(started?.[1]) / counted.input_tokens;
+    expect(ratio).toBeGreaterThan(0.75);
+    expect(ratio).toBeLessThan(1.35);
+  });
+});
