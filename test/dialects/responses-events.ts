@@ -25,12 +25,15 @@ const redactedBlock = text.map((data): Event[] => [
   { type: "block-start", block: { kind: "redacted-reasoning", data } },
   { type: "block-end" },
 ]);
+/** A value as JSON tells it: without negative zeros. */
+const asJson = (value: Record<string, unknown>): Record<string, unknown> => JSON.parse(JSON.stringify(value));
+
 const opaqueBlock = fc
   .tuple(fc.uuid(), fc.dictionary(fc.stringMatching(/^[a-z]{1,6}$/), fc.jsonValue({ maxDepth: 1 })))
   .map(([id, fields]): Event[] => [
     {
       type: "block-start",
-      block: { kind: "opaque", dialect: "responses", value: { ...fields, id, type: "something_new" } },
+      block: { kind: "opaque", dialect: "responses", value: asJson({ ...fields, id, type: "something_new" }) },
     },
     { type: "block-end" },
   ]);

@@ -205,8 +205,8 @@ describe("relabeler", () => {
       fc.property(fields, fields, fc.constantFrom(0, 1, 2), (response, others, space) => {
         const value = { ...others, response: { ...response, model: "vendor-model-1" }, z: 1 };
         const edited = editInside(JSON.stringify(value, null, space), "response", { model: "new", gone: undefined });
-        const { gone: _gone, ...kept } = response;
-        expect(JSON.parse(edited)).toEqual({ ...value, response: { ...kept, model: "new" } });
+        const { gone: _gone, ...kept }: Record<string, unknown> = value.response;
+        expect(edited).toBe(JSON.stringify({ ...value, response: { ...kept, model: "new" } }, null, space));
       }),
     );
     expect(editInside('{"a":1}', "response", { model: "x" })).toBe('{"a":1}');
@@ -292,6 +292,18 @@ describe("encoder", () => {
     ]);
     expect(sse).not.toContain("not for this client");
     expect(new Set([...sse.matchAll(/"output_index":(\d+)/g)].map((match) => match[1]))).toEqual(new Set(["0"]));
+  });
+
+  test("a call without arguments says {} in every record that tells them", () => {
+    const sse = encode([
+      { type: "start" },
+      { type: "block-start", block: { kind: "tool-call", id: "call_1", name: "f" } },
+      { type: "block-end" },
+      { type: "finish", finish: { reason: "tool-calls" } },
+    ]);
+    const told = [...sse.matchAll(/"(?:delta|arguments)":"([^"]*)"/g)].map((match) => match[1]);
+    // Announced empty; then the delta, its done record, the item's done record, and the whole response.
+    expect(told).toEqual(["", "{}", "{}", "{}", "{}"]);
   });
 
   test("only end() terminates; a cut answer is incomplete and says why; counts are whole", () => {

@@ -1,6 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { DocumentPart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
-import { isPacked } from "../reasoning-proof.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
 import { cleanText, isVisible } from "./text.ts";
 import { ToolIds } from "./tool-ids.ts";
@@ -164,9 +163,7 @@ class TurnWriter {
     if (part.type === "text") return encodeText(part);
     // Reasoning without its vendor's proof is refused, and none can be made up for it (dialects.md 4.8 #6).
     if (part.type === "reasoning")
-      return part.signature && !isPacked(part.signature)
-        ? [{ type: "thinking", thinking: part.text, signature: part.signature }]
-        : [];
+      return part.signature ? [{ type: "thinking", thinking: part.text, signature: part.signature }] : [];
     if (part.type === "redacted-reasoning") return [{ type: "redacted_thinking", data: part.data }];
     if (part.type === "opaque") return encodeOpaque(part, this.dropped);
     this.dropped.push(`assistant ${part.type}`);
