@@ -57,9 +57,12 @@ describe("the estimate on the hot path", () => {
     const inMessages = { type: "image", source: { type: "base64", media_type: "image/png", data } };
     const inChat = { type: "image_url", image_url: { url: `data:image/png;base64,${data}` } };
     for (const part of [inMessages, inChat]) {
-      const more = estimateInputTokens(bodyOf([part]), GPT) - bare;
-      expect(more).toBeGreaterThan(764);
-      expect(more).toBeLessThan(800);
+      // An odd number of escaped quotes before it does not lead astray.
+      for (const before of ["", 'an odd " quote', 'a \\ and a "']) {
+        const more = estimateInputTokens(bodyOf([{ type: "text", text: before }, part]), GPT) - bare;
+        expect(more).toBeGreaterThan(764);
+        expect(more).toBeLessThan(820);
+      }
     }
     const pdf = Buffer.concat([Buffer.from("%PDF-1.4"), Buffer.alloc(160_000, 1)]).toString("base64");
     const source = { type: "base64", media_type: "application/pdf", data: pdf };

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
+import { GatewayError } from "../../src/canon/errors.ts";
 import { VENDOR_COUNT_MS } from "../../src/relay/count-tokens.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
@@ -290,6 +291,7 @@ describe("counted by the vendor", () => {
     ["an error", json({ type: "error", error: { type: "overloaded_error", message: "busy" } }, { status: 529 })],
     ["a refused key", json({ type: "error", error: { type: "authentication_error", message: "no" } }, { status: 401 })],
     ["an unknown path", json({ detail: "Not Found" }, { status: 404 })],
+    ["an error with a number in it", json({ input_tokens: 2345 }, { status: 500 })],
     ["a web page", html(200)],
     ["zero", json({ input_tokens: 0 })],
     ["no number", json({ input_tokens: "2345" })],
@@ -367,6 +369,31 @@ describe("refused as everywhere", () => {
     const large = await app.post(PATH, ask("x".repeat(8 * 1024 * 1024)));
     expect([large.status, await large.json()]).toMatchObject([413, { error: { type: "request_too_large" } }]);
   });
+});
+
+test("a place of its own class is taken for each count and given back, whatever came of it; without one nothing is read", async () => {
+  const { services } = app.app;
+  const { limiter } = services;
+  const taken: string[] = [];
+  let released = 0;
+  let full = false;
+  services.limiter = {
+    take(caller, requestClass) {
+      if (full) throw new GatewayError("rate_limit_exceeded", "Too many.", { retryAfterSeconds: 2 });
+      taken.push(`${caller.accountId} ${requestClass}`);
+      return { state: undefined, release: () => void released++ };
+    },
+  };
+  try {
+    expect((await count(ask("x"))).status).toBe(200);
+    expect((await count(ask("x", {}, "nobody/nothing"))).status).toBe(404);
+    expect([taken, released]).toEqual([Array(2).fill(`${app.accountId} count-tokens`), 2]);
+    full = true;
+    expect(await count("{")).toMatchObject({ status: 429, body: { error: { type: "rate_limit_error" } } });
+    expect(released).toBe(2);
+  } finally {
+    services.limiter = limiter;
+  }
 });
 
 test("the official SDK counts, with either answer", async () => {
