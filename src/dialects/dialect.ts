@@ -24,7 +24,7 @@ export type Quirks = {
   reasoningReplayAlways?: boolean;
   /** chat: `stream_options` is refused. */
   noStreamOptions?: boolean;
-  /** chat: the role `developer` is unknown and becomes `system`. */
+  /** chat, responses: the role `developer` is unknown and becomes `system`. */
   noDeveloperRole?: boolean;
   /** chat: a forced tool_choice is spelled `any` (Mistral) or not known at all and becomes `auto`. */
   toolChoiceRequired?: "any" | "auto";

@@ -369,6 +369,22 @@ describe("encodeRequest", () => {
     expect(dropped.sort()).toEqual(["seed", "stop", "top_k"]);
   });
 
+  test("system text stands in the input where it is alone, and in JSON mode, whose vendor looks there for the word", () => {
+    const system: Prompt["system"] = [{ type: "text", text: "Answer in JSON." }];
+    const item = { type: "message", role: "developer", content: [{ type: "input_text", text: "Answer in JSON." }] };
+    expect(encode({ system }).body).toMatchObject({ input: [item] });
+    const turns: Prompt["turns"] = [{ role: "user", parts: [{ type: "text", text: "hi" }] }];
+    const { body } = encode({ system, turns, output: { type: "json" } });
+    expect(body).not.toHaveProperty("instructions");
+    expect(body["input"]).toMatchObject([item, { role: "user" }]);
+    expect(body["text"]).toEqual({ format: { type: "json_object" } });
+    const older = responses.encodeRequest(
+      { system, turns: [], tools: [], stop: [], stream: false },
+      { noDeveloperRole: true },
+    );
+    expect(older.body["input"]).toEqual([{ ...item, role: "system" }]);
+  });
+
   test("a tool loop with reasoning goes back whole, results with pictures as parts", () => {
     const signature = packReasoning({ id: "rs_1", encrypted: "gAAAA" });
     const input = inputOf([

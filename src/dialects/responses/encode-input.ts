@@ -16,7 +16,18 @@ export function callIdOf(id: string): string {
   return `call_${new Bun.CryptoHasher("sha256").update(id).digest("hex").slice(0, 40)}`;
 }
 
-const joinTexts = (parts: readonly TextPart[]): string => parts.map((part) => cleanText(part.text)).join("\n");
+/** Texts as one, in order (interface 4.5). */
+export const joinTexts = (parts: readonly TextPart[]): string =>
+  parts
+    .filter((part) => part.text !== "")
+    .map((part) => cleanText(part.text))
+    .join("\n");
+
+/** Text that stands above the user's, as an item. */
+export function systemItem(text: string, quirks: Quirks): Item {
+  const role = quirks.noDeveloperRole ? "system" : "developer";
+  return { type: "message", role, content: [{ type: "input_text", text }] };
+}
 
 /**
  * Writes turns as input items: every call has one output, every output a call, and reasoning is never the last of its turn, all of
@@ -50,9 +61,7 @@ export class InputWriter {
 
   #writeSystem(turn: Turn): void {
     const text = joinTexts(turn.parts.filter((part): part is TextPart => part.type === "text"));
-    if (text === "") return;
-    const role = this.quirks.noDeveloperRole ? "system" : "developer";
-    this.#items.push({ type: "message", role, content: [{ type: "input_text", text }] });
+    if (text !== "") this.#items.push(systemItem(text, this.quirks));
   }
 
   #writeUser(turn: Turn): void {
@@ -128,10 +137,4 @@ export class InputWriter {
     }
     return result.isError ? [{ type: "input_text", text: "Error:" }, ...parts] : parts;
   }
-}
-
-/** System text as `instructions`, joined in order (interface 4.5); undefined when there is none. */
-export function encodeInstructions(system: readonly TextPart[]): string | undefined {
-  const text = joinTexts(system.filter((part) => part.text !== ""));
-  return text === "" ? undefined : text;
 }

@@ -2,7 +2,7 @@ import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { cleanText } from "../chat/text.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
-import { encodeInstructions, InputWriter } from "./encode-input.ts";
+import { InputWriter, joinTexts, systemItem } from "./encode-input.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -51,6 +51,18 @@ function encodeUser(userId: string): string {
   return new Bun.CryptoHasher("sha256").update(userId).digest("hex");
 }
 
+/**
+ * `instructions` and `input`. The system text becomes an item where there is no other, since the input must not be empty, and for JSON
+ * mode, whose vendor looks for the word JSON in the input alone.
+ */
+function encodeConversation(prompt: Prompt, quirks: Quirks, dropped: string[]): Wire {
+  const input = new InputWriter(quirks, dropped).write(prompt.turns);
+  const instructions = joinTexts(prompt.system);
+  if (instructions === "") return { input };
+  const asItem = input.length === 0 || prompt.output?.type === "json";
+  return asItem ? { input: [systemItem(instructions, quirks), ...input] } : { instructions, input };
+}
+
 const UNKNOWN_HERE: readonly [keyof Prompt, string][] = [
   ["topK", "top_k"],
   ["seed", "seed"],
@@ -65,10 +77,8 @@ const UNKNOWN_HERE: readonly [keyof Prompt, string][] = [
 export function encodeRequest(prompt: Prompt, quirks: Quirks): Encoded {
   const dropped = UNKNOWN_HERE.filter(([field]) => prompt[field] !== undefined).map(([, name]) => name);
   if (prompt.stop.length > 0) dropped.push("stop");
-  const instructions = encodeInstructions(prompt.system);
   const body: Wire = {
-    ...(instructions !== undefined && { instructions }),
-    input: new InputWriter(quirks, dropped).write(prompt.turns),
+    ...encodeConversation(prompt, quirks, dropped),
     ...encodeTools(prompt),
     store: false,
     reasoning: UNORDERED_REASONING,
