@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 import { Keys } from "./accounts/keys.ts";
 import { GatewayError } from "./canon/errors.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
@@ -147,16 +147,17 @@ function mountRoutes({ config, log, catalog, keys, services, tokenizer, ready }:
   const { allowedHosts, corsOrigins } = config.server;
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
-  const app = new Elysia({ normalize: false, strictPath: true })
+  const generation = { services, keys, server: () => app.server };
+  const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
     .onRequest(({ request }) => {
       const refused = guard(request);
       return refused ? answerError(refused, request) : cors.preflight(request);
     })
     .onError(({ code, error, request }) => renderElysiaError(code, error, request, log))
-    .use(chatRoutes({ services, keys }))
-    .use(messagesRoutes({ services, keys }))
-    .use(countTokensRoutes({ services, keys, tokenizer }))
-    .use(responsesRoutes({ services, keys }))
+    .use(chatRoutes(generation))
+    .use(messagesRoutes(generation))
+    .use(countTokensRoutes({ ...generation, tokenizer }))
+    .use(responsesRoutes(generation))
     .use(modelsRoutes({ catalog }))
     .use(healthRoutes({ ready }))
     .use(rootRoutes())

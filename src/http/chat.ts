@@ -8,20 +8,16 @@ import { errorReplies, jsonBody, jsonOrStream } from "./openapi-detail.ts";
 /** `POST /v1/chat/completions` (interface 4.7). */
 export function chatRoutes(dependencies: GenerationDependencies) {
   return new Elysia()
-    .post(
-      "/v1/chat/completions",
-      ({ request, server }) => answerGeneration(dialects.chat, request, server, dependencies),
-      {
-        parse: "none",
-        detail: {
-          tags: ["Generation"],
-          summary: "Chat completions dialect",
-          description:
-            "Every model is reachable here. With `stream: true` the answer is a stream of chunks that ends with `[DONE]`.",
-          requestBody: jsonBody(ChatRequest),
-          responses: { 200: jsonOrStream(ChatCompletion, "The completion, or its stream."), ...errorReplies("chat") },
-        },
+    .post("/v1/chat/completions", ({ request }) => answerGeneration(dialects.chat, request, dependencies), {
+      parse: "none",
+      detail: {
+        tags: ["Generation"],
+        summary: "Chat completions dialect",
+        description:
+          "Every model is reachable here. With `stream: true` the answer is a stream of chunks that ends with `[DONE]`.",
+        requestBody: jsonBody(ChatRequest),
+        responses: { 200: jsonOrStream(ChatCompletion, "The completion, or its stream."), ...errorReplies("chat") },
       },
-    )
+    })
     .all("/v1/chat/completions", methodNotAllowed("POST"), { detail: { hide: true } });
 }

@@ -7,7 +7,7 @@ import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
 import { MAX_COUNT_TOKENS_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
-import type { GenerationDependencies, RequestServer } from "./generation.ts";
+import type { GenerationDependencies } from "./generation.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
 
@@ -22,7 +22,7 @@ const PATH = "/v1/messages/count_tokens";
 /** `POST /v1/messages/count_tokens` (interface 4.6). */
 export function countTokensRoutes(dependencies: CountDependencies) {
   return new Elysia()
-    .post(PATH, ({ request, server }) => answerCount(request, server, dependencies), {
+    .post(PATH, ({ request }) => answerCount(request, dependencies), {
       parse: "none",
       detail: {
         tags: ["Generation"],
@@ -40,15 +40,14 @@ export function countTokensRoutes(dependencies: CountDependencies) {
 
 async function answerCount(
   request: Request,
-  server: RequestServer,
-  { services, keys, tokenizer }: CountDependencies,
+  { services, keys, server, tokenizer }: CountDependencies,
 ): Promise<Response> {
   const requestId = requestIdOf(request);
   const client = dialects.messages;
   try {
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads; the body reader and the counters have bounds of their own.
-    server?.timeout(request, 0);
+    server()?.timeout(request, 0);
     const { inputTokens, by } = await countTokens(
       {
         client,

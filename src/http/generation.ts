@@ -10,23 +10,27 @@ import { requestIdOf } from "./request.ts";
 import { sseResponse } from "./sse.ts";
 
 /** What the generating endpoints need: the relay's services and the keys. */
-export type GenerationDependencies = { services: Services; keys: Keys };
+export type GenerationDependencies = {
+  services: Services;
+  keys: Keys;
+  /** The listening server. Not taken from Elysia's context, which would define it anew on every request: that costs as much as the routing. */
+  server(): RequestServer;
+};
 
-/** Bun's server of a request; absent when the app is called without one, as tests do. */
+/** Bun's server; absent when the app is called without one, as tests do. */
 export type RequestServer = Pick<Server<unknown>, "timeout"> | null;
 
 /** A request for generation in `dialect`: credentials, then the relay's way, and the answer or the error in that dialect. */
 export async function answerGeneration(
   dialect: Dialect,
   request: Request,
-  server: RequestServer,
-  { services, keys }: GenerationDependencies,
+  { services, keys, server }: GenerationDependencies,
 ): Promise<Response> {
   const requestId = requestIdOf(request);
   try {
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.
-    server?.timeout(request, 0);
+    server()?.timeout(request, 0);
     const reply = await generate(
       {
         client: dialect,

@@ -8,7 +8,7 @@ import { errorReplies, jsonBody, jsonOrStream } from "./openapi-detail.ts";
 /** `POST /v1/messages` (interface 4.5). */
 export function messagesRoutes(dependencies: GenerationDependencies) {
   return new Elysia()
-    .post("/v1/messages", ({ request, server }) => answerGeneration(dialects.messages, request, server, dependencies), {
+    .post("/v1/messages", ({ request }) => answerGeneration(dialects.messages, request, dependencies), {
       parse: "none",
       detail: {
         tags: ["Generation"],

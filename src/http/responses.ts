@@ -8,23 +8,19 @@ import { errorReplies, jsonBody, jsonOrStream } from "./openapi-detail.ts";
 /** `POST /v1/responses` (contract 3). */
 export function responsesRoutes(dependencies: GenerationDependencies) {
   return new Elysia()
-    .post(
-      "/v1/responses",
-      ({ request, server }) => answerGeneration(dialects.responses, request, server, dependencies),
-      {
-        parse: "none",
-        detail: {
-          tags: ["Generation"],
-          summary: "Responses dialect",
-          description:
-            "Every model is reachable here. Nothing is stored: send the whole conversation as input. With `stream: true` the answer is a stream of events that ends with `response.completed` or `response.incomplete`.",
-          requestBody: jsonBody(ResponsesRequest),
-          responses: {
-            200: jsonOrStream(ResponsesReply, "The response, or its stream."),
-            ...errorReplies("responses"),
-          },
+    .post("/v1/responses", ({ request }) => answerGeneration(dialects.responses, request, dependencies), {
+      parse: "none",
+      detail: {
+        tags: ["Generation"],
+        summary: "Responses dialect",
+        description:
+          "Every model is reachable here. Nothing is stored: send the whole conversation as input. With `stream: true` the answer is a stream of events that ends with `response.completed` or `response.incomplete`.",
+        requestBody: jsonBody(ResponsesRequest),
+        responses: {
+          200: jsonOrStream(ResponsesReply, "The response, or its stream."),
+          ...errorReplies("responses"),
         },
       },
-    )
+    })
     .all("/v1/responses", methodNotAllowed("POST"), { detail: { hide: true } });
 }
