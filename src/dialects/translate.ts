@@ -30,7 +30,19 @@ export function translateRequest(
   const decoded = client.decodeRequest(value);
   const encoded = upstream.encodeRequest(decoded.prompt, quirks);
   applyEdits(encoded.body, upstream.amend(encoded.body, orders, quirks));
-  return { text: JSON.stringify(encoded.body), dropped: [...decoded.dropped, ...encoded.dropped] };
+  return { text: JSON.stringify(encoded.body), dropped: showPaths([...decoded.dropped, ...encoded.dropped]) };
+}
+
+/** Most field paths that are told of one request, and the most characters of one that are shown. */
+const MAX_TOLD = 50;
+const MAX_PATH = 200;
+
+/**
+ * Paths that may stand in a header and a log line: a client may call a field anything, and a header that cannot be written would turn
+ * a paid answer into an error.
+ */
+function showPaths(paths: readonly string[]): string[] {
+  return paths.slice(0, MAX_TOLD).map((path) => path.slice(0, MAX_PATH).replace(/[^\x21-\x7e]/g, "?"));
 }
 
 function applyEdits(body: Record<string, unknown>, edits: Edits): void {
