@@ -2,8 +2,8 @@
  * Makes the executable: `bun build.ts` for this machine, `--target linux-arm64` for another, `--all` for every one. The result lies in
  * `dist/`: `sluice`, or `sluice-<target>`; `--outfile FILE` puts a single one elsewhere.
  */
-import { existsSync, rmSync, statSync } from "node:fs";
-import { join, relative } from "node:path";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { parseArgs } from "node:util";
 
 const ROOT = import.meta.dir;
@@ -44,6 +44,9 @@ async function build(target: Target | undefined, outfile: string): Promise<void>
     target: "bun",
     format: "esm",
     bytecode: true,
+    // What is imported late stays a piece of its own: it is read only when it is wanted, and the small first piece, which may start
+    // the program again, without the rest.
+    splitting: true,
     // Elysia reads the source of functions: renamed identifiers silently lose it the body and the headers.
     minify: false,
     sourcemap: "inline",
@@ -62,6 +65,19 @@ async function build(target: Target | undefined, outfile: string): Promise<void>
       ...(target && { target: TARGETS[target] }),
     },
   });
+}
+
+/** {@link build} in a folder of its own: it leaves maps beside the executable, which are inside it already. */
+async function buildAlone(target: Target | undefined, outfile: string): Promise<void> {
+  mkdirSync(dirname(outfile), { recursive: true });
+  const folder = mkdtempSync(join(dirname(outfile), "build-"));
+  try {
+    const fresh = join(folder, "sluice.exe");
+    await build(target, fresh);
+    renameSync(fresh, outfile);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 async function main(): Promise<void> {
@@ -87,9 +103,7 @@ async function main(): Promise<void> {
     const name = `sluice${target ? `-${target}` : ""}${windows ? ".exe" : ""}`;
     const outfile = values.outfile ?? join(ROOT, "dist", name);
     const startedAt = performance.now();
-    await build(target, outfile);
-    // The map is inside the executable already.
-    rmSync(`${outfile.replace(/\.exe$/, "")}.map`, { force: true });
+    await buildAlone(target, outfile);
     const size = (statSync(outfile).size / MEGABYTE).toFixed(1);
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
     console.log(`${relative(process.cwd(), outfile)}  ${size} MB  ${seconds} s`);

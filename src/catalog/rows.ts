@@ -1,6 +1,6 @@
 import type { ReasoningForm } from "../canon/intent.ts";
 import type { AccessTier, Entry, Modality, Pricing, ReasoningControl, Route } from "./entry.ts";
-import models from "./models.json" with { type: "json" };
+import modelsText from "./models.json" with { type: "text" };
 
 /** Prices of a row: `free`, or USD by bucket; currency and unit default to the interface's. */
 export type RowPricing =
@@ -35,8 +35,8 @@ export type CatalogRow = {
   routes?: readonly Route[];
 };
 
-/** The models known by heart: `models.json` is their one source. */
-export const builtInRows: readonly CatalogRow[] = models as readonly CatalogRow[];
+/** The models known by heart: `models.json` is their one source. Embedded as text: parsing it takes a tenth of the time that running it as code takes. */
+export const builtInRows: readonly CatalogRow[] = JSON.parse(modelsText as unknown as string);
 
 /** Output at this price or above, USD per 1M tokens, makes a model premium where its row does not say. */
 const PREMIUM_OUTPUT_PRICE = 40;

@@ -1,4 +1,3 @@
-import { swagger } from "@elysiajs/swagger";
 import { Elysia } from "elysia";
 import packageFile from "../../package.json" with { type: "json" };
 import { isObject } from "../lib/json.ts";
@@ -56,14 +55,15 @@ function dropOpenMarks(node: unknown): void {
   for (const inner of Object.values(node)) dropOpenMarks(inner);
 }
 
+type Generator = { handle(request: Request): Promise<Response> };
+
 /**
- * GET /openapi/json: the document, made from the `detail` of every route of the app it is mounted in (hidden ones left out).
- * GET /openapi: a page to read and try it, served whole from the executable; nothing is asked of another machine (contract 3).
+ * The generator of the document, for the app in which `routes` is mounted. It is loaded when the document is first asked for: it brings
+ * along a schema library and a viewer's types, which would double the time of a start. It stands apart, so that its own page, which
+ * loads a viewer from elsewhere, is in nobody's reach.
  */
-export function openapiRoutes() {
-  const hidden = { detail: { hide: true } };
-  const routes = new Elysia({ name: "sluice-openapi" });
-  // The generator stands apart: its own page, which loads a viewer from elsewhere, is in nobody's reach.
+async function loadGenerator(routes: Elysia): Promise<Generator> {
+  const { swagger } = await import("@elysiajs/swagger");
   const generator = swagger({
     path: "/page",
     specPath: SPEC_PATH,
@@ -73,8 +73,22 @@ export function openapiRoutes() {
   });
   // As Elysia does for a plugin it mounts: the routes to describe are those of the whole app.
   generator["getGlobalRoutes"] = () => routes["getGlobalRoutes"]();
-  const generate = async () =>
-    completeDocument(await (await generator.handle(new Request(`http://localhost${SPEC_PATH}`))).json());
+  return generator;
+}
+
+/**
+ * GET /openapi/json: the document, made from the `detail` of every route of the app it is mounted in (hidden ones left out).
+ * GET /openapi: a page to read and try it, served whole from the executable; nothing is asked of another machine (contract 3).
+ */
+export function openapiRoutes() {
+  const hidden = { detail: { hide: true } };
+  const routes = new Elysia({ name: "sluice-openapi" });
+  let generator: Promise<Generator> | undefined;
+  const generate = async () => {
+    generator ??= loadGenerator(routes);
+    const response = await (await generator).handle(new Request(`http://localhost${SPEC_PATH}`));
+    return completeDocument(await response.json());
+  };
 
   routes
     .get(

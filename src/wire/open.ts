@@ -1,5 +1,7 @@
 import { type ObjectOptions, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
+import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
+import { Errors } from "@sinclair/typebox/errors";
+import { Check } from "@sinclair/typebox/value";
 
 /** An object that keeps the fields it does not know: every public body is made of these (interface 9.4). */
 export const Open = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
@@ -57,12 +59,24 @@ function explain(error: ValueError): Fault {
   return { param, message: `${name}: ${error.message.charAt(0).toLowerCase()}${error.message.slice(1)}` };
 }
 
-/** Compiles a schema once. The returned function gives the first fault of a value, or undefined when it fits. */
+/**
+ * The returned function gives the first fault of a value, or undefined when it fits. Compiling a schema takes milliseconds that neither
+ * a start nor its first answer should wait for: the first value is checked by walking the schema, the second one compiles it.
+ */
 export function checker(schema: TSchema): (value: unknown) => Fault | undefined {
-  const compiled = TypeCompiler.Compile(schema);
+  let compiled: TypeCheck<TSchema> | undefined;
+  let walked = false;
+  const fits = (value: unknown): boolean => {
+    if (!walked) {
+      walked = true;
+      return Check(schema, value);
+    }
+    compiled ??= TypeCompiler.Compile(schema);
+    return compiled.Check(value);
+  };
   return (value) => {
-    if (compiled.Check(value)) return undefined;
-    const first = compiled.Errors(value).First();
+    if (fits(value)) return undefined;
+    const first = Errors(schema, value).First();
     return first ? explain(mostTelling(first)) : { param: "", message: "the body is not valid" };
   };
 }
