@@ -3,7 +3,7 @@ import type { Event } from "../canon/events.ts";
 import type { Intent, Orders } from "../canon/intent.ts";
 import type { Prompt } from "../canon/prompt.ts";
 import type { Edits, JsonText } from "../lib/json.ts";
-import type { Frame } from "./frames.ts";
+import type { Frame, TextPattern } from "./frames.ts";
 
 export const DIALECTS = ["chat", "messages", "responses"] as const;
 /** A wire protocol that clients can speak. */
@@ -76,6 +76,8 @@ export interface Decoder {
   readonly done: boolean;
   /** What was seen would do as an end, though the terminator is missing: the upstream is given a short while for it and its usage. */
   readonly finishing: boolean;
+  /** Records that would each add text to the block that is open, and do nothing else: they may come as one frame with a `run`. */
+  readonly pattern?: TextPattern | undefined;
 }
 
 /** Writes one client stream from events. Returned text is whole SSE records, or "" when nothing is to be sent. */

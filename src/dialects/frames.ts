@@ -1,13 +1,62 @@
 import { JsonText } from "../lib/json.ts";
 
+/**
+ * What the records of a run share. A model's words arrive in hundreds of records that differ in one JSON string only: `head` ends with its
+ * opening quote, `tail` begins with its closing one. A decoder learns the pattern from a record it has read in full.
+ */
+export type TextPattern = { readonly head: string; readonly tail: string };
+
+/** Records of one pattern, in a row. Their strings hold no escaped quote, so nothing of head or tail can stand inside them. */
+export class TextRun {
+  #text: string | undefined;
+
+  constructor(
+    readonly pattern: TextPattern,
+    private readonly literals: readonly string[],
+  ) {}
+
+  /** The strings, joined. Throws SyntaxError when one of them holds a broken escape. */
+  get text(): string {
+    if (this.#text === undefined) {
+      const joined = this.literals.join("");
+      this.#text = joined.includes("\\") ? (JSON.parse(`"${joined}"`) as string) : joined;
+    }
+    return this.#text;
+  }
+
+  /** The records as single frames, for who cannot use the run as a whole. */
+  *frames(): Generator<Frame> {
+    const { head, tail } = this.pattern;
+    for (const literal of this.literals) {
+      const frame = parseRecord(head + literal + tail);
+      if (frame) yield frame;
+    }
+  }
+}
+
+/** Names of fields that hold a model's words, in any dialect. */
+const TEXT_FIELD = /"(?:content|reasoning_content|reasoning|text|thinking|delta)": ?$/;
+
+/** The pattern of a record in which `text` stands as one JSON string of a text field, spelled as JSON.stringify does; else undefined. */
+export function learnPattern(frame: Frame, text: string): TextPattern | undefined {
+  const { raw } = frame;
+  const literal = JSON.stringify(text);
+  const at = raw.indexOf(literal);
+  if (at < 0 || raw.indexOf(literal, at + literal.length) >= 0 || raw.includes("\r")) return undefined;
+  if (!TEXT_FIELD.test(raw.slice(Math.max(0, at - 24), at))) return undefined;
+  return { head: raw.slice(0, at + 1), tail: raw.slice(at + literal.length - 1) };
+}
+
 /** One SSE record: the text it came as (without its closing blank line), its event name, its data, and the data parsed once, lazily. */
 export class Frame {
   #json: JsonText | undefined;
 
+  /** `run`: this frame stands for several records, `raw` is all of them, and only `run` says what they hold. */
   constructor(
     readonly raw: string,
     readonly event: string | undefined,
     readonly data: string,
+    readonly run?: TextRun,
   ) {}
 
   /** The data as JSON. Throws SyntaxError when it is not. */
@@ -47,55 +96,85 @@ function parseRecord(raw: string): Frame | undefined {
  * without its blank line (dialects.md 4.8 #27). Records without data (comments, `retry:`) yield nothing.
  */
 export class FrameSplitter {
-  #rest = "";
+  #buffer = "";
+  /** Where the next record begins, and up to where no blank line is. */
+  #from = 0;
+  #scanned = 0;
   #started = false;
   #carriageReturns = false;
 
   /** Adds text and returns the frames it completed. Throws {@link FrameTooLong}. */
   push(text: string): Frame[] {
-    if (text === "") return [];
-    let buffer = this.#rest + text;
+    this.add(text);
+    const frames: Frame[] = [];
+    for (let frame = this.next(); frame; frame = this.next()) frames.push(frame);
+    return frames;
+  }
+
+  /** Adds text; `next` then gives the frames it completed. Throws {@link FrameTooLong}. */
+  add(text: string): void {
+    if (text === "") return;
+    const rest = this.#from === 0 ? this.#buffer : this.#buffer.slice(this.#from);
+    if (rest.length + text.length > MAX_FRAME_CHARACTERS && !text.includes("\n")) throw new FrameTooLong();
+    this.#scanned = Math.max(0, this.#scanned - this.#from);
+    this.#from = 0;
+    this.#buffer = rest + text;
     if (!this.#started) {
       this.#started = true;
-      if (buffer.charCodeAt(0) === 0xfeff) buffer = buffer.slice(1);
+      if (this.#buffer.charCodeAt(0) === 0xfeff) this.#buffer = this.#buffer.slice(1);
     }
     this.#carriageReturns ||= text.includes("\r");
-    const frames: Frame[] = [];
-    // What was kept holds no blank line: only its last character can be the first half of one.
-    const scanFrom = Math.max(0, buffer.length - text.length - 1);
-    const from = this.#carriageReturns
-      ? this.#splitAnyEnding(buffer, frames)
-      : this.#splitLineFeeds(buffer, frames, scanFrom);
-    this.#rest = from === 0 ? buffer : buffer.slice(from);
-    if (this.#rest.length > MAX_FRAME_CHARACTERS) throw new FrameTooLong();
-    return frames;
+  }
+
+  /** The next complete frame: all records of `pattern` that follow each other are one. Undefined when more text is needed. */
+  next(pattern?: TextPattern): Frame | undefined {
+    return this.#carriageReturns ? this.#nextAnyEnding() : this.#nextLineFeeds(pattern);
   }
 
   /** The record left over when the upstream ended without a closing blank line, if any. */
   end(): Frame[] {
-    const raw = this.#rest.replace(/[\r\n]+$/, "");
-    this.#rest = "";
+    const raw = this.#buffer.slice(this.#from).replace(/[\r\n]+$/, "");
+    this.#buffer = "";
+    this.#from = 0;
     const frame = raw === "" ? undefined : parseRecord(raw);
     return frame ? [frame] : [];
   }
 
-  #splitLineFeeds(buffer: string, frames: Frame[], scanFrom: number): number {
-    let from = 0;
+  #nextLineFeeds(pattern: TextPattern | undefined): Frame | undefined {
+    const buffer = this.#buffer;
     for (;;) {
-      const at = buffer.indexOf("\n\n", Math.max(from, scanFrom));
-      if (at < 0) return from;
-      if (at > from) {
-        const frame = parseRecord(buffer.slice(from, at));
-        if (frame) frames.push(frame);
+      const from = this.#from;
+      const at = buffer.indexOf("\n\n", Math.max(from, this.#scanned));
+      if (at < 0) {
+        // Only its last character can be the first half of a blank line.
+        this.#scanned = Math.max(from, buffer.length - 1);
+        return undefined;
       }
-      from = at + 2;
+      if (pattern && fits(pattern, buffer, from, at)) return this.#takeRun(pattern, at);
+      this.#from = at + 2;
+      if (at === from) continue;
+      const frame = parseRecord(buffer.slice(from, at));
+      if (frame) return frame;
     }
   }
 
-  #splitAnyEnding(buffer: string, frames: Frame[]): number {
-    let from = 0;
-    let at = 0;
-    let lineAt = 0;
+  #takeRun(pattern: TextPattern, end: number): Frame {
+    const buffer = this.#buffer;
+    const start = this.#from;
+    const literals: string[] = [];
+    let from = start;
+    for (let at = end; at >= 0 && fits(pattern, buffer, from, at); at = buffer.indexOf("\n\n", from)) {
+      literals.push(buffer.slice(from + pattern.head.length, at - pattern.tail.length));
+      from = at + 2;
+    }
+    this.#from = from;
+    return new Frame(buffer.slice(start, from - 2), undefined, "", new TextRun(pattern, literals));
+  }
+
+  #nextAnyEnding(): Frame | undefined {
+    const buffer = this.#buffer;
+    let at = this.#from;
+    let lineAt = at;
     while (at < buffer.length) {
       const code = buffer.charCodeAt(at);
       if (code !== 10 && code !== 13) {
@@ -106,14 +185,28 @@ export class FrameSplitter {
       if (code === 13 && at + 1 === buffer.length) break;
       const width = code === 13 && buffer.charCodeAt(at + 1) === 10 ? 2 : 1;
       if (at === lineAt) {
-        const raw = buffer.slice(from, at).replace(/[\r\n]+$/, "");
+        const raw = buffer.slice(this.#from, at).replace(/[\r\n]+$/, "");
+        this.#from = at + width;
         const frame = raw === "" ? undefined : parseRecord(raw);
-        if (frame) frames.push(frame);
-        from = at + width;
+        if (frame) return frame;
       }
       at += width;
       lineAt = at;
     }
-    return from;
+    return undefined;
   }
+}
+
+/** Whether the record from `from` to `at` is of the pattern: the string in it ends where the tail begins, and on the same line. */
+function fits({ head, tail }: TextPattern, buffer: string, from: number, at: number): boolean {
+  const close = at - tail.length;
+  const open = from + head.length;
+  return (
+    close >= open &&
+    buffer.startsWith(head, from) &&
+    buffer.startsWith(tail, close) &&
+    buffer.indexOf('"', open) === close &&
+    buffer.charCodeAt(close - 1) !== 92 &&
+    buffer.indexOf("\n", open) === at
+  );
 }

@@ -12,8 +12,8 @@ export type HoldRequest = {
   model: string;
   dialect: string;
   stream: boolean;
-  /** Upper estimate of the input, tokens. */
-  estimatedInput: number;
+  /** Upper estimate of the input, tokens; made when it is asked for. */
+  estimateInput(): number;
   maxOutputTokens?: number;
 };
 

@@ -73,15 +73,15 @@ export class Meter {
   /**
    * What the reply came to, in tokens. The vendor's last counts where it sent any and finished. Of a reply that broke off, a vendor has
    * often said the input and no more than a beginning of the output: its input is taken, and of the output the larger of its count
-   * and the estimate. Without any counts: `estimatedInput`, and a token for every four characters generated. `estimated` says that
+   * and the estimate. Without any counts: `estimateInput`, and a token for every four characters generated. `estimated` says that
    * a figure is the gateway's own (contract 5). All counts are whole, from 0 to 100,000,000.
    */
-  usage(estimatedInput: number): { usage: Usage; estimated: boolean } {
+  usage(estimateInput: () => number): { usage: Usage; estimated: boolean } {
     const own = this.#estimateOutput();
     const vendor = this.#usage && clampUsage(this.#usage);
     // Some servers send zeros where they count nothing.
     if (!vendor || promptTokens(vendor) + vendor.output === 0) {
-      const usage = clampUsage({ input: estimatedInput, cacheRead: 0, cacheWrite: 0, ...own });
+      const usage = clampUsage({ input: estimateInput(), cacheRead: 0, cacheWrite: 0, ...own });
       return { usage, estimated: true };
     }
     if (this.finish || vendor.output >= own.output) return { usage: vendor, estimated: false };

@@ -63,7 +63,7 @@ export class UsageLedger implements Ledger {
       durationMs: Math.round(settlement.durationMs),
       firstTokenMs: settlement.firstTokenMs === undefined ? null : Math.round(settlement.firstTokenMs),
     };
-    return this.writer.run(() => {
+    return this.writer.runSingle(() => {
       this.#insert.run(row);
     });
   }

@@ -40,7 +40,9 @@ function targetOf(job: Job, route: Route): Target | undefined {
     replyId: randomBase62(24),
     created: Math.floor(job.services.clock.now() / 1000),
     wantsUsage: job.intent.wantsUsage,
-    estimatedInputTokens: job.exchange.estimatedInput,
+    get estimatedInputTokens() {
+      return job.exchange.estimatedInput;
+    },
   };
   return { route, vendor, upstream: upstreamDialects[vendor.dialect], client: job.request.client, context };
 }

@@ -35,7 +35,9 @@ export class Exchange {
   /** Field paths that could not cross to the upstream's dialect. */
   dropped: readonly string[] = [];
   attempts = 0;
-  estimatedInput = 0;
+  /** Sets how the input is estimated; it is done when somebody asks. */
+  estimateInput: () => number = () => 0;
+  #estimated: number | undefined;
   hold: Hold | undefined;
   identity: Identity | undefined;
   #closed = false;
@@ -49,6 +51,12 @@ export class Exchange {
   ) {
     this.meter = createMeter(clock);
     this.startedAt = clock.monotonic();
+  }
+
+  /** Input tokens by the gateway's own estimate. */
+  get estimatedInput(): number {
+    this.#estimated ??= this.estimateInput();
+    return this.#estimated;
   }
 
   get closed(): boolean {
@@ -91,7 +99,7 @@ export class Exchange {
   }
 
   #settlement(outcome: Outcome, error: ErrorCode | undefined) {
-    const { usage, estimated } = this.meter.usage(this.estimatedInput);
+    const { usage, estimated } = this.meter.usage(() => this.estimatedInput);
     const { finish, firstTokenAt } = this.meter;
     return {
       outcome,

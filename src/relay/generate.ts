@@ -91,7 +91,7 @@ async function hold(
 ): Promise<void> {
   const { requestId, caller, client } = request;
   exchange.identity = { requestId, caller, dialect: client.name, stream: intent.stream, model: intent.model };
-  exchange.estimatedInput = estimateInputTokens(body, intent.model);
+  exchange.estimateInput = () => estimateInputTokens(body, intent.model);
   exchange.hold = await services.ledger.hold({
     requestId,
     accountId: caller.accountId,
@@ -99,7 +99,7 @@ async function hold(
     model: intent.model,
     dialect: client.name,
     stream: intent.stream,
-    estimatedInput: exchange.estimatedInput,
+    estimateInput: () => exchange.estimatedInput,
     ...(intent.maxOutputTokens !== undefined && { maxOutputTokens: intent.maxOutputTokens }),
   });
 }

@@ -49,6 +49,7 @@ export type Job = {
   services: Services;
   exchange: Exchange;
   abort: AbortController;
+  /** What the client sent; an empty document once an answer has begun, so that a long stream does not hold it. */
   body: JsonText;
   intent: Intent;
   entry: Entry;

@@ -54,10 +54,13 @@ export async function readWhole(response: Response, type: string, target: Target
 async function collectStream(response: Response, target: Target, signal: AbortSignal): Promise<Whole> {
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
   const events: Event[] = [];
-  for await (const step of readStream(response, decoder, signal, () => {})) {
+  const reader = new StreamReader(response, decoder, signal, () => {});
+  for (let step = await reader.next(); ; step = await reader.next()) {
     for (const { events: some } of step.frames) events.push(...some);
     events.push(...step.tail);
+    if (step.ended) break;
   }
+  reader.close();
   const error = errorOf(events);
   if (error) throw error;
   return { text: JSON.stringify(target.client.encodeReply(events, target.context)), events };
@@ -69,36 +72,68 @@ export type Step = { frames: { frame: Frame; events: Event[] }[]; tail: Event[];
 /** The upstream went quiet after its finish reason: its stream counts as ended (dialects.md 4.8 #17). */
 export class QuietEnd extends Error {}
 
-/**
- * An upstream's SSE body as steps, one per read, the last one with what the decoder says at the end. Pull-driven: nothing is read
- * before it is asked for. Throws the signal's reason when the request itself was ended.
- */
-export async function* readStream(
-  response: Response,
-  decoder: Decoder,
-  signal: AbortSignal,
-  onRead: () => void,
-): AsyncGenerator<Step> {
-  const reader = response.body?.getReader();
-  const text = new TextDecoder();
-  const splitter = new FrameSplitter();
-  let bytes = 0;
-  try {
-    while (reader) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      onRead();
-      bytes += value.byteLength;
-      if (bytes > MAX_STREAM_BYTES) throw new FrameTooLong();
-      yield decodeFrames(splitter.push(text.decode(value, { stream: true })), decoder);
-      if (decoder.done) return;
+/** An upstream's SSE body, read step by step and never before it is asked for. */
+export class StreamReader {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  readonly #text = new TextDecoder();
+  readonly #splitter = new FrameSplitter();
+  #bytes = 0;
+
+  constructor(
+    response: Response,
+    readonly decoder: Decoder,
+    private readonly signal: AbortSignal,
+    private readonly onRead: () => void,
+  ) {
+    this.#reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
+  }
+
+  /** The next step; the last one says `ended`. Throws the signal's reason when the request itself was ended. */
+  async next(): Promise<Step> {
+    try {
+      const read = await this.#reader?.read();
+      this.onRead();
+      if (!read || read.done) return this.#last();
+      this.#bytes += read.value.byteLength;
+      if (this.#bytes > MAX_STREAM_BYTES) throw new FrameTooLong();
+      this.#splitter.add(this.#text.decode(read.value, { stream: true }));
+      return this.#decode();
+    } catch (thrown) {
+      const reason: unknown = this.signal.aborted ? this.signal.reason : thrown;
+      return { frames: [], tail: failure(reason, this.decoder), ended: true };
     }
-    const last = decodeFrames([...splitter.push(text.decode()), ...splitter.end()], decoder);
-    yield { ...last, tail: decoder.end(), ended: true };
-  } catch (thrown) {
-    yield { frames: [], tail: failure(signal.aborted ? signal.reason : thrown, decoder), ended: true };
-  } finally {
-    if (reader) release(reader);
+  }
+
+  /** Lets the connection go back to the pool: reads on to the body's end for a moment, then gives up on it. */
+  close(): void {
+    const reader = this.#reader;
+    if (!reader) return;
+    const timer = setTimeout(() => reader.cancel().catch(ignoreAborted), DRAIN_MS);
+    const drain = async () => {
+      while (!(await reader.read()).done);
+    };
+    drain()
+      .catch(ignoreAborted)
+      .finally(() => clearTimeout(timer));
+  }
+
+  #decode(): Step {
+    const { decoder } = this;
+    const step: Step = { frames: [], tail: [], ended: false };
+    while (!decoder.done) {
+      const frame = this.#splitter.next(decoder.pattern);
+      if (!frame) break;
+      step.frames.push({ frame, events: decoder.push(frame) });
+    }
+    step.ended = decoder.done;
+    return step;
+  }
+
+  #last(): Step {
+    this.#splitter.add(this.#text.decode());
+    const step = this.#decode();
+    for (const frame of this.#splitter.end()) step.frames.push({ frame, events: this.decoder.push(frame) });
+    return { ...step, tail: this.decoder.end(), ended: true };
   }
 }
 
@@ -111,27 +146,6 @@ function failure(thrown: unknown, decoder: Decoder): Event[] {
       ? new GatewayError("upstream_error", "The vendor's answer is larger than the gateway reads.")
       : new GatewayError("stream_truncated", "The vendor's stream broke off before its end.", { cause: thrown });
   return [{ type: "error", error }];
-}
-
-function decodeFrames(frames: Frame[], decoder: Decoder): Step {
-  const step: Step = { frames: [], tail: [], ended: false };
-  for (const frame of frames) {
-    if (decoder.done) break;
-    step.frames.push({ frame, events: decoder.push(frame) });
-  }
-  step.ended = decoder.done;
-  return step;
-}
-
-/** Lets the connection go back to the pool: reads on to the body's end for a moment, then gives up on it. */
-function release(reader: Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">): void {
-  const timer = setTimeout(() => reader.cancel().catch(ignoreAborted), DRAIN_MS);
-  const drain = async () => {
-    while (!(await reader.read()).done);
-  };
-  drain()
-    .catch(ignoreAborted)
-    .finally(() => clearTimeout(timer));
 }
 
 /** The body was already aborted or broken: there is nothing left to give back. */

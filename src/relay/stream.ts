@@ -1,11 +1,13 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import { errorOf, eventWriter, type StreamWriter, streamWriter } from "../dialects/translate.ts";
+import type { Meter } from "../ledger/meter.ts";
+import { JsonText } from "../lib/json.ts";
 import { SilenceWatch } from "./deadline.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
 import { clientLeft, Ended } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import { QuietEnd, readStream, readWhole, type Step, type Target } from "./read-reply.ts";
+import { QuietEnd, readWhole, type Step, StreamReader, type Target } from "./read-reply.ts";
 
 /** An upstream that sends nothing for this long is given up (contract 7). */
 const SILENCE_MS = 90_000;
@@ -37,6 +39,7 @@ export async function* relayStream(job: Job, state: { committed: boolean }, done
         finishing = isFinishing;
       }),
     );
+    forgetBody(job);
     for (let written = opened.first; ; written = await opened.next()) {
       if (written.error) {
         await exchange.fail("upstream-failed", written.error);
@@ -68,6 +71,15 @@ export async function* relayStream(job: Job, state: { committed: boolean }, done
   }
 }
 
+const FORGOTTEN = new JsonText("{}");
+
+/** No other route will be tried: a stream that goes on for minutes need not hold the request. The estimate is made while it is there. */
+function forgetBody(job: Job): void {
+  const estimated = job.exchange.estimatedInput;
+  job.exchange.estimateInput = () => estimated;
+  job.body = FORGOTTEN;
+}
+
 /** Sends the request along one route and reads until its first content. Throws GatewayError when it fails before. */
 async function openStream(
   job: Job,
@@ -82,22 +94,23 @@ async function openStream(
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
   onFinishing(() => decoder.finishing);
   const writer = streamWriter(target.upstream, target.client, target.context);
-  const steps = readStream(response, decoder, abort.signal, () => watch.touch());
+  const reader = new StreamReader(response, decoder, abort.signal, () => watch.touch());
+  const { meter } = exchange;
   const next = async () => {
-    const { value } = await steps.next();
+    const step = await reader.next();
     if (decoder.finishing) watch.limit(FINISHING_MS);
-    return writeStep(value as Step, writer, (events) => exchange.meter.take(events));
+    return writeStep(step, writer, meter);
   };
   let text = "";
   for (;;) {
     const written = await next();
     text += written.text;
-    if (written.error && !exchange.meter.sawOutput) {
-      void steps.return(undefined);
+    if (written.error && !meter.sawOutput) {
+      reader.close();
       throw written.error;
     }
-    if (written.error || written.ended || exchange.meter.sawOutput) {
-      return { writer, first: { ...written, text }, next, close: () => void steps.return(undefined) };
+    if (written.error || written.ended || meter.sawOutput) {
+      return { writer, first: { ...written, text }, next, close: () => reader.close() };
     }
   }
 }
@@ -111,15 +124,15 @@ async function openWhole(job: Job, target: Target, response: Response, type: str
   return { writer, first, next: async () => first, close() {} };
 }
 
-function writeStep(step: Step, writer: StreamWriter, meter: (events: readonly Event[]) => void): Written {
+function writeStep(step: Step, writer: StreamWriter, meter: Meter): Written {
   let text = "";
   for (const { frame, events } of step.frames) {
-    meter(events);
+    if (events.length > 0) meter.take(events);
     const error = errorOf(events);
     if (error) return { text, error, ended: true, tail: [] };
     text += writer.push(frame, events);
   }
-  meter(step.tail);
+  meter.take(step.tail);
   const error = errorOf(step.tail);
   return { text, ...(error && { error }), ended: step.ended, tail: step.tail };
 }

@@ -32,8 +32,8 @@ function metered(events: Event[], estimatedInput = 50) {
   const other = createMeter(manualClock());
   for (const event of events) meter.take([event]);
   other.take(events);
-  expect(other.usage(estimatedInput)).toEqual(meter.usage(estimatedInput));
-  return { meter, ...meter.usage(estimatedInput) };
+  expect(other.usage(() => estimatedInput)).toEqual(meter.usage(() => estimatedInput));
+  return { meter, ...meter.usage(() => estimatedInput) };
 }
 
 describe("usage", () => {

@@ -27,7 +27,7 @@ function ledgerWith() {
   const hold = (requestId: string, more: { accountId?: string; keyId?: string; model?: string } = {}) =>
     ledger.hold({
       ...{ requestId, accountId: "acct_1", keyId: "key_1", model: "anthropic/claude-x", ...more },
-      ...{ dialect: "messages", stream: true, estimatedInput: 7 },
+      ...{ dialect: "messages", stream: true, estimateInput: () => 7 },
     });
   const rows = () => store.query.query.usage.findMany().sync();
   return { store, writer, clock, ledger, hold, rows };

@@ -4,7 +4,7 @@ import type { Usage } from "../../canon/usage.ts";
 import { randomBase62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
-import type { Frame } from "../frames.ts";
+import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { BlockWriter } from "./block-writer.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
@@ -48,6 +48,7 @@ export function replySeed(value: Record<string, unknown>): string {
 /** Reads a chat stream. It accepts every deviation of dialects.md 4.8 #9 to #29. */
 export class ChatDecoder implements Decoder {
   done = false;
+  pattern: TextPattern | undefined;
   #context: DecodeContext;
   #started = false;
   #blocks = new BlockWriter();
@@ -74,6 +75,31 @@ export class ChatDecoder implements Decoder {
   }
 
   push(frame: Frame): Event[] {
+    if (frame.run) return this.#readRun(frame.run);
+    const out = this.#readFrame(frame);
+    if (out.length > 0) this.#learn(frame, out);
+    return out;
+  }
+
+  /** A record that did nothing but add text is what the next ones will look like; after any other, nothing is known. */
+  #learn(frame: Frame, out: readonly Event[]): void {
+    const [only] = out;
+    const adds = out.length === 1 && only?.type === "block-delta" && !this.#think && !this.#others;
+    this.pattern = adds ? learnPattern(frame, only.text) : undefined;
+  }
+
+  #readRun(run: TextRun): Event[] {
+    const out: Event[] = [];
+    if (this.done) return out;
+    try {
+      if (run.text !== "") out.push({ type: "block-delta", text: run.text });
+    } catch (cause) {
+      this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is no JSON.", { cause }), out);
+    }
+    return out;
+  }
+
+  #readFrame(frame: Frame): Event[] {
     const out: Event[] = [];
     if (this.done) return out;
     if (isTerminator(frame.data)) {

@@ -3,7 +3,7 @@ import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
-import type { Frame } from "../frames.ts";
+import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { BlockLane, type Slot } from "./block-lane.ts";
 import {
@@ -47,6 +47,7 @@ function foldOpaque(open: OpenBlock): BlockStart {
 /** Reads one stream of this dialect by the grammar of dialects.md 2.5, with the deviations of 4.8. */
 class MessagesDecoder implements Decoder {
   done = false;
+  pattern: TextPattern | undefined;
   /** A stop reason alone ends nothing here: without message_stop the stream is truncated, so its terminator is waited for. */
   readonly finishing = false;
   #started = false;
@@ -58,6 +59,26 @@ class MessagesDecoder implements Decoder {
   #stopSequence: unknown;
 
   push(frame: Frame): Event[] {
+    if (frame.run) return this.#readRun(frame.run);
+    const out = this.#readFrame(frame);
+    // A record that did nothing but add text is what the next ones will look like; after any other, nothing is known.
+    if (out.length > 0) {
+      const [only] = out;
+      this.pattern = out.length === 1 && only?.type === "block-delta" ? learnPattern(frame, only.text) : undefined;
+    }
+    return out;
+  }
+
+  #readRun(run: TextRun): Event[] {
+    if (this.done) return [];
+    try {
+      return run.text === "" ? [] : [{ type: "block-delta", text: run.text }];
+    } catch (cause) {
+      return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
+    }
+  }
+
+  #readFrame(frame: Frame): Event[] {
     if (this.done || isEmptyFrame(frame)) return [];
     let value: unknown;
     try {
