@@ -55,6 +55,8 @@ export type App = {
   keys: Keys;
   running: Running;
   services: Services;
+  /** Switches on a vendor that was found after the start; without effect for one that is on. */
+  addVendor(vendor: Vendor): void;
   /** Asks the vendors that list their own models; resolves when each has answered or failed, with whether all have answered. */
   discover(): Promise<boolean>;
   /** Ends what is under way, as a stopping server does, and closes the books. */
@@ -90,7 +92,12 @@ export function createApp(settings: AppSettings): App {
     keys,
     running,
     services,
-    discover: () => discoverModels(settings.vendors, catalog, log, services.userAgent),
+    addVendor(vendor) {
+      if (vendors.has(vendor.id)) return;
+      vendors.set(vendor.id, vendor);
+      catalog.addVendor(vendor);
+    },
+    discover: () => discoverModels([...vendors.values()], catalog, log, services.userAgent),
     async stop() {
       state.ready = false;
       await drain(running, clock);
@@ -179,6 +186,8 @@ export type RunningServer = {
   /** Where it listens: `http://127.0.0.1:4600`. */
   url: string;
   app: App;
+  /** Switches on vendors that were found after the start, and asks those for their models that list them. */
+  addVendors(vendors: readonly Vendor[]): void;
   /** Refuses new connections, lets running answers end (30 s at most), and closes the books. */
   stop(): Promise<void>;
 };
@@ -201,10 +210,16 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     throw thrown;
   }
   const server = app.elysia.server!;
-  const stopDiscovery = keepDiscovering(app, settings.vendors, clock);
+  let stopDiscovery = keepDiscovering(app, settings.vendors, clock);
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
     app,
+    addVendors(vendors) {
+      if (vendors.length === 0) return;
+      for (const vendor of vendors) app.addVendor(vendor);
+      stopDiscovery();
+      stopDiscovery = keepDiscovering(app, [...settings.vendors, ...vendors], clock);
+    },
     async stop() {
       stopDiscovery();
       const closed = server.stop();

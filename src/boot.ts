@@ -14,6 +14,9 @@ const REFUSED = ["BUN_OPTIONS", "BUN_BE_BUN", "NODE_OPTIONS"];
 const REMOVED = /^(?:BUN_CONFIG_VERBOSE_FETCH|NODE_TLS_REJECT_UNAUTHORIZED|BUN_INSPECT\w*)$/i;
 const PROXIES = /^(?:HTTP|HTTPS|ALL)_PROXY$/i;
 
+/** Set by a process that executes itself again, to its own id: so that this happens once, whatever the environment holds afterwards. */
+const MARK = "STARTED_BY_SLUICE";
+
 function say(sentence: string): void {
   process.stderr.write(`sluice: ${sentence}\n`);
 }
@@ -53,15 +56,25 @@ async function runAsChild(command: string[]): Promise<never> {
   process.exit(await child.exited);
 }
 
+/** Whether this process was executed again by itself, or is the child that stands for it. Takes the mark away: it is meant for nobody else. */
+function takeMark(): boolean {
+  const mark = process.env[MARK];
+  delete process.env[MARK];
+  return mark !== undefined && (mark === String(process.pid) || mark === String(process.ppid));
+}
+
 /** Starts this program again with the environment as it is now; the process id stays where the system allows it. */
 async function executeAgain(): Promise<void> {
-  const own = Bun.isStandaloneExecutable ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)];
-  const command = [process.execPath, ...own];
+  // From source, Bun would read the folder's .env again and put back what was taken out. What it held is in the environment by now.
+  const source = () => ["--no-env-file", ...process.execArgv, ...process.argv.slice(1)];
+  const command = [process.execPath, ...(Bun.isStandaloneExecutable ? process.argv.slice(2) : source())];
+  process.env[MARK] = String(process.pid);
   if (process.platform === "win32" || !process.execve) await runAsChild(command);
   try {
     process.execve?.(process.execPath, command, { ...process.env });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
+    delete process.env[MARK];
     say(`could not execute itself again (${reason}): at most 256 requests to vendors run at the same time.`);
   }
 }
@@ -70,9 +83,10 @@ async function executeAgain(): Promise<void> {
 Bun.env["NODE_ENV"] ??= "production";
 refuseForeignOptions();
 process.umask(0o077);
+const again = takeMark();
 const removed = cleanEnvironment();
 const words = process.argv.slice(2);
-if (isServe(words) && (!process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] || removed > 0)) {
+if (isServe(words) && !again && (!process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] || removed > 0)) {
   process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] ||= MAX_FETCHES;
   await executeAgain();
 }

@@ -31,6 +31,8 @@ export interface Catalog {
   list(modality: Modality | "all"): readonly Entry[];
   /** Every known model, also those that no switched-on vendor serves. */
   all(): readonly Listing[];
+  /** Opens the routes of a vendor that was found after the start; without effect for one that is known. */
+  addVendor(vendor: VendorPolicy): void;
   /** The names of a `discover` vendor's own model list, in its order. Without effect for any other vendor. */
   setDiscovered(vendorId: string, names: readonly string[]): void;
 }
@@ -70,7 +72,7 @@ function readRows({ rows, overrides = [] }: CatalogSources): Map<string, Entry> 
 class BuiltCatalog implements Catalog {
   version = 0;
   readonly #known: ReadonlyMap<string, Entry>;
-  readonly #policies: ReadonlyMap<string, VendorPolicy["models"]>;
+  readonly #policies: Map<string, VendorPolicy["models"]>;
   /** Names that a vendor's row or its own list says, by vendor. */
   readonly #named = new Map<string, ReadonlySet<string>>();
   #routable = new Map<string, Entry>();
@@ -80,6 +82,13 @@ class BuiltCatalog implements Catalog {
     this.#known = readRows(sources);
     this.#policies = new Map(sources.vendors.map((vendor) => [vendor.id, vendor.models]));
     for (const { id, models } of sources.vendors) if (typeof models === "object") this.#named.set(id, new Set(models));
+    this.#rebuild();
+  }
+
+  addVendor({ id, models }: VendorPolicy): void {
+    if (this.#policies.has(id)) return;
+    this.#policies.set(id, models);
+    if (typeof models === "object") this.#named.set(id, new Set(models));
     this.#rebuild();
   }
 

@@ -56,11 +56,9 @@ export function formatTable(columns: readonly Column[], rows: readonly (readonly
   return [paint(line(columns.map((column) => column.title)), "bold"), ...clean.map(line)];
 }
 
-const groupDigits = new Intl.NumberFormat("en-US");
-
 /** A count with its thousands apart: 1,234,567. */
 export function formatCount(count: number | undefined): string {
-  return count === undefined ? "-" : groupDigits.format(count);
+  return count === undefined ? "-" : count.toLocaleString("en-US");
 }
 
 /** A time as people read it, UTC, to the minute: 2026-01-31 14:05. */

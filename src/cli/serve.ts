@@ -8,7 +8,7 @@ import { openStore, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, type Log } from "../observe/log.ts";
-import { probeLocal } from "../vendors/models-list.ts";
+import { type LocalServer, probeLocal } from "../vendors/models-list.ts";
 import { registry } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { readConfig, readVendors } from "./context.ts";
@@ -88,6 +88,15 @@ function stopOnSignals(running: Running): void {
   process.on("SIGINT", onSignal);
 }
 
+/**
+ * The model servers of this machine. They are asked once this one listens, so that nobody waits for a silent port, and never at the
+ * port of `url`: this gateway would find itself.
+ */
+function findLocalServers(vendors: readonly Vendor[], url: string): Promise<LocalServer[]> {
+  const own = new URL(url).port;
+  return probeLocal(localCandidates(registry, vendors).filter((row) => new URL(row.baseUrl).port !== own));
+}
+
 /** Wildcard addresses are for listening, not for asking: the request to try goes to loopback. */
 const askable = (url: string) => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 
@@ -114,8 +123,7 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   const config = readConfig(options);
   const { vendors, warnings } = readVendors(config);
   for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
-  const servers = config.localDiscovery ? await probeLocal(localCandidates(registry, vendors)) : [];
-  const running = await start(config, [...vendors, ...servers.map((found) => found.vendor)]);
+  const running = await start(config, vendors);
   stopOnSignals(running);
   let key: string | undefined;
   try {
@@ -125,6 +133,8 @@ export async function serve(options: ServeOptions): Promise<undefined> {
     throw error;
   }
   const { url } = running.server;
+  const servers = config.localDiscovery ? await findLocalServers(vendors, url) : [];
+  running.server.addVendors(servers.map((found) => found.vendor));
   const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers };
   print(...formatFirstLines({ ...facts, dataFolder: config.dataFolder, platform: process.platform }));
 }

@@ -48,6 +48,23 @@ describe("finding a model", () => {
     }
   });
 
+  test("a vendor found after the start opens its routes, and does not replace one that is on", () => {
+    const catalog = open([{ id: "big", models: "catalog" }]);
+    const { version } = catalog;
+    expect(ids(catalog.list("chat"))).toEqual(["big/one"]);
+    catalog.addVendor({ id: "small", models: "catalog" });
+    expect(ids(catalog.list("chat"))).toEqual(["big/one", "small/two"]);
+    expect(catalog.version).toBe(version + 1);
+    catalog.addVendor({ id: "big", models: "any" });
+    expect(catalog.find("big/whatever")).toBeUndefined();
+    expect(catalog.find("far/three")).toBeUndefined();
+    expect(catalog.version).toBe(version + 1);
+    catalog.addVendor({ id: "lab", models: "discover" });
+    catalog.setDiscovered("lab", ["tiny"]);
+    expect(catalog.find("lab/tiny")?.routes).toEqual([{ vendor: "lab", model: "tiny" }]);
+    expect(catalog.find("lab/other")).toBeUndefined();
+  });
+
   test("without vendors there is nothing", () => {
     const catalog = open([]);
     expect(catalog.find("big/one")).toBeUndefined();

@@ -47,3 +47,25 @@ test("without the key nothing reaches the vendor or the ledger", async () => {
   expect(response.status).toBe(401);
   expect([upstream.calls, gateway.rows()]).toEqual([[], []]);
 });
+
+test("a vendor found after the start is called, and asked for its models", async () => {
+  const late = startUpstream();
+  try {
+    late.always("/v1/models", json({ object: "list", data: [{ id: "small", object: "model" }] }));
+    late.always("/v1/chat/completions", json({ ...REPLY, model: "small" }));
+    const ask = (model: string) =>
+      gateway.post("/v1/chat/completions", { model, messages: [{ role: "user", content: "Hi" }] });
+    expect((await ask("found/small")).status).toBe(404);
+    gateway.app.addVendor({ ...vendorAt(late, "chat", "found"), models: "discover" });
+    expect(await gateway.app.discover()).toBe(true);
+    expect((await ask("found/small")).status).toBe(200);
+    expect((await ask("found/other")).status).toBe(404);
+    // One that is on is not replaced.
+    gateway.app.addVendor({ ...vendorAt(late, "chat", "lab") });
+    upstream.always("/v1/chat/completions", json(REPLY));
+    expect((await ask("lab/tiny")).status).toBe(200);
+    expect(late.calls.map((call) => call.path)).toEqual(["/v1/models", "/v1/chat/completions"]);
+  } finally {
+    late.close();
+  }
+});

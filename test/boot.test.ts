@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeFolder, type RunningBinary, removeFolder, runBinary, startBinary } from "./support/binary.ts";
+
+const FROM_SOURCE = [process.execPath, join(import.meta.dir, "../src/main.ts")];
+
+let folder: string;
+let running: RunningBinary[];
+beforeEach(() => {
+  folder = makeFolder();
+  running = [];
+});
+afterEach(async () => {
+  for (const gateway of running) await gateway.stop();
+  removeFolder(folder);
+});
+
+async function start(env: Record<string, string> = {}): Promise<RunningBinary> {
+  const gateway = await startBinary(["serve", "--port", "0"], { folder, command: FROM_SOURCE, env });
+  running.push(gateway);
+  return gateway;
+}
+
+const count = (text: string, word: string) => text.split(word).length - 1;
+
+describe("a start from source", () => {
+  test("executes itself once, though Bun reads a proxy from .env at each execution", async () => {
+    writeFileSync(join(folder, ".env"), "HTTP_PROXY=http://127.0.0.1:9\nSLUICE_BLOCKING_SECONDS=60\n");
+    const { url, stderr } = await start();
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    expect(count(stderr, "ignores HTTP_PROXY")).toBe(1);
+  });
+
+  test("is not kept from it by a mark that another process left behind", async () => {
+    const { stderr } = await start({ STARTED_BY_SLUICE: "1", HTTP_PROXY: "http://127.0.0.1:9" });
+    // The second execution finds a clean environment: the first one must have happened, and must have said so.
+    expect(count(stderr, "ignores HTTP_PROXY")).toBe(1);
+    expect(stderr).not.toContain("STARTED_BY_SLUICE");
+  });
+
+  test("of another command happens in one execution", async () => {
+    const { code, stderr } = await runBinary(["version"], {
+      folder,
+      command: FROM_SOURCE,
+      env: { HTTP_PROXY: "http://127.0.0.1:9" },
+    });
+    expect({ code, said: count(stderr, "ignores HTTP_PROXY") }).toEqual({ code: 0, said: 1 });
+  });
+});
