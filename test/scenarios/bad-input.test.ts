@@ -1,0 +1,416 @@
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { connect } from "node:net";
+import { sendRaw } from "../http/raw-request.ts";
+import { until, within } from "../support/wait.ts";
+import { ask, ONE_ROUTE, PATH, readError, readFailure, type ScenarioLab, startScenarioLab } from "./lab.ts";
+import { SIDES, type Side } from "./wires.ts";
+
+setDefaultTimeout(30_000);
+
+let lab: ScenarioLab;
+let port = 0;
+beforeAll(async () => {
+  lab = await startScenarioLab();
+  lab.gateway.app.elysia.listen({ hostname: "127.0.0.1", port: 0, reusePort: false, development: false });
+  port = lab.gateway.app.elysia.server?.port ?? 0;
+});
+afterAll(async () => {
+  await lab.gateway.app.elysia.server?.stop(true);
+  await lab.stop();
+});
+afterEach(() => {
+  const calls = [lab.vendors.chat, lab.vendors.messages, lab.spare].flatMap((upstream) => upstream.calls);
+  const rows = lab.rows();
+  const log = JSON.stringify(lab.gateway.log);
+  lab.reset();
+  expect([calls, rows, lab.gateway.app.running.count]).toEqual([[], [], 0]);
+  expect(log).not.toContain(lab.gateway.key);
+});
+
+/** Contract 6 for what is the client's own fault: status, and the type in each dialect. */
+const ERRORS = {
+  invalid_request: { status: 400, chat: "invalid_request_error", messages: "invalid_request_error" },
+  invalid_api_key: { status: 401, chat: "invalid_request_error", messages: "authentication_error" },
+  permission_denied: { status: 403, chat: "permission_error", messages: "permission_error" },
+  model_not_found: { status: 404, chat: "invalid_request_error", messages: "not_found_error" },
+  not_found: { status: 404, chat: "invalid_request_error", messages: "not_found_error" },
+  method_not_allowed: { status: 405, chat: "invalid_request_error", messages: "invalid_request_error" },
+  request_too_large: { status: 413, chat: "invalid_request_error", messages: "request_too_large" },
+  unsupported_media_type: { status: 415, chat: "invalid_request_error", messages: "invalid_request_error" },
+  vendor_not_configured: { status: 503, chat: "server_error", messages: "api_error" },
+} as const;
+type Code = keyof typeof ERRORS;
+
+async function expectRefusal(side: Side, response: Response, code: Code, param: string | null = null): Promise<string> {
+  const told = await readFailure(side, response);
+  const { status, [side]: type } = ERRORS[code];
+  const retry = status >= 500 ? "false" : null;
+  expect(told).toMatchObject({ status, type, code, param, retry, retryAfter: null });
+  return told.message;
+}
+
+const both = <T extends { name: string }>(rows: readonly T[]) =>
+  SIDES.flatMap((side) => rows.map((row) => ({ ...row, side, name: `${side}: ${row.name}` })));
+
+/** A sound request with one field set, as JSON text. */
+const withField = (side: Side, more: Record<string, unknown>) =>
+  JSON.stringify(ask(side, ONE_ROUTE[side], "blocking", more));
+
+const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+
+/** Bodies that are no request in any dialect. `param` is what the error points at. */
+const BODIES: { name: string; body: (side: Side) => BodyInit; param?: string }[] = [
+  { name: "nothing", body: () => "" },
+  { name: "blanks", body: () => "  \n" },
+  { name: "a word", body: () => "hello" },
+  { name: "a form", body: () => "model=lab%2Fone&messages=hi" },
+  { name: "JSON cut off", body: (side) => withField(side, {}).slice(0, -5) },
+  { name: "JSON with a tail", body: (side) => `${withField(side, {})}]` },
+  { name: "two documents", body: (side) => withField(side, {}) + withField(side, {}) },
+  { name: "a trailing comma", body: (side) => `${withField(side, {}).slice(0, -1)},}` },
+  { name: "single quotes", body: (side) => withField(side, {}).replaceAll('"', "'") },
+  { name: "a comment", body: (side) => `/* hi */${withField(side, {})}` },
+  { name: "NaN", body: (side) => withField(side, { temperature: 7 }).replace(":7", ":NaN") },
+  { name: "1e400", body: (side) => withField(side, { temperature: 7 }).replace(":7", ":1e400") },
+  { name: "null", body: () => "null" },
+  { name: "an array", body: () => "[]" },
+  { name: "a number", body: () => "42" },
+  { name: "a string", body: () => '"hello"' },
+  { name: "65 levels", body: (side) => withField(side, { x: 1 }).replace('"x":1', `"x":${deep(64)}`) },
+  { name: "a million levels", body: (side) => withField(side, { x: 1 }).replace('"x":1', `"x":${deep(1_000_000)}`) },
+  { name: "a million levels that never close", body: () => `{"model":${"[".repeat(1_000_000)}` },
+  { name: "600,000 parts", body: (side) => withField(side, { x: 1 }).replace('"x":1', `"x":[${"1,".repeat(600_000)}1]`) },
+  {
+    name: "__proto__ at the top",
+    body: (side) => withField(side, { x: 1 }).replace('"x":1', '"__proto__":{"admin":true}'),
+    param: "__proto__",
+  },
+  {
+    name: "__proto__ inside a message",
+    body: (side) => withField(side, {}).replace('"role"', '"__proto__":{"x":1},"role"'),
+    param: "messages[0].__proto__",
+  },
+  {
+    name: "__proto__ in escapes",
+    body: (side) => withField(side, { x: 1 }).replace('"x":1', '"\\u005f_prot\\u006f__":1'),
+    param: "__proto__",
+  },
+  { name: "bytes that are no UTF-8", body: () => new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]) },
+  { name: "half a surrogate in UTF-8", body: () => new Uint8Array([0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d]) },
+  { name: "UTF-16", body: (side) => new Uint8Array(Buffer.from(withField(side, {}), "utf16le")) },
+];
+
+describe("bodies that are no request", () => {
+  test.each(both(BODIES))("$name", async ({ side, body, param }) => {
+    const headers = { "content-type": "application/json", authorization: `Bearer ${lab.gateway.key}` };
+    const bytes = body(side);
+    const startedAt = performance.now();
+    const response = await lab.gateway.call(PATH[side], { method: "POST", headers, body: bytes });
+    await expectRefusal(side, response, "invalid_request", param ?? null);
+    expect(performance.now() - startedAt).toBeLessThan(500);
+  });
+
+  test.each(SIDES)("33 MB: %s", async (side) => {
+    const response = await lab.gateway.post(PATH[side], withField(side, { x: "x".repeat(33 * 1024 * 1024) }));
+    await expectRefusal(side, response, "request_too_large");
+  });
+});
+
+const WRONG: unknown[] = [42, "text", true, [], {}, [1], { x: 1 }, -1, 1.5, ""];
+
+/** Fields and which of the wrong values above are right after all. */
+const FIELDS: Record<Side, Record<string, (value: unknown) => boolean>> = {
+  chat: {
+    model: () => false,
+    messages: () => false,
+    stream: (value) => typeof value === "boolean",
+    stream_options: (value) => typeof value === "object" && !Array.isArray(value),
+    max_tokens: (value) => value === 42,
+    max_completion_tokens: (value) => value === 42,
+    temperature: (value) => typeof value === "number",
+    top_p: (value) => typeof value === "number",
+    n: (value) => value === 42,
+    stop: (value) => typeof value === "string" || (Array.isArray(value) && value.length === 0),
+    tools: (value) => Array.isArray(value) && value.length === 0,
+    tool_choice: (value) => typeof value === "string" || (typeof value === "object" && !Array.isArray(value)),
+    parallel_tool_calls: (value) => typeof value === "boolean",
+    response_format: () => false,
+    user: (value) => typeof value === "string",
+  },
+  messages: {
+    model: () => false,
+    messages: () => false,
+    max_tokens: (value) => value === 42,
+    stream: (value) => typeof value === "boolean",
+    system: (value) => typeof value === "string" || (Array.isArray(value) && value.length === 0),
+    temperature: (value) => typeof value === "number",
+    top_p: (value) => typeof value === "number",
+    top_k: (value) => typeof value === "number",
+    stop_sequences: (value) => Array.isArray(value) && value.length === 0,
+    tools: (value) => Array.isArray(value) && value.length === 0,
+    tool_choice: () => false,
+    metadata: (value) => typeof value === "object" && !Array.isArray(value),
+  },
+};
+
+const WRONG_FIELDS = SIDES.flatMap((side) =>
+  Object.entries(FIELDS[side]).flatMap(([field, isRight]) =>
+    WRONG.filter((value) => !isRight(value)).map((value) => ({
+      side,
+      field,
+      value,
+      name: `${side}: ${field} = ${JSON.stringify(value)}`,
+    })),
+  ),
+);
+
+describe("fields of the wrong type", () => {
+  test.each(WRONG_FIELDS)("$name", async ({ side, field, value }) => {
+    // A model that is a word is no wrong type but an unknown model.
+    const unknown = field === "model" && value === "text";
+    const response = await lab.gateway.post(PATH[side], ask(side, ONE_ROUTE[side], "blocking", { [field]: value }));
+    const told = await readFailure(side, response);
+    expect(told).toMatchObject({ status: unknown ? 404 : 400, code: unknown ? "model_not_found" : "invalid_request" });
+    // The path of the field itself, or of what is wrong inside it.
+    expect(told.param?.replace(/[.[].*$/, "")).toBe(field);
+  });
+});
+
+const message = (fields: Record<string, unknown>) => ({ messages: [fields] });
+
+/** Requests with something missing or wrong inside, and the path that the error names. */
+const INSIDE: { side: Side; param: string; fields: Record<string, unknown> }[] = [
+  { side: "chat", param: "messages", fields: { messages: undefined } },
+  { side: "chat", param: "messages[0].role", fields: message({ content: "Hi" }) },
+  { side: "chat", param: "messages[0].role", fields: message({ role: "robot", content: "Hi" }) },
+  { side: "chat", param: "messages[0].content", fields: message({ role: "user" }) },
+  { side: "chat", param: "messages[0].content", fields: message({ role: "user", content: null }) },
+  { side: "chat", param: "messages[0].content[0].type", fields: message({ role: "user", content: [{ text: "Hi" }] }) },
+  { side: "chat", param: "messages[0].content[0].text", fields: message({ role: "user", content: [{ type: "text" }] }) },
+  {
+    side: "chat",
+    param: "messages[0].content[0].image_url",
+    fields: message({ role: "user", content: [{ type: "image_url" }] }),
+  },
+  { side: "chat", param: "messages[0].tool_call_id", fields: message({ role: "tool", content: "4" }) },
+  { side: "chat", param: "tools[0].function", fields: { tools: [{ type: "function" }] } },
+  { side: "chat", param: "tools[0].function.name", fields: { tools: [{ type: "function", function: {} }] } },
+  { side: "messages", param: "messages", fields: { messages: undefined } },
+  { side: "messages", param: "max_tokens", fields: { max_tokens: undefined } },
+  { side: "messages", param: "messages[0].role", fields: message({ content: "Hi" }) },
+  { side: "messages", param: "messages[0].role", fields: message({ role: "tool", content: "Hi" }) },
+  { side: "messages", param: "messages[0].content", fields: message({ role: "user" }) },
+  { side: "messages", param: "messages[0].content[0].text", fields: message({ role: "user", content: [{ type: "text" }] }) },
+  {
+    side: "messages",
+    param: "messages[0].content[0].tool_use_id",
+    fields: message({ role: "user", content: [{ type: "tool_result", content: "4" }] }),
+  },
+  { side: "messages", param: "system[0].text", fields: { system: [{ type: "text" }] } },
+];
+
+describe("what is missing or wrong inside", () => {
+  const rows = INSIDE.map((row) => ({ ...row, name: `${row.side}: ${row.param} ${JSON.stringify(row.fields)}` }));
+  test.each(rows)("$name", async ({ side, param, fields }) => {
+    const response = await lab.gateway.post(PATH[side], ask(side, ONE_ROUTE[side], "stream", fields));
+    await expectRefusal(side, response, "invalid_request", param);
+  });
+
+  test.each(SIDES)("no model: %s", async (side) => {
+    const response = await lab.gateway.post(PATH[side], ask(side, "", "blocking", { model: undefined }));
+    await expectRefusal(side, response, "invalid_request", "model");
+  });
+});
+
+/** Model IDs that nobody serves. */
+const MODELS: { name: string; model: string; code: Code }[] = [
+  { name: "no prefix", model: "gpt-4o", code: "model_not_found" },
+  { name: "an empty prefix", model: "/gpt-4o", code: "model_not_found" },
+  { name: "a prefix alone", model: "lab/", code: "model_not_found" },
+  { name: "an unknown model", model: "lab/none", code: "model_not_found" },
+  { name: "an unknown vendor", model: "nobody/none", code: "model_not_found" },
+  { name: "another case", model: "LAB/one-chat", code: "model_not_found" },
+  { name: "a blank behind", model: "lab/one-chat ", code: "model_not_found" },
+  { name: "__proto__", model: "__proto__/__proto__", code: "model_not_found" },
+  { name: "constructor", model: "constructor/name", code: "model_not_found" },
+  { name: "10,000 characters", model: `lab/${"x".repeat(10_000)}`, code: "model_not_found" },
+  { name: "an image model", model: "sluice/sketch", code: "invalid_request" },
+  { name: "a known vendor without a key", model: "anthropic/claude-fable-5", code: "vendor_not_configured" },
+];
+
+describe("models that cannot be had", () => {
+  test.each(both(MODELS))("$name", async ({ side, model, code }) => {
+    const response = await lab.gateway.post(PATH[side], ask(side, model, "stream"));
+    const words = await expectRefusal(side, response, code, "model");
+    expect(words.length).toBeLessThan(400);
+  });
+});
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+describe("credentials", () => {
+  const rows: { name: string; headers: (key: string) => Record<string, string>; query?: (key: string) => string }[] = [
+    { name: "none", headers: () => ({}) },
+    { name: "a stranger's", headers: () => ({ authorization: `Bearer sk-sluice-${"a".repeat(38)}` }) },
+    { name: "another vendor's", headers: () => ({ authorization: "Bearer sk-proj-abcdefghijklmnop" }) },
+    { name: "two different ones", headers: (key) => ({ authorization: `Bearer ${key}`, "x-api-key": `${key}x` }) },
+    { name: "the key in the query string", headers: () => ({}), query: (key) => `?key=${key}&api_key=${key}` },
+    { name: "the key as a user name", headers: (key) => ({ authorization: `Basic ${btoa(`${key}:`)}` }) },
+    { name: "the key in a cookie", headers: (key) => ({ cookie: `key=${key}` }) },
+    { name: "the key with its last letter changed", headers: (key) => ({ "x-api-key": `${key.slice(0, -1)}~` }) },
+  ];
+  /** A refusal of credentials comes before every other: the body is not even looked at. */
+  const bodies: [string, (side: Side) => string][] = [
+    ["a sound body", (side) => withField(side, {})],
+    ["a body that is no JSON", () => "{"],
+    ["an unknown model", (side) => withField(side, { model: "nobody/none" })],
+  ];
+  const cases = both(rows).flatMap((row) => bodies.map(([what, body]) => ({ ...row, body, name: `${row.name}, ${what}` })));
+
+  test.each(cases)("$name", async ({ side, headers, query, body }) => {
+    const { key } = lab.gateway;
+    const response = await lab.gateway.call(PATH[side] + (query?.(key) ?? ""), {
+      method: "POST",
+      headers: { ...JSON_TYPE, ...headers(key) },
+      body: body(side),
+    });
+    expect(response.headers.get("www-authenticate")).toBe("Bearer");
+    const words = await expectRefusal(side, response, "invalid_api_key");
+    expect(words).not.toContain(key.slice(0, 20));
+  });
+
+  test("a refusal of credentials comes before the media type and the size", async () => {
+    for (const headers of [{ "content-type": "text/plain" }, { ...JSON_TYPE, "content-length": "99999999" }]) {
+      const response = await lab.gateway.call(PATH.messages, { method: "POST", headers, body: "x" });
+      await expectRefusal("messages", response, "invalid_api_key");
+    }
+  });
+});
+
+describe("the order of refusals behind the credentials", () => {
+  test.each(SIDES)("the model comes before the body's other faults: %s", async (side) => {
+    const wrong = { messages: "no", max_tokens: "many" };
+    const post = (model: string) => lab.gateway.post(PATH[side], ask(side, model, "blocking", wrong));
+    await expectRefusal(side, await post("nobody/none"), "model_not_found", "model");
+    await expectRefusal(side, await post("anthropic/claude-fable-5"), "vendor_not_configured", "model");
+    expect((await readFailure(side, await post(ONE_ROUTE[side]))).code).toBe("invalid_request");
+  });
+});
+
+describe("headers", () => {
+  const types = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""];
+  test.each(both(types.map((type) => ({ name: `content-type ${JSON.stringify(type)}`, type }))))(
+    "$name",
+    async ({ side, type }) => {
+      const headers = { "content-type": type };
+      const response = await lab.gateway.post(PATH[side], withField(side, {}), { headers });
+      await expectRefusal(side, response, "unsupported_media_type");
+    },
+  );
+
+  test.each(both(["gzip", "br", "zstd", "x"].map((coding) => ({ name: `content-encoding ${coding}`, coding }))))(
+    "$name",
+    async ({ side, coding }) => {
+      const headers = { "content-encoding": coding };
+      const response = await lab.gateway.post(PATH[side], withField(side, {}), { headers });
+      await expectRefusal(side, response, "unsupported_media_type");
+    },
+  );
+});
+
+describe("paths and methods", () => {
+  const paths: { path: string; side: Side }[] = [
+    { path: "/v1/v1/chat/completions", side: "chat" },
+    { path: "/v1/v1/messages", side: "messages" },
+    { path: "/v1/v1/messages/count_tokens", side: "messages" },
+    { path: "/messages", side: "messages" },
+    { path: "/chat/completions", side: "chat" },
+    { path: "/v1/chat/completions/", side: "chat" },
+    { path: "/v1/chat", side: "chat" },
+    { path: "/v1/completions", side: "chat" },
+    { path: "/v1/messages/batches", side: "messages" },
+    { path: "/V1/messages", side: "chat" },
+    { path: "/v1/%6dessages", side: "chat" },
+    { path: "/.well-known/oauth-authorization-server", side: "chat" },
+    { path: "/../etc/passwd", side: "chat" },
+    { path: "/v1/../../etc/passwd", side: "chat" },
+    { path: "/%2e%2e/%2e%2e/etc/passwd", side: "chat" },
+    { path: "/%", side: "chat" },
+    { path: "/%00", side: "chat" },
+    { path: "/__proto__", side: "chat" },
+  ];
+  test.each(paths)("$path", async ({ path, side }) => {
+    for (const method of ["POST", "GET"]) {
+      const response =
+        method === "POST" ? await lab.gateway.post(path, withField("chat", {})) : await lab.gateway.call(path);
+      await expectRefusal(side, response, "not_found");
+    }
+  });
+
+  const methods = ["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+  test.each(both(methods.map((method) => ({ name: method, method }))))("$name", async ({ side, method }) => {
+    const headers = { authorization: `Bearer ${lab.gateway.key}` };
+    const response = await lab.gateway.call(PATH[side], { method, headers });
+    expect(response.headers.get("allow")).toBe("POST");
+    expect(response.status).toBe(405);
+    const text = await response.text();
+    if (method !== "HEAD") expect(readError(side, JSON.parse(text)).code).toBe("method_not_allowed");
+  });
+});
+
+describe("over a socket", () => {
+  const head = (side: Side, lines: string) =>
+    `POST ${PATH[side]} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n${lines}`;
+  const send = (text: string) => within(sendRaw(port, text), "an answer");
+
+  const controls = ["\x00", "\x01", "\x07", "\x1b", "\x7f"];
+  test.each(SIDES)("a header with a control character is refused, and never a fault of ours: %s", async (side) => {
+    const body = withField(side, { model: "nobody/none" });
+    for (const control of controls) {
+      for (const name of ["X-Api-Key", "Anthropic-Beta", "X-Anything"]) {
+        const lines = `${name}: a${control}b\r\nAuthorization: Bearer ${lab.gateway.key}\r\nContent-Length: ${body.length}\r\n\r\n`;
+        const { status } = await send(head(side, lines) + body);
+        expect([control, name, status >= 400 && status < 500]).toEqual([control, name, true]);
+      }
+    }
+  });
+
+  test.each([
+    ["a length that is no number", "Content-Length: ten\r\n"],
+    ["a negative length", "Content-Length: -1\r\n"],
+    ["two lengths", "Content-Length: 2\r\nContent-Length: 3\r\n"],
+    ["a length beside chunks", "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n"],
+    ["an unknown transfer coding", "Transfer-Encoding: zstd\r\n"],
+    ["a header without a colon", "Nonsense\r\n"],
+    ["a blank before the colon", "Content-Length : 2\r\n"],
+  ])("%s never reaches a vendor and is no fault of ours", async (_name, lines) => {
+    const { status } = await send(`${head("chat", `Authorization: Bearer ${lab.gateway.key}\r\n${lines}\r\n`)}{}`);
+    expect(status === 0 || (status >= 400 && status < 500)).toBe(true);
+  });
+
+  test("a chunk size that is no number ends the request", async () => {
+    const lines = `Authorization: Bearer ${lab.gateway.key}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n`;
+    const { status } = await send(head("chat", lines));
+    expect(status === 0 || (status >= 400 && status < 500)).toBe(true);
+  });
+
+  test.each(SIDES)("a body of 40 MB that is announced is refused before it comes: %s", async (side) => {
+    const lines = `Authorization: Bearer ${lab.gateway.key}\r\nContent-Length: 41000000\r\n\r\n{`;
+    const { status } = await send(head(side, lines));
+    expect(status).toBe(413);
+  });
+
+  test("a client that hangs up in the middle of its body leaves nothing behind", async () => {
+    for (let round = 0; round < 20; round++) {
+      await new Promise<void>((resolve, reject) => {
+        const lines = `Authorization: Bearer ${lab.gateway.key}\r\nContent-Length: 500000\r\n\r\n{"model":`;
+        const socket = connect(port, "127.0.0.1", () => socket.write(head("chat", lines), () => socket.destroy()));
+        socket.on("close", () => resolve());
+        socket.on("error", reject);
+      });
+    }
+    await until(() => lab.gateway.app.running.count === 0, "every request to end");
+    const answer = await fetch(`http://127.0.0.1:${port}/healthz`);
+    expect(answer.status).toBe(200);
+  });
+});
