@@ -1,0 +1,53 @@
+import { until } from "../support/wait.ts";
+
+/** A body being read in the background: what has come so far, and whether it is over. */
+export type Reading = {
+  readonly text: string;
+  readonly ended: boolean;
+  /** What reading threw, if it broke. */
+  readonly thrown: unknown;
+  /** Resolves when `words` have come. */
+  has(words: string): Promise<void>;
+  /** Resolves with all of it at the end. */
+  end(): Promise<string>;
+  /** Goes away without reading on. */
+  cancel(): Promise<void>;
+};
+
+/** Begins to read. */
+export function readAlong(response: Response): Reading {
+  const state = { text: "", ended: false, thrown: undefined as unknown };
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  const read = async () => {
+    for (;;) {
+      const step = await reader?.read();
+      if (!step || step.done) return;
+      state.text += decoder.decode(step.value, { stream: true });
+    }
+  };
+  void read()
+    .catch((thrown: unknown) => {
+      state.thrown = thrown;
+    })
+    .finally(() => {
+      state.ended = true;
+    });
+  return {
+    get text() {
+      return state.text;
+    },
+    get ended() {
+      return state.ended;
+    },
+    get thrown() {
+      return state.thrown;
+    },
+    has: (words) => until(() => state.text.includes(words), `${JSON.stringify(words)} in ${state.text.slice(0, 500)}`),
+    async end() {
+      await until(() => state.ended, "the end of the answer");
+      return state.text;
+    },
+    cancel: async () => reader?.cancel(),
+  };
+}
