@@ -79,7 +79,10 @@ const BODIES: { name: string; body: (side: Side) => BodyInit; param?: string }[]
   { name: "65 levels", body: (side) => withField(side, { x: 1 }).replace('"x":1', `"x":${deep(64)}`) },
   { name: "a million levels", body: (side) => withField(side, { x: 1 }).replace('"x":1', `"x":${deep(1_000_000)}`) },
   { name: "a million levels that never close", body: () => `{"model":${"[".repeat(1_000_000)}` },
-  { name: "600,000 parts", body: (side) => withField(side, { x: 1 }).replace('"x":1', `"x":[${"1,".repeat(600_000)}1]`) },
+  {
+    name: "600,000 parts",
+    body: (side) => withField(side, { x: 1 }).replace('"x":1', `"x":[${"1,".repeat(600_000)}1]`),
+  },
   {
     name: "__proto__ at the top",
     body: (side) => withField(side, { x: 1 }).replace('"x":1', '"__proto__":{"admin":true}'),
@@ -96,7 +99,10 @@ const BODIES: { name: string; body: (side: Side) => BodyInit; param?: string }[]
     param: "__proto__",
   },
   { name: "bytes that are no UTF-8", body: () => new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]) },
-  { name: "half a surrogate in UTF-8", body: () => new Uint8Array([0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d]) },
+  {
+    name: "half a surrogate in UTF-8",
+    body: () => new Uint8Array([0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d]),
+  },
   { name: "UTF-16", body: (side) => new Uint8Array(Buffer.from(withField(side, {}), "utf16le")) },
 ];
 
@@ -186,7 +192,11 @@ const INSIDE: { side: Side; param: string; fields: Record<string, unknown> }[] =
   { side: "chat", param: "messages[0].content", fields: message({ role: "user" }) },
   { side: "chat", param: "messages[0].content", fields: message({ role: "user", content: null }) },
   { side: "chat", param: "messages[0].content[0].type", fields: message({ role: "user", content: [{ text: "Hi" }] }) },
-  { side: "chat", param: "messages[0].content[0].text", fields: message({ role: "user", content: [{ type: "text" }] }) },
+  {
+    side: "chat",
+    param: "messages[0].content[0].text",
+    fields: message({ role: "user", content: [{ type: "text" }] }),
+  },
   {
     side: "chat",
     param: "messages[0].content[0].image_url",
@@ -200,7 +210,11 @@ const INSIDE: { side: Side; param: string; fields: Record<string, unknown> }[] =
   { side: "messages", param: "messages[0].role", fields: message({ content: "Hi" }) },
   { side: "messages", param: "messages[0].role", fields: message({ role: "tool", content: "Hi" }) },
   { side: "messages", param: "messages[0].content", fields: message({ role: "user" }) },
-  { side: "messages", param: "messages[0].content[0].text", fields: message({ role: "user", content: [{ type: "text" }] }) },
+  {
+    side: "messages",
+    param: "messages[0].content[0].text",
+    fields: message({ role: "user", content: [{ type: "text" }] }),
+  },
   {
     side: "messages",
     param: "messages[0].content[0].tool_use_id",
@@ -265,7 +279,9 @@ describe("credentials", () => {
     ["a body that is no JSON", () => "{"],
     ["an unknown model", (side) => withField(side, { model: "nobody/none" })],
   ];
-  const cases = both(rows).flatMap((row) => bodies.map(([what, body]) => ({ ...row, body, name: `${row.name}, ${what}` })));
+  const cases = both(rows).flatMap((row) =>
+    bodies.map(([what, body]) => ({ ...row, body, name: `${row.name}, ${what}` })),
+  );
 
   test.each(cases)("$name", async ({ side, headers, query, body }) => {
     const { key } = lab.gateway;

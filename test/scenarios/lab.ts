@@ -142,7 +142,13 @@ export async function readFailure(side: Side, response: Response): Promise<Told>
 /** Checks that nothing a client was sent names a vendor's key, its address, its model, or a client's key. */
 export function expectNoSecret(lab: ScenarioLab, text: string): void {
   const ports = [lab.vendors.chat, lab.vendors.messages, lab.spare].map(({ url }) => url.split(":").at(-1) ?? "");
-  for (const secret of ["vendor-key-of", HIDDEN_MODEL, lab.gateway.key, "127.0.0.1", ...ports.map((port) => `:${port}`)]) {
+  for (const secret of [
+    "vendor-key-of",
+    HIDDEN_MODEL,
+    lab.gateway.key,
+    "127.0.0.1",
+    ...ports.map((port) => `:${port}`),
+  ]) {
     expect(text).not.toContain(secret);
   }
 }
@@ -191,7 +197,9 @@ export function expectBroken(side: Side, records: readonly SseRecord[]): Omit<To
   }
   const last = records.at(-1);
   if (side === "messages") expect(last?.event).toBe("error");
-  expect(records.slice(0, -1).filter(({ value }) => value && ("error" in value || value["type"] === "error"))).toEqual([]);
+  expect(records.slice(0, -1).filter(({ value }) => value && ("error" in value || value["type"] === "error"))).toEqual(
+    [],
+  );
   return readError(side, last?.value);
 }
 

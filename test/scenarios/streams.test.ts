@@ -301,7 +301,10 @@ describe("the settle comes before the end", () => {
 
   test.each(WAYS)("a settle that fails ends the stream without a terminator: $name", async (way) => {
     lab.gateway.app.services.ledger = {
-      hold: async () => ({ settle: () => Promise.reject(new Error("disk full at /var/lib/x")), release: async () => {} }),
+      hold: async () => ({
+        settle: () => Promise.reject(new Error("disk full at /var/lib/x")),
+        release: async () => {},
+      }),
     };
     const wire = WIRES[way.upstream];
     const more = gate();
@@ -528,7 +531,9 @@ describe("what passes through", () => {
     const [head, ...others] = soundStream(WIRES.chat).split("\n\n");
     const wild = [head, ...others].map((record) => record?.replace(',"choices"', `,${odd},"choices"`)).join("\n\n");
     play("chat", [wild]);
-    const text = await (await post({ client: "chat", upstream: "chat" }, { stream_options: { include_usage: true } })).text();
+    const text = await (
+      await post({ client: "chat", upstream: "chat" }, { stream_options: { include_usage: true } })
+    ).text();
     expect(text).toBe(wild.replaceAll(HIDDEN_MODEL, ONE_ROUTE.chat));
   });
 
@@ -546,7 +551,10 @@ describe("what passes through", () => {
   });
 
   test("what cannot cross is named, streamed or not; on the diagonal nothing is", async () => {
-    const wishes = { chat: { logit_bias: { "1": 2 }, "日本\r\nx": 1 }, messages: { service_tier: "x", "日本\r\nx": 1 } };
+    const wishes = {
+      chat: { logit_bias: { "1": 2 }, "日本\r\nx": 1 },
+      messages: { service_tier: "x", "日本\r\nx": 1 },
+    };
     const names = { chat: "logit_bias, ?????".replace("?????", "????x"), messages: "service_tier, ????x" };
     for (const way of WAYS) {
       for (const mode of MODES) {

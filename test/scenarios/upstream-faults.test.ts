@@ -90,8 +90,10 @@ type Fault = {
 
 const KEY_FRAGMENT = "sk-proj-ab12************34yz";
 const leak = `Incorrect API key provided: ${KEY_FRAGMENT}, see http://127.0.0.1:9/keys at /srv/vendor/keys.py`;
-const failure = (status: number, type: string, words: string, headers: Record<string, string> = {}) => (wire: Wire) =>
-  json(wire.error(type, words), { status, headers });
+const failure =
+  (status: number, type: string, words: string, headers: Record<string, string> = {}) =>
+  (wire: Wire) =>
+    json(wire.error(type, words), { status, headers });
 const limited = (headers: Record<string, string>) => failure(429, "rate_limit_error", "slow down", headers);
 const page = (status: number) => () => html(status, `<html>${"<p>Bad gateway</p>".repeat(12_000)}</html>`);
 const overflow = "This model's maximum context length is 8192 tokens, your prompt has 12000 tokens.";
@@ -583,7 +585,9 @@ describe("nobody listens", () => {
 });
 
 describe("a record of 10 MB", () => {
-  const ways = SIDES.flatMap((upstream) => SIDES.map((client) => ({ upstream, client, name: `${client} from ${upstream}` })));
+  const ways = SIDES.flatMap((upstream) =>
+    SIDES.map((client) => ({ upstream, client, name: `${client} from ${upstream}` })),
+  );
 
   test.each(ways)("goes through whole: $name", async ({ upstream, client }) => {
     const wire = WIRES[upstream];

@@ -93,7 +93,9 @@ const messages: Wire = {
   }),
   head: (usage = SOUND) => {
     const message = { ...messagesHead, content: [], stop_reason: null, stop_sequence: null };
-    const counted = usage && { usage: { input_tokens: usage.input, output_tokens: usage === SOUND ? 1 : usage.output } };
+    const counted = usage && {
+      usage: { input_tokens: usage.input, output_tokens: usage === SOUND ? 1 : usage.output },
+    };
     return (
       messagesRecord("message_start", { message: { ...message, ...counted } }) +
       messagesRecord("content_block_start", { index: 0, content_block: { type: "text", text: "" } })
