@@ -16,8 +16,14 @@ export type AudioPart = { type: "audio"; data: string; format: string };
 export type ReasoningPart = { type: "reasoning"; text: string; signature?: string };
 /** Reasoning that only its vendor can read. */
 export type RedactedReasoningPart = { type: "redacted-reasoning"; data: string };
-/** `arguments` is the raw JSON text, so that big integers and spelling survive. */
-export type ToolCallPart = { type: "tool-call"; id: string; name: string; arguments: string } & Marked;
+/** `arguments` is the raw JSON text, so that big integers and spelling survive. `signature` is the vendor's proof of the call. */
+export type ToolCallPart = {
+  type: "tool-call";
+  id: string;
+  name: string;
+  arguments: string;
+  signature?: string;
+} & Marked;
 export type ToolResultPart = {
   type: "tool-result";
   callId: string;

@@ -24,6 +24,7 @@ const DEFAULT_AUTH: Readonly<Record<Vendor["dialect"], AuthForm>> = {
   chat: "bearer",
   messages: "x-api-key",
   responses: "bearer",
+  gemini: "x-goog-api-key",
 };
 
 /** Without a version the messages dialect's own vendor refuses a request; only its SDKs send one themselves (dialects.md 2.0). */
@@ -52,7 +53,8 @@ function customVendor(row: VendorSetting, models: readonly ModelSetting[]): Vend
 }
 
 /** A registry row that its variables do not make whole: with its key, if that is there, and without what only they could fill. */
-function incomplete({ local: _, query, ...row }: VendorRow, environment: Environment): Vendor {
+function incomplete(known: VendorRow, environment: Environment): Vendor {
+  const { local: _local, otherKeys: _keys, defaults: _defaults, baseUrls: _baseUrls, query, ...row } = known;
   const apiKey = row.env && environment[row.env]?.trim();
   return { ...row, ...(apiKey && { apiKey }), ...(query && !query.includes("{") && { query }) };
 }

@@ -1,7 +1,7 @@
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { REASONING_FORMS } from "../canon/intent.ts";
 import { MODALITIES } from "../catalog/entry.ts";
-import { DIALECTS, type Quirks } from "../dialects/dialect.ts";
+import { type Quirks, UPSTREAM_DIALECTS } from "../dialects/dialect.ts";
 import type { AuthForm } from "../vendors/vendor.ts";
 
 /** An object that refuses keys it does not know: a mistyped setting must not be a setting ignored (contract 2). */
@@ -29,7 +29,7 @@ const flag = () => Type.Boolean({ description: "true or false" });
 const url = (description: string) => Type.String({ minLength: 1, maxLength: 2000, description });
 const httpUrl = url("a URL beginning with http:// or https://");
 
-const AUTH_FORMS = ["bearer", "x-api-key", "api-key", "none"] as const satisfies readonly AuthForm[];
+const AUTH_FORMS = ["bearer", "x-api-key", "api-key", "x-goog-api-key", "none"] as const satisfies readonly AuthForm[];
 
 type SnakeCase<T extends string> = T extends `${infer Head}${infer Tail}`
   ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${SnakeCase<Tail>}`
@@ -52,6 +52,7 @@ const quirkProperties = {
   exclusive_reasoning_tokens: Type.Optional(flag()),
   inline_think_tags: Type.Optional(flag()),
   unclamped_temperature: Type.Optional(flag()),
+  version_in_body: Type.Optional(text("a version, such as bedrock-2023-05-31", 100)),
   count_tokens: Type.Optional(flag()),
 } satisfies Record<SnakeCase<keyof Quirks>, TSchema>;
 
@@ -69,7 +70,7 @@ const VendorRow = Closed({
     description: "a name of small letters, digits, dots, dashes and underscores (it is the prefix of the model IDs)",
   }),
   name: Type.Optional(text("a name", 200)),
-  dialect: Type.Optional(Words(DIALECTS)),
+  dialect: Type.Optional(Words(UPSTREAM_DIALECTS)),
   base_url: Type.Optional(httpUrl),
   api_key: Type.Optional(text(`a key, \${NAME} or file:PATH`, 10_000)),
   auth: Type.Optional(Words(AUTH_FORMS)),

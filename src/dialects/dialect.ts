@@ -8,8 +8,9 @@ import type { Frame, TextPattern } from "./frames.ts";
 export const DIALECTS = ["chat", "messages", "responses"] as const;
 /** A wire protocol that clients can speak. */
 export type DialectName = (typeof DIALECTS)[number];
+export const UPSTREAM_DIALECTS = [...DIALECTS, "gemini"] as const;
 /** A wire protocol that vendors can speak. */
-export type UpstreamDialectName = DialectName;
+export type UpstreamDialectName = (typeof UPSTREAM_DIALECTS)[number];
 
 /**
  * Named oddities of an upstream on a known dialect: facts of a vendor's row, read by the dialect's upstream half.
@@ -46,6 +47,8 @@ export type Quirks = {
   inlineThinkTags?: boolean;
   /** messages: the vendor rejects temperature above 1; larger values are clamped. Default true. */
   unclampedTemperature?: boolean;
+  /** messages: the dialect's version of this name stands in the body, and neither model nor stream does (Bedrock). */
+  versionInBody?: string;
   /** The vendor counts the tokens of a request itself, at the dialect's `countPath`. */
   countTokens?: boolean;
 };

@@ -1,5 +1,6 @@
 import { chat } from "./chat/index.ts";
 import type { Dialect, DialectName, UpstreamDialect, UpstreamDialectName } from "./dialect.ts";
+import { gemini } from "./gemini/index.ts";
 import { messages } from "./messages/index.ts";
 import { responses } from "./responses/index.ts";
 
@@ -7,4 +8,4 @@ import { responses } from "./responses/index.ts";
 export const dialects: Readonly<Record<DialectName, Dialect>> = { chat, messages, responses };
 
 /** Every dialect that vendors speak, by name. */
-export const upstreamDialects: Readonly<Record<UpstreamDialectName, UpstreamDialect>> = { ...dialects };
+export const upstreamDialects: Readonly<Record<UpstreamDialectName, UpstreamDialect>> = { ...dialects, gemini };

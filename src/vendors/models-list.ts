@@ -1,7 +1,8 @@
 import { GatewayError } from "../canon/errors.ts";
-import type { DialectName } from "../dialects/dialect.ts";
-import { readUpstreamError } from "../dialects/upstream-error.ts";
+import type { UpstreamDialectName } from "../dialects/dialect.ts";
+import { upstreamDialects } from "../dialects/index.ts";
 import { isObject } from "../lib/json.ts";
+import { authorize } from "./auth/authorize.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import { fetchUpstream, MAX_ERROR_BYTES, readCapped } from "./send.ts";
 import type { Vendor, VendorRow } from "./vendor.ts";
@@ -26,10 +27,11 @@ export type ListOptions = {
 };
 
 /** Where a vendor of a dialect lists its models, below its base URL. */
-const LIST_PATH: Record<DialectName, string> = {
+const LIST_PATH: Record<UpstreamDialectName, string> = {
   chat: "/models",
   messages: "/v1/models?limit=1000",
   responses: "/models",
+  gemini: "/models?pageSize=1000",
 };
 
 /**
@@ -68,14 +70,18 @@ async function askPage(
   const path = LIST_PATH[vendor.dialect];
   const cursor = after === undefined ? "" : `${path.includes("?") ? "&" : "?"}after_id=${encodeURIComponent(after)}`;
   const own = { accept: "application/json", ...(options.userAgent && { "user-agent": options.userAgent }) };
-  const request = {
+  const asked = {
     url: upstreamUrl(vendor, path + cursor),
     headers: upstreamHeaders(vendor, {}, own),
     body: "",
     signal,
   };
+  const request = await authorize(vendor, "GET", asked, options.proxy);
   const response = await fetchUpstream("GET", request, options.proxy);
-  if (!response.ok) throw readUpstreamError(response.status, await readCapped(response, MAX_ERROR_BYTES));
+  if (!response.ok) {
+    const { decodeError } = upstreamDialects[vendor.dialect];
+    throw decodeError(response.status, await readCapped(response, MAX_ERROR_BYTES), undefined);
+  }
   const text = await readCapped(response, MAX_PAGE_BYTES);
   try {
     return JSON.parse(text);
@@ -108,10 +114,11 @@ function readNames(value: unknown, vendor: Vendor): string[] {
   return list.filter(mayChat).map(nameOf).filter(isPlausible);
 }
 
-/** A model's name where vendors put it. */
+/** A model's name where vendors put it; Google writes it as a path. */
 function nameOf(model: unknown): unknown {
   if (!isObject(model)) return model;
-  return model["id"] ?? model["model"] ?? model["name"];
+  const name = model["id"] ?? model["model"] ?? model["name"];
+  return typeof name === "string" && "supportedGenerationMethods" in model ? name.replace(/^models\//, "") : name;
 }
 
 /** 1 to 200 characters, all of them printable and none a blank. */
@@ -123,7 +130,8 @@ const OTHER_TYPES = /^(?:image|embeddings?|audio|moderation|rerank|video|transcr
 /** False for a model whose own entry says that it makes something else than text (Together, Fireworks, Mistral, OpenRouter). */
 function mayChat(model: unknown): boolean {
   if (!isObject(model)) return true;
-  const { type, supports_chat: supportsChat, capabilities, architecture } = model;
+  const { type, supports_chat: supportsChat, capabilities, architecture, supportedGenerationMethods: methods } = model;
+  if (Array.isArray(methods) && !methods.includes("generateContent")) return false;
   if (typeof type === "string" && OTHER_TYPES.test(type)) return false;
   if (supportsChat === false) return false;
   if (isObject(capabilities) && capabilities["completion_chat"] === false) return false;

@@ -27,6 +27,9 @@ const AUTH: Record<AuthForm, (apiKey: string) => Record<string, string>> = {
   "x-api-key": (apiKey) => ({ "x-api-key": apiKey }),
   "api-key": (apiKey) => ({ "api-key": apiKey }),
   "x-goog-api-key": (apiKey) => ({ "x-goog-api-key": apiKey }),
+  // These two need more than the key, see auth/authorize.ts.
+  "service-account": () => ({}),
+  sigv4: () => ({}),
   none: () => ({}),
 };
 
@@ -44,6 +47,21 @@ export function upstreamUrl(vendor: Vendor, path: string): string {
     );
   }
   return url;
+}
+
+/**
+ * Path of a generation below the vendor's base URL: the vendor's own where its row names some, else the dialect's, which `pathFor` makes
+ * of the upstream model and of whether a stream is wanted.
+ */
+export function generationPath(
+  vendor: Vendor,
+  pathFor: (upstreamModel: string, stream: boolean) => string,
+  upstreamModel: string,
+  stream: boolean,
+): string {
+  if (!vendor.paths) return pathFor(upstreamModel, stream);
+  const template = stream ? vendor.paths.stream : vendor.paths.whole;
+  return template.replace("{model}", () => encodeURIComponent(upstreamModel));
 }
 
 /**

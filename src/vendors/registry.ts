@@ -1,4 +1,4 @@
-import type { Vendor, VendorRow } from "./vendor.ts";
+import type { KeyWay, Vendor, VendorRow } from "./vendor.ts";
 
 /** Every chat vendor but the dialect's own and Azure: the older name of the ceiling, and no `developer` role (`system` works everywhere). */
 const OLDER_CHAT = { maxTokensField: "max_tokens", noDeveloperRole: true } as const;
@@ -187,6 +187,53 @@ export const registry: readonly VendorRow[] = [
     models: "any",
     quirks: {},
   },
+  {
+    id: "google",
+    name: "Google",
+    dialect: "gemini",
+    baseUrl: "https://generativelanguage.googleapis.com/v1beta",
+    auth: "x-goog-api-key",
+    env: "GEMINI_API_KEY",
+    models: "catalog",
+    quirks: {},
+  },
+  {
+    id: "vertex",
+    name: "Google Vertex AI",
+    dialect: "gemini",
+    baseUrl:
+      "https://{GOOGLE_CLOUD_LOCATION}-aiplatform.googleapis.com/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/{GOOGLE_CLOUD_LOCATION}/publishers/google",
+    // The newest models are served in no region alone, and that place has a host without a region's name.
+    baseUrls: {
+      "GOOGLE_CLOUD_LOCATION=global":
+        "https://aiplatform.googleapis.com/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/global/publishers/google",
+    },
+    defaults: { GOOGLE_CLOUD_LOCATION: "global" },
+    auth: "service-account",
+    env: "GOOGLE_APPLICATION_CREDENTIALS",
+    models: "any",
+    quirks: {},
+  },
+  {
+    id: "bedrock",
+    name: "Amazon Bedrock",
+    dialect: "messages",
+    baseUrl: "https://bedrock-runtime.{AWS_REGION}.amazonaws.com",
+    region: "{AWS_REGION}",
+    paths: { whole: "/model/{model}/invoke", stream: "/model/{model}/invoke-with-response-stream" },
+    framing: "aws-event-stream",
+    auth: "bearer",
+    env: "AWS_BEARER_TOKEN_BEDROCK",
+    otherKeys: [
+      {
+        env: "AWS_ACCESS_KEY_ID",
+        auth: "sigv4",
+        credentials: { secretAccessKey: "AWS_SECRET_ACCESS_KEY", sessionToken: "AWS_SESSION_TOKEN?" },
+      },
+    ],
+    models: "any",
+    quirks: { versionInBody: "bedrock-2023-05-31" },
+  },
   localServer("ollama", "Ollama", 11434, { emptyContent: true }),
   localServer("lmstudio", "LM Studio", 1234, { emptyContent: true }),
   localServer("llamacpp", "llama.cpp", 8080, { acceptsTopK: true }),
@@ -228,13 +275,54 @@ function fill(template: string, environment: Environment): string | undefined {
  * Local servers are not among them. Pure.
  */
 export function fromEnvironment(environment: Environment): Vendor[] {
-  const vendors: Vendor[] = [];
-  for (const { local: _local, query: queryTemplate, ...row } of registry) {
-    const apiKey = row.env && variable(environment, row.env);
-    const baseUrl = fill(row.baseUrl, environment);
-    if (!apiKey || !baseUrl) continue;
-    const query = queryTemplate && fill(queryTemplate, environment);
-    vendors.push({ ...row, baseUrl, apiKey, ...(query && { query }) });
+  return registry.flatMap((row) => switchOn(row, { ...row.defaults, ...withoutBlanks(environment) }) ?? []);
+}
+
+/** A blank variable counts as one that is not there, and must not hide a default. */
+const withoutBlanks = (environment: Environment): Environment =>
+  Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
+
+function switchOn(known: VendorRow, environment: Environment): Vendor | undefined {
+  const { local: _local, otherKeys: _keys, defaults: _defaults, baseUrls: _baseUrls, query, region, ...row } = known;
+  const key = findKey(known, environment);
+  const baseUrl = fill(baseUrlOf(known, environment), environment);
+  const place = region && fill(region, environment);
+  if (!key || !baseUrl || (region && !place)) return undefined;
+  const filled = query && fill(query, environment);
+  return { ...row, baseUrl, ...key, ...(place && { region: place }), ...(filled && { query: filled }) };
+}
+
+function baseUrlOf(row: VendorRow, environment: Environment): string {
+  const special = Object.entries(row.baseUrls ?? {}).find(([condition]) => {
+    const [name = "", value] = condition.split("=");
+    return variable(environment, name) === value;
+  });
+  return special?.[1] ?? row.baseUrl;
+}
+
+type Key = Pick<Vendor, "env" | "auth" | "apiKey" | "credentials">;
+
+/** The first of a row's ways to a key whose variables are all there. */
+function findKey(row: VendorRow, environment: Environment): Key | undefined {
+  const own: readonly KeyWay[] = row.env ? [{ env: row.env, auth: row.auth }] : [];
+  for (const way of [...own, ...(row.otherKeys ?? [])]) {
+    const apiKey = variable(environment, way.env);
+    const credentials = readCredentials(way, environment);
+    if (apiKey && credentials) {
+      const more = Object.keys(credentials).length > 0 && { credentials };
+      return { env: way.env, auth: way.auth, apiKey, ...more };
+    }
   }
-  return vendors;
+  return undefined;
+}
+
+/** What belongs to a key; undefined when a variable lacks that must not. */
+function readCredentials(way: KeyWay, environment: Environment): Record<string, string> | undefined {
+  const credentials: Record<string, string> = {};
+  for (const [field, name] of Object.entries(way.credentials ?? {})) {
+    const value = variable(environment, name.replace("?", ""));
+    if (value) credentials[field] = value;
+    else if (!name.endsWith("?")) return undefined;
+  }
+  return credentials;
 }

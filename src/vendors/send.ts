@@ -1,4 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
+import { authorize, isSigned } from "./auth/authorize.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import type { UpstreamRequest, Vendor } from "./vendor.ts";
 
@@ -51,7 +52,18 @@ export async function send(vendor: Vendor, sending: Sending): Promise<Response> 
     ...(requestId && { "x-request-id": requestId }),
   });
   const request: UpstreamRequest = { url, headers, body: sending.body, signal };
-  return vendor.serve ? refuseRedirect(await vendor.serve(request)) : fetchUpstream("POST", request, proxy);
+  if (isSigned(vendor) || vendor.framing) return sendSpecially(vendor, request, proxy);
+  if (!vendor.serve) return fetchUpstream("POST", request, proxy);
+  const response = await vendor.serve(request);
+  return isRedirect(response) ? refuseRedirect(response) : response;
+}
+
+/** For vendors whose requests are signed or whose streams are no SSE. What only these need is loaded when one is asked. */
+async function sendSpecially(vendor: Vendor, request: UpstreamRequest, proxy: string | undefined): Promise<Response> {
+  const response = await fetchUpstream("POST", await authorize(vendor, "POST", request, proxy), proxy);
+  if (!vendor.framing) return response;
+  const { unframe } = await import("./event-stream.ts");
+  return unframe(response);
 }
 
 /**
@@ -78,12 +90,13 @@ export async function fetchUpstream(
   } catch (thrown) {
     throw signal.aborted ? signal.reason : connectionError(thrown);
   }
-  return refuseRedirect(response);
+  return isRedirect(response) ? refuseRedirect(response) : response;
 }
 
-async function refuseRedirect(response: Response): Promise<Response> {
+const isRedirect = ({ status }: Response) => status >= 300 && status <= 399;
+
+async function refuseRedirect(response: Response): Promise<never> {
   const { status } = response;
-  if (status < 300 || status > 399) return response;
   await response.body?.cancel();
   const message = "The vendor's address answers with a redirect. The operator has to check the vendor's base URL.";
   throw new GatewayError("upstream_error", message, { retry: false, cause: { status } });

@@ -1,7 +1,13 @@
-import type { DialectName, Quirks } from "../dialects/dialect.ts";
+import type { Quirks, UpstreamDialectName } from "../dialects/dialect.ts";
 
-/** How an upstream wants its key: a header's name and form. */
-export type AuthForm = "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "none";
+/**
+ * How an upstream wants its key: a header's name and form. `service-account`: the key is a Google service account's JSON, or the path of
+ * its file, and every call carries a token got for it. `sigv4`: every call is signed the AWS way.
+ */
+export type AuthForm = "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "service-account" | "sigv4" | "none";
+
+/** Paths of generation in place of the dialect's own, below the base URL; `{model}` stands for the model's name as one step. */
+export type GenerationPaths = { whole: string; stream: string };
 
 /**
  * Which models of a vendor this gateway offers. `catalog`: those of the catalog that name it in a route. `discover`: what its own
@@ -21,7 +27,7 @@ export type UpstreamRequest = {
 export type Vendor = {
   id: string;
   name: string;
-  dialect: DialectName;
+  dialect: UpstreamDialectName;
   /** What the vendor's own SDK takes as base URL (contract 2), without a slash at the end. */
   baseUrl: string;
   auth: AuthForm;
@@ -29,21 +35,41 @@ export type Vendor = {
   env?: string;
   /** The key itself, once read from environment or file. Never logged, never shown. */
   apiKey?: string;
+  /** What `sigv4` needs beside the key, which is then the access key's id. Never logged, never shown. */
+  credentials?: Readonly<{ secretAccessKey?: string; sessionToken?: string }>;
+  /** The region that `sigv4` signs for. */
+  region?: string;
   /** Fixed headers, such as a dialect version. */
   headers?: Readonly<Record<string, string>>;
   /** Query string of every call, without its question mark (Azure's api-version). */
   query?: string;
+  paths?: GenerationPaths;
+  /** How streamed replies are framed, where that is not SSE. */
+  framing?: "aws-event-stream";
   models: VendorModels;
   quirks: Quirks;
   /** An upstream inside this process: answers as a server on the network would. */
   serve?: (request: UpstreamRequest) => Promise<Response>;
 };
 
+/** Another way to switch a vendor on: its variable, how the key goes out, and the variables of what belongs to it, `?` behind those that may lack. */
+export type KeyWay = {
+  env: string;
+  auth: AuthForm;
+  credentials?: Readonly<Record<keyof NonNullable<Vendor["credentials"]>, string>>;
+};
+
 /**
- * A vendor this gateway knows of (contract 2), before any key is at hand. `{NAME}` in `baseUrl` and `query` stands for a variable of
- * the environment: a base URL with one missing leaves the vendor off, a query with one missing is left out.
+ * A vendor this gateway knows of (contract 2), before any key is at hand. `{NAME}` in `baseUrl`, `region` and `query` stands for a
+ * variable of the environment: a base URL or region with one missing leaves the vendor off, a query with one missing is left out.
  */
-export type VendorRow = Omit<Vendor, "apiKey" | "serve"> & {
+export type VendorRow = Omit<Vendor, "apiKey" | "credentials" | "serve"> & {
+  /** Tried in order when the variable `env` is not there. */
+  otherKeys?: readonly KeyWay[];
+  /** Values of variables that are not there. */
+  defaults?: Readonly<Record<string, string>>;
+  /** Base URLs for one value of a variable, written `NAME=value`. */
+  baseUrls?: Readonly<Record<string, string>>;
   /** A model server on this machine: found by asking its usual port, not by a key. */
   local?: boolean;
 };

@@ -48,7 +48,7 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
   [
     "a dialect nobody speaks",
     "vendors: [{ id: openai, dialect: completions }]",
-    'vendors[0].dialect: expected one of "chat", "messages", "responses", found "completions"',
+    'vendors[0].dialect: expected one of "chat", "messages", "responses", "gemini", found "completions"',
   ],
   [
     "a key of another kind",
@@ -185,7 +185,7 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "several at once",
     "server: { port: x }\nvendors: [{ id: openai, auth: basic }]\nlocal_discovery: maybe",
     'server.port: expected a port from 0 to 65535, found "x"',
-    'vendors[0].auth: expected one of "bearer", "x-api-key", "api-key", "none", found "basic"',
+    'vendors[0].auth: expected one of "bearer", "x-api-key", "api-key", "x-goog-api-key", "none", found "basic"',
     'local_discovery: expected true or false, found "maybe"',
   ],
 ];
@@ -209,7 +209,7 @@ describe("a bad configuration file", () => {
       "vendors:\n  - id: lab\n    dialect: ${KEY}\n    base_url: ${KEY}\n    api_key: ${KEY}\n",
     );
     const lines = faultLines(folder, { environment: { KEY: SECRET } }).join("\n");
-    expect(lines).toContain('vendors[0].dialect: expected one of "chat", "messages", "responses", found "${KEY}"');
+    expect(lines).toContain('vendors[0].dialect: expected one of "chat", "messages", "responses", "gemini", found "${KEY}"');
     expect(lines).not.toContain("canary");
   });
 

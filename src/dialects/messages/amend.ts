@@ -1,5 +1,6 @@
 import type { Orders } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
+import type { Quirks } from "../dialect.ts";
 import { isPacked } from "../reasoning-proof.ts";
 import { reasoningEdits } from "./reasoning-edits.ts";
 
@@ -24,14 +25,26 @@ function withoutPackedThinking(messages: unknown): unknown {
   return kept.length === messages.length && kept.every((message, at) => message === messages[at]) ? messages : kept;
 }
 
+function nameModel(body: Record<string, unknown>, orders: Orders): Edits {
+  const edits: Edits = {};
+  if (body["model"] !== orders.upstreamModel) edits["model"] = orders.upstreamModel;
+  if ((body["stream"] === true) !== orders.stream) edits["stream"] = orders.stream;
+  return edits;
+}
+
+/** Where the path names model and stream, the body must not, and says the version that elsewhere stands in a header. */
+function nameVersion(body: Record<string, unknown>, version: string): Edits {
+  const edits: Edits = { anthropic_version: version };
+  for (const field of ["model", "stream"]) if (field in body) edits[field] = undefined;
+  return edits;
+}
+
 /**
  * Orders as edits of a body's top-level fields, whether the client wrote it or `encodeRequest` (design 1). Only fields that really
  * change are named: they are spliced into the client's own bytes.
  */
-export function amend(body: Record<string, unknown>, orders: Orders): Edits {
-  const edits: Edits = {};
-  if (body["model"] !== orders.upstreamModel) edits["model"] = orders.upstreamModel;
-  if ((body["stream"] === true) !== orders.stream) edits["stream"] = orders.stream;
+export function amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
+  const edits = quirks.versionInBody === undefined ? nameModel(body, orders) : nameVersion(body, quirks.versionInBody);
   if (orders.maxOutputTokens !== undefined && body["max_tokens"] !== orders.maxOutputTokens) {
     edits["max_tokens"] = orders.maxOutputTokens;
   }

@@ -1,0 +1,115 @@
+import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
+import { type Edits, isObject } from "../../lib/json.ts";
+import { type ModelTraits, traitsOf } from "./model-traits.ts";
+import { PLACEHOLDER } from "./proof.ts";
+import { toOpenApiSchema } from "./schema.ts";
+
+type Wire = Record<string, unknown>;
+
+const SAMPLING = ["temperature", "topP", "topK"] as const;
+/** Leaves it to the model how long it thinks (dialects.md 5.1). */
+const DYNAMIC_BUDGET = -1;
+
+const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : []);
+
+const toCamelCase = (field: string): string =>
+  field.replace(/_([a-z])/g, (_whole, letter: string) => letter.toUpperCase());
+
+/** `thinkingConfig` of an order: a level or a budget, never both (dialects.md 5.1). Forms of other dialects write nothing here. */
+function thinkingConfig(order: ReasoningOrder, active: boolean, traits: ModelTraits): Wire | undefined {
+  if (order.kind === "keep" || order.kind === "nothing") return undefined;
+  const shown = active ? { includeThoughts: true } : {};
+  if (order.form === "thinking-level") {
+    const level = order.kind === "level" ? order.level : order.kind === "budget" ? undefined : order.value;
+    if (level === undefined) return active ? shown : undefined;
+    return { ...shown, thinkingLevel: level };
+  }
+  if (order.form !== "thinking-budget") return undefined;
+  if (order.kind === "off") return { thinkingBudget: 0 };
+  const [least, most] = traits.budget;
+  const tokens = order.kind === "budget" ? Math.min(Math.max(Math.floor(order.tokens), least), most) : DYNAMIC_BUDGET;
+  return { ...shown, thinkingBudget: tokens };
+}
+
+/** The first call of each step carries a signature, or the word that stands for one in foreign history (dialects.md 3.3). */
+function signCalls(contents: readonly Wire[]): Wire[] {
+  return contents.map((content) => {
+    const parts = listOf(content["parts"]);
+    const first = parts.find((part) => isObject(part["functionCall"]));
+    if (content["role"] !== "model" || !first || first["thoughtSignature"] !== undefined) return content;
+    return {
+      ...content,
+      parts: parts.map((part) => (part === first ? { ...part, thoughtSignature: PLACEHOLDER } : part)),
+    };
+  });
+}
+
+/** The system prompt as the opening of the first user content, for models that know no other place (dialects.md 3.1). */
+function prependSystem(contents: readonly Wire[], system: unknown): Wire[] {
+  const [first, ...rest] = contents;
+  const parts = isObject(system) ? listOf(system["parts"]) : [];
+  return first ? [{ ...first, parts: [...parts, ...listOf(first["parts"])] }, ...rest] : [...contents];
+}
+
+/** Tools with their schemas in the older form. */
+function toOpenApiTools(tools: unknown): Wire[] {
+  const declaration = ({ parametersJsonSchema: schema, ...rest }: Wire): Wire =>
+    isObject(schema) ? { ...rest, parameters: toOpenApiSchema(schema) } : rest;
+  return listOf(tools).map((tool) => {
+    const declarations = listOf(tool["functionDeclarations"]);
+    return declarations.length === 0 ? tool : { ...tool, functionDeclarations: declarations.map(declaration) };
+  });
+}
+
+/** A wanted JSON answer as a sentence, for models that refuse a response format beside tools. */
+function jsonInstruction(schema: unknown): Wire {
+  const text = "Answer with one JSON object and nothing else: no other text, no code fence.";
+  return { text: isObject(schema) ? `${text} It must fit this JSON Schema: ${JSON.stringify(schema)}` : text };
+}
+
+/** What is written for this model otherwise than for a current one: where the system prompt, the answer's format and the schemas stand. */
+function amendForModel(body: Wire, config: Wire, traits: ModelTraits): Wire {
+  const edits: Wire = {};
+  let { systemInstruction } = body;
+  let contents = listOf(body["contents"]);
+  if (!traits.current && body["tools"] !== undefined && config["responseMimeType"] !== undefined) {
+    const parts = isObject(systemInstruction) ? listOf(systemInstruction["parts"]) : [];
+    systemInstruction = { parts: [...parts, jsonInstruction(config["responseJsonSchema"])] };
+    delete config["responseMimeType"];
+    delete config["responseJsonSchema"];
+  }
+  if (!traits.systemInstruction && systemInstruction !== undefined) {
+    contents = prependSystem(contents, systemInstruction);
+    systemInstruction = undefined;
+  }
+  if (traits.current) contents = signCalls(contents);
+  edits["contents"] = contents;
+  if (systemInstruction !== body["systemInstruction"]) edits["systemInstruction"] = systemInstruction;
+  if (traits.jsonSchema) return edits;
+  if (body["tools"] !== undefined) edits["tools"] = toOpenApiTools(body["tools"]);
+  const { responseJsonSchema: schema } = config;
+  if (isObject(schema)) {
+    delete config["responseJsonSchema"];
+    config["responseSchema"] = toOpenApiSchema(schema);
+  }
+  return edits;
+}
+
+/**
+ * Orders as edits of a body that `encodeRequest` wrote: no client speaks this dialect, so it is written anew where the model wants it.
+ * Model and stream stand in the path. Throws GatewayError (invalid_request) for a schema that the model cannot be told.
+ */
+export function amend(body: Record<string, unknown>, orders: Orders): Edits {
+  const traits = traitsOf(orders.upstreamModel);
+  const config: Wire = isObject(body["generationConfig"]) ? { ...body["generationConfig"] } : {};
+  if (orders.maxOutputTokens !== undefined) config["maxOutputTokens"] = orders.maxOutputTokens;
+  const thinking = thinkingConfig(orders.reasoning, orders.dropSampling, traits);
+  if (thinking) config["thinkingConfig"] = thinking;
+  const edits: Edits = amendForModel(body, config, traits);
+  for (const field of orders.dropSampling ? [...SAMPLING, ...orders.remove] : orders.remove) {
+    delete config[toCamelCase(field)];
+    if (field in body) edits[field] = undefined;
+  }
+  edits["generationConfig"] = Object.keys(config).length > 0 ? config : undefined;
+  return edits;
+}

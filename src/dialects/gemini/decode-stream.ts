@@ -1,0 +1,212 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { BlockStart, Event, Finish } from "../../canon/events.ts";
+import { newId } from "../../lib/id.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Decoder } from "../dialect.ts";
+import type { Frame } from "../frames.ts";
+import { errorInside } from "./errors.ts";
+import { blockedFinish, failureOf, finishWord, readFinish } from "./finish.ts";
+import { PartialArguments } from "./partial-arguments.ts";
+import { type Place, packProof } from "./proof.ts";
+import { NO_RAW_USAGE, type RawUsage, readUsage, toUsage } from "./usage.ts";
+
+type Part = Record<string, unknown>;
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** The first candidate: the gateway never asks for more than one. */
+function candidateOf(value: Part): Part | undefined {
+  const candidates = value["candidates"];
+  if (!Array.isArray(candidates)) return undefined;
+  return candidates.filter(isObject).find((candidate) => (candidate["index"] ?? 0) === 0);
+}
+
+function partsOf(candidate: Part): Part[] {
+  const { content } = candidate;
+  return isObject(content) && Array.isArray(content["parts"]) ? content["parts"].filter(isObject) : [];
+}
+
+/**
+ * Reads one reply of this dialect (dialects.md 3.2, 3.3): records are whole replies one behind the other, and the end of the body is the
+ * terminator, if a finish reason or a block reason was seen before it.
+ */
+export class GeminiDecoder implements Decoder {
+  done = false;
+  #started = false;
+  #open: BlockStart["kind"] | undefined;
+  /** Arguments of the open call, while they come in pieces. */
+  #partial: PartialArguments | undefined;
+  #calledTool = false;
+  #usage: RawUsage = NO_RAW_USAGE;
+  #reported: RawUsage = NO_RAW_USAGE;
+  #finish: Finish | undefined;
+  #word: string | undefined;
+
+  get finishing(): boolean {
+    return this.#word !== undefined || this.#finish !== undefined;
+  }
+
+  push(frame: Frame): Event[] {
+    if (this.done || frame.data === "" || frame.data.trim() === "[DONE]") return [];
+    let value: unknown;
+    try {
+      value = frame.value;
+    } catch (cause) {
+      return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
+    }
+    return this.read(value);
+  }
+
+  /** Reads one record's value, or a list of them as they come without `alt=sse`. */
+  read(value: unknown): Event[] {
+    const out: Event[] = [];
+    for (const record of Array.isArray(value) ? (value as unknown[]) : [value]) {
+      if (this.done) break;
+      const error = this.#readRecord(record, out);
+      if (error) out.push(...this.#fail(error));
+    }
+    return out;
+  }
+
+  end(): Event[] {
+    if (this.done) return [];
+    const finish = this.#word === undefined ? this.#finish : readFinish(this.#word, this.#calledTool);
+    if (!finish) {
+      return this.#fail(new GatewayError("stream_truncated", "The vendor's stream broke off before its end."));
+    }
+    const out: Event[] = [];
+    this.#start({}, out);
+    this.#close(out);
+    this.#report(out);
+    out.push({ type: "finish", finish });
+    this.done = true;
+    return out;
+  }
+
+  #fail(error: GatewayError): Event[] {
+    this.done = true;
+    return [{ type: "error", error }];
+  }
+
+  #readRecord(record: unknown, out: Event[]): GatewayError | undefined {
+    if (!isObject(record)) return new GatewayError("upstream_error", "The vendor sent a broken record.");
+    const error = errorInside(record);
+    if (error) return error;
+    this.#start(record, out);
+    this.#usage = readUsage(record["usageMetadata"], this.#usage);
+    const candidate = candidateOf(record);
+    for (const part of candidate ? partsOf(candidate) : []) {
+      const broken = this.#readPart(part, out);
+      if (broken) return broken;
+    }
+    const word = finishWord(candidate?.["finishReason"]);
+    const failure = word === undefined ? undefined : failureOf(word);
+    if (failure) return failure;
+    this.#word ??= word;
+    const feedback = record["promptFeedback"];
+    const blocked = isObject(feedback) ? textOf(feedback["blockReason"]) : "";
+    if (!candidate && blocked !== "" && blocked !== "BLOCK_REASON_UNSPECIFIED") this.#finish ??= blockedFinish(blocked);
+    if (this.#open === undefined) this.#report(out);
+    return undefined;
+  }
+
+  #start(record: Part, out: Event[]): void {
+    if (this.#started) return;
+    this.#started = true;
+    const id = textOf(record["responseId"]);
+    const model = textOf(record["modelVersion"]);
+    out.push({ type: "start", ...(id !== "" && { id }), ...(model !== "" && { model }) });
+  }
+
+  #begin(block: BlockStart, out: Event[]): void {
+    this.#close(out);
+    this.#open = block.kind;
+    out.push({ type: "block-start", block });
+  }
+
+  /** Ends the open block, with the arguments that were collected for it. */
+  #close(out: Event[]): void {
+    if (this.#open === undefined) return;
+    const json = this.#partial?.json ?? "";
+    if (json !== "") out.push({ type: "block-delta", text: json });
+    this.#partial = undefined;
+    this.#open = undefined;
+    out.push({ type: "block-end" });
+  }
+
+  /** Usage stands between blocks only, so a count that comes inside one waits for its end. */
+  #report(out: Event[]): void {
+    if (Bun.deepEquals(this.#usage, this.#reported)) return;
+    this.#reported = this.#usage;
+    out.push({ type: "usage", usage: toUsage(this.#usage) });
+  }
+
+  #readPart(part: Part, out: Event[]): GatewayError | undefined {
+    const call = part["functionCall"];
+    const signature = textOf(part["thoughtSignature"]);
+    if (isObject(call)) return this.#readCall(call, signature, out);
+    if (typeof part["text"] !== "string") return undefined;
+    if (part["thought"] === true) {
+      this.#append("reasoning", part["text"], out);
+      this.#sign("thought", signature, out);
+      return undefined;
+    }
+    this.#sign("text", signature, out);
+    this.#append("text", part["text"], out);
+    return undefined;
+  }
+
+  #append(kind: "text" | "reasoning", text: string, out: Event[]): void {
+    if (text === "") return;
+    if (this.#open !== kind) this.#begin({ kind }, out);
+    out.push({ type: "block-delta", text });
+  }
+
+  /**
+   * Puts a signature on the open reasoning block. That of a text without one is let go: the vendor only recommends it, and a reasoning
+   * block behind the text, made to hold it, would stand where clients look for the answer's last words.
+   */
+  #sign(place: Place, signature: string, out: Event[]): void {
+    if (signature === "" || this.#open !== "reasoning") return;
+    out.push({ type: "block-signature", signature: packProof({ place, signature }) });
+  }
+
+  /** A call comes whole, or as a name, pieces of arguments and an empty end, which may be missing (dialects.md 3.3). */
+  #readCall(call: Part, signature: string, out: Event[]): GatewayError | undefined {
+    const name = textOf(call["name"]);
+    if (name !== "") this.#beginCall(call, name, signature, out);
+    if (this.#open !== "tool-call") return undefined;
+    if (isObject(call["args"]) && Object.keys(call["args"]).length > 0) {
+      out.push({ type: "block-delta", text: JSON.stringify(call["args"]) });
+    }
+    if ("partialArgs" in call) {
+      this.#partial ??= new PartialArguments();
+      if (!this.#partial.add(call["partialArgs"])) {
+        return new GatewayError("upstream_error", "The vendor sent arguments of a tool call that cannot be read.");
+      }
+    }
+    if (call["willContinue"] !== true) this.#close(out);
+    return undefined;
+  }
+
+  /**
+   * The signature of a call is demanded back (dialects.md 3.3), so it goes out twice: on a reasoning block before the call, made for it
+   * where there is none, which clients of every dialect with reasoning send back; and on the call itself.
+   */
+  #beginCall(call: Part, name: string, signature: string, out: Event[]): void {
+    if (signature !== "") {
+      if (this.#open !== "reasoning") this.#begin({ kind: "reasoning" }, out);
+      this.#sign("call", signature, out);
+    }
+    this.#calledTool = true;
+    this.#begin({ kind: "tool-call", id: textOf(call["id"]) || newId("call"), name }, out);
+    if (signature !== "") {
+      out.push({ type: "block-signature", signature: packProof({ place: "call", signature }) });
+    }
+  }
+}
+
+/** A reader for one upstream stream of this dialect. It never throws. */
+export function decodeStream(): Decoder {
+  return new GeminiDecoder();
+}

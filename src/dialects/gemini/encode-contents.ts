@@ -1,0 +1,178 @@
+import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import { cleanText } from "../chat/text.ts";
+import { toInput } from "../messages/tool-input.ts";
+import { encodeAudio, encodeDocument, encodeMedia } from "./media.ts";
+import { type Proof, unpackProof } from "./proof.ts";
+
+type Wire = Record<string, unknown>;
+export type Content = { role: "user" | "model"; parts: Wire[] };
+
+/** Stands for content that holds nothing, which this dialect refuses (dialects.md 4.8 #4). */
+const EMPTY_TEXT = "(empty)";
+/** Opens a conversation that does not begin with the user (dialects.md 4.3). */
+const OPENING_TEXT = "(continue)";
+const NO_RESULT_TEXT = "No result was given for this tool call.";
+
+/** A call of the model's last turn, which waits for its result. */
+type Waiting = { id: string; name: string; result?: ToolResultPart };
+
+const encodeText = (text: string): Wire[] => (text === "" ? [] : [{ text: cleanText(text) }]);
+
+/** A part that users may send, also inside a tool result; nothing for those that only assistants have. */
+function encodeUserPart(part: Part, dropped: string[]): Wire[] {
+  switch (part.type) {
+    case "text":
+      return encodeText(part.text);
+    case "image":
+      return [encodeMedia(part.source)];
+    case "document":
+      return encodeDocument(part);
+    case "audio":
+      return [encodeAudio(part)];
+    case "opaque":
+      dropped.push(part.name);
+      return [];
+    default:
+      return [];
+  }
+}
+
+/** Neighbouring turns of one role as one, system turns left out: they are lifted into `systemInstruction` (dialects.md 4.1). */
+function mergeTurns(turns: readonly Turn[]): Turn[] {
+  const merged: Turn[] = [];
+  for (const turn of turns) {
+    if (turn.role === "system") continue;
+    const last = merged.at(-1);
+    if (last?.role === turn.role) last.parts.push(...turn.parts);
+    else merged.push({ role: turn.role, parts: [...turn.parts] });
+  }
+  return merged;
+}
+
+/** An assistant's turn on its way: a signature that came on reasoning is handed to the part it belongs to. */
+class ModelTurn {
+  readonly parts: Wire[] = [];
+  readonly calls: Waiting[] = [];
+  #forCall: Proof | undefined;
+
+  constructor(readonly dropped: string[]) {}
+
+  add(part: Part): void {
+    if (part.type === "text") this.parts.push(...encodeText(part.text));
+    else if (part.type === "reasoning") this.#reasoning(part.text, unpackProof(part.signature));
+    else if (part.type === "tool-call") this.#call(part);
+    else if (part.type === "opaque") this.dropped.push(part.name);
+    else if (part.type !== "redacted-reasoning") this.dropped.push(`assistant ${part.type}`);
+  }
+
+  /** Reasoning goes back only when its proof shows that this vendor made it (dialects.md 4.4). */
+  #reasoning(text: string, proof: Proof | undefined): void {
+    if (!proof) return;
+    const thought = text === "" ? undefined : { text: cleanText(text), thought: true };
+    if (proof.place === "thought" && thought) this.parts.push({ ...thought, thoughtSignature: proof.signature });
+    else if (thought) this.parts.push(thought);
+    if (proof.place === "call") this.#forCall = proof;
+    else if (proof.place === "text") this.parts.push({ text: "", thoughtSignature: proof.signature });
+  }
+
+  /** Ids are left out: one of the vendor's two doors refuses them, and both match results by name and order. */
+  #call(part: ToolCallPart): void {
+    const proof = unpackProof(part.signature) ?? this.#forCall;
+    this.#forCall = undefined;
+    this.calls.push({ id: part.id, name: part.name });
+    this.parts.push({
+      functionCall: { name: part.name, args: toInput(part.arguments) },
+      ...(proof && { thoughtSignature: proof.signature }),
+    });
+  }
+}
+
+/** Writes the turns of one request, keeping in mind which calls still wait for their result. */
+class ContentWriter {
+  readonly contents: Content[] = [];
+  #waiting: Waiting[] = [];
+
+  constructor(readonly dropped: string[]) {}
+
+  #add(role: Content["role"], parts: Wire[]): void {
+    const last = this.contents.at(-1);
+    if (last?.role === role) last.parts.push(...parts);
+    else this.contents.push({ role, parts });
+  }
+
+  /** Results first, one for each call and in the calls' order: anything else is refused (dialects.md 4.4). */
+  user(turn: Turn): void {
+    const others: Wire[] = [];
+    for (const part of turn.parts) {
+      if (part.type !== "tool-result") {
+        others.push(...encodeUserPart(part, this.dropped));
+        continue;
+      }
+      const call = this.#waiting.find((waiting) => waiting.id === part.callId && !waiting.result);
+      if (call) call.result = part;
+      else others.push(...this.#strayResult(part));
+    }
+    const parts = [...this.takeResults(), ...others];
+    this.#add("user", parts.length > 0 ? parts : [{ text: EMPTY_TEXT }]);
+  }
+
+  /** A turn that holds nothing is left out. */
+  assistant(turn: Turn): void {
+    const unanswered = this.takeResults();
+    if (unanswered.length > 0) this.#add("user", unanswered);
+    const model = new ModelTurn(this.dropped);
+    for (const part of turn.parts) model.add(part);
+    if (model.parts.length === 0) return;
+    if (this.contents.length === 0) this.#add("user", [{ text: OPENING_TEXT }]);
+    this.#add("model", model.parts);
+    this.#waiting = model.calls;
+  }
+
+  /** The answers to all waiting calls, behind them what the answers hold beside text; calls that nobody answered get an error. */
+  takeResults(): Wire[] {
+    const attached: Wire[] = [];
+    const responses = this.#waiting.map(({ name, result }) => ({
+      functionResponse: { name, response: result ? this.#response(result, attached) : { error: NO_RESULT_TEXT } },
+    }));
+    this.#waiting = [];
+    return [...responses, ...attached];
+  }
+
+  /** What a tool gave back, as the object that this dialect wants; media go beside it, with a word on both sides of where they went. */
+  #response(result: ToolResultPart, attached: Wire[]): Wire {
+    const lines: string[] = [];
+    for (const part of result.parts) {
+      const parts = encodeUserPart(part, this.dropped);
+      const media = parts.filter((one) => !("text" in one));
+      for (const one of parts) if (typeof one["text"] === "string") lines.push(one["text"]);
+      if (media.length === 0) continue;
+      const label = `${part.type} ${attached.filter((one) => !("text" in one)).length + 1}`;
+      lines.push(`[${label} attached below]`);
+      attached.push({ text: `[${label} of the tool results above]` }, ...media);
+    }
+    const text = lines.join("\n");
+    return result.isError ? { error: text } : { output: text };
+  }
+
+  /** A result whose call is not in the turn before it: this dialect refuses it as such, so the user says it (dialects.md 4.3). */
+  #strayResult(part: ToolResultPart): Wire[] {
+    const parts = part.parts.flatMap((inner) => encodeUserPart(inner, this.dropped));
+    return [{ text: `Result of tool call ${cleanText(part.callId)}:` }, ...parts];
+  }
+}
+
+/**
+ * Turns as `contents` (dialects.md 3.1, 4.4, 4.8 #3-#5): user first, roles alternating, every call answered in the very next content, no
+ * part and no content empty. Throws GatewayError (invalid_request) for media this dialect cannot carry.
+ */
+export function encodeContents(turns: readonly Turn[], dropped: string[]): Content[] {
+  const writer = new ContentWriter(dropped);
+  for (const turn of mergeTurns(turns)) {
+    if (turn.role === "assistant") writer.assistant(turn);
+    else writer.user(turn);
+  }
+  const unanswered = writer.takeResults();
+  if (unanswered.length > 0) writer.contents.push({ role: "user", parts: unanswered });
+  if (writer.contents.length === 0) writer.contents.push({ role: "user", parts: [{ text: EMPTY_TEXT }] });
+  return writer.contents;
+}

@@ -1,0 +1,52 @@
+import type { GatewayError } from "../../canon/errors.ts";
+import { isObject } from "../../lib/json.ts";
+import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
+
+/** The error object inside a body, which may be an array around it. */
+function errorIn(value: unknown): Record<string, unknown> | undefined {
+  const first: unknown = Array.isArray(value) ? value[0] : value;
+  const error = isObject(first) ? first["error"] : undefined;
+  return isObject(error) ? error : undefined;
+}
+
+const detailsOf = (error: Record<string, unknown> | undefined) =>
+  Array.isArray(error?.["details"]) ? error["details"].filter(isObject) : [];
+
+/** `RetryInfo.retryDelay`, a text such as "34.4s", in whole seconds rounded up. */
+function retryDelay(error: Record<string, unknown> | undefined): number | undefined {
+  for (const { retryDelay: delay } of detailsOf(error)) {
+    const seconds = typeof delay === "string" ? /^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(delay)?.[1] : undefined;
+    if (seconds !== undefined) return Math.ceil(Number(seconds));
+  }
+  return undefined;
+}
+
+/** A key that is wrong or has run out is told as a bad request here, not as 401 (dialects.md 3). */
+function isAboutKey(error: Record<string, unknown> | undefined): boolean {
+  if (detailsOf(error).some(({ reason }) => typeof reason === "string" && /^API_KEY_/.test(reason))) return true;
+  return typeof error?.["message"] === "string" && /^API key (?:not valid|expired)/i.test(error["message"]);
+}
+
+/** The error that a record or a whole 200 holds, if it holds one (dialects.md 4.8 #22). */
+export function errorInside(value: unknown): GatewayError | undefined {
+  const error = errorIn(value);
+  if (!error) return undefined;
+  const raw = readRawError(error);
+  return upstreamError(isAboutKey(error) ? 401 : statusOfRawError(raw), raw, retryDelay(error));
+}
+
+/**
+ * An upstream's error answer as what the client may know (contract 6; dialects.md 3). `retryAfterSeconds` is what its headers said;
+ * this vendor says it in the body.
+ */
+export function decodeError(status: number, body: string, retryAfterSeconds: number | undefined): GatewayError {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    // A page of a proxy in between: it tells a client nothing.
+    value = undefined;
+  }
+  const error = errorIn(value);
+  return upstreamError(isAboutKey(error) ? 401 : status, readRawError(value), retryAfterSeconds ?? retryDelay(error));
+}

@@ -1,0 +1,52 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { Finish, FinishReason } from "../../canon/events.ts";
+
+const FILTERED = "content-filter";
+
+/** What each `finishReason` that ends a reply means (dialects.md 3.2). */
+const MEANING: Readonly<Record<string, FinishReason>> = {
+  STOP: "stop",
+  MAX_TOKENS: "length",
+  CONTINUATION: "length",
+  SAFETY: FILTERED,
+  RECITATION: FILTERED,
+  BLOCKLIST: FILTERED,
+  PROHIBITED_CONTENT: FILTERED,
+  SPII: FILTERED,
+  IMAGE_SAFETY: FILTERED,
+  IMAGE_PROHIBITED_CONTENT: FILTERED,
+  IMAGE_RECITATION: FILTERED,
+  MODEL_ARMOR: FILTERED,
+};
+
+/** Words for an answer that went wrong at the vendor; trying again may help (dialects.md 3.2). */
+const FAILURES: ReadonlySet<string> = new Set([
+  "MALFORMED_FUNCTION_CALL",
+  "UNEXPECTED_TOOL_CALL",
+  "TOO_MANY_TOOL_CALLS",
+  "MALFORMED_RESPONSE",
+  "MISSING_THOUGHT_SIGNATURE",
+  "LANGUAGE",
+  "OTHER",
+  "NO_IMAGE",
+  "IMAGE_OTHER",
+]);
+
+/** The finish reason of a candidate; undefined while there is none. */
+export const finishWord = (value: unknown): string | undefined =>
+  typeof value === "string" && value !== "" && value !== "FINISH_REASON_UNSPECIFIED" ? value : undefined;
+
+/** The error that a finish reason means, if it means one. */
+export function failureOf(word: string): GatewayError | undefined {
+  if (!FAILURES.has(word)) return undefined;
+  return new GatewayError("upstream_error", `The vendor ended its answer with ${word}.`, { cause: { finish: word } });
+}
+
+/** The finish that a word tells; one that nobody knows is a natural end. A call that was made is to be answered (dialects.md 4.5). */
+export function readFinish(word: string, calledTool: boolean): Finish {
+  const reason = (Object.hasOwn(MEANING, word) && MEANING[word]) || "stop";
+  return { reason: reason === "stop" && calledTool ? "tool-calls" : reason, raw: word };
+}
+
+/** The finish of a prompt that was not let in: an answer without content (dialects.md 3.2). */
+export const blockedFinish = (blockReason: string): Finish => ({ reason: FILTERED, raw: blockReason });

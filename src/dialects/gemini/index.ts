@@ -1,0 +1,21 @@
+import type { UpstreamDialect } from "../dialect.ts";
+import { amend } from "./amend.ts";
+import { decodeStream } from "./decode-stream.ts";
+import { encodeRequest } from "./encode-request.ts";
+import { decodeError } from "./errors.ts";
+import { decodeReply } from "./reply.ts";
+
+/** A model's name as one step of a path, whatever it holds. */
+const stepOf = (model: string): string => encodeURIComponent(model.replace(/^models\//, ""));
+
+/** Google's own wire protocol, as Gemini and Vertex speak it (dialects.md 3). No client does, so it has only this half. */
+export const gemini: UpstreamDialect = {
+  name: "gemini",
+  pathFor: (model, stream) =>
+    `/models/${stepOf(model)}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
+  encodeRequest,
+  amend,
+  decodeReply,
+  decoder: decodeStream,
+  decodeError,
+};

@@ -1,0 +1,48 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { AudioPart, DocumentPart, MediaSource } from "../../canon/prompt.ts";
+import { cleanText } from "../chat/text.ts";
+import { mediaTypeOf } from "../messages/media.ts";
+
+type Wire = Record<string, unknown>;
+
+const FILE_UNSEEN = "A file id cannot be seen by this model's vendor. Send the file's bytes instead.";
+const URL_UNSEEN = "This model's vendor fetches no files from the web. Send the file's bytes instead.";
+
+/** Addresses that the vendor itself can read: its file store, Cloud Storage and YouTube (dialects.md 3.1). */
+const OWN_ADDRESS =
+  /^(?:gs:\/\/|https:\/\/generativelanguage\.googleapis\.com\/v1(?:beta)?\/files\/|https:\/\/(?:www\.)?(?:youtube\.com\/watch\?|youtu\.be\/))/;
+
+const utf8 = new TextDecoder();
+
+const inline = (mimeType: string, data: string): Wire => ({ inlineData: { mimeType, data } });
+
+/**
+ * An image, or a document's bytes, as a part. Throws GatewayError (invalid_request) for file ids and for addresses that the vendor does
+ * not fetch (dialects.md 3.1).
+ */
+export function encodeMedia(source: MediaSource): Wire {
+  if (source.kind === "base64") return inline(mediaTypeOf(source.mediaType, source.data), source.data);
+  if (source.kind === "url" && OWN_ADDRESS.test(source.url)) return { fileData: { fileUri: source.url } };
+  if (source.kind === "text") throw new GatewayError("invalid_request", "An image must be bytes.");
+  throw new GatewayError("invalid_request", source.kind === "url" ? URL_UNSEEN : FILE_UNSEEN);
+}
+
+const isTextType = (mediaType: string) => mediaType.startsWith("text/") || mediaType === "application/json";
+
+/** A document as parts: its text under its title and context, or a line with these and its bytes. Throws as {@link encodeMedia} does. */
+export function encodeDocument(part: DocumentPart): Wire[] {
+  const { source } = part;
+  const header = [part.title, part.context].filter((line) => line !== undefined && line !== "").join("\n");
+  const isText = source.kind === "base64" && isTextType(mediaTypeOf(source.mediaType, source.data));
+  if (source.kind === "text" || isText) {
+    const text = source.kind === "text" ? source.text : utf8.decode(Buffer.from(source.data, "base64"));
+    return [{ text: cleanText(header === "" ? text : `${header}\n${text}`) }];
+  }
+  return [...(header === "" ? [] : [{ text: cleanText(header) }]), encodeMedia(source)];
+}
+
+/** Audio as a part; the format is a file ending such as `wav` or `mp3`. */
+export function encodeAudio(part: AudioPart): Wire {
+  const format = part.format.trim().toLowerCase();
+  return inline(format.includes("/") ? format : `audio/${format || "wav"}`, part.data);
+}

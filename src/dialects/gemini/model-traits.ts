@@ -1,0 +1,32 @@
+/** What a model takes, as far as its name tells it (dialects.md 3.1, 3.3, 3.4). */
+export type ModelTraits = {
+  /** Function calls of earlier turns must carry a thought signature, and tools may stand beside a response format: Gemini 3 and later. */
+  current: boolean;
+  /** Schemas may be plain JSON Schema; older models know only the OpenAPI subset. */
+  jsonSchema: boolean;
+  /** `systemInstruction` is known. */
+  systemInstruction: boolean;
+  /** Smallest and largest thinking budget, tokens. */
+  budget: readonly [number, number];
+};
+
+/** Ranges of `thinkingBudget` (dialects.md 5.1), the first whose pattern fits; others get the narrowest one. */
+const BUDGETS: readonly [RegExp, readonly [number, number]][] = [
+  [/flash-lite/, [512, 24_576]],
+  [/flash/, [1, 24_576]],
+  [/pro/, [128, 32_768]],
+];
+const NARROWEST = [512, 24_576] as const;
+
+/** The traits of an upstream model. An alias without a number, such as `gemini-flash-latest`, counts as a current model. */
+export function traitsOf(model: string): ModelTraits {
+  const name = model.toLowerCase();
+  const first = /gemini-(?:1[.-]|2\.0|pro(?:-vision)?$)/.test(name);
+  const gemma = name.includes("gemma");
+  return {
+    current: name.includes("gemini") && !first && !/gemini-2/.test(name),
+    jsonSchema: !first && !/gemma-?[123]/.test(name),
+    systemInstruction: !gemma && !(first && name.includes("image")),
+    budget: BUDGETS.find(([pattern]) => pattern.test(name))?.[1] ?? NARROWEST,
+  };
+}

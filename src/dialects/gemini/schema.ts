@@ -1,0 +1,187 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { isObject } from "../../lib/json.ts";
+
+/** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
+const MAX_DEPTH = 64;
+/** Most schemas that one may come to with its references written out; a larger one is refused. */
+const MAX_NODES = 20_000;
+
+type Schema = Record<string, unknown>;
+
+/** Formats that the subset knows, by the type they belong to (dialects.md 3.4). */
+const FORMATS: Readonly<Record<string, ReadonlySet<string>>> = {
+  string: new Set(["date-time", "enum"]),
+  integer: new Set(["int32", "int64"]),
+  number: new Set(["float", "double"]),
+};
+
+/** Keywords that the subset takes as they are. */
+const KEPT: ReadonlySet<string> = new Set([
+  "title",
+  "minItems",
+  "maxItems",
+  "minimum",
+  "maximum",
+  "nullable",
+  "propertyOrdering",
+]);
+/** Say nothing about a value, or are read together with another keyword. */
+const SILENT: ReadonlySet<string> = new Set(
+  "$schema $id $anchor $comment $defs definitions $ref type enum const format description properties required items prefixItems anyOf oneOf allOf additionalProperties examples default deprecated readOnly writeOnly".split(
+    " ",
+  ),
+);
+
+const schemas = (value: unknown): Schema[] => (Array.isArray(value) ? value.filter(isObject) : []);
+
+/** One schema being rewritten: its root, for references, and how much was written already. */
+class Rewriter {
+  #nodes = 0;
+
+  constructor(readonly root: Schema) {}
+
+  /** `inside`: the references that led here, so that one that leads back to itself is cut. */
+  rewrite(given: unknown, depth: number, inside: readonly string[]): Schema {
+    if (depth > MAX_DEPTH || ++this.#nodes > MAX_NODES) {
+      throw new GatewayError("invalid_request", "The JSON Schema is too large or nested too deep for this model.");
+    }
+    if (!isObject(given)) return {};
+    const reference = given["$ref"];
+    if (typeof reference === "string") return this.#follow(given, reference, depth, inside);
+    const whole = mergeAll(given);
+    const out: Schema = {};
+    const said: string[] = [];
+    for (const [keyword, value] of Object.entries(whole)) {
+      if (KEPT.has(keyword)) out[keyword] = value;
+      else if (!SILENT.has(keyword)) said.push(`${keyword}: ${JSON.stringify(value)}`);
+    }
+    const next = (schema: unknown) => this.rewrite(schema, depth + 1, inside);
+    this.#writeType(whole, out, said, next);
+    this.#writeChildren(whole, out, next);
+    const description = [whole["description"], said.length > 0 ? `{${said.join(", ")}}` : ""].filter(Boolean).join(" ");
+    if (description !== "") out["description"] = description;
+    return out;
+  }
+
+  #follow(given: Schema, reference: string, depth: number, inside: readonly string[]): Schema {
+    const { $ref: _followed, ...beside } = given;
+    const target = inside.includes(reference) ? undefined : this.#resolve(reference);
+    // A schema that holds itself has no end in the subset: one turn is written out, and behind it anything goes.
+    if (!target) return this.rewrite({ type: "object", ...beside }, depth + 1, inside);
+    return this.rewrite({ ...target, ...beside }, depth + 1, [...inside, reference]);
+  }
+
+  #resolve(reference: string): Schema | undefined {
+    if (!reference.startsWith("#")) return undefined;
+    let value: unknown = this.root;
+    for (const step of reference.slice(1).split("/").slice(1)) {
+      const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
+      value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+    }
+    return isObject(value) ? value : undefined;
+  }
+
+  /** One type, `nullable` beside it; several become `anyOf`. Only words may be enumerated. */
+  #writeType(schema: Schema, out: Schema, said: string[], next: (schema: unknown) => Schema): void {
+    const types = (Array.isArray(schema["type"]) ? schema["type"] : [schema["type"]]).filter(
+      (type): type is string => typeof type === "string",
+    );
+    const values = "const" in schema ? [schema["const"]] : Array.isArray(schema["enum"]) ? schema["enum"] : undefined;
+    if (types.includes("null") || values?.includes(null)) out["nullable"] = true;
+    const real = types.filter((type) => type !== "null");
+    const words = values?.filter((value) => value !== null);
+    const type = real[0] ?? (words?.length ? typeOfValue(words[0]) : undefined);
+    if (real.length > 1) out["anyOf"] = real.map((one) => next({ ...schema, ...UNTOLD, type: one }));
+    else if (type !== undefined) out["type"] = type;
+    if (words?.every((word) => typeof word === "string") && words.length > 0) out["enum"] = words;
+    else if (words && words.length > 0) said.push(`one of: ${JSON.stringify(words)}`);
+    const { format } = schema;
+    if (typeof format !== "string") return;
+    if (type !== undefined && FORMATS[type]?.has(format)) out["format"] = format;
+    else said.push(`format: ${JSON.stringify(format)}`);
+  }
+
+  #writeChildren(schema: Schema, out: Schema, next: (schema: unknown) => Schema): void {
+    const { properties, required, items, prefixItems } = schema;
+    if (out["anyOf"]) return;
+    if (isObject(properties) && Object.keys(properties).length > 0) {
+      out["type"] ??= "object";
+      out["properties"] = Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, next(value)]));
+      const known = Array.isArray(required) ? required.filter((name) => Object.hasOwn(properties, String(name))) : [];
+      if (known.length > 0) out["required"] = known;
+    }
+    if (isObject(items)) out["items"] = next(items);
+    else if (schemas(prefixItems).length > 0) out["items"] = { anyOf: schemas(prefixItems).map(next) };
+    else if (out["type"] === "array") out["items"] = {};
+    const branches = [...schemas(schema["anyOf"]), ...schemas(schema["oneOf"])];
+    const real = branches.filter((branch) => branch["type"] !== "null");
+    if (real.length < branches.length) out["nullable"] = true;
+    if (real.length === 1) Object.assign(out, { ...next(real[0]), ...out });
+    else if (real.length > 1) out["anyOf"] = real.map(next);
+  }
+}
+
+/** What a branch of a type list must not repeat. */
+const UNTOLD = { description: undefined, title: undefined, nullable: undefined };
+
+function typeOfValue(value: unknown): string {
+  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
+  return typeof value === "boolean" ? "boolean" : "string";
+}
+
+/** `allOf` laid into the schema around it: properties and required names of all of them hold. */
+function mergeAll(schema: Schema): Schema {
+  const { allOf, ...rest } = schema;
+  const branches = schemas(allOf);
+  if (branches.length === 0) return schema;
+  const properties: Schema = {};
+  const required: unknown[] = [];
+  for (const one of [...branches, rest]) {
+    if (isObject(one["properties"])) Object.assign(properties, one["properties"]);
+    if (Array.isArray(one["required"])) required.push(...one["required"]);
+  }
+  const merged = Object.assign({}, ...branches, rest) as Schema;
+  return {
+    ...merged,
+    ...(Object.keys(properties).length > 0 && { properties }),
+    ...(required.length > 0 && { required: [...new Set(required)] }),
+  };
+}
+
+/**
+ * A JSON Schema as the older OpenAPI subset takes it, for models that know no other (dialects.md 3.4): references written out and cut
+ * where they lead back, one type with `nullable`, only words enumerated, and every other constraint moved into the description, where
+ * the model still reads it. Throws GatewayError (invalid_request) when it is too large or nested too deep.
+ */
+export function toOpenApiSchema(schema: Schema): Schema {
+  return JSON.parse(JSON.stringify(new Rewriter(schema).rewrite(schema, 0, []))) as Schema;
+}
+
+/** A schema that says nothing of its object: as the whole of a tool's parameters it must be left out (dialects.md 3.4). */
+export function isEmptySchema(schema: Schema): boolean {
+  const { properties } = schema;
+  if (isObject(properties) && Object.keys(properties).length > 0) return false;
+  return !["$ref", "anyOf", "oneOf", "allOf", "additionalProperties"].some((word) => schema[word]);
+}
+
+/** A JSON Schema for models that take one: `const`, which they do not know, becomes an `enum` of one; the rest stays as it came. */
+export function toJsonSchema(schema: Schema): Schema {
+  const { $schema: _dialect, ...rest } = schema;
+  return rewriteConst(rest, 0) as Schema;
+}
+
+function rewriteConst(value: unknown, depth: number): unknown {
+  if (depth > MAX_DEPTH * 2) {
+    throw new GatewayError("invalid_request", "The JSON Schema is nested too deep for this model.");
+  }
+  if (Array.isArray(value)) return value.map((one) => rewriteConst(one, depth + 1));
+  if (!isObject(value)) return value;
+  const out: Schema = {};
+  for (const [key, inner] of Object.entries(value)) {
+    // Under `properties` and the like the keys are names, and a property may be called const.
+    const isConstraint = key === "const" && !isObject(inner);
+    if (isConstraint) out["enum"] = [inner];
+    else out[key] = key === "enum" || key === "default" || key === "examples" ? inner : rewriteConst(inner, depth + 1);
+  }
+  return out;
+}

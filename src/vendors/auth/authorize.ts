@@ -1,0 +1,44 @@
+import type { AuthForm, UpstreamRequest, Vendor } from "../vendor.ts";
+import type { ServiceAccounts } from "./service-account.ts";
+
+/** Gives the headers that prove who calls, for forms that need the whole request or a call of their own. */
+type Signer = (
+  vendor: Vendor,
+  method: "GET" | "POST",
+  request: UpstreamRequest,
+  proxy?: string,
+) => Promise<Record<string, string>>;
+
+let serviceAccounts: ServiceAccounts | undefined;
+
+/** Loaded when first wanted: most gateways never sign anything. */
+const SIGNERS: Partial<Record<AuthForm, Signer>> = {
+  async sigv4(vendor, method, request) {
+    const { signAws } = await import("./sigv4.ts");
+    return signAws(vendor, method, request);
+  },
+  async "service-account"(vendor, _method, { signal }, proxy) {
+    const loaded = await import("./service-account.ts");
+    serviceAccounts ??= new loaded.ServiceAccounts();
+    const token = await serviceAccounts.token(vendor.apiKey ?? "", signal, proxy);
+    return { authorization: `Bearer ${token}` };
+  },
+};
+
+/** Whether a vendor's calls need {@link authorize}: their headers cannot be told from the key alone. */
+export const isSigned = (vendor: Vendor): boolean => vendor.auth in SIGNERS;
+
+/**
+ * The request as it may leave: with the headers of the vendor's form of authorisation, where the plain ones do not hold its key already.
+ * Throws what the form throws: GatewayError (vendor_not_configured, upstream_auth, upstream_unreachable), or why the signal was aborted.
+ */
+export async function authorize(
+  vendor: Vendor,
+  method: "GET" | "POST",
+  request: UpstreamRequest,
+  proxy?: string,
+): Promise<UpstreamRequest> {
+  const signer = SIGNERS[vendor.auth];
+  if (!signer) return request;
+  return { ...request, headers: { ...request.headers, ...(await signer(vendor, method, request, proxy)) } };
+}

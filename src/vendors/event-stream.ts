@@ -1,0 +1,118 @@
+import { EventStreamCodec } from "@smithy/eventstream-codec";
+import { isObject } from "../lib/json.ts";
+
+/** One message larger than this breaks the stream: the framing's own limit, with room for its headers. */
+const MAX_MESSAGE_BYTES = 24 * 1024 * 1024;
+/** Total length, length of the headers, their checksum, the message's checksum. */
+const MIN_MESSAGE_BYTES = 16;
+
+/** A frame that is none: the connection's bytes cannot be trusted any more. */
+export class BrokenFrame extends Error {
+  override readonly name = "BrokenFrame";
+}
+
+const utf8 = new TextDecoder();
+const encoder = new TextEncoder();
+const codec = new EventStreamCodec(
+  (input) => (typeof input === "string" ? input : utf8.decode(input)),
+  (input) => encoder.encode(input),
+);
+
+/** What each kind of exception in a stream is called in the messages dialect; others are the vendor's own failure. */
+const EXCEPTIONS: Readonly<Record<string, string>> = {
+  throttlingException: "rate_limit_error",
+  serviceUnavailableException: "overloaded_error",
+  modelNotReadyException: "overloaded_error",
+  validationException: "invalid_request_error",
+  accessDeniedException: "permission_error",
+};
+
+/** One SSE record: both lines, as the messages dialect writes them. */
+const record = (type: string, json: string): string => `event: ${type}\ndata: ${json}\n\n`;
+
+function parse(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // Told below: what is not JSON is no message of this framing's service.
+  }
+  throw new BrokenFrame("a message of the event stream holds no JSON object");
+}
+
+/** The event inside a message: base64 of its JSON, in a wrapper. Exceptions become the dialect's own error record. */
+function toRecord(bytes: Uint8Array): string {
+  const { headers, body } = codec.decode(bytes);
+  const kind = headers[":message-type"]?.value;
+  const payload = utf8.decode(body);
+  if (kind === "event") {
+    const wrapped = parse(payload)["bytes"];
+    if (typeof wrapped !== "string") return "";
+    const json = Buffer.from(wrapped, "base64").toString();
+    const { type } = parse(json);
+    return record(typeof type === "string" ? type : "message", json);
+  }
+  const name = String(headers[":exception-type"]?.value ?? headers[":error-code"]?.value ?? "");
+  const told = kind === "exception" ? parse(payload)["message"] : headers[":error-message"]?.value;
+  const error = { type: EXCEPTIONS[name] ?? "api_error", message: typeof told === "string" ? told : name };
+  return record("error", JSON.stringify({ type: "error", error }));
+}
+
+/**
+ * Cuts bytes of AWS event-stream framing into messages, whatever the chunk borders, and gives each as an SSE record of the dialect that
+ * the vendor speaks inside. Throws {@link BrokenFrame}, or the codec's error for a wrong checksum.
+ */
+export class EventStreamReader {
+  #rest: Uint8Array = new Uint8Array(0);
+
+  /** The SSE text of the messages that these bytes complete. */
+  push(bytes: Uint8Array): string {
+    let buffer = bytes;
+    if (this.#rest.length > 0) {
+      buffer = new Uint8Array(this.#rest.length + bytes.length);
+      buffer.set(this.#rest);
+      buffer.set(bytes, this.#rest.length);
+    }
+    let text = "";
+    let from = 0;
+    while (buffer.length - from >= 4) {
+      const length = new DataView(buffer.buffer, buffer.byteOffset + from).getUint32(0);
+      if (length < MIN_MESSAGE_BYTES || length > MAX_MESSAGE_BYTES)
+        throw new BrokenFrame("a message of an impossible length");
+      if (buffer.length - from < length) break;
+      text += toRecord(buffer.subarray(from, from + length));
+      from += length;
+    }
+    this.#rest = buffer.slice(from);
+    return text;
+  }
+}
+
+/** Bytes of the framing as SSE bytes, read only as fast as they are asked for. */
+function toSse(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  const source = body.getReader();
+  const reader = new EventStreamReader();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      for (;;) {
+        const { done, value } = await source.read();
+        if (done) return controller.close();
+        const text = reader.push(value);
+        if (text === "") continue;
+        return controller.enqueue(encoder.encode(text));
+      }
+    },
+    cancel: (reason) => source.cancel(reason),
+  });
+}
+
+/** An answer with its stream as SSE; one that is not framed this way, such as an error or a whole reply, comes back as it is. */
+export function unframe(response: Response): Response {
+  const type = response.headers.get("content-type") ?? "";
+  if (!type.startsWith("application/vnd.amazon.eventstream") || !response.body) return response;
+  const headers = new Headers(response.headers);
+  headers.set("content-type", "text/event-stream");
+  headers.delete("content-length");
+  headers.delete("content-encoding");
+  return new Response(toSse(response.body), { status: response.status, headers });
+}
