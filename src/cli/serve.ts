@@ -25,7 +25,7 @@ function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
   const log = createLog({ level: config.logLevel });
   for (const vendor of vendors) {
     if (vendor.apiKey) log.addSecret(vendor.apiKey);
-    for (const value of Object.values(vendor.headers ?? {})) log.addSecret(value);
+    for (const value of Object.values({ ...vendor.headers, ...vendor.credentials })) log.addSecret(value);
   }
   return log;
 }

@@ -3,6 +3,7 @@ import type { Route } from "../catalog/entry.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { randomBase62 } from "../lib/id.ts";
+import { generationPath } from "../vendors/outgoing.ts";
 import { decideRetry, ranOf } from "../vendors/retry-policy.ts";
 import { send } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
@@ -55,7 +56,7 @@ export async function dispatch(job: Job, target: Target): Promise<{ response: Re
   const { text, dropped } = translateRequest(job.body, client, upstream, orders, vendor.quirks);
   exchange.dropped = dropped;
   const response = await send(vendor, {
-    path: upstream.pathFor(target.route.model, orders.stream),
+    path: generationPath(vendor, upstream.pathFor, target.route.model, orders.stream),
     body: text,
     headers: passedHeaders(request.headers, client, upstream),
     signal: abort.signal,
