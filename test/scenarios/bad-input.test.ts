@@ -59,7 +59,7 @@ const withField = (side: Side, more: Record<string, unknown>) =>
 const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 
 /** Bodies that are no request in any dialect. `param` is what the error points at. */
-const BODIES: { name: string; body: (side: Side) => BodyInit; param?: string }[] = [
+const BODIES: { name: string; body: (side: Side) => string | Uint8Array<ArrayBuffer>; param?: string }[] = [
   { name: "nothing", body: () => "" },
   { name: "blanks", body: () => "  \n" },
   { name: "a word", body: () => "hello" },

@@ -44,7 +44,8 @@ function fromChatMessages(messages: readonly ChatMessage[], finish: string, usag
   const calls: Block[] = [];
   for (const { tool_calls: fragments = [] } of messages) {
     for (const [at, { index = at, function: called }] of fragments.entries()) {
-      const call = (calls[index] ??= { type: "tool_use", text: "" });
+      const call: Block = calls[index] ?? { type: "tool_use", text: "" };
+      calls[index] = call;
       if (called.name) call.name = called.name;
       call.text += called.arguments ?? "";
     }
@@ -105,9 +106,12 @@ async function readAnswer(side: Side, mode: Mode, response: Response): Promise<A
     const block = blocks.at(-1);
     if (block) block.text += delta?.text ?? delta?.thinking ?? delta?.partial_json ?? "";
   }
-  const last = records.find(({ event }) => event === "message_delta")?.value;
-  const { input_tokens: input = -1, output_tokens: output = -1 } = last?.["usage"] as Record<string, number>;
-  return { blocks, finish: String((last?.["delta"] as Record<string, unknown>)["stop_reason"]), input, output };
+  type Last = { usage: Record<string, number>; delta: { stop_reason: string } };
+  const last = records.find(({ event }) => event === "message_delta");
+  if (!last) throw new Error("no message_delta");
+  const { usage, delta } = last.value as unknown as Last;
+  const { input_tokens: input = -1, output_tokens: output = -1 } = usage;
+  return { blocks, finish: delta.stop_reason, input, output };
 }
 
 const COUNTED = { stream_options: { include_usage: true } };

@@ -155,7 +155,11 @@ export function expectNoSecret(lab: ScenarioLab, text: string): void {
 
 /** Checks a client's finished stream against contract 7: one terminator and it is last, one finish, blocks in order. */
 export function expectFinished(side: Side, records: readonly SseRecord[]): void {
-  if (side === "chat") return expectFinishedChat(records);
+  if (side === "chat") expectFinishedChat(records);
+  else expectFinishedMessages(records);
+}
+
+function expectFinishedMessages(records: readonly SseRecord[]): void {
   const types = records.map(({ value }) => value?.["type"]).filter((type) => type !== "ping");
   expect(types.at(0)).toBe("message_start");
   expect(types.at(-1)).toBe("message_stop");
@@ -184,7 +188,7 @@ function expectFinishedChat(records: readonly SseRecord[]): void {
   expect(records.at(-1)?.data).toBe("[DONE]");
   expect(records.filter(({ data }) => data === "[DONE]")).toHaveLength(1);
   const choices = records.flatMap(({ value }) => (value?.["choices"] ?? []) as Record<string, unknown>[]);
-  expect((choices[0]?.["delta"] as Record<string, unknown>)["role"]).toBe("assistant");
+  expect(choices[0]?.["delta"]).toMatchObject({ role: "assistant" });
   expect(choices.filter((choice) => choice["finish_reason"] != null)).toHaveLength(1);
   expect(records.filter(({ value }) => value && "error" in value)).toEqual([]);
 }
