@@ -48,6 +48,9 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** Longest path of a field that an error names, characters: keys are the client's, and may be megabytes. */
+const MAX_PARAM = 300;
+
 export type ErrorDetails = {
   /** Path of the one request field at fault, as the client wrote it: `messages[2].content`. */
   param?: string;
@@ -76,7 +79,7 @@ export class GatewayError extends Error {
     details: ErrorDetails = {},
   ) {
     super(message, { cause: details.cause });
-    this.param = details.param;
+    this.param = details.param?.slice(0, MAX_PARAM);
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.retry = details.retry ?? ERRORS[code].retry;
     this.extra = details.extra ?? {};

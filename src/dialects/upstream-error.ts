@@ -31,20 +31,31 @@ export type RawError = { message: string; type: string; code: string; param?: st
 const text = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
 
+function writeDetail(detail: unknown): string {
+  try {
+    return JSON.stringify(detail);
+  } catch {
+    // Nested deeper than the stack: nobody could read it either.
+    return "";
+  }
+}
+
+/** Wrappings around an error that are opened: a vendor in trouble must not take our stack along. */
+const MAX_WRAPPINGS = 8;
+
 /** Finds message, type, code and param in an error value: an object, a string, a FastAPI `detail`, or an array around one. */
-export function readRawError(value: unknown): RawError {
-  if (Array.isArray(value)) return readRawError(value[0]);
+export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawError {
+  if (Array.isArray(value) && wrappings > 0) return readRawError(value[0], wrappings - 1);
   if (typeof value === "string") return { message: value, type: "", code: "" };
-  if (!isObject(value)) return { message: "", type: "", code: "" };
+  if (!isObject(value) || wrappings === 0) return { message: "", type: "", code: "" };
   const inner = value["error"];
   if (isObject(inner)) {
-    const found = readRawError(inner);
+    const found = readRawError(inner, wrappings - 1);
     return { ...found, type: found.type || (value["type"] === "error" ? "" : text(value["type"])) };
   }
   if (typeof inner === "string") return { message: inner, type: text(value["type"]), code: text(value["code"]) };
   const detail = value["detail"];
-  const message =
-    text(value["message"]) || (typeof detail === "string" ? detail : detail ? JSON.stringify(detail) : "");
+  const message = text(value["message"]) || (typeof detail === "string" ? detail : detail ? writeDetail(detail) : "");
   const param = text(value["param"]);
   return {
     message,

@@ -21,13 +21,25 @@ function toParam(path: string): string {
   return param;
 }
 
+/** Most faults of one branch that are looked at: the first ones tell, and a client can make half a million. */
+const MAX_LOOKED_AT = 64;
+
+function takeFirst<T>(items: Iterable<T>, most: number): T[] {
+  const taken: T[] = [];
+  for (const item of items) {
+    taken.push(item);
+    if (taken.length === most) break;
+  }
+  return taken;
+}
+
 /** The error that tells most: inside a union, that of the branch whose `type` fits, else of the one that got furthest. */
 function mostTelling(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error;
   let best: ValueError | undefined;
   let bestScore = -1;
   for (const branch of error.errors) {
-    const all = [...branch];
+    const all = takeFirst(branch, MAX_LOOKED_AT);
     const first = all[0];
     if (!first) continue;
     const typeFits = !all.some((entry) => entry.path === `${error.path}/type`);

@@ -430,3 +430,38 @@ describe("over a socket", () => {
     expect(answer.status).toBe(200);
   });
 });
+
+describe("bodies made to be expensive to refuse", () => {
+  const many = (count: number, value: unknown) => Array.from({ length: count }, () => value);
+  const bodies: { name: string; text: (side: Side) => string; param: string }[] = [
+    {
+      name: "half a million wrong parts",
+      text: (side) => withField(side, { messages: [{ role: "user", content: many(480_000, 1) }] }),
+      param: "messages[0].content[0]",
+    },
+    {
+      name: "a hundred thousand parts without their text",
+      text: (side) => withField(side, { messages: [{ role: "user", content: many(110_000, { type: "text" }) }] }),
+      param: "messages[0].content[0].text",
+    },
+    {
+      name: "half a million wrong messages",
+      text: (side) => withField(side, { messages: many(480_000, 1) }),
+      param: "messages[0]",
+    },
+    {
+      name: "a key of 5 MB that the error would have to name",
+      text: () => `{"${"k".repeat(5_000_000)}":{"__proto__":1}}`,
+      param: "k".repeat(300),
+    },
+  ];
+  test.each(both(bodies))("$name", async ({ side, text, param }) => {
+    const body = text(side);
+    const startedAt = performance.now();
+    const response = await lab.gateway.post(PATH[side], body);
+    // Twenty times what it takes; naming every fault of such a body took more than a second.
+    expect(performance.now() - startedAt).toBeLessThan(400);
+    const words = await expectRefusal(side, response, "invalid_request", param);
+    expect(words.length).toBeLessThan(500);
+  });
+});

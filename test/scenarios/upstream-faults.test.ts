@@ -217,6 +217,18 @@ const STATUSES: Fault[] = [
     failsOver: true,
   },
   {
+    name: "a 200 whose JSON is an error in a million others",
+    answer: () => nested('{"error":', "}"),
+    outcome: refused("upstream_error", "true"),
+    failsOver: true,
+  },
+  {
+    name: "a 500 with a detail a million levels deep",
+    answer: () => ({ ...nested('{"detail":[', "]}"), status: 500 }),
+    outcome: refused("upstream_error", "true"),
+    failsOver: true,
+  },
+  {
     name: "a 200 of half the JSON",
     answer: (wire) => truncatedJson(wire.reply()),
     outcome: refused("upstream_error", "true"),
@@ -285,6 +297,12 @@ const STATUSES: Fault[] = [
     failsOver: true,
   },
 ];
+
+/** JSON that is deeper than any stack. */
+function nested(open: string, close: string): Answer {
+  const text = `${open.repeat(500_000)}1${close.repeat(500_000)}`;
+  return { headers: { "content-type": "application/json" }, parts: [text], framing: "length", finish: "end" };
+}
 
 let packed: Uint8Array | undefined;
 /** 64 MB of nothing in 64 KB. */
