@@ -30,24 +30,25 @@ function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
   return log;
 }
 
-/** Listens on the wanted port or, when nobody chose it, on the next free one. Throws Failure with a sentence when it cannot. */
+/**
+ * Listens on the wanted port or, when nobody chose it, on the next free one. It is only looked for when listening has failed: a look
+ * listens for an instant, and a client that knocks just then may wait a second. Throws Failure with a sentence when there is none.
+ */
 async function listen(config: Config, vendors: readonly Vendor[], store: Store): Promise<RunningServer> {
   const { host, port: wanted, portWasGiven } = config.server;
   const parts = { config, vendors, store, clock: systemClock, log: createServerLog(config, vendors), version: VERSION };
-  for (let attempt = 0, from = wanted; ; attempt++) {
-    const choice = choosePort(host, from, portWasGiven);
-    if ("fault" in choice) throw new Failure(choice.fault);
+  for (let attempt = 0, port = wanted; ; attempt++) {
     try {
-      const server = await startServer({ ...parts, host, port: choice.port });
-      if (choice.port !== wanted) warn(`Port ${wanted} is taken; listening on ${choice.port} instead.`);
+      const server = await startServer({ ...parts, host, port });
+      if (port !== wanted) warn(`Port ${wanted} is taken; listening on ${port} instead.`);
       return server;
     } catch (error) {
-      const state = readListenFault(error);
-      if (state === undefined) throw error;
-      // Somebody took the port between the look and the listening.
-      if (state !== "taken" || portWasGiven || attempt >= PORTS_TRIED)
-        throw new Failure(explainPort(state, host, choice.port));
-      from = choice.port + 1;
+      const choice = choosePort(host, port, portWasGiven);
+      if ("fault" in choice) throw new Failure(choice.fault);
+      // The port is free: whoever had it is gone again, or something else failed.
+      if (choice.port === port && readListenFault(error) !== "taken") throw error;
+      if (attempt >= PORTS_TRIED) throw new Failure(explainPort("taken", host, port));
+      port = choice.port;
     }
   }
 }

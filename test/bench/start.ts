@@ -1,6 +1,6 @@
 import { cleanEnvironment, makeFolder, removeFolder, startBinary } from "../support/binary.ts";
 
-const STARTS = 10;
+const STARTS = 20;
 /** A gateway that has not answered by then never will, milliseconds. */
 const PATIENCE_MS = 10_000;
 
