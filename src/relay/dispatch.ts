@@ -8,7 +8,7 @@ import { decideRetry, ranOf } from "../vendors/retry-policy.ts";
 import { send } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
 import { planOrders } from "./orders.ts";
-import { acceptResponse, type Target } from "./read-reply.ts";
+import { readableType, refuse, type Target } from "./read-reply.ts";
 
 /** Tries the model's routes in order until one answers; another one only while nothing has reached the client (reliability 6.2). */
 export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promise<T>): Promise<T> {
@@ -64,5 +64,5 @@ export async function dispatch(job: Job, target: Target): Promise<{ response: Re
     requestId: request.requestId,
     stream: orders.stream,
   });
-  return { response, type: await acceptResponse(response, target, services.clock.now()) };
+  return { response, type: readableType(response) ?? (await refuse(response, target, services.clock.now())) };
 }

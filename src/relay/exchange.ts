@@ -72,17 +72,17 @@ export class Exchange {
   }
 
   /** The answer is whole: settles the vendor's usage. Durable when it resolves. */
-  async complete(): Promise<void> {
-    await this.#close("completed");
+  complete(): Promise<void> {
+    return this.#close("completed");
   }
 
   /**
    * The request ended otherwise. Nothing ran or nothing came out: released, uncharged. Output was made, or the client gave up on a
    * running request: settled at the vendor's usage or the gateway's estimate (contract 5, outcome table).
    */
-  async fail(outcome: Failure, error: GatewayError): Promise<void> {
+  fail(outcome: Failure, error: GatewayError): Promise<void> {
     const ran = this.attempts > 0 && (this.meter.sawOutput || outcome !== "upstream-failed");
-    await this.#close(ran ? outcome : undefined, error);
+    return this.#close(ran ? outcome : undefined, error);
   }
 
   async #close(outcome: Outcome | undefined, error?: GatewayError): Promise<void> {

@@ -26,6 +26,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   const leave = services.running.enter(request.caller.keyId, abort);
   const onLeave = () => abort.abort(clientLeft());
   request.signal.addEventListener("abort", onLeave);
+  if (request.signal.aborted) onLeave();
   let left = false;
   const done = () => {
     if (left) return;
@@ -35,6 +36,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   };
   try {
     const body = await request.readBody();
+    abort.signal.throwIfAborted();
     const intent = request.client.intent(body.value);
     const entry = findEntry(services.catalog, intent.model);
     await hold(request, services, exchange, body, intent);

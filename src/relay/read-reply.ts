@@ -23,11 +23,18 @@ export type Target = {
   context: ReplyContext;
 };
 
-/** Throws what a non-2xx answer means; returns the media type of one that may be read. */
-export async function acceptResponse(response: Response, target: Target, now: number): Promise<string> {
-  const type = (response.headers.get("content-type") ?? "").split(";")[0]!.trim().toLowerCase();
+/** The media type of an answer that may be read, lower-case and without parameters; undefined for one that {@link refuse} explains. */
+export function readableType(response: Response): string | undefined {
+  if (!response.ok) return undefined;
+  const header = response.headers.get("content-type") ?? "";
+  const end = header.indexOf(";");
+  const type = (end < 0 ? header : header.slice(0, end)).trim().toLowerCase();
+  return type === "text/html" ? undefined : type;
+}
+
+/** Throws what a non-2xx answer, or a web page in place of one, means to the client. */
+export async function refuse(response: Response, target: Target, now: number): Promise<never> {
   if (response.ok) {
-    if (type !== "text/html") return type;
     await response.body?.cancel();
     throw new GatewayError("upstream_error", "The vendor answered with a web page instead of a reply.");
   }
