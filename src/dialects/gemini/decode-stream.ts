@@ -101,7 +101,12 @@ export class GeminiDecoder implements Decoder {
     }
     const word = finishWord(candidate?.["finishReason"]);
     const failure = word === undefined ? undefined : failureOf(word);
-    if (failure) return failure;
+    if (failure) {
+      // What it cost until then was told, and is to be charged where something came out.
+      this.#close(out);
+      this.#report(out);
+      return failure;
+    }
     this.#word ??= word;
     const feedback = record["promptFeedback"];
     const blocked = isObject(feedback) ? textOf(feedback["blockReason"]) : "";

@@ -32,7 +32,13 @@ const SILENT: ReadonlySet<string> = new Set(
   ),
 );
 
+const tooLarge = () =>
+  new GatewayError("invalid_request", "The JSON Schema is too large or nested too deep for this model.");
+
 const schemas = (value: unknown): Schema[] => (Array.isArray(value) ? value.filter(isObject) : []);
+
+/** A schema without `$ref` and `allOf` at its top, and the references that were followed for it. */
+type Flat = { schema: Schema; inside: readonly string[] };
 
 /** One schema being rewritten: its root, for references, and how much was written already. */
 class Rewriter {
@@ -42,33 +48,39 @@ class Rewriter {
 
   /** `inside`: the references that led here, so that one that leads back to itself is cut. */
   rewrite(given: unknown, depth: number, inside: readonly string[]): Schema {
-    if (depth > MAX_DEPTH || ++this.#nodes > MAX_NODES) {
-      throw new GatewayError("invalid_request", "The JSON Schema is too large or nested too deep for this model.");
-    }
     if (!isObject(given)) return {};
-    const reference = given["$ref"];
-    if (typeof reference === "string") return this.#follow(given, reference, depth, inside);
-    const whole = mergeAll(given);
+    if (depth > MAX_DEPTH) throw tooLarge();
+    const { schema, inside: through } = this.#flatten(given, inside);
     const out: Schema = {};
     const said: string[] = [];
-    for (const [keyword, value] of Object.entries(whole)) {
+    for (const [keyword, value] of Object.entries(schema)) {
       if (KEPT.has(keyword)) out[keyword] = value;
       else if (!SILENT.has(keyword)) said.push(`${keyword}: ${JSON.stringify(value)}`);
     }
-    const next = (schema: unknown) => this.rewrite(schema, depth + 1, inside);
-    this.#writeType(whole, out, said, next);
-    this.#writeChildren(whole, out, next);
-    const description = [whole["description"], said.length > 0 ? `{${said.join(", ")}}` : ""].filter(Boolean).join(" ");
+    const next = (inner: unknown) => this.rewrite(inner, depth + 1, through);
+    this.#writeType(schema, out, said, next);
+    this.#writeChildren(schema, out, next);
+    const description = [schema["description"], said.length > 0 ? `{${said.join(", ")}}` : ""]
+      .filter(Boolean)
+      .join(" ");
     if (description !== "") out["description"] = description;
     return out;
   }
 
-  #follow(given: Schema, reference: string, depth: number, inside: readonly string[]): Schema {
-    const { $ref: _followed, ...beside } = given;
-    const target = inside.includes(reference) ? undefined : this.#resolve(reference);
-    // A schema that holds itself has no end in the subset: one turn is written out, and behind it anything goes.
-    if (!target) return this.rewrite({ type: "object", ...beside }, depth + 1, inside);
-    return this.rewrite({ ...target, ...beside }, depth + 1, [...inside, reference]);
+  /** A schema that holds itself has no end in the subset: one turn of it is written out, and behind that anything goes. */
+  #flatten(given: Schema, inside: readonly string[]): Flat {
+    if (++this.#nodes > MAX_NODES) throw tooLarge();
+    const { $ref: reference, ...beside } = given;
+    if (typeof reference === "string") {
+      const target = inside.includes(reference) ? undefined : this.#resolve(reference);
+      if (!target) return this.#flatten({ type: "object", ...beside }, inside);
+      return this.#flatten({ ...target, ...beside }, [...inside, reference]);
+    }
+    const { allOf, ...rest } = given;
+    const branches = schemas(allOf).map((branch) => this.#flatten(branch, inside));
+    if (branches.length === 0) return { schema: rest, inside };
+    const schema = mergeSchemas([...branches.map((branch) => branch.schema), rest]);
+    return { schema, inside: [...new Set(branches.flatMap((branch) => branch.inside))] };
   }
 
   #resolve(reference: string): Schema | undefined {
@@ -129,20 +141,15 @@ function typeOfValue(value: unknown): string {
   return typeof value === "boolean" ? "boolean" : "string";
 }
 
-/** `allOf` laid into the schema around it: properties and required names of all of them hold. */
-function mergeAll(schema: Schema): Schema {
-  const { allOf, ...rest } = schema;
-  const branches = schemas(allOf);
-  if (branches.length === 0) return schema;
-  const properties: Schema = {};
-  const required: unknown[] = [];
-  for (const one of [...branches, rest]) {
-    if (isObject(one["properties"])) Object.assign(properties, one["properties"]);
-    if (Array.isArray(one["required"])) required.push(...one["required"]);
-  }
-  const merged = Object.assign({}, ...branches, rest) as Schema;
+/** Schemas that must all hold, as one: their properties and required names together, else the later word. */
+function mergeSchemas(all: readonly Schema[]): Schema {
+  const properties = Object.assign(
+    {},
+    ...all.map((one) => (isObject(one["properties"]) ? one["properties"] : {})),
+  ) as Schema;
+  const required = all.flatMap((one): unknown[] => (Array.isArray(one["required"]) ? one["required"] : []));
   return {
-    ...merged,
+    ...(Object.assign({}, ...all) as Schema),
     ...(Object.keys(properties).length > 0 && { properties }),
     ...(required.length > 0 && { required: [...new Set(required)] }),
   };

@@ -1,0 +1,182 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { isEmptySchema, toJsonSchema, toOpenApiSchema } from "../../src/dialects/gemini/schema.ts";
+
+const string = { type: "string" };
+
+describe("toOpenApiSchema", () => {
+  test.each<[string, Record<string, unknown>, unknown]>([
+    [
+      "plain",
+      { type: "object", properties: { a: string }, required: ["a", "gone"] },
+      { type: "object", properties: { a: string }, required: ["a"] },
+    ],
+    ["a list of types with null", { type: ["integer", "null"] }, { type: "integer", nullable: true }],
+    [
+      "several types",
+      { type: ["string", "integer"], description: "d" },
+      { anyOf: [string, { type: "integer" }], description: "d" },
+    ],
+    ["const", { const: "x" }, { type: "string", enum: ["x"] }],
+    ["an enum of words with null", { enum: ["a", null] }, { type: "string", enum: ["a"], nullable: true }],
+    ["an enum of numbers", { type: "integer", enum: [1, 2] }, { type: "integer", description: "{one of: [1,2]}" }],
+    ["anyOf with null", { anyOf: [string, { type: "null" }] }, { type: "string", nullable: true }],
+    ["oneOf", { oneOf: [string, { type: "integer" }] }, { anyOf: [string, { type: "integer" }] }],
+    ["a known format", { type: "string", format: "date-time" }, { type: "string", format: "date-time" }],
+    [
+      "another format",
+      { type: "string", format: "email", description: "Mail." },
+      { type: "string", description: 'Mail. {format: "email"}' },
+    ],
+    [
+      "constraints",
+      { type: "string", pattern: "^a", minLength: 2 },
+      { type: "string", description: '{pattern: "^a", minLength: 2}' },
+    ],
+    [
+      "bounds",
+      { type: "array", items: string, minItems: 1, maxItems: 2 },
+      { type: "array", items: string, minItems: 1, maxItems: 2 },
+    ],
+    [
+      "prefixItems",
+      { type: "array", prefixItems: [string, { type: "integer" }] },
+      { type: "array", items: { anyOf: [string, { type: "integer" }] } },
+    ],
+    [
+      "allOf",
+      { allOf: [{ properties: { a: string }, required: ["a"] }, { properties: { b: string } }] },
+      { type: "object", properties: { a: string, b: string }, required: ["a"] },
+    ],
+    ["annotations", { $schema: "x", type: "string", default: "a", examples: ["b"], $comment: "c" }, string],
+    [
+      "closed objects",
+      { type: "object", properties: { a: string }, additionalProperties: false },
+      { type: "object", properties: { a: string } },
+    ],
+  ])("%s", (_name, schema, wanted) => {
+    expect(toOpenApiSchema(schema)).toEqual(wanted as Record<string, unknown>);
+  });
+
+  test("references are written out, and cut where they lead back", () => {
+    const schema = {
+      type: "object",
+      properties: { root: { $ref: "#/$defs/node", description: "The root." }, odd: { $ref: "#/$defs/gone" } },
+      $defs: {
+        node: { type: "object", properties: { name: string, next: { $ref: "#/$defs/node" } } },
+      },
+    };
+    expect(toOpenApiSchema(schema)).toEqual({
+      type: "object",
+      properties: {
+        root: {
+          type: "object",
+          description: "The root.",
+          properties: { name: string, next: { type: "object" } },
+        },
+        odd: { type: "object" },
+      },
+    });
+    expect(toOpenApiSchema({ $ref: "#" })).toEqual({ type: "object" });
+  });
+
+  test("what all of must hold is followed into its references", () => {
+    const $defs = { a: { properties: { a: string }, required: ["a"] }, b: { allOf: [{ $ref: "#/$defs/a" }] } };
+    expect(toOpenApiSchema({ allOf: [{ $ref: "#/$defs/b" }, { properties: { c: string } }], $defs })).toEqual({
+      type: "object",
+      properties: { a: string, c: string },
+      required: ["a"],
+    });
+    expect(toOpenApiSchema({ allOf: [{ $ref: "#" }] })).toEqual({ type: "object" });
+  });
+
+  test("references that multiply are refused", () => {
+    const $defs = Object.fromEntries(
+      Array.from({ length: 40 }, (_, at) => {
+        const next = { $ref: `#/$defs/d${at + 1}` };
+        return [`d${at}`, { type: "object", properties: { a: next, b: next } }];
+      }),
+    );
+    expect(() => toOpenApiSchema({ $ref: "#/$defs/d0", $defs })).toThrow("too large");
+  });
+
+  test("whatever comes, only known keywords are left, at every level", () => {
+    const known = new Set(
+      "type nullable enum format description title properties required items anyOf minItems maxItems minimum maximum propertyOrdering".split(
+        " ",
+      ),
+    );
+    const unknown = (schema: Record<string, unknown>): string[] => [
+      ...Object.keys(schema).filter((keyword) => !known.has(keyword)),
+      ...Object.values((schema["properties"] ?? {}) as Record<string, Record<string, unknown>>).flatMap(unknown),
+      ...((schema["anyOf"] ?? []) as Record<string, unknown>[]).flatMap(unknown),
+      ...(schema["items"] ? unknown(schema["items"] as Record<string, unknown>) : []),
+    ];
+    const schema = fc.letrec<{ any: Record<string, unknown> }>((tie) => ({
+      any: fc.oneof(
+        { maxDepth: 4, withCrossShrink: true },
+        fc.constant({}),
+        fc.record(
+          {
+            type: fc.constantFrom("string", "object", "array", "null", ["string", "null"], ["object", "array"], 7),
+            properties: fc.dictionary(fc.string(), tie("any"), { maxKeys: 2 }),
+            items: fc.oneof(tie("any"), fc.boolean()),
+            anyOf: fc.array(tie("any"), { maxLength: 2 }),
+            allOf: fc.array(tie("any"), { maxLength: 2 }),
+            enum: fc.array(fc.constantFrom("a", 1, null)),
+            $ref: fc.constantFrom("#", "#/properties/a", "nowhere"),
+            not: tie("any"),
+            patternProperties: fc.constant({}),
+            required: fc.array(fc.string()),
+          },
+          { requiredKeys: [] },
+        ),
+      ) as fc.Arbitrary<Record<string, unknown>>,
+    })).any;
+    fc.assert(
+      fc.property(schema, (each) => {
+        let written: Record<string, unknown>;
+        try {
+          written = toOpenApiSchema(each);
+        } catch (error) {
+          expect(String(error)).toContain("too large");
+          return;
+        }
+        expect(unknown(written)).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe("toJsonSchema", () => {
+  test("only const is said otherwise, and a property of that name is none", () => {
+    const schema = {
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      type: "object",
+      properties: {
+        kind: { const: "a" },
+        const: { type: "integer", pattern: "kept", enum: [1] },
+      },
+      $defs: { x: { anyOf: [{ const: 1 }, { type: "null" }] } },
+    };
+    expect(toJsonSchema(schema)).toEqual({
+      type: "object",
+      properties: {
+        kind: { enum: ["a"] },
+        const: { type: "integer", pattern: "kept", enum: [1] },
+      },
+      $defs: { x: { anyOf: [{ enum: [1] }, { type: "null" }] } },
+    });
+    expect(schema.properties.kind).toEqual({ const: "a" });
+  });
+
+  test("what says nothing of its object is empty", () => {
+    for (const schema of [{}, { type: "object" }, { type: "object", properties: {}, additionalProperties: false }]) {
+      expect(isEmptySchema(schema)).toBe(true);
+    }
+    for (const schema of [{ properties: { a: {} } }, { $ref: "#/$defs/a" }, { additionalProperties: string }]) {
+      expect(isEmptySchema(schema)).toBe(false);
+    }
+  });
+});
