@@ -190,6 +190,23 @@ describe("echo", () => {
   });
 });
 
+describe("what would keep the other callers waiting", () => {
+  test("half a million stop sequences are not all looked for", async () => {
+    const stop = Array.from({ length: 100_000 }, (_, at) => `no${at}`);
+    const startedAt = performance.now();
+    const answer = await echo("chat", "blocking", "a".repeat(2_000_000), { stop: ["aab", ...stop] });
+    // Looking for all of them takes a minute.
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(answer.blocks[0]?.text.length).toBe(2_000_000);
+  });
+
+  test.each(WAYS)("a text of 5 MB is refused: $name", async ({ side, mode }) => {
+    const response = await say(side, mode, "sluice/echo", "a ".repeat(2_500_000));
+    expect(await readFailure(side, response)).toMatchObject({ status: 400, code: "invalid_request" });
+    expect(lab.rows()).toEqual([]);
+  });
+});
+
 const script = (side: Side, mode: Mode, play: Record<string, unknown>) =>
   say(side, mode, "sluice/script", JSON.stringify(play));
 

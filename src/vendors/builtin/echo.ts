@@ -71,8 +71,11 @@ function ceilingOf(body: Record<string, unknown>): number {
   return Infinity;
 }
 
+/** Stop sequences that are looked for: each costs a pass over the text, and a client can send half a million. */
+const MAX_STOPS = 16;
+
 function stopsOf(stop: unknown): string[] {
-  const list = Array.isArray(stop) ? stop : [stop];
+  const list = Array.isArray(stop) ? stop.slice(0, MAX_STOPS) : [stop];
   return list.filter((sequence): sequence is string => typeof sequence === "string" && sequence !== "");
 }
 

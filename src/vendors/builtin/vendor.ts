@@ -7,6 +7,9 @@ import { errorResponse, perform } from "./perform.ts";
 import { type Play, Refusal, refuse } from "./play.ts";
 import { playScript } from "./script.ts";
 
+/** Longest body that is played, characters: these models work inside the gateway's own process, and its other callers wait meanwhile. */
+const MAX_BODY = 4 * 1024 * 1024;
+
 /** The models by their names upstream. */
 const MODELS: Readonly<Record<string, (body: Record<string, unknown>) => Play>> = {
   echo: playEcho,
@@ -54,6 +57,7 @@ async function serve(request: UpstreamRequest, clock: Clock): Promise<Response> 
 }
 
 function readBody(text: string): Record<string, unknown> {
+  if (text.length > MAX_BODY) throw refuse(`The built-in models take at most ${MAX_BODY} characters.`);
   let value: unknown;
   try {
     value = JSON.parse(text);
