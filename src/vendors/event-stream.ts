@@ -58,35 +58,51 @@ function toRecord(bytes: Uint8Array): string {
   return record("error", JSON.stringify({ type: "error", error }));
 }
 
+/** Bytes behind a message's end, and the message at their head: undefined while it is not all there. Throws {@link BrokenFrame}. */
+function takeMessage(buffer: Uint8Array): { message: Uint8Array; rest: Uint8Array } | undefined {
+  if (buffer.length < 4) return undefined;
+  const length = new DataView(buffer.buffer, buffer.byteOffset).getUint32(0);
+  if (length < MIN_MESSAGE_BYTES || length > MAX_MESSAGE_BYTES)
+    throw new BrokenFrame("a message of an impossible length");
+  return buffer.length < length ? undefined : { message: buffer.subarray(0, length), rest: buffer.subarray(length) };
+}
+
 /**
  * Cuts bytes of AWS event-stream framing into messages, whatever the chunk borders, and gives each as an SSE record of the dialect that
- * the vendor speaks inside. Throws {@link BrokenFrame}, or the codec's error for a wrong checksum.
+ * the vendor speaks inside.
  */
 export class EventStreamReader {
   #rest: Uint8Array = new Uint8Array(0);
+  #fault: unknown;
 
-  /** The SSE text of the messages that these bytes complete. */
+  /**
+   * The SSE text of the messages that these bytes complete. What is whole before a fault is still given; then, and for ever after, it
+   * throws {@link BrokenFrame}, or the codec's error for a wrong checksum.
+   */
   push(bytes: Uint8Array): string {
-    let buffer = bytes;
-    if (this.#rest.length > 0) {
-      buffer = new Uint8Array(this.#rest.length + bytes.length);
-      buffer.set(this.#rest);
-      buffer.set(bytes, this.#rest.length);
-    }
+    if (this.#fault !== undefined) throw this.#fault;
+    let buffer = this.#rest.length === 0 ? bytes : new Uint8Array(Buffer.concat([this.#rest, bytes]));
     let text = "";
-    let from = 0;
-    while (buffer.length - from >= 4) {
-      const length = new DataView(buffer.buffer, buffer.byteOffset + from).getUint32(0);
-      if (length < MIN_MESSAGE_BYTES || length > MAX_MESSAGE_BYTES)
-        throw new BrokenFrame("a message of an impossible length");
-      if (buffer.length - from < length) break;
-      text += toRecord(buffer.subarray(from, from + length));
-      from += length;
+    try {
+      for (let taken = takeMessage(buffer); taken; taken = takeMessage(buffer)) {
+        text += toRecord(taken.message);
+        buffer = taken.rest;
+      }
+    } catch (fault) {
+      this.#fault = fault;
+      if (text === "") throw fault;
     }
-    this.#rest = buffer.slice(from);
+    this.#rest = buffer.slice();
     return text;
   }
+
+  /** Bytes were pushed that are no frames: reading on is of no use. */
+  get broken(): boolean {
+    return this.#fault !== undefined;
+  }
 }
+
+const NO_BYTES = new Uint8Array(0);
 
 /** Bytes of the framing as SSE bytes, read only as fast as they are asked for. */
 function toSse(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
@@ -95,11 +111,15 @@ function toSse(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       for (;;) {
-        const { done, value } = await source.read();
+        const { done, value } = reader.broken ? { done: false, value: NO_BYTES } : await source.read();
         if (done) return controller.close();
-        const text = reader.push(value);
-        if (text === "") continue;
-        return controller.enqueue(encoder.encode(text));
+        try {
+          const text = reader.push(value);
+          if (text !== "") return controller.enqueue(encoder.encode(text));
+        } catch (fault) {
+          await source.cancel(fault);
+          throw fault;
+        }
       }
     },
     cancel: (reason) => source.cancel(reason),

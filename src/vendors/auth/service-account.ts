@@ -114,7 +114,6 @@ function parseToken(text: string, nowMs: number): Token | undefined {
 
 /** Resolves with `promise`, or throws the signal's reason as soon as it is aborted; the promise itself goes on for the others. */
 async function withSignal<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
   const onAbort = () => aborted.reject(signal.reason);
   signal.addEventListener("abort", onAbort);
@@ -140,6 +139,7 @@ export class ServiceAccounts {
    * vendor_not_configured when the key is no such thing, upstream_auth when the account is refused, upstream_unreachable.
    */
   async token(key: string, signal: AbortSignal, proxy?: string): Promise<string> {
+    signal.throwIfAborted();
     const entry = this.#entries.get(key) ?? {};
     this.#entries.set(key, entry);
     if (entry.token && this.now() < entry.token.expiresAt - MARGIN_MS) return entry.token.value;

@@ -1,0 +1,275 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { exportPKCS8, generateKeyPair, jwtVerify } from "jose";
+import { GatewayError } from "../../src/canon/errors.ts";
+import { ServiceAccounts } from "../../src/vendors/auth/service-account.ts";
+import { fromEnvironment } from "../../src/vendors/registry.ts";
+import { startApp, type TestApp } from "../support/app.ts";
+import { type Call, json, startUpstream } from "../support/upstream.ts";
+
+const upstream = startUpstream();
+const folder = mkdtempSync(join(tmpdir(), "sluice-vertex-"));
+afterAll(() => {
+  upstream.close();
+  rmSync(folder, { recursive: true });
+});
+afterEach(() => {
+  expect(upstream.unexpected).toEqual([]);
+  upstream.reset();
+});
+
+const TOKEN_PATH = "/token";
+let publicKey: CryptoKey;
+let account: Record<string, string>;
+let keyFile = "";
+
+beforeAll(async () => {
+  const pair = await generateKeyPair("RS256", { extractable: true });
+  publicKey = pair.publicKey;
+  account = {
+    type: "service_account",
+    client_email: "robot@project.iam.example",
+    private_key_id: "key-1",
+    private_key: await exportPKCS8(pair.privateKey),
+    token_uri: `${upstream.url}${TOKEN_PATH}`,
+  };
+  keyFile = join(folder, "account.json");
+  writeFileSync(keyFile, JSON.stringify(account));
+});
+
+const open = () => new AbortController().signal;
+const tokenAnswer = (token: string, seconds = 3600) =>
+  json({ access_token: token, expires_in: seconds, token_type: "Bearer" });
+
+/** The GatewayError that `promise` rejects with. */
+async function failureOf(promise: Promise<unknown>): Promise<GatewayError> {
+  const outcome = await promise.then(
+    () => "resolved",
+    (thrown: unknown) => thrown,
+  );
+  expect(outcome).toBeInstanceOf(GatewayError);
+  return outcome as GatewayError;
+}
+
+describe("a service account's token", () => {
+  test("is asked for with a signed assertion that its key proves", async () => {
+    const now = Date.UTC(2026, 0, 2);
+    upstream.answer(TOKEN_PATH, tokenAnswer("t-1"));
+    expect(await new ServiceAccounts(() => now).token(keyFile, open())).toBe("t-1");
+    const call = await upstream.called();
+    const form = new URLSearchParams(call.text);
+    expect(call.headers["content-type"]).toStartWith("application/x-www-form-urlencoded");
+    expect(form.get("grant_type")).toBe("urn:ietf:params:oauth:grant-type:jwt-bearer");
+    const { payload, protectedHeader } = await jwtVerify(form.get("assertion") ?? "", publicKey, {
+      currentDate: new Date(now),
+    });
+    expect(protectedHeader).toEqual({ alg: "RS256", typ: "JWT", kid: "key-1" });
+    expect(payload).toEqual({
+      scope: "https://www.googleapis.com/auth/cloud-platform",
+      iss: "robot@project.iam.example",
+      sub: "robot@project.iam.example",
+      aud: `${upstream.url}${TOKEN_PATH}`,
+      iat: now / 1000,
+      exp: now / 1000 + 3600,
+    });
+    expect(call.text).not.toContain("PRIVATE");
+  });
+
+  test("is kept until a minute before its end", async () => {
+    let now = 1_000_000;
+    const accounts = new ServiceAccounts(() => now);
+    upstream.answer(TOKEN_PATH, tokenAnswer("t-1", 600), tokenAnswer("t-2", 600));
+    const ask = () => accounts.token(keyFile, open());
+    expect(await ask()).toBe("t-1");
+    now += 600_000 - 60_001;
+    expect(await ask()).toBe("t-1");
+    expect(upstream.calls).toHaveLength(1);
+    now += 1;
+    expect(await ask()).toBe("t-2");
+    expect(await ask()).toBe("t-2");
+    expect(upstream.calls).toHaveLength(2);
+  });
+
+  test("is asked for once, however many wait; one who leaves takes nobody along", async () => {
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(TOKEN_PATH, { ...tokenAnswer("t-1"), headersAfter: gate.promise });
+    const accounts = new ServiceAccounts();
+    const leaving = new AbortController();
+    const left = accounts.token(keyFile, leaving.signal).catch((reason: unknown) => reason);
+    const others = [accounts.token(keyFile, open()), accounts.token(keyFile, open())];
+    await upstream.called();
+    leaving.abort("gone");
+    expect(await left).toBe("gone");
+    gate.resolve();
+    expect(await Promise.all(others)).toEqual(["t-1", "t-1"]);
+    expect(upstream.calls).toHaveLength(1);
+    await expect(accounts.token(keyFile, AbortSignal.abort("late"))).rejects.toBe("late");
+  });
+
+  test("a failure is told as what it is, and the next request asks again", async () => {
+    const accounts = new ServiceAccounts();
+    upstream.answer(
+      TOKEN_PATH,
+      json({ error: "invalid_grant", error_description: "account not found" }, { status: 400 }),
+      json({}, { status: 503 }),
+      json({ token_type: "Bearer" }),
+      tokenAnswer("t-1"),
+    );
+    for (const code of ["upstream_auth", "upstream_unreachable", "upstream_auth"] as const) {
+      expect((await failureOf(accounts.token(keyFile, open()))).code).toBe(code);
+    }
+    expect(await accounts.token(keyFile, open())).toBe("t-1");
+  });
+
+  test("keys that are none are the operator's fault, and nothing of them is shown", async () => {
+    const accounts = new ServiceAccounts();
+    const withField = (name: string, value: string) => JSON.stringify({ ...account, [name]: value });
+    const keys = [
+      join(folder, "not-there.json"),
+      "{",
+      withField("type", "authorized_user"),
+      withField("client_email", ""),
+      withField("private_key", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"),
+      withField("token_uri", "http://tokens.example/token"),
+      withField("token_uri", "file:///etc/passwd"),
+    ];
+    for (const key of keys) {
+      const error = await failureOf(accounts.token(key, open()));
+      expect(error.code).toBe("vendor_not_configured");
+      expect(error.message).not.toContain("c2VjcmV0");
+      expect(error.message).not.toContain(folder);
+    }
+    expect(upstream.calls).toEqual([]);
+  });
+
+  test("the JSON itself will do as a key; a server that is not there cannot be reached", async () => {
+    upstream.answer(TOKEN_PATH, tokenAnswer("t-1"));
+    expect(await new ServiceAccounts().token(JSON.stringify(account), open())).toBe("t-1");
+    const gone = JSON.stringify({ ...account, token_uri: "http://127.0.0.1:1/token" });
+    expect((await failureOf(new ServiceAccounts().token(gone, open()))).code).toBe("upstream_unreachable");
+  });
+});
+
+describe("the row", () => {
+  const on = (environment: Record<string, string>) => fromEnvironment(environment).find(({ id }) => id === "vertex");
+
+  test("needs an account and a project; without a location it is the global one, on a host of its own", () => {
+    const both = { GOOGLE_APPLICATION_CREDENTIALS: "account.json", GOOGLE_CLOUD_PROJECT: "p-1" };
+    expect(on(both)?.baseUrl).toBe(
+      "https://aiplatform.googleapis.com/v1/projects/p-1/locations/global/publishers/google",
+    );
+    expect(on({ ...both, GOOGLE_CLOUD_LOCATION: " " })?.baseUrl).toBe(on(both)?.baseUrl as string);
+    expect(on({ ...both, GOOGLE_CLOUD_LOCATION: "europe-west4" })?.baseUrl).toBe(
+      "https://europe-west4-aiplatform.googleapis.com/v1/projects/p-1/locations/europe-west4/publishers/google",
+    );
+    expect(on({ GOOGLE_CLOUD_PROJECT: "p-1" })).toBeUndefined();
+    expect(on({ GOOGLE_APPLICATION_CREDENTIALS: "account.json" })).toBeUndefined();
+  });
+});
+
+describe("through the front door", () => {
+  const BASE = "/v1/projects/p-1/locations/global/publishers/google";
+  const MODEL = "gemini-3-pro";
+  const record = (value: unknown) => `data: ${JSON.stringify(value)}\r\n\r\n`;
+  const reply = (parts: unknown[], finishReason?: string) => ({
+    candidates: [{ content: { role: "model", parts }, ...(finishReason && { finishReason }) }],
+    usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, thoughtsTokenCount: 3 },
+  });
+  let app: TestApp;
+
+  beforeAll(async () => {
+    const environment = {
+      GOOGLE_APPLICATION_CREDENTIALS: keyFile,
+      GOOGLE_CLOUD_PROJECT: "p-1",
+      GEMINI_API_KEY: "AIza-test",
+    };
+    const vendors = fromEnvironment(environment).map((vendor) => ({
+      ...vendor,
+      baseUrl: `${upstream.url}${new URL(vendor.baseUrl).pathname}`,
+    }));
+    app = await startApp({ vendors: vendors.map((vendor) => ({ ...vendor, models: "any" as const })) });
+  });
+  afterAll(() => app.stop());
+
+  const ask = (path: string, more: object = {}) =>
+    app.post(path, { model: `vertex/${MODEL}`, max_tokens: 50, messages: [{ role: "user", content: "Hi" }], ...more });
+
+  test("a stream and a whole reply, with the account's token, for clients of both dialects", async () => {
+    upstream.always(TOKEN_PATH, tokenAnswer("t-1"));
+    const text = record(reply([{ text: "Let me see.", thought: true }])) + record(reply([{ text: "Grüße" }], "STOP"));
+    upstream.always(`${BASE}/models/${MODEL}:streamGenerateContent`, {
+      headers: { "content-type": "text/event-stream" },
+      parts: [...new TextEncoder().encode(text)].map((byte) => new Uint8Array([byte])),
+      framing: "chunked",
+      finish: "end",
+    });
+    upstream.always(`${BASE}/models/${MODEL}:generateContent`, json(reply([{ text: "Grüße" }], "STOP")));
+    expect(await (await ask("/v1/chat/completions", { stream: true })).text()).toEndWith("data: [DONE]\n\n");
+    const streamed = await (await ask("/v1/messages", { stream: true })).text();
+    expect(streamed).toContain('"thinking":"Let me see."');
+    expect(streamed).toContain("event: message_stop");
+    const chat = (await (await ask("/v1/chat/completions")).json()) as {
+      choices: { message: unknown }[];
+      usage: unknown;
+    };
+    expect(chat.choices[0]?.message).toMatchObject({ content: "Grüße" });
+    expect(chat.usage).toMatchObject({ prompt_tokens: 7, completion_tokens: 5 });
+    const message = (await (await ask("/v1/messages")).json()) as Record<string, unknown>;
+    expect(message).toMatchObject({ model: `vertex/${MODEL}`, stop_reason: "end_turn" });
+    const calls = upstream.calls.filter((call: Call) => call.path !== TOKEN_PATH);
+    expect(calls).toHaveLength(4);
+    expect(upstream.calls).toHaveLength(5);
+    for (const call of calls) {
+      expect(call.headers["authorization"]).toBe("Bearer t-1");
+      expect(call.headers["x-goog-api-key"]).toBeUndefined();
+      expect(call.query).toBe(call.path.endsWith(":streamGenerateContent") ? "alt=sse" : "");
+      expect(call.json).toEqual({
+        contents: [{ role: "user", parts: [{ text: "Hi" }] }],
+        generationConfig: { maxOutputTokens: 50 },
+      });
+    }
+  });
+
+  test("a stream that ends without a finish reason is an error without a terminator", async () => {
+    upstream.always(TOKEN_PATH, tokenAnswer("t-1"));
+    upstream.answer(`${BASE}/models/${MODEL}:streamGenerateContent`, {
+      headers: { "content-type": "text/event-stream" },
+      parts: [record(reply([{ text: "Grü" }]))],
+      framing: "chunked",
+      finish: "end",
+    });
+    const text = await (await ask("/v1/messages", { stream: true })).text();
+    expect(text).toContain("stream_truncated");
+    expect(text).not.toContain("message_stop");
+  });
+
+  test("google's own door takes the key in its header; a key it refuses is not the caller's", async () => {
+    upstream.answer(
+      "/v1beta/models/gemini-3-pro:generateContent",
+      json(reply([{ text: "Hi" }], "STOP")),
+      json(
+        {
+          error: {
+            code: 400,
+            message: "API key not valid.",
+            status: "INVALID_ARGUMENT",
+            details: [{ reason: "API_KEY_INVALID" }],
+          },
+        },
+        { status: 400 },
+      ),
+    );
+    const good = await ask("/v1/chat/completions", { model: "google/gemini-3-pro" });
+    expect(good.status).toBe(200);
+    const call = await upstream.called();
+    expect(call.headers["x-goog-api-key"]).toBe("AIza-test");
+    expect(call.headers["authorization"]).toBeUndefined();
+    const bad = await ask("/v1/chat/completions", { model: "google/gemini-3-pro" });
+    expect(bad.status).toBe(502);
+    const text = await bad.text();
+    expect(text).toContain("upstream_auth");
+    expect(text).not.toContain("AIza");
+  });
+});
