@@ -1,4 +1,5 @@
 import type { ReasoningForm } from "../canon/intent.ts";
+import type { UpstreamDialectName } from "../dialects/dialect.ts";
 
 /** Kinds of models (interface 4.4). */
 export const MODALITIES = ["chat", "image", "tts", "stt", "embedding", "ocr", "moderation", "video", "music"] as const;
@@ -12,6 +13,8 @@ export type Route = {
   model: string;
   /** How this vendor takes the model's reasoning control, where it is another way than the model's own (an aggregator's, say). */
   form?: ReasoningForm;
+  /** The dialect in which this vendor serves the model best, where it speaks more than one. */
+  dialect?: UpstreamDialectName;
 };
 
 /** When a model came out is in no source: an epoch value says unknown (dialects.md 2.7). */

@@ -25,12 +25,26 @@ export function translateRequest(
   quirks: Quirks,
 ): UpstreamBody {
   const value = body.value as Record<string, unknown>;
-  if (isSame(client, upstream))
-    return { text: editObject(body.text, upstream.amend(value, orders, quirks)), dropped: NOTHING_DROPPED };
+  if (isSame(client, upstream)) {
+    const edits = upstream.amend(value, orders, quirks);
+    return { text: editObject(body.text, edits), dropped: refused(value, edits, orders) };
+  }
   const decoded = client.decodeRequest(value);
   const encoded = upstream.encodeRequest(decoded.prompt, quirks);
-  applyEdits(encoded.body, upstream.amend(encoded.body, orders, quirks));
-  return { text: JSON.stringify(encoded.body), dropped: showPaths([...decoded.dropped, ...encoded.dropped]) };
+  const edits = upstream.amend(encoded.body, orders, quirks);
+  const lost = [...decoded.dropped, ...encoded.dropped, ...refused(encoded.body, edits, orders)];
+  applyEdits(encoded.body, edits);
+  return { text: JSON.stringify(encoded.body), dropped: showPaths(lost) };
+}
+
+/** Sampling that is removed while a model reasons (interface 4.8). */
+const SAMPLING = ["temperature", "top_p", "top_k"];
+
+/** Fields that were there and are taken out because this model refuses them: a loss like any other, so it is named. */
+function refused(body: Record<string, unknown>, edits: Edits, { remove, dropSampling }: Orders): string[] {
+  if (remove.length === 0 && !dropSampling) return NOTHING_DROPPED;
+  const taken = new Set(dropSampling ? [...SAMPLING, ...remove] : remove);
+  return [...taken].filter((field) => Object.hasOwn(edits, field) && edits[field] === undefined && body[field] != null);
 }
 
 /** Most field paths that are told of one request, and the most characters of one that are shown. */

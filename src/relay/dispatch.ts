@@ -45,7 +45,13 @@ function targetOf(job: Job, route: Route): Target | undefined {
       return job.exchange.estimatedInput;
     },
   };
-  return { route, vendor, upstream: upstreamDialects[vendor.dialect], client: job.request.client, context };
+  return {
+    route,
+    vendor,
+    upstream: upstreamDialects[route.dialect ?? vendor.dialect],
+    client: job.request.client,
+    context,
+  };
 }
 
 /** Translates the request for one route and sends it. Throws GatewayError when no usable answer comes; gives its media type with it. */

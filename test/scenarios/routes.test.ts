@@ -1,0 +1,65 @@
+import { afterAll, beforeEach, expect, test } from "bun:test";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { json, startUpstream } from "../support/upstream.ts";
+
+const upstream = startUpstream();
+const REPLY = {
+  id: "chatcmpl-1",
+  object: "chat.completion",
+  created: 1,
+  model: "m-1",
+  choices: [{ index: 0, message: { role: "assistant", content: "Yes." }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+};
+const apps: TestApp[] = [];
+
+async function appWith(...options: Parameters<typeof startApp>): Promise<TestApp> {
+  const app = await startApp(...options);
+  apps.push(app);
+  return app;
+}
+
+beforeEach(() => upstream.reset());
+afterAll(async () => {
+  for (const app of apps) await app.stop();
+  upstream.close();
+});
+
+const ask = { messages: [{ role: "user", content: "Well?" }], seed: 7, temperature: 0.5, user: "u" };
+
+test("a field that the model refuses is taken out and named, the rest arrives", async () => {
+  upstream.always("/v1/chat/completions", json(REPLY));
+  const app = await appWith({
+    vendors: [vendorAt(upstream, "chat", "lab")],
+    models: [{ id: "lab/strict", refuses: ["seed", "logprobs"] }],
+  });
+  const response = await app.post("/v1/chat/completions", { ...ask, model: "lab/strict" });
+  expect(response.status).toBe(200);
+  expect(response.headers.get("x-sluice-dropped")).toBe("seed");
+  expect(upstream.calls[0]?.json).toEqual({ model: "strict", messages: ask.messages, temperature: 0.5, user: "u" });
+});
+
+test("sampling that goes while a model reasons is named; without reasoning nothing is", async () => {
+  upstream.always("/v1/chat/completions", json(REPLY));
+  const app = await appWith({
+    vendors: [vendorAt(upstream, "chat", "lab")],
+    models: [{ id: "lab/thinker", reasoning_efforts: { levels: ["low", "high"], default: "low" } }],
+  });
+  const thinking = await app.post("/v1/chat/completions", { ...ask, model: "lab/thinker", reasoning_effort: "high" });
+  expect(thinking.headers.get("x-sluice-dropped")).toBe("temperature");
+  const plain = await app.post("/v1/chat/completions", { ...ask, model: "lab/thinker" });
+  expect(plain.headers.has("x-sluice-dropped")).toBe(false);
+  expect(upstream.calls.map((call) => (call.json as { temperature?: number }).temperature)).toEqual([undefined, 0.5]);
+});
+
+test("a route may name the dialect in which its vendor serves the model best", async () => {
+  upstream.always("/v1/chat/completions", json(REPLY));
+  const vendor = { ...vendorAt(upstream, "responses", "openai"), models: "catalog" as const };
+  const app = await appWith({ vendors: [vendor] });
+  const response = await app.post("/v1/chat/completions", { ...ask, model: "openai/gpt-4o" });
+  expect(response.status).toBe(200);
+  expect(response.headers.has("x-sluice-dropped")).toBe(false);
+  expect(upstream.calls.map((call) => call.path)).toEqual(["/v1/chat/completions"]);
+  expect(upstream.calls[0]?.json).toEqual({ ...ask, model: "gpt-4o" });
+  expect(upstream.unexpected).toEqual([]);
+});
