@@ -95,6 +95,7 @@ describe("error answers", () => {
   test.each([
     ["API_KEY_INVALID", "API key not valid. Please pass a valid API key.", info("API_KEY_INVALID")],
     ["an expired key", "API key expired. Please renew the API key.", info("API_KEY_INVALID")],
+    ["a key for other services", "Requests to this API are blocked.", info("API_KEY_SERVICE_BLOCKED")],
     ["a wrong key without details", "API key not valid. Please pass a valid API key.", undefined],
   ])("%s is the gateway's fault, though it comes as 400", (_name, message, details) => {
     const error = errorOf(400, { message, status: "INVALID_ARGUMENT", ...(details && { details }) });

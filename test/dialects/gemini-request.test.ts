@@ -140,6 +140,21 @@ describe("contents", () => {
     ]);
   });
 
+  test("calls of one id take their results one after the other", () => {
+    expect(
+      contentsOf(assistant(call("a", "f"), call("a", "g")), user(result("a", text("1")), result("a", text("2")))),
+    ).toMatchObject([
+      {},
+      {},
+      {
+        parts: [
+          { functionResponse: { name: "f", response: { output: "1" } } },
+          { functionResponse: { name: "g", response: { output: "2" } } },
+        ],
+      },
+    ]);
+  });
+
   test("a call nobody answered gets an error, also before the next answer and at the very end", () => {
     const error = { functionResponse: { name: "f", response: { error: "No result was given for this tool call." } } };
     expect(contentsOf(user(text("a")), assistant(call("x", "f")))).toMatchObject([

@@ -209,15 +209,37 @@ describe("decoder", () => {
   });
 
   test("keys of arguments are words, whatever they say", () => {
-    const fragments = ["__proto__", "constructor", "toString"].map((key) => ({
+    const fragments = ["__proto__", "constructor", "toString", "a.__proto__"].map((key) => ({
       jsonPath: `$.${key}.polluted`,
       stringValue: "x",
     }));
     const call = { functionCall: { name: "f", partialArgs: fragments } };
     const events = run([record(parts([call], { finishReason: "STOP" }))]);
     const text = events.flatMap((event) => (event.type === "block-delta" ? [event.text] : [])).join("");
-    expect(text).toBe('{"__proto__":{"polluted":"x"},"constructor":{"polluted":"x"},"toString":{"polluted":"x"}}');
+    expect(text).toBe(
+      '{"__proto__":{"polluted":"x"},"constructor":{"polluted":"x"},"toString":{"polluted":"x"},"a":{"__proto__":{"polluted":"x"}}}',
+    );
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+
+  test("a place that is told again is told anew, unless its string was to be continued", () => {
+    const fragment = (stringValue: string, willContinue: boolean) => ({ jsonPath: "$.a", stringValue, willContinue });
+    const partialArgs = [fragment("x", true), fragment("y", false), fragment("z", true), fragment("!", false)];
+    const events = run([record(parts([{ functionCall: { name: "f", partialArgs } }], { finishReason: "STOP" }))]);
+    expect(events).toContainEqual({ type: "block-delta", text: '{"a":"z!"}' });
+  });
+
+  test("a call that came whole is over: what stands behind it is not", () => {
+    const decoder = gemini.decoder({ quirks: {} });
+    const call = { ...parts([{ functionCall: { name: "f" } }]), usageMetadata: { promptTokenCount: 7 } };
+    const events = new FrameSplitter().push(record(call)).flatMap((frame) => decoder.push(frame));
+    expect(events.slice(-2).map((event) => event.type)).toEqual(["block-end", "usage"]);
+  });
+
+  test("a block reason beside a candidate ends nothing: the candidate's own reason does", () => {
+    const record = { ...parts([{ text: "a" }]), promptFeedback: { blockReason: "SAFETY" } };
+    expect(lastOf(record)).toEqual({ type: "error", code: "stream_truncated" });
+    expect(lastOf({ promptFeedback: {} })).toEqual({ type: "error", code: "stream_truncated" });
   });
 
   test("the vendor's counts are strangers' input", () => {

@@ -36,7 +36,7 @@ function signCalls(contents: readonly Wire[]): Wire[] {
   return contents.map((content) => {
     const parts = listOf(content["parts"]);
     const first = parts.find((part) => isObject(part["functionCall"]));
-    if (content["role"] !== "model" || !first || first["thoughtSignature"] !== undefined) return content;
+    if (!first || first["thoughtSignature"] !== undefined) return content;
     return {
       ...content,
       parts: parts.map((part) => (part === first ? { ...part, thoughtSignature: PLACEHOLDER } : part)),
