@@ -2,7 +2,7 @@ import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Route } from "../catalog/entry.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
-import { randomBase62 } from "../lib/id.ts";
+import { randomName } from "../lib/id.ts";
 import { generationPath } from "../vendors/outgoing.ts";
 import { decideRetry, ranOf } from "../vendors/retry-policy.ts";
 import { send } from "../vendors/send.ts";
@@ -23,7 +23,7 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promis
       return await attempt(target);
     } catch (thrown) {
       if (abort.signal.aborted) throw abort.signal.reason;
-      const error = toGatewayError(thrown);
+      const error = relabelError(toGatewayError(thrown), target);
       const routesLeft = entry.routes.length - index - 1;
       const elapsedMs = services.clock.monotonic() - exchange.startedAt;
       if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "stop") throw error;
@@ -33,12 +33,21 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promis
   }
 }
 
+/** An upstream's own words may call the model by a name that the client never used: it reads the one it asked for. */
+function relabelError(error: GatewayError, { route, context }: Target): GatewayError {
+  const { message } = error;
+  if (!message.includes(route.model) || message.includes(context.model)) return error;
+  const { code, param, retryAfterSeconds, retry, extra, cause } = error;
+  const details = { ...(param && { param }), ...(retryAfterSeconds && { retryAfterSeconds }), retry, extra, cause };
+  return new GatewayError(code, message.replaceAll(route.model, context.model), details);
+}
+
 function targetOf(job: Job, route: Route): Target | undefined {
   const vendor = job.services.vendor(route.vendor);
   if (!vendor) return undefined;
   const context = {
     model: job.intent.model,
-    replyId: randomBase62(24),
+    replyId: randomName(24),
     created: Math.floor(job.services.clock.now() / 1000),
     wantsUsage: job.intent.wantsUsage,
     get estimatedInputTokens() {

@@ -1,10 +1,10 @@
 import type { Caller } from "../accounts/caller.ts";
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
-import type { Hold, Outcome } from "../ledger/ledger.ts";
+import type { Hold, Outcome, Settlement } from "../ledger/ledger.ts";
 import { createMeter, type Meter } from "../ledger/meter.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Permit } from "../limits/limiter.ts";
-import type { Log } from "../observe/log.ts";
+import type { Fields, Log } from "../observe/log.ts";
 
 /** How a request ends that is not answered in full. */
 export type Failure = Exclude<Outcome, "completed">;
@@ -67,8 +67,8 @@ export class Exchange {
   beginAttempt(vendor: string, upstreamModel: string): void {
     this.vendor = vendor;
     this.upstreamModel = upstreamModel;
+    if (this.attempts > 0) this.meter = createMeter(this.clock);
     this.attempts++;
-    this.meter = createMeter(this.clock);
   }
 
   /** The answer is whole: settles the vendor's usage. Durable when it resolves. */
@@ -78,11 +78,16 @@ export class Exchange {
 
   /**
    * The request ended otherwise. Nothing ran or nothing came out: released, uncharged. Output was made, or the client gave up on a
-   * running request: settled at the vendor's usage or the gateway's estimate (contract 5, outcome table).
+   * running request: settled at the vendor's usage or the gateway's estimate (contract 5, outcome table). Never rejects: what the client
+   * is told is why its request failed, and a book that cannot be closed is for the log.
    */
-  fail(outcome: Failure, error: GatewayError): Promise<void> {
+  async fail(outcome: Failure, error: GatewayError): Promise<void> {
     const ran = this.attempts > 0 && (this.meter.sawOutput || outcome !== "upstream-failed");
-    return this.#close(ran ? outcome : undefined, error);
+    try {
+      await this.#close(ran ? outcome : undefined, error);
+    } catch (thrown) {
+      this.log.error("settle", { request_id: this.identity?.requestId, outcome, cause: describeCause(thrown) });
+    }
   }
 
   async #close(outcome: Outcome | undefined, error?: GatewayError): Promise<void> {
@@ -98,27 +103,28 @@ export class Exchange {
     }
   }
 
-  #settlement(outcome: Outcome, error: ErrorCode | undefined) {
+  #settlement(outcome: Outcome, error: ErrorCode | undefined): Settlement {
     const { usage, estimated } = this.meter.usage(() => this.estimatedInput);
     const { finish, firstTokenAt } = this.meter;
-    return {
+    const settlement: Settlement = {
       outcome,
       vendor: this.vendor,
       upstreamModel: this.upstreamModel,
       usage,
       estimated,
-      ...(finish && { finish: finish.reason }),
-      ...(error && { error }),
       attempts: this.attempts,
-      ...(firstTokenAt !== undefined && { firstTokenMs: Math.round(firstTokenAt - this.startedAt) }),
       durationMs: Math.round(this.clock.monotonic() - this.startedAt),
     };
+    if (finish) settlement.finish = finish.reason;
+    if (error) settlement.error = error;
+    if (firstTokenAt !== undefined) settlement.firstTokenMs = Math.round(firstTokenAt - this.startedAt);
+    return settlement;
   }
 
   #record(outcome: Outcome | undefined, error: GatewayError | undefined): void {
     if (!this.identity) return;
     const { requestId, caller, dialect, stream, model } = this.identity;
-    const fields = {
+    const fields: Fields = {
       request_id: requestId,
       account: caller.accountId,
       key: caller.keyId,
@@ -129,11 +135,13 @@ export class Exchange {
       attempts: this.attempts,
       outcome: outcome ?? "refused",
       duration_ms: Math.round(this.clock.monotonic() - this.startedAt),
-      ...(this.dropped.length > 0 && { dropped: this.dropped.join(",") }),
-      ...(error && { error: error.code, cause: describeCause(error.cause) }),
     };
-    if (error) this.log.warn("generate", fields);
-    else this.log.info("generate", fields);
+    if (this.dropped.length > 0) fields["dropped"] = this.dropped.join(",");
+    if (error) {
+      fields["error"] = error.code;
+      fields["cause"] = describeCause(error.cause);
+      this.log.warn("generate", fields);
+    } else this.log.info("generate", fields);
   }
 }
 

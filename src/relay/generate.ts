@@ -134,23 +134,24 @@ async function answerWhole(job: Job): Promise<Reply> {
 async function answerStream(job: Job, done: () => void): Promise<Reply> {
   const state = { committed: false };
   const chunks = relayStream(job, state, done);
-  let first: Promise<IteratorResult<string>> | undefined = chunks.next();
-  let stop = () => {};
-  const late = new Promise<void>((resolve) => {
-    stop = job.services.clock.after(COMMIT_MS, () => {
-      state.committed = true;
-      resolve();
-    });
+  const first = chunks.next();
+  const late = Promise.withResolvers<undefined>();
+  const stop = job.services.clock.after(COMMIT_MS, () => {
+    state.committed = true;
+    late.resolve(undefined);
   });
-  await Promise.race([first, late]);
-  stop();
+  const begun: Promise<IteratorResult<string>>[] = [first];
+  try {
+    // A ping comes along with early headers: without a byte of body the server holds a part of them back.
+    if (!(await Promise.race([first, late.promise]))) {
+      begun.unshift(Promise.resolve({ done: false, value: job.request.client.ping }));
+    }
+  } finally {
+    stop();
+  }
   state.committed = true;
   const resumed: AsyncIterator<string> = {
-    next() {
-      const result = first ?? chunks.next();
-      first = undefined;
-      return result;
-    },
+    next: () => begun.shift() ?? chunks.next(),
     return: () => chunks.return(undefined),
   };
   return { kind: "stream", headers: replyHeaders(job.exchange), chunks: resumed };

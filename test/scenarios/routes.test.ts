@@ -63,3 +63,32 @@ test("a route may name the dialect in which its vendor serves the model best", a
   expect(upstream.calls[0]?.json).toEqual({ ...ask, model: "gpt-4o" });
   expect(upstream.unexpected).toEqual([]);
 });
+
+test("a vendor's own words about its model are told of the model that was asked for", async () => {
+  const text = "The model hidden-weights-7b does not take temperature";
+  upstream.always(
+    "/v1/chat/completions",
+    json({ error: { message: text, type: "invalid_request_error" } }, { status: 400 }),
+  );
+  const app = await appWith({
+    vendors: [vendorAt(upstream, "chat", "lab")],
+    models: [{ id: "lab/open", routes: [{ vendor: "lab", model: "hidden-weights-7b" }] }],
+  });
+  const response = await app.post("/v1/chat/completions", { ...ask, model: "lab/open" });
+  expect(response.status).toBe(400);
+  const body = await response.text();
+  expect(body).toContain("The model lab/open does not take temperature");
+  expect(body).not.toContain("hidden-weights");
+  expect(app.rows()).toEqual([]);
+});
+
+test("a book that cannot be closed changes nothing of what the client is told, and leaves nothing running", async () => {
+  upstream.always("/v1/chat/completions", json({ error: { message: "No." } }, { status: 400 }));
+  const app = await appWith({ vendors: [vendorAt(upstream, "chat", "lab")] });
+  const broken = () => Promise.reject(new Error("no room on the disk"));
+  app.app.services.ledger = { hold: async () => ({ settle: broken, release: broken }) };
+  const response = await app.post("/v1/chat/completions", { ...ask, model: "lab/any" });
+  expect(response.status).toBe(400);
+  expect(app.app.running.count).toBe(0);
+  expect(app.log.some((line) => line["event"] === "settle" && line["level"] === "error")).toBe(true);
+});
