@@ -1,4 +1,4 @@
-import type { GatewayError } from "../canon/errors.ts";
+import { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Orders } from "../canon/intent.ts";
 import { type Edits, editObject, type JsonText } from "../lib/json.ts";
@@ -74,11 +74,15 @@ export function translateReply(
   quirks: Quirks,
   context: ReplyContext,
 ): { text: string; events: Event[] } {
-  const events = upstream.decodeReply(body.value, { quirks });
-  const text = isSame(client, upstream)
-    ? client.relabel(body, context)
-    : JSON.stringify(client.encodeReply(events, context));
-  return { text, events };
+  try {
+    const events = upstream.decodeReply(body.value, { quirks });
+    if (isSame(client, upstream)) return { text: client.relabel(body, context), events };
+    return { text: JSON.stringify(client.encodeReply(events, context)), events };
+  } catch (thrown) {
+    // JSON nested beyond the stack can be read, but not written again.
+    if (!(thrown instanceof RangeError)) throw thrown;
+    throw new GatewayError("upstream_error", "The vendor's answer is nested too deep to be read.", { cause: thrown });
+  }
 }
 
 /** Writes a client's stream from what is read of the upstream's: SSE text, or "" when there is nothing to send. */

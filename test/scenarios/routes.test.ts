@@ -92,3 +92,14 @@ test("a book that cannot be closed changes nothing of what the client is told, a
   expect(app.app.running.count).toBe(0);
   expect(app.log.some((line) => line["event"] === "settle" && line["level"] === "error")).toBe(true);
 });
+
+test("an answer nested beyond the stack is the vendor's fault, and costs nothing", async () => {
+  const depth = 200_000;
+  const input = `{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+  const reply = `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t","name":"f","input":${input}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`;
+  const headers = { "content-type": "application/json" };
+  upstream.always("/v1/messages", { status: 200, headers, parts: [reply], framing: "length", finish: "end" });
+  const app = await appWith({ vendors: [vendorAt(upstream, "messages", "lab")] });
+  const response = await app.post("/v1/chat/completions", { messages: ask.messages, model: "lab/any" });
+  expect([response.status, app.rows()]).toEqual([502, []]);
+});
