@@ -14,9 +14,10 @@ const HTML = `<!doctype html>
 <body>
 <main>
 <h1>Sluice</h1>
-<p>Every vendor's AI models behind one gate. This address speaks two dialects:</p>
+<p>Every vendor's AI models behind one gate. This address speaks their clients' dialects:</p>
 <dl>
 <dt>OpenAI style</dt><dd><code>POST /v1/chat/completions</code>, base URL: this address with <code>/v1</code></dd>
+<dt>OpenAI style, newer</dt><dd><code>POST /v1/responses</code>, base URL: this address with <code>/v1</code></dd>
 <dt>Anthropic style</dt><dd><code>POST /v1/messages</code>, base URL: this address as it is</dd>
 </dl>
 <ul>
