@@ -19,42 +19,64 @@ export function sseResponse(
   chunks: AsyncIterator<string>,
   options: { ping: string; clock: Clock; headers: Record<string, string> },
 ): Response {
-  const { clock } = options;
-  let lastAt = clock.monotonic();
-  let stopPing = () => {};
-  let cancelled = false;
-  const body = new ReadableStream<Uint8Array>({
-    start(controller) {
-      const arm = (waitMs: number) => {
-        stopPing = clock.after(waitMs, () => {
-          const silentMs = clock.monotonic() - lastAt;
-          if (silentMs < PING_MS) return arm(PING_MS - silentMs);
-          lastAt = clock.monotonic();
-          // A client that does not read what it has needs no ping, and gets no queue.
-          if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(options.ping));
-          arm(PING_MS);
-        });
-      };
-      arm(PING_MS);
-    },
-    async pull(controller) {
-      try {
-        const { done, value } = await chunks.next();
-        lastAt = clock.monotonic();
-        if (cancelled) return;
-        if (!done) return controller.enqueue(encoder.encode(value));
-        stopPing();
-        controller.close();
-      } catch (thrown) {
-        stopPing();
-        throw thrown;
-      }
-    },
-    async cancel() {
-      cancelled = true;
-      stopPing();
-      await chunks.return?.();
-    },
-  });
+  const body = new ReadableStream<Uint8Array>(new SseSource(chunks, options.ping, options.clock));
   return new Response(body, { headers: { ...HEADERS, ...options.headers } });
+}
+
+/** What feeds the response. A class with one promise for each piece: see RelayedStream for why. */
+class SseSource {
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #lastAt: number;
+  #stopPing: () => void = () => {};
+  #cancelled = false;
+
+  constructor(
+    private readonly chunks: AsyncIterator<string>,
+    private readonly ping: string,
+    private readonly clock: Clock,
+  ) {
+    this.#lastAt = clock.monotonic();
+  }
+
+  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+    this.#arm(PING_MS);
+  }
+
+  pull(): Promise<void> {
+    return this.chunks.next().then(this.#onPiece, this.#onFailure);
+  }
+
+  async cancel(): Promise<void> {
+    this.#cancelled = true;
+    this.#stopPing();
+    await this.chunks.return?.();
+  }
+
+  readonly #onPiece = ({ done, value }: IteratorResult<string, undefined>): void => {
+    this.#lastAt = this.clock.monotonic();
+    if (this.#cancelled) return;
+    if (!done) {
+      this.#controller?.enqueue(encoder.encode(value));
+      return;
+    }
+    this.#stopPing();
+    this.#controller?.close();
+  };
+
+  readonly #onFailure = (thrown: unknown): never => {
+    this.#stopPing();
+    throw thrown;
+  };
+
+  #arm(waitMs: number): void {
+    this.#stopPing = this.clock.after(waitMs, () => {
+      const silentMs = this.clock.monotonic() - this.#lastAt;
+      if (silentMs < PING_MS) return this.#arm(PING_MS - silentMs);
+      this.#lastAt = this.clock.monotonic();
+      // A client that does not read what it has needs no ping, and gets no queue.
+      if ((this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(encoder.encode(this.ping));
+      this.#arm(PING_MS);
+    });
+  }
 }

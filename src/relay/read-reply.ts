@@ -61,7 +61,7 @@ export async function readWhole(response: Response, type: string, target: Target
 async function collectStream(response: Response, target: Target, signal: AbortSignal): Promise<Whole> {
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
   const events: Event[] = [];
-  const reader = new StreamReader(response, decoder, signal, () => {});
+  const reader = new StreamReader(response, decoder, signal);
   for (let step = await reader.next(); ; step = await reader.next()) {
     for (const { events: some } of step.frames) events.push(...some);
     events.push(...step.tail);
@@ -75,6 +75,11 @@ async function collectStream(response: Response, target: Target, signal: AbortSi
 
 /** What one read of an upstream's stream brought. `tail`: the decoder's last events, behind all frames. `ended`: nothing follows. */
 export type Step = { frames: { frame: Frame; events: Event[] }[]; tail: Event[]; ended: boolean };
+
+/** What one read of a body gives. */
+export type Read = { done: boolean; value?: Uint8Array | undefined };
+
+const NO_BODY: Promise<Read> = Promise.resolve({ done: true });
 
 /** The upstream went quiet after its finish reason: its stream counts as ended (dialects.md 4.8 #17). */
 export class QuietEnd extends Error {}
@@ -90,25 +95,45 @@ export class StreamReader {
     response: Response,
     readonly decoder: Decoder,
     private readonly signal: AbortSignal,
-    private readonly onRead: () => void,
+    private readonly watch?: { touch(): void },
   ) {
     this.#reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
   }
 
-  /** The next step; the last one says `ended`. Throws the signal's reason when the request itself was ended. */
-  async next(): Promise<Step> {
+  /** The next piece of the body, for {@link accept}; what it throws is for {@link breakOff}. */
+  read(): Promise<Read> {
+    return this.#reader ? this.#reader.read() : NO_BODY;
+  }
+
+  /** What a piece brought. Never throws for what the upstream sent: that is an error event of the step. */
+  accept({ done, value }: Read): Step {
     try {
-      const read = await this.#reader?.read();
-      this.onRead();
-      if (!read || read.done) return this.#last();
-      this.#bytes += read.value.byteLength;
+      this.watch?.touch();
+      if (done || !value) return this.#last();
+      this.#bytes += value.byteLength;
       if (this.#bytes > MAX_STREAM_BYTES) throw new FrameTooLong();
-      this.#splitter.add(this.#text.decode(read.value, { stream: true }));
+      this.#splitter.add(this.#text.decode(value, { stream: true }));
       return this.#decode();
     } catch (thrown) {
-      const reason: unknown = this.signal.aborted ? this.signal.reason : thrown;
-      return { frames: [], tail: failure(reason, this.decoder), ended: true };
+      return this.breakOff(thrown);
     }
+  }
+
+  /** The last step of a body whose reading threw. Throws the signal's reason when the request itself was ended. */
+  breakOff(thrown: unknown): Step {
+    const reason: unknown = this.signal.aborted ? this.signal.reason : thrown;
+    return { frames: [], tail: failure(reason, this.decoder), ended: true };
+  }
+
+  /** The next step; the last one says `ended`. Throws the signal's reason when the request itself was ended. */
+  async next(): Promise<Step> {
+    let read: Read;
+    try {
+      read = await this.read();
+    } catch (thrown) {
+      return this.breakOff(thrown);
+    }
+    return this.accept(read);
   }
 
   /** Lets the connection go back to the pool: reads on to the body's end for a moment, then gives up on it. */

@@ -1,5 +1,6 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
+import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, type StreamWriter, streamWriter } from "../dialects/translate.ts";
 import type { Meter } from "../ledger/meter.ts";
 import { JsonText } from "../lib/json.ts";
@@ -7,7 +8,7 @@ import { SilenceWatch } from "./deadline.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
 import { clientLeft, Ended } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import { QuietEnd, readWhole, type Step, StreamReader, type Target } from "./read-reply.ts";
+import { QuietEnd, type Read, readWhole, type Step, StreamReader, type Target } from "./read-reply.ts";
 
 /** An upstream that sends nothing for this long is given up (contract 7). */
 const SILENCE_MS = 90_000;
@@ -17,59 +18,148 @@ const FINISHING_MS = 2_000;
 /** What a step came to: text for the client, and whether the reply ended, well or badly. */
 type Written = { text: string; error?: GatewayError; ended: boolean; tail: readonly Event[] };
 
-/** A stream that has begun: what to send first, and where the rest comes from. */
-type Opened = { writer: StreamWriter; first: Written; next(): Promise<Written>; close(): void };
+/** A stream that has begun: what to send first, and where the rest comes from; no reader: all is there. */
+type Opened = { writer: StreamWriter; first: Written; reader?: StreamReader };
+
+type Result = IteratorResult<string, undefined>;
+const OVER: Result = { done: true, value: undefined };
 
 /**
- * The answer as SSE text, one piece per upstream read; the terminator comes after the settle. Throws GatewayError only while
+ * The answer as SSE text, one piece per upstream read; the terminator comes after the settle. `next` throws GatewayError only while
  * `state.committed` is false; afterwards a failure is the stream's last record. `done` is called when everything is over.
  */
-export async function* relayStream(job: Job, state: { committed: boolean }, done: () => void): AsyncGenerator<string> {
-  const { exchange, request, abort } = job;
-  let finishing = () => false;
-  const watch = new SilenceWatch(job.services.clock, SILENCE_MS, () => {
-    const text = `The vendor sent nothing for ${SILENCE_MS / 1000} s.`;
-    const silent = new Ended("upstream-failed", new GatewayError("upstream_error", text, { retry: false }));
-    abort.abort(finishing() ? new QuietEnd() : silent);
-  });
-  let opened: Opened | undefined;
-  try {
-    opened = await tryRoutes(job, (target) =>
-      openStream(job, target, watch, (isFinishing) => {
-        finishing = isFinishing;
-      }),
-    );
-    forgetBody(job);
-    for (let written = opened.first; ; written = await opened.next()) {
-      if (written.error) {
-        await exchange.fail("upstream-failed", written.error);
-        yield written.text + request.client.encodeErrorFrame(written.error, request.requestId);
-        return;
-      }
-      if (written.ended) {
-        await exchange.complete();
-        yield written.text + opened.writer.end(written.tail);
-        return;
-      }
-      if (written.text !== "") yield written.text;
+export function relayStream(job: Job, state: { committed: boolean }, done: () => void): RelayedStream {
+  return new RelayedStream(job, state, done);
+}
+
+/**
+ * The iterator behind {@link relayStream}. A class with one promise for each piece, where a generator would be half as long: thousands
+ * of streams wait at the same time, and what a chain of suspended functions keeps for each of them is most of what a stream costs.
+ */
+class RelayedStream implements AsyncIterator<string, undefined> {
+  readonly #job: Job;
+  readonly #state: { committed: boolean };
+  readonly #done: () => void;
+  readonly #watch: SilenceWatch;
+  #opened: Opened | undefined;
+  #decoder: Decoder | undefined;
+  /** The piece being made. */
+  #pending: Promise<Result> | undefined;
+  /** The last piece was given: the next call closes up. */
+  #ended = false;
+  #over = false;
+
+  constructor(job: Job, state: { committed: boolean }, done: () => void) {
+    this.#job = job;
+    this.#state = state;
+    this.#done = done;
+    this.#watch = new SilenceWatch(job.services.clock, SILENCE_MS, () => this.#giveUp());
+  }
+
+  /** The next piece; one call at a time. */
+  next(): Promise<Result> {
+    if (this.#ended || this.#over) this.#pending = this.#closeUp();
+    else if (this.#opened?.reader) this.#pending = this.#opened.reader.read().then(this.#onRead, this.#onFailure);
+    else this.#pending = this.#begin();
+    return this.#pending;
+  }
+
+  /** Whoever reads goes away: waits for the piece being made, then closes up. */
+  async return(_value?: undefined): Promise<Result> {
+    await this.#pending?.catch(ignoreTold);
+    return this.#closeUp();
+  }
+
+  async #begin(): Promise<Result> {
+    try {
+      this.#opened = await tryRoutes(this.#job, (target) =>
+        openStream(this.#job, target, this.#watch, (decoder) => {
+          this.#decoder = decoder;
+        }),
+      );
+      forgetBody(this.#job);
+      return await this.#give(this.#opened.first, this.#opened.writer);
+    } catch (thrown) {
+      return this.#breakOff(thrown);
     }
-  } catch (thrown) {
+  }
+
+  readonly #onRead = (read: Read): Result | Promise<Result> => this.#takeRead(read, undefined);
+  readonly #onFailure = (thrown: unknown): Result | Promise<Result> => this.#takeRead(undefined, thrown);
+
+  #takeRead(read: Read | undefined, thrown: unknown): Result | Promise<Result> {
+    try {
+      const { reader, writer } = this.#opened as Required<Opened>;
+      const step = read ? reader.accept(read) : reader.breakOff(thrown);
+      if (reader.decoder.finishing) this.#watch.limit(FINISHING_MS);
+      const written = writeStep(step, writer, this.#job.exchange.meter);
+      if (written.ended) return this.#give(written, writer).catch((failure) => this.#breakOff(failure));
+      return written.text === "" ? this.next() : { done: false, value: written.text };
+    } catch (failure) {
+      return this.#breakOff(failure);
+    }
+  }
+
+  /** A piece that is not empty or the last one; the books are closed before the client hears that its answer is whole. */
+  async #give(written: Written, writer: StreamWriter): Promise<Result> {
+    const { exchange, request } = this.#job;
+    const { text, error, ended, tail } = written;
+    if (error) {
+      await exchange.fail("upstream-failed", error);
+      this.#ended = true;
+      return { done: false, value: text + request.client.encodeErrorFrame(error, request.requestId) };
+    }
+    if (ended) {
+      await exchange.complete();
+      this.#ended = true;
+      return { done: false, value: text + writer.end(tail) };
+    }
+    return text === "" ? this.next() : { done: false, value: text };
+  }
+
+  async #breakOff(thrown: unknown): Promise<Result> {
+    const { exchange, request, abort } = this.#job;
     const reason: unknown = abort.signal.aborted ? abort.signal.reason : thrown;
     const ended = reason instanceof Ended ? reason : new Ended("upstream-failed", toGatewayError(reason));
-    await exchange.fail(ended.outcome, ended.error);
-    if (!state.committed) throw ended.error;
-    if (!request.signal.aborted) yield request.client.encodeErrorFrame(ended.error, request.requestId);
-  } finally {
-    watch.stop();
-    opened?.close();
-    // Nothing is closed yet when the reader went away between two pieces.
-    if (!exchange.closed) {
-      abort.abort(clientLeft());
-      await exchange.fail("client-left", clientLeft().error);
+    try {
+      await exchange.fail(ended.outcome, ended.error);
+      if (!this.#state.committed) throw ended.error;
+    } catch (failure) {
+      await this.#closeUp();
+      throw failure;
     }
-    done();
+    if (request.signal.aborted) return this.#closeUp();
+    this.#ended = true;
+    return { done: false, value: request.client.encodeErrorFrame(ended.error, request.requestId) };
+  }
+
+  async #closeUp(): Promise<Result> {
+    if (this.#over) return OVER;
+    this.#over = true;
+    const { exchange, abort } = this.#job;
+    this.#watch.stop();
+    this.#opened?.reader?.close();
+    try {
+      // Nothing is closed yet when the reader went away between two pieces.
+      if (!exchange.closed) {
+        abort.abort(clientLeft());
+        await exchange.fail("client-left", clientLeft().error);
+      }
+    } finally {
+      this.#done();
+    }
+    return OVER;
+  }
+
+  #giveUp(): void {
+    const text = `The vendor sent nothing for ${SILENCE_MS / 1000} s.`;
+    const silent = new Ended("upstream-failed", new GatewayError("upstream_error", text, { retry: false }));
+    this.#job.abort.abort(this.#decoder?.finishing ? new QuietEnd() : silent);
   }
 }
+
+/** Whoever asked for the piece was told. */
+function ignoreTold(): void {}
 
 const FORGOTTEN = new JsonText("{}");
 
@@ -85,33 +175,27 @@ async function openStream(
   job: Job,
   target: Target,
   watch: SilenceWatch,
-  onFinishing: (isFinishing: () => boolean) => void,
+  onDecoder: (decoder: Decoder) => void,
 ): Promise<Opened> {
   const { exchange, abort } = job;
   const { response, type } = await dispatch(job, target);
   watch.touch();
   if (type === "application/json") return openWhole(job, target, response, type);
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
-  onFinishing(() => decoder.finishing);
+  onDecoder(decoder);
   const writer = streamWriter(target.upstream, target.client, target.context);
-  const reader = new StreamReader(response, decoder, abort.signal, () => watch.touch());
+  const reader = new StreamReader(response, decoder, abort.signal, watch);
   const { meter } = exchange;
-  const next = async () => {
-    const step = await reader.next();
-    if (decoder.finishing) watch.limit(FINISHING_MS);
-    return writeStep(step, writer, meter);
-  };
   let text = "";
   for (;;) {
-    const written = await next();
+    const written = writeStep(await reader.next(), writer, meter);
+    if (decoder.finishing) watch.limit(FINISHING_MS);
     text += written.text;
     if (written.error && !meter.sawOutput) {
       reader.close();
       throw written.error;
     }
-    if (written.error || written.ended || meter.sawOutput) {
-      return { writer, first: { ...written, text }, next, close: () => reader.close() };
-    }
+    if (written.error || written.ended || meter.sawOutput) return { writer, first: { ...written, text }, reader };
   }
 }
 
@@ -119,9 +203,7 @@ async function openStream(
 async function openWhole(job: Job, target: Target, response: Response, type: string): Promise<Opened> {
   const { events } = await readWhole(response, type, target, job.abort.signal);
   job.exchange.meter.take(events);
-  const writer = eventWriter(target.client, target.context);
-  const first = { text: "", ended: true, tail: events };
-  return { writer, first, next: async () => first, close() {} };
+  return { writer: eventWriter(target.client, target.context), first: { text: "", ended: true, tail: events } };
 }
 
 function writeStep(step: Step, writer: StreamWriter, meter: Meter): Written {
