@@ -1,17 +1,31 @@
 /** A JSON document as it came and, once somebody asks, as a value: parsed once, lazily. */
 export class JsonText {
+  #text: string;
   #value: unknown;
   #parsed = false;
 
-  constructor(readonly text: string) {}
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  get text(): string {
+    return this.#text;
+  }
 
   /** The parsed value. Throws SyntaxError when the text is not JSON. */
   get value(): unknown {
     if (!this.#parsed) {
-      this.#value = JSON.parse(this.text);
+      this.#value = JSON.parse(this.#text);
       this.#parsed = true;
     }
     return this.#value;
+  }
+
+  /** Becomes an empty object: for a document that nobody reads any more while others still hold it. */
+  forget(): void {
+    this.#text = "{}";
+    this.#value = undefined;
+    this.#parsed = false;
   }
 }
 

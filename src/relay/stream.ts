@@ -3,7 +3,6 @@ import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, type StreamWriter, streamWriter } from "../dialects/translate.ts";
 import type { Meter } from "../ledger/meter.ts";
-import { JsonText } from "../lib/json.ts";
 import { SilenceWatch } from "./deadline.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
 import { clientLeft, Ended } from "./exchange.ts";
@@ -161,13 +160,12 @@ class RelayedStream implements AsyncIterator<string, undefined> {
 /** Whoever asked for the piece was told. */
 function ignoreTold(): void {}
 
-const FORGOTTEN = new JsonText("{}");
-
 /** No other route will be tried: a stream that goes on for minutes need not hold the request. The estimate is made while it is there. */
 function forgetBody(job: Job): void {
   const estimated = job.exchange.estimatedInput;
   job.exchange.estimateInput = () => estimated;
-  job.body = FORGOTTEN;
+  // Emptied, not replaced: closures of this request's beginning hold it as long as the stream goes on.
+  job.body.forget();
 }
 
 /** Sends the request along one route and reads until its first content. Throws GatewayError when it fails before. */
