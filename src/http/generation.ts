@@ -42,10 +42,11 @@ export async function answerGeneration(
       },
       services,
     );
-    const headers = { ...commonHeaders(requestId), ...reply.headers };
+    const headers = Object.assign(commonHeaders(requestId), reply.headers);
     if (reply.kind === "stream")
       return sseResponse(reply.chunks, { ping: dialect.ping, clock: services.clock, headers });
-    return new Response(reply.body, { headers: { "content-type": "application/json", ...headers } });
+    headers["content-type"] = "application/json";
+    return new Response(reply.body, { headers });
   } catch (thrown) {
     return errorResponse(thrown, dialect, requestId);
   }

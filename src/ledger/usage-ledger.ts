@@ -66,15 +66,31 @@ export class UsageLedger implements Ledger {
   /** Resolves once the row is on the disk; rejects as the writer does, or when this request has a row already. */
   #write(request: HoldRequest, settlement: Settlement): Promise<void> {
     const { requestId, accountId, keyId, dialect, stream, model } = request;
-    const { usage: counts, ...rest } = settlement;
+    const { outcome, vendor, upstreamModel, finish, error, attempts, estimated, firstTokenMs } = settlement;
+    const { input, cacheRead, cacheWrite, output, reasoning } = settlement.usage;
+    // Named one by one: spreading five objects costs as much as the insert.
     const row: Row = {
-      ...{ requestId, accountId, keyId, dialect, stream, model },
-      ...{ finish: null, error: null },
-      ...rest,
-      ...counts,
+      requestId,
+      accountId,
+      keyId,
       atMs: this.clock.now(),
       durationMs: Math.round(settlement.durationMs),
-      firstTokenMs: settlement.firstTokenMs === undefined ? null : Math.round(settlement.firstTokenMs),
+      firstTokenMs: firstTokenMs === undefined ? null : Math.round(firstTokenMs),
+      dialect,
+      stream,
+      model,
+      vendor,
+      upstreamModel,
+      outcome,
+      finish: finish ?? null,
+      error: error ?? null,
+      attempts,
+      input,
+      cacheRead,
+      cacheWrite,
+      output,
+      reasoning,
+      estimated,
     };
     const { statement, order } = this.#insert;
     const values = order.map((column) => row[column]);

@@ -4,18 +4,21 @@ const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_WIDTH = 8;
 /** Random characters of an identifier: 95 bits. */
 const RANDOM_WIDTH = 16;
-/** Identifiers drawn from the secure source at once. */
-const POOLED = 96;
+/** Random characters drawn from the secure source at once, for identifiers. */
+const POOLED = 1_536;
 
 /** `length` random base62 characters from the system's secure source; no modulo bias (bytes of 248 and above are drawn again). */
 export function randomBase62(length: number): string {
-  let text = "";
-  while (text.length < length) {
-    for (const byte of crypto.getRandomValues(new Uint8Array(length * 2))) {
-      if (byte < 248 && text.length < length) text += BASE62[byte % 62];
+  const codes = Buffer.allocUnsafe(length);
+  let filled = 0;
+  while (filled < length) {
+    const bytes = crypto.getRandomValues(new Uint8Array(length + 8));
+    for (let at = 0; at < bytes.length && filled < length; at++) {
+      const byte = bytes[at] as number;
+      if (byte < 248) codes[filled++] = BASE62.charCodeAt(byte % 62);
     }
   }
-  return text;
+  return codes.toString("latin1");
 }
 
 /** A number (a non-negative integer below 2^53) as base62, left-padded with zeros to `width`. */
@@ -30,20 +33,25 @@ let poolAt = 0;
 let stampAt = -1;
 let stamp = "";
 
+/** As {@link randomBase62}, cut from a stock: for names that are handed out, not for secrets. At most 64 characters. */
+export function randomName(length: number): string {
+  if (poolAt + length > pool.length) {
+    pool = randomBase62(POOLED);
+    poolAt = 0;
+  }
+  poolAt += length;
+  return pool.slice(poolAt - length, poolAt);
+}
+
 /**
  * A fresh identifier `<prefix>_<24 base62>`: 8 characters of the time in milliseconds, then 16 random ones. Unique and not to be
  * guessed. Identifiers of one prefix sort by the time they were made, so that rows keyed by them are appended, not scattered.
  */
 export function newId(prefix: string): string {
-  if (poolAt + RANDOM_WIDTH > pool.length) {
-    pool = randomBase62(RANDOM_WIDTH * POOLED);
-    poolAt = 0;
-  }
-  poolAt += RANDOM_WIDTH;
   const now = Date.now();
   if (now !== stampAt) {
     stampAt = now;
     stamp = toBase62(now, TIME_WIDTH);
   }
-  return `${prefix}_${stamp}${pool.slice(poolAt - RANDOM_WIDTH, poolAt)}`;
+  return `${prefix}_${stamp}${randomName(RANDOM_WIDTH)}`;
 }

@@ -85,7 +85,7 @@ function skipValue(text: string, start: number): number {
  * order survive. A field that occurs twice is edited at each place. The text must already be known to parse as an object.
  */
 export function editObject(text: string, edits: Edits): string {
-  const pending = new Set(Object.keys(edits));
+  const found: string[] = [];
   const open = text.indexOf("{");
   let at = open + 1;
   let kept = "";
@@ -109,7 +109,7 @@ export function editObject(text: string, edits: Edits): string {
       any = true;
       continue;
     }
-    pending.delete(key);
+    found.push(key);
     const value = edits[key];
     if (value !== undefined) {
       kept += text.slice(copied, valueAt) + JSON.stringify(value);
@@ -129,9 +129,8 @@ export function editObject(text: string, edits: Edits): string {
     copied = at;
   }
   let added = "";
-  for (const key of pending) {
-    const value = edits[key];
-    if (value === undefined) continue;
+  for (const [key, value] of Object.entries(edits)) {
+    if (value === undefined || found.includes(key)) continue;
     added += `${any || added ? "," : ""}${JSON.stringify(key)}:${JSON.stringify(value)}`;
   }
   return text.slice(0, open + 1) + kept + text.slice(copied, at) + added + text.slice(at);

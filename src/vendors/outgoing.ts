@@ -64,6 +64,30 @@ export function generationPath(
   return template.replace("{model}", () => encodeURIComponent(upstreamModel));
 }
 
+/** What of a vendor's headers is the same for every call: its defaults, and its key. */
+type FixedHeaders = { defaults: Readonly<Record<string, string>>; key: Readonly<Record<string, string>> };
+
+const fixedOf = new WeakMap<Vendor, FixedHeaders>();
+
+/** A vendor's fixed headers, read and tried once: trying them costs as much as all else here. Throws as {@link upstreamHeaders} does. */
+function fixedHeaders(vendor: Vendor): FixedHeaders {
+  const known = fixedOf.get(vendor);
+  if (known) return known;
+  const defaults: Record<string, string> = {};
+  for (const [name, value] of Object.entries(vendor.headers ?? {})) defaults[name.toLowerCase()] = value;
+  const key = vendor.apiKey ? AUTH[vendor.auth](vendor.apiKey) : {};
+  try {
+    new Headers({ ...defaults, ...key });
+  } catch (cause) {
+    // The cause names the header, not its value.
+    const message = `The key or a fixed header of vendor ${vendor.id} holds characters that a header cannot carry.`;
+    throw new GatewayError("vendor_not_configured", message, { cause });
+  }
+  const fixed = { defaults, key };
+  fixedOf.set(vendor, fixed);
+  return fixed;
+}
+
 /**
  * All headers of one upstream call; nothing else in the gateway makes any (reliability 6.3). `passed` are the client's own, already
  * cut down to the dialect's list; they win over the vendor's fixed defaults (dialect version, betas) and never over `own` or the key.
@@ -74,18 +98,11 @@ export function upstreamHeaders(
   passed: Readonly<Record<string, string>>,
   own: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(vendor.headers ?? {})) headers[name.toLowerCase()] = value;
-  for (const [name, value] of Object.entries(passed)) {
-    if (!RESERVED.has(name.toLowerCase())) headers[name.toLowerCase()] = value;
+  const { defaults, key } = fixedHeaders(vendor);
+  const headers = { ...defaults };
+  for (const name in passed) {
+    const lowered = name.toLowerCase();
+    if (!RESERVED.has(lowered)) headers[lowered] = passed[name] as string;
   }
-  Object.assign(headers, own, vendor.apiKey ? AUTH[vendor.auth](vendor.apiKey) : {});
-  try {
-    new Headers(headers);
-  } catch (cause) {
-    // The cause names the header, not its value.
-    const message = `The key or a fixed header of vendor ${vendor.id} holds characters that a header cannot carry.`;
-    throw new GatewayError("vendor_not_configured", message, { cause });
-  }
-  return headers;
+  return Object.assign(headers, own, key);
 }

@@ -45,12 +45,13 @@ export async function send(vendor: Vendor, sending: Sending): Promise<Response> 
   const { signal, userAgent, requestId, proxy } = sending;
   signal.throwIfAborted();
   const url = upstreamUrl(vendor, sending.path);
-  const headers = upstreamHeaders(vendor, sending.headers, {
+  const own: Record<string, string> = {
     "content-type": "application/json",
     accept: sending.stream ? "text/event-stream, application/json" : "application/json",
     "user-agent": userAgent,
-    ...(requestId && { "x-request-id": requestId }),
-  });
+  };
+  if (requestId) own["x-request-id"] = requestId;
+  const headers = upstreamHeaders(vendor, sending.headers, own);
   const request: UpstreamRequest = { url, headers, body: sending.body, signal };
   if (isSigned(vendor) || vendor.framing) return sendSpecially(vendor, request, proxy);
   if (!vendor.serve) return fetchUpstream("POST", request, proxy);
@@ -81,7 +82,7 @@ export async function fetchUpstream(
     response = await fetch(url, {
       method,
       headers,
-      ...(method === "POST" && { body }),
+      body: method === "POST" ? body : null,
       signal,
       redirect: "manual",
       timeout: false,
