@@ -17,8 +17,10 @@ const FINISHING_MS = 2_000;
 /** What a step came to: text for the client, and whether the reply ended, well or badly. */
 type Written = { text: string; error?: GatewayError; ended: boolean; tail: readonly Event[] };
 
-/** A stream that has begun: what to send first, and where the rest comes from; no reader: all is there. */
-type Opened = { writer: StreamWriter; first: Written; reader?: StreamReader };
+/** A stream that has begun: where the rest comes from; no reader: all is there. */
+type Opened = { writer: StreamWriter; reader?: StreamReader };
+/** With what to send first. */
+type Begun = Opened & { first: Written };
 
 type Result = IteratorResult<string, undefined>;
 const OVER: Result = { done: true, value: undefined };
@@ -71,13 +73,14 @@ class RelayedStream implements AsyncIterator<string, undefined> {
 
   async #begin(): Promise<Result> {
     try {
-      this.#opened = await tryRoutes(this.#job, (target) =>
+      const { first, ...rest } = await tryRoutes(this.#job, (target) =>
         openStream(this.#job, target, this.#watch, (decoder) => {
           this.#decoder = decoder;
         }),
       );
       forgetBody(this.#job);
-      return await this.#give(this.#opened.first, this.#opened.writer);
+      this.#opened = rest;
+      return await this.#give(first, rest.writer);
     } catch (thrown) {
       return this.#breakOff(thrown);
     }
@@ -174,7 +177,7 @@ async function openStream(
   target: Target,
   watch: SilenceWatch,
   onDecoder: (decoder: Decoder) => void,
-): Promise<Opened> {
+): Promise<Begun> {
   const { exchange, abort } = job;
   const { response, type } = await dispatch(job, target);
   watch.touch();
@@ -198,7 +201,7 @@ async function openStream(
 }
 
 /** An upstream that answered a stream with one whole body: its events are written as a stream (dialects.md 4.8 #28). */
-async function openWhole(job: Job, target: Target, response: Response, type: string): Promise<Opened> {
+async function openWhole(job: Job, target: Target, response: Response, type: string): Promise<Begun> {
   const { events } = await readWhole(response, type, target, job.abort.signal);
   job.exchange.meter.take(events);
   return { writer: eventWriter(target.client, target.context), first: { text: "", ended: true, tail: events } };

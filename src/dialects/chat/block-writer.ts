@@ -12,7 +12,7 @@ type Item = TextItem | ToolItem;
 export class BlockWriter {
   #open: Item | undefined;
   #waiting: Item[] = [];
-  #items = new Map<ToolSlot, ToolItem>();
+  #items: Map<ToolSlot, ToolItem> | undefined;
 
   /** No block is open and nothing waits. */
   get idle(): boolean {
@@ -39,6 +39,7 @@ export class BlockWriter {
 
   /** Adds a fragment (possibly empty) of a tool call's arguments. */
   tool(slot: ToolSlot, fragment: string, out: Event[]): void {
+    this.#items ??= new Map();
     let item = this.#items.get(slot);
     if (!item) {
       item = { kind: "tool", slot, pending: "" };

@@ -52,7 +52,8 @@ export class ChatDecoder implements Decoder {
   #context: DecodeContext;
   #started = false;
   #blocks = new BlockWriter();
-  #tools = new ToolTracker();
+  /** Made for the first call: most replies have none, and thousands of streams wait at once. */
+  #tools: ToolTracker | undefined;
   #think: ThinkSplitter | undefined;
   #seed: string | undefined;
   #usage: Usage | undefined;
@@ -239,6 +240,7 @@ export class ChatDecoder implements Decoder {
     this.#releaseThink(out);
     const calls = Array.isArray(delta["tool_calls"]) ? delta["tool_calls"] : [];
     const legacy = isObject(delta["function_call"]) ? [{ function: delta["function_call"] }] : [];
+    this.#tools ??= new ToolTracker();
     for (const call of [...calls, ...legacy]) {
       const fragment = readToolFragment(call);
       if (!fragment) continue;
@@ -277,7 +279,7 @@ export class ChatDecoder implements Decoder {
   #finish(out: Event[]): void {
     this.#flush(out);
     this.done = true;
-    const hasCalls = this.#tools.slots.some((slot) => slot.name !== "" || slot.arguments !== "");
+    const hasCalls = this.#tools?.slots.some((slot) => slot.name !== "" || slot.arguments !== "") === true;
     out.push({ type: "finish", finish: readFinish(this.#rawFinish, hasCalls, this.#stopSequence) });
   }
 

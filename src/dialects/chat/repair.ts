@@ -25,8 +25,9 @@ export function repairTexts(delta: Wire): Wire | undefined {
 export class ChoiceRepairer {
   finished = false;
   roleSent = false;
-  #tools = new ToolTracker();
-  #announced = new Set<ToolSlot>();
+  /** Both made for the first call: most replies have none. */
+  #tools: ToolTracker | undefined;
+  #announced: Set<ToolSlot> | undefined;
 
   constructor(readonly index: number) {}
 
@@ -79,6 +80,8 @@ export class ChoiceRepairer {
   #repairCall(call: Wire, replySeed: string): Wire | undefined {
     const fragment = readToolFragment(call);
     if (!fragment) return undefined;
+    this.#tools ??= new ToolTracker();
+    this.#announced ??= new Set();
     const slot = this.#tools.add(fragment, replySeed);
     if (this.#announced.has(slot)) return continueCall(call, slot, fragment.name, fragment.arguments);
     // A call without a name cannot be announced; its arguments go out with the name.
