@@ -13,7 +13,10 @@ function looselyPrinted(value: unknown, space: () => string): string {
   return `{${space()}${fields.join(`${space()},${space()}`)}${space()}}`;
 }
 
-const keys = fc.oneof(fc.constantFrom("model", "stream", "a", "b", 'quo"te', "back\\slash", "ü", ""), fc.string());
+// `__proto__` as a key is refused at the edge (test/http/body.test.ts); on the plain objects of this test it would set a prototype.
+const keys = fc
+  .oneof(fc.constantFrom("model", "stream", "a", "b", 'quo"te', "back\\slash", "ü", ""), fc.string())
+  .filter((key) => key !== "__proto__");
 const objects = fc.dictionary(keys, fc.jsonValue(), { maxKeys: 6, noNullPrototype: true });
 const edits = fc.dictionary(keys, fc.option(fc.jsonValue(), { nil: undefined }), { maxKeys: 4, noNullPrototype: true });
 
