@@ -2,10 +2,9 @@ import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, type StreamWriter, streamWriter } from "../dialects/translate.ts";
-import type { Meter } from "../ledger/meter.ts";
 import { SilenceWatch } from "./deadline.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
-import { clientLeft, Ended } from "./exchange.ts";
+import { clientLeft, Ended, type Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
 import { QuietEnd, type Read, readWhole, type Step, StreamReader, type Target } from "./read-reply.ts";
 
@@ -54,14 +53,16 @@ class RelayedStream implements AsyncIterator<string, undefined> {
     this.#job = job;
     this.#state = state;
     this.#done = done;
-    this.#watch = new SilenceWatch(job.services.clock, SILENCE_MS, () => this.#giveUp());
+    this.#watch = new SilenceWatch(job.services.clock, SILENCE_MS, (stalled) => this.#giveUp(stalled));
   }
 
   /** The next piece; one call at a time. */
   next(): Promise<Result> {
     if (this.#ended || this.#over) this.#pending = this.#closeUp();
-    else if (this.#opened?.reader) this.#pending = this.#opened.reader.read().then(this.#onRead, this.#onFailure);
-    else this.#pending = this.#begin();
+    else if (this.#opened?.reader) {
+      this.#watch.touch();
+      this.#pending = this.#opened.reader.read().then(this.#onRead, this.#onFailure);
+    } else this.#pending = this.#begin();
     return this.#pending;
   }
 
@@ -94,9 +95,11 @@ class RelayedStream implements AsyncIterator<string, undefined> {
       const { reader, writer } = this.#opened as Required<Opened>;
       const step = read ? reader.accept(read) : reader.breakOff(thrown);
       if (reader.decoder.finishing) this.#watch.limit(FINISHING_MS);
-      const written = writeStep(step, writer, this.#job.exchange.meter);
+      const written = writeStep(step, writer, this.#job.exchange);
       if (written.ended) return this.#give(written, writer).catch((failure) => this.#breakOff(failure));
-      return written.text === "" ? this.next() : { done: false, value: written.text };
+      if (written.text === "") return this.next();
+      this.#watch.rest();
+      return { done: false, value: written.text };
     } catch (failure) {
       return this.#breakOff(failure);
     }
@@ -116,6 +119,7 @@ class RelayedStream implements AsyncIterator<string, undefined> {
       this.#ended = true;
       return { done: false, value: text + writer.end(tail) };
     }
+    this.#watch.rest();
     return text === "" ? this.next() : { done: false, value: text };
   }
 
@@ -153,7 +157,13 @@ class RelayedStream implements AsyncIterator<string, undefined> {
     return OVER;
   }
 
-  #giveUp(): void {
+  #giveUp(stalled: boolean): void {
+    if (stalled) {
+      const error = new GatewayError("request_timeout", "The stream was not read for minutes, and was given up.");
+      this.#job.abort.abort(new Ended("client-left", error));
+      void this.#job.exchange.fail("client-left", error);
+      return;
+    }
     const text = `The vendor sent nothing for ${SILENCE_MS / 1000} s.`;
     const silent = new Ended("upstream-failed", new GatewayError("upstream_error", text, { retry: false }));
     this.#job.abort.abort(this.#decoder?.finishing ? new QuietEnd() : silent);
@@ -189,7 +199,7 @@ async function openStream(
   const { meter } = exchange;
   let text = "";
   for (;;) {
-    const written = writeStep(await reader.next(), writer, meter);
+    const written = writeStep(await reader.next(), writer, exchange);
     if (decoder.finishing) watch.limit(FINISHING_MS);
     text += written.text;
     if (written.error && !meter.sawOutput) {
@@ -204,18 +214,28 @@ async function openStream(
 async function openWhole(job: Job, target: Target, response: Response, type: string): Promise<Begun> {
   const { events } = await readWhole(response, type, target, job.abort.signal);
   job.exchange.meter.take(events);
-  return { writer: eventWriter(target.client, target.context), first: { text: "", ended: true, tail: events } };
+  const tail = withUsage(events, job.exchange);
+  return { writer: eventWriter(target.client, target.context), first: { text: "", ended: true, tail } };
 }
 
-function writeStep(step: Step, writer: StreamWriter, meter: Meter): Written {
+/** A vendor that sent no counts: before the finish the client is told those that it will be billed. */
+function withUsage(events: readonly Event[], exchange: Exchange): readonly Event[] {
+  const at = events.findIndex((event) => event.type === "finish");
+  if (at < 0) return events;
+  const { usage, estimated } = exchange.meter.usage(() => exchange.estimatedInput);
+  return estimated ? [...events.slice(0, at), { type: "usage", usage }, ...events.slice(at)] : events;
+}
+
+function writeStep(step: Step, writer: StreamWriter, exchange: Exchange): Written {
+  const { meter } = exchange;
   let text = "";
   for (const { frame, events } of step.frames) {
     if (events.length > 0) meter.take(events);
     const error = errorOf(events);
     if (error) return { text, error, ended: true, tail: [] };
-    text += writer.push(frame, events);
+    text += writer.push(frame, withUsage(events, exchange));
   }
   meter.take(step.tail);
   const error = errorOf(step.tail);
-  return { text, ...(error && { error }), ended: step.ended, tail: step.tail };
+  return { text, ...(error && { error }), ended: step.ended, tail: withUsage(step.tail, exchange) };
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { json, startUpstream } from "../support/upstream.ts";
+import { json, sse, startUpstream } from "../support/upstream.ts";
 
 const upstream = startUpstream();
 const REPLY = {
@@ -102,4 +102,39 @@ test("an answer nested beyond the stack is the vendor's fault, and costs nothing
   const app = await appWith({ vendors: [vendorAt(upstream, "messages", "lab")] });
   const response = await app.post("/v1/chat/completions", { messages: ask.messages, model: "lab/any" });
   expect([response.status, app.rows()]).toEqual([502, []]);
+});
+
+const SILENT_ON_USAGE = [
+  {
+    id: "chatcmpl-1",
+    object: "chat.completion.chunk",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, delta: { role: "assistant", content: "Twelve letters" }, finish_reason: null }],
+  },
+  {
+    id: "chatcmpl-1",
+    object: "chat.completion.chunk",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, delta: {}, finish_reason: "stop" }],
+  },
+];
+const UNCOUNTED = `${SILENT_ON_USAGE.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")}data: [DONE]\n\n`;
+
+test("a vendor that sends no counts: the client is told what it is billed", async () => {
+  upstream.always("/v1/chat/completions", sse(UNCOUNTED));
+  const app = await appWith({ vendors: [vendorAt(upstream, "chat", "lab")] });
+  const stream = { messages: ask.messages, model: "lab/any", stream: true };
+  const chat = await app.post("/v1/chat/completions", { ...stream, stream_options: { include_usage: true } });
+  const told = /"prompt_tokens":(\d+),"completion_tokens":(\d+)/.exec(await chat.text());
+  const messages = await app.post("/v1/messages", { ...stream, max_tokens: 9 });
+  const delta = /event: message_delta\ndata: (.*)/.exec(await messages.text());
+  const usage = (JSON.parse(delta?.[1] ?? "{}") as { usage: Record<string, number> }).usage;
+  const rows = app.rows().map(({ input, output, estimated }) => ({ input, output, estimated }));
+  expect(rows).toEqual([
+    { input: Number(told?.[1]), output: Number(told?.[2]), estimated: true },
+    { input: usage["input_tokens"] ?? 0, output: usage["output_tokens"] ?? 0, estimated: true },
+  ]);
+  expect(rows[0]?.output).toBe(4);
 });
