@@ -209,7 +209,9 @@ describe("a bad configuration file", () => {
       "vendors:\n  - id: lab\n    dialect: ${KEY}\n    base_url: ${KEY}\n    api_key: ${KEY}\n",
     );
     const lines = faultLines(folder, { environment: { KEY: SECRET } }).join("\n");
-    expect(lines).toContain('vendors[0].dialect: expected one of "chat", "messages", "responses", "gemini", found "${KEY}"');
+    expect(lines).toContain(
+      'vendors[0].dialect: expected one of "chat", "messages", "responses", "gemini", found "${KEY}"',
+    );
     expect(lines).not.toContain("canary");
   });
 
