@@ -175,8 +175,7 @@ function ignoreTold(): void {}
 
 /** No other route will be tried: a stream that goes on for minutes need not hold the request. The estimate is made while it is there. */
 function forgetBody(job: Job): void {
-  const estimated = job.exchange.estimatedInput;
-  job.exchange.estimateInput = () => estimated;
+  void job.exchange.estimatedInput;
   // Emptied, not replaced: closures of this request's beginning hold it as long as the stream goes on.
   job.body.forget();
 }

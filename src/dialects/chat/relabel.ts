@@ -2,7 +2,8 @@ import type { Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { type Edits, editObject, isObject } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
-import type { Frame, TextPattern, TextRun } from "../frames.ts";
+import type { Frame } from "../frames.ts";
+import { RunWriter } from "../run-writer.ts";
 import { isTerminator, replySeed } from "./decode-stream.ts";
 import { replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
 import { writeFinish } from "./finish.ts";
@@ -34,9 +35,12 @@ export class ChatRelabeler implements Relabeler {
   #usageText: string | undefined;
   #usage: Usage | undefined;
   #finish = "stop";
-  /** The run pattern that was tried last, and whether its records need no more than the model's literal exchanged. */
-  #pattern: TextPattern | undefined;
-  #patternSpliced = false;
+  #runs = new RunWriter(
+    (record) => this.push(record, []),
+    (raw) => `${raw.replaceAll(this.#literal, this.#replacement)}
+
+`,
+  );
 
   constructor(context: ReplyContext) {
     this.#context = context;
@@ -44,7 +48,7 @@ export class ChatRelabeler implements Relabeler {
   }
 
   push(frame: Frame, events: readonly Event[]): string {
-    if (frame.run) return this.#writeRun(frame, frame.run, events);
+    if (frame.run) return this.#runs.write(frame, frame.run, events);
     if (events.length > 0) this.#note(events);
     // The error itself is written by whoever ends the stream.
     if (events.at(-1)?.type === "error") return "";
@@ -70,33 +74,6 @@ export class ChatRelabeler implements Relabeler {
       edits["usage"] = null;
     }
     return this.#write(frame, value, edits);
-  }
-
-  #writeRun(frame: Frame, run: TextRun, events: readonly Event[]): string {
-    if (events.at(-1)?.type === "error") return "";
-    if (run.pattern !== this.#pattern) return this.#tryPattern(frame, run);
-    return this.#patternSpliced ? this.#spliceAll(frame) : this.#writeEach(run.frames());
-  }
-
-  /** The first record tells for all of a pattern whether the quick way gives what the careful one gives. */
-  #tryPattern(frame: Frame, run: TextRun): string {
-    this.#pattern = run.pattern;
-    const records = run.frames();
-    const first = records.next().value;
-    if (!first) return "";
-    const careful = this.push(first, []);
-    this.#patternSpliced = this.#splice(first.raw) === careful;
-    return this.#patternSpliced ? this.#spliceAll(frame) : careful + this.#writeEach(records);
-  }
-
-  #spliceAll(frame: Frame): string {
-    return `${frame.raw.replaceAll(this.#literal, this.#replacement)}\n\n`;
-  }
-
-  #writeEach(records: Iterable<Frame>): string {
-    let text = "";
-    for (const record of records) text += this.push(record, []);
-    return text;
   }
 
   end(events: readonly Event[]): string {

@@ -1,6 +1,7 @@
 import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { cleanText } from "../chat/text.ts";
 import { toInput } from "../messages/tool-input.ts";
+import { mergeTurns } from "../turns.ts";
 import { encodeAudio, encodeDocument, encodeMedia } from "./media.ts";
 import { type Proof, unpackProof } from "./proof.ts";
 
@@ -35,18 +36,6 @@ function encodeUserPart(part: Part, dropped: string[]): Wire[] {
     default:
       return [];
   }
-}
-
-/** Neighbouring turns of one role as one, system turns left out: they are lifted into `systemInstruction` (dialects.md 4.1). */
-function mergeTurns(turns: readonly Turn[]): Turn[] {
-  const merged: Turn[] = [];
-  for (const turn of turns) {
-    if (turn.role === "system") continue;
-    const last = merged.at(-1);
-    if (last?.role === turn.role) last.parts.push(...turn.parts);
-    else merged.push({ role: turn.role, parts: [...turn.parts] });
-  }
-  return merged;
 }
 
 /** An assistant's turn on its way: a signature that came on reasoning is handed to the part it belongs to. */

@@ -1,5 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { DocumentPart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import { mergeTurns } from "../turns.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
 import { cleanText, isVisible } from "./text.ts";
 import { ToolIds } from "./tool-ids.ts";
@@ -80,18 +81,6 @@ function encodeResult(part: ToolResultPart, id: string, dropped: string[]): Bloc
 function encodeStrayResult(part: ToolResultPart, dropped: string[]): Block[] {
   const blocks = part.parts.flatMap((inner) => encodeUserPart(inner, dropped));
   return [{ type: "text", text: `Result of tool call ${cleanText(part.callId)}:` }, ...blocks];
-}
-
-/** Neighbouring turns of one role as one, system turns left out: they were lifted into `system` (dialects.md 4.1). */
-function mergeTurns(turns: readonly Turn[]): Turn[] {
-  const merged: Turn[] = [];
-  for (const turn of turns) {
-    if (turn.role === "system") continue;
-    const last = merged.at(-1);
-    if (last?.role === turn.role) last.parts.push(...turn.parts);
-    else merged.push({ role: turn.role, parts: [...turn.parts] });
-  }
-  return merged;
 }
 
 /** Writes the turns of one request, keeping in mind which tool calls still wait for their result. */

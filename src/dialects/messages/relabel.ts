@@ -2,7 +2,8 @@ import type { Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { type Edits, editObject, isObject, type JsonText } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
-import { Frame, type TextPattern, type TextRun } from "../frames.ts";
+import { Frame } from "../frames.ts";
+import { RunWriter } from "../run-writer.ts";
 import { BlockLane, type Slot } from "./block-lane.ts";
 import { type Block, blockOfDelta } from "./blocks.ts";
 import { isEmptyFrame, typeOf } from "./decode-stream.ts";
@@ -75,14 +76,17 @@ class MessagesRelabeler implements Relabeler {
   #finish: Finish | undefined;
   #toldStop = false;
   #lane = new BlockLane<string, undefined>();
-  /** The run pattern that was tried last, and whether its records go out as they came. */
-  #pattern: TextPattern | undefined;
-  #patternPasses = false;
+  #runs = new RunWriter(
+    (record) => this.push(record, []),
+    (raw) => `${raw}
+
+`,
+  );
 
   constructor(readonly context: ReplyContext) {}
 
   push(frame: Frame, events: readonly Event[]): string {
-    if (frame.run) return this.#writeRun(frame, frame.run, events);
+    if (frame.run) return this.#runs.write(frame, frame.run, events);
     for (const event of events) {
       if (event.type === "error") return "";
       this.#note(event);
@@ -92,29 +96,6 @@ class MessagesRelabeler implements Relabeler {
     // The decoder has read this frame without an error, so it is a JSON object.
     const value = frame.value;
     return isObject(value) ? this.#write(frame, value) : "";
-  }
-
-  #writeRun(frame: Frame, run: TextRun, events: readonly Event[]): string {
-    if (events.at(-1)?.type === "error") return "";
-    if (run.pattern !== this.#pattern) return this.#tryPattern(frame, run);
-    return this.#patternPasses ? `${frame.raw}\n\n` : this.#writeEach(run.frames());
-  }
-
-  /** The first record tells for all of a pattern whether they go out as they came. */
-  #tryPattern(frame: Frame, run: TextRun): string {
-    this.#pattern = run.pattern;
-    const records = run.frames();
-    const first = records.next().value;
-    if (!first) return "";
-    const careful = this.push(first, []);
-    this.#patternPasses = careful === `${first.raw}\n\n`;
-    return this.#patternPasses ? `${frame.raw}\n\n` : careful + this.#writeEach(records);
-  }
-
-  #writeEach(records: Iterable<Frame>): string {
-    let text = "";
-    for (const record of records) text += this.push(record, []);
-    return text;
   }
 
   end(events: readonly Event[]): string {
