@@ -1,0 +1,134 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Event } from "../../src/canon/events.ts";
+import { FrameSplitter } from "../../src/dialects/frames.ts";
+import { dialects } from "../../src/dialects/index.ts";
+
+type Name = "chat" | "messages";
+type Out = { text: string; events: Event[]; runs: number };
+
+const chatChunk = (delta: object, more: object = {}) =>
+  `data: ${JSON.stringify({ id: "c-1", object: "chat.completion.chunk", created: 1, model: "up", choices: [{ index: 0, delta, finish_reason: null, ...more }] })}\n\n`;
+const event = (value: { type: string }) => `event: ${value.type}\ndata: ${JSON.stringify(value)}\n\n`;
+
+/** A stream of each dialect whose text comes in these pieces. */
+const STREAMS: Record<Name, (pieces: readonly string[]) => string> = {
+  chat: (pieces) =>
+    chatChunk({ role: "assistant", content: "" }) +
+    pieces.map((content) => chatChunk({ content })).join("") +
+    chatChunk({}, { finish_reason: "stop" }) +
+    "data: [DONE]\n\n",
+  messages: (pieces) => {
+    const message = {
+      id: "m",
+      type: "message",
+      role: "assistant",
+      model: "up",
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: { input_tokens: 1, output_tokens: 1 },
+    };
+    return [
+      { type: "message_start", message },
+      { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+      ...pieces.map((text) => ({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } })),
+      { type: "content_block_stop", index: 0 },
+      { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 2 } },
+      { type: "message_stop" },
+    ]
+      .map(event)
+      .join("");
+  },
+};
+
+/** Relabels a stream cut at `cuts`, as the relay does it (`inRuns`) or record by record. */
+function relabel(name: Name, stream: string, cuts: readonly number[], inRuns: boolean): Out {
+  const dialect = dialects[name];
+  const decoder = dialect.decoder({ quirks: {} });
+  const relabeler = dialect.relabeler({
+    model: "lab/x",
+    replyId: "r",
+    created: 1,
+    wantsUsage: false,
+    estimatedInputTokens: 1,
+  });
+  const splitter = new FrameSplitter();
+  const out: Out = { text: "", events: [], runs: 0 };
+  let from = 0;
+  for (const cut of [...cuts, stream.length]) {
+    splitter.add(stream.slice(from, cut));
+    from = cut;
+    for (;;) {
+      const frame = splitter.next(inRuns ? decoder.pattern : undefined);
+      if (!frame) break;
+      if (frame.run) out.runs++;
+      const events = decoder.push(frame);
+      out.events.push(...events);
+      out.text += relabeler.push(frame, events);
+    }
+  }
+  out.text += relabeler.end(decoder.end());
+  return out;
+}
+
+/** Events with neighbouring deltas joined: a run tells in one what its records tell in many. */
+function joined(events: readonly Event[]): Event[] {
+  const all: Event[] = [];
+  for (const each of events) {
+    const last = all.at(-1);
+    if (each.type === "block-delta" && last?.type === "block-delta")
+      all[all.length - 1] = { ...last, text: last.text + each.text };
+    else all.push(each);
+  }
+  return all;
+}
+
+const pieces = fc.array(
+  fc.oneof(
+    fc.constantFrom("a", " tok", '"', "\\", "up", '"model":"up"', "\n\n", "data: ", "😀", "\ud83d", ""),
+    fc.string(),
+  ),
+  { maxLength: 12 },
+);
+
+describe.each(["chat", "messages"] as const)("runs of text records, %s", (name) => {
+  test("come out byte for byte as they do one by one, and mean the same, whatever the pieces and the cuts", () => {
+    fc.assert(
+      fc.property(pieces, fc.array(fc.nat(3_000), { maxLength: 6 }), (texts, points) => {
+        const stream = STREAMS[name](texts);
+        const cuts = points.filter((point) => point < stream.length).sort((a, b) => a - b);
+        const single = relabel(name, stream, cuts, false);
+        const inRuns = relabel(name, stream, cuts, true);
+        expect(inRuns.text).toBe(single.text);
+        expect(joined(inRuns.events)).toEqual(joined(single.events));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("many records are one run, and none of them is lost", () => {
+    const texts = Array.from({ length: 50 }, (_, at) => `tok-${at} `);
+    const out = relabel(name, STREAMS[name](texts), [], true);
+    expect(out.runs).toBe(1);
+    for (const text of texts) expect(out.text).toContain(`"${text}"`);
+    expect(out.text).not.toContain('"model":"up"');
+  });
+
+  test("a record that says more than text is never part of a run", () => {
+    const stream = STREAMS[name](["a", "b", "c"]);
+    const odd =
+      name === "chat"
+        ? chatChunk({ content: "d", extra: 1 })
+        : event({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "d" }, extra: 1 } as {
+            type: string;
+          });
+    const at = stream.lastIndexOf(name === "chat" ? chatChunk({ content: "c" }) : "event: content_block_delta");
+    const out = relabel(name, stream.slice(0, at) + odd + stream.slice(at), [], true);
+    expect(out.text).toContain('"extra":1');
+    expect(joined(out.events).find((each) => each.type === "block-delta")).toEqual({
+      type: "block-delta",
+      text: "abdc",
+    });
+  });
+});
