@@ -132,3 +132,24 @@ describe.each(["chat", "messages"] as const)("runs of text records, %s", (name) 
     });
   });
 });
+
+describe("runs of chat records", () => {
+  const same = (stream: string) => {
+    const inRuns = relabel("chat", stream, [], true);
+    expect(inRuns.text).toBe(relabel("chat", stream, [], false).text);
+    return inRuns;
+  };
+
+  test("records that need repair are repaired one by one: an id that every one of them lacks", () => {
+    const out = same(STREAMS.chat(["a", "b", "c", "d"]).replaceAll('"id":"c-1",', ""));
+    expect(out.runs).toBe(1);
+    expect(out.text.match(/"id":"chatcmpl-r"/g)?.length).toBe(6);
+  });
+
+  test("a record of another choice has another head and the same tail: it is not of the run", () => {
+    const other = chatChunk({ content: "z" }).replace('"index":0', '"index":1');
+    const stream = STREAMS.chat(["a", "b", "c"]).replace(chatChunk({ content: "c" }), (found) => other + found);
+    const text = joined(same(stream).events).find((each) => each.type === "block-delta");
+    expect(text).toEqual({ type: "block-delta", text: "abc" });
+  });
+});
