@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import type { Event, Finish } from "../../src/canon/events.ts";
+import { asJson } from "../support/as-json.ts";
 
 const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 });
 const deltas = (pieces: readonly string[]): Event[] => pieces.map((piece) => ({ type: "block-delta", text: piece }));
@@ -26,7 +27,7 @@ const redactedBlock = text.map((data): Event[] => [
 const opaqueBlock = fc.dictionary(text, fc.jsonValue({ maxDepth: 1 })).map((fields): Event[] => [
   {
     type: "block-start",
-    block: { kind: "opaque", dialect: "messages", value: { ...fields, type: "something_new" } },
+    block: { kind: "opaque", dialect: "messages", value: asJson({ ...fields, type: "something_new" }) },
   },
   { type: "block-end" },
 ]);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import type { Event, FinishReason } from "../../src/canon/events.ts";
+import { asJson } from "../support/as-json.ts";
 
 const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 });
 const deltas = (pieces: readonly string[]): Event[] => pieces.map((piece) => ({ type: "block-delta", text: piece }));
@@ -25,9 +26,6 @@ const redactedBlock = text.map((data): Event[] => [
   { type: "block-start", block: { kind: "redacted-reasoning", data } },
   { type: "block-end" },
 ]);
-/** A value as JSON tells it: without negative zeros. */
-const asJson = (value: Record<string, unknown>): Record<string, unknown> => JSON.parse(JSON.stringify(value));
-
 const opaqueBlock = fc
   .tuple(fc.uuid(), fc.dictionary(fc.stringMatching(/^[a-z]{1,6}$/), fc.jsonValue({ maxDepth: 1 })))
   .map(([id, fields]): Event[] => [
