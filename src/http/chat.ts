@@ -3,7 +3,7 @@ import { dialects } from "../dialects/index.ts";
 import { ChatCompletion, ChatRequest } from "../wire/chat.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
-import { errorReplies, jsonBody, jsonOrStream } from "./openapi-detail.ts";
+import { errorReplies, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/chat/completions` (interface 4.7). */
 export function chatRoutes(dependencies: GenerationDependencies) {
@@ -15,6 +15,7 @@ export function chatRoutes(dependencies: GenerationDependencies) {
         summary: "Chat completions dialect",
         description:
           "Every model is reachable here. With `stream: true` the answer is a stream of chunks that ends with `[DONE]`.",
+        parameters: [STRICT_PARAMETER],
         requestBody: jsonBody(ChatRequest),
         responses: { 200: jsonOrStream(ChatCompletion, "The completion, or its stream."), ...errorReplies("chat") },
       },

@@ -3,7 +3,7 @@ import { dialects } from "../dialects/index.ts";
 import { MessagesReply, MessagesRequest } from "../wire/messages.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
-import { errorReplies, jsonBody, jsonOrStream } from "./openapi-detail.ts";
+import { errorReplies, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/messages` (interface 4.5). */
 export function messagesRoutes(dependencies: GenerationDependencies) {
@@ -15,6 +15,7 @@ export function messagesRoutes(dependencies: GenerationDependencies) {
         summary: "Messages dialect",
         description:
           "Every model is reachable here. With `stream: true` the answer is a stream of events that ends with `message_stop`.",
+        parameters: [STRICT_PARAMETER],
         requestBody: jsonBody(MessagesRequest),
         responses: { 200: jsonOrStream(MessagesReply, "The message, or its stream."), ...errorReplies("messages") },
       },

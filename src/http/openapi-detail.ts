@@ -32,6 +32,16 @@ export function jsonOrStream(schema: TSchema, description: string) {
   };
 }
 
+/** `detail.parameters` of the routes that translate: the header by which a client refuses every loss. */
+export const STRICT_PARAMETER = {
+  name: "x-sluice-strict",
+  in: "header" as const,
+  required: false,
+  description:
+    "`1`: a request of which the model's vendor could not be told everything is refused (400, `param` is the first field) instead of being sent without it. Without this header the answer names what was left out in `x-sluice-dropped`.",
+  schema: { type: "string" as const, enum: ["1"] },
+};
+
 /** Schemas that routes refer to by name: `components.schemas` of the document. */
 export const SHARED_SCHEMAS = { ChatError: { ...ChatErrorReply }, MessagesError: { ...MessagesErrorReply } };
 

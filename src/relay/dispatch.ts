@@ -1,13 +1,11 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Route } from "../catalog/entry.ts";
 import { upstreamDialects } from "../dialects/index.ts";
-import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { randomName } from "../lib/id.ts";
-import { generationPath } from "../vendors/outgoing.ts";
 import { decideRetry, ranOf } from "../vendors/retry-policy.ts";
 import { send } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
-import { planOrders } from "./orders.ts";
+import { prepare, refuseLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
 
 /** Tries the model's routes in order until one answers; another one only while nothing has reached the client (reliability 6.2). */
@@ -63,21 +61,14 @@ function targetOf(job: Job, route: Route): Target | undefined {
   };
 }
 
-/** Translates the request for one route and sends it. Throws GatewayError when no usable answer comes; gives its media type with it. */
+/**
+ * Translates the request for one route and sends it. Throws GatewayError when no usable answer comes, or when a strict client's request
+ * would lose something; gives the answer's media type with it.
+ */
 export async function dispatch(job: Job, target: Target): Promise<{ response: Response; type: string }> {
-  const { request, services, exchange, abort } = job;
-  const { upstream, client, vendor } = target;
-  const orders = planOrders(job.intent, job.entry, target.route, upstream);
-  const { text, dropped } = translateRequest(job.body, client, upstream, orders, vendor.quirks);
-  exchange.dropped = dropped;
-  const response = await send(vendor, {
-    path: generationPath(vendor, upstream.pathFor, target.route.model, orders.stream),
-    body: text,
-    headers: passedHeaders(request.headers, client, upstream),
-    signal: abort.signal,
-    userAgent: services.userAgent,
-    requestId: request.requestId,
-    stream: orders.stream,
-  });
-  return { response, type: readableType(response) ?? (await refuse(response, target, services.clock.now())) };
+  const { dropped, sending } = prepare(job, target);
+  job.exchange.dropped = dropped;
+  if (dropped.length > 0) refuseLoss(job.request.headers, dropped);
+  const response = await send(target.vendor, sending);
+  return { response, type: readableType(response) ?? (await refuse(response, target, job.services.clock.now())) };
 }

@@ -1,0 +1,48 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { Orders } from "../canon/intent.ts";
+import { passedHeaders, translateRequest } from "../dialects/translate.ts";
+import { generationPath } from "../vendors/outgoing.ts";
+import type { Sending } from "../vendors/send.ts";
+import type { Job } from "./job.ts";
+import { planOrders } from "./orders.ts";
+import type { Target } from "./read-reply.ts";
+
+/** With the value `1` the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
+export const STRICT_HEADER = "x-sluice-strict";
+
+/** What decides what is sent: a job, or one that is only shown. */
+export type Asked = Pick<Job, "request" | "services" | "body" | "intent" | "entry" | "abort">;
+
+/** A request made ready for one route. Nothing has left the process yet. */
+export type Prepared = { orders: Orders; dropped: string[]; sending: Sending };
+
+/**
+ * The request as this route's vendor is asked: orders, translated body, path and headers, without the key. Sends nothing.
+ * Throws GatewayError (invalid_request) where the request cannot be told to this vendor at all.
+ */
+export function prepare(asked: Asked, { route, vendor, upstream, client }: Target): Prepared {
+  const { request, services, abort } = asked;
+  const orders = planOrders(asked.intent, asked.entry, route, upstream);
+  const { text, dropped } = translateRequest(asked.body, client, upstream, orders, vendor.quirks);
+  const sending: Sending = {
+    path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),
+    body: text,
+    headers: passedHeaders(request.headers, client, upstream),
+    signal: abort.signal,
+    userAgent: services.userAgent,
+    requestId: request.requestId,
+    stream: orders.stream,
+  };
+  return { orders, dropped, sending };
+}
+
+/**
+ * Throws GatewayError (invalid_request) when the client asked for strictness: `param` is the first path that this vendor cannot be told,
+ * the message names them all. `dropped` is not empty.
+ */
+export function refuseLoss(headers: Headers, dropped: readonly string[]): void {
+  if (headers.get(STRICT_HEADER)?.trim() !== "1") return;
+  const [first = ""] = dropped;
+  const text = `This model's vendor cannot be told all of the request, and ${STRICT_HEADER} forbids to leave out: ${dropped.join(", ")}.`;
+  throw new GatewayError("invalid_request", text, { param: first });
+}
