@@ -21,6 +21,7 @@ import type { Clock } from "./lib/clock.ts";
 import { unlimited } from "./limits/limiter.ts";
 import { errorFields, type Log } from "./observe/log.ts";
 import { Ended } from "./relay/exchange.ts";
+import { IdempotencyStore } from "./relay/idempotency-store.ts";
 import type { Services } from "./relay/job.ts";
 import { Running } from "./relay/running.ts";
 import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
@@ -83,9 +84,11 @@ export function createApp(settings: AppSettings): App {
     userAgent: `sluice/${settings.version}`,
   };
   const tokenizer = new Tokenizer(clock);
+  const kept = new IdempotencyStore(store, writer, clock, log);
+  const stopSweeping = kept.watch();
   const unwatch = endRevoked(keys, running);
   const state = { ready: true };
-  const elysia = mountRoutes({ config, log, catalog, keys, services, tokenizer, ready: () => state.ready });
+  const elysia = mountRoutes({ config, log, catalog, keys, services, kept, tokenizer, ready: () => state.ready });
   return {
     elysia,
     catalog,
@@ -102,6 +105,7 @@ export function createApp(settings: AppSettings): App {
       state.ready = false;
       await drain(running, clock);
       unwatch();
+      stopSweeping();
       tokenizer.stop();
       await writer.close();
     },
@@ -146,15 +150,16 @@ type Routes = {
   catalog: Catalog;
   keys: Keys;
   services: Services;
+  kept: IdempotencyStore;
   tokenizer: Tokenizer;
   ready(): boolean;
 };
 
-function mountRoutes({ config, log, catalog, keys, services, tokenizer, ready }: Routes): Elysia {
+function mountRoutes({ config, log, catalog, keys, services, kept, tokenizer, ready }: Routes): Elysia {
   const { allowedHosts, corsOrigins } = config.server;
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
-  const generation = { services, keys, server: () => app.server };
+  const generation = { services, keys, kept, server: () => app.server };
   const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
     .onRequest(({ request }) => {
       const refused = guard(request);

@@ -2,17 +2,21 @@ import type { Server } from "bun";
 import type { Keys } from "../accounts/keys.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { generate } from "../relay/generate.ts";
-import type { Services } from "../relay/job.ts";
+import { generateOnce } from "../relay/idempotency.ts";
+import type { IdempotencyStore } from "../relay/idempotency-store.ts";
+import type { GenerateRequest, Services } from "../relay/job.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse } from "./errors.ts";
-import { requestIdOf } from "./request.ts";
+import { pathOf, requestIdOf } from "./request.ts";
 import { sseResponse } from "./sse.ts";
 
 /** What the generating endpoints need: the relay's services and the keys. */
 export type GenerationDependencies = {
   services: Services;
   keys: Keys;
+  /** The answers of requests that carry an Idempotency-Key. */
+  kept: IdempotencyStore;
   /** The listening server. Not taken from Elysia's context, which would define it anew on every request: that costs as much as the routing. */
   server(): RequestServer;
 };
@@ -24,29 +28,31 @@ export type RequestServer = Pick<Server<unknown>, "timeout"> | null;
 export async function answerGeneration(
   dialect: Dialect,
   request: Request,
-  { services, keys, server }: GenerationDependencies,
+  { services, keys, kept, server }: GenerationDependencies,
 ): Promise<Response> {
   const requestId = requestIdOf(request);
   try {
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.
     server()?.timeout(request, 0);
-    const reply = await generate(
-      {
-        client: dialect,
-        caller,
-        requestId,
-        headers: request.headers,
-        signal: request.signal,
-        readBody: () => readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock }),
-      },
-      services,
-    );
+    const asked: GenerateRequest = {
+      client: dialect,
+      caller,
+      requestId,
+      headers: request.headers,
+      signal: request.signal,
+      readBody: () => readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock }),
+    };
+    const key = request.headers.get("idempotency-key");
+    const reply =
+      key === null
+        ? await generate(asked, services)
+        : await generateOnce(asked, services, { kept, key, route: pathOf(request.url) });
     const headers = Object.assign(commonHeaders(requestId), reply.headers);
     if (reply.kind === "stream")
       return sseResponse(reply.chunks, { ping: dialect.ping, clock: services.clock, headers });
     headers["content-type"] = "application/json";
-    return new Response(reply.body, { headers });
+    return new Response(reply.body, reply.status === undefined ? { headers } : { headers, status: reply.status });
   } catch (thrown) {
     return errorResponse(thrown, dialect, requestId);
   }

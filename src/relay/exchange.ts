@@ -40,6 +40,8 @@ export class Exchange {
   #estimated: number | undefined;
   hold: Hold | undefined;
   identity: Identity | undefined;
+  /** Set once it is closed, unless nothing was charged. */
+  settledAs: Outcome | undefined;
   #closed = false;
   private vendor = "";
   private upstreamModel = "";
@@ -93,6 +95,7 @@ export class Exchange {
   async #close(outcome: Outcome | undefined, error?: GatewayError): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    this.settledAs = outcome;
     this.permit.release();
     const { hold } = this;
     try {

@@ -22,6 +22,7 @@ const MAX_SHOWN_ID = 128;
 export async function generate(request: GenerateRequest, services: Services): Promise<Reply> {
   const permit = services.limiter.take(request.caller, "generate");
   const exchange = new Exchange(services.clock, services.log, permit);
+  request.onExchange?.(exchange);
   const abort = new AbortController();
   const leave = services.running.enter(request.caller.keyId, abort);
   const onLeave = () => abort.abort(clientLeft());

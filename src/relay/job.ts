@@ -37,10 +37,13 @@ export type GenerateRequest = {
   signal: AbortSignal;
   /** Throws GatewayError when the body is too large, no JSON or no object. */
   readBody(): Promise<JsonText>;
+  /** Told of the request's book, for whoever must know whether it was charged. */
+  onExchange?(exchange: Exchange): void;
 };
 
 export type Reply =
-  | { kind: "whole"; headers: Record<string, string>; body: string }
+  /** `status`: of an answer that is given again; 200 where there is none. */
+  | { kind: "whole"; headers: Record<string, string>; body: string; status?: number }
   | { kind: "stream"; headers: Record<string, string>; chunks: AsyncIterator<string> };
 
 /** A request that was let in, and everything decided about it. */

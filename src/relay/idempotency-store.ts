@@ -1,0 +1,252 @@
+import { and, asc, count, eq, inArray, lt, sql } from "drizzle-orm";
+import { GatewayError } from "../canon/errors.ts";
+import type { Store } from "../db/open.ts";
+import { usage } from "../db/schema.ts";
+import { idempotency } from "../db/schema-idempotency.ts";
+import type { Writer } from "../db/writer.ts";
+import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/id.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+
+/** How long an answer is kept (contract 5). */
+export const KEEP_MS = 24 * 60 * 60_000;
+/** Largest answer that is kept, bytes, compressed (reliability 3.8). */
+export const MAX_KEPT_BYTES = 256 * 1024;
+/** Most keys of one account; the oldest answer makes room for a new key (reliability 3.8). */
+export const MAX_KEYS = 1_000;
+/** Expired rows removed in one transaction. */
+const SWEEP_BATCH = 64;
+/** How often expired rows are looked for, ms. */
+const SWEEP_MS = 10 * 60_000;
+
+/** Who asks what under which key. `fingerprint`: SHA-256 of method, path and body. */
+export type Wish = { accountId: string; route: string; key: string; fingerprint: Buffer; requestId: string };
+
+/** An answer as it was first given. */
+export type Answer = { status: number; headers: Record<string, string>; body: string };
+
+/** What asking with a key comes to: the request is the caller's to run, or its answer is there. */
+export type Claimed = { kind: "run"; claim: Claim } | { kind: "kept"; answer: Answer; requestId: string };
+
+type Row = typeof idempotency.$inferSelect;
+
+const inProgress = () =>
+  new GatewayError("idempotency_in_progress", "A request with this Idempotency-Key is still running. Try again.", {
+    retryAfterSeconds: 1,
+  });
+
+const reused = () =>
+  new GatewayError(
+    "idempotency_key_reused",
+    "This Idempotency-Key was used with another request. Send a new key with a new request.",
+  );
+
+/** The first request was charged, and its answer cannot be given again: it must not run twice (reliability 3.8). */
+const unknownOutcome = (row: Row, why: string) =>
+  new GatewayError("idempotency_in_progress", `${why} It is not run again; use a new Idempotency-Key for that.`, {
+    retry: false,
+    extra: { outcome: "unknown", request_id: row.requestId },
+  });
+
+const TOO_LARGE = "The request with this Idempotency-Key was answered, and its answer was not kept.";
+const CUT_OFF = "The request with this Idempotency-Key was charged, but its answer was lost when the gateway stopped.";
+
+const nameOf = ({ accountId, route, key }: Wish) => `${accountId}\n${route}\n${key}`;
+
+const whereIs = ({ accountId, route, key }: Wish) =>
+  and(eq(idempotency.accountId, accountId), eq(idempotency.route, route), eq(idempotency.key, key));
+
+/**
+ * The answers of requests that carry an Idempotency-Key (contract 5, reliability 3.8): at most {@link MAX_KEYS} an account, of
+ * {@link MAX_KEPT_BYTES} each, for 24 hours.
+ */
+export class IdempotencyStore {
+  readonly #boot = newId("boot");
+  /** Requests that this process is running now, by {@link nameOf}. */
+  readonly #running = new Set<string>();
+
+  constructor(
+    private readonly store: Store,
+    private readonly writer: Writer,
+    private readonly clock: Clock,
+    private readonly log: Log,
+  ) {}
+
+  /**
+   * Takes the key for a request, durably before it resolves, or finds the answer that is kept under it. Throws GatewayError:
+   * `idempotency_key_reused` for another request, `idempotency_in_progress` while the first one runs, and with `retry: false` when it
+   * was charged and its answer is lost. A request that was cut off by the end of its process and left no charge may run again.
+   */
+  async claim(wish: Wish): Promise<Claimed> {
+    let taken = false;
+    try {
+      const row = await this.writer.run(() => {
+        const found = this.#find(wish);
+        if (found?.state === "done") return found;
+        if (found) this.#checkLost(wish, found);
+        this.#take(wish, found !== undefined);
+        this.#running.add(nameOf(wish));
+        taken = true;
+        return undefined;
+      });
+      return row ? await readKept(row) : { kind: "run", claim: new Claim(wish, this) };
+    } catch (thrown) {
+      if (taken) this.#running.delete(nameOf(wish));
+      throw thrown;
+    }
+  }
+
+  /** The row in force. Throws when it is another request's. */
+  #find(wish: Wish): Row | undefined {
+    const row = this.store.query.select().from(idempotency).where(whereIs(wish)).get();
+    if (!row) return undefined;
+    if (row.createdAt <= this.clock.now() - KEEP_MS && !this.#running.has(nameOf(wish))) {
+      this.store.query.delete(idempotency).where(whereIs(wish)).run();
+      return undefined;
+    }
+    if (!row.fingerprint.equals(wish.fingerprint)) throw reused();
+    return row;
+  }
+
+  /** A row that says "running": throws unless whoever ran it is gone and nothing was charged for it. */
+  #checkLost(wish: Wish, row: Row): void {
+    if (row.boot === this.#boot && this.#running.has(nameOf(wish))) throw inProgress();
+    // Holds of a dead process are settled or released before the first request is let in, so a charge has its row by now.
+    const charged = this.store.query
+      .select({ id: usage.requestId })
+      .from(usage)
+      .where(eq(usage.requestId, row.requestId))
+      .get();
+    if (charged) throw unknownOutcome(row, CUT_OFF);
+  }
+
+  #take(wish: Wish, again: boolean): void {
+    const fresh = { boot: this.#boot, requestId: wish.requestId, createdAt: this.clock.now() };
+    if (again) {
+      this.store.query.update(idempotency).set(fresh).where(whereIs(wish)).run();
+      return;
+    }
+    this.#makeRoom(wish.accountId);
+    this.store.query
+      .insert(idempotency)
+      .values({ ...wish, ...fresh, state: "running" })
+      .run();
+  }
+
+  #makeRoom(accountId: string): void {
+    const ofAccount = eq(idempotency.accountId, accountId);
+    const { keys } = this.store.query.select({ keys: count() }).from(idempotency).where(ofAccount).get() ?? { keys: 0 };
+    if (Number(keys) < MAX_KEYS) return;
+    const oldest = this.store.query
+      .select({ route: idempotency.route, key: idempotency.key })
+      .from(idempotency)
+      .where(and(ofAccount, eq(idempotency.state, "done")))
+      .orderBy(asc(idempotency.createdAt))
+      .limit(1)
+      .get();
+    if (!oldest) {
+      const text = `More than ${MAX_KEYS} requests with an Idempotency-Key are running on this account.`;
+      throw new GatewayError("rate_limit_exceeded", text, { retryAfterSeconds: 1 });
+    }
+    this.store.query
+      .delete(idempotency)
+      .where(and(ofAccount, eq(idempotency.route, oldest.route), eq(idempotency.key, oldest.key)))
+      .run();
+  }
+
+  /** Keeps an answer; `null`: that there was one. Durable when it resolves; a fault is for the log, as the answer is the client's. */
+  async keep(wish: Wish, answer: Answer | null): Promise<void> {
+    try {
+      const body = answer && (await Bun.zstdCompress(answer.body));
+      await this.writer.run(() => this.write(wish, answer, body));
+    } catch (thrown) {
+      this.log.error("idempotency-keep", { request_id: wish.requestId, ...errorFields(thrown) });
+    } finally {
+      this.#running.delete(nameOf(wish));
+    }
+  }
+
+  /** The write of {@link keep}, for inside an operation of the writer. */
+  write(wish: Wish, answer: Answer | null, body: Buffer | null): void {
+    const fits = body !== null && body.length <= MAX_KEPT_BYTES;
+    this.store.query
+      .update(idempotency)
+      .set({
+        state: "done",
+        status: answer?.status ?? 0,
+        headers: JSON.stringify(answer?.headers ?? {}),
+        body: fits ? body : null,
+      })
+      .where(and(whereIs(wish), eq(idempotency.requestId, wish.requestId)))
+      .run();
+  }
+
+  /** Forgets a claim: nothing ran, nothing was charged, and the key is free. A claim made after this sees no row. */
+  drop(wish: Wish): void {
+    const removed = this.writer.run(() => {
+      const mine = and(whereIs(wish), eq(idempotency.requestId, wish.requestId), eq(idempotency.state, "running"));
+      this.store.query.delete(idempotency).where(mine).run();
+    });
+    removed.catch((thrown) =>
+      this.log.error("idempotency-drop", { request_id: wish.requestId, ...errorFields(thrown) }),
+    );
+    this.#running.delete(nameOf(wish));
+  }
+
+  /** Removes expired rows, some in each transaction. Resolves with how many; rejects as the writer does. */
+  async sweep(): Promise<number> {
+    let removed = 0;
+    for (;;) {
+      const some = await this.writer.run(() => {
+        const expired = this.store.query
+          .select({ at: sql`rowid` })
+          .from(idempotency)
+          .where(lt(idempotency.createdAt, this.clock.now() - KEEP_MS))
+          .limit(SWEEP_BATCH);
+        return this.store.query
+          .delete(idempotency)
+          .where(inArray(sql`rowid`, expired))
+          .returning({ key: idempotency.key })
+          .all().length;
+      });
+      removed += some;
+      if (some < SWEEP_BATCH) return removed;
+    }
+  }
+
+  /** Sweeps now and every ten minutes. Returns its end. */
+  watch(): () => void {
+    let cancel = () => {};
+    const tick = () => {
+      this.sweep().catch((thrown) => this.log.error("idempotency-sweep", errorFields(thrown)));
+      cancel = this.clock.after(SWEEP_MS, tick);
+    };
+    cancel = this.clock.after(SWEEP_MS, tick);
+    return () => cancel();
+  }
+}
+
+async function readKept(row: Row): Promise<Claimed> {
+  if (row.body === null) throw unknownOutcome(row, TOO_LARGE);
+  const body = (await Bun.zstdDecompress(row.body)).toString("utf8");
+  const headers = JSON.parse(row.headers ?? "{}") as Record<string, string>;
+  return { kind: "kept", requestId: row.requestId, answer: { status: row.status ?? 0, headers, body } };
+}
+
+/** The right to run one request. It ends in exactly one of `keep` and `drop`. */
+export class Claim {
+  constructor(
+    private readonly wish: Wish,
+    private readonly kept: IdempotencyStore,
+  ) {}
+
+  /** The request came to this answer and was charged; `null`: there is no answer that can be given again. Never rejects. */
+  keep(answer: Answer | null): Promise<void> {
+    return this.kept.keep(this.wish, answer);
+  }
+
+  /** Nothing was charged: the same key may try again. */
+  drop(): void {
+    this.kept.drop(this.wish);
+  }
+}

@@ -1,0 +1,162 @@
+import { type ErrorCode, GatewayError } from "../canon/errors.ts";
+import type { Exchange } from "./exchange.ts";
+import { generate } from "./generate.ts";
+import type { Answer, Claim, IdempotencyStore, Wish } from "./idempotency-store.ts";
+import type { GenerateRequest, Reply, Services } from "./job.ts";
+
+/** Characters of a stream that are collected to be kept; a longer one is not kept. */
+const MAX_COLLECTED = 8 * 1024 * 1024;
+
+/** 1 to 255 printable ASCII characters (contract 5). */
+const KEY = /^[\x20-\x7e]{1,255}$/;
+
+/** Header of an answer that was given before (contract 5). */
+const REPLAYED = "idempotency-replayed";
+
+/** Throws GatewayError (invalid_request) for what is no Idempotency-Key. */
+export function checkIdempotencyKey(key: string): void {
+  if (KEY.test(key)) return;
+  throw new GatewayError("invalid_request", "An Idempotency-Key has 1 to 255 printable ASCII characters.", {
+    param: "Idempotency-Key",
+  });
+}
+
+/** What two requests under one key must share: method, path and every byte of the body (reliability 3.8). */
+export function fingerprint(route: string, body: string): Buffer {
+  return new Bun.CryptoHasher("sha256").update(`POST\n${route}\n`).update(body).digest();
+}
+
+/** A request under an Idempotency-Key: where the answers are, the key as it came, and the path without query. */
+export type Keyed = { kept: IdempotencyStore; key: string; route: string };
+
+/**
+ * {@link generate} under an Idempotency-Key (contract 5): runs once, and gives the same answer again for 24 hours, a stream as one stream
+ * of the same bytes. An answer is kept when it was charged; one that cost nothing leaves the key free. Throws what `generate` throws,
+ * and GatewayError: invalid_request, idempotency_in_progress, idempotency_key_reused.
+ */
+export async function generateOnce(request: GenerateRequest, services: Services, keyed: Keyed): Promise<Reply> {
+  const { kept, key, route } = keyed;
+  checkIdempotencyKey(key);
+  const body = await request.readBody();
+  const { requestId, caller, client } = request;
+  const wish: Wish = { accountId: caller.accountId, route, key, requestId, fingerprint: fingerprint(route, body.text) };
+  const claimed = await kept.claim(wish);
+  if (claimed.kind === "kept") return replay(claimed.answer);
+  const { claim } = claimed;
+  let exchange: Exchange | undefined;
+  const watched: GenerateRequest = {
+    ...request,
+    readBody: () => Promise.resolve(body),
+    onExchange: (made) => {
+      exchange = made;
+    },
+  };
+  try {
+    const reply = await generate(watched, services);
+    if (reply.kind === "stream" && exchange)
+      return { ...reply, chunks: new KeptStream(reply, exchange, claim, request) };
+    if (reply.kind === "whole") await claim.keep(keptWhole(reply));
+    return reply;
+  } catch (thrown) {
+    if (!exchange?.settledAs) claim.drop();
+    else await claim.keep(exchange.settledAs === "client-left" ? null : keptError(thrown, client, requestId));
+    throw thrown;
+  }
+}
+
+const WHOLE = { "content-type": "application/json" };
+const STREAM = { "content-type": "text/event-stream" };
+
+const keptWhole = ({ headers, body }: Reply & { kind: "whole" }): Answer => ({
+  status: 200,
+  headers: { ...headers, ...WHOLE },
+  body,
+});
+
+/** A request that was charged and failed is not run again: the failure is its answer. */
+function keptError(thrown: unknown, client: GenerateRequest["client"], requestId: string): Answer | null {
+  if (!(thrown instanceof GatewayError)) return null;
+  const { status, body } = client.encodeError(thrown, requestId);
+  return { status, headers: { ...WHOLE, "x-should-retry": "false" }, body: JSON.stringify(body) };
+}
+
+/** The headers with which an answer is given again. It costs nothing this time. */
+function replayHeaders(headers: Record<string, string>): Record<string, string> {
+  const { "content-type": _type, "x-sluice-cost-usd": cost, ...rest } = headers;
+  return { ...rest, ...(cost !== undefined && { "x-sluice-cost-usd": "0.000000000" }), [REPLAYED]: "true" };
+}
+
+function replay({ status, headers, body }: Answer): Reply {
+  const again = replayHeaders(headers);
+  if (headers["content-type"] !== STREAM["content-type"]) return { kind: "whole", status, headers: again, body };
+  return { kind: "stream", headers: again, chunks: oneByOne([body]) };
+}
+
+async function* oneByOne(pieces: readonly string[]): AsyncGenerator<string, undefined> {
+  yield* pieces;
+}
+
+const OVER = { done: true, value: undefined } as const;
+const LEFT: ErrorCode = "stream_truncated";
+
+/**
+ * A stream on its way to the client, collected as it passes. The piece that carries the terminator is let go once the whole is kept, as it
+ * is let go once it is settled: what a client has seen to its end can be replayed.
+ */
+class KeptStream implements AsyncIterator<string, undefined> {
+  readonly #pieces: string[] = [];
+  #length = 0;
+  #closed = false;
+
+  constructor(
+    private readonly reply: Reply & { kind: "stream" },
+    private readonly exchange: Exchange,
+    private readonly claim: Claim,
+    private readonly request: GenerateRequest,
+  ) {}
+
+  async next(): Promise<IteratorResult<string, undefined>> {
+    try {
+      const step = await this.reply.chunks.next();
+      if (step.done) await this.#close(false);
+      else {
+        this.#add(step.value);
+        if (this.exchange.closed) await this.#close(true);
+      }
+      return step.done ? OVER : step;
+    } catch (thrown) {
+      await this.#close(false);
+      throw thrown;
+    }
+  }
+
+  async return(): Promise<IteratorResult<string, undefined>> {
+    await this.reply.chunks.return?.();
+    await this.#close(false);
+    return OVER;
+  }
+
+  #add(piece: string): void {
+    // Early headers bring a ping along; a replay is not silent and needs none.
+    if (piece === this.request.client.ping) return;
+    this.#length += piece.length;
+    if (this.#length <= MAX_COLLECTED) this.#pieces.push(piece);
+    else this.#pieces.length = 0;
+  }
+
+  /** `ended`: the last piece says how it ended. A stream that its client left is kept as far as it came, with an error at its end. */
+  async #close(ended: boolean): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (!this.exchange.settledAs) {
+      this.claim.drop();
+      return;
+    }
+    const { client, requestId } = this.request;
+    const left = new GatewayError(LEFT, "The stream was cut off here: its first client went away.");
+    if (!ended) this.#pieces.push(client.encodeErrorFrame(left, requestId));
+    const fits = this.#length <= MAX_COLLECTED;
+    const headers = { ...this.reply.headers, ...STREAM };
+    await this.claim.keep(fits ? { status: 200, headers, body: this.#pieces.join("") } : null);
+  }
+}
