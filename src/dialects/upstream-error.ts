@@ -1,5 +1,6 @@
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
+import { ContextOverflow, type OverflowFigures, readOverflow } from "./overflow.ts";
 
 /** Longest excerpt of an upstream's own words that a client may see (contract 6). */
 const MAX_EXCERPT = 300;
@@ -26,7 +27,7 @@ export function scrub(text: string): string {
 }
 
 /** What can be read of an error in any of the shapes vendors use (dialects.md 1.5). */
-export type RawError = { message: string; type: string; code: string; param?: string };
+export type RawError = { message: string; type: string; code: string; param?: string; figures?: OverflowFigures };
 
 const text = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
@@ -57,24 +58,32 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
   const detail = value["detail"];
   const message = text(value["message"]) || (typeof detail === "string" ? detail : detail ? writeDetail(detail) : "");
   const param = text(value["param"]);
+  const figures = figuresOf(value);
   return {
-    message,
+    message: innerMessage(value["metadata"], wrappings) || message,
     type: text(value["type"]) || text(value["status"]),
     code: text(value["code"]),
     ...(param && { param }),
+    ...(figures && { figures }),
   };
 }
 
-const OVERFLOW =
-  /context_length_exceeded|prompt is too long|maximum context length|exceeds? the (?:model'?s )?context (?:window|length|size)|exceeds? the available context|input token count|exceeds the maximum number of tokens|context size|exceed_context_size|input is too long|too many tokens|reduce the length of the messages|prompt contains \d+ tokens|context window (?:exceeded|limit)/i;
+/** An aggregator's own words say only that a vendor failed; what that vendor said stands in `metadata.raw`, often as JSON (OpenRouter). */
+function innerMessage(metadata: unknown, wrappings: number): string {
+  const raw = isObject(metadata) ? metadata["raw"] : undefined;
+  if (typeof raw !== "string") return "";
+  try {
+    return readRawError(JSON.parse(raw), wrappings - 1).message;
+  } catch {
+    return raw.trimStart().startsWith("<") ? "" : raw;
+  }
+}
 
-/** The two figures of an overflow message: what was asked and what is allowed, in the order vendors print them. */
-function overflowMessage(message: string): string {
-  const figures = [...message.matchAll(/\d[\d,_]{2,}/g)].map((match) => Number(match[0].replace(/[,_]/g, "")));
-  if (figures.length < 2) return "prompt is too long: it does not fit the model's context window";
-  const asked = Math.max(...figures);
-  const allowed = Math.max(...figures.filter((figure) => figure < asked), 0) || Math.min(...figures);
-  return `prompt is too long: ${asked} tokens > ${allowed} maximum`;
+/** What llama.cpp tells as numbers instead of words. */
+function figuresOf({ n_prompt_tokens: asked, n_ctx: maximum }: Record<string, unknown>): OverflowFigures | undefined {
+  const isCount = (value: unknown): value is number =>
+    typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+  return isCount(asked) && isCount(maximum) && asked > maximum ? { asked, maximum } : undefined;
 }
 
 /** Meaning of an upstream status (reliability.md 6.2, contract 6). A vendor's 401 is never the client's 401. */
@@ -115,9 +124,8 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
  */
 export function upstreamError(status: number, raw: RawError, retryAfterSeconds?: number): GatewayError {
   const cause = { status, type: raw.type, code: raw.code, message: scrub(raw.message) };
-  if (status >= 400 && status < 500 && status !== 401 && OVERFLOW.test(`${raw.code} ${raw.type} ${raw.message}`)) {
-    return new GatewayError("context_length_exceeded", overflowMessage(raw.message), { cause });
-  }
+  const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
+  if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
   let code = codeOf(status);
   let retry: boolean | undefined;
   if (status === 402 || /insufficient_quota|credit_balance|billing/i.test(`${raw.code} ${raw.type}`)) {
@@ -147,8 +155,10 @@ export function readUpstreamError(status: number, body: string, retryAfterSecond
   try {
     value = JSON.parse(body);
   } catch {
-    // HTML of a proxy in between, or plain text: it tells a client nothing, and is not shown.
+    // HTML of a proxy in between, or plain text: it tells a client nothing, and is not shown. But some servers say in it what is too long.
     value = undefined;
+    const overflow = readOverflow(status, body);
+    if (overflow) return new ContextOverflow(overflow, { status, message: scrub(body) });
   }
   return upstreamError(status, readRawError(value), retryAfterSeconds);
 }

@@ -1,7 +1,9 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Route } from "../catalog/entry.ts";
 import { upstreamDialects } from "../dialects/index.ts";
+import { ContextOverflow } from "../dialects/overflow.ts";
 import { randomName } from "../lib/id.ts";
+import { isObject } from "../lib/json.ts";
 import { decideRetry, ranOf } from "../vendors/retry-policy.ts";
 import { send } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
@@ -21,7 +23,7 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promis
       return await attempt(target);
     } catch (thrown) {
       if (abort.signal.aborted) throw abort.signal.reason;
-      const error = relabelError(toGatewayError(thrown), target);
+      const error = relabelError(completeOverflow(toGatewayError(thrown), job), target);
       const routesLeft = entry.routes.length - index - 1;
       const elapsedMs = services.clock.monotonic() - exchange.startedAt;
       if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "stop") throw error;
@@ -29,6 +31,18 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promis
       services.log.warn("failover", { request_id: job.request.requestId, vendor: route.vendor, error: error.code });
     }
   }
+}
+
+/**
+ * A request that overran the window, told with both figures (contract 6). A refusal without a word, of a request that by the gateway's
+ * own count does not fit, is one too.
+ */
+function completeOverflow(error: GatewayError, { exchange, entry }: Job): GatewayError {
+  if (error instanceof ContextOverflow) return error.completed(exchange.estimatedInput, entry.contextLength);
+  const { cause, code } = error;
+  const wordless = code === "invalid_request" && isObject(cause) && cause["message"] === "";
+  if (!wordless || entry.contextLength === undefined || exchange.estimatedInput <= entry.contextLength) return error;
+  return new ContextOverflow({}, cause).completed(exchange.estimatedInput, entry.contextLength);
 }
 
 /** An upstream's own words may call the model by a name that the client never used: it reads the one it asked for. */

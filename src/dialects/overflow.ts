@@ -1,0 +1,196 @@
+import { GatewayError } from "../canon/errors.ts";
+
+/**
+ * What a vendor told, or the gateway knows, of a request that does not fit its model's window, in tokens. `asked` is all that was asked
+ * for; where the vendor tells input and wanted output apart, their sum.
+ */
+export type OverflowFigures = { asked?: number; maximum?: number; input?: number; output?: number };
+
+/** Longest text of a vendor's that is searched, characters: the figures stand in its first sentences. */
+const MAX_SEARCHED = 4_000;
+
+/** How the vendors say that a request does not fit (dialects.md 4.8 #36; field.md 23), beside their codes for it. */
+const WORDINGS: readonly RegExp[] = [
+  /context[_ -]?(?:length|window|size)[_ ]?exceeded|exceed_context_size|model_max_prompt_tokens/i,
+  // Anthropic, Bedrock, Fireworks, Ollama
+  /prompt (?:is )?too long|input is too long|input token(?: length|s)? (?:is )?(?:too long|exceed)/i,
+  /input length and [`'"]?max_tokens[`'"]? exceed/i,
+  // OpenAI, Azure, DeepSeek, OpenRouter, Together, vLLM, SGLang
+  /maximum (?:context|prompt|model|sequence|allowed input) length/i,
+  /exceeds? (?:the |this |your )?(?:model'?s? )?(?:maximum )?context (?:window|length|limit)/i,
+  /input tokens exceed the configured limit|reduce the length of (?:the|your) (?:messages|prompt|input)/i,
+  /(?:is|are) longer than the (?:model'?s? )?(?:maximum )?(?:context|model) length/i,
+  // What older vLLM says when nothing is left for the answer.
+  /max_tokens must be at least 1, got -\d/i,
+  // Google, Bedrock, Copilot
+  /input token count|number of input tokens exceeds|too many input tokens|token count of \d[\d,]* exceeds the limit/i,
+  // llama.cpp, LM Studio, MiniMax
+  /available context size|configured context size|greater than the context length|context the overflows/i,
+  /context window exceeds limit|context length of only \d/i,
+  // Mistral, Moonshot, Z.ai, Qwen, TGI
+  /too large for model with \d|exceeded model token limit|model max length exceeded|tokens? limit exceeded/i,
+  /prompt exceeds max length|prompt 超长|range of input length should be/i,
+  /`?inputs`? (?:must have less than|tokens \+ `?max_new_tokens)|too many tokens/i,
+  /prompt is \d[\d,]* tokens long/i,
+];
+
+/** More than a minute's allowance in one request: no waiting cures that, a shorter one does (Groq, OpenAI). */
+const LARGER_THAN_ALLOWANCE = /request too large .{0,200}?limit:? (\d[\d,_]*),? requested:? (\d[\d,_]*)/i;
+
+/** Too many of many requests, which waiting cures. */
+const THROTTLED = /throttl|rate limit|too many requests|wait before trying/i;
+
+const N = "(\\d[\\d,_]*)";
+const figure = (pattern: string) => new RegExp(pattern.replaceAll("#", N), "i");
+
+/** Where the window's size stands, the surest wording first. */
+const MAXIMUM: readonly RegExp[] = [
+  "exceed context limit: \\d+ \\+ \\d+ > #",
+  "tokens? > # maximum",
+  "with # maximum context length",
+  "(?:maximum|max) (?:supported )?(?:context|prompt|model|sequence|allowed input) length(?: of| is|:)?(?: just| only)? \\(?#",
+  "context length (?:of(?: only)? )?\\(?#",
+  "maximum number of tokens allowed \\(?#",
+  "only supports? up to #",
+  "token limit: #",
+  "max length: ?#",
+  "configured (?:limit of|context size is) #",
+  "exceeds the limit of #",
+  "while limit is #",
+  "limit:? #,? requested",
+  "context size \\(?#",
+  "input length should be \\[\\d+, ?#\\]",
+  "must (?:have less than|be <=) #",
+  "max(?:imum)? input tokens:? #",
+].map(figure);
+
+/** Where the request's own size stands. */
+const ASKED: readonly RegExp[] = [
+  "prompt is too long: #",
+  "resulted in #",
+  "you requested (?:about |a total of )?#",
+  "requested:? #",
+  "request contains #",
+  "prompt (?:contains|has|is) #",
+  "input token count:? (?:is )?\\(?#",
+  "token count of #",
+  "current length is #",
+  "\\(length #\\)",
+  "input length \\(?#",
+  "input \\(# tokens\\)",
+  "request has # input tokens",
+  "given: #",
+  "keep the first # tokens",
+].map(figure);
+
+/** Input and wanted output, told apart. */
+const SPLIT: readonly RegExp[] = [
+  "exceed context limit: # \\+ #",
+  "\\(# (?:in the messages|of text input)[^)]{0,80}?,? (?:and )?# in the (?:completion|output)",
+  "# tokens from the input messages and # tokens for the completion",
+  "given: # `?inputs`? tokens and # `?max_new_tokens",
+].map(figure);
+
+/** The same with the output first. */
+const SPLIT_OUTPUT_FIRST = figure("too large: #\\. .{0,120}?request has # input tokens");
+
+const toNumber = (digits: string | undefined): number | undefined => {
+  const value = digits === undefined ? Number.NaN : Number(digits.replaceAll(/[,_]/g, ""));
+  return Number.isSafeInteger(value) && value > 0 ? value : undefined;
+};
+
+function findFirst(patterns: readonly RegExp[], text: string): number | undefined {
+  for (const pattern of patterns) {
+    const found = toNumber(pattern.exec(text)?.[1]);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function findSplit(text: string): OverflowFigures {
+  const turned = SPLIT_OUTPUT_FIRST.exec(text);
+  if (turned) return withSum(toNumber(turned[2]), toNumber(turned[1]));
+  for (const pattern of SPLIT) {
+    const match = pattern.exec(text);
+    if (match) return withSum(toNumber(match[1]), toNumber(match[2]));
+  }
+  return {};
+}
+
+function withSum(input: number | undefined, output: number | undefined): OverflowFigures {
+  return input === undefined || output === undefined ? {} : { input, output, asked: input + output };
+}
+
+/** The figures in a vendor's words. A pair that does not overflow is no pair: then only the window's size is believed. */
+function readFigures(text: string): OverflowFigures {
+  const split = findSplit(text);
+  const maximum = findFirst(MAXIMUM, text);
+  const beyond = toNumber(/exceeded (?:max )?context length by (\d+)/i.exec(text)?.[1]);
+  const stated = [split.asked, findFirst(ASKED, text), beyond && maximum && maximum + beyond];
+  const asked = stated.reduce((most, value) => (value && value > (most ?? 0) ? value : most), undefined);
+  if (asked !== undefined && maximum !== undefined && asked <= maximum) return { maximum };
+  return { ...split, ...(asked !== undefined && { asked }), ...(maximum !== undefined && { maximum }) };
+}
+
+/**
+ * What an upstream's error tells of the context window, or undefined when it is about something else. `words` are its code, type and
+ * message; the status counts only where it says that the fault is not the request's length: a wrong key, an empty account, a limit of
+ * speed. A vendor may say it with any other one, 500 and a 200's own error included (dialects.md 4.8 #22, #36).
+ */
+export function readOverflow(status: number, words: string): OverflowFigures | undefined {
+  if (status === 401 || status === 402 || status === 403) return undefined;
+  const text = words.slice(0, MAX_SEARCHED);
+  const allowance = LARGER_THAN_ALLOWANCE.exec(text);
+  const [maximum, asked] = [toNumber(allowance?.[1]), toNumber(allowance?.[2])];
+  if (maximum !== undefined && asked !== undefined && asked > maximum) return { asked, maximum };
+  if (status === 429 || THROTTLED.test(text)) return undefined;
+  return WORDINGS.some((wording) => wording.test(text)) ? readFigures(text) : undefined;
+}
+
+/** The next smaller power of two: windows come in these sizes, and the one that was overrun is at most that. */
+const usualWindowBelow = (asked: number): number => 2 ** Math.max(0, Math.ceil(Math.log2(asked)) - 1);
+
+/** The figures with what they lack: the gateway's own count of the input, and the catalog's size of the window. */
+function complete(figures: OverflowFigures, estimate: number, window: number | undefined) {
+  const known = figures.maximum ?? window;
+  const asked = figures.asked ?? Math.max(estimate, (known ?? 0) + 1, 2);
+  const maximum = known !== undefined && known < asked ? known : usualWindowBelow(asked);
+  return { asked, maximum };
+}
+
+/**
+ * The words that agents know: Claude Code compacts at the first sentence, and lowers `max_tokens` where the second one says that the
+ * input alone would fit; agents of the chat dialect look for the third (contract 6; field.md 23).
+ */
+function word({ input, output }: OverflowFigures, asked: number, maximum: number): string {
+  const fits = input !== undefined && output !== undefined && input < maximum;
+  const ceiling = fits
+    ? ` input length and \`max_tokens\` exceed context limit: ${input} + ${output} > ${maximum}.`
+    : "";
+  return `prompt is too long: ${asked} tokens > ${maximum} maximum.${ceiling} The maximum context length of this model is ${maximum} tokens: shorten the conversation.`;
+}
+
+/** A request that does not fit its model's window, in words that agents compact at (contract 6). */
+export class ContextOverflow extends GatewayError {
+  constructor(
+    readonly figures: OverflowFigures,
+    cause?: unknown,
+  ) {
+    const { asked, maximum } = figures;
+    const text =
+      asked !== undefined && maximum !== undefined
+        ? word(figures, asked, maximum)
+        : "prompt is too long: it does not fit the model's context window. Shorten the conversation.";
+    super("context_length_exceeded", text, { cause });
+  }
+
+  /**
+   * The same with both figures. What the vendor did not say comes from `estimate`, the gateway's count of the input, and `window`, the
+   * catalog's context length, in tokens; a window that nobody knows is taken for the next usual size below.
+   */
+  completed(estimate: number, window: number | undefined): ContextOverflow {
+    const { asked, maximum } = this.figures;
+    if (asked !== undefined && maximum !== undefined) return this;
+    return new ContextOverflow({ ...this.figures, ...complete(this.figures, estimate, window) }, this.cause);
+  }
+}

@@ -1,0 +1,527 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { ContextOverflow } from "../../src/dialects/overflow.ts";
+import { readRawError, readUpstreamError, statusOfRawError, upstreamError } from "../../src/dialects/upstream-error.ts";
+
+type Told = readonly [vendor: string, status: number, body: unknown, asked?: number, maximum?: number];
+
+const openai = (message: string, code: string | null = "context_length_exceeded") => ({
+  error: { message, type: "invalid_request_error", param: "messages", code },
+});
+const anthropic = (message: string) => ({ type: "error", error: { type: "invalid_request_error", message } });
+const google = (message: string) => ({ error: { code: 400, message, status: "INVALID_ARGUMENT" } });
+const plain = (message: string) => ({ object: "error", message, type: "BadRequestError", param: null, code: 400 });
+
+/** How each vendor says it, with the figures that can be read in its words. */
+const WORDINGS: readonly Told[] = [
+  ["anthropic", 400, anthropic("prompt is too long: 215000 tokens > 200000 maximum"), 215_000, 200_000],
+  [
+    "anthropic, input and output",
+    400,
+    anthropic("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length"),
+    209_573,
+    200_000,
+  ],
+  ["bedrock", 400, { message: "Input is too long for requested model." }],
+  [
+    "bedrock, titan",
+    400,
+    { message: "Too many input tokens. Max input tokens: 8192, request input token count: 9001" },
+    9001,
+    8192,
+  ],
+  ["bedrock, nova", 400, { message: "Input Tokens Exceeded: Number of input tokens exceeds maximum length" }],
+  [
+    "openai",
+    400,
+    openai(
+      "This model's maximum context length is 128000 tokens. However, your messages resulted in 130513 tokens. Please reduce the length of the messages.",
+    ),
+    130_513,
+    128_000,
+  ],
+  [
+    "openai with tools",
+    400,
+    openai(
+      "This model's maximum context length is 128000 tokens. However, your messages resulted in 150084 tokens (149967 in the messages, 117 in the functions). Please reduce the length of the messages or functions.",
+    ),
+    150_084,
+    128_000,
+  ],
+  [
+    "openai responses",
+    400,
+    openai("Your input exceeds the context window of this model. Please adjust your input and try again."),
+  ],
+  [
+    "openai, configured",
+    400,
+    openai(
+      "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 299008 tokens. Please reduce the length of the messages.",
+    ),
+    299_008,
+    272_000,
+  ],
+  ["code alone", 400, openai("Bad request.")],
+  [
+    "deepseek",
+    400,
+    openai(
+      "This model's maximum context length is 131072 tokens. However, you requested 131134 tokens (122942 in the messages, 8192 in the completion). Please reduce the length of the messages or completion.",
+      "invalid_request_error",
+    ),
+    131_134,
+    131_072,
+  ],
+  [
+    "openrouter",
+    400,
+    {
+      error: {
+        message:
+          'This endpoint\'s maximum context length is 1048576 tokens. However, you requested about 1293741 tokens (1227853 of text input, 353 of tool input, 65535 in the output). Please reduce the length of either one, or use the "middle-out" transform.',
+        code: 400,
+      },
+    },
+    1_293_741,
+    1_048_576,
+  ],
+  [
+    "openrouter, a vendor behind it",
+    400,
+    {
+      error: {
+        message: "Provider returned error",
+        code: 400,
+        metadata: {
+          raw: JSON.stringify(anthropic("prompt is too long: 201 tokens > 200 maximum")),
+          provider_name: "Anthropic",
+        },
+      },
+    },
+    201,
+    200,
+  ],
+  [
+    "mistral",
+    400,
+    plain("Prompt contains 150002 tokens and 0 draft tokens, too large for model with 131072 maximum context length"),
+    150_002,
+    131_072,
+  ],
+  ["groq", 400, openai("Please reduce the length of the messages or completion.")],
+  [
+    "groq, beyond a minute's allowance",
+    413,
+    {
+      error: {
+        message:
+          "Request too large for model `llama-3.1-8b-instant` in organization `org_x` service tier `on_demand` on tokens per minute (TPM): Limit 6000, Requested 7012, please reduce your message size and try again.",
+        type: "tokens",
+        code: "rate_limit_exceeded",
+      },
+    },
+    7012,
+    6000,
+  ],
+  [
+    "openai, beyond a minute's allowance",
+    429,
+    openai(
+      "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 49013. The input or output tokens must be reduced in order to run successfully.",
+      "rate_limit_exceeded",
+    ),
+    49_013,
+    30_000,
+  ],
+  [
+    "xai",
+    400,
+    {
+      code: "Client specified an invalid argument",
+      error: "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    },
+    537_812,
+    131_072,
+  ],
+  [
+    "together",
+    422,
+    openai(
+      "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 8195 `inputs` tokens and 100 `max_new_tokens`",
+      null,
+    ),
+    8295,
+    8193,
+  ],
+  [
+    "together, newer",
+    400,
+    openai("The input (30012 tokens) is longer than the model's context length (16384 tokens).", null),
+    30_012,
+    16_384,
+  ],
+  [
+    "tgi",
+    422,
+    {
+      error: "Input validation error: `inputs` must have less than 4095 tokens. Given: 5012",
+      error_type: "validation",
+    },
+    5012,
+    4095,
+  ],
+  [
+    "fireworks",
+    400,
+    openai("The prompt is too long: 140001, model maximum context length: 131071", null),
+    140_001,
+    131_071,
+  ],
+  [
+    "cerebras",
+    400,
+    {
+      message: "Please reduce the length of the messages or completion. Current length is 8233 while limit is 8192",
+      type: "invalid_request_error",
+      param: "messages",
+      code: "context_length_exceeded",
+    },
+    8233,
+    8192,
+  ],
+  [
+    "moonshot",
+    400,
+    openai("Invalid request: Your request exceeded model token limit: 131072 (requested: 135001)", null),
+    135_001,
+    131_072,
+  ],
+  ["moonshot, older", 400, openai("model max length exceeded, max length:8192", null), undefined, 8192],
+  ["zai", 400, { error: { code: "1261", message: "Prompt exceeds max length" } }],
+  ["zai in Chinese", 400, { error: { code: "1261", message: "Prompt 超长" } }],
+  [
+    "qwen",
+    400,
+    openai(
+      "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]",
+      "invalid_parameter_error",
+    ),
+    undefined,
+    98_304,
+  ],
+  [
+    "perplexity",
+    400,
+    {
+      error: {
+        message: "The prompt exceeds the maximum context length of 127072 tokens",
+        type: "invalid_request",
+        code: 400,
+      },
+    },
+    undefined,
+    127_072,
+  ],
+  [
+    "nvidia",
+    400,
+    plain(
+      "This model's maximum context length is 4096 tokens. However, you requested 5123 tokens (4611 in the messages, 512 in the completion). Please reduce the length of the messages or completion.",
+    ),
+    5123,
+    4096,
+  ],
+  [
+    "azure",
+    400,
+    openai(
+      "This model's maximum context length is 16385 tokens. However, you requested 17001 tokens (16001 in the messages, 1000 in the completion).",
+    ),
+    17_001,
+    16_385,
+  ],
+  [
+    "google",
+    400,
+    google("The input token count (1048590) exceeds the maximum number of tokens allowed (1048576)."),
+    1_048_590,
+    1_048_576,
+  ],
+  [
+    "google, older",
+    400,
+    google("The input token count exceeds the maximum number of tokens allowed 1048576."),
+    undefined,
+    1_048_576,
+  ],
+  [
+    "vertex",
+    400,
+    google(
+      "Unable to submit request because the input token count is 1234567 but model only supports up to 1048576. Reduce the input token count and try again.",
+    ),
+    1_234_567,
+    1_048_576,
+  ],
+  ["minimax", 400, anthropic("invalid params, context window exceeds limit (2013)")],
+  [
+    "copilot",
+    400,
+    {
+      error: {
+        message: "prompt token count of 135001 exceeds the limit of 128000",
+        code: "model_max_prompt_tokens_exceeded",
+      },
+    },
+    135_001,
+    128_000,
+  ],
+  ["ollama", 400, { error: "prompt too long; exceeded context length by 12 tokens" }],
+  [
+    "ollama, 500",
+    500,
+    { error: { message: "input length exceeds the context length", type: "api_error", param: null, code: null } },
+  ],
+  [
+    "lm studio",
+    400,
+    {
+      error:
+        "Trying to keep the first 7312 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough.",
+    },
+    7312,
+    4096,
+  ],
+  [
+    "lm studio, other",
+    400,
+    { error: "The number of tokens to keep from the initial prompt is greater than the context length." },
+  ],
+  [
+    "llama.cpp",
+    400,
+    {
+      error: {
+        code: 400,
+        message: "the request exceeds the available context size, try increasing it",
+        type: "exceed_context_size_error",
+        n_prompt_tokens: 4612,
+        n_ctx: 4096,
+      },
+    },
+    4612,
+    4096,
+  ],
+  [
+    "llama.cpp, older",
+    500,
+    {
+      error: {
+        code: 500,
+        message:
+          "the request exceeds the available context size. try increasing the context size or enable context shift",
+        type: "server_error",
+      },
+    },
+  ],
+  [
+    "vllm",
+    400,
+    plain(
+      "This model's maximum context length is 32768 tokens. However, your request has 40001 input tokens. Please reduce the length of the input messages.",
+    ),
+    40_001,
+    32_768,
+  ],
+  [
+    "vllm, input and output",
+    400,
+    plain(
+      "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 65536 tokens and your request has 57879 input tokens (8192 > 65536 - 57879). None",
+    ),
+    66_071,
+    65_536,
+  ],
+  [
+    "vllm, decoder",
+    400,
+    plain(
+      "The decoder prompt (length 50012) is longer than the maximum model length of 32768. Make sure that `max_model_len` is no smaller than the number of text tokens.",
+    ),
+    50_012,
+    32_768,
+  ],
+  ["vllm, older", 400, plain("max_tokens must be at least 1, got -2012")],
+  [
+    "sglang",
+    400,
+    plain(
+      "Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total of 140001 tokens: 135001 tokens from the input messages and 5000 tokens for the completion.",
+    ),
+    140_001,
+    131_072,
+  ],
+  [
+    "sglang, input",
+    400,
+    plain("Input length (265330) exceeds model's maximum context length (262144)."),
+    265_330,
+    262_144,
+  ],
+  ["ds4", 400, openai("Prompt has 5001 tokens, but the configured context size is 4096 tokens", null), 5001, 4096],
+  [
+    "fastapi",
+    422,
+    { detail: "This model's maximum context length is 8192 tokens, your prompt has 12000 tokens." },
+    12_000,
+    8192,
+  ],
+];
+
+describe("every vendor's words for a request that does not fit", () => {
+  for (const [vendor, status, body, asked, maximum] of WORDINGS)
+    test(vendor, () => {
+      const error = readUpstreamError(status, JSON.stringify(body));
+      expect(error).toBeInstanceOf(ContextOverflow);
+      expect(error.code).toBe("context_length_exceeded");
+      expect(error.retry).toBe(false);
+      const { figures } = error as ContextOverflow;
+      expect([figures.asked, figures.maximum]).toEqual([asked, maximum]);
+      expect(error.message).toStartWith(
+        asked && maximum ? `prompt is too long: ${asked} tokens > ${maximum} maximum` : "prompt is too long:",
+      );
+    });
+
+  for (const [vendor, , body, asked, maximum] of WORDINGS)
+    test(`${vendor}, inside a 200, where no status says what it is`, () => {
+      const raw = readRawError(body);
+      const error = upstreamError(statusOfRawError(raw), raw);
+      expect(error).toBeInstanceOf(ContextOverflow);
+      expect((error as ContextOverflow).figures).toMatchObject({
+        ...(asked && { asked }),
+        ...(maximum && { maximum }),
+      });
+    });
+
+  test("plain text instead of JSON", () => {
+    const error = readUpstreamError(500, "error: prompt is too long: 12000 tokens > 8192 maximum");
+    expect(error.message).toStartWith("prompt is too long: 12000 tokens > 8192 maximum");
+  });
+
+  test("input that would fit with a smaller ceiling says so in the words Claude Code acts on", () => {
+    const body = plain(
+      "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (5000 in the messages, 4000 in the completion).",
+    );
+    const { message } = readUpstreamError(400, JSON.stringify(body));
+    expect(message).toContain("input length and `max_tokens` exceed context limit: 5000 + 4000 > 8192");
+    const alone = plain(
+      "This model's maximum context length is 8192 tokens. However, you requested 12000 tokens (9000 in the messages, 3000 in the completion).",
+    );
+    expect(readUpstreamError(400, JSON.stringify(alone)).message).not.toContain("exceed context limit");
+  });
+});
+
+const OTHERS: readonly (readonly [name: string, status: number, body: unknown, code: string])[] = [
+  [
+    "a ceiling beyond the model's",
+    400,
+    anthropic("max_tokens: 200000 > 128000, which is the maximum allowed number of output tokens for claude-x"),
+    "invalid_request",
+  ],
+  [
+    "a ceiling, Groq",
+    400,
+    openai(
+      "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model",
+      null,
+    ),
+    "invalid_request",
+  ],
+  ["a ceiling, Qwen", 400, openai("Range of max_tokens should be [1, 8192]", null), "invalid_request"],
+  ["a ceiling, other", 400, openai("max_tokens exceeds the limit of 8192", null), "invalid_request"],
+  [
+    "speed",
+    429,
+    openai(
+      "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000. Please try again in 2s.",
+      "rate_limit_exceeded",
+    ),
+    "rate_limit_exceeded",
+  ],
+  ["speed, Bedrock", 429, { message: "Too many tokens, please wait before trying again." }, "rate_limit_exceeded"],
+  [
+    "a small request that is refused for its speed",
+    429,
+    openai("Request too large: Limit 30000, Requested 20000", "rate_limit_exceeded"),
+    "rate_limit_exceeded",
+  ],
+  [
+    "an image",
+    400,
+    anthropic("messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes"),
+    "invalid_request",
+  ],
+  [
+    "a body of too many bytes",
+    413,
+    { type: "error", error: { type: "request_too_large", message: "Request exceeds the maximum size" } },
+    "invalid_request",
+  ],
+  ["a key", 401, openai("prompt is too long"), "upstream_auth"],
+  ["an account", 402, openai("reduce the length of the messages"), "upstream_error"],
+  ["load", 529, { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }, "upstream_overloaded"],
+  [
+    "tools",
+    400,
+    openai(
+      "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 200 instead.",
+      "array_above_max_length",
+    ),
+    "invalid_request",
+  ],
+];
+
+test.each(OTHERS)("not the window: %s", (_name, status, body, code) => {
+  expect(readUpstreamError(status, JSON.stringify(body)).code as string).toBe(code);
+});
+
+describe("what the vendor did not say", () => {
+  const first = /^prompt is too long: (\d+) tokens > (\d+) maximum\./;
+
+  test("comes from the gateway's count and the catalog", () => {
+    const { message } = new ContextOverflow({}).completed(140_000, 128_000);
+    expect(message).toStartWith("prompt is too long: 140000 tokens > 128000 maximum.");
+  });
+
+  test("a count that says it fits gives way to the vendor's word", () => {
+    const { message } = new ContextOverflow({}).completed(120_000, 128_000);
+    expect(message).toStartWith("prompt is too long: 128001 tokens > 128000 maximum.");
+  });
+
+  test("a vendor's own window wins over the catalog's, and its count over the gateway's", () => {
+    expect(new ContextOverflow({ maximum: 98_304 }).completed(100_000, 131_072).message).toContain(
+      "100000 tokens > 98304 maximum",
+    );
+    expect(new ContextOverflow({ asked: 9000 }).completed(100, 8192).message).toContain("9000 tokens > 8192 maximum");
+  });
+
+  test("a window nobody knows is the next usual size below", () => {
+    expect(new ContextOverflow({}).completed(140_000, undefined).message).toContain("140000 tokens > 131072 maximum");
+    expect(new ContextOverflow({}).completed(131_072, undefined).message).toContain("131072 tokens > 65536 maximum");
+  });
+
+  test("always more than the maximum, whatever is known", () => {
+    const count = fc.option(fc.integer({ min: 1, max: 2 ** 40 }), { nil: undefined });
+    fc.assert(
+      fc.property(count, count, fc.integer({ min: 0, max: 2 ** 40 }), count, (asked, maximum, estimate, window) => {
+        if (asked !== undefined && maximum !== undefined) return;
+        const figures = { ...(asked !== undefined && { asked }), ...(maximum !== undefined && { maximum }) };
+        const match = first.exec(new ContextOverflow(figures).completed(estimate, window).message);
+        expect(match).not.toBeNull();
+        expect(Number(match?.[1])).toBeGreaterThan(Number(match?.[2]));
+      }),
+    );
+  });
+});
