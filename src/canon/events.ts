@@ -6,12 +6,15 @@ export type FinishReason = "stop" | "length" | "stop-sequence" | "tool-calls" | 
 /** Why a reply ended: the meaning, beside the vendor's own word for it. */
 export type Finish = { reason: FinishReason; raw?: string; stopSequence?: string };
 
-/** `opaque` is a block only its own dialect understands; encoders of other dialects skip it whole. */
+/**
+ * A `custom` tool call's deltas are free text and no JSON (dialects.md 1.1). `opaque` is a block only its own dialect understands;
+ * encoders of other dialects skip it whole.
+ */
 export type BlockStart =
   | { kind: "text" }
   | { kind: "reasoning" }
   | { kind: "redacted-reasoning"; data: string }
-  | { kind: "tool-call"; id: string; name: string }
+  | { kind: "tool-call"; id: string; name: string; custom?: true }
   | { kind: "opaque"; dialect: string; value: Record<string, unknown> };
 
 /**

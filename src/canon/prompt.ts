@@ -1,28 +1,38 @@
-/** Where the bytes of an image or a document are. Base64 data carries no data-URL prefix. */
+/**
+ * Where the bytes of an image or a document are. Base64 data carries no data-URL prefix. A file id means something to one vendor alone;
+ * `dialect` is the one the client wrote it in.
+ */
 export type MediaSource =
   | { kind: "base64"; mediaType: string; data: string }
   | { kind: "url"; url: string }
   | { kind: "text"; text: string }
-  | { kind: "file"; id: string };
+  | { kind: "file"; id: string; dialect?: string };
 
 /** `cache` is a client's cache breakpoint as it was sent; dialects without one drop it without a word of loss. */
 type Marked = { cache?: unknown };
+/** `place` is the path at which the client wrote a part, such as `messages[2].content[0]`: for errors about it. */
+type Placed = { place?: string };
 
 export type TextPart = { type: "text"; text: string } & Marked;
-export type ImagePart = { type: "image"; source: MediaSource; detail?: string } & Marked;
-export type DocumentPart = { type: "document"; source: MediaSource; title?: string; context?: string } & Marked;
-export type AudioPart = { type: "audio"; data: string; format: string };
+export type ImagePart = { type: "image"; source: MediaSource; detail?: string } & Marked & Placed;
+export type DocumentPart = { type: "document"; source: MediaSource; title?: string; context?: string } & Marked &
+  Placed;
+export type AudioPart = { type: "audio"; data: string; format: string } & Placed;
 /** Reasoning text of an earlier turn. `signature` is the vendor's proof of it; without one most vendors refuse it back. */
 export type ReasoningPart = { type: "reasoning"; text: string; signature?: string };
 /** Reasoning that only its vendor can read. */
 export type RedactedReasoningPart = { type: "redacted-reasoning"; data: string };
-/** `arguments` is the raw JSON text, so that big integers and spelling survive. `signature` is the vendor's proof of the call. */
+/**
+ * `arguments` is the raw JSON text, so that big integers and spelling survive. `signature` is the vendor's proof of the call.
+ * `custom`: a call of a custom tool, whose free text stands as the one argument `input`.
+ */
 export type ToolCallPart = {
   type: "tool-call";
   id: string;
   name: string;
   arguments: string;
   signature?: string;
+  custom?: true;
 } & Marked;
 export type ToolResultPart = {
   type: "tool-result";
@@ -53,6 +63,11 @@ export type Tool = {
   /** JSON Schema of the arguments, root type object. */
   schema: Record<string, unknown>;
   strict?: boolean;
+  /**
+   * A custom tool takes free text: `schema` then says so as the one argument `input`, for dialects that know functions only. `format`
+   * constrains the text, `place` is where the client wrote it.
+   */
+  custom?: { format?: Record<string, unknown>; place: string };
 } & Marked;
 
 export type ToolChoice = { type: "auto" } | { type: "none" } | { type: "required" } | { type: "tool"; name: string };

@@ -27,8 +27,20 @@ export type Quirks = {
   noStreamOptions?: boolean;
   /** chat, responses: the role `developer` is unknown and becomes `system`. */
   noDeveloperRole?: boolean;
-  /** chat: a forced tool_choice is spelled `any` (Mistral) or not known at all and becomes `auto`. */
-  toolChoiceRequired?: "any" | "auto";
+  /**
+   * chat: a forced tool_choice is spelled `any` (Mistral), or not known at all, or not while the model reasons: it becomes `auto` and a
+   * word in the system prompt.
+   */
+  toolChoiceRequired?: "any" | "auto" | "auto-while-reasoning";
+  /**
+   * chat: the vendor knows custom tools (dialects.md 1.1). False: they are functions to it, whoever wrote them. Absent: a chat client's
+   * own pass as they are, those of other clients are functions.
+   */
+  customTools?: boolean;
+  /** chat: the vendor still knows `functions` and `function_call`; elsewhere they become tools. */
+  legacyFunctions?: boolean;
+  /** chat: how a last assistant turn is marked that the model is to continue: `prefix` on it (Mistral), or vLLM's two fields. */
+  prefill?: "prefix" | "continue";
   /** chat: a null assistant content is refused, `""` is sent. */
   emptyContent?: boolean;
   /** chat: tool-call ids must be exactly nine alphanumeric characters (Mistral). */
@@ -53,6 +65,20 @@ export type Quirks = {
   countTokens?: boolean;
 };
 
+/** What the way upstream changed of a request, as far as its reply must be changed back. */
+export type ReplyChanges = {
+  /** Tool names: the upstream's → the client's. */
+  toolNames?: ReadonlyMap<string, string>;
+  /** The client's names of its custom tools: their calls go out as free text. */
+  customTools?: ReadonlySet<string>;
+  /** chat: the client offered `functions`, so it is answered with a `function_call`. */
+  legacyFunctions?: boolean;
+  /** Stop sequences that the upstream was not told: the gateway ends the text at them itself (dialects.md 4.1). */
+  stops?: readonly string[];
+  /** responses: fields of the request that the response object repeats. */
+  request?: Readonly<Record<string, unknown>>;
+};
+
 /** What an encoder must know about the reply it writes. */
 export type ReplyContext = {
   /** The model ID the client asked for: every reply carries it (dialects.md 4.8 #39). */
@@ -64,6 +90,8 @@ export type ReplyContext = {
   wantsUsage: boolean;
   /** Estimate of the input tokens, shown before the vendor's count is known. */
   estimatedInputTokens: number;
+  /** Set once the request is translated, where its reply cannot go back as it comes. */
+  changes?: ReplyChanges;
 };
 
 /** What an upstream half must know to read a reply. */
@@ -99,8 +127,8 @@ export interface Relabeler {
 }
 
 /** A client's or an upstream's request, and what could not cross: field paths such as `logit_bias` or `messages[1].content[0]`. */
-export type Decoded = { prompt: Prompt; dropped: string[] };
-export type Encoded = { body: Record<string, unknown>; dropped: string[] };
+export type Decoded = { prompt: Prompt; dropped: string[]; changes?: ReplyChanges };
+export type Encoded = { body: Record<string, unknown>; dropped: string[]; changes?: ReplyChanges };
 
 /** The half of a wire protocol that faces clients. */
 export interface ClientDialect {
@@ -140,10 +168,17 @@ export interface UpstreamDialect {
   /** Path of generation below a vendor's base URL, with its query string where the dialect has one. */
   pathFor(upstreamModel: string, stream: boolean): string;
 
-  /** A prompt as this upstream's body: model, reasoning and stream come with `amend`. */
-  encodeRequest(prompt: Prompt, quirks: Quirks): Encoded;
+  /**
+   * A prompt as this upstream's body: model, reasoning and stream come with `amend`. `upstreamModel` tells what only some models take.
+   * Throws GatewayError (invalid_request, with the part's place as param) for what this upstream cannot be told.
+   */
+  encodeRequest(prompt: Prompt, quirks: Quirks, upstreamModel?: string): Encoded;
   /** Orders as edits of an upstream body's top-level fields, whether the client wrote that body or `encodeRequest`. */
   amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits;
+  /** On the diagonal: what `amend` changes of a client's body so that its reply must be changed back; usually nothing. */
+  replyChanges?(body: Record<string, unknown>, quirks: Quirks): ReplyChanges | undefined;
+  /** On the diagonal: client headers that this vendor wants in the body, as edits of it. */
+  headerEdits?(body: Record<string, unknown>, headers: Headers, quirks: Quirks): Edits;
 
   /** A whole reply as events, `finish` last. Throws GatewayError (upstream_error) when it is no reply, or what an error object inside a 200 means. */
   decodeReply(body: unknown, context: DecodeContext): Event[];

@@ -2,11 +2,13 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Orders } from "../canon/intent.ts";
 import { type Edits, editObject, type JsonText } from "../lib/json.ts";
-import type { ClientDialect, Quirks, ReplyContext, UpstreamDialect } from "./dialect.ts";
+import type { ClientDialect, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import type { Frame } from "./frames.ts";
+import { changeEvents, ReplyChanger } from "./reply-changer.ts";
+import { soundText } from "./sound-text.ts";
 
-/** An upstream body, ready to send, and what could not cross from the client's dialect. */
-export type UpstreamBody = { text: string; dropped: string[] };
+/** An upstream body, ready to send, what could not cross from the client's dialect, and what the reply must be changed back in. */
+export type UpstreamBody = { text: string; dropped: string[]; changes?: ReplyChanges | undefined };
 
 /** The diagonal: client and upstream speak one dialect, and nothing is touched that need not change. */
 const isSame = (client: ClientDialect, upstream: UpstreamDialect) => client.name === upstream.name;
@@ -23,18 +25,22 @@ export function translateRequest(
   upstream: UpstreamDialect,
   orders: Orders,
   quirks: Quirks,
+  headers?: Headers,
 ): UpstreamBody {
   const value = body.value as Record<string, unknown>;
   if (isSame(client, upstream)) {
     const edits = upstream.amend(value, orders, quirks);
-    return { text: editObject(body.text, edits), dropped: refused(value, edits, orders) };
+    if (headers && upstream.headerEdits) Object.assign(edits, upstream.headerEdits(value, headers, quirks));
+    const changes = upstream.replyChanges?.(value, quirks);
+    return { text: soundText(editObject(body.text, edits)), dropped: refused(value, edits, orders), changes };
   }
   const decoded = client.decodeRequest(value);
-  const encoded = upstream.encodeRequest(decoded.prompt, quirks);
+  const encoded = upstream.encodeRequest(decoded.prompt, quirks, orders.upstreamModel);
   const edits = upstream.amend(encoded.body, orders, quirks);
   const lost = [...decoded.dropped, ...encoded.dropped, ...refused(encoded.body, edits, orders)];
   applyEdits(encoded.body, edits);
-  return { text: JSON.stringify(encoded.body), dropped: showPaths(lost) };
+  const changes = decoded.changes || encoded.changes ? { ...decoded.changes, ...encoded.changes } : undefined;
+  return { text: soundText(JSON.stringify(encoded.body)), dropped: showPaths(lost), changes };
 }
 
 /** Sampling that is removed while a model reasons (interface 4.8). */
@@ -76,13 +82,18 @@ export function translateReply(
 ): { text: string; events: Event[] } {
   try {
     const events = upstream.decodeReply(body.value, { quirks });
-    if (isSame(client, upstream)) return { text: client.relabel(body, context), events };
-    return { text: JSON.stringify(client.encodeReply(events, context)), events };
+    if (isSame(client, upstream) && !context.changes) return { text: client.relabel(body, context), events };
+    return { text: writeWhole(events, client, context), events };
   } catch (thrown) {
     // JSON nested beyond the stack can be read, but not written again.
     if (!(thrown instanceof RangeError)) throw thrown;
     throw new GatewayError("upstream_error", "The vendor's answer is nested too deep to be read.", { cause: thrown });
   }
+}
+
+/** A whole reply for the client from events, as JSON text. */
+export function writeWhole(events: readonly Event[], client: ClientDialect, context: ReplyContext): string {
+  return JSON.stringify(client.encodeReply(changeEvents(events, context.changes), context));
 }
 
 /** Writes a client's stream from what is read of the upstream's: SSE text, or "" when there is nothing to send. */
@@ -94,16 +105,17 @@ export type StreamWriter = {
 
 /** The writer for a stream: forwards the frames themselves on the diagonal, encodes their events across. */
 export function streamWriter(upstream: UpstreamDialect, client: ClientDialect, context: ReplyContext): StreamWriter {
-  if (isSame(client, upstream)) return client.relabeler(context);
+  if (isSame(client, upstream) && !context.changes) return client.relabeler(context);
   return eventWriter(client, context);
 }
 
 /** A writer from events alone: for another dialect, and for an upstream that answered a stream with one whole body. */
 export function eventWriter(client: ClientDialect, context: ReplyContext): StreamWriter {
   const encoder = client.encoder(context);
+  const changer = context.changes && new ReplyChanger(context.changes);
   const write = (events: readonly Event[]) => {
     let text = "";
-    for (const event of events) text += encoder.push(event);
+    for (const event of changer ? events.flatMap((one) => changer.push(one)) : events) text += encoder.push(event);
     return text;
   };
   return {

@@ -3,7 +3,7 @@ import type { Event } from "../canon/events.ts";
 import type { Route } from "../catalog/entry.ts";
 import type { ClientDialect, Decoder, ReplyContext, UpstreamDialect } from "../dialects/dialect.ts";
 import { type Frame, FrameSplitter, FrameTooLong } from "../dialects/frames.ts";
-import { errorOf, translateReply } from "../dialects/translate.ts";
+import { errorOf, translateReply, writeWhole } from "../dialects/translate.ts";
 import { JsonText } from "../lib/json.ts";
 import { MAX_ERROR_BYTES, MAX_REPLY_BYTES, readCapped, retryAfterSeconds } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -70,7 +70,7 @@ async function collectStream(response: Response, target: Target, signal: AbortSi
   reader.close();
   const error = errorOf(events);
   if (error) throw error;
-  return { text: JSON.stringify(target.client.encodeReply(events, target.context)), events };
+  return { text: writeWhole(events, target.client, target.context), events };
 }
 
 /** What one read of an upstream's stream brought. `tail`: the decoder's last events, behind all frames. `ended`: nothing follows. */

@@ -1,7 +1,9 @@
 import type { KeyWay, Vendor, VendorRow } from "./vendor.ts";
 
-/** Every chat vendor but the dialect's own and Azure: the older name of the ceiling, and no `developer` role (`system` works everywhere). */
-const OLDER_CHAT = { maxTokensField: "max_tokens", noDeveloperRole: true } as const;
+/** Every chat vendor but the dialect's own and Azure: no `developer` role (`system` works everywhere), and functions for custom tools. */
+const OTHER_CHAT = { noDeveloperRole: true, customTools: false } as const;
+/** Most of these also know only the older name of the ceiling. */
+const OLDER_CHAT = { ...OTHER_CHAT, maxTokensField: "max_tokens" } as const;
 
 /**
  * The vendors known by heart (contract 2; oddities: dialects.md 4.6-4.8). A vendor on a known dialect is one row here and no code.
@@ -17,7 +19,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "OPENAI_API_KEY",
     models: "catalog",
-    quirks: {},
+    quirks: { customTools: true, legacyFunctions: true },
   },
   {
     id: "anthropic",
@@ -55,6 +57,7 @@ export const registry: readonly VendorRow[] = [
       toolChoiceRequired: "any",
       nineCharacterToolIds: true,
       seedField: "random_seed",
+      prefill: "prefix",
     },
   },
   {
@@ -65,7 +68,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "GROQ_API_KEY",
     models: "discover",
-    quirks: { noDeveloperRole: true, inlineThinkTags: true },
+    quirks: { ...OTHER_CHAT, inlineThinkTags: true },
   },
   {
     id: "deepseek",
@@ -92,7 +95,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "XAI_API_KEY",
     models: "catalog",
-    quirks: { noDeveloperRole: true, exclusiveReasoningTokens: true },
+    quirks: { ...OTHER_CHAT, exclusiveReasoningTokens: true },
   },
   {
     id: "together",
@@ -122,7 +125,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "CEREBRAS_API_KEY",
     models: "discover",
-    quirks: { noDeveloperRole: true, inlineThinkTags: true },
+    quirks: { ...OTHER_CHAT, inlineThinkTags: true },
   },
   {
     id: "moonshotai",
@@ -152,7 +155,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "DASHSCOPE_API_KEY",
     models: "catalog",
-    quirks: { ...OLDER_CHAT, acceptsTopK: true },
+    quirks: { ...OLDER_CHAT, acceptsTopK: true, toolChoiceRequired: "auto-while-reasoning" },
   },
   {
     id: "perplexity",
@@ -185,7 +188,7 @@ export const registry: readonly VendorRow[] = [
     query: "api-version={AZURE_OPENAI_API_VERSION}",
     // A model's name there is the operator's own name of a deployment.
     models: "any",
-    quirks: {},
+    quirks: { customTools: true, legacyFunctions: true },
   },
   {
     id: "google",
@@ -237,7 +240,7 @@ export const registry: readonly VendorRow[] = [
   localServer("ollama", "Ollama", 11434, { emptyContent: true }),
   localServer("lmstudio", "LM Studio", 1234, { emptyContent: true }),
   localServer("llamacpp", "llama.cpp", 8080, { acceptsTopK: true }),
-  localServer("vllm", "vLLM", 8000, { acceptsTopK: true }),
+  localServer("vllm", "vLLM", 8000, { acceptsTopK: true, prefill: "continue" }),
 ];
 
 /** A row of a model server at its usual loopback port (contract 2). */

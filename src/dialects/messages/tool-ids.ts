@@ -1,14 +1,6 @@
-const ALLOWED = /^[a-zA-Z0-9_-]+$/;
+import { fingerprint } from "../fingerprint.ts";
 
-/** Thirty-two bits of FNV-1a as eight hex digits: short, and the same for the same id in every request, so prefix caches hold. */
-function hashOf(text: string): string {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at++) {
-    hash ^= text.charCodeAt(at);
-    hash = Math.imul(hash, 0x01000193);
-  }
-  return (hash >>> 0).toString(16).padStart(8, "0");
-}
+const ALLOWED = /^[a-zA-Z0-9_-]+$/;
 
 /**
  * Hands out the ids of tool calls in one request: as the client wrote them where this dialect takes them, else rewritten to its
@@ -19,7 +11,7 @@ export class ToolIds {
 
   /** The id to write for a call that the client calls `id`. Deterministic within one request. */
   take(id: string): string {
-    const base = ALLOWED.test(id) ? id : `${id.replace(/[^a-zA-Z0-9_-]/g, "_") || "toolu"}_${hashOf(id)}`;
+    const base = ALLOWED.test(id) ? id : `${id.replace(/[^a-zA-Z0-9_-]/g, "_") || "toolu"}_${fingerprint(id)}`;
     let mapped = base;
     for (let count = 2; this.#used.has(mapped); count++) mapped = `${base}_${count}`;
     this.#used.add(mapped);

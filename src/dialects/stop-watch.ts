@@ -1,0 +1,47 @@
+/** Where a stop sequence was found: the text before it, and the sequence. */
+export type Stopped = { text: string; stop: string };
+
+/**
+ * Looks for stop sequences in a text that arrives in pieces, for upstreams that were not told them. It holds back as many characters as
+ * could still begin one (dialects.md 4.8 #30).
+ */
+export class StopWatch {
+  #held = "";
+
+  constructor(readonly stops: readonly string[]) {}
+
+  /** The text that may go out now, or where it stops. Of several sequences the one that begins first counts, then the longest. */
+  push(text: string): string | Stopped {
+    const all = this.#held + text;
+    let found: { at: number; stop: string } | undefined;
+    for (const stop of this.stops) {
+      const at = all.indexOf(stop);
+      if (at < 0) continue;
+      if (!found || at < found.at || (at === found.at && stop.length > found.stop.length)) found = { at, stop };
+    }
+    if (found) {
+      this.#held = "";
+      return { text: all.slice(0, found.at), stop: found.stop };
+    }
+    const from = this.#firstBeginning(all);
+    this.#held = all.slice(from);
+    return all.slice(0, from);
+  }
+
+  /** What is still held back: the text has ended, so nothing of it begins a sequence any more. */
+  end(): string {
+    const held = this.#held;
+    this.#held = "";
+    return held;
+  }
+
+  /** The first place from which the rest of `text` is the beginning of a sequence. */
+  #firstBeginning(text: string): number {
+    const longest = Math.max(0, ...this.stops.map((stop) => stop.length));
+    for (let at = Math.max(0, text.length - longest + 1); at < text.length; at++) {
+      const rest = text.slice(at);
+      if (this.stops.some((stop) => stop.startsWith(rest))) return at;
+    }
+    return text.length;
+  }
+}

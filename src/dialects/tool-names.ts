@@ -1,0 +1,98 @@
+import type { Prompt, Tool, Turn } from "../canon/prompt.ts";
+import { fingerprint } from "./fingerprint.ts";
+
+/** Which names of tools an upstream takes. `strange` matches each character that it does not; `start`, where given, what must begin a name. */
+export type NameRule = { longest: number; strange: RegExp; start?: RegExp };
+
+/** Names of OpenAI's two dialects (dialects.md 1.1). */
+export const OPENAI_NAMES: NameRule = { longest: 64, strange: /[^A-Za-z0-9_-]/g };
+/** Names of the messages dialect (dialects.md 2.3), and of Bedrock, which stayed with the older length (4.3). */
+export const MESSAGES_NAMES: NameRule = { longest: 128, strange: /[^A-Za-z0-9_-]/g };
+export const OLDER_MESSAGES_NAMES: NameRule = { longest: 64, strange: /[^A-Za-z0-9_-]/g };
+/** Names of the gemini dialect (dialects.md 3.1). */
+export const GEMINI_NAMES: NameRule = { longest: 128, strange: /[^A-Za-z0-9_.:-]/g, start: /^[A-Za-z_]/ };
+
+const clean = (name: string, { strange, start }: NameRule): string => {
+  const plain = name.replace(strange, "_");
+  return start && !start.test(plain) ? `_${plain}` : plain;
+};
+
+const isLegal = (name: string, rule: NameRule): boolean =>
+  name !== "" && name.length <= rule.longest && clean(name, rule) === name;
+
+/** Every tool name that a prompt says: offered, forced, and called in earlier turns. */
+function namesOf(prompt: Prompt): Set<string> {
+  const names = new Set(prompt.tools.map((tool) => tool.name));
+  if (prompt.toolChoice?.type === "tool") names.add(prompt.toolChoice.name);
+  for (const turn of prompt.turns) {
+    for (const part of turn.parts) if (part.type === "tool-call") names.add(part.name);
+  }
+  return names;
+}
+
+/** A legal name that is not taken: strange characters as `_`, an over-long one cut; a hash of the whole where that could be another's. */
+function fitName(name: string, rule: NameRule, taken: ReadonlySet<string>): string {
+  const plain = clean(name, rule);
+  if (plain !== "" && plain.length <= rule.longest && !taken.has(plain)) return plain;
+  const head = plain.slice(0, rule.longest - 9) || "tool";
+  let fitted = `${head}_${fingerprint(name)}`;
+  for (let again = 2; taken.has(fitted); again++) fitted = `${head}_${fingerprint(`${name}#${again}`)}`;
+  return fitted;
+}
+
+/** The client's names that must be written otherwise, each with its legal one; undefined when all are legal. */
+function mapNames(prompt: Prompt, rule: NameRule): Map<string, string> | undefined {
+  const names = namesOf(prompt);
+  const strange = [...names].filter((name) => !isLegal(name, rule));
+  if (strange.length === 0) return undefined;
+  const taken = new Set([...names].filter((name) => isLegal(name, rule)));
+  const mapped = new Map<string, string>();
+  for (const name of strange) {
+    const fitted = fitName(name, rule, taken);
+    taken.add(fitted);
+    mapped.set(name, fitted);
+  }
+  return mapped;
+}
+
+/** Tools of which no two have one name: vendors refuse that. The first is kept, another one that differs is named in `dropped`. */
+function withoutTwins(tools: readonly Tool[], dropped: string[]): Tool[] {
+  const byName = new Map<string, Tool>();
+  for (const tool of tools) {
+    const first = byName.get(tool.name);
+    if (!first) byName.set(tool.name, tool);
+    else if (!Bun.deepEquals(first, tool)) dropped.push(`tools.${tool.name}`);
+  }
+  return byName.size === tools.length ? (tools as Tool[]) : [...byName.values()];
+}
+
+function renameTurn(turn: Turn, renamed: (name: string) => string): Turn {
+  if (!turn.parts.some((part) => part.type === "tool-call")) return turn;
+  const parts = turn.parts.map((part) => (part.type === "tool-call" ? { ...part, name: renamed(part.name) } : part));
+  return { ...turn, parts };
+}
+
+/**
+ * A prompt whose tools are called as the upstream takes it, in definitions, choice and history alike, and the way back: upstream's name →
+ * client's (dialects.md 4.3 "Tool names"). The same names give the same result; two never become one. A sound prompt comes back as it is.
+ */
+export function fitToolNames(
+  prompt: Prompt,
+  rule: NameRule,
+  dropped: string[],
+): { prompt: Prompt; toolNames?: ReadonlyMap<string, string> } {
+  const tools = withoutTwins(prompt.tools, dropped);
+  const mapped = mapNames(prompt, rule);
+  if (!mapped) return { prompt: tools === prompt.tools ? prompt : { ...prompt, tools } };
+  const renamed = (name: string) => mapped.get(name) ?? name;
+  const choice = prompt.toolChoice;
+  return {
+    prompt: {
+      ...prompt,
+      tools: tools.map((tool) => ({ ...tool, name: renamed(tool.name) })),
+      ...(choice?.type === "tool" && { toolChoice: { type: "tool", name: renamed(choice.name) } }),
+      turns: prompt.turns.map((turn) => renameTurn(turn, renamed)),
+    },
+    toolNames: new Map([...mapped].map(([name, fitted]) => [fitted, name])),
+  };
+}
