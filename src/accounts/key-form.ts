@@ -2,13 +2,18 @@ import type { KeyKind } from "../db/schema.ts";
 import { randomBase62, toBase62 } from "../lib/id.ts";
 
 /** How the keys of each kind begin (contract 4). */
-const PREFIXES: Readonly<Record<KeyKind, string>> = { api: "sk-sluice-", admin: "sk-sluice-admin-" };
+const PREFIXES: Readonly<Record<KeyKind, string>> = { api: "sk-sluice-", admin: "sk-sluice-admin-", token: "slt-" };
+const KINDS: ReadonlyMap<string, KeyKind> = new Map([
+  [PREFIXES.api, "api"],
+  [PREFIXES.admin, "admin"],
+  [PREFIXES.token, "token"],
+]);
 const SECRET_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 /** Random characters of a key that are shown in lists; the other 28 keep 166 bits. */
 const SHOWN_LENGTH = 4;
 
-const FORM = /^(sk-sluice-|sk-sluice-admin-)[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
+const FORM = /^(sk-sluice-|sk-sluice-admin-|slt-)[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
 const LONGEST = PREFIXES.admin.length + SECRET_LENGTH + CHECKSUM_LENGTH;
 
 /** CRC32 of a key's text before its checksum, as six base62 characters: finds every slip of one character. */
@@ -31,7 +36,7 @@ export function parseKey(text: string): KeyKind | undefined {
   const prefix = FORM.exec(text)?.[1];
   if (prefix === undefined || checksum(text.slice(0, -CHECKSUM_LENGTH)) !== text.slice(-CHECKSUM_LENGTH))
     return undefined;
-  return prefix === PREFIXES.admin ? "admin" : "api";
+  return KINDS.get(prefix);
 }
 
 /**

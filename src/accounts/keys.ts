@@ -1,12 +1,14 @@
-import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, isNull, ne, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
 import { account, apiKey, type KeyKind } from "../db/schema.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import { AccountError } from "./account-error.ts";
-import type { Caller } from "./caller.ts";
+import type { Caller, Narrowing } from "./caller.ts";
 import { hashKey, makeKey, parseKey, shownParts } from "./key-form.ts";
+import { checkLimits, checkName, type KeyLimits, NO_LIMITS } from "./key-wish.ts";
+import { isScope } from "./scopes.ts";
 
 /** A change by another process is looked for before a look-up when the last looking is this old, ms. */
 const POLL_MS = 10;
@@ -16,13 +18,11 @@ const WATCH_MS = 500;
 const LAST_USED_MS = 60_000;
 /** Last uses written in one transaction. */
 const LAST_USED_BATCH = 256;
-/** Longest name of a key, characters. */
-const MAX_NAME = 100;
 /** Characters that an abbreviated key must have at the least. */
 const MIN_ABBREVIATION = 6;
 
 /** A key as lists show it: never the key, never its hash. */
-export type KeyRow = {
+export type KeyRow = KeyLimits & {
   id: string;
   accountId: string;
   kind: KeyKind;
@@ -37,10 +37,24 @@ export type KeyRow = {
 /** A key just made. `key` is shown this once. */
 export type CreatedKey = KeyRow & { key: string };
 
-export type NewKey = { accountId: string; name: string; kind: KeyKind };
+/** A key to be made. What is not said of its limits is not limited. */
+export type NewKey = { accountId: string; name: string; kind: KeyKind } & Partial<KeyLimits>;
+/** What is changed of a key; null takes a limit away. */
+export type KeyChange = { name?: string } & Partial<KeyLimits>;
+
+/** What a key may come to: nano-USD in a UTC day and in all, requests in a UTC day. Counted from when the caps were set. */
+export type KeyCaps = Pick<KeyLimits, "capDayNano" | "capTotalNano" | "capRequestsDay">;
 
 /** A key in force, as it stands in memory. */
-type LiveKey = { kind: KeyKind; caller: Caller };
+type LiveKey = { kind: KeyKind; caller: Caller; expiresAt: number; caps: KeyCaps | undefined };
+
+/** Who turns away those that have presented too many wrong keys; it looks at the address alone, so it comes before any look-up. */
+export type Doorman = {
+  /** Throws GatewayError (rate_limit_exceeded) when this request's address has to wait. */
+  admit(request: Request): void;
+  /** What this request presented was no key in force. */
+  refused(request: Request): void;
+};
 
 export type KeysOptions = {
   clock?: Clock;
@@ -58,7 +72,66 @@ const SHOWN = {
   createdAt: apiKey.createdAt,
   lastUsedAt: apiKey.lastUsedAt,
   revokedAt: apiKey.revokedAt,
+  expiresAt: apiKey.expiresAt,
+  models: apiKey.models,
+  endpoints: apiKey.endpoints,
+  capDayNano: apiKey.capDayNano,
+  capTotalNano: apiKey.capTotalNano,
+  capRequestsDay: apiKey.capRequestsDay,
 };
+
+type StoredRow = Omit<KeyRow, "models" | "endpoints"> & { models: string | null; endpoints: string | null };
+
+function readList(json: string | null): string[] | null {
+  const value: unknown = json === null ? null : JSON.parse(json);
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : null;
+}
+
+function toRow(stored: StoredRow): KeyRow {
+  // A scope that this version does not know opens nothing here, and closes everything else all the same.
+  return { ...stored, models: readList(stored.models), endpoints: readList(stored.endpoints)?.filter(isScope) ?? null };
+}
+
+const toColumns = ({ models, endpoints, ...rest }: KeyLimits) => ({
+  ...rest,
+  models: models === null ? null : JSON.stringify(models),
+  endpoints: endpoints === null ? null : JSON.stringify(endpoints),
+});
+
+function limitsOf(given: Partial<KeyLimits>, before: KeyLimits = NO_LIMITS): KeyLimits {
+  const take = <Name extends keyof KeyLimits>(name: Name): KeyLimits[Name] => {
+    const wanted = given[name] as KeyLimits[Name] | undefined;
+    return wanted === undefined ? before[name] : wanted;
+  };
+  return {
+    expiresAt: take("expiresAt"),
+    models: take("models"),
+    endpoints: take("endpoints"),
+    capDayNano: take("capDayNano"),
+    capTotalNano: take("capTotalNano"),
+    capRequestsDay: take("capRequestsDay"),
+  };
+}
+
+function toCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyCaps): KeyCaps | undefined {
+  const none = capDayNano === null && capTotalNano === null && capRequestsDay === null;
+  return none ? undefined : { capDayNano, capTotalNano, capRequestsDay };
+}
+
+function toNarrowing({ models, endpoints }: KeyLimits): Narrowing | undefined {
+  if (models === null && endpoints === null) return undefined;
+  return { ...(models && { models }), ...(endpoints && { endpoints }) };
+}
+
+function toLive(row: KeyLimits & { id: string; kind: KeyKind; accountId: string }, plan: string): LiveKey {
+  const narrow = toNarrowing(row);
+  return {
+    kind: row.kind,
+    caller: { accountId: row.accountId, plan, keyId: row.id, ...(narrow && { narrow }) },
+    expiresAt: row.expiresAt ?? Number.POSITIVE_INFINITY,
+    caps: toCaps(row),
+  };
+}
 
 function prepare(store: Store) {
   const given = sql.placeholder;
@@ -74,6 +147,12 @@ function prepare(store: Store) {
         prefix: given("prefix"),
         last4: given("last4"),
         createdAt: given("createdAt"),
+        expiresAt: given("expiresAt"),
+        models: given("models"),
+        endpoints: given("endpoints"),
+        capDayNano: given("capDayNano"),
+        capTotalNano: given("capTotalNano"),
+        capRequestsDay: given("capRequestsDay"),
       })
       .prepare(),
     touch: store.query
@@ -82,7 +161,7 @@ function prepare(store: Store) {
       .where(eq(apiKey.id, given("id")))
       .prepare(),
     load: store.query
-      .select({ hash: apiKey.hash, id: apiKey.id, kind: apiKey.kind, accountId: apiKey.accountId, plan: account.plan })
+      .select({ ...SHOWN, hash: apiKey.hash, plan: account.plan })
       .from(apiKey)
       .innerJoin(account, eq(account.id, apiKey.accountId))
       .where(isNull(apiKey.revokedAt))
@@ -92,13 +171,16 @@ function prepare(store: Store) {
 }
 
 /**
- * The keys: made, listed, revoked, and looked up for every request. Those in force are in memory, by hash, so that a look-up asks no
+ * The keys: made, listed, changed, revoked, and looked up for every request. Those in force are in memory, by hash, so that a look-up asks no
  * database. A change through this object counts at once. A change by another process (`sluice keys revoke` beside a server) is seen
  * through `PRAGMA data_version`, asked before a look-up when the last asking is 10 ms old, and by the timer of `watch` for streams
  * that are running.
  */
 export class Keys {
+  /** Watches over wrong keys, where the app has an address to know callers by. */
+  doorman: Doorman | undefined;
   #live = new Map<string, LiveKey>();
+  #capped = new Map<string, KeyCaps>();
   #version: unknown;
   #polledAt = Number.NEGATIVE_INFINITY;
   #touched = new Map<string, number>();
@@ -121,7 +203,7 @@ export class Keys {
   }
 
   /**
-   * Who presents this key; undefined when it is not written as a key, is unknown, or is revoked. A key of another kind is unknown:
+   * Who presents this key; undefined when it is not written as a key, is unknown, revoked or expired. A key of another kind is unknown:
    * an admin key never calls a model (contract 4). Found by its hash, so the time it takes tells nothing about other keys.
    */
   find(presented: string, kind: KeyKind = "api"): Caller | undefined {
@@ -130,19 +212,28 @@ export class Keys {
     if (now - this.#polledAt >= POLL_MS) this.#poll();
     const found = this.#live.get(hashKey(presented));
     if (found?.kind !== kind) return undefined;
-    this.#touched.set(found.caller.keyId, this.#clock.now());
+    const at = this.#clock.now();
+    if (at >= found.expiresAt) return undefined;
+    this.#touched.set(found.caller.keyId, at);
     return found.caller;
   }
 
-  /** Makes a key for an account. Throws AccountError when there is no such account, or the name is empty or above 100 characters. */
+  /** What a key in force may come to; undefined for one without caps. */
+  capsOf(keyId: string): KeyCaps | undefined {
+    return this.#capped.size === 0 ? undefined : this.#capped.get(keyId);
+  }
+
+  /** Makes a key for an account. Throws AccountError when there is no such account, or for a name or limits that cannot be. */
   async create(wanted: NewKey): Promise<CreatedKey> {
     const { created, plan } = await this.writer.run(() => {
       const owner = this.store.query.select().from(account).where(eq(account.id, wanted.accountId)).get();
       if (!owner) throw new AccountError(`There is no account ${wanted.accountId}.`);
       return { created: this.insert(wanted), plan: owner.plan };
     });
-    const caller = { accountId: created.accountId, plan, keyId: created.id };
-    this.#live.set(hashKey(created.key), { kind: created.kind, caller });
+    const { key, ...row } = created;
+    const live = toLive(row, plan);
+    this.#live.set(hashKey(key), live);
+    if (live.caps) this.#capped.set(row.id, live.caps);
     return created;
   }
 
@@ -151,19 +242,32 @@ export class Keys {
    * account and its key in one step.
    */
   insert(wanted: NewKey): CreatedKey {
-    const name = wanted.name.trim();
-    if (name === "" || name.length > MAX_NAME) throw new AccountError(`A key's name has 1 to ${MAX_NAME} characters.`);
-    const key = makeKey(wanted.kind);
-    const row = { id: newId("key"), ...wanted, name, ...shownParts(key), createdAt: this.#clock.now() };
-    this.#statements.insert.run({ ...row, hash: Buffer.from(hashKey(key), "hex") });
-    return { ...row, lastUsedAt: null, revokedAt: null, key };
+    const { accountId, kind } = wanted;
+    const name = checkName(wanted.name);
+    const createdAt = this.#clock.now();
+    const limits = limitsOf(wanted);
+    checkLimits(kind, limits, createdAt);
+    const key = makeKey(kind);
+    const id = newId(kind === "token" ? "tok" : "key");
+    const row = { id, accountId, kind, name, ...shownParts(key), createdAt };
+    this.#statements.insert.run({ ...row, ...toColumns(limits), hash: Buffer.from(hashKey(key), "hex") });
+    return { ...row, ...limits, lastUsedAt: null, revokedAt: null, key };
   }
 
-  /** All keys or those of one account, revoked ones included, oldest first. */
+  /** All keys or those of one account, revoked and expired ones included, oldest first. Narrow tokens are listed by `Tokens`. */
   list(accountId?: string): KeyRow[] {
-    const rows = this.store.query.select(SHOWN).from(apiKey);
-    const owned = accountId === undefined ? rows : rows.where(eq(apiKey.accountId, accountId));
-    return owned.orderBy(asc(apiKey.createdAt), asc(apiKey.id)).all();
+    return this.#rows(ne(apiKey.kind, "token"), accountId);
+  }
+
+  /** All narrow tokens or those of one account, as {@link list}. */
+  listTokens(accountId?: string): KeyRow[] {
+    return this.#rows(eq(apiKey.kind, "token"), accountId);
+  }
+
+  #rows(where: SQL, accountId: string | undefined): KeyRow[] {
+    const owned = accountId === undefined ? where : and(where, eq(apiKey.accountId, accountId));
+    const rows = this.store.query.select(SHOWN).from(apiKey).where(owned);
+    return rows.orderBy(asc(apiKey.createdAt), asc(apiKey.id)).all().map(toRow);
   }
 
   /**
@@ -180,39 +284,73 @@ export class Keys {
       this.store.query.update(apiKey).set({ revokedAt }).where(stillLive).run();
       return { ...found, revokedAt };
     });
-    for (const [hash, { caller }] of this.#live) {
-      if (caller.keyId !== row.id) continue;
-      this.#live.delete(hash);
-      this.#tellRevoked(row.id);
-    }
+    this.#end(row.id);
     return row;
+  }
+
+  /**
+   * Renames a key or changes what it may do; `name` means a key as in {@link revoke}. What is not named stays. Counts on the next request;
+   * caps count what is used from then on, where the key had none. Throws AccountError as {@link create} and {@link revoke} do, and
+   * for a key that is revoked.
+   */
+  async change(name: string, change: KeyChange): Promise<KeyRow> {
+    const row = await this.writer.run(() => {
+      const found = this.#meant(name);
+      if (found.revokedAt !== null)
+        throw new AccountError(`The key ${found.id} is revoked: it is not changed any more.`);
+      const limits = limitsOf(change, found);
+      const now = this.#clock.now();
+      // An end that is not changed is judged as when it lay ahead: an expired key can still be renamed.
+      const asOf = change.expiresAt === undefined ? Math.min(now, (found.expiresAt ?? now + 1) - 1) : now;
+      checkLimits(found.kind, limits, asOf);
+      const changed = { ...found, ...limits, name: change.name === undefined ? found.name : checkName(change.name) };
+      const columns = { name: changed.name, ...toColumns(limits) };
+      this.store.query.update(apiKey).set(columns).where(eq(apiKey.id, found.id)).run();
+      return changed;
+    });
+    this.reload();
+    return row;
+  }
+
+  /** A key stops counting: it is taken from memory, and whoever listens is told. */
+  #end(keyId: string): void {
+    for (const [hash, { caller }] of this.#live) {
+      if (caller.keyId !== keyId) continue;
+      this.#live.delete(hash);
+      this.#capped.delete(keyId);
+      this.#tellRevoked(keyId);
+    }
   }
 
   #meant(name: string): KeyRow {
     const exact =
       parseKey(name) === undefined ? eq(apiKey.id, name) : eq(apiKey.hash, Buffer.from(hashKey(name), "hex"));
     const row = this.store.query.select(SHOWN).from(apiKey).where(exact).get();
-    if (row) return row;
+    if (row) return toRow(row);
     const fits = (key: KeyRow) => key.id.startsWith(name) || key.prefix.startsWith(name);
-    const rows = name.length < MIN_ABBREVIATION ? [] : this.list().filter(fits);
+    const rows = name.length < MIN_ABBREVIATION ? [] : [...this.list(), ...this.listTokens()].filter(fits);
     if (rows.length === 1 && rows[0]) return rows[0];
     // Never repeat what was given: it may be a whole key with a slip in it.
     if (rows.length === 0) throw new AccountError("No key fits. `sluice keys list` shows their ids.");
     throw new AccountError(`${rows.length} keys fit. Give the whole id: ${rows.map((key) => key.id).join(", ")}.`);
   }
 
-  /** Calls back with the id of every key that stops counting, whoever revoked it. Returns a function that ends this. */
+  /** Calls back with the id of every key that stops counting, revoked by whomever or expired. Returns a function that ends this. */
   onRevoked(callback: (keyId: string) => void): () => void {
     this.#revoked.add(callback);
     return () => this.#revoked.delete(callback);
   }
 
-  /** Starts the work in the background: seeing other processes' changes twice a second, and writing last uses. Returns its end. */
+  /**
+   * Starts the work in the background: seeing other processes' changes and expired keys twice a second, and writing last uses. Returns
+   * its end.
+   */
   watch(): () => void {
     let cancel: () => void;
     const tick = () => {
       try {
         this.#poll();
+        this.#endExpired();
         if (this.#clock.monotonic() - this.#writtenAt >= LAST_USED_MS) this.saveLastUses().catch(this.#onFault);
       } catch (thrown) {
         this.#onFault(thrown);
@@ -234,6 +372,11 @@ export class Keys {
     });
   }
 
+  #endExpired(): void {
+    const now = this.#clock.now();
+    for (const { caller, expiresAt } of this.#live.values()) if (now >= expiresAt) this.#end(caller.keyId);
+  }
+
   /** Reads the keys in force again when another connection has committed since the last look. */
   #poll(): void {
     const found = this.#statements.version.values()[0]?.[0];
@@ -247,11 +390,17 @@ export class Keys {
   /** Reads all keys in force, and tells of those that were in force and are no longer. */
   reload(): void {
     const live = new Map<string, LiveKey>();
-    for (const { hash, id, kind, accountId, plan } of this.#statements.load.all()) {
-      live.set(hash.toString("hex"), { kind, caller: { accountId, plan, keyId: id } });
+    const capped = new Map<string, KeyCaps>();
+    const now = this.#clock.now();
+    for (const { hash, plan, ...stored } of this.#statements.load.all()) {
+      const key = toLive(toRow(stored), plan);
+      if (now >= key.expiresAt) continue;
+      live.set(hash.toString("hex"), key);
+      if (key.caps) capped.set(stored.id, key.caps);
     }
     const before = this.#live;
     this.#live = live;
+    this.#capped = capped;
     for (const [hash, { caller }] of before) {
       if (!live.has(hash)) this.#tellRevoked(caller.keyId);
     }

@@ -13,3 +13,6 @@ export const flag = customType<{ data: boolean; driverData: bigint | number }>({
   fromDriver: (value) => Number(value) === 1,
   toDriver: (value) => (value ? 1 : 0),
 });
+
+/** Money in nano-USD, exact (contract 5). */
+export const nano = customType<{ data: bigint; driverData: bigint }>({ dataType: () => "integer" });

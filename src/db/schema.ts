@@ -1,5 +1,5 @@
 import { blob, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import { flag, whole } from "./columns.ts";
+import { flag, nano, whole } from "./columns.ts";
 
 /** Who pays and on what plan (contract 4). */
 export const account = sqliteTable(
@@ -13,8 +13,8 @@ export const account = sqliteTable(
   (table) => [uniqueIndex("account_name").on(table.name)],
 );
 
-/** What a key may do: call models, or administer (contract 4). */
-export type KeyKind = "api" | "admin";
+/** What a key is for: calling models, administering, or one narrow purpose (a token that may stand in a path; contract 4). */
+export type KeyKind = "api" | "admin" | "token";
 
 /** A key is known by its SHA-256 alone; `prefix` and `last4` are what people tell it by. */
 export const apiKey = sqliteTable(
@@ -32,6 +32,14 @@ export const apiKey = sqliteTable(
     createdAt: whole("created_at").notNull(),
     lastUsedAt: whole("last_used_at"),
     revokedAt: whole("revoked_at"),
+    /** From then on it is no key any more, Unix ms. */
+    expiresAt: whole("expires_at"),
+    /** JSON arrays of patterns and of scopes; null: whatever its account may. */
+    models: text("models"),
+    endpoints: text("endpoints"),
+    capDayNano: nano("cap_day_nano"),
+    capTotalNano: nano("cap_total_nano"),
+    capRequestsDay: whole("cap_requests_day"),
   },
   (table) => [uniqueIndex("api_key_id").on(table.id), index("api_key_account").on(table.accountId)],
 );

@@ -140,7 +140,7 @@ describe("the writer", () => {
         // A broken reference that is looked at only when the transaction ends.
         store.database.run("PRAGMA defer_foreign_keys = ON");
         store.database.run(
-          `INSERT INTO api_key VALUES (x'${"00".repeat(32)}', 'k', 'nobody', 'api', 'n', 'p', 'l', 1, NULL, NULL)`,
+          `INSERT INTO api_key (hash, id, account_id, kind, name, prefix, last4, created_at, last_used_at, revoked_at) VALUES (x'${"00".repeat(32)}', 'k', 'nobody', 'api', 'n', 'p', 'l', 1, NULL, NULL)`,
         );
       }),
     ];

@@ -1,0 +1,89 @@
+import type { KeyKind } from "../db/schema.ts";
+import { AccountError } from "./account-error.ts";
+import { isScope, type Scope, TOKEN_SCOPES } from "./scopes.ts";
+
+/** Longest name of a key, characters. */
+const MAX_NAME = 100;
+/** Patterns of models that one key may have, and the longest of them, characters. */
+const MAX_PATTERNS = 100;
+const MAX_PATTERN = 200;
+/** Largest cap in money: a million USD, as for any entry of the ledger (reliability 3.2). */
+const MAX_CAP_NANO = 1_000_000_000_000_000n;
+/** Largest cap in requests. */
+const MAX_CAP_REQUESTS = 1_000_000_000;
+const DAY_MS = 86_400_000;
+/** A narrow token lives this long at the most (contract 4). */
+export const MAX_TOKEN_DAYS = 90;
+
+/** How a key is narrowed; null where it is not. Money in nano-USD, times in Unix ms; a day is a UTC day. */
+export type KeyLimits = {
+  expiresAt: number | null;
+  /** Patterns of the models it may call, `*` for any characters. */
+  models: readonly string[] | null;
+  endpoints: readonly Scope[] | null;
+  capDayNano: bigint | null;
+  capTotalNano: bigint | null;
+  capRequestsDay: number | null;
+};
+
+export const NO_LIMITS: Readonly<KeyLimits> = Object.freeze({
+  expiresAt: null,
+  models: null,
+  endpoints: null,
+  capDayNano: null,
+  capTotalNano: null,
+  capRequestsDay: null,
+});
+
+/** A key's name without the spaces around it. Throws AccountError for none, or one above 100 characters. */
+export function checkName(given: string): string {
+  const name = given.trim();
+  if (name === "" || name.length > MAX_NAME) throw new AccountError(`A key's name has 1 to ${MAX_NAME} characters.`);
+  return name;
+}
+
+function checkPatterns(patterns: readonly string[]): void {
+  const sound = (pattern: string) => pattern.length <= MAX_PATTERN && /^[\x21-\x7e]+$/.test(pattern);
+  if (patterns.length >= 1 && patterns.length <= MAX_PATTERNS && patterns.every(sound)) return;
+  throw new AccountError(
+    `Models are named by 1 to ${MAX_PATTERNS} IDs or patterns such as openai/*, each of at most ${MAX_PATTERN} characters without spaces.`,
+  );
+}
+
+function checkCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyLimits): void {
+  for (const nano of [capDayNano, capTotalNano]) {
+    if (nano !== null && (nano <= 0n || nano > MAX_CAP_NANO)) {
+      throw new AccountError("A cap in USD is above 0 and at most 1,000,000.");
+    }
+  }
+  if (capRequestsDay === null) return;
+  if (!Number.isInteger(capRequestsDay) || capRequestsDay < 1 || capRequestsDay > MAX_CAP_REQUESTS) {
+    throw new AccountError(`A cap in requests is a whole number from 1 to ${MAX_CAP_REQUESTS}.`);
+  }
+}
+
+function checkToken({ expiresAt, endpoints, models }: KeyLimits, now: number): void {
+  if (expiresAt === null || expiresAt > now + MAX_TOKEN_DAYS * DAY_MS) {
+    throw new AccountError(`A token expires after ${MAX_TOKEN_DAYS} days at the latest.`);
+  }
+  const narrow = endpoints?.every((scope) => (TOKEN_SCOPES as readonly Scope[]).includes(scope));
+  if (!narrow || models !== null) throw new AccountError(`A token is for ${TOKEN_SCOPES.join(" or ")}, and no more.`);
+}
+
+/** Throws AccountError when a key of this kind cannot be narrowed so; `now` is Unix ms (contract 4). */
+export function checkLimits(kind: KeyKind, limits: KeyLimits, now: number): void {
+  const { expiresAt, models, endpoints } = limits;
+  if (expiresAt !== null && !(Number.isSafeInteger(expiresAt) && expiresAt > now)) {
+    throw new AccountError("The time a key expires at lies in the future.");
+  }
+  if (models) checkPatterns(models);
+  if (endpoints && (endpoints.length === 0 || !endpoints.every(isScope))) {
+    throw new AccountError("That is not what a key can be narrowed to.");
+  }
+  checkCaps(limits);
+  if (kind === "token") checkToken(limits, now);
+  const narrowed = [models, endpoints, limits.capDayNano, limits.capTotalNano, limits.capRequestsDay];
+  if (kind === "admin" && narrowed.some((limit) => limit !== null)) {
+    throw new AccountError("An admin key calls no model: it can expire, and has no other limits.");
+  }
+}

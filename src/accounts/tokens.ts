@@ -1,0 +1,61 @@
+import type { Caller } from "./caller.ts";
+import { MAX_TOKEN_DAYS } from "./key-wish.ts";
+import type { CreatedKey, KeyRow, Keys } from "./keys.ts";
+import type { Scope, TOKEN_SCOPES } from "./scopes.ts";
+
+const DAY_MS = 86_400_000;
+/** What a token is made with where nothing is said (contract 4). The cap bounds what a token that leaks in a log can use up in a day. */
+export const DEFAULT_TOKEN_DAYS = 30;
+export const DEFAULT_TOKEN_CALLS = 1_000;
+
+export type TokenScope = (typeof TOKEN_SCOPES)[number];
+
+/** A token to be made. `days`: how long it lives, above 0 and at most 90. `callsPerDay`: its own cap for a UTC day; null for none. */
+export type NewToken = {
+  accountId: string;
+  name: string;
+  scopes?: readonly TokenScope[];
+  days?: number;
+  callsPerDay?: number | null;
+};
+
+/**
+ * Narrow tokens (`slt-…`, contract 4): credentials for clients that cannot send headers, good for little and for a while. They are kept
+ * with the keys and live by the same rules: only a hash is stored, and revoking counts on the next request.
+ */
+export class Tokens {
+  constructor(
+    private readonly keys: Keys,
+    private readonly now: () => number = Date.now,
+  ) {}
+
+  /**
+   * Makes a token for an account, by default for the web tools alone, for 30 days, with 1,000 calls a day. Throws AccountError when
+   * there is no such account, or for a name, scopes, days or a cap that cannot be.
+   */
+  create({ accountId, name, scopes = ["web"], days = DEFAULT_TOKEN_DAYS, callsPerDay }: NewToken): Promise<CreatedKey> {
+    return this.keys.create({
+      accountId,
+      name,
+      kind: "token",
+      endpoints: [...new Set<Scope>(scopes)],
+      expiresAt: Math.round(this.now() + Math.min(days, MAX_TOKEN_DAYS + 1) * DAY_MS),
+      capRequestsDay: callsPerDay === undefined ? DEFAULT_TOKEN_CALLS : callsPerDay,
+    });
+  }
+
+  /** All tokens or those of one account, revoked and expired ones included, oldest first. */
+  list(accountId?: string): KeyRow[] {
+    return this.keys.listTokens(accountId);
+  }
+
+  /** Revokes the token that `name` means, as `Keys.revoke` does a key. */
+  revoke(name: string): Promise<KeyRow> {
+    return this.keys.revoke(name);
+  }
+
+  /** Who presents this token; undefined when it is none in force. What it may do is its caller's `narrow.endpoints`. */
+  find(presented: string): Caller | undefined {
+    return this.keys.find(presented, "token");
+  }
+}
