@@ -20,10 +20,12 @@ export type Prepared = { orders: Orders; dropped: string[]; sending: Sending };
  * The request as this route's vendor is asked: orders, translated body, path and headers, without the key. Sends nothing.
  * Throws GatewayError (invalid_request) where the request cannot be told to this vendor at all.
  */
-export function prepare(asked: Asked, { route, vendor, upstream, client }: Target): Prepared {
+export function prepare(asked: Asked, { route, vendor, upstream, client, context }: Target): Prepared {
   const { request, services, abort } = asked;
   const orders = planOrders(asked.intent, asked.entry, route, upstream);
-  const { text, dropped } = translateRequest(asked.body, client, upstream, orders, vendor.quirks);
+  const { quirks } = vendor;
+  const { text, dropped, changes } = translateRequest(asked.body, client, upstream, orders, quirks, request.headers);
+  if (changes) context.changes = changes;
   const sending: Sending = {
     path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),
     body: text,
