@@ -73,6 +73,14 @@ export const usage = sqliteTable(
     output: whole("output").notNull(),
     reasoning: whole("reasoning").notNull(),
     estimated: flag("estimated").notNull(),
+    /** The price of its time, where one was known; the exact cost at it, and what the account paid of that (0 on plan `local`). */
+    priceId: whole("price_id"),
+    costNano: nano("cost_nano"),
+    chargedNano: nano("charged_nano").notNull().default(0n),
+    /** Images made, or web calls counted; 0 for tokens. */
+    units: whole("units").notNull().default(0),
+    /** Bits, in the order of the ledger's USAGE_FLAGS. */
+    flags: whole("flags").notNull().default(0),
   },
   (table) => [uniqueIndex("usage_request").on(table.requestId), index("usage_time").on(table.atMs)],
 );
