@@ -20,6 +20,12 @@ type Task = {
   resolve: (value: unknown) => void;
   reject: (reason: unknown) => void;
 };
+/**
+ * Work that is done once in each batch, in its transaction and behind its operations: what would cost too much for every one of them.
+ * `forget`: the batch was undone, and with it whatever was gathered for it. Neither may wait.
+ */
+export type BatchWork = { write(): void; forget(): void };
+
 type Result = { ok: true; value: unknown } | { ok: false; reason: unknown };
 
 /**
@@ -35,6 +41,7 @@ export class Writer {
   #lastBatch = 0;
   #lockedSince: number | undefined;
   #onDrained: (() => void) | undefined;
+  readonly #joined: BatchWork[] = [];
   readonly #statements;
 
   constructor(
@@ -64,6 +71,11 @@ export class Writer {
   /** {@link run} for an operation of one statement, which SQLite undoes by itself when it fails: it needs no savepoint. */
   runSingle<T>(operation: () => T): Promise<T> {
     return this.#enqueue(operation, true);
+  }
+
+  /** From now on `work` is done in every batch. What it throws undoes the whole batch. */
+  join(work: BatchWork): void {
+    this.#joined.push(work);
   }
 
   #enqueue<T>(operation: () => T, single: boolean): Promise<T> {
@@ -146,8 +158,10 @@ export class Writer {
     const results: Result[] = [];
     try {
       for (const task of batch) results.push(this.#attempt(task));
+      for (const work of this.#joined) work.write();
       this.#statements.commit.run();
     } catch (thrown) {
+      for (const work of this.#joined) work.forget();
       if (this.store.database.inTransaction) this.#statements.rollback.run();
       const reason = toStoreError(thrown, this.store.path);
       for (const task of batch) task.reject(reason);

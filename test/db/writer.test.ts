@@ -204,4 +204,36 @@ describe("the writer", () => {
     expect(lines()).toHaveLength(200);
     store.close();
   });
+
+  test("work that joined is done once a batch, in its transaction; an undone batch is forgotten whole", async () => {
+    const store = openStore(":memory:");
+    const { add, lines } = withLines(store);
+    const writer = new Writer(store);
+    let gathered: string[] = [];
+    const seen: string[] = [];
+    writer.join({
+      write() {
+        seen.push(`write ${gathered.length}`);
+        if (gathered.length > 0) add(`sum of ${gathered.join("+")}`);
+        if (gathered.includes("bad")) throw new Error("refused");
+        gathered = [];
+      },
+      forget() {
+        seen.push("forget");
+        gathered = [];
+      },
+    });
+    const put = (text: string) =>
+      writer.run(() => {
+        add(text);
+        gathered.push(text);
+      });
+    await Promise.all([put("a"), put("b"), put("c")]);
+    expect(lines()).toEqual(["a", "b", "c", "sum of a+b+c"]);
+    const undone = await Promise.allSettled([put("d"), put("bad"), put("e")]);
+    expect(undone.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    await put("f");
+    expect(lines()).toEqual(["a", "b", "c", "sum of a+b+c", "f", "sum of f"]);
+    expect(seen).toEqual(["write 3", "write 3", "forget", "write 1"]);
+  });
 });
