@@ -8,6 +8,7 @@ import type { Store } from "./db/open.ts";
 import { Writer } from "./db/writer.ts";
 import { chatRoutes } from "./http/chat.ts";
 import { countTokensRoutes } from "./http/count-tokens.ts";
+import { debugTranslateRoutes } from "./http/debug-translate.ts";
 import { answerError, renderElysiaError } from "./http/errors.ts";
 import { createCors, createGuard } from "./http/guard.ts";
 import { healthRoutes } from "./http/health.ts";
@@ -170,6 +171,7 @@ function mountRoutes({ config, log, catalog, keys, services, kept, tokenizer, re
     .use(messagesRoutes(generation))
     .use(countTokensRoutes({ ...generation, tokenizer }))
     .use(responsesRoutes(generation))
+    .use(debugTranslateRoutes(generation))
     .use(modelsRoutes({ catalog }))
     .use(healthRoutes({ ready }))
     .use(rootRoutes())

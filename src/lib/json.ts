@@ -155,6 +155,12 @@ function findValue(text: string, field: string): readonly [start: number, end: n
   }
 }
 
+/** The text of top-level `field`'s value, as it was written; undefined where there is none. The text must already be known to parse as an object. */
+export function fieldText(text: string, field: string): string | undefined {
+  const range = findValue(text, field);
+  return range && text.slice(range[0], range[1]);
+}
+
 /**
  * {@link editObject} one level down: the edits apply to the object that stands in top-level `field`, and every other byte stays as it
  * was. Text without an object there comes back unchanged.

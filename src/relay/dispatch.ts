@@ -10,6 +10,9 @@ import type { Job } from "./job.ts";
 import { prepare, refuseLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
 
+/** What a target is made of. */
+export type Targeted = Pick<Job, "request" | "services" | "intent"> & { exchange: { readonly estimatedInput: number } };
+
 /** Tries the model's routes in order until one answers; another one only while nothing has reached the client (reliability 6.2). */
 export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promise<T>): Promise<T> {
   const { entry, exchange, services, abort } = job;
@@ -54,7 +57,8 @@ function relabelError(error: GatewayError, { route, context }: Target): GatewayE
   return new GatewayError(code, message.replaceAll(route.model, context.model), details);
 }
 
-function targetOf(job: Job, route: Route): Target | undefined {
+/** One of the model's routes, as a target; undefined when its vendor is switched off. */
+export function targetOf(job: Targeted, route: Route): Target | undefined {
   const vendor = job.services.vendor(route.vendor);
   if (!vendor) return undefined;
   const context = {

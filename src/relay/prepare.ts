@@ -17,7 +17,8 @@ export type Asked = Pick<Job, "request" | "services" | "body" | "intent" | "entr
 export type Prepared = { orders: Orders; dropped: string[]; sending: Sending };
 
 /**
- * The request as this route's vendor is asked: orders, translated body, path and headers, without the key. Sends nothing.
+ * The request as this route's vendor is asked: orders, translated body, path and headers, without the key. Sends nothing. Whatever
+ * changes a request on its way belongs in here, so that a client who asks for the translation is shown it.
  * Throws GatewayError (invalid_request) where the request cannot be told to this vendor at all.
  */
 export function prepare(asked: Asked, { route, vendor, upstream, client, context }: Target): Prepared {

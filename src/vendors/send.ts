@@ -42,8 +42,21 @@ export class ConnectionLost extends Error {
  * the row itself is at fault. Bun's fetch tells a slow connect from a slow answer in no way: the caller's signal ends both.
  */
 export async function send(vendor: Vendor, sending: Sending): Promise<Response> {
-  const { signal, userAgent, requestId, proxy } = sending;
+  const { signal, proxy } = sending;
   signal.throwIfAborted();
+  const request = toUpstreamRequest(vendor, sending);
+  if (isSigned(vendor) || vendor.framing) return sendSpecially(vendor, request, proxy);
+  if (!vendor.serve) return fetchUpstream("POST", request, proxy);
+  const response = await vendor.serve(request);
+  return isRedirect(response) ? refuseRedirect(response) : response;
+}
+
+/**
+ * All that leaves the process for one call, but for the signature of vendors that want one. Throws GatewayError (vendor_not_configured)
+ * when the row's address, key or headers are at fault.
+ */
+export function toUpstreamRequest(vendor: Vendor, sending: Sending): UpstreamRequest {
+  const { signal, userAgent, requestId } = sending;
   const url = upstreamUrl(vendor, sending.path);
   const own: Record<string, string> = {
     "content-type": "application/json",
@@ -52,11 +65,7 @@ export async function send(vendor: Vendor, sending: Sending): Promise<Response> 
   };
   if (requestId) own["x-request-id"] = requestId;
   const headers = upstreamHeaders(vendor, sending.headers, own);
-  const request: UpstreamRequest = { url, headers, body: sending.body, signal };
-  if (isSigned(vendor) || vendor.framing) return sendSpecially(vendor, request, proxy);
-  if (!vendor.serve) return fetchUpstream("POST", request, proxy);
-  const response = await vendor.serve(request);
-  return isRedirect(response) ? refuseRedirect(response) : response;
+  return { url, headers, body: sending.body, signal };
 }
 
 /** For vendors whose requests are signed or whose streams are no SSE. What only these need is loaded when one is asked. */
