@@ -92,10 +92,12 @@ describe("opening", () => {
     expect(own.map(({ name }) => name)).toEqual(expect.arrayContaining(["account", "api_key", "usage"]));
     for (const { name, strict } of own) expect([name, strict]).toEqual([name, 1n]);
     store.database.run(
-      "INSERT INTO usage VALUES ('r','a','k',1,1,NULL,'chat',0,'m','v','u','completed',NULL,NULL,1,1,0,0,1,0,0)",
+      `INSERT INTO usage (request_id, account_id, key_id, at_ms, duration_ms, dialect, stream, model, vendor, upstream_model, outcome,
+        attempts, input, cache_read, cache_write, output, reasoning, estimated)
+        VALUES ('r','a','k',1,1,'chat',0,'m','v','u','completed',1,1,0,0,1,0,0)`,
     );
     expect(() => store.database.run("UPDATE usage SET input = 0")).toThrow("never changed");
-    expect(() => store.database.run("DELETE FROM usage")).toThrow("never removed");
+    expect(() => store.database.run("DELETE FROM usage")).toThrow("never removed before their time");
     expect(store.query.query.usage.findMany().sync()).toHaveLength(1);
     store.close();
   });

@@ -1,0 +1,178 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
+import type { Store } from "../db/open.ts";
+import { usageRollup } from "../db/schema-rollup.ts";
+import type { BatchWork } from "../db/writer.ts";
+
+/** The lengths of time that usage is summed up by, ms; both UTC. */
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** What is summed up of a usage row. */
+export type Counted = {
+  atMs: number;
+  accountId: string;
+  keyId: string;
+  model: string;
+  estimated: boolean;
+  input: number;
+  cacheRead: number;
+  cacheWrite: number;
+  output: number;
+  reasoning: number;
+  /** Images or web calls; absent: none. */
+  units?: number;
+  /** Absent: no price was known. */
+  costNano?: bigint | undefined;
+  /** Absent: nothing was charged. */
+  chargedNano?: bigint;
+};
+
+type Sums = {
+  startMs: number;
+  accountId: string;
+  keyId: string;
+  model: string;
+  requests: number;
+  estimated: number;
+  unpriced: number;
+  input: number;
+  cacheRead: number;
+  cacheWrite: number;
+  output: number;
+  reasoning: number;
+  units: number;
+  costNano: bigint;
+  chargedNano: bigint;
+};
+
+/** The columns of the table in the order of the statement's values. */
+const COLUMNS = [
+  "spanMs",
+  "startMs",
+  "accountId",
+  "keyId",
+  "model",
+  "requests",
+  "estimated",
+  "unpriced",
+  "input",
+  "cacheRead",
+  "cacheWrite",
+  "output",
+  "reasoning",
+  "units",
+  "costNano",
+  "chargedNano",
+] as const;
+/** Of these, what a row is known by; the rest is added up. */
+const KEYS = 5;
+
+/** The upsert as drizzle writes it, run by SQLite itself, as it stands in every batch. */
+function prepareUpsert(store: Store) {
+  const columns: Record<string, AnySQLiteColumn> = usageRollup as never;
+  const set: Record<string, SQL> = {};
+  for (const name of COLUMNS.slice(KEYS)) {
+    const column = columns[name] as AnySQLiteColumn;
+    set[name] = sql`${column} + ${sql.raw(`excluded.${column.name}`)}`;
+  }
+  const query = store.query
+    .insert(usageRollup)
+    .values(Object.fromEntries(COLUMNS.map((name) => [name, sql.placeholder(name)])) as never)
+    .onConflictDoUpdate({
+      target: [usageRollup.spanMs, usageRollup.startMs, usageRollup.accountId, usageRollup.keyId, usageRollup.model],
+      set,
+    })
+    .toSQL();
+  const order = query.params.map((param) => (param as { value: { name: string } }).value.name);
+  if (order.join() !== COLUMNS.join()) throw new Error("the order of the columns is not that of the statement");
+  return store.database.prepare(query.sql);
+}
+
+const startOf = (atMs: number, spanMs: number) => atMs - (atMs % spanMs);
+
+/**
+ * Keeps the sums of usage. `add` gathers in memory what the operations of a batch write; the writer has it written once, in the same
+ * transaction: a statement for each distinct account, key and model of the batch, not for each row.
+ */
+export class Rollup implements BatchWork {
+  #gathered = new Map<string, Sums>();
+  /** The sums last added to: requests come in runs of one key and model. */
+  #last: Sums | undefined;
+  readonly #upsert: ReturnType<typeof prepareUpsert>;
+
+  constructor(store: Store) {
+    this.#upsert = prepareUpsert(store);
+  }
+
+  /** Counts a row that was just written. The last thing an operation of the writer does: nothing takes it back but the batch's end. */
+  add(row: Counted): void {
+    const sums = this.#sumsOf(row);
+    sums.requests++;
+    if (row.estimated) sums.estimated++;
+    if (row.costNano === undefined) sums.unpriced++;
+    else sums.costNano += row.costNano;
+    sums.input += row.input;
+    sums.cacheRead += row.cacheRead;
+    sums.cacheWrite += row.cacheWrite;
+    sums.output += row.output;
+    sums.reasoning += row.reasoning;
+    if (row.units !== undefined) sums.units += row.units;
+    if (row.chargedNano !== undefined) sums.chargedNano += row.chargedNano;
+  }
+
+  #sumsOf({ atMs, accountId, keyId, model }: Counted): Sums {
+    const startMs = startOf(atMs, HOUR_MS);
+    const last = this.#last;
+    if (last?.startMs === startMs && last.keyId === keyId && last.model === model && last.accountId === accountId) {
+      return last;
+    }
+    const name = `${startMs}\n${accountId}\n${keyId}\n${model}`;
+    let sums = this.#gathered.get(name);
+    if (!sums) {
+      const counts = { requests: 0, estimated: 0, unpriced: 0, input: 0, cacheRead: 0, cacheWrite: 0, output: 0 };
+      const rest = { reasoning: 0, units: 0, costNano: 0n, chargedNano: 0n };
+      sums = { startMs, accountId, keyId, model, ...counts, ...rest };
+      this.#gathered.set(name, sums);
+    }
+    this.#last = sums;
+    return sums;
+  }
+
+  write(): void {
+    if (this.#gathered.size === 0) return;
+    for (const sums of this.#gathered.values()) {
+      this.#put(HOUR_MS, sums.startMs, sums);
+      this.#put(DAY_MS, startOf(sums.startMs, DAY_MS), sums);
+    }
+    this.forget();
+  }
+
+  forget(): void {
+    if (this.#gathered.size > 0) this.#gathered.clear();
+    this.#last = undefined;
+  }
+
+  #put(spanMs: number, startMs: number, sums: Sums): void {
+    const { accountId, keyId, model, requests, estimated, unpriced, input, cacheRead, cacheWrite } = sums;
+    const { output, reasoning, units, costNano, chargedNano } = sums;
+    this.#upsert.run(
+      spanMs,
+      startMs,
+      accountId,
+      keyId,
+      model,
+      requests,
+      estimated,
+      unpriced,
+      input,
+      cacheRead,
+      cacheWrite,
+      output,
+      reasoning,
+      units,
+      costNano,
+      chargedNano,
+    );
+  }
+}
