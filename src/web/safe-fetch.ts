@@ -1,0 +1,211 @@
+import { lookup } from "node:dns/promises";
+import type { Clock } from "../lib/clock.ts";
+import { isOwnAddress, isPublicAddress } from "./safe-fetch-address.ts";
+import { type BodyLimits, letGo, readBody } from "./safe-fetch-body.ts";
+import { FetchFault } from "./safe-fetch-fault.ts";
+import { createRules, type Target, WEB_PORTS } from "./safe-fetch-rules.ts";
+import { limit, until } from "./safe-fetch-time.ts";
+
+/** Redirects that are followed, each checked as the first URL was. */
+export const MAX_REDIRECTS = 5;
+/** From asking one server to its headers, milliseconds. */
+const FIRST_BYTE_MS = 10_000;
+/** The same where another address of the name is left to try: one that swallows packets must not use up all the time. */
+const FIRST_BYTE_WITH_MORE_MS = 4_000;
+/** Addresses of a name that are tried, in the resolver's order. */
+const MAX_TRIED = 3;
+/** Most addresses a name may have; all of them are checked. */
+const MAX_ADDRESSES = 100;
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+/** Every address of a name. Rejects when there is none. */
+export type Resolve = (host: string) => Promise<readonly string[]>;
+
+export type SafeFetchSettings = {
+  clock: Clock;
+  userAgent: string;
+  /** Hosts the operator opened (`web.fetch.allow_hosts`, contract 9). */
+  allowHosts: readonly string[];
+  /** Host names under which clients reach this gateway. */
+  ownHosts: readonly string[];
+  /** The port this gateway listens at, once it does: unreachable on every own address, whatever is allowed. */
+  ownPort(): number | undefined;
+  /** Default: the system's resolver. */
+  resolve?: Resolve;
+  /** Ports of hosts that nobody opened. Default: {@link WEB_PORTS}. */
+  ports?: ReadonlySet<number>;
+};
+
+export type SafeFetchOptions = BodyLimits & {
+  accept: string;
+  /** For everything together, redirects and body included, milliseconds. */
+  deadlineMs: number;
+  /** Aborts when nobody wants the answer any more. */
+  signal?: AbortSignal;
+};
+
+export type Fetched = {
+  /** Where the answer came from in the end. */
+  url: string;
+  status: number;
+  headers: Headers;
+  body: Uint8Array;
+  /** The body went on, but was not read further. */
+  cut: boolean;
+};
+
+export type SafeFetch = (url: string, options: SafeFetchOptions) => Promise<Fetched>;
+
+const resolveBySystem: Resolve = async (host) => {
+  const found = await lookup(host, { all: true });
+  return found.map(({ address }) => address);
+};
+
+/** What the system says of a failed connection, as a sentence that tells nothing of the network inside. */
+function explain(thrown: unknown): FetchFault {
+  if (thrown instanceof FetchFault) return thrown;
+  const code = String((thrown as { code?: unknown })?.code ?? "");
+  const sentence = /CERT|VERIFY|SELF_SIGNED|TLS/i.test(code)
+    ? "The server's certificate is not valid for this name."
+    : "The server could not be reached, or broke off.";
+  return new FetchFault("unreachable", sentence, thrown);
+}
+
+/** The guarded fetch: everything it needs beside a URL. */
+class Guard {
+  readonly #check: (url: string | URL) => Target;
+  readonly #resolve: Resolve;
+
+  constructor(private readonly settings: SafeFetchSettings) {
+    const { allowHosts, ownHosts, ports = WEB_PORTS } = settings;
+    this.#check = createRules({ allowHosts, ownHosts, ports });
+    this.#resolve = settings.resolve ?? resolveBySystem;
+  }
+
+  async fetch(text: string, options: SafeFetchOptions): Promise<Fetched> {
+    const deadline = limit(this.settings.clock, options.deadlineMs, "It took too long.", options.signal);
+    try {
+      return await this.#follow(text, options, deadline.signal);
+    } catch (thrown) {
+      options.signal?.throwIfAborted();
+      if (deadline.signal.aborted) throw deadline.signal.reason;
+      throw explain(thrown);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  /** Goes from redirect to redirect by hand: each new URL is checked and resolved as the first one was. */
+  async #follow(text: string, options: SafeFetchOptions, signal: AbortSignal): Promise<Fetched> {
+    let target = this.#check(text);
+    for (let hops = 0; ; hops++) {
+      const response = await this.#ask(target, options.accept, signal);
+      const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
+      if (location === null) {
+        const { body, cut } = await readBody(response, options, signal);
+        return { url: target.url.href, status: response.status, headers: response.headers, body, cut };
+      }
+      if (response.body) letGo(response.body);
+      if (hops >= MAX_REDIRECTS) throw new FetchFault("too_many_redirects", "It redirects too often.");
+      target = this.#redirect(target, location);
+    }
+  }
+
+  #redirect(from: Target, location: string): Target {
+    const url = URL.parse(location, from.url.href);
+    if (!url) throw new FetchFault("invalid_url", "It redirects to something that is not a URL.");
+    const next = this.#check(url);
+    if (from.secure && !next.secure) throw new FetchFault("blocked", "It redirects from https to http.");
+    return next;
+  }
+
+  /** The addresses that may be connected to: none at all when a single one of the name's leads inward. */
+  async #addresses(target: Target, signal: AbortSignal): Promise<readonly string[]> {
+    const found = target.isAddress ? [target.host] : await until(this.#lookUp(target.host), signal);
+    const isOpen = (address: string) => {
+      const own = isOwnAddress(address);
+      if (target.allowed) return !(own && target.port === this.settings.ownPort());
+      return !own && isPublicAddress(address);
+    };
+    if (found.every(isOpen)) return found.slice(0, MAX_TRIED);
+    throw new FetchFault("blocked", "It leads to an address that is not public.");
+  }
+
+  async #lookUp(host: string): Promise<readonly string[]> {
+    const fault = (cause?: unknown) => new FetchFault("unresolved", "The host's name is not known.", cause);
+    const found = await this.#resolve(host).catch((cause: unknown) => {
+      throw fault(cause);
+    });
+    if (found.length === 0 || found.length > MAX_ADDRESSES) throw fault();
+    return found;
+  }
+
+  /** Asks the first of the target's addresses that answers. */
+  async #ask(target: Target, accept: string, signal: AbortSignal): Promise<Response> {
+    const addresses = await this.#addresses(target, signal);
+    let failed: unknown;
+    for (const [index, address] of addresses.entries()) {
+      const ms = index < addresses.length - 1 ? FIRST_BYTE_WITH_MORE_MS : FIRST_BYTE_MS;
+      const patience = limit(this.settings.clock, ms, "The server does not answer.", signal);
+      try {
+        return await this.#connect(target, address, accept, patience.signal, signal);
+      } catch (thrown) {
+        signal.throwIfAborted();
+        failed = patience.signal.aborted ? patience.signal.reason : thrown;
+      } finally {
+        patience.end();
+      }
+    }
+    throw failed;
+  }
+
+  /**
+   * One request to one address that was checked: the name goes into the Host header and into the certificate's check only, so that no
+   * second answer of the resolver can matter (reliability 2 #20).
+   */
+  async #connect(
+    target: Target,
+    address: string,
+    accept: string,
+    patience: AbortSignal,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const { url, secure, port, host } = target;
+    const place = address.includes(":") ? `[${address}]` : address;
+    const abort = new AbortController();
+    const onAbort = () => abort.abort(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    const request = fetch(`${url.protocol}//${place}:${port}${url.pathname}${url.search}`, {
+      headers: {
+        host: url.host.replace(/\.(?=:\d+$|$)/, ""),
+        accept,
+        "accept-language": "en, *;q=0.5",
+        "user-agent": this.settings.userAgent,
+      },
+      redirect: "manual",
+      keepalive: false,
+      // Bun's own: never through a proxy of the environment, which would look the name up again.
+      proxy: false,
+      ...(secure && !target.isAddress && { tls: { serverName: host } }),
+      signal: abort.signal,
+    });
+    try {
+      return await until(request, patience);
+    } catch (thrown) {
+      abort.abort(thrown);
+      throw thrown;
+    }
+  }
+}
+
+/**
+ * The one fetch for addresses that come from outside (contract 9; reliability 7.5; web-and-mcp.md C2, C3). http and https only; every
+ * address of a name must be public; the connection goes to the checked address; redirects are followed by hand, five at most; no
+ * proxy, cookies, credentials or referrer. The returned function gives whatever status the server sent, and throws FetchFault, or the
+ * signal's reason once that is aborted.
+ */
+export function createSafeFetch(settings: SafeFetchSettings): SafeFetch {
+  const guard = new Guard(settings);
+  return (url, options) => guard.fetch(url, options);
+}

@@ -1,0 +1,295 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { createServer } from "node:tls";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { MAX_REDIRECTS } from "../../src/web/safe-fetch.ts";
+import { MAX_URL } from "../../src/web/safe-fetch-rules.ts";
+import { manualClock } from "../support/clock.ts";
+import { type Answer, neverAnswer, redirect, reset, startUpstream, type Upstream } from "../support/upstream.ts";
+import { within } from "../support/wait.ts";
+import { faultOf, guarded, PLAIN } from "./fetch-lab.ts";
+
+let upstream: Upstream;
+let allowHosts: string[];
+beforeAll(() => {
+  upstream = startUpstream();
+  allowHosts = [new URL(upstream.url).host];
+});
+afterEach(() => upstream.reset());
+afterAll(() => upstream.close());
+
+const page = (text: string | Uint8Array, headers: Record<string, string> = {}, status = 200): Answer => ({
+  status,
+  headers: { "content-type": "text/plain", ...headers },
+  parts: [text],
+  framing: "length",
+  finish: "end",
+});
+const textOf = (got: { body: Uint8Array }) => Buffer.from(got.body).toString();
+
+describe("what goes out", () => {
+  test("a plain GET: our name, what is wanted, and nothing of anybody's identity", async () => {
+    upstream.always("/a", page("fine"));
+    const got = await guarded({ allowHosts })(`${upstream.url}/a?b=c%20d#e`, { ...PLAIN, accept: "text/markdown" });
+    expect(textOf(got)).toBe("fine");
+    const call = upstream.calls[0]!;
+    expect([call.method, call.path, call.query, call.text]).toEqual(["GET", "/a", "b=c%20d", ""]);
+    const { accept, host, "user-agent": agent, ...rest } = call.headers;
+    expect([accept, host, agent]).toEqual(["text/markdown", new URL(upstream.url).host, "sluice/test"]);
+    expect(Object.keys(rest).sort()).toEqual(["accept-encoding", "accept-language"]);
+  });
+
+  test("a name stands in the Host header, without the dot at its end", async () => {
+    upstream.always("/", page("fine"));
+    const { port } = new URL(upstream.url);
+    const safeFetch = guarded({ allowHosts: [`name.example:${port}`], resolve: async () => ["127.0.0.1"] });
+    await safeFetch(`http://Name.Example.:${port}/`, PLAIN);
+    expect(upstream.calls[0]?.headers["host"]).toBe(`name.example:${port}`);
+  });
+
+  test("never through a proxy of the environment", async () => {
+    upstream.always("/", page("fine"));
+    const proxy = startUpstream();
+    const before = { ...process.env };
+    for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY"]) process.env[name] = proxy.url;
+    try {
+      expect(textOf(await guarded({ allowHosts })(upstream.url, PLAIN))).toBe("fine");
+    } finally {
+      for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY"]) {
+        if (before[name] === undefined) delete process.env[name];
+        else process.env[name] = before[name];
+      }
+      proxy.close();
+    }
+    expect(proxy.calls).toEqual([]);
+  });
+
+  test("cookies are not kept", async () => {
+    upstream.always("/", page("fine", { "set-cookie": "session=1; path=/" }));
+    const safeFetch = guarded({ allowHosts });
+    await safeFetch(upstream.url, PLAIN);
+    await safeFetch(upstream.url, PLAIN);
+    expect(upstream.calls.map(({ headers }) => headers["cookie"])).toEqual([undefined, undefined]);
+  });
+});
+
+describe("redirects", () => {
+  test("are followed, relative ones too, up to the bound", async () => {
+    for (let hop = 0; hop < MAX_REDIRECTS; hop++) upstream.answer(`/${hop}`, redirect(`./${hop + 1}`));
+    upstream.answer(`/${MAX_REDIRECTS}`, page("there"));
+    const got = await guarded({ allowHosts })(`${upstream.url}/0`, PLAIN);
+    expect([textOf(got), got.url]).toEqual(["there", `${upstream.url}/${MAX_REDIRECTS}`]);
+    expect(upstream.calls.length).toBe(MAX_REDIRECTS + 1);
+  });
+
+  test("one more is refused, and not asked", async () => {
+    upstream.always("/", redirect("/"));
+    expect((await faultOf(guarded({ allowHosts })(upstream.url, PLAIN))).code).toBe("too_many_redirects");
+    expect(upstream.calls.length).toBe(MAX_REDIRECTS + 1);
+  });
+
+  test("a 304 or a 300 is an answer like any other", async () => {
+    upstream.answer("/", page("", { location: "/x" }, 304), page("", { location: "/x" }, 300));
+    const safeFetch = guarded({ allowHosts });
+    expect([(await safeFetch(upstream.url, PLAIN)).status, (await safeFetch(upstream.url, PLAIN)).status]).toEqual([
+      304, 300,
+    ]);
+    expect(upstream.calls.length).toBe(2);
+  });
+});
+
+describe("bounds", () => {
+  test("a body that is too long is refused, or cut, and its sender hung up on", async () => {
+    const endless: Answer = { parts: ["x".repeat(1000), new Promise(() => {})], framing: "chunked", finish: "silence" };
+    upstream.answer("/", endless, endless);
+    const safeFetch = guarded({ allowHosts });
+    const fault = await faultOf(safeFetch(upstream.url, { ...PLAIN, maxBytes: 999 }));
+    expect(fault.code).toBe("too_large");
+    await within(upstream.calls[0]!.whenAborted, "the sender was hung up on");
+    const cut = await safeFetch(upstream.url, { ...PLAIN, maxBytes: 999, whenLonger: "cut" });
+    expect([cut.body.length, cut.cut]).toEqual([999, true]);
+    await within(upstream.calls[1]!.whenAborted, "the sender was hung up on");
+  });
+
+  test("a body of exactly the bound is whole", async () => {
+    upstream.always("/", page("x".repeat(1000)));
+    const got = await guarded({ allowHosts })(upstream.url, { ...PLAIN, maxBytes: 1000, whenLonger: "cut" });
+    expect([got.body.length, got.cut]).toEqual([1000, false]);
+  });
+
+  test.each([
+    ["gzip", (bytes: Buffer) => gzipSync(bytes)],
+    ["br", (bytes: Buffer) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })],
+  ])("a %s bomb of 300 MB is never unpacked", async (encoding, pack) => {
+    const bomb = pack(Buffer.alloc(300 * 1024 * 1024));
+    upstream.always("/", page(bomb, { "content-encoding": encoding }));
+    Bun.gc(true);
+    const before = process.memoryUsage().rss;
+    const fault = await faultOf(guarded({ allowHosts })(upstream.url, { ...PLAIN, maxBytes: 2 * 1024 * 1024 }));
+    expect(fault.code).toBe("too_large");
+    expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
+  });
+
+  test("a packed body comes out unpacked", async () => {
+    upstream.always("/", page(gzipSync("hello"), { "content-encoding": "gzip" }));
+    expect(textOf(await guarded({ allowHosts })(upstream.url, PLAIN))).toBe("hello");
+  });
+
+  test("the whole has a deadline, be the body on its way or the headers not there", async () => {
+    for (const answer of [
+      neverAnswer(),
+      { parts: ["begin", new Promise(() => {})], framing: "chunked", finish: "end" },
+    ]) {
+      upstream.reset();
+      upstream.always("/", answer as Answer);
+      const clock = manualClock();
+      const work = faultOf(guarded({ allowHosts, clock })(upstream.url, { ...PLAIN, deadlineMs: 7_000 }));
+      await upstream.called();
+      await clock.advance(6_999);
+      expect(upstream.calls[0]!.aborted).toBe(false);
+      await clock.advance(1);
+      expect((await work).code).toBe("timeout");
+      await within(upstream.calls[0]!.whenAborted, "the server was hung up on");
+      expect(clock.pending).toBe(0);
+    }
+  });
+
+  test("a server without a word is left after ten seconds", async () => {
+    upstream.always("/", neverAnswer());
+    const clock = manualClock();
+    const work = faultOf(guarded({ allowHosts, clock })(upstream.url, { ...PLAIN, deadlineMs: 60_000 }));
+    await upstream.called();
+    await clock.advance(10_000);
+    expect((await work).code).toBe("timeout");
+    expect(clock.pending).toBe(0);
+  });
+
+  test("a resolver that never answers", async () => {
+    const clock = manualClock();
+    const safeFetch = guarded({ clock, resolve: () => new Promise(() => {}) });
+    const work = faultOf(safeFetch("http://slow.example/", { ...PLAIN, deadlineMs: 5_000 }));
+    await clock.advance(5_000);
+    expect((await work).code).toBe("timeout");
+  });
+
+  test("headers without end", async () => {
+    upstream.always("/", {
+      parts: [`HTTP/1.1 200 OK\r\n${"x-h: y\r\n".repeat(200_000)}`],
+      framing: "close",
+      finish: "silence",
+      mute: true,
+    });
+    expect((await faultOf(guarded({ allowHosts })(upstream.url, PLAIN))).code).toBe("unreachable");
+  });
+
+  test("the length of a URL", async () => {
+    const safeFetch = guarded({ allowHosts });
+    upstream.always(`/${"a".repeat(MAX_URL - upstream.url.length - 1)}`, page("fine"));
+    const longest = `${upstream.url}/${"a".repeat(MAX_URL - upstream.url.length - 1)}`;
+    expect((await safeFetch(longest, PLAIN)).status).toBe(200);
+    expect((await faultOf(safeFetch(`${longest}a`, PLAIN))).code).toBe("invalid_url");
+    expect(upstream.calls.length).toBe(1);
+  });
+
+  test("a caller that leaves: its own reason comes back, and the server is hung up on", async () => {
+    upstream.always("/", neverAnswer());
+    const controller = new AbortController();
+    const work = guarded({ allowHosts })(upstream.url, { ...PLAIN, signal: controller.signal });
+    await upstream.called();
+    const reason = new Error("gone");
+    controller.abort(reason);
+    await expect(work).rejects.toBe(reason);
+    await within(upstream.calls[0]!.whenAborted, "the server was hung up on");
+    await expect(guarded({ allowHosts })(upstream.url, { ...PLAIN, signal: controller.signal })).rejects.toBe(reason);
+    expect(upstream.calls.length).toBe(1);
+  });
+});
+
+describe("failures", () => {
+  test("a torn connection, a closed port, an unknown name: a sentence without an address", async () => {
+    upstream.always("/", reset());
+    const gone = startUpstream();
+    gone.close();
+    const lab = guarded({ allowHosts: ["127.0.0.1"] });
+    const faults = [
+      await faultOf(lab(upstream.url, PLAIN)),
+      await faultOf(lab(gone.url, PLAIN)),
+      await faultOf(guarded({ resolve: () => Promise.reject(new Error("ENOTFOUND")) })("http://no.example/", PLAIN)),
+      await faultOf(guarded({ resolve: async () => [] })("http://no.example/", PLAIN)),
+      await faultOf(guarded({ resolve: async () => Array(101).fill("8.8.8.8") })("http://no.example/", PLAIN)),
+    ];
+    expect(faults.map(({ code }) => code)).toEqual([
+      "unreachable",
+      "unreachable",
+      "unresolved",
+      "unresolved",
+      "unresolved",
+    ]);
+    for (const { message } of faults) expect(message).not.toMatch(/\d+\.\d+\.\d+\.\d+/);
+  });
+
+  test("the next address of a name is tried when the first does not answer", async () => {
+    upstream.always("/", page("fine"));
+    const { port } = new URL(upstream.url);
+    const safeFetch = guarded({ allowHosts: ["two.example"], resolve: async () => ["127.0.0.77", "127.0.0.1"] });
+    expect(textOf(await safeFetch(`http://two.example:${port}/`, PLAIN))).toBe("fine");
+  });
+
+  test("an error page comes back as it is", async () => {
+    upstream.always("/", page("not here", {}, 404));
+    const got = await guarded({ allowHosts })(upstream.url, PLAIN);
+    expect([got.status, textOf(got)]).toEqual([404, "not here"]);
+  });
+});
+
+describe("TLS to a pinned address", () => {
+  const certificate = join(import.meta.dir, "pinned-certificate.txt");
+  const listen = async () => {
+    const names: unknown[] = [];
+    const server = createServer(
+      {
+        key: await Bun.file(join(import.meta.dir, "pinned-key.txt")).text(),
+        cert: await Bun.file(certificate).text(),
+      },
+      (socket) => {
+        names.push((socket as { servername?: unknown }).servername);
+        socket.on("error", () => {});
+        socket.end("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfine");
+      },
+    );
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    return { names, server, port: (server.address() as { port: number }).port };
+  };
+
+  test("a certificate that nobody vouches for is refused", async () => {
+    const { server, port } = await listen();
+    const safeFetch = guarded({ allowHosts: ["pinned.example"], resolve: async () => ["127.0.0.1"] });
+    const fault = await faultOf(safeFetch(`https://pinned.example:${port}/`, PLAIN));
+    server.close();
+    expect(fault.code).toBe("unreachable");
+    expect(fault.message).toContain("certificate");
+  });
+
+  test("the certificate is checked against the name, though the address is connected to", async () => {
+    const { server, port, names } = await listen();
+    const script = `
+      const { guarded, PLAIN } = await import(${JSON.stringify(join(import.meta.dir, "fetch-lab.ts"))});
+      const safeFetch = guarded({ allowHosts: ["*.example", "127.0.0.1"], resolve: async () => ["127.0.0.1"] });
+      for (const host of ["pinned.example", "other.example", "127.0.0.1"]) {
+        const got = await safeFetch("https://" + host + ":${port}/", PLAIN).catch((fault) => fault);
+        console.log(host, got.status ?? got.code, got.status ? Buffer.from(got.body).toString() : got.message);
+      }`;
+    const child = Bun.spawn([process.execPath, "-e", script], {
+      env: { PATH: process.env["PATH"] ?? "", NODE_EXTRA_CA_CERTS: certificate },
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    const lines = (await child.stdout.text()).trim().split("\n");
+    await child.exited;
+    server.close();
+    expect(lines[0]).toBe("pinned.example 200 fine");
+    expect(lines[1]).toMatch(/^other\.example unreachable .*certificate/);
+    expect(lines[2]).toMatch(/^127\.0\.0\.1 unreachable .*certificate/);
+    expect(names[0]).toBe("pinned.example");
+  });
+});
