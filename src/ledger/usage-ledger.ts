@@ -3,7 +3,9 @@ import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { isObject } from "../lib/json.ts";
 import type { Hold, HoldRequest, Ledger, Settlement } from "./ledger.ts";
+import { type Counted, Rollup } from "./rollup.ts";
 
 /** The columns of a row, in the order of the statement. */
 const COLUMNS = [
@@ -40,7 +42,13 @@ function prepareInsert(store: Store) {
     .insert(usage)
     .values(names as never)
     .toSQL();
-  const order = query.params.map((param) => (param as { value: { name: (typeof COLUMNS)[number] } }).value.name);
+  // Columns of the ledger that are not filled here come as constants, by their defaults.
+  const order = query.params.map((param): { name: (typeof COLUMNS)[number] } | { constant: number | bigint } => {
+    const value: unknown = isObject(param) ? param["value"] : param;
+    return isObject(value)
+      ? { name: value["name"] as (typeof COLUMNS)[number] }
+      : { constant: value as number | bigint };
+  });
   return { statement: store.database.prepare(query.sql), order };
 }
 
@@ -49,6 +57,7 @@ type Row = Record<(typeof COLUMNS)[number], string | number | boolean | null>;
 /** A ledger that lets everyone pass and writes down what was used: one row for each settled request, none for a released one. */
 export class UsageLedger implements Ledger {
   readonly #insert: ReturnType<typeof prepareInsert>;
+  readonly #rollup: Rollup;
 
   constructor(
     store: Store,
@@ -56,6 +65,8 @@ export class UsageLedger implements Ledger {
     private readonly clock: Clock = systemClock,
   ) {
     this.#insert = prepareInsert(store);
+    this.#rollup = new Rollup(store);
+    writer.join(this.#rollup);
   }
 
   /** Never throws: nothing is set aside and nothing is written. */
@@ -93,9 +104,10 @@ export class UsageLedger implements Ledger {
       estimated,
     };
     const { statement, order } = this.#insert;
-    const values = order.map((column) => row[column]);
+    const values = order.map((column) => ("name" in column ? row[column.name] : column.constant));
     return this.writer.runSingle(() => {
       statement.run(...values);
+      this.#rollup.add(row as Counted);
     });
   }
 }
