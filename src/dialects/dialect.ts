@@ -4,6 +4,7 @@ import type { Intent, Orders } from "../canon/intent.ts";
 import type { Prompt } from "../canon/prompt.ts";
 import type { Edits, JsonText } from "../lib/json.ts";
 import type { Frame, TextPattern } from "./frames.ts";
+import type { ReplayHalf } from "./replay.ts";
 
 export const DIALECTS = ["chat", "messages", "responses"] as const;
 /** A wire protocol that clients can speak. */
@@ -23,6 +24,8 @@ export type Quirks = {
   reasoningReplay?: "reasoning_content" | "reasoning";
   /** chat: an assistant turn without any reasoning_content is refused, so an empty one is written (DeepSeek V4). */
   reasoningReplayAlways?: boolean;
+  /** chat: while it reasons, an assistant turn with tool calls is refused without its reasoning text; a blank stands for a lost one (Kimi). */
+  reasoningReplayCalls?: boolean;
   /** chat: `stream_options` is refused. */
   noStreamOptions?: boolean;
   /** chat, responses: the role `developer` is unknown and becomes `system`. */
@@ -59,6 +62,10 @@ export type Quirks = {
   inlineThinkTags?: boolean;
   /** messages: the vendor rejects temperature above 1; larger values are clamped. Default true. */
   unclampedTemperature?: boolean;
+  /** messages: the vendor reads Claude Code's billing line in the system prompt. From others it is kept (field.md 12). */
+  ownBillingLine?: boolean;
+  /** messages: the vendor's models do not all take cache marks, so none are added to what clients of other dialects send. */
+  noAddedCacheMarks?: boolean;
   /** messages: the dialect's version of this name stands in the body, and neither model nor stream does (Bedrock). */
   versionInBody?: string;
   /** The vendor counts the tokens of a request itself, at the dialect's `countPath`. */
@@ -156,6 +163,8 @@ export interface ClientDialect {
   encodeErrorFrame(error: GatewayError, requestId: string): string;
   /** A record that keeps a silent connection open. */
   readonly ping: string;
+  /** Looks up and puts back reasoning that clients did not send back. */
+  readonly replay: ReplayHalf;
 }
 
 /** The half of a wire protocol that faces vendors. */
@@ -165,6 +174,8 @@ export interface UpstreamDialect {
   readonly countPath?: string;
   /** Its requests must name an output ceiling (messages: max_tokens). */
   readonly demandsOutputCeiling?: boolean;
+  /** Its vendors prove their reasoning, and want the proof back for the same model. */
+  readonly provesReasoning?: boolean;
   /** Path of generation below a vendor's base URL, with its query string where the dialect has one. */
   pathFor(upstreamModel: string, stream: boolean): string;
 
@@ -173,8 +184,15 @@ export interface UpstreamDialect {
    * Throws GatewayError (invalid_request, with the part's place as param) for what this upstream cannot be told.
    */
   encodeRequest(prompt: Prompt, quirks: Quirks, upstreamModel?: string): Encoded;
+  /** Sees to the cache marks of a body that `encodeRequest` wrote; changes it in place. Absent: this dialect has none. */
+  markCache?(body: Record<string, unknown>, upstreamModel: string, quirks: Quirks): void;
   /** Orders as edits of an upstream body's top-level fields, whether the client wrote that body or `encodeRequest`. */
   amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits;
+  /**
+   * What `amend` had to do because earlier reasoning is lost, by the names under which it is told to the client. `field` gives a top-level
+   * field of the finished body.
+   */
+  repairs?(field: (name: string) => unknown, orders: Orders, quirks: Quirks): string[];
   /** On the diagonal: what `amend` changes of a client's body so that its reply must be changed back; usually nothing. */
   replyChanges?(body: Record<string, unknown>, quirks: Quirks): ReplyChanges | undefined;
   /** On the diagonal: client headers that this vendor wants in the body, as edits of it. */

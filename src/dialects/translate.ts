@@ -36,6 +36,7 @@ export function translateRequest(
   }
   const decoded = client.decodeRequest(value);
   const encoded = upstream.encodeRequest(decoded.prompt, quirks, orders.upstreamModel);
+  upstream.markCache?.(encoded.body, orders.upstreamModel, quirks);
   const edits = upstream.amend(encoded.body, orders, quirks);
   const lost = [...decoded.dropped, ...encoded.dropped, ...refused(encoded.body, edits, orders)];
   applyEdits(encoded.body, edits);

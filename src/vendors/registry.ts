@@ -30,7 +30,7 @@ export const registry: readonly VendorRow[] = [
     env: "ANTHROPIC_API_KEY",
     headers: { "anthropic-version": "2023-06-01" },
     models: "catalog",
-    quirks: { countTokens: true },
+    quirks: { countTokens: true, ownBillingLine: true },
   },
   {
     id: "openrouter",
@@ -235,7 +235,7 @@ export const registry: readonly VendorRow[] = [
       },
     ],
     models: "any",
-    quirks: { versionInBody: "bedrock-2023-05-31" },
+    quirks: { versionInBody: "bedrock-2023-05-31", noAddedCacheMarks: true },
   },
   localServer("ollama", "Ollama", 11434, { emptyContent: true }),
   localServer("lmstudio", "LM Studio", 1234, { emptyContent: true }),

@@ -1,3 +1,4 @@
+import { markChatBody } from "../cache-marks.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
 import { amend } from "./amend.ts";
@@ -8,7 +9,9 @@ import { encodeRequest } from "./encode-request.ts";
 import { ChatEncoder } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { readIntent } from "./intent.ts";
+import { replyChanges } from "./older-tools.ts";
 import { ChatRelabeler } from "./relabel.ts";
+import { repairs, replay } from "./replay.ts";
 import { decodeReply, encodeReply, relabelReply } from "./reply.ts";
 
 /** The chat completions dialect, both halves (interface 4.7, dialects.md 1). */
@@ -21,7 +24,11 @@ export const chat: Dialect = {
   check: checkRequest,
   decodeRequest,
   encodeRequest,
+  markCache: (body, model, quirks) => {
+    if (quirks.acceptsCacheControl) markChatBody(body, model);
+  },
   amend,
+  replyChanges,
   decodeReply,
   encodeReply,
   relabel: relabelReply,
@@ -32,4 +39,6 @@ export const chat: Dialect = {
   encodeError,
   encodeErrorFrame,
   ping: ": ping\n\n",
+  replay,
+  repairs,
 };

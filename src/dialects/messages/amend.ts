@@ -2,6 +2,7 @@ import type { Orders } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { isPacked } from "../reasoning-proof.ts";
+import { withoutBillingLine } from "./billing-line.ts";
 import { reasoningEdits } from "./reasoning-edits.ts";
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
@@ -52,6 +53,10 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
   const changed = messages !== body["messages"];
   if (changed) edits["messages"] = messages;
   Object.assign(edits, reasoningEdits(changed ? { ...body, messages } : body, orders));
+  if (!quirks.ownBillingLine) {
+    const system = withoutBillingLine(body["system"]);
+    if (system !== body["system"]) edits["system"] = system;
+  }
   const removed = orders.dropSampling ? [...SAMPLING, ...orders.remove] : orders.remove;
   for (const field of removed) {
     if (field in body) edits[field] = undefined;

@@ -1,6 +1,7 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import type { Decoded } from "../dialect.ts";
+import { withoutBillingLine } from "./billing-line.ts";
 import { decodeTools } from "./decode-tools.ts";
 import { decodeTurns, markOf } from "./decode-turns.ts";
 import { cleanText } from "./text.ts";
@@ -35,17 +36,14 @@ function nameOthers(object: unknown, known: ReadonlySet<string>, prefix: string,
   }
 }
 
-/** Claude Code's first system block, new with every request: it defeats every other vendor's prefix cache (field.md 12). */
-const BILLING_LINE = /^x-anthropic-billing-header/;
-
 /** `system` as text parts in order, without empty ones and without the per-request billing line. */
-function decodeSystem(system: unknown): TextPart[] {
+function decodeSystem(given: unknown): TextPart[] {
+  const system = withoutBillingLine(given);
   if (typeof system === "string") return system === "" ? [] : [{ type: "text", text: cleanText(system) }];
   if (!Array.isArray(system)) return [];
   const parts: TextPart[] = [];
-  for (const [at, block] of system.entries()) {
+  for (const block of system) {
     if (!isObject(block) || typeof block["text"] !== "string" || block["text"] === "") continue;
-    if (at === 0 && BILLING_LINE.test(block["text"])) continue;
     parts.push({ type: "text", text: cleanText(block["text"]), ...markOf(block) });
   }
   return parts;

@@ -1,3 +1,4 @@
+import { markMessagesBody } from "../cache-marks.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
 import { amend } from "./amend.ts";
@@ -25,6 +26,9 @@ export const messages: Dialect = {
   check: checkRequest,
   decodeRequest,
   encodeRequest,
+  markCache: (body, _model, quirks) => {
+    if (!quirks.noAddedCacheMarks) markMessagesBody(body);
+  },
   amend,
   decodeReply,
   encodeReply,

@@ -1,0 +1,244 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Orders } from "../../src/canon/intent.ts";
+import { markMessagesBody } from "../../src/dialects/cache-marks.ts";
+import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
+import { translateRequest } from "../../src/dialects/translate.ts";
+import { JsonText } from "../../src/lib/json.ts";
+
+type Wire = Record<string, unknown>;
+
+const MARK = { type: "ephemeral" };
+const orders = (upstreamModel: string): Orders => ({
+  upstreamModel,
+  stream: false,
+  reasoning: { kind: "nothing" },
+  dropSampling: false,
+  remove: [],
+});
+
+function send(body: Wire, from: "chat" | "messages" | "responses", to: "chat" | "messages", quirks = {}, model = "m") {
+  const json = new JsonText(JSON.stringify(body));
+  return JSON.parse(translateRequest(json, dialects[from], upstreamDialects[to], orders(model), quirks).text) as Wire;
+}
+
+/** Paths of all cache marks in a value. */
+function marksIn(value: unknown, path = ""): string[] {
+  if (Array.isArray(value)) return value.flatMap((one, at) => marksIn(one, `${path}[${at}]`));
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    key === "cache_control" ? [path] : marksIn(inner, path === "" ? key : `${path}.${key}`),
+  );
+}
+
+const call = (id: string) => ({ id, type: "function", function: { name: "run", arguments: "{}" } });
+const tools = ["look", "run"].map((name) => ({ type: "function", function: { name, parameters: { type: "object" } } }));
+/** An agent of the chat dialect in its second step. */
+const agent = {
+  model: "m",
+  messages: [
+    { role: "system", content: "You are an agent." },
+    { role: "user", content: "Do it." },
+    { role: "assistant", content: null, tool_calls: [call("a"), call("b")] },
+    { role: "tool", tool_call_id: "a", content: "one" },
+    { role: "tool", tool_call_id: "b", content: "two" },
+  ],
+  tools,
+};
+
+describe("a messages vendor and a client of another dialect", () => {
+  test("the ends of tools, system and the last two turns are marked", () => {
+    const sent = send(agent, "chat", "messages");
+    expect(marksIn(sent)).toEqual(["system[0]", "tools[1]", "messages[0].content[0]", "messages[2].content[1]"]);
+    expect(sent["system"]).toEqual([{ type: "text", text: "You are an agent.", cache_control: MARK }]);
+  });
+
+  test("a responses client's too", () => {
+    const input = [
+      { role: "user", content: "Do it." },
+      { type: "function_call", call_id: "a", name: "run", arguments: "{}" },
+      { type: "function_call_output", call_id: "a", output: "one" },
+    ];
+    const sent = send({ model: "m", instructions: "You are an agent.", input }, "responses", "messages");
+    expect(marksIn(sent)).toContain("system[0]");
+    expect(marksIn(sent)).toContain("messages[2].content[0]");
+  });
+
+  test("a first question without tools stays unmarked, to the byte of its system text", () => {
+    const messages = agent.messages.slice(0, 2);
+    const sent = send({ model: "m", messages }, "chat", "messages");
+    expect(marksIn(sent)).toEqual([]);
+    expect(sent["system"]).toBe("You are an agent.");
+  });
+
+  test("nothing is added for a vendor whose row forbids it", () => {
+    expect(marksIn(send(agent, "chat", "messages", { noAddedCacheMarks: true }))).toEqual([]);
+  });
+
+  test("the client's own marks stay where they are, and groups that have one get no other", () => {
+    const system = [
+      { type: "text", text: "Always.", cache_control: { type: "ephemeral", ttl: "1h" } },
+      { type: "text", text: "Today." },
+    ];
+    const sent = send(
+      { ...agent, messages: [{ role: "system", content: system }, ...agent.messages.slice(1)] },
+      "chat",
+      "messages",
+    );
+    expect((sent["system"] as Wire[])[0]?.["cache_control"]).toEqual({ type: "ephemeral", ttl: "1h" });
+    expect(marksIn(sent)).toEqual(["system[0]", "tools[1]", "messages[0].content[0]", "messages[2].content[1]"]);
+  });
+
+  test("of more than four of the client's the last four stay", () => {
+    const marked = (text: string) => ({ type: "text", text, cache_control: MARK });
+    const content = ["a", "b", "c", "d", "e", "f"].map(marked);
+    const messages = [
+      { role: "user", content },
+      { role: "assistant", content: "Yes." },
+      { role: "user", content: "Go." },
+    ];
+    const sent = send({ model: "m", messages }, "chat", "messages");
+    expect(marksIn(sent)).toEqual([2, 3, 4, 5].map((at) => `messages[0].content[${at}]`));
+  });
+
+  test("reasoning is never marked, a prefill neither", () => {
+    const body: Wire = {
+      messages: [
+        { role: "user", content: [{ type: "text", text: "Hi" }] },
+        { role: "assistant", content: [{ type: "thinking", thinking: "hm", signature: "s" }] },
+      ],
+    };
+    markMessagesBody(body);
+    expect(marksIn(body)).toEqual(["messages[0].content[0]"]);
+  });
+
+  test("never more than four, whatever the client marked", () => {
+    const block = fc.record({ text: fc.constantFrom("x", "y"), marked: fc.boolean() }).map(({ text, marked }) => ({
+      type: "text",
+      text,
+      ...(marked && { cache_control: MARK }),
+    }));
+    const turn = (role: string) =>
+      fc.array(block, { minLength: 1, maxLength: 5 }).map((content) => ({ role, content }));
+    const body = fc.record({
+      system: fc.oneof(fc.string({ minLength: 1 }), fc.array(block, { maxLength: 5 })),
+      messages: fc.array(fc.oneof(turn("user"), turn("assistant")), { maxLength: 8 }),
+      tools: fc.array(fc.record({ name: fc.constant("t"), cache_control: fc.constantFrom(MARK, null) }), {
+        maxLength: 4,
+      }),
+    });
+    fc.assert(
+      fc.property(body, (given) => {
+        const isAgent = given.tools.length > 0 || given.messages.some(({ role }) => role === "assistant");
+        const before = structuredClone(given) as Wire;
+        const after = structuredClone(given) as Wire;
+        markMessagesBody(after);
+        if (!isAgent) expect(after).toEqual(before);
+        else {
+          // Beside its marks the request is what it was.
+          const unmarked = (value: unknown) =>
+            JSON.stringify(value, (key, inner) => (key === "cache_control" ? undefined : inner));
+          expect(JSON.stringify(after).split(JSON.stringify(MARK)).length - 1).toBeLessThanOrEqual(4);
+          const blocks =
+            typeof before["system"] === "string"
+              ? { ...before, system: [{ type: "text", text: before["system"] }] }
+              : before;
+          expect(unmarked(after)).toBe(unmarked(blocks));
+        }
+      }),
+    );
+  });
+});
+
+describe("on the diagonal", () => {
+  test("a messages client's marks, and their absence, are its own affair", () => {
+    const body = {
+      model: "m",
+      max_tokens: 9,
+      system: "s",
+      messages: [
+        { role: "user", content: "Hi" },
+        { role: "assistant", content: "Yes" },
+        { role: "user", content: "Go" },
+      ],
+    };
+    expect(send(body, "messages", "messages")).toEqual(body);
+  });
+});
+
+describe("an aggregator of the chat dialect", () => {
+  const quirks = { acceptsCacheControl: true };
+  const claude = {
+    model: "m",
+    max_tokens: 9,
+    system: [
+      { type: "text", text: "You are an agent.", cache_control: MARK },
+      { type: "text", text: "Today." },
+    ],
+    messages: [
+      { role: "user", content: "Do it." },
+      { role: "assistant", content: [{ type: "tool_use", id: "a", name: "run", input: {} }] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "one", cache_control: MARK }] },
+    ],
+  };
+
+  test("Claude behind it gets the client's marks on system, and the last turns' ends", () => {
+    const sent = send(claude, "messages", "chat", quirks, "anthropic/claude-5");
+    expect(marksIn(sent)).toEqual(["messages[0].content[0]", "messages[1].content[0]", "messages[3].content[0]"]);
+    expect((sent["messages"] as Wire[])[3]).toEqual({
+      role: "tool",
+      tool_call_id: "a",
+      content: [{ type: "text", text: "one", cache_control: MARK }],
+    });
+  });
+
+  test("models that cache by themselves are sent plain strings", () => {
+    const sent = send(claude, "messages", "chat", quirks, "openai/gpt-5");
+    expect((sent["messages"] as Wire[]).slice(1).map(({ content }) => content)).toEqual(["Do it.", null, "one"]);
+  });
+
+  test("vendors that take no marks see none", () => {
+    expect(marksIn(send(claude, "messages", "chat", {}, "anthropic/claude-5"))).toEqual([]);
+  });
+});
+
+describe("Claude Code's billing line", () => {
+  const line = "x-anthropic-billing-header: cc_version=2; cch=1a2b;";
+  const body = (system: unknown) => ({
+    model: "m",
+    max_tokens: 9,
+    system,
+    messages: [{ role: "user", content: "Hi" }],
+  });
+  const blocks = [
+    { type: "text", text: line },
+    { type: "text", text: "You are Claude Code.", cache_control: MARK },
+  ];
+
+  test("its own vendor gets it, to the byte", () => {
+    expect(send(body(blocks), "messages", "messages", { ownBillingLine: true })).toEqual(body(blocks));
+  });
+
+  test("other vendors of the dialect do not, and the rest stays", () => {
+    expect(send(body(blocks), "messages", "messages")).toEqual(body(blocks.slice(1)));
+    expect(send(body(`${line}\nYou are Claude Code.`), "messages", "messages")).toEqual(body("You are Claude Code."));
+    expect(send(body(blocks.slice(0, 1)), "messages", "messages")).not.toHaveProperty("system");
+    expect(send(body(line), "messages", "messages")).not.toHaveProperty("system");
+  });
+
+  test("two requests that differ in it are one to the vendor", () => {
+    const other = [{ type: "text", text: line.replace("1a2b", "9f9f") }, ...blocks.slice(1)];
+    for (const to of ["messages", "chat"] as const) {
+      expect(send(body(other), "messages", to)).toEqual(send(body(blocks), "messages", to));
+      expect(JSON.stringify(send(body(other), "messages", to))).not.toContain("billing");
+    }
+  });
+
+  test("a text that only speaks of it stays", () => {
+    const quoted = [
+      { type: "text", text: "Be kind." },
+      { type: "text", text: line },
+    ];
+    expect(send(body(quoted), "messages", "messages")).toEqual(body(quoted));
+  });
+});
