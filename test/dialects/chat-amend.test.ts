@@ -86,10 +86,23 @@ describe("an upstream's oddities", () => {
     const named = { type: "function", function: { name: "f" } };
     expect(amend({ tool_choice: "required" }, {}, { toolChoiceRequired: "any" })).toStrictEqual({ tool_choice: "any" });
     expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "any" })).toStrictEqual({});
+    // What cannot be forced is said in words.
     expect(amend({ tool_choice: "required" }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({
       tool_choice: "auto",
+      messages: [{ role: "system", content: "Answer this time by calling one of the tools." }, ...hello],
     });
-    expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({ tool_choice: "auto" });
+    expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({
+      tool_choice: "auto",
+      messages: [{ role: "system", content: "Answer this time by calling the tool f." }, ...hello],
+    });
+    const systems = { messages: [{ role: "system", content: "Be brief." }, ...hello], tool_choice: named };
+    expect(amend(systems, {}, { toolChoiceRequired: "auto" })["messages"]).toStrictEqual([
+      { role: "system", content: "Be brief.\nAnswer this time by calling the tool f." },
+      ...hello,
+    ]);
+    const onlyThen: Quirks = { toolChoiceRequired: "auto-while-reasoning" };
+    expect(amend({ tool_choice: "required" }, {}, onlyThen)).toStrictEqual({});
+    expect(amend({ tool_choice: "required" }, { dropSampling: true }, onlyThen)).toMatchObject({ tool_choice: "auto" });
     expect(amend({ tool_choice: "none" }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({});
   });
 

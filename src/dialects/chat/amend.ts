@@ -2,6 +2,8 @@ import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { shortCallId } from "./call-ids.ts";
+import { toFunctionMessages, toolEdits } from "./older-tools.ts";
+import { soundMessages } from "./sound-messages.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -99,11 +101,52 @@ function amendReasoning(list: EditList, orders: Orders): void {
   }
 }
 
-function amendToolChoice(list: EditList, quirks: Quirks): void {
-  const choice = list.body["tool_choice"];
-  if (quirks.toolChoiceRequired === "any" && choice === "required") list.set("tool_choice", "any");
-  if (quirks.toolChoiceRequired !== "auto") return;
-  if (choice === "required" || isObject(choice)) list.set("tool_choice", "auto");
+/** What a model is told that may not be forced to call a tool (dialects.md 4.8 #50). */
+function hintFor(choice: unknown): string | undefined {
+  if (choice === "required" || choice === "any") return "Answer this time by calling one of the tools.";
+  const called = isObject(choice) ? choice["function"] : undefined;
+  const name = isObject(called) ? called["name"] : undefined;
+  return typeof name === "string" ? `Answer this time by calling the tool ${name}.` : undefined;
+}
+
+const reasons = ({ reasoning, dropSampling }: Orders): boolean =>
+  dropSampling || reasoning.kind === "level" || reasoning.kind === "on" || reasoning.kind === "budget";
+
+/** A forced choice in the vendor's spelling. Returns what is to be said in words where the vendor cannot force one. */
+function amendToolChoice(list: EditList, orders: Orders, quirks: Quirks): string | undefined {
+  const choice = Object.hasOwn(list.edits, "tool_choice") ? list.edits["tool_choice"] : list.body["tool_choice"];
+  const spelled = quirks.toolChoiceRequired;
+  if (spelled === "any" && choice === "required") list.set("tool_choice", "any");
+  if (spelled !== "auto" && !(spelled === "auto-while-reasoning" && reasons(orders))) return undefined;
+  if (choice !== "required" && !isObject(choice)) return undefined;
+  list.set("tool_choice", "auto");
+  return hintFor(choice);
+}
+
+/** The system prompt with one more sentence at its end. */
+function withHint(messages: readonly unknown[], hint: string | undefined): readonly unknown[] {
+  if (hint === undefined) return messages;
+  const [first, ...rest] = messages;
+  if (!isObject(first) || (first["role"] !== "system" && first["role"] !== "developer")) {
+    return [{ role: "system", content: hint }, ...messages];
+  }
+  const { content } = first;
+  const said = Array.isArray(content)
+    ? [...content, { type: "text", text: hint }]
+    : `${String(content ?? "")}\n${hint}`;
+  return [{ ...first, content: said }, ...rest];
+}
+
+/** A last assistant turn is to be continued: vendors want that said, each in its way (dialects.md 4.2 "prefill"). */
+function amendPrefill(messages: readonly unknown[], list: EditList, quirks: Quirks): readonly unknown[] {
+  const last = messages.at(-1);
+  if (!quirks.prefill || !isObject(last) || last["role"] !== "assistant" || last["tool_calls"] != null) return messages;
+  if (quirks.prefill === "prefix") return [...messages.slice(0, -1), { ...last, prefix: true }];
+  if (list.body["add_generation_prompt"] === undefined) {
+    list.set("continue_final_message", true);
+    list.set("add_generation_prompt", false);
+  }
+  return messages;
 }
 
 /** One message as this upstream takes it: the same object where nothing is in its way. */
@@ -134,24 +177,32 @@ function amendCallIds(message: Wire, changes: Wire): void {
   changes["tool_calls"] = calls.map((call) => (isLong(call) ? { ...call, id: shortCallId(call.id) } : call));
 }
 
-function amendMessages(list: EditList, quirks: Quirks): void {
-  const messages = list.body["messages"];
+/** The messages with a vendor's oddities minded; the same array where none is in the way. */
+function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly unknown[] {
   const hasOddity =
     quirks.noDeveloperRole || quirks.emptyContent || quirks.reasoningReplayAlways || quirks.nineCharacterToolIds;
-  if (!hasOddity || !Array.isArray(messages)) return;
+  if (!hasOddity) return messages;
   let changed = false;
   const amended = messages.map((message: unknown) => {
     const sound = isObject(message) ? amendMessage(message, quirks) : message;
     if (sound !== message) changed = true;
     return sound;
   });
+  return changed ? amended : messages;
+}
+
+function amendMessages(list: EditList, quirks: Quirks, hint: string | undefined): void {
+  const messages = list.body["messages"];
+  if (!Array.isArray(messages)) return;
+  const sound = soundMessages(toFunctionMessages(messages, quirks));
+  const amended = amendPrefill(amendOddities(withHint(sound, hint), quirks), list, quirks);
   // Not through `set`, which would write a long conversation twice only to compare it.
-  if (changed) list.edits["messages"] = amended;
+  if (amended !== messages) list.edits["messages"] = amended;
 }
 
 /**
- * Orders as edits of a chat body (dialects.md 1.1, 4.8 #31 and #50, 5.1; the oddities of an upstream). Only fields that really change
- * are named, `undefined` where one is taken out.
+ * Orders as edits of a chat body (dialects.md 1.1, 1.2, 4.8 #31 and #50, 5.1; the oddities of an upstream). Only fields that really change
+ * are named, `undefined` where one is taken out. Of the messages nothing changes that the vendor would take as it is.
  */
 export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
   const list = new EditList(body);
@@ -163,8 +214,8 @@ export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
     list.set("random_seed", body["seed"]);
     list.remove("seed");
   }
-  amendMessages(list, quirks);
-  amendToolChoice(list, quirks);
+  Object.assign(list.edits, toolEdits(body, quirks));
+  amendMessages(list, quirks, amendToolChoice(list, orders, quirks));
   amendReasoning(list, orders);
   for (const field of orders.remove) list.remove(field);
   return list.edits;

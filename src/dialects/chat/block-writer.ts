@@ -72,7 +72,8 @@ export class BlockWriter {
     if (item.kind === "tool" && item.slot.name === "" && item.slot.arguments === "") return;
     this.#open = item;
     if (item.kind === "tool") {
-      out.push({ type: "block-start", block: { kind: "tool-call", id: item.slot.id, name: item.slot.name } });
+      const { id, name, custom } = item.slot;
+      out.push({ type: "block-start", block: { kind: "tool-call", id, name, ...(custom && { custom }) } });
       this.#writeArguments(item, out);
       return;
     }
@@ -91,7 +92,7 @@ export class BlockWriter {
     const open = this.#open;
     if (!open) return;
     if (open.kind === "tool" && open.pending !== "") {
-      const text = unwrapArguments(open.pending);
+      const text = open.slot.custom ? open.pending : unwrapArguments(open.pending);
       if (text !== "") out.push({ type: "block-delta", text });
     }
     out.push({ type: "block-end" });

@@ -1,17 +1,43 @@
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LENGTH = 9;
+/** Longest id of a call that OpenAI takes, characters (dialects.md 4.3 "ids"). */
+const LONGEST = 40;
+
+/** The first `length` of 62 letters and digits that a text's hash gives. */
+function hashLetters(text: string, length: number): string {
+  let rest = BigInt(Bun.hash(text)) + (BigInt(Bun.hash(text, 1)) << 64n);
+  let letters = "";
+  for (let at = 0; at < length; at++) {
+    letters += ALPHABET[Number(rest % 62n)];
+    rest /= 62n;
+  }
+  return letters;
+}
 
 /**
  * A tool-call id as exactly nine alphanumeric characters (Mistral, dialects.md 4.3 "ids"). The same id gives the same result, so that
  * a call and its result still fit together; an id that is in order already stays.
  */
-export function shortCallId(id: string): string {
-  if (/^[0-9A-Za-z]{9}$/.test(id)) return id;
-  let rest = BigInt(Bun.hash(id));
-  let short = "";
-  for (let at = 0; at < LENGTH; at++) {
-    short += ALPHABET[Number(rest % 62n)];
-    rest /= 62n;
+export const shortCallId = (id: string): string => (/^[0-9A-Za-z]{9}$/.test(id) ? id : hashLetters(id, LENGTH));
+
+/** A tool-call id as OpenAI takes it: one that is missing or too long becomes its hash (dialects.md 4.3 "ids"). */
+export const boundedCallId = (id: string): string =>
+  id !== "" && id.length <= LONGEST ? id : `call_${hashLetters(id, 20)}`;
+
+/** Hands out the ids of one assistant turn's calls: two calls of one id become two ids, the same ones in every request. */
+export class CallIds {
+  readonly #used = new Set<string>();
+
+  constructor(readonly nineCharacters: boolean) {}
+
+  take(id: string): string {
+    let fitted = this.#fit(id);
+    for (let count = 2; this.#used.has(fitted); count++) fitted = this.#fit(`${id}_${count}`);
+    this.#used.add(fitted);
+    return fitted;
   }
-  return short;
+
+  #fit(id: string): string {
+    return this.nineCharacters ? shortCallId(id) : boundedCallId(id);
+  }
 }

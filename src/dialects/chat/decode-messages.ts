@@ -1,5 +1,6 @@
 import type { Part, ReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
+import { wrapInput } from "../custom-tools.ts";
 import { decodePart } from "./decode-parts.ts";
 import { reasoningSignature, reasoningText } from "./delta.ts";
 import type { DroppedPaths } from "./dropped.ts";
@@ -19,7 +20,8 @@ class MessageReader {
 
   constructor(readonly dropped: DroppedPaths) {}
 
-  read(message: Wire, path: string): void {
+  /** `isLast`: nothing follows, so an assistant's turn is one to be continued. */
+  read(message: Wire, path: string, isLast: boolean): void {
     if (message["name"] != null && message["role"] !== "function") this.dropped.add(`${path}.name`);
     switch (message["role"]) {
       case "system":
@@ -27,7 +29,7 @@ class MessageReader {
         this.#readSystem(message, path);
         break;
       case "assistant":
-        this.#readAssistant(message, path);
+        this.#readAssistant(message, path, isLast);
         break;
       case "tool":
         this.#readResult(message, path, typeof message["tool_call_id"] === "string" ? message["tool_call_id"] : "");
@@ -41,7 +43,11 @@ class MessageReader {
   }
 
   #readSystem(message: Wire, path: string): void {
-    const parts = this.#parts(message, path).filter((part): part is TextPart => part.type === "text");
+    const parts: TextPart[] = [];
+    for (const part of this.#parts(message, path)) {
+      if (part.type === "text") parts.push(part);
+      else this.dropped.add("place" in part && part.place ? part.place : path);
+    }
     if (this.turns.length === 0) this.system.push(...parts);
     else if (parts.length > 0) this.turns.push({ role: "system", parts });
   }
@@ -51,10 +57,9 @@ class MessageReader {
     this.#addToUserTurn(parts);
   }
 
-  #readAssistant(message: Wire, path: string): void {
-    for (const field of ["audio", "prefix"]) {
-      if (message[field]) this.dropped.add(`${path}.${field}`);
-    }
+  #readAssistant(message: Wire, path: string, isLast: boolean): void {
+    if (message["audio"]) this.dropped.add(`${path}.audio`);
+    if (message["prefix"] && !isLast) this.dropped.add(`${path}.prefix`);
     const parts: Part[] = [];
     const reasoning = readReasoning(message);
     if (reasoning) parts.push(reasoning);
@@ -124,9 +129,10 @@ function readReasoning(message: Wire): ReasoningPart | undefined {
 function readCall(value: unknown, seed: string): ToolCallPart | undefined {
   const fragment = readToolFragment(value);
   if (!fragment || fragment.name === "") return undefined;
-  const raw = fragment.custom ? JSON.stringify({ input: fragment.arguments }) : fragment.arguments;
+  const raw = fragment.custom ? wrapInput(fragment.arguments) : fragment.arguments;
   const id = fragment.id || inventCallId(seed, 0);
-  return { type: "tool-call", id, name: fragment.name, arguments: cleanText(raw) };
+  const custom = fragment.custom ? ({ custom: true } as const) : {};
+  return { type: "tool-call", id, name: fragment.name, arguments: cleanText(raw), ...custom };
 }
 
 /** `messages` of a checked body as system text and turns (dialects.md 4.3, 4.8 #2). Parts that cannot cross are named in `dropped`. */
@@ -134,7 +140,7 @@ export function decodeMessages(messages: unknown, dropped: DroppedPaths): { syst
   const reader = new MessageReader(dropped);
   const listed = Array.isArray(messages) ? messages : [];
   for (const [index, message] of listed.entries()) {
-    if (isObject(message)) reader.read(message, `messages[${index}]`);
+    if (isObject(message)) reader.read(message, `messages[${index}]`, index === listed.length - 1);
   }
   return { system: reader.system, turns: reader.turns };
 }

@@ -1,4 +1,3 @@
-import { GatewayError } from "../../canon/errors.ts";
 import type { Part } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { fileSource, imageSource } from "./media.ts";
@@ -14,42 +13,35 @@ function cacheOf(part: Wire): { cache?: unknown } {
   return mark == null ? {} : { cache: mark };
 }
 
-function decodeImage(part: Wire): Part | undefined {
+function decodeImage(part: Wire, place: string): Part | undefined {
   const image = part["image_url"];
   const url = isObject(image) ? text(image["url"]) : text(image);
   if (url === "") return undefined;
   const detail = isObject(image) ? text(image["detail"]) : "";
-  return { type: "image", source: imageSource(url), ...(detail !== "" && { detail }), ...cacheOf(part) };
+  return { type: "image", source: imageSource(url), place, ...(detail !== "" && { detail }), ...cacheOf(part) };
 }
 
-function decodeAudio(part: Wire): Part | undefined {
+function decodeAudio(part: Wire, place: string): Part | undefined {
   const audio = part["input_audio"];
   if (!isObject(audio) || text(audio["data"]) === "") return undefined;
-  return { type: "audio", data: text(audio["data"]), format: text(audio["format"]) || "wav" };
+  return { type: "audio", data: text(audio["data"]), format: text(audio["format"]) || "wav", place };
 }
 
-function decodeFile(part: Wire, path: string): Part | undefined {
+function decodeFile(part: Wire, place: string): Part | undefined {
   const file = part["file"];
   if (!isObject(file)) return undefined;
   const filename = text(file["filename"]);
+  const title = filename === "" ? {} : { title: filename };
   const data = text(file["file_data"]);
-  if (data !== "") {
-    const title = filename === "" ? {} : { title: filename };
-    return { type: "document", source: fileSource(data, filename), ...title, ...cacheOf(part) };
-  }
-  if (text(file["file_id"]) === "") return undefined;
-  throw new GatewayError(
-    "invalid_request",
-    "A file id cannot be seen by this model's vendor. Send file_data instead.",
-    {
-      param: `${path}.file.file_id`,
-    },
-  );
+  const cache = cacheOf(part);
+  if (data !== "") return { type: "document", source: fileSource(data, filename), place, ...title, ...cache };
+  const id = text(file["file_id"]);
+  if (id === "") return undefined;
+  return { type: "document", source: { kind: "file", id, dialect: "chat" }, place: `${place}.file.file_id`, ...title };
 }
 
 /**
- * One content part as its meaning (dialects.md 1.2); undefined for kinds that nobody else knows. `path` is where it stands. Throws
- * GatewayError (invalid_request) for a file id.
+ * One content part as its meaning (dialects.md 1.2); undefined for kinds that nobody else knows. `path` is where it stands.
  */
 export function decodePart(part: unknown, path: string): Part | undefined {
   if (typeof part === "string") return { type: "text", text: cleanText(part) };
@@ -60,9 +52,9 @@ export function decodePart(part: unknown, path: string): Part | undefined {
     case "refusal":
       return { type: "text", text: cleanText(text(part["refusal"])) };
     case "image_url":
-      return decodeImage(part);
+      return decodeImage(part, path);
     case "input_audio":
-      return decodeAudio(part);
+      return decodeAudio(part, path);
     case "file":
       return decodeFile(part, path);
     default:

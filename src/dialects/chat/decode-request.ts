@@ -1,7 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
-import type { OutputFormat, Prompt } from "../../canon/prompt.ts";
+import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
-import type { Decoded } from "../dialect.ts";
+import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 import { DroppedPaths } from "./dropped.ts";
@@ -67,9 +67,28 @@ function decodeUser(body: Wire, dropped: DroppedPaths): string | undefined {
   return typeof safety === "string" && safety !== "" ? cleanText(safety) : undefined;
 }
 
+/** Whether a body offers its tools in the older form alone, and wants its answer in it (dialects.md 1.1). */
+export const isLegacy = (body: Wire): boolean =>
+  Array.isArray(body["functions"]) && !(Array.isArray(body["tools"]) && body["tools"].length > 0);
+
+/** What the client's own forms of tools mean for its reply; undefined for functions in today's form. */
+function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges | undefined {
+  const custom = tools.filter((tool) => tool.custom).map((tool) => tool.name);
+  const legacy = isLegacy(body);
+  if (custom.length === 0 && !legacy) return undefined;
+  return { ...(custom.length > 0 && { customTools: new Set(custom) }), ...(legacy && { legacyFunctions: true }) };
+}
+
+/** The older form of a call has place for one a turn. */
+function decodeParallel(body: Wire): boolean | undefined {
+  if (isLegacy(body)) return false;
+  const parallel = body["parallel_tool_calls"];
+  return typeof parallel === "boolean" ? parallel : undefined;
+}
+
 /**
  * A checked chat body as its meaning (dialects.md 4.1 and 4.3), and by path what has no counterpart. Throws GatewayError
- * (invalid_request) for `n` above 1 and for file ids, which only their own vendor can see.
+ * (invalid_request) for `n` above 1.
  */
 export function decodeRequest(body: Wire): Decoded {
   if (typeof body["n"] === "number" && body["n"] > 1) {
@@ -81,7 +100,7 @@ export function decodeRequest(body: Wire): Decoded {
   const { system, turns } = decodeMessages(body["messages"], dropped);
   const allTools = decodeTools(body, dropped);
   const { tools, toolChoice } = decodeToolChoice(body, allTools);
-  const parallel = body["parallel_tool_calls"];
+  const changes = changesFor(body, tools);
   const prompt: Prompt = {
     system,
     turns,
@@ -90,7 +109,7 @@ export function decodeRequest(body: Wire): Decoded {
     stream: body["stream"] === true,
     ...defined({
       toolChoice,
-      parallelToolCalls: typeof parallel === "boolean" && tools.length > 0 ? parallel : undefined,
+      parallelToolCalls: tools.length > 0 ? decodeParallel(body) : undefined,
       maxOutputTokens: readMaxTokens(body),
       temperature: numberOf(body["temperature"]),
       topP: numberOf(body["top_p"]),
@@ -105,5 +124,5 @@ export function decodeRequest(body: Wire): Decoded {
   for (const [field, value] of Object.entries(body)) {
     if (!CARRIED.has(field) && !asksForNothing(field, value)) dropped.add(field);
   }
-  return { prompt, dropped: dropped.list() };
+  return { prompt, dropped: dropped.list(), ...(changes && { changes }) };
 }

@@ -1,5 +1,6 @@
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
+import { customTool } from "../custom-tools.ts";
 import type { DroppedPaths } from "./dropped.ts";
 
 type Wire = Record<string, unknown>;
@@ -23,20 +24,7 @@ function decodeFunction(called: Wire, cache: unknown): Tool {
   };
 }
 
-/** A custom tool as a function with the one text argument `input` (dialects.md 1.1). */
-function decodeCustom(custom: Wire, path: string, dropped: DroppedPaths): Tool {
-  const format = custom["format"];
-  if (isObject(format) && format["type"] !== "text") dropped.add(`${path}.custom.format`);
-  const description = text(custom["description"]);
-  const input = { type: "string", description: "The whole input of the tool, as text." };
-  return {
-    name: text(custom["name"]),
-    schema: { type: "object", properties: { input }, required: ["input"], additionalProperties: false },
-    ...(description !== "" && { description }),
-  };
-}
-
-/** `tools`, and the older `functions`, as functions; tools of other kinds are the vendor's own and are dropped by name (dialects.md 1.1). */
+/** `tools`, and the older `functions`, as tools; those of other kinds are the vendor's own and are dropped by name (dialects.md 1.1). */
 export function decodeTools(body: Wire, dropped: DroppedPaths): Tool[] {
   const tools: Tool[] = [];
   const listed = Array.isArray(body["tools"]) ? body["tools"] : [];
@@ -45,7 +33,8 @@ export function decodeTools(body: Wire, dropped: DroppedPaths): Tool[] {
     if (isObject(tool) && isObject(tool["function"])) {
       tools.push(decodeFunction(tool["function"], tool["cache_control"] ?? tool["function"]["cache_control"]));
     } else if (isObject(tool) && isObject(tool["custom"])) {
-      tools.push(decodeCustom(tool["custom"], path, dropped));
+      const { name, description, format } = tool["custom"];
+      tools.push(customTool(text(name), text(description), format, `${path}.custom`));
     } else dropped.add(path);
   }
   const functions = Array.isArray(body["functions"]) ? body["functions"] : [];

@@ -1,17 +1,17 @@
-import { GatewayError } from "../../canon/errors.ts";
 import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
 import type { Quirks } from "../dialect.ts";
+import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 import { textOfMedia } from "./media.ts";
 import { cleanText } from "./text.ts";
 
 type Wire = Record<string, unknown>;
 
-const refuse = (message: string) => new GatewayError("invalid_request", message);
+const NO_WEB_FILES = "This model's vendor does not fetch documents. Send the document's bytes.";
 
 function encodeImage(part: ImagePart): Wire {
   const { source } = part;
-  if (source.kind === "file") throw refuse("A file id cannot be seen by this model's vendor. Send the image's bytes.");
-  if (source.kind === "text") throw refuse("An image must be bytes or a URL.");
+  if (source.kind === "file") throw unsayable(part, FILE_UNSEEN);
+  if (source.kind === "text") throw unsayable(part, NO_IMAGE_TEXT);
   const url = source.kind === "url" ? source.url : `data:${source.mediaType};base64,${source.data}`;
   return { type: "image_url", image_url: { url, ...(part.detail !== undefined && { detail: part.detail }) } };
 }
@@ -25,8 +25,8 @@ function encodeTextDocument(part: DocumentPart, text: string): Wire {
 function encodeDocument(part: DocumentPart): Wire {
   const { source } = part;
   if (source.kind === "text") return encodeTextDocument(part, source.text);
-  if (source.kind === "file") throw refuse("A file id cannot be seen by this model's vendor. Send the file's bytes.");
-  if (source.kind === "url") throw refuse("This model's vendor does not fetch documents. Send the document's bytes.");
+  if (source.kind === "file") throw unsayable(part, FILE_UNSEEN);
+  if (source.kind === "url") throw unsayable(part, NO_WEB_FILES);
   const text = textOfMedia(source.mediaType, source.data);
   if (text !== undefined) return encodeTextDocument(part, text);
   const fileData = `data:${source.mediaType};base64,${source.data}`;
@@ -50,7 +50,7 @@ function encodeMedia(part: Part): Wire | undefined {
 
 /**
  * A user's part on the chat wire (dialects.md 4.2), with its cache mark where the vendor takes marks; undefined for what has no place in a
- * user message. Throws GatewayError (invalid_request) for media this dialect cannot hold.
+ * user message. Throws GatewayError (invalid_request, with the part's place) for media this dialect cannot hold.
  */
 export function encodePart(part: Part, quirks: Quirks): Wire | undefined {
   const encoded = encodeMedia(part);

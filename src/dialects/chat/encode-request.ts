@@ -1,5 +1,8 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
-import type { Encoded, Quirks } from "../dialect.ts";
+import { lostFormats } from "../custom-tools.ts";
+import type { Encoded, Quirks, ReplyChanges } from "../dialect.ts";
+import { isStrictSchema } from "../strict-schema.ts";
+import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { TurnWriter } from "./encode-turns.ts";
 import { cleanText } from "./text.ts";
 
@@ -24,27 +27,45 @@ function encodeSystem(system: readonly TextPart[], quirks: Quirks): Wire[] {
   return [{ role: "system", content }];
 }
 
+/** Whether a strict promise can be kept here; one that cannot is named in `dropped` and not made. */
+function keepsStrict(strict: boolean | undefined, schema: Wire, path: string, dropped: string[]): boolean | undefined {
+  if (!strict || isStrictSchema(schema)) return strict;
+  dropped.push(path);
+  return undefined;
+}
+
 /** Only the four keys that every server knows: strict ones refuse others (dialects.md 4.8 #32 and #33). */
-function encodeTool(tool: Tool): Wire {
+function encodeTool(tool: Tool, dropped: string[]): Wire {
   const { $schema: _schema, ...schema } = tool.schema;
+  const parameters = "type" in schema ? schema : { type: "object", ...schema };
+  const strict = keepsStrict(tool.strict, parameters, `tools.${tool.name}.strict`, dropped);
   return {
     type: "function",
     function: {
       name: tool.name,
       ...(tool.description !== undefined && { description: cleanText(tool.description) }),
-      parameters: "type" in schema ? schema : { type: "object", ...schema },
-      ...(tool.strict !== undefined && { strict: tool.strict }),
+      parameters,
+      ...(strict !== undefined && { strict }),
     },
   };
 }
 
-function encodeToolChoice(choice: ToolChoice): unknown {
-  return choice.type === "tool" ? { type: "function", function: { name: choice.name } } : choice.type;
+/** A custom tool for a vendor that knows them. */
+function encodeCustom({ name, description, custom }: Tool): Wire {
+  const format = custom?.format;
+  return { type: "custom", custom: { name, ...(description && { description }), ...(format && { format }) } };
 }
 
-function encodeFormat(output: OutputFormat): Wire {
+function encodeToolChoice(choice: ToolChoice, isCustom: (name: string) => boolean): unknown {
+  if (choice.type !== "tool") return choice.type;
+  const { name } = choice;
+  return isCustom(name) ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
+}
+
+function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
   if (output.type === "json") return { type: "json_object" };
-  const { name, description, schema, strict } = output;
+  const { name, description, schema } = output;
+  const strict = keepsStrict(output.strict, schema, "response_format.strict", dropped);
   return {
     type: "json_schema",
     json_schema: {
@@ -63,30 +84,37 @@ function encodeUser(userId: string): string {
   return new Bun.CryptoHasher("sha256").update(userId).digest("hex").slice(0, MAX_USER);
 }
 
-function encodeStops(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[]): void {
+/** The stop sequences that this vendor takes; the gateway watches for the others itself (dialects.md 4.1). */
+function encodeStops(prompt: Prompt, quirks: Quirks, body: Wire): readonly string[] {
   const most = quirks.maxStopSequences ?? MAX_STOPS;
   const kept = prompt.stop.slice(0, most);
   if (kept.length > 0) body["stop"] = kept;
-  for (let index = most; index < prompt.stop.length; index++) dropped.push(`stop_sequences[${index}]`);
+  return prompt.stop.slice(most).filter((stop) => stop !== "");
 }
 
-function encodeTools(prompt: Prompt, body: Wire): void {
-  if (prompt.tools.length === 0) return;
-  body["tools"] = prompt.tools.map(encodeTool);
-  if (prompt.toolChoice) body["tool_choice"] = encodeToolChoice(prompt.toolChoice);
+function encodeTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[]): void {
+  const { tools, toolChoice } = prompt;
+  if (tools.length === 0) return;
+  const isCustom = (tool: Tool) => quirks.customTools === true && tool.custom !== undefined;
+  if (quirks.customTools !== true) dropped.push(...lostFormats(tools));
+  body["tools"] = tools.map((tool) => (isCustom(tool) ? encodeCustom(tool) : encodeTool(tool, dropped)));
+  const isCustomName = (name: string) => tools.some((tool) => tool.name === name && isCustom(tool));
+  if (toolChoice) body["tool_choice"] = encodeToolChoice(toolChoice, isCustomName);
   if (prompt.parallelToolCalls !== undefined) body["parallel_tool_calls"] = prompt.parallelToolCalls;
 }
 
 /**
  * A prompt as a chat vendor's body (dialects.md 4.1 and 4.2). Model, stream and reasoning come with `amend`. What this dialect or this
- * vendor has no place for is named in `dropped`. Throws GatewayError (invalid_request) for media that cannot be sent at all.
+ * vendor has no place for is named in `dropped`. Throws GatewayError (invalid_request, with the part's place) for media that cannot be
+ * sent at all.
  */
-export function encodeRequest(prompt: Prompt, quirks: Quirks): Encoded {
+export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
   const dropped: string[] = [];
+  const { prompt, toolNames } = fitToolNames(given, OPENAI_NAMES, dropped);
   const writer = new TurnWriter(quirks, dropped);
   const body: Wire = { messages: [...encodeSystem(prompt.system, quirks), ...writer.write(prompt.turns)] };
-  encodeTools(prompt, body);
-  encodeStops(prompt, quirks, body, dropped);
+  encodeTools(prompt, quirks, body, dropped);
+  const stops = encodeStops(prompt, quirks, body);
   const set = (field: string, value: unknown) => {
     if (value !== undefined) body[field] = value;
   };
@@ -98,7 +126,8 @@ export function encodeRequest(prompt: Prompt, quirks: Quirks): Encoded {
   set(quirks.seedField ?? "seed", prompt.seed);
   set("frequency_penalty", prompt.frequencyPenalty);
   set("presence_penalty", prompt.presencePenalty);
-  set("response_format", prompt.output && encodeFormat(prompt.output));
+  set("response_format", prompt.output && encodeFormat(prompt.output, dropped));
   set("user", prompt.userId && encodeUser(prompt.userId));
-  return { body, dropped };
+  const changes: ReplyChanges = { ...(toolNames && { toolNames }), ...(stops.length > 0 && { stops }) };
+  return { body, dropped, ...(toolNames || stops.length > 0 ? { changes } : {}) };
 }

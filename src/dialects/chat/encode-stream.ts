@@ -1,4 +1,4 @@
-import type { Event, Finish } from "../../canon/events.ts";
+import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
 import { writeFinish } from "./finish.ts";
@@ -24,7 +24,7 @@ export class ChatEncoder implements Encoder {
   #head: string;
   #tail: string;
   #started = false;
-  #kind: "text" | "reasoning" | "tool-call" | "skipped" = "skipped";
+  #kind: "text" | "reasoning" | "tool-call" | "custom-call" | "only-call" | "skipped" = "skipped";
   #calls = 0;
   #hasArguments = false;
   #usage: Usage = NO_USAGE;
@@ -57,44 +57,56 @@ export class ChatEncoder implements Encoder {
     return `${this.#head}{"role":"assistant","content":"","refusal":null}${this.#tail}`;
   }
 
-  #startBlock(block: Extract<Event, { type: "block-start" }>["block"]): string {
+  #startBlock(block: BlockStart): string {
     if (block.kind === "text" || block.kind === "reasoning") {
       this.#kind = block.kind;
       return "";
     }
-    if (block.kind !== "tool-call") {
-      this.#kind = "skipped";
-      return "";
-    }
-    this.#kind = "tool-call";
+    this.#kind = "skipped";
+    return block.kind === "tool-call" ? this.#startCall(block) : "";
+  }
+
+  #startCall({ id, name, custom }: Extract<BlockStart, { kind: "tool-call" }>): string {
     this.#hasArguments = false;
     const index = this.#calls++;
-    const called = `{"name":${JSON.stringify(block.name)},"arguments":""}`;
-    const call = `{"index":${index},"id":${JSON.stringify(block.id)},"type":"function","function":${called}}`;
+    if (this.#context.changes?.legacyFunctions) {
+      // The older form has place for one call a turn.
+      if (index > 0) return "";
+      this.#kind = "only-call";
+      return `${this.#head}{"function_call":{"name":${JSON.stringify(name)},"arguments":""}}${this.#tail}`;
+    }
+    this.#kind = custom ? "custom-call" : "tool-call";
+    const [type, field] = custom ? ["custom", "input"] : ["function", "arguments"];
+    const called = `{"name":${JSON.stringify(name)},"${field}":""}`;
+    const call = `{"index":${index},"id":${JSON.stringify(id)},"type":"${type}","${type}":${called}}`;
     return `${this.#head}{"tool_calls":[${call}]}${this.#tail}`;
   }
 
   #delta(text: string): string {
     if (this.#kind === "text") return `${this.#head}{"content":${JSON.stringify(text)}}${this.#tail}`;
     if (this.#kind === "reasoning") return `${this.#head}{"reasoning_content":${JSON.stringify(text)}}${this.#tail}`;
-    return this.#kind === "tool-call" ? this.#fragment(text) : "";
+    return this.#kind === "skipped" ? "" : this.#fragment(text);
   }
 
   #fragment(text: string): string {
     this.#hasArguments = true;
-    const call = `{"index":${this.#calls - 1},"function":{"arguments":${JSON.stringify(text)}}}`;
-    return `${this.#head}{"tool_calls":[${call}]}${this.#tail}`;
+    const json = JSON.stringify(text);
+    if (this.#kind === "only-call") return `${this.#head}{"function_call":{"arguments":${json}}}${this.#tail}`;
+    const called = this.#kind === "custom-call" ? `"custom":{"input":${json}}` : `"function":{"arguments":${json}}`;
+    return `${this.#head}{"tool_calls":[{"index":${this.#calls - 1},${called}}]}${this.#tail}`;
   }
 
   /** Clients parse a call's arguments as JSON: a call without any gets an empty object (dialects.md 4.8 #10). */
   #endBlock(): string {
-    const text = this.#kind === "tool-call" && !this.#hasArguments ? this.#fragment("{}") : "";
+    const isFunction = this.#kind === "tool-call" || this.#kind === "only-call";
+    const text = isFunction && !this.#hasArguments ? this.#fragment("{}") : "";
     this.#kind = "skipped";
     return text;
   }
 
   #finish(finish: Finish): string {
     const usage = this.#context.wantsUsage ? ',"usage":null' : "";
-    return `${this.#head}{},"logprobs":null,"finish_reason":"${writeFinish(finish)}"}]${usage}}\n\n`;
+    const word = writeFinish(finish, this.#context.changes?.legacyFunctions);
+    return `${this.#head}{},"logprobs":null,"finish_reason":"${word}"}]${usage}}\n\n`;
   }
 }

@@ -1,12 +1,15 @@
 import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
-import { shortCallId } from "./call-ids.ts";
+import { CallIds } from "./call-ids.ts";
 import { encodePart } from "./encode-parts.ts";
 import { cleanText } from "./text.ts";
 
 type Wire = Record<string, unknown>;
 
-const NO_RESULT = "(no result)";
+export const NO_RESULT = "(no result)";
+/** Stands for a conversation that says nothing: without a message every vendor refuses it (dialects.md 4.8 #4). */
+const EMPTY_TEXT = "(empty)";
 
 /** Text parts of a message as one string, which every server takes; an array only where there is more than text or a cache mark. */
 function joinContent(parts: readonly Wire[]): unknown {
@@ -45,7 +48,20 @@ export class TurnWriter {
       else this.#writeUser(turn);
     }
     this.#flushAttached();
+    if (this.#messages.length === 0) this.#messages.push({ role: "user", content: EMPTY_TEXT });
     return this.#messages;
+  }
+
+  /** Two turns of the user in a row are one: the templates of many servers raise on them (dialects.md 4.8 #5). */
+  #addUser(parts: readonly Wire[]): void {
+    const last = this.#messages.at(-1);
+    if (last?.["role"] !== "user") {
+      this.#messages.push({ role: "user", content: joinContent(parts) });
+      return;
+    }
+    const said = last["content"];
+    const before = typeof said === "string" ? [{ type: "text", text: said }] : (said as Wire[]);
+    last["content"] = joinContent([...before, ...parts]);
   }
 
   #writeSystem(turn: Turn): void {
@@ -62,7 +78,7 @@ export class TurnWriter {
       if (part.type !== "tool-result") this.#encode(part, parts);
       else if (!this.#placed.has(part)) this.#encodeOrphan(part, parts);
     }
-    if (parts.length > 0) this.#messages.push({ role: "user", content: joinContent(parts) });
+    if (parts.length > 0) this.#addUser(parts);
   }
 
   #encodeOrphan(result: ToolResultPart, parts: Wire[]): void {
@@ -88,7 +104,7 @@ export class TurnWriter {
 
   #flushAttached(): void {
     if (this.#attached.length === 0) return;
-    this.#messages.push({ role: "user", content: joinContent(this.#attached) });
+    this.#addUser(this.#attached);
     this.#attached = [];
   }
 
@@ -101,20 +117,23 @@ export class TurnWriter {
       else if (part.type === "reasoning") reasoning += cleanText(part.text);
       else if (part.type === "tool-call") calls.push(part);
       else if (part.type === "opaque") this.dropped.push(part.name);
+      else if ("place" in part && part.place) this.dropped.push(part.place);
     }
     const replay = this.#replayFields(reasoning);
     // A turn of which nothing is left would be refused by most (dialects.md 4.8 #4).
     if (text === "" && calls.length === 0 && reasoning === "") return;
     if (text === "" && calls.length === 0 && Object.values(replay).join("") === "") return;
     this.#flushAttached();
+    const ids = new CallIds(this.quirks.nineCharacterToolIds === true);
+    const called = calls.map((call) => ({ call, id: ids.take(call.id) }));
     const empty = calls.length > 0 && !this.quirks.emptyContent ? null : "";
     this.#messages.push({
       role: "assistant",
       content: text === "" ? empty : text,
       ...replay,
-      ...(calls.length > 0 && { tool_calls: calls.map((call) => this.#encodeCall(call)) }),
+      ...(calls.length > 0 && { tool_calls: called.map(({ call, id }) => this.#encodeCall(call, id)) }),
     });
-    for (const call of calls) this.#writeResult(call);
+    for (const { call, id } of called) this.#writeResult(call, id);
   }
 
   #replayFields(reasoning: string): Wire {
@@ -123,22 +142,21 @@ export class TurnWriter {
     return this.quirks.reasoningReplayAlways ? { reasoning_content: "" } : {};
   }
 
-  #callId(id: string): string {
-    return this.quirks.nineCharacterToolIds ? shortCallId(id) : id;
-  }
-
   /** Arguments go out as the text they came as: numbers keep their digits (dialects.md 4.8 #10 and #43). */
-  #encodeCall(call: ToolCallPart): Wire {
+  #encodeCall(call: ToolCallPart, id: string): Wire {
+    if (call.custom && this.quirks.customTools === true) {
+      return { id, type: "custom", custom: { name: call.name, input: inputOf(call) } };
+    }
     const text = call.arguments.trim();
     const called = { name: call.name, arguments: text === "" || text === "null" ? "{}" : cleanText(call.arguments) };
-    return { id: this.#callId(call.id), type: "function", function: called };
+    return { id, type: "function", function: called };
   }
 
-  #writeResult(call: ToolCallPart): void {
+  #writeResult(call: ToolCallPart, id: string): void {
     const result = this.#results.get(call.id)?.shift();
     if (result) this.#placed.add(result);
     const content = result ? this.#resultText(result) : NO_RESULT;
-    this.#messages.push({ role: "tool", tool_call_id: this.#callId(call.id), content });
+    this.#messages.push({ role: "tool", tool_call_id: id, content });
   }
 
   /** A result's text; whatever is not text goes behind, with a word on both sides of where it went. */

@@ -64,7 +64,7 @@ const WORDS: Readonly<Record<FinishReason, string>> = {
   "content-filter": "content_filter",
 };
 
-/** The chat dialect's word for a finish (dialects.md 4.5). */
-export function writeFinish(finish: Finish): string {
-  return WORDS[finish.reason];
+/** The chat dialect's word for a finish (dialects.md 4.5). `legacy`: the client called its tools functions. */
+export function writeFinish(finish: Finish, legacy = false): string {
+  return legacy && finish.reason === "tool-calls" ? "function_call" : WORDS[finish.reason];
 }

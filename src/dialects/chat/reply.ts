@@ -40,35 +40,50 @@ export function decodeReply(body: unknown, context: DecodeContext): Event[] {
   return events;
 }
 
+/** A call being put together: its text is a function's arguments, or a custom tool's input. */
+type Call = { id: string; name: string; custom: boolean; text: string };
+
+function writeCall({ id, name, custom, text }: Call): Wire {
+  if (custom) return { id, type: "custom", custom: { name, input: text } };
+  return { id, type: "function", function: { name, arguments: text || "{}" } };
+}
+
+/** The calls of a message, in the form in which the client offered its tools; the older form has place for one. */
+function writeCalls(calls: readonly Call[], legacy: boolean): Wire {
+  const [first] = calls;
+  if (!first) return {};
+  if (legacy) return { function_call: { name: first.name, arguments: first.text || "{}" } };
+  return { tool_calls: calls.map(writeCall) };
+}
+
 /** Events of a finished reply as a whole chat reply (dialects.md 1.3). */
 export function encodeReply(events: readonly Event[], context: ReplyContext): Wire {
+  const legacy = context.changes?.legacyFunctions === true;
   let content: string | null = null;
   let reasoning = "";
   let finish = "stop";
   let usage = NO_USAGE;
   let kind = "";
-  const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
+  const calls: Call[] = [];
   for (const event of events) {
     if (event.type === "block-start") {
       const { block } = event;
       kind = block.kind;
-      if (block.kind === "tool-call") {
-        calls.push({ id: block.id, type: "function", function: { name: block.name, arguments: "" } });
-      }
+      if (block.kind === "tool-call")
+        calls.push({ id: block.id, name: block.name, custom: block.custom === true, text: "" });
     } else if (event.type === "block-delta") {
       if (kind === "text") content = (content ?? "") + event.text;
       else if (kind === "reasoning") reasoning += event.text;
-      else if (kind === "tool-call") calls.at(-1)!.function.arguments += event.text;
+      else if (kind === "tool-call") calls.at(-1)!.text += event.text;
     } else if (event.type === "usage") usage = event.usage;
-    else if (event.type === "finish") finish = writeFinish(event.finish);
+    else if (event.type === "finish") finish = writeFinish(event.finish, legacy);
   }
-  for (const call of calls) call.function.arguments ||= "{}";
   const message = {
     role: "assistant",
     content: calls.length === 0 ? (content ?? "") : content,
     refusal: null,
     ...(reasoning !== "" && { reasoning_content: reasoning }),
-    ...(calls.length > 0 && { tool_calls: calls }),
+    ...writeCalls(calls, legacy),
   };
   return {
     id: replyIdOf(context),

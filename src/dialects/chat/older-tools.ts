@@ -1,0 +1,118 @@
+import { type Edits, isObject } from "../../lib/json.ts";
+import { customTool, wrapInput } from "../custom-tools.ts";
+import type { Quirks, ReplyChanges } from "../dialect.ts";
+import { inventCallId } from "./tool-calls.ts";
+
+type Wire = Record<string, unknown>;
+
+const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : []);
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+const isCustom = (tool: Wire): boolean => tool["type"] === "custom" && isObject(tool["custom"]);
+
+/** Whether a client's tools stand in the older form, which this vendor does not know any more (dialects.md 1.1). */
+const hasOlder = (body: Wire, quirks: Quirks): boolean =>
+  body["functions"] != null && !quirks.legacyFunctions && Array.isArray(body["functions"]);
+
+/** Whether a client's tools hold custom ones, which are functions to this vendor. */
+const hasCustom = (body: Wire, quirks: Quirks): boolean =>
+  quirks.customTools === false && listOf(body["tools"]).some(isCustom);
+
+/** What a chat client's forms of tools, where its chat vendor is told others, mean for the reply; undefined where all stays as it is. */
+export function replyChanges(body: Wire, quirks: Quirks): ReplyChanges | undefined {
+  const legacy = hasOlder(body, quirks);
+  const custom = hasCustom(body, quirks);
+  if (!legacy && !custom) return undefined;
+  const names = listOf(body["tools"]).flatMap((tool) =>
+    isObject(tool["custom"]) ? [text(tool["custom"]["name"])] : [],
+  );
+  const inOlderForm = legacy && listOf(body["tools"]).length === 0;
+  return { ...(inOlderForm && { legacyFunctions: true }), ...(custom && { customTools: new Set(names) }) };
+}
+
+function toFunctionTool(tool: Wire, at: number): Wire {
+  if (!isCustom(tool)) return tool;
+  const { name, description, format } = tool["custom"] as Wire;
+  const made = customTool(text(name), text(description), format, `tools[${at}].custom`);
+  const called = {
+    name: made.name,
+    ...(made.description && { description: made.description }),
+    parameters: made.schema,
+  };
+  return { type: "function", function: called };
+}
+
+/** A choice that names a custom tool, names the function that it became; also inside `allowed_tools`. */
+function toFunctionChoice(choice: unknown): unknown {
+  if (!isObject(choice)) return choice;
+  if (isCustom(choice)) return { type: "function", function: { name: (choice["custom"] as Wire)["name"] } };
+  const allowed = choice["allowed_tools"];
+  if (!isObject(allowed) || !Array.isArray(allowed["tools"])) return choice;
+  return { ...choice, allowed_tools: { ...allowed, tools: allowed["tools"].map(toFunctionChoice) } };
+}
+
+function toFunctionCall(call: unknown): unknown {
+  if (!isObject(call) || !isObject(call["custom"])) return call;
+  const { custom, ...rest } = call;
+  const { name, input } = custom as Wire;
+  return { ...rest, type: "function", function: { name, arguments: wrapInput(text(input)) } };
+}
+
+/** The older choice of a function as today's. */
+function toToolChoice(choice: unknown): unknown {
+  return isObject(choice) ? { type: "function", function: { name: choice["name"] } } : choice;
+}
+
+/** Edits that tell a vendor of today's functions alone about a client's older or custom tools; none where there are no such. */
+export function toolEdits(body: Wire, quirks: Quirks): Edits {
+  const legacy = hasOlder(body, quirks);
+  if (!legacy && !hasCustom(body, quirks)) return {};
+  const tools = listOf(body["tools"]).map(toFunctionTool);
+  if (legacy) tools.push(...listOf(body["functions"]).map((called) => ({ type: "function", function: called })));
+  const choice = body["tool_choice"] ?? (legacy ? toToolChoice(body["function_call"]) : undefined);
+  return {
+    ...(tools.length > 0 && { tools }),
+    ...(choice != null && tools.length > 0 && { tool_choice: toFunctionChoice(choice) }),
+    ...(legacy && { functions: undefined, function_call: undefined }),
+    // The older form has place for one call a turn.
+    ...(legacy && tools.length > 0 && !listOf(body["tools"]).length && { parallel_tool_calls: false }),
+  };
+}
+
+/** Messages with calls in the forms that a vendor of today's functions alone knows; the same array where there is none of others. */
+export function toFunctionMessages(messages: readonly unknown[], quirks: Quirks): readonly unknown[] {
+  let calls = 0;
+  let changed = false;
+  const written = messages.map((message) => {
+    const sound = isObject(message)
+      ? toFunctionMessage(
+          message,
+          quirks,
+          () => calls,
+          () => ++calls,
+        )
+      : message;
+    changed ||= sound !== message;
+    return sound;
+  });
+  return changed ? written : messages;
+}
+
+/** A call of the older form carries no id: it and the result that follows get the same one, made of their place. */
+const legacyId = (count: number) => inventCallId("function_call", count);
+
+function toFunctionMessage(message: Wire, quirks: Quirks, last: () => number, next: () => number): Wire {
+  const { role } = message;
+  if (role === "function" && !quirks.legacyFunctions) {
+    const { name: _name, ...rest } = message;
+    return { ...rest, role: "tool", tool_call_id: legacyId(last()), content: message["content"] ?? "" };
+  }
+  if (role !== "assistant") return message;
+  if (isObject(message["function_call"]) && !quirks.legacyFunctions) {
+    const { function_call: called, ...rest } = message;
+    return { ...rest, tool_calls: [{ id: legacyId(next()), type: "function", function: called }] };
+  }
+  const { tool_calls: calls } = message;
+  const custom = quirks.customTools === false && listOf(calls).some((call) => isObject(call["custom"]));
+  return custom ? { ...message, tool_calls: (calls as unknown[]).map(toFunctionCall) } : message;
+}

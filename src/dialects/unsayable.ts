@@ -1,0 +1,17 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { AudioPart, DocumentPart, ImagePart } from "../canon/prompt.ts";
+
+/** Why a part cannot be said to an upstream at all. */
+export const FILE_UNSEEN = "A file id cannot be seen by this model's vendor. Send the file's bytes or a URL instead.";
+export const NO_AUDIO = "This model's vendor does not take audio.";
+export const NO_IMAGE_TEXT = "An image must be bytes or a URL.";
+
+/**
+ * The error for media that is legal in the client's dialect and impossible for this upstream (invalid_request): it names the block and its
+ * place, as far as that is known.
+ */
+export function unsayable(part: ImagePart | DocumentPart | AudioPart, why: string): GatewayError {
+  const { place } = part;
+  if (place === undefined) return new GatewayError("invalid_request", why);
+  return new GatewayError("invalid_request", `The ${part.type} at ${place} cannot be sent. ${why}`, { param: place });
+}
