@@ -46,7 +46,7 @@ const figure = (pattern: string) => new RegExp(pattern.replaceAll("#", N), "i");
 /** Where the window's size stands, the surest wording first. */
 const MAXIMUM: readonly RegExp[] = [
   "exceed context limit: \\d+ \\+ \\d+ > #",
-  "tokens? > # maximum",
+  "tokens? > #",
   "with # maximum context length",
   "(?:maximum|max) (?:supported )?(?:context|prompt|model|sequence|allowed input) length(?: of| is|:)?(?: just| only)? \\(?#",
   "context length (?:of(?: only)? )?\\(?#",
@@ -67,6 +67,7 @@ const MAXIMUM: readonly RegExp[] = [
 /** Where the request's own size stands. */
 const ASKED: readonly RegExp[] = [
   "prompt is too long: #",
+  "# tokens? > \\d",
   "resulted in #",
   "you requested (?:about |a total of )?#",
   "requested:? #",
@@ -121,6 +122,16 @@ function withSum(input: number | undefined, output: number | undefined): Overflo
   return input === undefined || output === undefined ? {} : { input, output, asked: input + output };
 }
 
+/** Numbers that stand alone and are large enough for tokens: no part of a model's name, a date or a code. */
+const LARGE_NUMBER = /(?<![\w.:-])\d[\d,_]{3,}(?![\w:-]|\.\d)/g;
+
+/** In words nobody foresaw: two large numbers are the request and the window. */
+function guessFigures(text: string): OverflowFigures {
+  const numbers = [...text.matchAll(LARGE_NUMBER)].map(([digits]) => toNumber(digits) ?? 0);
+  const [one = 0, other = 0] = numbers;
+  return numbers.length === 2 && one !== other ? { asked: Math.max(one, other), maximum: Math.min(one, other) } : {};
+}
+
 /** The figures in a vendor's words. A pair that does not overflow is no pair: then only the window's size is believed. */
 function readFigures(text: string): OverflowFigures {
   const split = findSplit(text);
@@ -128,6 +139,7 @@ function readFigures(text: string): OverflowFigures {
   const beyond = toNumber(/exceeded (?:max )?context length by (\d+)/i.exec(text)?.[1]);
   const stated = [split.asked, findFirst(ASKED, text), beyond && maximum && maximum + beyond];
   const asked = stated.reduce((most, value) => (value && value > (most ?? 0) ? value : most), undefined);
+  if (asked === undefined && maximum === undefined) return guessFigures(text);
   if (asked !== undefined && maximum !== undefined && asked <= maximum) return { maximum };
   return { ...split, ...(asked !== undefined && { asked }), ...(maximum !== undefined && { maximum }) };
 }

@@ -372,6 +372,13 @@ const WORDINGS: readonly Told[] = [
   ],
   ["ds4", 400, openai("Prompt has 5001 tokens, but the configured context size is 4096 tokens", null), 5001, 4096],
   [
+    "words nobody foresaw",
+    400,
+    openai("Conversation too big for gpt-4-32768 of 2026-08-06: 140,001 of 131,072."),
+    140_001,
+    131_072,
+  ],
+  [
     "fastapi",
     422,
     { detail: "This model's maximum context length is 8192 tokens, your prompt has 12000 tokens." },
