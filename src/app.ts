@@ -1,14 +1,17 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Keys } from "./accounts/keys.ts";
+import { createPlans } from "./accounts/plans.ts";
 import { GatewayError } from "./canon/errors.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import { builtInRows } from "./catalog/rows.ts";
 import type { Config } from "./config/load.ts";
 import type { Store } from "./db/open.ts";
 import { Writer } from "./db/writer.ts";
+import { createAddressReader, type PeerSource } from "./http/address.ts";
 import { chatRoutes } from "./http/chat.ts";
 import { countTokensRoutes } from "./http/count-tokens.ts";
 import { debugTranslateRoutes } from "./http/debug-translate.ts";
+import { boundPublic, createDoorman } from "./http/doorman.ts";
 import { answerError, renderElysiaError } from "./http/errors.ts";
 import { createCors, createGuard } from "./http/guard.ts";
 import { healthRoutes } from "./http/health.ts";
@@ -19,11 +22,16 @@ import { responsesRoutes } from "./http/responses.ts";
 import { rootRoutes } from "./http/root.ts";
 import { UsageLedger } from "./ledger/usage-ledger.ts";
 import type { Clock } from "./lib/clock.ts";
-import { unlimited } from "./limits/limiter.ts";
+import { AddressLimiter } from "./limits/addresses.ts";
+import { Room } from "./limits/buckets.ts";
+import { endedCleanly, noteStop } from "./limits/clean-stop.ts";
+import { SpeedLimiter } from "./limits/limiter.ts";
 import { errorFields, type Log } from "./observe/log.ts";
 import { Ended } from "./relay/exchange.ts";
 import { IdempotencyStore } from "./relay/idempotency-store.ts";
 import type { Services } from "./relay/job.ts";
+import { ReasoningState } from "./relay/reasoning-state.ts";
+import { ReasoningStore } from "./relay/reasoning-store.ts";
 import { Running } from "./relay/running.ts";
 import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
 import { builtinVendor } from "./vendors/builtin/vendor.ts";
@@ -73,23 +81,38 @@ export function createApp(settings: AppSettings): App {
   const writer = new Writer(store, clock);
   const keys = new Keys(store, writer, { clock, onFault: (thrown) => log.error("keys", errorFields(thrown)) });
   const running = new Running();
+  const reasoning = new ReasoningStore(store, writer, clock, log);
+  const limits = createLimits(settings, writer);
   const services: Services = {
     clock,
     log,
-    limiter: unlimited,
+    limiter: limits.limiter,
     catalog,
     vendor: (id) => vendors.get(id),
     ledger: new UsageLedger(store, writer, clock),
     running,
+    reasoning: new ReasoningState(reasoning),
     blockingMs: config.limits.blockingSeconds * 1000,
     userAgent: `sluice/${settings.version}`,
   };
   const tokenizer = new Tokenizer(clock);
   const kept = new IdempotencyStore(store, writer, clock, log);
   const stopSweeping = kept.watch();
+  const stopForgetting = reasoning.watch();
   const unwatch = endRevoked(keys, running);
   const state = { ready: true };
-  const elysia = mountRoutes({ config, log, catalog, keys, services, kept, tokenizer, ready: () => state.ready });
+  const { addresses } = limits;
+  const elysia = mountRoutes({
+    config,
+    log,
+    catalog,
+    keys,
+    services,
+    kept,
+    tokenizer,
+    addresses,
+    ready: () => state.ready,
+  });
   return {
     elysia,
     catalog,
@@ -107,16 +130,33 @@ export function createApp(settings: AppSettings): App {
       await drain(running, clock);
       unwatch();
       stopSweeping();
+      stopForgetting();
       tokenizer.stop();
+      await limits.close();
       await writer.close();
     },
+  };
+}
+
+/** The speed limits of callers and of addresses, in one room; and the note on the store that tells the next start how this one ended. */
+function createLimits({ config, store, clock, log }: AppSettings, writer: Writer) {
+  const options = { clock, room: new Room(), startHalf: !endedCleanly(store) };
+  const failed = (thrown: unknown) => log.error("limits", errorFields(thrown));
+  const noted = noteStop(store, writer, false).catch(failed);
+  return {
+    limiter: new SpeedLimiter({ ...options, plans: createPlans(config.plans) }),
+    addresses: new AddressLimiter(options),
+    close: () => noted.then(() => noteStop(store, writer, true)).catch(failed),
   };
 }
 
 /** A revoked key's running requests end within a second (contract 4). */
 function endRevoked(keys: Keys, running: Running): () => void {
   keys.onRevoked((keyId) => {
-    running.endKey(keyId, new Ended("client-left", new GatewayError("invalid_api_key", "The API key was revoked.")));
+    running.endKey(
+      keyId,
+      new Ended("client-left", new GatewayError("invalid_api_key", "The API key is not valid any more.")),
+    );
   });
   return keys.watch();
 }
@@ -153,11 +193,15 @@ type Routes = {
   services: Services;
   kept: IdempotencyStore;
   tokenizer: Tokenizer;
+  addresses: AddressLimiter;
   ready(): boolean;
 };
 
-function mountRoutes({ config, log, catalog, keys, services, kept, tokenizer, ready }: Routes): Elysia {
-  const { allowedHosts, corsOrigins } = config.server;
+function mountRoutes({ config, log, catalog, keys, services, kept, tokenizer, addresses, ready }: Routes): Elysia {
+  const { allowedHosts, corsOrigins, trustedProxies } = config.server;
+  const readAddress = createAddressReader(() => app.server as PeerSource, trustedProxies);
+  keys.doorman = createDoorman(addresses, readAddress);
+  const bounds = { addresses, readAddress, keys, limiter: services.limiter };
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
   const generation = { services, keys, kept, server: () => app.server };
@@ -172,10 +216,14 @@ function mountRoutes({ config, log, catalog, keys, services, kept, tokenizer, re
     .use(countTokensRoutes({ ...generation, tokenizer }))
     .use(responsesRoutes(generation))
     .use(debugTranslateRoutes(generation))
-    .use(modelsRoutes({ catalog }))
-    .use(healthRoutes({ ready }))
-    .use(rootRoutes())
-    .use(openapiRoutes());
+    .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))
+    .use(
+      new Elysia()
+        .onBeforeHandle(boundPublic("open", bounds))
+        .use(healthRoutes({ ready }))
+        .use(rootRoutes())
+        .use(openapiRoutes()),
+    );
   if (corsOrigins.length > 0) {
     app.mapResponse(({ request, responseValue }) => {
       if (!(responseValue instanceof Response)) return undefined;

@@ -27,7 +27,7 @@ export type Event =
   | { type: "block-start"; block: BlockStart }
   /** Text, reasoning text, or a fragment of a tool call's JSON arguments: what the open block is made of. Never empty. */
   | { type: "block-delta"; text: string }
-  /** The vendor's proof of the open block, a reasoning block or a tool call; replaces an earlier one. */
+  /** The vendor's proof of the open block: reasoning, a tool call, or text (Gemini); replaces an earlier one. */
   | { type: "block-signature"; signature: string }
   | { type: "block-end" }
   | { type: "usage"; usage: Usage }

@@ -13,7 +13,8 @@ type Marked = { cache?: unknown };
 /** `place` is the path at which the client wrote a part, such as `messages[2].content[0]`: for errors about it. */
 type Placed = { place?: string };
 
-export type TextPart = { type: "text"; text: string } & Marked;
+/** `signature` is the vendor's proof of what it said, where it gives one (Gemini). */
+export type TextPart = { type: "text"; text: string; signature?: string } & Marked;
 export type ImagePart = { type: "image"; source: MediaSource; detail?: string } & Marked & Placed;
 export type DocumentPart = { type: "document"; source: MediaSource; title?: string; context?: string } & Marked &
   Placed;

@@ -1,9 +1,11 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Orders } from "../canon/intent.ts";
+import type { Memories } from "../canon/memory.ts";
 import { type Edits, editObject, type JsonText } from "../lib/json.ts";
 import type { ClientDialect, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import type { Frame } from "./frames.ts";
+import { restorePrompt } from "./replay.ts";
 import { changeEvents, ReplyChanger } from "./reply-changer.ts";
 import { soundText } from "./sound-text.ts";
 
@@ -17,7 +19,7 @@ const NOTHING_DROPPED: string[] = [];
 
 /**
  * The client's body as the upstream takes it. On the diagonal it is the client's own text with only the ordered fields edited in;
- * across, it is decoded to its meaning and encoded again.
+ * across, it is decoded to its meaning and encoded again. `memories` is reasoning that the client did not send back: it is put in first.
  */
 export function translateRequest(
   body: JsonText,
@@ -26,19 +28,25 @@ export function translateRequest(
   orders: Orders,
   quirks: Quirks,
   headers?: Headers,
+  memories?: Memories,
 ): UpstreamBody {
-  const value = body.value as Record<string, unknown>;
+  const sent = body.value as Record<string, unknown>;
   if (isSame(client, upstream)) {
-    const edits = upstream.amend(value, orders, quirks);
+    const restored = memories && client.replay.restore(sent, memories, quirks.reasoningReplay);
+    const value = restored ? { ...sent, ...restored } : sent;
+    const edits = { ...restored, ...upstream.amend(value, orders, quirks) };
     if (headers && upstream.headerEdits) Object.assign(edits, upstream.headerEdits(value, headers, quirks));
     const changes = upstream.replyChanges?.(value, quirks);
-    return { text: soundText(editObject(body.text, edits)), dropped: refused(value, edits, orders), changes };
+    const lost = refused(value, edits, orders, upstream.repairs?.(value, edits, orders, quirks));
+    return { text: soundText(editObject(body.text, edits)), dropped: lost, changes };
   }
-  const decoded = client.decodeRequest(value);
+  const decoded = client.decodeRequest(sent);
+  if (memories) restorePrompt(decoded.prompt, memories);
   const encoded = upstream.encodeRequest(decoded.prompt, quirks, orders.upstreamModel);
   upstream.markCache?.(encoded.body, orders.upstreamModel, quirks);
   const edits = upstream.amend(encoded.body, orders, quirks);
   const lost = [...decoded.dropped, ...encoded.dropped, ...refused(encoded.body, edits, orders)];
+  if (upstream.repairs) lost.push(...upstream.repairs(encoded.body, edits, orders, quirks));
   applyEdits(encoded.body, edits);
   const changes = decoded.changes || encoded.changes ? { ...decoded.changes, ...encoded.changes } : undefined;
   return { text: soundText(JSON.stringify(encoded.body)), dropped: showPaths(lost), changes };
@@ -48,10 +56,16 @@ export function translateRequest(
 const SAMPLING = ["temperature", "top_p", "top_k"];
 
 /** Fields that were there and are taken out because this model refuses them: a loss like any other, so it is named. */
-function refused(body: Record<string, unknown>, edits: Edits, { remove, dropSampling }: Orders): string[] {
-  if (remove.length === 0 && !dropSampling) return NOTHING_DROPPED;
+function refused(
+  body: Record<string, unknown>,
+  edits: Edits,
+  { remove, dropSampling }: Orders,
+  repairs: string[] = NOTHING_DROPPED,
+): string[] {
+  if (remove.length === 0 && !dropSampling) return repairs;
   const taken = new Set(dropSampling ? [...SAMPLING, ...remove] : remove);
-  return [...taken].filter((field) => Object.hasOwn(edits, field) && edits[field] === undefined && body[field] != null);
+  const isLost = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined && body[field] != null;
+  return [...[...taken].filter(isLost), ...repairs];
 }
 
 /** Most field paths that are told of one request, and the most characters of one that are shown. */

@@ -84,7 +84,8 @@ export function targetOf(job: Targeted, route: Route): Target | undefined {
  * would lose something; gives the answer's media type with it.
  */
 export async function dispatch(job: Job, target: Target): Promise<{ response: Response; type: string }> {
-  const { dropped, sending } = prepare(job, target);
+  const { dropped, sending, collector } = prepare(job, target);
+  job.exchange.collector = collector;
   job.exchange.dropped = dropped;
   if (dropped.length > 0) refuseLoss(job.request.headers, dropped);
   const response = await send(target.vendor, sending);

@@ -5,6 +5,7 @@ import { createMeter, type Meter } from "../ledger/meter.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Fields, Log } from "../observe/log.ts";
+import type { ReasoningCollector } from "./reasoning-collector.ts";
 
 /** How a request ends that is not answered in full. */
 export type Failure = Exclude<Outcome, "completed">;
@@ -39,6 +40,8 @@ export class Exchange {
   estimateInput: () => number = () => 0;
   #estimated: number | undefined;
   hold: Hold | undefined;
+  /** Of the attempt under way: remembers its reasoning for the next turn, where its vendor wants that. */
+  collector: ReasoningCollector | undefined;
   identity: Identity | undefined;
   /** Set once it is closed, unless nothing was charged. */
   settledAs: Outcome | undefined;
@@ -73,9 +76,11 @@ export class Exchange {
     this.attempts++;
   }
 
-  /** The answer is whole: settles the vendor's usage. Durable when it resolves. */
+  /** The answer is whole: settles the vendor's usage, and keeps its reasoning. Both are durable when it resolves. */
   complete(): Promise<void> {
-    return this.#close("completed");
+    const kept = this.collector?.kept;
+    const closed = this.#close("completed");
+    return kept ? closed.then(() => kept) : closed;
   }
 
   /**

@@ -121,6 +121,7 @@ async function answerWhole(job: Job): Promise<Reply> {
       return await readWhole(response, type, target, abort.signal);
     });
     exchange.meter.take(whole.events);
+    exchange.collector?.take(whole.events);
     await exchange.complete();
     return { kind: "whole", headers: replyHeaders(exchange), body: whole.text };
   } finally {

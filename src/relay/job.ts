@@ -10,6 +10,7 @@ import type { Limiter } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Exchange } from "./exchange.ts";
+import type { ReasoningState } from "./reasoning-state.ts";
 import type { Running } from "./running.ts";
 
 /** What the way of a request needs of the rest of the house. */
@@ -22,6 +23,8 @@ export type Services = {
   vendor(id: string): Vendor | undefined;
   ledger: Ledger;
   running: Running;
+  /** Reasoning that vendors want back of earlier turns. */
+  reasoning: ReasoningState;
   /** A blocking request is cut off after this (interface 8). */
   blockingMs: number;
   userAgent: string;

@@ -6,6 +6,7 @@ import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
 import { planOrders } from "./orders.ts";
 import type { Target } from "./read-reply.ts";
+import type { ReasoningCollector } from "./reasoning-collector.ts";
 
 /** With the value `1` the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
 export const STRICT_HEADER = "x-sluice-strict";
@@ -14,18 +15,34 @@ export const STRICT_HEADER = "x-sluice-strict";
 export type Asked = Pick<Job, "request" | "services" | "body" | "intent" | "entry" | "abort">;
 
 /** A request made ready for one route. Nothing has left the process yet. */
-export type Prepared = { orders: Orders; dropped: string[]; sending: Sending };
+export type Prepared = {
+  orders: Orders;
+  dropped: string[];
+  sending: Sending;
+  /** Remembers the reply's reasoning, where its vendor will want it back. */
+  collector: ReasoningCollector | undefined;
+};
 
 /**
  * The request as this route's vendor is asked: orders, translated body, path and headers, without the key. Sends nothing. Whatever
  * changes a request on its way belongs in here, so that a client who asks for the translation is shown it.
  * Throws GatewayError (invalid_request) where the request cannot be told to this vendor at all.
  */
-export function prepare(asked: Asked, { route, vendor, upstream, client, context }: Target): Prepared {
+export function prepare(asked: Asked, target: Target): Prepared {
+  const { route, vendor, upstream, client, context } = target;
   const { request, services, abort } = asked;
   const orders = planOrders(asked.intent, asked.entry, route, upstream);
+  const recall = services.reasoning.recall(asked, target, orders);
   const { quirks } = vendor;
-  const { text, dropped, changes } = translateRequest(asked.body, client, upstream, orders, quirks, request.headers);
+  const { text, dropped, changes } = translateRequest(
+    asked.body,
+    client,
+    upstream,
+    orders,
+    quirks,
+    request.headers,
+    recall?.memories,
+  );
   if (changes) context.changes = changes;
   const sending: Sending = {
     path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),
@@ -36,7 +53,7 @@ export function prepare(asked: Asked, { route, vendor, upstream, client, context
     requestId: request.requestId,
     stream: orders.stream,
   };
-  return { orders, dropped, sending };
+  return { orders, dropped, sending, collector: recall?.collector };
 }
 
 /**

@@ -213,6 +213,7 @@ async function openStream(
 async function openWhole(job: Job, target: Target, response: Response, type: string): Promise<Begun> {
   const { events } = await readWhole(response, type, target, job.abort.signal);
   job.exchange.meter.take(events);
+  job.exchange.collector?.take(events);
   const tail = withUsage(events, job.exchange);
   return { writer: eventWriter(target.client, target.context), first: { text: "", ended: true, tail } };
 }
@@ -229,12 +230,16 @@ function writeStep(step: Step, writer: StreamWriter, exchange: Exchange): Writte
   const { meter } = exchange;
   let text = "";
   for (const { frame, events } of step.frames) {
-    if (events.length > 0) meter.take(events);
+    if (events.length > 0) {
+      meter.take(events);
+      exchange.collector?.take(events);
+    }
     const error = errorOf(events);
     if (error) return { text, error, ended: true, tail: [] };
     text += writer.push(frame, withUsage(events, exchange));
   }
   meter.take(step.tail);
+  exchange.collector?.take(step.tail);
   const error = errorOf(step.tail);
   return { text, ...(error && { error }), ended: step.ended, tail: withUsage(step.tail, exchange) };
 }

@@ -3,6 +3,7 @@ import { type Edits, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { shortCallId } from "./call-ids.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
+import { LOST_REASONING, lacksReasoning } from "./replay.ts";
 import { soundMessages } from "./sound-messages.ts";
 
 type Wire = Record<string, unknown>;
@@ -159,6 +160,7 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
     const known = message["reasoning"];
     changes["reasoning_content"] = typeof known === "string" ? known : "";
   }
+  if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
   for (const _ in changes) return { ...message, ...changes };
   return message;
@@ -180,7 +182,11 @@ function amendCallIds(message: Wire, changes: Wire): void {
 /** The messages with a vendor's oddities minded; the same array where none is in the way. */
 function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly unknown[] {
   const hasOddity =
-    quirks.noDeveloperRole || quirks.emptyContent || quirks.reasoningReplayAlways || quirks.nineCharacterToolIds;
+    quirks.noDeveloperRole ||
+    quirks.emptyContent ||
+    quirks.reasoningReplayAlways ||
+    quirks.reasoningReplayCalls ||
+    quirks.nineCharacterToolIds;
   if (!hasOddity) return messages;
   let changed = false;
   const amended = messages.map((message: unknown) => {

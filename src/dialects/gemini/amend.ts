@@ -95,6 +95,14 @@ function amendForModel(body: Wire, config: Wire, traits: ModelTraits): Wire {
   return edits;
 }
 
+/** A call's signature that is lost, so that the vendor's own word for that stands in its place. */
+export function repairs(_body: Wire, edits: Edits): string[] {
+  const isLost = (part: Wire) => part["thoughtSignature"] === PLACEHOLDER;
+  return listOf(edits["contents"]).some((content) => listOf(content["parts"]).some(isLost))
+    ? ["thought_signature"]
+    : [];
+}
+
 /**
  * Orders as edits of a body that `encodeRequest` wrote: no client speaks this dialect, so it is written anew where the model wants it.
  * Model and stream stand in the path. Throws GatewayError (invalid_request) for a schema that the model cannot be told.

@@ -1,5 +1,5 @@
 import type { UpstreamDialect } from "../dialect.ts";
-import { amend } from "./amend.ts";
+import { amend, repairs } from "./amend.ts";
 import { decodeStream } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";
 import { decodeError } from "./errors.ts";
@@ -18,4 +18,6 @@ export const gemini: UpstreamDialect = {
   decodeReply,
   decoder: decodeStream,
   decodeError,
+  repairs,
+  provesReasoning: true,
 };

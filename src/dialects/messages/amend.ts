@@ -4,6 +4,7 @@ import type { Quirks } from "../dialect.ts";
 import { isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { reasoningEdits } from "./reasoning-edits.ts";
+import { continuesWithoutThinking, withoutLoopThinking } from "./tool-loop.ts";
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
 
@@ -40,6 +41,14 @@ function nameVersion(body: Record<string, unknown>, version: string): Edits {
   return edits;
 }
 
+const isSwitchedOff = ({ thinking }: Edits): boolean => isObject(thinking) && thinking["type"] === "disabled";
+
+/** Thinking that was wanted and had to be switched off: the loop's own is lost, or the ceiling leaves no room for any. */
+export function repairs(_body: Record<string, unknown>, edits: Edits, { reasoning }: Orders): string[] {
+  const isWanted = reasoning.kind !== "off" && reasoning.kind !== "nothing";
+  return isWanted && isSwitchedOff(edits) ? ["thinking"] : [];
+}
+
 /**
  * Orders as edits of a body's top-level fields, whether the client wrote it or `encodeRequest` (design 1). Only fields that really
  * change are named: they are spliced into the client's own bytes.
@@ -53,6 +62,10 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
   const changed = messages !== body["messages"];
   if (changed) edits["messages"] = messages;
   Object.assign(edits, reasoningEdits(changed ? { ...body, messages } : body, orders));
+  if (isSwitchedOff(edits) && Array.isArray(messages) && continuesWithoutThinking(messages)) {
+    const stripped = withoutLoopThinking(messages);
+    if (stripped !== messages) edits["messages"] = stripped;
+  }
   if (!quirks.ownBillingLine) {
     const system = withoutBillingLine(body["system"]);
     if (system !== body["system"]) edits["system"] = system;

@@ -1,7 +1,8 @@
 import { markMessagesBody } from "../cache-marks.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
-import { amend } from "./amend.ts";
+import { amend, repairs } from "./amend.ts";
+import { headerEdits } from "./betas.ts";
 import { checkRequest } from "./check.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { decodeStream } from "./decode-stream.ts";
@@ -11,6 +12,7 @@ import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { readIntent } from "./intent.ts";
 import { PING } from "./records.ts";
 import { relabelReply, relabelStream } from "./relabel.ts";
+import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
 
 export { checkCountTokens } from "./check.ts";
@@ -30,6 +32,7 @@ export const messages: Dialect = {
     if (!quirks.noAddedCacheMarks) markMessagesBody(body);
   },
   amend,
+  headerEdits,
   decodeReply,
   encodeReply,
   relabel: relabelReply,
@@ -40,4 +43,7 @@ export const messages: Dialect = {
   encodeError,
   encodeErrorFrame,
   ping: PING,
+  replay,
+  repairs,
+  provesReasoning: true,
 };

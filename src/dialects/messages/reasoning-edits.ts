@@ -1,5 +1,6 @@
 import type { Orders, ReasoningForm, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
+import { continuesWithoutThinking } from "./tool-loop.ts";
 
 /** Smallest thinking budget its own vendor takes, tokens (dialects.md 2.1). */
 const MIN_BUDGET = 1024;
@@ -30,19 +31,6 @@ function adaptive(body: Body): Thinking {
   const thinking = thinkingOf(body);
   if (thinking["type"] === "adaptive") return thinking;
   return { type: "adaptive", display: thinking["display"] ?? "summarized" };
-}
-
-/** Whether the request continues a tool loop whose assistant turn came without its thinking: thinking must then be off (dialects.md 4.8 #7). */
-function continuesWithoutThinking(messages: unknown): boolean {
-  if (!Array.isArray(messages)) return false;
-  const last: unknown = messages.at(-1);
-  const before: unknown = messages.at(-2);
-  if (!isObject(last) || !isObject(before) || before["role"] !== "assistant") return false;
-  const results = last["content"];
-  if (!Array.isArray(results) || !results.some((block) => isObject(block) && block["type"] === "tool_result"))
-    return false;
-  const first: unknown = Array.isArray(before["content"]) ? before["content"][0] : undefined;
-  return !isObject(first) || (first["type"] !== "thinking" && first["type"] !== "redacted_thinking");
 }
 
 /** Thinking with a budget that leaves room for an answer below the ceiling; off where it cannot fit. */
@@ -125,7 +113,10 @@ function freeToolChoice(choice: unknown): Body | undefined {
  * words is edited. The ceiling is the one that goes upstream: budgets shrink below it, it is never raised.
  */
 export function reasoningEdits(body: Body, orders: Orders): Edits {
-  if (orders.reasoning.kind === "keep") return {};
+  if (orders.reasoning.kind === "keep") {
+    const isRefused = thinkingOf(body)["type"] === "enabled" && continuesWithoutThinking(body["messages"]);
+    return isRefused ? { ...DISABLED } : {};
+  }
   const own = body["max_tokens"];
   const ceiling = orders.maxOutputTokens ?? (typeof own === "number" ? own : undefined);
   const wanted = wantedBy(orders.reasoning, body, ceiling);

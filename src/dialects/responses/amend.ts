@@ -2,6 +2,7 @@ import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { isReplayable } from "../reasoning-proof.ts";
+import { withoutLoneIds } from "./replay.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -70,7 +71,8 @@ export function amend(body: Wire, orders: Orders, _quirks: Quirks): Edits {
   set("store", false);
   set("reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body));
   if (reasons(orders)) set("include", includeEncrypted(body["include"]));
-  const input = withoutLostReasoning(body["input"]);
+  const known = withoutLostReasoning(body["input"]);
+  const input = reasons(orders) ? withoutLoneIds(known) : known;
   if (input !== body["input"]) edits["input"] = input;
   for (const field of orders.dropSampling ? ["temperature", "top_p", ...orders.remove] : orders.remove) {
     if (Object.hasOwn(body, field)) edits[field] = undefined;

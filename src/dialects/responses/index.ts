@@ -10,6 +10,7 @@ import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { readIntent } from "./intent.ts";
 import { PING } from "./records.ts";
 import { relabelReply, relabelStream } from "./relabel.ts";
+import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
 
 /** The wire protocol of OpenAI's newer SDK calls and of agents that know only it; stateless here (contract 3). */
@@ -33,4 +34,6 @@ export const responses: Dialect = {
   encodeError,
   encodeErrorFrame,
   ping: PING,
+  replay,
+  provesReasoning: true,
 };

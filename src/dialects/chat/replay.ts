@@ -1,0 +1,74 @@
+import type { Orders } from "../../canon/intent.ts";
+import type { Memories, ReasoningMemory } from "../../canon/memory.ts";
+import { type Edits, isObject } from "../../lib/json.ts";
+import type { Quirks } from "../dialect.ts";
+import { Anchor, type Conversation, type ReplayHalf, type SpokenTurn } from "../replay.ts";
+import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
+
+type Wire = Record<string, unknown>;
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+function callIdsOf(message: Wire): string[] {
+  return listOf(message["tool_calls"]).flatMap((call) =>
+    isObject(call) && typeof call["id"] === "string" && call["id"] !== "" ? [call["id"]] : [],
+  );
+}
+
+function carries(message: Wire): SpokenTurn["carries"] {
+  if (reasoningSignature(message) !== undefined) return "proof";
+  return reasoningText(message) === "" ? "nothing" : "text";
+}
+
+function read(body: Wire, texts: boolean): Conversation {
+  const turns: SpokenTurn[] = [];
+  const anchor = new Anchor(texts);
+  for (const message of listOf(body["messages"])) {
+    if (!isObject(message)) continue;
+    const { role } = message;
+    if (role === "assistant") {
+      const text = texts ? contentText(message["content"]) : "";
+      turns.push({ callIds: callIdsOf(message), text, carries: carries(message), anchor: anchor.value });
+    } else if (role === "user" && texts) anchor.add(contentText(message["content"]));
+  }
+  return { turns, anchor: anchor.value };
+}
+
+/** The reasoning text of a reply, blank where there was none: this dialect has one field for it. */
+function textOf(memory: ReasoningMemory): string {
+  return memory.map((block) => (block.kind === "reasoning" ? block.text : "")).join("");
+}
+
+/** Writes reasoning text into the field in which this vendor wants it back (dialects.md 4.8 #8). */
+function restore(body: Wire, memories: Memories, field: string | undefined): Edits {
+  if (field === undefined) return {};
+  let number = -1;
+  const messages = listOf(body["messages"]).map((message) => {
+    if (!isObject(message) || message["role"] !== "assistant") return message;
+    number++;
+    const memory = memories.get(number);
+    return memory ? { ...message, [field]: textOf(memory) } : message;
+  });
+  return { messages };
+}
+
+/** Stands for reasoning that is lost, where a vendor refuses a call without any: the shortest text that is not empty (dialects.md 4.8 #8). */
+export const LOST_REASONING = " ";
+
+/** Whether a message has calls, and nothing readable of the reasoning that led to them. */
+export function lacksReasoning(message: Wire): boolean {
+  if (message["role"] !== "assistant" || listOf(message["tool_calls"]).length === 0) return false;
+  const text = message["reasoning_content"];
+  return typeof text !== "string" || text.trim() === "";
+}
+
+/** The reasoning that this vendor demands of a turn with calls, where a blank had to stand for it. */
+export function repairs(body: Wire, edits: Edits, { reasoning }: Orders, quirks: Quirks): string[] {
+  const demanded = quirks.reasoningReplayAlways || quirks.reasoningReplayCalls;
+  if (!demanded || reasoning.kind === "off") return [];
+  const isLost = (message: unknown) => isObject(message) && lacksReasoning(message);
+  return listOf(edits["messages"] ?? body["messages"]).some(isLost) ? ["reasoning_content"] : [];
+}
+
+/** Chat clients keep text and calls of an answer, and nothing of its reasoning (dialects.md 4.8 #7). */
+export const replay: ReplayHalf = { forgets: true, read, restore };

@@ -1,0 +1,69 @@
+import type { Memories } from "../../canon/memory.ts";
+import { type Edits, isObject } from "../../lib/json.ts";
+import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
+
+type Block = Record<string, unknown>;
+
+const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** The blocks of a message; a string is one text block. */
+function blocksOf(content: unknown): Block[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
+  return Array.isArray(content) ? content.filter(isObject) : [];
+}
+
+const isReasoning = (block: Block): boolean => block["type"] === "thinking" || block["type"] === "redacted_thinking";
+
+const textOf = (blocks: readonly Block[]): string =>
+  blocks.map((block) => (block["type"] === "text" ? stringOf(block["text"]) : "")).join("");
+
+function callIdOf(block: Block): string | undefined {
+  return block["type"] === "tool_use" ? stringOf(block["id"]) : undefined;
+}
+
+function carries(blocks: readonly Block[]): SpokenTurn["carries"] {
+  const reasoning = blocks.filter(isReasoning);
+  if (reasoning.length === 0) return "nothing";
+  const isProof = (block: Block) => block["type"] === "redacted_thinking" || stringOf(block["signature"]) !== "";
+  return reasoning.some(isProof) ? "proof" : "text";
+}
+
+function read(body: Block, texts: boolean): Conversation {
+  const turns: SpokenTurn[] = [];
+  const anchor = new Anchor(texts);
+  for (const message of Array.isArray(body["messages"]) ? body["messages"] : []) {
+    if (!isObject(message)) continue;
+    if (message["role"] === "assistant") {
+      const blocks = blocksOf(message["content"]);
+      const callIds = blocks.flatMap((block) => callIdOf(block) || []);
+      turns.push({ callIds, text: texts ? textOf(blocks) : "", carries: carries(blocks), anchor: anchor.value });
+    } else if (message["role"] === "user" && texts) anchor.add(textOf(blocksOf(message["content"])));
+  }
+  return { turns, anchor: anchor.value };
+}
+
+const BLOCKS: Loom<Block> = {
+  isText: (block) => block["type"] === "text",
+  isReasoning,
+  callIdOf,
+  make(block) {
+    if (block.kind === "redacted-reasoning") return { type: "redacted_thinking", data: block.data };
+    if (block.signature === undefined) return undefined;
+    return { type: "thinking", thinking: block.text, signature: block.signature };
+  },
+  sign: (block) => block,
+};
+
+function restore(body: Block, memories: Memories): Edits {
+  let number = -1;
+  const messages = (Array.isArray(body["messages"]) ? body["messages"] : []).map((message: unknown) => {
+    if (!isObject(message) || message["role"] !== "assistant") return message;
+    number++;
+    const memory = memories.get(number);
+    return memory ? { ...message, content: weave(memory, blocksOf(message["content"]), BLOCKS) } : message;
+  });
+  return { messages };
+}
+
+/** Clients of this dialect send its blocks back as they came; some leave thinking out of a tool loop all the same. */
+export const replay: ReplayHalf = { forgets: false, read, restore };

@@ -1,0 +1,48 @@
+import { isObject } from "../../lib/json.ts";
+
+type Wire = Record<string, unknown>;
+
+const blocksOf = (message: Wire): unknown[] => (Array.isArray(message["content"]) ? message["content"] : []);
+
+const isThinking = (block: unknown): boolean =>
+  isObject(block) && (block["type"] === "thinking" || block["type"] === "redacted_thinking");
+
+const givesResults = (message: unknown): boolean =>
+  isObject(message) && blocksOf(message).some((block) => isObject(block) && block["type"] === "tool_result");
+
+const isAssistant = (message: unknown): message is Wire => isObject(message) && message["role"] === "assistant";
+
+/**
+ * Where the tool loop begins that the conversation stands in: the place of its first assistant turn, -1 when the last turn gives no
+ * results. All of the loop counts as one turn of the assistant (dialects.md 2.9).
+ */
+export function loopStart(messages: readonly unknown[]): number {
+  let start = -1;
+  for (let at = messages.length - 1; at >= 1; at -= 2) {
+    if (!givesResults(messages[at]) || !isAssistant(messages[at - 1])) break;
+    start = at - 1;
+  }
+  return start;
+}
+
+/** Whether the request continues a tool loop that does not begin with thinking: thinking must then be off (dialects.md 4.8 #7). */
+export function continuesWithoutThinking(messages: unknown): boolean {
+  if (!Array.isArray(messages)) return false;
+  const first: unknown = messages[loopStart(messages)];
+  return isAssistant(first) && !isThinking(blocksOf(first)[0]);
+}
+
+/**
+ * The conversation without thinking in the loop it stands in, which is refused while thinking is off; the same array where there is none. A
+ * turn that thought and did nothing else stays: an empty one is refused too.
+ */
+export function withoutLoopThinking(messages: readonly unknown[]): readonly unknown[] {
+  const start = loopStart(messages);
+  const hasThinking = (message: unknown): message is Wire => isAssistant(message) && blocksOf(message).some(isThinking);
+  if (start < 0 || !messages.slice(start).some(hasThinking)) return messages;
+  return messages.map((message, at) => {
+    if (at < start || !hasThinking(message)) return message;
+    const content = blocksOf(message).filter((block) => !isThinking(block));
+    return content.length === 0 ? message : { ...message, content };
+  });
+}

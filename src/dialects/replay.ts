@@ -1,0 +1,140 @@
+import type { Memories, MemoryBlock, ReasoningMemory } from "../canon/memory.ts";
+import type { Part, Prompt, Turn } from "../canon/prompt.ts";
+import type { Edits } from "../lib/json.ts";
+
+/** An assistant turn of a client's body, as far as remembered reasoning is looked up by it. */
+export type SpokenTurn = {
+  callIds: string[];
+  /** Its visible text; "" where nobody asked for texts. */
+  text: string;
+  /** What came back of its reasoning: nothing, its text, or a vendor's proof of it. */
+  carries: "nothing" | "text" | "proof";
+  /** Digest of all that users said before it; "" where nobody asked for texts. */
+  anchor: string;
+};
+
+/** A client's conversation: its assistant turns in order, and the digest of all that users said. */
+export type Conversation = { turns: SpokenTurn[]; anchor: string };
+
+/** How remembered reasoning is looked up and put back in the bodies of one client dialect. */
+export type ReplayHalf = {
+  /** Clients of this dialect do not send reasoning back, so turns without calls are remembered too. */
+  readonly forgets: boolean;
+  /** The conversation in a checked body. `texts`: texts and anchors are wanted, which cost a pass over them. */
+  read(body: Record<string, unknown>, texts: boolean): Conversation;
+  /** On the diagonal: the body's conversation with remembered reasoning in it, as edits. `field`: where the vendor wants plain text. */
+  restore(body: Record<string, unknown>, memories: Memories, field: string | undefined): Edits;
+};
+
+/** A running digest of what users say. It tells conversations apart in which a vendor gives the same call ids again. */
+export class Anchor {
+  #digest = 0n;
+
+  constructor(private readonly wanted: boolean) {}
+
+  add(text: string): void {
+    if (this.wanted && text !== "") this.#digest = Bun.hash.wyhash(text, this.#digest);
+  }
+
+  get value(): string {
+    return this.wanted ? this.#digest.toString(36) : "";
+  }
+}
+
+/** How the blocks of one wire, or the parts of a turn, are read and made. */
+export type Loom<T> = {
+  isText(item: T): boolean;
+  isReasoning(item: T): boolean;
+  callIdOf(item: T): string | undefined;
+  /** A reasoning block as an item; undefined where this wire has no place for it. */
+  make(block: Extract<MemoryBlock, { kind: "reasoning" | "redacted-reasoning" }>): T | undefined;
+  /** The item with the vendor's proof on it, unless it has one. */
+  sign(item: T, signature: string): T;
+};
+
+/**
+ * `items` with the remembered reasoning between them, where the vendor had put it, in place of what reasoning they hold. The same array
+ * when the memory is of another turn: it knows calls, and none of them is there.
+ */
+export function weave<T>(memory: ReasoningMemory, items: readonly T[], loom: Loom<T>): readonly T[] {
+  const knowsCalls = memory.some((block) => block.kind === "tool-call");
+  const isCall = (id: string) => items.some((item) => loom.callIdOf(item) === id);
+  if (knowsCalls && !memory.some((block) => block.kind === "tool-call" && isCall(block.id))) return items;
+  const rest = items.filter((item) => !loom.isReasoning(item));
+  const woven: T[] = [];
+  let next = 0;
+  let waiting: T[] = [];
+  for (const block of memory) {
+    if (block.kind === "reasoning" || block.kind === "redacted-reasoning") {
+      const made = loom.make(block);
+      if (made !== undefined) waiting.push(made);
+      continue;
+    }
+    const at = block.kind === "text" ? textAt(rest, next, loom) : callAt(rest, next, block.id, loom);
+    if (at < 0) continue;
+    // What opens a turn opens it whatever the client put before its first known block.
+    const skipped = rest.slice(next, at);
+    woven.push(...(woven.length === 0 ? [...waiting, ...skipped] : [...skipped, ...waiting]));
+    const item = rest[at] as T;
+    woven.push(block.signature === undefined ? item : loom.sign(item, block.signature));
+    waiting = [];
+    next = at + 1;
+  }
+  if (woven.length === 0) return [...waiting, ...rest];
+  // Reasoning at the very end of a turn led to nothing, and is refused there.
+  return [...woven, ...rest.slice(next)];
+}
+
+function textAt<T>(rest: readonly T[], next: number, loom: Loom<T>): number {
+  const item = rest[next];
+  return item !== undefined && loom.isText(item) ? next : -1;
+}
+
+function callAt<T>(rest: readonly T[], next: number, id: string, loom: Loom<T>): number {
+  return rest.findIndex((item, at) => at >= next && loom.callIdOf(item) === id);
+}
+
+const PARTS: Loom<Part> = {
+  isText: (part) => part.type === "text",
+  isReasoning: (part) => part.type === "reasoning" || part.type === "redacted-reasoning",
+  callIdOf: (part) => (part.type === "tool-call" ? part.id : undefined),
+  make(block) {
+    if (block.kind === "redacted-reasoning") return { type: "redacted-reasoning", data: block.data };
+    return {
+      type: "reasoning",
+      text: block.text,
+      ...(block.signature !== undefined && { signature: block.signature }),
+    };
+  },
+  sign(part, signature) {
+    if (part.type !== "tool-call" && part.type !== "text") return part;
+    return part.signature === undefined ? { ...part, signature } : part;
+  },
+};
+
+/** The one text of a turn cut where the vendor had begun anew, if it is as long as all of its texts were. */
+function splitText(parts: readonly Part[], memory: ReasoningMemory): readonly Part[] {
+  const lengths = memory.flatMap((block) => (block.kind === "text" ? [block.length] : []));
+  const texts = parts.filter((part) => part.type === "text");
+  const [only] = texts;
+  if (lengths.length < 2 || texts.length !== 1 || only?.type !== "text") return parts;
+  if (lengths.reduce((sum, length) => sum + length, 0) !== only.text.length) return parts;
+  let from = 0;
+  const pieces = lengths.map((length): Part => {
+    const text = only.text.slice(from, from + length);
+    from += length;
+    return { ...only, text };
+  });
+  return parts.flatMap((part) => (part === only ? pieces : [part]));
+}
+
+/** Puts remembered reasoning into a prompt's assistant turns, in place. Turns count as the client's dialect counted them. */
+export function restorePrompt(prompt: Prompt, memories: Memories): void {
+  let number = -1;
+  prompt.turns = prompt.turns.map((turn): Turn => {
+    if (turn.role !== "assistant") return turn;
+    number++;
+    const memory = memories.get(number);
+    return memory ? { ...turn, parts: [...weave(memory, splitText(turn.parts, memory), PARTS)] } : turn;
+  });
+}

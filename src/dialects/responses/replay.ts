@@ -1,0 +1,120 @@
+import type { Memories } from "../../canon/memory.ts";
+import { type Edits, isObject } from "../../lib/json.ts";
+import { unpackReasoning } from "../reasoning-proof.ts";
+import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
+import { type Item, messageText, reasoningText, stringOf } from "./items.ts";
+import { summaryPart } from "./output-items.ts";
+
+const CALLS = new Set<unknown>(["function_call", "custom_tool_call"]);
+const OUTPUTS = new Set<unknown>(["function_call_output", "custom_tool_call_output"]);
+
+type Speaker = "assistant" | "user" | "system";
+
+const isReasoning = (item: Item): boolean => item["type"] === "reasoning";
+const isMessage = (item: Item): boolean => (item["type"] ?? "message") === "message";
+
+/** Who said an item; undefined for one that makes no turn. */
+function speakerOf(item: Item, isFirst: boolean): Speaker | undefined {
+  if (CALLS.has(item["type"])) return "assistant";
+  if (OUTPUTS.has(item["type"])) return "user";
+  if (isReasoning(item))
+    return reasoningText(item) === "" && stringOf(item["encrypted_content"]) === "" ? undefined : "assistant";
+  if (!isMessage(item)) return undefined;
+  const { role } = item;
+  if (role === "assistant") return "assistant";
+  if (role !== "system" && role !== "developer") return "user";
+  return isFirst || messageText(item) === "" ? undefined : "system";
+}
+
+/** The input's items in the runs that one side said without a break; those that nobody said lie where they stood. */
+function runsOf(input: unknown): { speaker: Speaker | undefined; items: Item[] }[] {
+  const runs: { speaker: Speaker | undefined; items: Item[] }[] = [];
+  let last: { speaker: Speaker | undefined; items: Item[] } | undefined;
+  for (const item of Array.isArray(input) ? input : []) {
+    if (!isObject(item)) continue;
+    const speaker = speakerOf(item, last === undefined);
+    if (speaker === undefined) {
+      // An unknown item between two of one turn does not part them.
+      if (last) last.items.push(item);
+      else runs.push({ speaker, items: [item] });
+      continue;
+    }
+    if (last?.speaker === speaker) last.items.push(item);
+    else {
+      last = { speaker, items: [item] };
+      runs.push(last);
+    }
+  }
+  return runs;
+}
+
+function callIdOf(item: Item): string | undefined {
+  return CALLS.has(item["type"]) ? stringOf(item["call_id"]) : undefined;
+}
+
+function carries(items: readonly Item[]): SpokenTurn["carries"] {
+  const reasoning = items.filter(isReasoning);
+  if (reasoning.length === 0) return "nothing";
+  return reasoning.some((item) => stringOf(item["encrypted_content"]) !== "") ? "proof" : "text";
+}
+
+const textOf = (items: readonly Item[]): string =>
+  items.map((item) => (isMessage(item) ? messageText(item) : "")).join("");
+
+function read(body: Item, texts: boolean): Conversation {
+  const turns: SpokenTurn[] = [];
+  const anchor = new Anchor(texts);
+  if (typeof body["input"] === "string") anchor.add(body["input"]);
+  for (const { speaker, items } of runsOf(body["input"])) {
+    if (speaker === "assistant") {
+      const callIds = items.flatMap((item) => callIdOf(item) || []);
+      turns.push({ callIds, text: texts ? textOf(items) : "", carries: carries(items), anchor: anchor.value });
+    } else if (speaker === "user" && texts) anchor.add(textOf(items));
+  }
+  return { turns, anchor: anchor.value };
+}
+
+const ITEMS: Loom<Item> = {
+  isText: (item) => isMessage(item),
+  isReasoning,
+  callIdOf,
+  make(block) {
+    // Only this dialect's own proof is taken back (dialects.md 4.8 #6).
+    const proof = block.kind === "reasoning" && block.signature ? unpackReasoning(block.signature) : undefined;
+    if (!proof || block.kind !== "reasoning") return undefined;
+    const summary = block.text === "" ? [] : [summaryPart(block.text)];
+    return { type: "reasoning", ...(proof.id !== "" && { id: proof.id }), summary, encrypted_content: proof.encrypted };
+  },
+  sign: (item) => item,
+};
+
+function restore(body: Item, memories: Memories): Edits {
+  let number = -1;
+  const input = runsOf(body["input"]).flatMap(({ speaker, items }) => {
+    if (speaker !== "assistant") return items;
+    number++;
+    const memory = memories.get(number);
+    return memory ? weave(memory, items, ITEMS) : items;
+  });
+  return { input };
+}
+
+/**
+ * The input without the ids of calls whose reasoning does not stand with them: the vendor asks for the item that belongs to such an id.
+ * The same value where there is none.
+ */
+export function withoutLoneIds(input: unknown): unknown {
+  if (!Array.isArray(input) || !input.some((item) => isObject(item) && isNamedCall(item))) return input;
+  let changed = false;
+  const items = runsOf(input).flatMap(({ speaker, items }) => {
+    if (speaker !== "assistant" || items.some(isReasoning) || !items.some(isNamedCall)) return items;
+    changed = true;
+    return items.map(({ id: _id, ...item }) => item);
+  });
+  return changed ? items : input;
+}
+
+const isNamedCall = (item: Item): boolean => CALLS.has(item["type"]) && item["id"] !== undefined;
+
+/** Clients of this dialect send its items back as they came; some keep the calls alone. */
+export const replay: ReplayHalf = { forgets: false, read, restore };

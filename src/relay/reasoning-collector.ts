@@ -1,0 +1,124 @@
+import type { Event } from "../canon/events.ts";
+import type { MemoryBlock, ReasoningMemory } from "../canon/memory.ts";
+import { MAX_STATE_BYTES } from "./reasoning-store.ts";
+
+/** Most tool calls of one reply that its reasoning is found by (dialects.md 1.4: indices 0 to 127). */
+const MAX_CALLS = 128;
+/** Blocks of one reply that are remembered; a reply of more is no sound one. */
+const MAX_BLOCKS = 4_096;
+
+/** What is kept of a finished reply: its reasoning, and what its next request will name it by. */
+export type Collected = { memory: ReasoningMemory; callIds: string[]; text: TextDigest | undefined };
+
+/** A digest of visible text in which white space does not count: clients trim and join as they like. */
+export class TextDigest {
+  readonly #hasher = new Bun.CryptoHasher("sha256");
+  #empty = true;
+  #value: string | undefined;
+
+  add(text: string): void {
+    const seen = text.replace(/\s+/g, "");
+    if (seen === "") return;
+    this.#empty = false;
+    this.#hasher.update(seen);
+  }
+
+  /** The digest; undefined where nothing was visible. Nothing can be added afterwards. */
+  get value(): string | undefined {
+    if (this.#empty) return undefined;
+    this.#value ??= this.#hasher.digest("base64url");
+    return this.#value;
+  }
+}
+
+/**
+ * Gathers, from the events of one reply, the reasoning that its vendor will want back. `proofs`: the vendor takes back what it has proved
+ * alone, else its text is enough. `texts`: turns without calls are remembered by their text.
+ */
+export class ReasoningCollector {
+  /** Resolves when the reasoning is on the disk; undefined where there is none. Never rejects. */
+  kept: Promise<void> | undefined;
+  readonly #blocks: MemoryBlock[] = [];
+  #open: MemoryBlock | undefined;
+  #characters = 0;
+  #text: TextDigest | undefined;
+  #over = false;
+
+  constructor(
+    private readonly options: { proofs: boolean; texts: boolean },
+    private readonly keep: (collected: Collected) => Promise<void> | undefined,
+  ) {}
+
+  /** Takes the next events of the reply, in their order; at its finish, what is worth it is kept. */
+  take(events: readonly Event[]): void {
+    for (const event of events) {
+      if (event.type === "block-delta") this.#add(event.text);
+      else if (event.type === "block-start") this.#begin(event.block);
+      else if (event.type === "block-signature") this.#sign(event.signature);
+      else if (event.type === "block-end") this.#open = undefined;
+      else if (event.type === "finish") this.#finish();
+    }
+  }
+
+  #begin(block: Extract<Event, { type: "block-start" }>["block"]): void {
+    this.#open = undefined;
+    if (this.#over) return;
+    if (block.kind === "text") this.#open = { kind: "text", length: 0 };
+    else if (block.kind === "reasoning") this.#open = { kind: "reasoning", text: "" };
+    else if (block.kind === "tool-call") this.#open = { kind: "tool-call", id: block.id };
+    else if (block.kind === "redacted-reasoning") this.#open = { kind: "redacted-reasoning", data: block.data };
+    if (!this.#open) return;
+    if (block.kind === "redacted-reasoning") this.#weigh(block.data.length);
+    if (this.#blocks.length >= MAX_BLOCKS) this.#giveUp();
+    else this.#blocks.push(this.#open);
+  }
+
+  #add(text: string): void {
+    const open = this.#open;
+    if (open?.kind === "text") {
+      open.length += text.length;
+      if (!this.options.texts) return;
+      this.#text ??= new TextDigest();
+      this.#text.add(text);
+    } else if (open?.kind === "reasoning") {
+      open.text += text;
+      this.#weigh(text.length);
+    }
+  }
+
+  #sign(signature: string): void {
+    const open = this.#open;
+    if (!open || open.kind === "redacted-reasoning") return;
+    open.signature = signature;
+    this.#weigh(signature.length);
+  }
+
+  /** A reply whose reasoning is too long to be kept is let go as it comes, so that it is not held either. */
+  #weigh(characters: number): void {
+    this.#characters += characters;
+    if (this.#characters > MAX_STATE_BYTES) this.#giveUp();
+  }
+
+  #giveUp(): void {
+    this.#over = true;
+    this.#blocks.length = 0;
+    this.#open = undefined;
+  }
+
+  #finish(): void {
+    if (this.#over) return;
+    const { proofs } = this.options;
+    const blocks = this.#blocks.filter(
+      (block) => !proofs || block.kind !== "reasoning" || block.signature !== undefined,
+    );
+    if (!blocks.some((block) => isWorthKeeping(block, proofs))) return;
+    const callIds = blocks.flatMap((block) => (block.kind === "tool-call" ? [block.id] : [])).slice(0, MAX_CALLS);
+    this.kept = this.keep({ memory: blocks, callIds, text: this.#text });
+    this.#giveUp();
+  }
+}
+
+function isWorthKeeping(block: MemoryBlock, proofs: boolean): boolean {
+  if (proofs) return block.kind === "redacted-reasoning" || block.signature !== undefined;
+  return block.kind === "reasoning" && block.text !== "";
+}

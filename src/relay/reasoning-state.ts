@@ -1,0 +1,116 @@
+import type { Caller } from "../accounts/caller.ts";
+import type { Orders } from "../canon/intent.ts";
+import type { Memories, ReasoningMemory } from "../canon/memory.ts";
+import type { Entry } from "../catalog/entry.ts";
+import type { SpokenTurn } from "../dialects/replay.ts";
+import type { JsonText } from "../lib/json.ts";
+import type { Target } from "./read-reply.ts";
+import { type Collected, ReasoningCollector, TextDigest } from "./reasoning-collector.ts";
+import type { ReasoningStore } from "./reasoning-store.ts";
+
+/** Characters of a digest that a state is found by: 144 bits. */
+const KEY_CHARACTERS = 24;
+
+/** Of a request: who asks, the model it is for, and a body that was checked. */
+export type Asking = { request: { caller: Caller }; entry: Entry; body: JsonText };
+
+/** What a request gets of earlier replies, and what will remember its own. */
+export type Recall = { memories: Memories | undefined; collector: ReasoningCollector };
+
+/** Whose reasoning it is: part of every digest, so that nothing is ever found by another account, vendor or model. */
+type Scope = {
+  accountId: string;
+  vendor: string;
+  /** The vendor takes its reasoning back for the same model only; "" where any of its models does. */
+  model: string;
+  /** Proofs are wanted back, not texts. */
+  proofs: boolean;
+  forgets: boolean;
+};
+
+/** A model's name without the date of its version: an alias and what it stands for are one. */
+export function familyOf(model: string): string {
+  return model.toLowerCase().replace(/[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "");
+}
+
+function keyOf(scope: Scope, kind: "call" | "text", anchor: string, value: string): string {
+  const parts = [scope.accountId, scope.vendor, scope.model, kind, anchor, value];
+  const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)).digest("base64url");
+  return digest.slice(0, KEY_CHARACTERS);
+}
+
+/**
+ * Call ids of vendors that prove their reasoning are unique. Those of others may be counted anew in each conversation
+ * (`functions.get_weather:0`), and the same words may be said in many: there the user's words before it belong to the key.
+ */
+const keysOf = (scope: Scope, callIds: readonly string[], text: string | undefined, anchor: string): string[] => {
+  if (callIds.length > 0) return callIds.map((id) => keyOf(scope, "call", scope.proofs ? "" : anchor, id));
+  return scope.forgets && text !== undefined ? [keyOf(scope, "text", anchor, text)] : [];
+};
+
+function digestOf(text: string): string | undefined {
+  const digest = new TextDigest();
+  digest.add(text);
+  return digest.value;
+}
+
+/** Whether a turn already has what its vendor wants back of it. */
+const isComplete = ({ carries }: SpokenTurn, { proofs }: Scope): boolean =>
+  proofs ? carries === "proof" : carries !== "nothing";
+
+/** Where reasoning is switched off none is put back; a call's own proof is wanted all the same (dialects.md 3.3). */
+function withoutReasoning(memory: ReasoningMemory): ReasoningMemory | undefined {
+  const kept = memory.filter((block) => block.kind === "text" || block.kind === "tool-call");
+  return kept.some((block) => block.signature !== undefined) ? kept : undefined;
+}
+
+/** Carries reasoning from turn to turn for clients that cannot or do not (dialects.md 4.8 #6-#8). */
+export class ReasoningState {
+  constructor(private readonly store: ReasoningStore) {}
+
+  /**
+   * What is remembered of the conversation's earlier turns for this route, and a collector for the reply to come. Undefined where the
+   * vendor wants nothing back.
+   */
+  recall(asking: Asking, { vendor, upstream, client, route }: Target, orders: Orders): Recall | undefined {
+    const proofs = upstream.provesReasoning === true;
+    if (proofs ? !mayReason(asking.entry) : vendor.quirks.reasoningReplay === undefined) return undefined;
+    const { forgets } = client.replay;
+    const model = proofs ? familyOf(route.model) : "";
+    const scope: Scope = { accountId: asking.request.caller.accountId, vendor: vendor.id, model, proofs, forgets };
+    const body = asking.body.value as Record<string, unknown>;
+    const { turns, anchor } = client.replay.read(body, forgets || !proofs);
+    const collector = new ReasoningCollector({ proofs, texts: forgets }, ({ memory, callIds, text }: Collected) => {
+      const keys = keysOf(scope, callIds, text?.value, anchor);
+      return keys.length > 0 ? this.store.put(scope.accountId, keys, memory) : undefined;
+    });
+    return { memories: turns.length > 0 ? this.#find(scope, turns, orders) : undefined, collector };
+  }
+
+  #find(scope: Scope, turns: readonly SpokenTurn[], orders: Orders): Memories | undefined {
+    const isOff = orders.reasoning.kind === "off";
+    if (isOff && !scope.proofs) return undefined;
+    const wanted = turns.map((turn) => {
+      if (isComplete(turn, scope)) return [];
+      return keysOf(scope, turn.callIds, scope.forgets ? digestOf(turn.text) : undefined, turn.anchor);
+    });
+    const found = this.store.find(scope.accountId, wanted.flat());
+    if (found.size === 0) return undefined;
+    const memories = new Map<number, ReasoningMemory>();
+    // A reply whose calls stand in two turns is put back once.
+    const used = new Set<ReasoningMemory>();
+    for (const [number, keys] of wanted.entries()) {
+      const memory = keys.map((key) => found.get(key)).find((one) => one !== undefined);
+      if (!memory || used.has(memory)) continue;
+      used.add(memory);
+      const kept = isOff ? withoutReasoning(memory) : memory;
+      if (kept) memories.set(number, kept);
+    }
+    return memories.size > 0 ? memories : undefined;
+  }
+}
+
+/** A model that is known not to reason has nothing to be remembered. */
+function mayReason({ capabilities, uncharted }: Entry): boolean {
+  return capabilities.reasoning || uncharted === true;
+}

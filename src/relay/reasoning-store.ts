@@ -1,0 +1,213 @@
+import type { ReasoningMemory } from "../canon/memory.ts";
+import type { Store } from "../db/open.ts";
+import type { Writer } from "../db/writer.ts";
+import type { Clock } from "../lib/clock.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+import { Sealer } from "./reasoning-seal.ts";
+
+/** How long reasoning is kept for its next turn, ms. */
+export const KEEP_MS = 24 * 60 * 60_000;
+/** Largest state of one reply, bytes; a longer one is not kept. */
+export const MAX_STATE_BYTES = 1024 * 1024;
+/** What one account may keep; its oldest states make room. */
+export const MAX_ACCOUNT_STATES = 20_000;
+export const MAX_ACCOUNT_BYTES = 64 * 1024 * 1024;
+/** What all accounts may keep together, bytes. */
+export const MAX_TOTAL_BYTES = 512 * 1024 * 1024;
+/** Most states that are put back in one request, and their bytes: the newest ones. */
+const MAX_FOUND = 2_048;
+const MAX_FOUND_BYTES = 16 * 1024 * 1024;
+/** Rows removed in one transaction. */
+const REMOVED_AT_ONCE = 64;
+/** How often expired rows are looked for, ms. */
+const SWEEP_MS = 10 * 60_000;
+/** Accounts whose fill is known by heart; beyond, all are counted again when they are next needed. */
+const MAX_KNOWN = 10_000;
+
+/** Bounds, which tests make small. */
+export type ReasoningBounds = { accountStates: number; accountBytes: number; totalBytes: number };
+
+const BOUNDS: ReasoningBounds = {
+  accountStates: MAX_ACCOUNT_STATES,
+  accountBytes: MAX_ACCOUNT_BYTES,
+  totalBytes: MAX_TOTAL_BYTES,
+};
+
+type Fill = { states: number; bytes: number };
+type Removed = { account_id: string; bytes: bigint };
+type Found = { key: string; id: bigint; sealed: Uint8Array };
+
+function prepareStatements({ database }: Store) {
+  const remove = (which: string) =>
+    database.prepare<Removed, (string | number | bigint)[]>(
+      `DELETE FROM reasoning_state WHERE id IN (SELECT id FROM reasoning_state ${which}) RETURNING account_id, bytes`,
+    );
+  return {
+    insert: database.prepare("INSERT INTO reasoning_state (account_id, expires_at, bytes, sealed) VALUES (?, ?, ?, ?)"),
+    insertKey: database.prepare("INSERT OR REPLACE INTO reasoning_key (key, state_id) VALUES (?, ?)"),
+    find: database.prepare<Found, [string, string, number]>(
+      `SELECT k.key, s.id, s.sealed FROM json_each(?) AS wanted JOIN reasoning_key AS k ON k.key = wanted.value
+       JOIN reasoning_state AS s ON s.id = k.state_id WHERE s.account_id = ? AND s.expires_at > ?`,
+    ),
+    fillOf: database.prepare<{ states: bigint; bytes: number }, [string]>(
+      "SELECT count(*) AS states, total(bytes) AS bytes FROM reasoning_state WHERE account_id = ?",
+    ),
+    fill: database.prepare<{ states: bigint; bytes: number }, []>(
+      "SELECT count(*) AS states, total(bytes) AS bytes FROM reasoning_state",
+    ),
+    removeExpired: remove(`WHERE expires_at <= ? LIMIT ${REMOVED_AT_ONCE}`),
+    removeOldestOf: remove("WHERE account_id = ? AND id < ? ORDER BY id LIMIT 1"),
+    removeOldest: remove("WHERE id < ? ORDER BY id LIMIT 1"),
+  };
+}
+
+/**
+ * Reasoning that vendors want back and clients cannot carry, sealed (dialects.md 4.8 #6-#8; AES-256-GCM). A state is found by its account
+ * and by digests; it lives {@link KEEP_MS}, and what an account and all of them keep has bounds.
+ */
+export class ReasoningStore {
+  readonly #sealer: Sealer;
+  #prepared: ReturnType<typeof prepareStatements> | undefined;
+  /** What each account keeps, and all together, as far as it was counted. */
+  readonly #fills = new Map<string, Fill>();
+  #total: number | undefined;
+
+  constructor(
+    private readonly store: Store,
+    private readonly writer: Writer,
+    private readonly clock: Clock,
+    private readonly log: Log,
+    private readonly bounds: ReasoningBounds = BOUNDS,
+  ) {
+    this.#sealer = new Sealer(store);
+  }
+
+  /** Made when first needed: a start should not wait for it. */
+  get #statements() {
+    this.#prepared ??= prepareStatements(this.store);
+    return this.#prepared;
+  }
+
+  /**
+   * Keeps a state under each of `keys`, instead of what was kept under them. Durable when it resolves. Never rejects: the answer is the
+   * client's, whatever becomes of its reasoning, so a fault is for the log.
+   */
+  async put(accountId: string, keys: readonly string[], memory: ReasoningMemory): Promise<void> {
+    try {
+      const sealed = this.#sealer.seal(JSON.stringify(memory), accountId);
+      if (sealed.length > MAX_STATE_BYTES) {
+        this.log.info("reasoning-too-large", { account: accountId, bytes: sealed.length });
+        return;
+      }
+      await this.writer.run(() => this.#insert(accountId, keys, sealed));
+    } catch (thrown) {
+      // What was counted may have been rolled back.
+      this.#forgetFills();
+      this.log.error("reasoning-put", { account: accountId, ...errorFields(thrown) });
+    }
+  }
+
+  /** The states under `keys` that are this account's and not expired; one that was found under two keys is one object. */
+  find(accountId: string, keys: readonly string[]): Map<string, ReasoningMemory> {
+    const found = new Map<string, ReasoningMemory>();
+    if (keys.length === 0) return found;
+    const wanted = JSON.stringify(keys.slice(-MAX_FOUND));
+    const rows = this.#statements.find.all(wanted, accountId, this.clock.now());
+    rows.sort((one, other) => Number(other.id - one.id));
+    const opened = new Map<bigint, ReasoningMemory | undefined>();
+    let bytes = 0;
+    for (const { key, id, sealed } of rows) {
+      if (!opened.has(id)) {
+        bytes += sealed.length;
+        if (bytes > MAX_FOUND_BYTES) break;
+        opened.set(id, this.#open(sealed, accountId));
+      }
+      const memory = opened.get(id);
+      if (memory) found.set(key, memory);
+    }
+    return found;
+  }
+
+  /** Removes expired states, some in each transaction. Resolves with how many; rejects as the writer does. */
+  async sweep(): Promise<number> {
+    let removed = 0;
+    for (;;) {
+      const some = await this.writer.run(() => this.#count(this.#statements.removeExpired.all(this.clock.now())));
+      removed += some;
+      if (some < REMOVED_AT_ONCE) return removed;
+    }
+  }
+
+  /** Sweeps every ten minutes. Returns its end. */
+  watch(): () => void {
+    let cancel = () => {};
+    const tick = () => {
+      this.sweep().catch((thrown) => this.log.error("reasoning-sweep", errorFields(thrown)));
+      cancel = this.clock.after(SWEEP_MS, tick);
+    };
+    cancel = this.clock.after(SWEEP_MS, tick);
+    return () => cancel();
+  }
+
+  /** A state that cannot be read, because its key is gone, is one that was never kept. */
+  #open(sealed: Uint8Array, accountId: string): ReasoningMemory | undefined {
+    try {
+      return JSON.parse(this.#sealer.open(sealed, accountId)) as ReasoningMemory;
+    } catch (thrown) {
+      this.log.warn("reasoning-unreadable", { account: accountId, ...errorFields(thrown) });
+      return undefined;
+    }
+  }
+
+  #insert(accountId: string, keys: readonly string[], sealed: Buffer): void {
+    const { insert, insertKey } = this.#statements;
+    const fill = this.#fillOf(accountId);
+    this.#total ??= Number(this.#statements.fill.get()?.bytes ?? 0);
+    const id = insert.run(accountId, this.clock.now() + KEEP_MS, sealed.length, sealed).lastInsertRowid;
+    for (const key of keys) insertKey.run(key, id);
+    fill.states++;
+    fill.bytes += sealed.length;
+    this.#total += sealed.length;
+    this.#makeRoom(accountId, fill, id);
+  }
+
+  /** Removes oldest states while there are too many, never the one just kept; what is left over waits for the next one. */
+  #makeRoom(accountId: string, fill: Fill, newest: number | bigint): void {
+    const { removeOldestOf, removeOldest } = this.#statements;
+    const { accountStates, accountBytes, totalBytes } = this.bounds;
+    for (let removed = 0; removed < REMOVED_AT_ONCE; removed++) {
+      const overfull = fill.states > accountStates || fill.bytes > accountBytes;
+      if (!overfull && (this.#total ?? 0) <= totalBytes) return;
+      const gone = overfull ? removeOldestOf.all(accountId, newest) : removeOldest.all(newest);
+      if (this.#count(gone) === 0) return;
+    }
+  }
+
+  #fillOf(accountId: string): Fill {
+    const known = this.#fills.get(accountId);
+    if (known) return known;
+    if (this.#fills.size >= MAX_KNOWN) this.#fills.clear();
+    const row = this.#statements.fillOf.get(accountId);
+    const fill = { states: Number(row?.states ?? 0), bytes: Number(row?.bytes ?? 0) };
+    this.#fills.set(accountId, fill);
+    return fill;
+  }
+
+  /** Takes removed rows out of the counts; returns how many they are. */
+  #count(removed: readonly Removed[]): number {
+    for (const { account_id: accountId, bytes } of removed) {
+      const fill = this.#fills.get(accountId);
+      if (fill) {
+        fill.states--;
+        fill.bytes -= Number(bytes);
+      }
+      if (this.#total !== undefined) this.#total -= Number(bytes);
+    }
+    return removed.length;
+  }
+
+  #forgetFills(): void {
+    this.#fills.clear();
+    this.#total = undefined;
+  }
+}
