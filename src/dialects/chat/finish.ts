@@ -56,6 +56,16 @@ export function readFinish(raw: string | undefined, hasCalls: boolean, stopSeque
   return { reason, ...word };
 }
 
+/**
+ * The word to put in place of one that does not fit what was sent: clients answer calls that a reply says it ends with, and wait for no
+ * others (dialects.md 4.5). Undefined where the word fits, or tells of something else than a natural end.
+ */
+export function fittingWord(word: string, hasCalls: boolean): string | undefined {
+  const reason = REASONS[word.toLowerCase()] ?? "stop";
+  if (hasCalls && (reason === "stop" || reason === "stop-sequence") && !failureOf(word)) return "tool_calls";
+  return !hasCalls && reason === "tool-calls" ? "stop" : undefined;
+}
+
 const WORDS: Readonly<Record<FinishReason, string>> = {
   stop: "stop",
   "stop-sequence": "stop",

@@ -1,5 +1,6 @@
 import { isObject } from "../../lib/json.ts";
 import { contentText, reasoningText } from "./delta.ts";
+import { fittingWord } from "./finish.ts";
 import { readToolFragment, type ToolSlot, ToolTracker } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
@@ -28,6 +29,8 @@ export class ChoiceRepairer {
   /** Both made for the first call: most replies have none. */
   #tools: ToolTracker | undefined;
   #announced: Set<ToolSlot> | undefined;
+  /** A call in the older form was sent: its vendor's word for the end is left alone. */
+  #calledFunction = false;
 
   constructor(readonly index: number) {}
 
@@ -47,7 +50,11 @@ export class ChoiceRepairer {
     }
     const finish = choice["finish_reason"];
     if (finish === "") changes["finish_reason"] = null;
-    else if (typeof finish === "string") this.finished = true;
+    else if (typeof finish === "string") {
+      this.finished = true;
+      const word = this.#calledFunction ? undefined : fittingWord(finish, this.#announced !== undefined);
+      if (word !== undefined) changes["finish_reason"] = word;
+    }
     for (const _ in changes) return { ...choice, ...changes };
     return choice;
   }
@@ -58,6 +65,7 @@ export class ChoiceRepairer {
       this.roleSent = true;
       if (typeof delta["role"] !== "string" || delta["role"] === "") changes = { ...changes, role: "assistant" };
     }
+    if (delta["function_call"] != null) this.#calledFunction = true;
     const calls = delta["tool_calls"];
     if (Array.isArray(calls)) {
       const repaired = this.#repairCalls(calls, replySeed);

@@ -6,7 +6,7 @@ import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { errorOf } from "../translate.ts";
 import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
 import { replyIdOf } from "./encode-stream.ts";
-import { writeFinish } from "./finish.ts";
+import { fittingWord, writeFinish } from "./finish.ts";
 import { repairTexts } from "./repair.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
 import { writeUsage } from "./usage.ts";
@@ -126,6 +126,13 @@ function repairMessage(message: Wire, seed: string): Wire {
   return changes ? { ...message, ...changes } : message;
 }
 
+/** The word for the end that fits the message's calls; undefined where the vendor's own does. */
+function repairFinish(word: unknown, message: Wire): string | undefined {
+  if (typeof word !== "string" || message["function_call"] != null) return undefined;
+  const calls = message["tool_calls"];
+  return fittingWord(word, Array.isArray(calls) && calls.length > 0);
+}
+
 /** A chat reply for a chat client: the client's model ID, every other byte as it was unless a client could not read it (dialects.md 1.3). */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
   const edits: Edits = { model: context.model };
@@ -138,9 +145,10 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     const repaired = choices.map((choice) => {
       if (!isObject(choice) || !isObject(choice["message"])) return choice;
       const message = repairMessage(choice["message"], seed);
-      if (message === choice["message"]) return choice;
+      const word = repairFinish(choice["finish_reason"], message);
+      if (message === choice["message"] && word === undefined) return choice;
       changed = true;
-      return { ...choice, message };
+      return { ...choice, message, ...(word !== undefined && { finish_reason: word }) };
     });
     if (changed) edits["choices"] = repaired;
   }

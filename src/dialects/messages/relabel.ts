@@ -8,10 +8,17 @@ import { BlockLane, type Slot } from "./block-lane.ts";
 import { type Block, blockOfDelta } from "./blocks.ts";
 import { isEmptyFrame, typeOf } from "./decode-stream.ts";
 import { blockStart, blockStop, MESSAGE_STOP, messageDelta, messageStart, record } from "./records.ts";
+import { fittingStopReason } from "./stop-reason.ts";
 
-/** A whole reply with the client's model ID, every other byte as it was. `body` is known to be an object. */
+/**
+ * A whole reply with the client's model ID and a stop reason that fits its blocks, every other byte as it was. `body` is known to be an
+ * object.
+ */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
-  return editObject(body.text, { model: context.model });
+  const { content, stop_reason: word } = body.value as Block;
+  const calledTool = Array.isArray(content) && content.some((block) => isObject(block) && block["type"] === "tool_use");
+  const fitting = fittingStopReason(word, calledTool);
+  return editObject(body.text, { model: context.model, ...(fitting !== undefined && { stop_reason: fitting }) });
 }
 
 /** The frame as it came, or with edits and what a client needs to see it: an event line that says the type (dialects.md 2.5). */
@@ -75,6 +82,7 @@ class MessagesRelabeler implements Relabeler {
   #usage: Usage = NO_USAGE;
   #finish: Finish | undefined;
   #toldStop = false;
+  #calledTool = false;
   #lane = new BlockLane<string, undefined>();
   #runs = new RunWriter(
     (record) => this.push(record, []),
@@ -113,6 +121,7 @@ class MessagesRelabeler implements Relabeler {
   #note(event: Event): void {
     if (event.type === "usage") this.#usage = event.usage;
     else if (event.type === "finish") this.#finish = event.finish;
+    else if (event.type === "block-start") this.#calledTool ||= event.block.kind === "tool-call";
   }
 
   #write(frame: Frame, value: Block): string {
@@ -205,6 +214,10 @@ class MessagesRelabeler implements Relabeler {
     if (isObject(delta) && typeof delta["stop_reason"] === "string") this.#toldStop = true;
     const edits: Edits = {};
     if (!isObject(delta)) edits["delta"] = { stop_reason: null, stop_sequence: null };
+    else {
+      const fitting = fittingStopReason(delta["stop_reason"], this.#calledTool);
+      if (fitting !== undefined) edits["delta"] = { ...delta, stop_reason: fitting };
+    }
     if (!isObject(usage) || typeof usage["output_tokens"] !== "number") {
       edits["usage"] = { ...(isObject(usage) && usage), output_tokens: this.#usage.output };
     }

@@ -26,6 +26,12 @@ function consistent(reason: FinishReason, calledTool: boolean): FinishReason {
   return !calledTool && reason === "tool-calls" ? "stop" : reason;
 }
 
+/** The stop reason to put in place of one that does not fit the blocks that were sent; undefined where the vendor's own does. */
+export function fittingStopReason(word: unknown, calledTool: boolean): string | undefined {
+  if (calledTool && (word === "end_turn" || word === "stop_sequence")) return "tool_use";
+  return !calledTool && word === "tool_use" ? "end_turn" : undefined;
+}
+
 /**
  * The finish that `stop_reason` and `stop_sequence` tell; null or absent counts as a natural end, as does a word nobody knows.
  * `calledTool`: a tool call was in the reply.
