@@ -48,12 +48,15 @@ export type KeyCaps = Pick<KeyLimits, "capDayNano" | "capTotalNano" | "capReques
 /** A key in force, as it stands in memory. */
 type LiveKey = { kind: KeyKind; caller: Caller; expiresAt: number; caps: KeyCaps | undefined };
 
+/** What is knocked at: the endpoints of callers, or those of the operator. */
+export type Door = "keys" | "admin";
+
 /** Who turns away those that have presented too many wrong keys; it looks at the address alone, so it comes before any look-up. */
 export type Doorman = {
   /** Throws GatewayError (rate_limit_exceeded) when this request's address has to wait. */
-  admit(request: Request): void;
+  admit(request: Request, door: Door): void;
   /** What this request presented was no key in force. */
-  refused(request: Request): void;
+  refused(request: Request, door: Door): void;
 };
 
 export type KeysOptions = {

@@ -5,7 +5,17 @@ import { ConfigError } from "./faults.ts";
 import { findConfigFile } from "./file.ts";
 import { type KnownVendors, readConfigFile } from "./read-file.ts";
 import type { ModelSetting, PlanSetting, VendorSetting, WebSetting } from "./schema.ts";
-import { readFlag, readHost, readList, readLogLevel, readOrigin, readPort, readSeconds, readUrl } from "./values.ts";
+import {
+  readFlag,
+  readHost,
+  readList,
+  readLogLevel,
+  readOrigin,
+  readPort,
+  readProxy,
+  readSeconds,
+  readUrl,
+} from "./values.ts";
 import { ownVariables } from "./variables.ts";
 import { allowedHosts, exposureWarnings, idleWarnings, listeningWarnings } from "./warnings.ts";
 
@@ -28,6 +38,8 @@ export type Config = {
     /** Address of the image files, without a slash at the end. */
     cdnUrl: string | undefined;
     corsOrigins: readonly string[];
+    /** IP addresses and ranges of proxies whose `X-Forwarded-For` is believed. */
+    trustedProxies: readonly string[];
     /** Host names, without port, that requests may name beside the loopback names. */
     allowedHosts: readonly string[];
   };
@@ -70,6 +82,8 @@ export function loadConfig(context: LoadContext): Config {
     chooser.take(undefined, "SLUICE_CORS_ORIGINS", readList(readOrigin)) ??
     server.cors_origins?.map((origin) => readOrigin.from(origin)!) ??
     [];
+  const trustedProxies =
+    chooser.take(undefined, "SLUICE_TRUSTED_PROXIES", readList(readProxy)) ?? server.trusted_proxies ?? [];
   const blockingSeconds =
     chooser.take(undefined, "SLUICE_BLOCKING_SECONDS", readSeconds) ?? file.limits?.blocking_seconds;
   const localDiscovery = chooser.take(undefined, "SLUICE_LOCAL_DISCOVERY", readFlag) ?? file.local_discovery ?? true;
@@ -87,6 +101,7 @@ export function loadConfig(context: LoadContext): Config {
       publicUrl,
       cdnUrl,
       corsOrigins,
+      trustedProxies,
       allowedHosts: allowedHosts(host, [publicUrl, cdnUrl]),
     },
     vendors: (file.vendors ?? []).map(trimBaseUrl),

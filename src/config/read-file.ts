@@ -4,7 +4,7 @@ import { ConfigError, expected, type Fault, faultFinder, formatSteps, MAX_FAULTS
 import { parseConfigFile, secretReader } from "./file.ts";
 import { resolveReferences } from "./references.ts";
 import { ConfigFile } from "./schema.ts";
-import { readHost, readOrigin, readUrl } from "./values.ts";
+import { readHost, readOrigin, readProxy, readUrl } from "./values.ts";
 
 /** Ids of the built-in registry's vendors, and of the vendors inside this process. */
 export type KnownVendors = { registryIds: readonly string[]; builtinIds: readonly string[] };
@@ -35,7 +35,7 @@ const findSchemaFaults = faultFinder(ConfigFile);
 
 function checkServer(file: ConfigFile, raw: unknown): Fault[] {
   const faults: Fault[] = [];
-  const { host, public_url, cdn_url, cors_origins } = file.server ?? {};
+  const { host, public_url, cdn_url, cors_origins, trusted_proxies } = file.server ?? {};
   const check = (name: string, value: string | undefined, read: (text: string) => unknown, what: string) => {
     const steps = ["server", name];
     if (value !== undefined && read(value) === undefined) faults.push(expected(what, valueAt(raw, steps), steps));
@@ -46,6 +46,11 @@ function checkServer(file: ConfigFile, raw: unknown): Fault[] {
   cors_origins?.forEach((origin, index) => {
     if (readOrigin.from(origin) === undefined) {
       faults.push(expected(readOrigin.what, origin, ["server", "cors_origins", index]));
+    }
+  });
+  trusted_proxies?.forEach((proxy, index) => {
+    if (readProxy.from(proxy) === undefined) {
+      faults.push(expected(readProxy.what, proxy, ["server", "trusted_proxies", index]));
     }
   });
   return faults;

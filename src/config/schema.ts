@@ -68,6 +68,9 @@ const Server = Closed({
   public_url: Type.Optional(httpUrl),
   cdn_url: Type.Optional(httpUrl),
   cors_origins: Type.Optional(list(text("an origin such as https://app.example.com"), "a list of origins", 100)),
+  trusted_proxies: Type.Optional(
+    list(text("an IP address or a range such as 10.0.0.0/8", 80), "a list of IP addresses and ranges", 100),
+  ),
 });
 
 const VendorRow = Closed({

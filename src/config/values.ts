@@ -1,3 +1,4 @@
+import { parseProxyRange } from "../http/address.ts";
 import { LOG_LEVELS, type LogLevel } from "../observe/log.ts";
 
 /** One kind of setting: text to value, or undefined when it is none; and what a fault says was expected. */
@@ -36,6 +37,12 @@ export const readOrigin: Reader<string> = {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     return url && /^https?:$/.test(url.protocol) && url.origin === text.toLowerCase() ? url.origin : undefined;
   },
+};
+
+/** Proxies in front of this server whose word on the client's address is taken. */
+export const readProxy: Reader<string> = {
+  what: "an IP address or a range such as 10.0.0.0/8",
+  from: (text) => (parseProxyRange(text) ? text : undefined),
 };
 
 export const readSeconds: Reader<number> = {

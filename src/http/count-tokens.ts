@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { dialects } from "../dialects/index.ts";
 import { checkCountTokens } from "../dialects/messages/index.ts";
-import { countTokens } from "../relay/count-tokens.ts";
+import { type CountRequest, countTokens } from "../relay/count-tokens.ts";
 import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
 import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
 import { MAX_COUNT_TOKENS_BYTES, readJson } from "./body.ts";
@@ -9,6 +9,7 @@ import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
 import type { GenerationDependencies } from "./generation.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { rateHeaders } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
 
 /** What the endpoint needs: what generation needs, and the tokenizer. */
@@ -44,27 +45,30 @@ async function answerCount(
 ): Promise<Response> {
   const requestId = requestIdOf(request);
   const client = dialects.messages;
+  let asked: CountRequest | undefined;
   try {
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads; the body reader and the counters have bounds of their own.
     server()?.timeout(request, 0);
-    const { inputTokens, by } = await countTokens(
-      {
-        client,
-        caller,
-        requestId,
-        headers: request.headers,
-        signal: request.signal,
-        readBody: () => readJson(request, { maxBytes: MAX_COUNT_TOKENS_BYTES, clock: services.clock }),
-        check: checkCountTokens,
-      },
-      services,
-      tokenizer,
-    );
+    asked = {
+      client,
+      caller,
+      requestId,
+      headers: request.headers,
+      signal: request.signal,
+      readBody: () => readJson(request, { maxBytes: MAX_COUNT_TOKENS_BYTES, clock: services.clock }),
+      check: checkCountTokens,
+    };
+    const { inputTokens, by } = await countTokens(asked, services, tokenizer);
     return new Response(JSON.stringify({ input_tokens: inputTokens }), {
-      headers: { "content-type": "application/json", ...commonHeaders(requestId), [COUNTED_BY]: by },
+      headers: {
+        "content-type": "application/json",
+        ...commonHeaders(requestId),
+        [COUNTED_BY]: by,
+        ...(asked.rate && rateHeaders(client.name, asked.rate)),
+      },
     });
   } catch (thrown) {
-    return errorResponse(thrown, client, requestId);
+    return errorResponse(thrown, client, requestId, asked?.rate);
   }
 }

@@ -1,7 +1,9 @@
 import { ERRORS, type ErrorRow, GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
+import { RateLimited, type RateState } from "../limits/limiter.ts";
 import { errorFields, type Log } from "../observe/log.ts";
+import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 
 /** Longest wait a client is told, seconds (contract 6). */
@@ -38,16 +40,20 @@ function retryHeaders(error: GatewayError, status: number): Record<string, strin
   const headers: Record<string, string> = {};
   if (error.retry || retriesUnasked(status)) headers["x-should-retry"] = String(error.retry);
   if (error.retryAfterSeconds !== undefined) {
-    const seconds = Math.min(MAX_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(error.retryAfterSeconds)));
-    headers["retry-after"] = String(seconds);
-    headers["retry-after-ms"] = String(seconds * 1000);
+    const ms = Math.min(MAX_RETRY_AFTER_SECONDS * 1_000, Math.max(1, Math.ceil(error.retryAfterSeconds * 1_000)));
+    headers["retry-after"] = String(Math.ceil(ms / 1_000));
+    headers["retry-after-ms"] = String(ms);
   }
   return headers;
 }
 
-/** Anything thrown as the answer a client gets, in its dialect (contract 6). What is no GatewayError tells nothing but `internal_error`. */
-export function errorResponse(error: unknown, dialect: Dialect, requestId: string): Response {
+/**
+ * Anything thrown as the answer a client gets, in its dialect (contract 6). What is no GatewayError tells nothing but `internal_error`.
+ * `rate`: how its caller's limit stands, where it was let in; a refusal for going too fast brings its own.
+ */
+export function errorResponse(error: unknown, dialect: Dialect, requestId: string, rate?: RateState): Response {
   const shown = toGatewayError(error);
+  const state = shown instanceof RateLimited ? shown.state : rate;
   const { status, body } = dialect.encodeError(shown, requestId);
   return new Response(JSON.stringify(body), {
     status,
@@ -56,6 +62,7 @@ export function errorResponse(error: unknown, dialect: Dialect, requestId: strin
       "cache-control": "no-store",
       ...commonHeaders(requestId),
       ...retryHeaders(shown, status),
+      ...(state && rateHeaders(dialect.name, state)),
       ...(status === 401 && { "www-authenticate": "Bearer" }),
     },
   });

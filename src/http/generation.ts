@@ -8,6 +8,7 @@ import type { GenerateRequest, Services } from "../relay/job.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse } from "./errors.ts";
+import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 import { sseResponse } from "./sse.ts";
 
@@ -31,11 +32,12 @@ export async function answerGeneration(
   { services, keys, kept, server }: GenerationDependencies,
 ): Promise<Response> {
   const requestId = requestIdOf(request);
+  let asked: GenerateRequest | undefined;
   try {
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.
     server()?.timeout(request, 0);
-    const asked: GenerateRequest = {
+    asked = {
       client: dialect,
       caller,
       requestId,
@@ -49,11 +51,12 @@ export async function answerGeneration(
         ? await generate(asked, services)
         : await generateOnce(asked, services, { kept, key, route: pathOf(request.url) });
     const headers = Object.assign(commonHeaders(requestId), reply.headers);
+    if (asked.rate) Object.assign(headers, rateHeaders(dialect.name, asked.rate));
     if (reply.kind === "stream")
       return sseResponse(reply.chunks, { ping: dialect.ping, clock: services.clock, headers });
     headers["content-type"] = "application/json";
     return new Response(reply.body, reply.status === undefined ? { headers } : { headers, status: reply.status });
   } catch (thrown) {
-    return errorResponse(thrown, dialect, requestId);
+    return errorResponse(thrown, dialect, requestId, asked?.rate);
   }
 }

@@ -1,4 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
+import { MESSAGES_COUNTS } from "./rate-headers.ts";
 import { pathOf } from "./request.ts";
 
 export type GuardSettings = {
@@ -163,6 +164,9 @@ const EXPOSED_HEADERS = [
   "x-ratelimit-limit-tokens",
   "x-ratelimit-remaining-tokens",
   "x-ratelimit-reset-tokens",
+  ...MESSAGES_COUNTS.flatMap((count) =>
+    ["limit", "remaining", "reset"].map((part) => `anthropic-ratelimit-${count}-${part}`),
+  ),
 ].join(", ");
 
 /** How long a browser may keep a preflight's answer, seconds (reliability 7.3 rule 5). */

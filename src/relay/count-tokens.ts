@@ -1,4 +1,5 @@
 import type { Caller } from "../accounts/caller.ts";
+import { requireModel } from "../accounts/scopes.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { Intent, ReasoningIntent } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
@@ -7,6 +8,7 @@ import type { ClientDialect, UpstreamDialect } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { editObject, isObject, type JsonText } from "../lib/json.ts";
+import type { RateState } from "../limits/limiter.ts";
 import { errorFields } from "../observe/log.ts";
 import { MAX_ERROR_BYTES, readCapped, send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -31,6 +33,8 @@ export type CountRequest = {
   signal: AbortSignal;
   /** Throws GatewayError when the body is too large, no JSON or no object. */
   readBody(): Promise<JsonText>;
+  /** How its caller's limit stood when it was let in; undefined where nothing is limited. Set on its way. */
+  rate?: RateState | undefined;
   /** Throws GatewayError (invalid_request, with param) when the body is no conversation of the client's dialect. */
   check(body: unknown): void;
 };
@@ -65,11 +69,13 @@ const WITHOUT_GENERATION = Object.fromEntries(GENERATION_ONLY.map((field) => [fi
  */
 export async function countTokens(request: CountRequest, services: Services, tokenizer: Tokenizer): Promise<Count> {
   const permit = services.limiter.take(request.caller, "count-tokens");
+  request.rate = permit.state;
   const startedAt = services.clock.monotonic();
   try {
     const body = await request.readBody();
     const intent = request.client.intent(body.value);
     const entry = findEntry(services.catalog, intent.model);
+    if (request.caller.narrow) requireModel(request.caller, entry.id);
     request.check(body.value);
     const job = { request, services, body, intent, entry };
     const byVendor = await countByVendor(job);

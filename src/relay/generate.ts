@@ -1,3 +1,4 @@
+import { requireModel } from "../accounts/scopes.ts";
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Intent } from "../canon/intent.ts";
 import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
@@ -21,6 +22,7 @@ const MAX_SHOWN_ID = 128;
  */
 export async function generate(request: GenerateRequest, services: Services): Promise<Reply> {
   const permit = services.limiter.take(request.caller, "generate");
+  request.rate = permit.state;
   const exchange = new Exchange(services.clock, services.log, permit);
   request.onExchange?.(exchange);
   const abort = new AbortController();
@@ -40,6 +42,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     abort.signal.throwIfAborted();
     const intent = request.client.intent(body.value);
     const entry = findEntry(services.catalog, intent.model);
+    if (request.caller.narrow) requireModel(request.caller, entry.id);
     await hold(request, services, exchange, body, intent);
     request.client.check(body.value);
     const job: Job = { request, services, exchange, abort, body, intent, entry };

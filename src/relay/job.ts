@@ -6,7 +6,7 @@ import type { ClientDialect } from "../dialects/dialect.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
-import type { Limiter } from "../limits/limiter.ts";
+import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Exchange } from "./exchange.ts";
@@ -40,6 +40,8 @@ export type GenerateRequest = {
   signal: AbortSignal;
   /** Throws GatewayError when the body is too large, no JSON or no object. */
   readBody(): Promise<JsonText>;
+  /** How its caller's limit stood when it was let in; undefined where nothing is limited. Set on its way. */
+  rate?: RateState | undefined;
   /** Told of the request's book, for whoever must know whether it was charged. */
   onExchange?(exchange: Exchange): void;
 };

@@ -160,6 +160,16 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "server: { cors_origins: ['*'] }",
     'server.cors_origins[0]: expected an origin such as https://app.example.com, found "*"',
   ],
+  [
+    "a proxy by name",
+    "server: { trusted_proxies: [proxy.example] }",
+    'server.trusted_proxies[0]: expected an IP address or a range such as 10.0.0.0/8, found "proxy.example"',
+  ],
+  [
+    "a range that is too long",
+    "server: { trusted_proxies: [10.0.0.0/8, 10.0.0.0/33] }",
+    'server.trusted_proxies[1]: expected an IP address or a range such as 10.0.0.0/8, found "10.0.0.0/33"',
+  ],
   ["a section of another kind", "vendors: { openai: {} }", "vendors: expected a list of vendors, found a mapping"],
   [
     "a plan of unknown figures",

@@ -6,7 +6,7 @@ import { faultOf, load, makeFolder, removeFolders, writeIn } from "./support.ts"
 afterEach(removeFolders);
 
 const FILE = `
-server: { host: 10.0.0.3, port: 3003, public_url: https://file.example/, cdn_url: https://files.example/x/, cors_origins: [https://File.example] }
+server: { host: 10.0.0.3, port: 3003, public_url: https://file.example/, cdn_url: https://files.example/x/, cors_origins: [https://File.example], trusted_proxies: [10.0.0.0/8, "::1"] }
 limits: { blocking_seconds: 33 }
 local_discovery: false
 `;
@@ -16,6 +16,7 @@ const VARIABLES = {
   SLUICE_PUBLIC_URL: "https://variable.example",
   SLUICE_CDN_URL: "https://cdn.example",
   SLUICE_CORS_ORIGINS: "https://a.example, https://b.example",
+  SLUICE_TRUSTED_PROXIES: "192.0.2.1, fd00::/8",
   SLUICE_BLOCKING_SECONDS: "22",
   SLUICE_LOCAL_DISCOVERY: "yes",
   SLUICE_LOG_LEVEL: "info",
@@ -34,6 +35,7 @@ describe("order of sources", () => {
         publicUrl: undefined,
         cdnUrl: undefined,
         corsOrigins: [],
+        trustedProxies: [],
         allowedHosts: [],
       },
       vendors: [],
@@ -59,6 +61,7 @@ describe("order of sources", () => {
       publicUrl: "https://file.example",
       cdnUrl: "https://files.example/x",
       corsOrigins: ["https://file.example"],
+      trustedProxies: ["10.0.0.0/8", "::1"],
       allowedHosts: ["file.example", "files.example", "10.0.0.3"],
     });
     expect(config.limits).toEqual({ blockingSeconds: 33 });
@@ -71,6 +74,7 @@ describe("order of sources", () => {
     const byVariables = load(folder, { environment: VARIABLES });
     expect(byVariables.server).toMatchObject({ host: "10.0.0.2", port: 2002, publicUrl: "https://variable.example" });
     expect(byVariables.server.corsOrigins).toEqual(["https://a.example", "https://b.example"]);
+    expect(byVariables.server.trustedProxies).toEqual(["192.0.2.1", "fd00::/8"]);
     expect(byVariables.limits.blockingSeconds).toBe(22);
     expect(byVariables.localDiscovery).toBe(true);
     expect(byVariables.logLevel).toBe("info");

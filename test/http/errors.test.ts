@@ -60,7 +60,9 @@ describe("errorResponse", () => {
 
   test.each([
     [7, "7", "7000"],
-    [0.2, "1", "1000"],
+    [0.2, "1", "200"],
+    [1.0001, "2", "1001"],
+    [0, "1", "1"],
     [600, "60", "60000"],
   ])("retry after %p s", (seconds, header, milliseconds) => {
     const error = new GatewayError("rate_limit_exceeded", "Words.", { retryAfterSeconds: seconds });

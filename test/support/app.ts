@@ -22,6 +22,7 @@ export const PLAIN_CONFIG: Config = {
     publicUrl: undefined,
     cdnUrl: undefined,
     corsOrigins: [],
+    trustedProxies: [],
     allowedHosts: [],
   },
   vendors: [],

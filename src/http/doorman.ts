@@ -1,0 +1,63 @@
+import type { Door, Doorman } from "../accounts/keys.ts";
+import type { Address, AddressLimiter } from "../limits/addresses.ts";
+import type { AddressClass } from "../limits/classes.ts";
+import type { Limiter } from "../limits/limiter.ts";
+import { findAnyone, type KeyFinder } from "./credentials.ts";
+import { answerError } from "./errors.ts";
+
+const CLASSES: Readonly<Record<Door, AddressClass>> = { keys: "refused-key", admin: "refused-admin" };
+
+/**
+ * Throttles who presents wrong keys, by address (reliability 4). While nobody has, the address is not even read: it costs more than the
+ * look-up of a key.
+ */
+export function createDoorman(
+  limiter: AddressLimiter,
+  readAddress: (request: Request) => Address | undefined,
+): Doorman {
+  return {
+    admit(request, door) {
+      const of = CLASSES[door];
+      if (limiter.isIdle(of)) return;
+      const address = readAddress(request);
+      if (address) limiter.check(address, of);
+    },
+    refused(request, door) {
+      const address = readAddress(request);
+      if (address) limiter.note(address, CLASSES[door]);
+    },
+  };
+}
+
+/** What bounds the pages that need no key. */
+export type PublicBounds = {
+  addresses: AddressLimiter;
+  readAddress(request: Request): Address | undefined;
+  keys: KeyFinder;
+  limiter: Limiter;
+};
+
+/**
+ * A check for pages that need no key, by address (reliability 4); who shows a key is bounded by its plan instead, so that one address with
+ * many clients behind it is not one client. Undefined lets the request pass, a response is the refusal, in the dialect of its path. For Elysia's
+ * `onBeforeHandle`.
+ */
+export function boundPublic(
+  of: AddressClass,
+  { addresses, readAddress, keys, limiter }: PublicBounds,
+): (context: { request: Request }) => Response | undefined {
+  return ({ request }) => {
+    try {
+      const caller = findAnyone(request, keys);
+      if (caller) {
+        limiter.take(caller, "catalog").release();
+        return undefined;
+      }
+      const address = readAddress(request);
+      if (address) addresses.take(address, of);
+      return undefined;
+    } catch (thrown) {
+      return answerError(thrown, request);
+    }
+  };
+}
