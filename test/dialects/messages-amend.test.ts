@@ -135,6 +135,7 @@ describe("reasoning orders", () => {
       {
         thinking: { type: "enabled", budget_tokens: 4000 },
         tool_choice: { type: "auto", disable_parallel_tool_use: true },
+        system: "Answer this time by calling the tool f.",
       },
     ],
     [

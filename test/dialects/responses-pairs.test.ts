@@ -171,7 +171,7 @@ const CONVERSATION: Record<string, Wire> = {
 /** A prompt without what one dialect spells out and another leaves to its default. */
 const bare = (dialect: Dialect, body: Wire) =>
   JSON.parse(JSON.stringify(dialect.decodeRequest(body).prompt), (key, value) =>
-    key === "detail" || key === "strict" ? undefined : value,
+    key === "detail" || key === "strict" || key === "place" ? undefined : value,
   );
 
 describe("requests", () => {

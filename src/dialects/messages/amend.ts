@@ -4,6 +4,8 @@ import type { Quirks } from "../dialect.ts";
 import { isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { reasoningEdits } from "./reasoning-edits.ts";
+import { soundMessages } from "./sound-messages.ts";
+import { choiceEdits } from "./tool-choice.ts";
 import { continuesWithoutThinking, withoutLoopThinking } from "./tool-loop.ts";
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
@@ -58,7 +60,7 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
   if (orders.maxOutputTokens !== undefined && body["max_tokens"] !== orders.maxOutputTokens) {
     edits["max_tokens"] = orders.maxOutputTokens;
   }
-  const messages = withoutPackedThinking(body["messages"]);
+  const messages = soundMessages(withoutPackedThinking(body["messages"]));
   const changed = messages !== body["messages"];
   if (changed) edits["messages"] = messages;
   Object.assign(edits, reasoningEdits(changed ? { ...body, messages } : body, orders));
@@ -70,6 +72,7 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
     const system = withoutBillingLine(body["system"]);
     if (system !== body["system"]) edits["system"] = system;
   }
+  Object.assign(edits, choiceEdits(body, edits, orders.upstreamModel));
   const removed = orders.dropSampling ? [...SAMPLING, ...orders.remove] : orders.remove;
   for (const field of removed) {
     if (field in body) edits[field] = undefined;

@@ -38,6 +38,7 @@ function decodeDocument(block: Block, path: string, dropped: string[]): Part[] {
   const part: DocumentPart = {
     type: "document",
     source: decodeSource(source, `${path}.source`),
+    place: path,
     ...(title !== "" && { title }),
     ...(context !== "" && { context }),
     ...markOf(block),
@@ -48,7 +49,7 @@ function decodeDocument(block: Block, path: string, dropped: string[]): Part[] {
 const READERS: Record<string, Reader> = {
   text: (block) => textParts(block["text"], markOf(block)),
   image: (block, path) => [
-    { type: "image", source: decodeSource(block["source"], `${path}.source`), ...markOf(block) },
+    { type: "image", source: decodeSource(block["source"], `${path}.source`), place: path, ...markOf(block) },
   ],
   document: decodeDocument,
   search_result: (block, path, dropped) => [

@@ -1,6 +1,9 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
-import type { Encoded, Quirks } from "../dialect.ts";
+import { lostFormats } from "../custom-tools.ts";
+import type { Encoded, Quirks, ReplyChanges } from "../dialect.ts";
+import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
 import { type Block, encodeText, encodeTurns, type Message, markField } from "./encode-turns.ts";
+import { traitsOf } from "./model-traits.ts";
 import { toInputSchema, toStrictSchema } from "./schema.ts";
 import { isVisible } from "./text.ts";
 
@@ -73,10 +76,9 @@ function encodeSampling(prompt: Prompt, quirks: Quirks, dropped: string[]): Reco
   };
 }
 
-/** Stop sequences: those of white space alone are refused by its own vendor (dialects.md 2.1). */
-function encodeStop(stop: readonly string[], dropped: string[]): Record<string, unknown> {
+/** Stop sequences of white space alone are refused by its own vendor (dialects.md 2.1): the gateway watches for them itself. */
+function encodeStop(stop: readonly string[]): Record<string, unknown> {
   const kept = stop.filter(isVisible);
-  if (kept.length < stop.length) dropped.push("stop");
   return kept.length === 0 ? {} : { stop_sequences: kept };
 }
 
@@ -95,10 +97,13 @@ const UNKNOWN_HERE: readonly [keyof Prompt, string][] = [
  * A prompt as a body of this dialect (dialects.md 4.1, 4.3). Model, stream, reasoning and a missing ceiling come with `amend`.
  * Throws GatewayError (invalid_request) for audio, file ids and documents that this dialect cannot carry.
  */
-export function encodeRequest(prompt: Prompt, quirks: Quirks): Encoded {
+export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = ""): Encoded {
   const dropped: string[] = [];
+  const rule = quirks.versionInBody === undefined ? MESSAGES_NAMES : OLDER_MESSAGES_NAMES;
+  const { prompt, toolNames } = fitToolNames(given, rule, dropped);
   for (const [field, name] of UNKNOWN_HERE) if (prompt[field] !== undefined) dropped.push(name);
-  const messages = encodeTurns(prompt.turns, dropped);
+  dropped.push(...lostFormats(prompt.tools));
+  const messages = encodeTurns(prompt.turns, dropped, traitsOf(upstreamModel).prefill);
   const system = encodeSystem(prompt);
   const body: Record<string, unknown> = {
     ...(prompt.maxOutputTokens !== undefined && { max_tokens: prompt.maxOutputTokens }),
@@ -106,9 +111,11 @@ export function encodeRequest(prompt: Prompt, quirks: Quirks): Encoded {
     ...encodeTools(prompt, messages),
     messages,
     ...encodeSampling(prompt, quirks, dropped),
-    ...encodeStop(prompt.stop, dropped),
+    ...encodeStop(prompt.stop),
     ...encodeOutput(prompt.output),
     ...(prompt.userId && { metadata: { user_id: prompt.userId.slice(0, MAX_USER_ID) } }),
   };
-  return { body, dropped };
+  const stops = prompt.stop.filter((stop) => stop !== "" && !isVisible(stop));
+  const changes: ReplyChanges = { ...(toolNames && { toolNames }), ...(stops.length > 0 && { stops }) };
+  return { body, dropped, ...(toolNames || stops.length > 0 ? { changes } : {}) };
 }

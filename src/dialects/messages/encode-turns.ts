@@ -1,7 +1,8 @@
-import { GatewayError } from "../../canon/errors.ts";
 import type { DocumentPart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { mergeTurns } from "../turns.ts";
+import { NO_AUDIO, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
+import { EMPTY_TEXT, unansweredResult } from "./sound-messages.ts";
 import { cleanText, isVisible } from "./text.ts";
 import { ToolIds } from "./tool-ids.ts";
 import { toInput } from "./tool-input.ts";
@@ -9,11 +10,8 @@ import { toInput } from "./tool-input.ts";
 export type Block = Record<string, unknown>;
 export type Message = { role: "user" | "assistant"; content: Block[] };
 
-/** Stands for content that holds nothing visible, which this dialect refuses (dialects.md 4.8 #4). */
-const EMPTY_TEXT = "(empty)";
-/** Opens a conversation that does not begin with the user (dialects.md 4.3). */
+/** Opens a conversation that does not begin with the user (dialects.md 4.3), and closes one that must not end with the assistant. */
 const OPENING_TEXT = "(continue)";
-const NO_RESULT_TEXT = "No result was given for this tool call.";
 const NO_OUTPUT_TEXT = "(no output)";
 
 /** A canonical cache mark as the field of a block. */
@@ -30,11 +28,11 @@ export function encodeText(part: TextPart): Block[] {
 function encodeDocument(part: DocumentPart): Block {
   const { source } = part;
   if (source.kind === "base64" && source.mediaType.startsWith("image/")) {
-    return { type: "image", source: encodeImageSource(source), ...markField(part) };
+    return { type: "image", source: encodeImageSource(part), ...markField(part) };
   }
   return {
     type: "document",
-    source: encodeDocumentSource(source),
+    source: encodeDocumentSource(part),
     ...(part.title && { title: part.title }),
     ...(part.context && { context: part.context }),
     ...markField(part),
@@ -44,9 +42,9 @@ function encodeDocument(part: DocumentPart): Block {
 /** A part that users may send, also inside a tool result; nothing for those that only assistants have. */
 function encodeUserPart(part: Part, dropped: string[]): Block[] {
   if (part.type === "text") return encodeText(part);
-  if (part.type === "image") return [{ type: "image", source: encodeImageSource(part.source), ...markField(part) }];
+  if (part.type === "image") return [{ type: "image", source: encodeImageSource(part), ...markField(part) }];
   if (part.type === "document") return [encodeDocument(part)];
-  if (part.type === "audio") throw new GatewayError("invalid_request", "This model's vendor does not take audio.");
+  if (part.type === "audio") throw unsayable(part, NO_AUDIO);
   if (part.type === "opaque") return encodeOpaque(part, dropped);
   return [];
 }
@@ -102,7 +100,7 @@ class TurnWriter {
   takeOrphans(): Block[] {
     const ids = [...this.#waiting.values()].flat();
     this.#waiting.clear();
-    return ids.map((id) => ({ type: "tool_result", tool_use_id: id, content: NO_RESULT_TEXT, is_error: true }));
+    return ids.map(unansweredResult);
   }
 
   user(turn: Turn): void {
@@ -155,14 +153,18 @@ class TurnWriter {
       return part.signature ? [{ type: "thinking", thinking: part.text, signature: part.signature }] : [];
     if (part.type === "redacted-reasoning") return [{ type: "redacted_thinking", data: part.data }];
     if (part.type === "opaque") return encodeOpaque(part, this.dropped);
-    this.dropped.push(`assistant ${part.type}`);
+    this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);
     return [];
   }
 }
 
-/** A final assistant turn is a prefill, and must not end in white space (dialects.md 2.1). */
-function trimPrefill(messages: Message[]): void {
+/** A final assistant turn is a prefill: it must not end in white space, and some models take none at all (dialects.md 2.1, 2.9). */
+function finishPrefill(messages: Message[], takesPrefill: boolean): void {
   const last = messages.at(-1);
+  if (!takesPrefill && last?.role === "assistant") {
+    messages.push({ role: "user", content: [{ type: "text", text: OPENING_TEXT }] });
+    return;
+  }
   const block = last?.role === "assistant" ? last.content.at(-1) : undefined;
   if (block?.["type"] === "text") block["text"] = String(block["text"]).trimEnd();
 }
@@ -170,9 +172,9 @@ function trimPrefill(messages: Message[]): void {
 /**
  * Turns as `messages`, so that the strictest server of this dialect takes them (dialects.md 2.2, 4.3, 4.8 #1, #2, #4, #5): user
  * first, roles alternating, every call answered in the very next turn with the results at its head, no empty text.
- * Throws GatewayError (invalid_request) for media this dialect cannot carry.
+ * Throws GatewayError (invalid_request, with the part's place) for media this dialect cannot carry.
  */
-export function encodeTurns(turns: readonly Turn[], dropped: string[]): Message[] {
+export function encodeTurns(turns: readonly Turn[], dropped: string[], takesPrefill = true): Message[] {
   const writer = new TurnWriter(dropped);
   for (const turn of mergeTurns(turns)) {
     if (turn.role === "assistant") writer.assistant(turn);
@@ -182,6 +184,6 @@ export function encodeTurns(turns: readonly Turn[], dropped: string[]): Message[
   if (orphans.length > 0) writer.messages.push({ role: "user", content: orphans });
   if (writer.messages.length === 0)
     writer.messages.push({ role: "user", content: [{ type: "text", text: EMPTY_TEXT }] });
-  trimPrefill(writer.messages);
+  finishPrefill(writer.messages, takesPrefill);
   return writer.messages;
 }

@@ -1,6 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
-import type { MediaSource } from "../../canon/prompt.ts";
+import type { DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
+import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 import { cleanText } from "./text.ts";
 
 /**
@@ -38,31 +39,34 @@ export function decodeSource(source: unknown, param: string): MediaSource {
     if (source["type"] === "url" && text(source["url"]) !== "") return { kind: "url", url: text(source["url"]) };
     if (source["type"] === "text") return { kind: "text", text: cleanText(text(source["data"])) };
     if (source["type"] === "file" && text(source["file_id"]) !== "")
-      return { kind: "file", id: text(source["file_id"]) };
+      return { kind: "file", id: text(source["file_id"]), dialect: "messages" };
   }
   throw new GatewayError("invalid_request", `${param} must be a base64, url, text or file source`, { param });
 }
 
-const FILE_UNSEEN = "A file id cannot be seen by this model's vendor. Send the file's bytes or a URL instead.";
-
-/** An image's source as this dialect writes it. Throws GatewayError (invalid_request) for file ids, which belong to another vendor. */
-export function encodeImageSource(source: MediaSource): Record<string, unknown> {
+/**
+ * The source of an image, or of a document that is one, as this dialect writes it. Throws GatewayError (invalid_request, with the part's
+ * place) for file ids, which belong to another vendor.
+ */
+export function encodeImageSource(part: ImagePart | DocumentPart): Record<string, unknown> {
+  const { source } = part;
   if (source.kind === "base64")
     return { type: "base64", media_type: mediaTypeOf(source.mediaType, source.data), data: source.data };
   if (source.kind === "url") return { type: "url", url: source.url };
-  throw new GatewayError("invalid_request", source.kind === "file" ? FILE_UNSEEN : "An image must be bytes or a URL.");
+  throw unsayable(part, source.kind === "file" ? FILE_UNSEEN : NO_IMAGE_TEXT);
 }
 
 const utf8 = new TextDecoder();
 
 /**
  * A document's source as this dialect writes it: PDF bytes, plain text, or a URL (dialects.md 4.3).
- * Throws GatewayError (invalid_request) for file ids and for other formats.
+ * Throws GatewayError (invalid_request, with the part's place) for file ids and for other formats.
  */
-export function encodeDocumentSource(source: MediaSource): Record<string, unknown> {
+export function encodeDocumentSource(part: DocumentPart): Record<string, unknown> {
+  const { source } = part;
   if (source.kind === "url") return { type: "url", url: source.url };
   if (source.kind === "text") return { type: "text", media_type: "text/plain", data: cleanText(source.text) };
-  if (source.kind === "file") throw new GatewayError("invalid_request", FILE_UNSEEN);
+  if (source.kind === "file") throw unsayable(part, FILE_UNSEEN);
   const mediaType = mediaTypeOf(source.mediaType, source.data);
   if (mediaType === "application/pdf") return { type: "base64", media_type: mediaType, data: source.data };
   if (mediaType.startsWith("text/") || mediaType === "application/json") {
@@ -70,5 +74,5 @@ export function encodeDocumentSource(source: MediaSource): Record<string, unknow
     return { type: "text", media_type: "text/plain", data: cleanText(utf8.decode(bytes)) };
   }
   const shown = mediaType === "" ? "an unknown format" : mediaType.slice(0, 100);
-  throw new GatewayError("invalid_request", `A document must be PDF or plain text for this model, not ${shown}.`);
+  throw unsayable(part, `A document must be PDF or plain text for this model, not ${shown}.`);
 }

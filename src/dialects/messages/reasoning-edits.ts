@@ -1,5 +1,6 @@
 import type { Orders, ReasoningForm, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
+import { freeToolChoice } from "./tool-choice.ts";
 import { continuesWithoutThinking } from "./tool-loop.ts";
 
 /** Smallest thinking budget its own vendor takes, tokens (dialects.md 2.1). */
@@ -101,13 +102,6 @@ function configWith(config: unknown, effort: string | undefined): Body | undefin
   return Object.keys(wanted).length === 0 ? undefined : wanted;
 }
 
-/** A forced tool call is refused while thinking is enabled with a budget: the model may choose instead (dialects.md 2.9, 4.8 #50). */
-function freeToolChoice(choice: unknown): Body | undefined {
-  if (!isObject(choice) || (choice["type"] !== "any" && choice["type"] !== "tool")) return undefined;
-  const { name: _forced, ...rest } = choice;
-  return { ...rest, type: "auto" };
-}
-
 /**
  * The reasoning order as edits of `thinking`, `output_config` and `tool_choice` (interface 4.8). Only what differs from the client's own
  * words is edited. The ceiling is the one that goes upstream: budgets shrink below it, it is never raised.
@@ -125,6 +119,7 @@ export function reasoningEdits(body: Body, orders: Orders): Edits {
   const config = body["output_config"];
   const effort = isObject(config) ? config["effort"] : undefined;
   if (effort !== wanted.effort) edits["output_config"] = configWith(config, wanted.effort);
+  // A forced tool call is refused while thinking is enabled with a budget (dialects.md 2.9, 4.8 #50).
   const freed = wanted.thinking?.["type"] === "enabled" ? freeToolChoice(body["tool_choice"]) : undefined;
   if (freed) edits["tool_choice"] = freed;
   return edits;

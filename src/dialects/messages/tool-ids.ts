@@ -1,6 +1,11 @@
 import { fingerprint } from "../fingerprint.ts";
 
 const ALLOWED = /^[a-zA-Z0-9_-]+$/;
+/** Longest head that is kept of an id that is rewritten. */
+const MAX_HEAD = 55;
+
+/** Whether this dialect takes an id of a tool call as it is (dialects.md 2.2). */
+export const isLegalId = (id: string): boolean => ALLOWED.test(id);
 
 /**
  * Hands out the ids of tool calls in one request: as the client wrote them where this dialect takes them, else rewritten to its
@@ -11,10 +16,13 @@ export class ToolIds {
 
   /** The id to write for a call that the client calls `id`. Deterministic within one request. */
   take(id: string): string {
-    const base = ALLOWED.test(id) ? id : `${id.replace(/[^a-zA-Z0-9_-]/g, "_") || "toolu"}_${fingerprint(id)}`;
+    const base = isLegalId(id) ? id : rewrite(id);
     let mapped = base;
     for (let count = 2; this.#used.has(mapped); count++) mapped = `${base}_${count}`;
     this.#used.add(mapped);
     return mapped;
   }
 }
+
+const rewrite = (id: string): string =>
+  `${id.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, MAX_HEAD) || "toolu"}_${fingerprint(id)}`;

@@ -15,11 +15,27 @@ export function toInput(text: string): Record<string, unknown> {
   return isObject(inner) ? inner : { [WRAPPED_INPUT_KEY]: value };
 }
 
+/** Numbers of so many digits may not survive as a double. */
+const LONG_NUMBER = /\d{16}|\d\.\d{14}/;
+
+/** In the language and in this runtime, not yet in its types. */
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+
+/**
+ * A number as the text it came as, where a double would change it: ids are often longer than a double is exact (dialects.md 4.8 #43). Not
+ * at the root, where only an object has a place.
+ */
+function keepNumber(key: string, value: unknown, context?: { source?: string }): unknown {
+  const source = context?.source;
+  if (key === "" || typeof value !== "number" || source === undefined || String(value) === source) return value;
+  return rawJSON(source);
+}
+
 /** The JSON value of `text`; the text itself when it is none; undefined when it is blank. */
 function parse(text: string): unknown {
   if (text.trim() === "") return undefined;
   try {
-    return JSON.parse(text);
+    return LONG_NUMBER.test(text) ? JSON.parse(text, keepNumber) : JSON.parse(text);
   } catch {
     // Arguments cut off or never JSON: the text itself is all there is to show.
     return text;

@@ -1,0 +1,18 @@
+import type { Edits } from "../../lib/json.ts";
+import type { Quirks } from "../dialect.ts";
+
+/** Most betas of one request; clients send a handful. */
+const MAX_BETAS = 64;
+
+/**
+ * The client's `anthropic-beta` header as the field `anthropic_beta` of the body, for vendors that read nothing from headers: those whose
+ * version stands in the body too (Bedrock). A list the client wrote there itself goes first.
+ */
+export function headerEdits(body: Record<string, unknown>, headers: Headers, quirks: Quirks): Edits {
+  if (quirks.versionInBody === undefined) return {};
+  const said = headers.get("anthropic-beta") ?? "";
+  const betas = said.split(",").map((beta) => beta.trim());
+  const own: unknown[] = Array.isArray(body["anthropic_beta"]) ? body["anthropic_beta"] : [];
+  const all = [...new Set([...own, ...betas.filter((beta) => beta !== "")])].slice(0, MAX_BETAS);
+  return all.length === own.length ? {} : { anthropic_beta: all };
+}

@@ -1,0 +1,37 @@
+import { type Edits, isObject } from "../../lib/json.ts";
+import { traitsOf } from "./model-traits.ts";
+
+type Body = Record<string, unknown>;
+
+/** A forced choice as one the model is free in; undefined where nothing is forced. */
+export function freeToolChoice(choice: unknown): Body | undefined {
+  if (!isObject(choice) || (choice["type"] !== "any" && choice["type"] !== "tool")) return undefined;
+  const { name: _forced, ...rest } = choice;
+  return { ...rest, type: "auto" };
+}
+
+/** What a model is told that may not be forced to call a tool (dialects.md 4.8 #50). */
+function hintFor(choice: unknown): string {
+  const name = isObject(choice) ? choice["name"] : undefined;
+  return typeof name === "string"
+    ? `Answer this time by calling the tool ${name}.`
+    : "Answer this time by calling one of the tools.";
+}
+
+function withHint(system: unknown, hint: string): unknown {
+  if (Array.isArray(system)) return [...(system as unknown[]), { type: "text", text: hint }];
+  return typeof system === "string" && system !== "" ? `${system}\n${hint}` : hint;
+}
+
+/**
+ * Edits for a tool choice that the model may not be forced in: where `edits` freed it already because the model thinks, and for models that
+ * never take one (dialects.md 2.9). What cannot be forced is said in words.
+ */
+export function choiceEdits(body: Body, edits: Edits, upstreamModel: string): Edits {
+  const choice = body["tool_choice"];
+  const freed = freeToolChoice(choice);
+  const wasFreed = Object.hasOwn(edits, "tool_choice");
+  if (!freed || (!wasFreed && traitsOf(upstreamModel).forcedChoice)) return {};
+  const system = Object.hasOwn(edits, "system") ? edits["system"] : body["system"];
+  return { tool_choice: wasFreed ? edits["tool_choice"] : freed, system: withHint(system, hintFor(choice)) };
+}
