@@ -4,7 +4,6 @@ import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import type { Settlement } from "../../src/ledger/ledger.ts";
 import { UsageLedger } from "../../src/ledger/usage-ledger.ts";
-import { reportQuery, summarise } from "../../src/ledger/usage-report.ts";
 import { manualClock } from "../support/clock.ts";
 
 const settlement: Settlement = {
@@ -113,75 +112,5 @@ describe("the usage ledger", () => {
     );
     expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
     expect(rows().map(({ requestId }) => requestId)).toEqual(["req_1", "req_2", "req_3"]);
-  });
-});
-
-describe("the report", () => {
-  async function withUsage() {
-    const all = ledgerWith();
-    const { clock, hold } = all;
-    clock.setWall(Date.UTC(2026, 0, 1, 23, 59, 59, 999));
-    await (await hold("req_1")).settle(settlement);
-    clock.setWall(Date.UTC(2026, 0, 2));
-    await (await hold("req_2", { model: "b/small" })).settle({ ...settlement, estimated: true });
-    await (await hold("req_3", { keyId: "key_2" })).settle(settlement);
-    await (await hold("req_4", { accountId: "acct_2" })).settle(settlement);
-    await (await hold("req_5")).release();
-    return all;
-  }
-
-  test("by day (UTC), model and key, of one account or all, since a time", async () => {
-    const { store } = await withUsage();
-    const short = (wish: Parameters<typeof summarise>[1]) =>
-      summarise(store, wish).map((row) => [row.group, row.requests, row.output, row.estimated]);
-    expect(short({ groupBy: "day" })).toEqual([
-      ["2026-01-01", 1, 40, 0],
-      ["2026-01-02", 3, 120, 1],
-    ]);
-    expect(short({ groupBy: "model", accountId: "acct_1" })).toEqual([
-      ["anthropic/claude-x", 2, 80, 0],
-      ["b/small", 1, 40, 1],
-    ]);
-    expect(short({ groupBy: "key", accountId: "acct_1", sinceMs: Date.UTC(2026, 0, 2) })).toEqual([
-      ["key_1", 1, 40, 1],
-      ["key_2", 1, 40, 0],
-    ]);
-    expect(short({ groupBy: "day", accountId: "acct_9" })).toEqual([]);
-    expect(summarise(store, { groupBy: "day" })[0]).toEqual({
-      ...{ group: "2026-01-01", label: "2026-01-01", requests: 1, estimated: 0 },
-      ...{ input: 10, cacheRead: 20, cacheWrite: 30, output: 40, reasoning: 5 },
-    });
-  });
-
-  test("a key is labelled with its name", async () => {
-    const { store } = await withUsage();
-    store.database.run("INSERT INTO account VALUES ('acct_1', 'a', 'local', 1)");
-    store.database.run(
-      `INSERT INTO api_key VALUES (x'${"ab".repeat(32)}', 'key_2', 'acct_1', 'api', 'laptop', 'sk', 'last', 1, NULL, NULL)`,
-    );
-    expect(summarise(store, { groupBy: "key" }).map(({ group, label }) => [group, label])).toEqual([
-      ["key_1", "key_1"],
-      ["key_2", "laptop"],
-    ]);
-  });
-
-  test("a report and a receipt search, they do not scan; a settle touches the table and two indices", async () => {
-    const { store } = await withUsage();
-    const plan = (sql: string, ...values: (string | number)[]) =>
-      (store.database.query(`EXPLAIN QUERY PLAN ${sql}`).all(...values) as { detail: string }[])
-        .map(({ detail }) => detail)
-        .join("; ");
-    for (const groupBy of ["day", "model", "key"] as const) {
-      const { sql, params } = reportQuery(store, { groupBy, sinceMs: 5, accountId: "a" }).toSQL();
-      const steps = plan(sql, ...(params as (string | number)[]));
-      expect(steps).toContain("USING INDEX usage_time (at_ms>?)");
-      expect(steps).not.toContain("SCAN");
-    }
-    const receipt = plan("SELECT * FROM usage WHERE request_id = ?", "req_1");
-    expect(receipt).toContain("USING INDEX usage_request (request_id=?)");
-    expect(store.database.query("SELECT name FROM pragma_index_list('usage') ORDER BY name").values().flat()).toEqual([
-      "usage_request",
-      "usage_time",
-    ]);
   });
 });

@@ -1,0 +1,286 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { openStore } from "../../src/db/open.ts";
+import { Writer } from "../../src/db/writer.ts";
+import { DAY_MS, HOUR_MS } from "../../src/ledger/rollup.ts";
+import { cutRange, type Range } from "../../src/ledger/rollup-range.ts";
+import { type Place, readUsagePage, type UsageRow } from "../../src/ledger/usage-page.ts";
+import { rollupQuery, rowsQuery, summarise, sumUp, type UsageFilter } from "../../src/ledger/usage-report.ts";
+import { type TestRow, usageWriter } from "./usage-rows.ts";
+
+const DAY_0 = Date.UTC(2026, 0, 1);
+
+async function storeWith(rows: readonly TestRow[]) {
+  const store = openStore(":memory:");
+  const writer = new Writer(store);
+  const write = usageWriter(store, writer);
+  await Promise.all(rows.map(write));
+  return { store, write };
+}
+
+/** A time within five days, often at the edge of an hour or a day. */
+const time = fc
+  .oneof(
+    fc
+      .integer({ min: 0, max: 5 * 24 })
+      .chain((hour) => fc.integer({ min: -1, max: 1 }).map((ms) => hour * HOUR_MS + ms)),
+    fc.integer({ min: 0, max: 5 * DAY_MS }),
+  )
+  .map((offset) => DAY_0 + Math.max(0, offset));
+
+const rowOf = fc.record({
+  atMs: time,
+  accountId: fc.constantFrom("acct_1", "acct_2"),
+  keyId: fc.constantFrom("key_1", "key_2", "key_3"),
+  model: fc.constantFrom("a/x", "b/y", "c/z"),
+  input: fc.nat(1000),
+  output: fc.nat(1000),
+  estimated: fc.boolean(),
+  costNano: fc.option(fc.bigInt({ min: 0n, max: 10n ** 15n })),
+  chargedNano: fc.bigInt({ min: 0n, max: 10n ** 15n }),
+});
+const rowsOf = (maxLength: number) =>
+  fc.array(rowOf, { maxLength }).map((rows) => rows.map((row, at): TestRow => ({ ...row, requestId: `req_${at}` })));
+
+const some = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+const filterOf = fc.record({
+  accountId: some(fc.constantFrom("acct_1", "acct_2", "acct_9")),
+  keyId: some(fc.constantFrom("key_1", "key_2")),
+  model: some(fc.constantFrom("a/x", "b/y")),
+  sinceMs: some(time),
+  untilMs: some(time),
+});
+
+const fits = (row: TestRow, { accountId, keyId, model, sinceMs = 0, untilMs = Infinity }: UsageFilter) =>
+  (accountId === undefined || row.accountId === accountId) &&
+  (keyId === undefined || row.keyId === keyId) &&
+  (model === undefined || row.model === model) &&
+  row.atMs >= sinceMs &&
+  row.atMs < untilMs;
+
+const GROUP = {
+  day: (row: TestRow) => new Date(row.atMs).toISOString().slice(0, 10),
+  model: (row: TestRow) => row.model,
+  key: (row: TestRow) => row.keyId,
+  account: (row: TestRow) => row.accountId,
+} as const;
+
+/** The same report by adding up row for row. */
+function byHand(rows: readonly TestRow[], groupBy: keyof typeof GROUP) {
+  const groups = Object.groupBy(rows, GROUP[groupBy]);
+  return Object.entries(groups)
+    .map(([group, members = []]) => {
+      const sum = (of: (row: TestRow) => number) => members.reduce((total, row) => total + of(row), 0);
+      const nano = (of: (row: TestRow) => bigint) => members.reduce((total, row) => total + of(row), 0n);
+      return {
+        group,
+        label: group,
+        requests: members.length,
+        estimated: sum((row) => Number(row.estimated)),
+        unpriced: sum((row) => Number(row.costNano == null)),
+        input: sum((row) => row.input ?? 0),
+        cacheRead: 2 * members.length,
+        cacheWrite: 3 * members.length,
+        output: sum((row) => row.output ?? 0),
+        reasoning: sum((row) => Math.min(1, row.output ?? 0)),
+        units: 0,
+        costNano: nano((row) => row.costNano ?? 0n),
+        chargedNano: nano((row) => row.chargedNano ?? 0n),
+      };
+    })
+    .sort((a, b) => (a.group < b.group ? -1 : 1));
+}
+
+describe("a report", () => {
+  test("the law: the sums tell what the rows tell, whatever is asked", async () => {
+    const groupBy = fc.constantFrom("day", "model", "key", "account");
+    const law = fc.asyncProperty(rowsOf(40), filterOf, groupBy, async (rows, filter, by) => {
+      const { store } = await storeWith(rows);
+      const expected = byHand(
+        rows.filter((row) => fits(row, filter)),
+        by,
+      );
+      const found = summarise(store, { ...filter, groupBy: by });
+      expect(found).toEqual(expected);
+      expect(sumUp(found).requests).toBe(rows.filter((row) => fits(row, filter)).length);
+      store.close();
+    });
+    await fc.assert(law, { numRuns: 60 });
+  });
+
+  test("a key and an account are labelled with their names", async () => {
+    const { store } = await storeWith([
+      { requestId: "r1", atMs: DAY_0, accountId: "acct_1", keyId: "key_1", model: "a/x" },
+      { requestId: "r2", atMs: DAY_0, accountId: "acct_1", keyId: "key_gone", model: "a/x" },
+    ]);
+    store.database.run("INSERT INTO account (id, name, plan, created_at) VALUES ('acct_1', 'team', 'local', 1)");
+    store.database.run(
+      `INSERT INTO api_key (hash, id, account_id, kind, name, prefix, last4, created_at)
+        VALUES (x'${"ab".repeat(32)}', 'key_1', 'acct_1', 'api', 'laptop', 'sk', 'last', 1)`,
+    );
+    const labels = (groupBy: "key" | "account") =>
+      summarise(store, { groupBy }).map(({ group, label }) => [group, label]);
+    expect(labels("key")).toEqual([
+      ["key_1", "laptop"],
+      ["key_gone", "key_gone"],
+    ]);
+    expect(labels("account")).toEqual([["acct_1", "team"]]);
+  });
+
+  test("searches, and never walks through a table; a settle touches the table and two indices", async () => {
+    const { store } = await storeWith([]);
+    const plan = ({ sql, params }: { sql: string; params: unknown[] }) =>
+      (store.database.query(`EXPLAIN QUERY PLAN ${sql}`).all(...(params as string[])) as { detail: string }[])
+        .map(({ detail }) => detail)
+        .join("; ");
+    const range: Range = { fromMs: 1, toMs: 2 };
+    for (const groupBy of ["day", "model", "key", "account"] as const) {
+      const ofAll = plan(rollupQuery(store, DAY_MS, range, { groupBy }).toSQL());
+      expect(ofAll).toContain("USING PRIMARY KEY (span_ms=? AND start_ms>? AND start_ms<?)");
+      const ofOne = plan(rollupQuery(store, DAY_MS, range, { groupBy, accountId: "a" }).toSQL());
+      expect(ofOne).toContain(
+        "USING INDEX usage_rollup_account (account_id=? AND span_ms=? AND start_ms>? AND start_ms<?)",
+      );
+      const rows = plan(rowsQuery(store, range, { groupBy, accountId: "a" }).toSQL());
+      expect(rows).toContain("USING INDEX usage_time (at_ms>? AND at_ms<?)");
+      expect(ofAll + ofOne + rows).not.toContain("SCAN");
+    }
+    expect(store.database.query("SELECT name FROM pragma_index_list('usage') ORDER BY name").values().flat()).toEqual([
+      "usage_request",
+      "usage_time",
+    ]);
+  });
+});
+
+describe("the sums", () => {
+  const read = (store: Awaited<ReturnType<typeof storeWith>>["store"]) =>
+    store.database.query("SELECT span_ms, start_ms, requests, input FROM usage_rollup ORDER BY 1, 2").values();
+
+  test("nothing of a refused operation or an undone batch stays in them", async () => {
+    const { store, write } = await storeWith([]);
+    const row = { atMs: DAY_0, accountId: "a", keyId: "k", model: "m/x", input: 5 };
+    const results = await Promise.allSettled([
+      write({ ...row, requestId: "r1" }),
+      write({ ...row, requestId: "r1" }),
+      write({ ...row, requestId: "r2" }),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    const expected = [HOUR_MS, DAY_MS].map((span) => [BigInt(span), BigInt(DAY_0), 2n, 10n]);
+    expect(read(store)).toEqual(expected);
+    // A sum that cannot be written undoes its rows; what was gathered does not turn up later.
+    store.database.run(
+      "CREATE TRIGGER no_sums BEFORE UPDATE ON usage_rollup BEGIN SELECT raise(ABORT, 'no room'); END",
+    );
+    expect(write({ ...row, requestId: "r3" })).rejects.toThrow("no room");
+    await write({ ...row, requestId: "r4", model: "m/y", input: 7 });
+    store.database.run("DROP TRIGGER no_sums");
+    expect(store.database.query("SELECT request_id FROM usage ORDER BY 1").values().flat()).toEqual(["r1", "r2", "r4"]);
+    expect(sumUp(summarise(store, { groupBy: "day" }))).toMatchObject({ requests: 3, input: 17 });
+  });
+
+  test("a store that has rows gets its sums when it is brought up to date", async () => {
+    const { store } = await storeWith(
+      [0, 1, HOUR_MS, DAY_MS].map((offset, at) => ({
+        ...{ requestId: `r${at}`, atMs: DAY_0 + offset, accountId: "a", keyId: "k", model: "m/x", input: at },
+        costNano: at === 3 ? null : 7n,
+      })),
+    );
+    const before = store.database.query("SELECT * FROM usage_rollup").values();
+    const text = await Bun.file(new URL("../../drizzle/0005_rollup.sql", import.meta.url)).text();
+    store.database.run("DELETE FROM usage_rollup");
+    for (const step of text.split("--> statement-breakpoint")) {
+      if (step.includes("INSERT INTO `usage_rollup`")) store.database.run(step);
+    }
+    expect(before.length).toBe(5);
+    expect(store.database.query("SELECT * FROM usage_rollup").values()).toEqual(before);
+  });
+});
+
+describe("a time cut into pieces", () => {
+  const kept = { rowsFromMs: 0, hoursFromMs: 0 };
+
+  test("the law: every millisecond in exactly one piece, whole days and hours, less than two hours of rows", () => {
+    fc.assert(
+      fc.property(time, time, (fromMs, toMs) => {
+        const { days, hours, rows } = cutRange({ fromMs, toMs }, kept);
+        const all = [...days, ...hours, ...rows].sort((a, b) => a.fromMs - b.fromMs);
+        if (fromMs >= toMs) return expect(all).toEqual([]);
+        expect([all.at(0)?.fromMs, all.at(-1)?.toMs]).toEqual([fromMs, toMs]);
+        expect(all.slice(1).map((piece) => piece.fromMs)).toEqual(all.slice(0, -1).map((piece) => piece.toMs));
+        for (const piece of all) expect(piece.fromMs).toBeLessThan(piece.toMs);
+        for (const { fromMs, toMs } of days) expect([fromMs % DAY_MS, toMs % DAY_MS]).toEqual([0, 0]);
+        for (const { fromMs, toMs } of hours) expect([fromMs % HOUR_MS, toMs % HOUR_MS]).toEqual([0, 0]);
+        for (const { fromMs, toMs } of rows) expect(toMs - fromMs).toBeLessThan(HOUR_MS * 2);
+        expect(rows.reduce((sum, piece) => sum + piece.toMs - piece.fromMs, 0)).toBeLessThan(2 * HOUR_MS);
+      }),
+    );
+  });
+
+  test("where rows or hours are gone, the ends lie at the hour or the day", () => {
+    const range = { fromMs: DAY_0 + 90 * 60_000, toMs: DAY_0 + 2 * DAY_MS };
+    const day = { fromMs: DAY_0 + DAY_MS, toMs: DAY_0 + 2 * DAY_MS };
+    expect(cutRange(range, { rowsFromMs: DAY_0 + DAY_MS, hoursFromMs: 0 })).toEqual({
+      days: [day],
+      hours: [{ fromMs: DAY_0 + HOUR_MS, toMs: DAY_0 + DAY_MS }],
+      rows: [],
+    });
+    expect(cutRange(range, { rowsFromMs: DAY_0 + DAY_MS, hoursFromMs: DAY_0 + DAY_MS })).toEqual({
+      days: [{ ...day, fromMs: DAY_0 }],
+      hours: [],
+      rows: [],
+    });
+    expect(cutRange(range, { rowsFromMs: 0, hoursFromMs: DAY_0 + DAY_MS })).toEqual({
+      days: [day],
+      hours: [],
+      rows: [{ fromMs: range.fromMs, toMs: day.fromMs }],
+    });
+  });
+});
+
+describe("pages of rows", () => {
+  const newestFirst = (a: TestRow, b: TestRow) => b.atMs - a.atMs || (a.requestId < b.requestId ? 1 : -1);
+
+  test("the law: every row once, newest first, to the last page, while more are written; also when time runs out", async () => {
+    const limit = fc.integer({ min: 1, max: 7 });
+    const law = fc.asyncProperty(rowsOf(40), filterOf, limit, fc.boolean(), async (rows, filter, size, hurried) => {
+      const { store, write } = await storeWith(rows);
+      let ticks = 0;
+      const now = hurried ? () => (ticks += 20) : () => 0;
+      const found: UsageRow[] = [];
+      let after: Place | undefined;
+      for (let pages = 0; ; pages++) {
+        const page = readUsagePage(store, filter, { limit: size, after }, now);
+        expect(page.rows.length).toBeLessThanOrEqual(size);
+        found.push(...page.rows);
+        if (!page.next) break;
+        after = page.next;
+        // A row that is newer than all does not move the pages.
+        if (pages === 0) await write({ ...NEWER, requestId: "zzz" });
+        expect(pages).toBeLessThan(200);
+      }
+      const expected = rows.filter((row) => fits(row, filter)).sort(newestFirst);
+      expect(found.map(({ requestId }) => requestId)).toEqual(expected.map(({ requestId }) => requestId));
+      store.close();
+    });
+    await fc.assert(law, { numRuns: 60 });
+  });
+
+  const NEWER = { atMs: DAY_0 + 6 * DAY_MS, accountId: "acct_1", keyId: "key_1", model: "a/x" };
+
+  test("where hours are no longer kept, days lead to the rows", async () => {
+    const rows = Array.from({ length: 30 }, (_, at) => ({
+      ...{ requestId: `r${at + 10}`, atMs: DAY_0 + at * 4 * HOUR_MS, accountId: at % 3 ? "b" : "a" },
+      ...{ keyId: "k", model: "m/x" },
+    }));
+    const { store } = await storeWith(rows);
+    store.database.run(`UPDATE usage_kept SET hours_from_ms = ${DAY_0 + 3 * DAY_MS}`);
+    store.database.run(`DELETE FROM usage_rollup WHERE span_ms = ${HOUR_MS} AND start_ms < ${DAY_0 + 3 * DAY_MS}`);
+    const page = readUsagePage(store, { accountId: "a" }, { limit: 100 }, () => 0);
+    expect(page.rows.map(({ requestId }) => requestId)).toEqual(
+      rows
+        .filter(({ accountId }) => accountId === "a")
+        .sort(newestFirst)
+        .map(({ requestId }) => requestId),
+    );
+  });
+});
