@@ -37,6 +37,8 @@ import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
 import { builtinVendor } from "./vendors/builtin/vendor.ts";
 import { listModels } from "./vendors/models-list.ts";
 import type { Vendor } from "./vendors/vendor.ts";
+import { createSafeFetch, type SafeFetch } from "./web/safe-fetch.ts";
+import { createMediaFetch } from "./web/safe-fetch-media.ts";
 
 /** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
 const MAX_BODY_BYTES = 40 * 1024 * 1024;
@@ -83,6 +85,7 @@ export function createApp(settings: AppSettings): App {
   const running = new Running();
   const reasoning = new ReasoningStore(store, writer, clock, log);
   const limits = createLimits(settings, writer);
+  const safeFetch = guardedFetch(settings, () => elysia.server?.port);
   const services: Services = {
     clock,
     log,
@@ -94,6 +97,7 @@ export function createApp(settings: AppSettings): App {
     reasoning: new ReasoningState(reasoning),
     blockingMs: config.limits.blockingSeconds * 1000,
     userAgent: `sluice/${settings.version}`,
+    fetchMedia: createMediaFetch(safeFetch, clock),
   };
   const tokenizer = new Tokenizer(clock);
   const kept = new IdempotencyStore(store, writer, clock, log);
@@ -148,6 +152,18 @@ function createLimits({ config, store, clock, log }: AppSettings, writer: Writer
     addresses: new AddressLimiter(options),
     close: () => noted.then(() => noteStop(store, writer, true)).catch(failed),
   };
+}
+
+/** The one fetch for addresses that come from outside (contract 9). `ownPort`: where this gateway listens, once it does. */
+function guardedFetch({ config, clock, version }: AppSettings, ownPort: () => number | undefined): SafeFetch {
+  const { publicUrl } = config.server;
+  return createSafeFetch({
+    clock,
+    userAgent: `sluice/${version}`,
+    allowHosts: config.web.fetch?.allow_hosts ?? [],
+    ownHosts: publicUrl === undefined ? [] : [new URL(publicUrl).hostname],
+    ownPort,
+  });
 }
 
 /** A revoked key's running requests end within a second (contract 4). */

@@ -1,7 +1,7 @@
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { REASONING_FORMS } from "../canon/intent.ts";
 import { MODALITIES } from "../catalog/entry.ts";
-import { type Quirks, UPSTREAM_DIALECTS } from "../dialects/dialect.ts";
+import { type Quirks, REMOTE_MEDIA, UPSTREAM_DIALECTS } from "../dialects/dialect.ts";
 import type { AuthForm } from "../vendors/vendor.ts";
 
 /** An object that refuses keys it does not know: a mistyped setting must not be a setting ignored (contract 2). */
@@ -60,6 +60,8 @@ const quirkProperties = {
   unclamped_temperature: Type.Optional(flag()),
   version_in_body: Type.Optional(text("a version, such as bedrock-2023-05-31", 100)),
   count_tokens: Type.Optional(flag()),
+  bare_count_body: Type.Optional(flag()),
+  remote_media: Type.Optional(Words(REMOTE_MEDIA)),
 } satisfies Record<SnakeCase<keyof Quirks>, TSchema>;
 
 const Server = Closed({

@@ -13,6 +13,10 @@ export const UPSTREAM_DIALECTS = [...DIALECTS, "gemini"] as const;
 /** A wire protocol that vendors can speak. */
 export type UpstreamDialectName = (typeof UPSTREAM_DIALECTS)[number];
 
+/** What a vendor fetches from the web: nothing, images, everything at https addresses, or everything. */
+export const REMOTE_MEDIA = ["none", "images", "https", "all"] as const;
+export type RemoteMedia = (typeof REMOTE_MEDIA)[number];
+
 /**
  * Named oddities of an upstream on a known dialect: facts of a vendor's row, read by the dialect's upstream half.
  * Every flag absent means: as the dialect's own vendor does it.
@@ -68,8 +72,12 @@ export type Quirks = {
   noAddedCacheMarks?: boolean;
   /** messages: the dialect's version of this name stands in the body, and neither model nor stream does (Bedrock). */
   versionInBody?: string;
-  /** The vendor counts the tokens of a request itself, at the dialect's `countPath`. */
+  /** The vendor counts the tokens of a request itself, in the dialect's own way. */
   countTokens?: boolean;
+  /** gemini: the counter takes the request's own fields, not a request inside a field (Vertex). */
+  bareCountBody?: boolean;
+  /** Images and documents at URLs that the vendor fetches by itself; the gateway fetches the others. Default: as its dialect's own vendor does. */
+  remoteMedia?: RemoteMedia;
 };
 
 /** What the way upstream changed of a request, as far as its reply must be changed back. */
@@ -167,11 +175,21 @@ export interface ClientDialect {
   readonly replay: ReplayHalf;
 }
 
+/** How vendors of a dialect count the tokens of a request themselves. */
+export type TokenCounter = {
+  /** Path below the vendor's base URL. */
+  path(upstreamModel: string): string;
+  /** The body to ask with, from that of a generation. Both are JSON text. */
+  body(text: string, upstreamModel: string, quirks: Quirks): string;
+  /** The count in its answer, as it stands there. */
+  read(answer: unknown): unknown;
+};
+
 /** The half of a wire protocol that faces vendors. */
 export interface UpstreamDialect {
   readonly name: UpstreamDialectName;
-  /** Path of a vendor's own token counter below its base URL, where the dialect knows one. */
-  readonly countPath?: string;
+  /** How its vendors count tokens themselves, where the dialect knows a way. */
+  readonly counter?: TokenCounter;
   /** Its requests must name an output ceiling (messages: max_tokens). */
   readonly demandsOutputCeiling?: boolean;
   /** Its vendors prove their reasoning, and want the proof back for the same model. */

@@ -9,6 +9,7 @@ import { send } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
 import { prepare, refuseLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
+import { inlineMedia } from "./remote-media.ts";
 
 /** What a target is made of. */
 export type Targeted = Pick<Job, "request" | "services" | "intent"> & { exchange: { readonly estimatedInput: number } };
@@ -84,7 +85,7 @@ export function targetOf(job: Targeted, route: Route): Target | undefined {
  * would lose something; gives the answer's media type with it.
  */
 export async function dispatch(job: Job, target: Target): Promise<{ response: Response; type: string }> {
-  const { dropped, sending, collector } = prepare(job, target);
+  const { dropped, sending, collector } = prepare(await inlineMedia(job, target), target);
   job.exchange.collector = collector;
   job.exchange.dropped = dropped;
   if (dropped.length > 0) refuseLoss(job.request.headers, dropped);

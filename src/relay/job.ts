@@ -11,6 +11,7 @@ import type { Log } from "../observe/log.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Exchange } from "./exchange.ts";
 import type { ReasoningState } from "./reasoning-state.ts";
+import type { FetchMedia } from "./remote-media.ts";
 import type { Running } from "./running.ts";
 
 /** What the way of a request needs of the rest of the house. */
@@ -28,6 +29,8 @@ export type Services = {
   /** A blocking request is cut off after this (interface 8). */
   blockingMs: number;
   userAgent: string;
+  /** Fetches files for vendors that fetch none. */
+  fetchMedia: FetchMedia;
 };
 
 /** A client's request for generation, its body not yet read. */

@@ -19,7 +19,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "OPENAI_API_KEY",
     models: "catalog",
-    quirks: { customTools: true, legacyFunctions: true },
+    quirks: { customTools: true, legacyFunctions: true, countTokens: true },
   },
   {
     id: "anthropic",
@@ -198,7 +198,7 @@ export const registry: readonly VendorRow[] = [
     auth: "x-goog-api-key",
     env: "GEMINI_API_KEY",
     models: "catalog",
-    quirks: {},
+    quirks: { countTokens: true },
   },
   {
     id: "vertex",
@@ -215,7 +215,7 @@ export const registry: readonly VendorRow[] = [
     auth: "service-account",
     env: "GOOGLE_APPLICATION_CREDENTIALS",
     models: "any",
-    quirks: {},
+    quirks: { countTokens: true, bareCountBody: true },
   },
   {
     id: "bedrock",
@@ -235,7 +235,7 @@ export const registry: readonly VendorRow[] = [
       },
     ],
     models: "any",
-    quirks: { versionInBody: "bedrock-2023-05-31", noAddedCacheMarks: true },
+    quirks: { versionInBody: "bedrock-2023-05-31", remoteMedia: "none", noAddedCacheMarks: true },
   },
   localServer("ollama", "Ollama", 11434, { emptyContent: true }),
   localServer("lmstudio", "LM Studio", 1234, { emptyContent: true }),
@@ -252,7 +252,8 @@ function localServer(id: string, name: string, port: number, quirks: VendorRow["
     baseUrl: `http://127.0.0.1:${port}/v1`,
     auth: "none",
     models: "discover",
-    quirks: { ...OLDER_CHAT, inlineThinkTags: true, ...quirks },
+    // A model server must not be a way into the network it stands in: what is at a URL is fetched by the gateway's guarded fetch.
+    quirks: { ...OLDER_CHAT, inlineThinkTags: true, remoteMedia: "none", ...quirks },
     local: true,
   };
 }

@@ -9,7 +9,7 @@ const FILE_UNSEEN = "A file id cannot be seen by this model's vendor. Send the f
 const URL_UNSEEN = "This model's vendor fetches no files from the web. Send the file's bytes instead.";
 
 /** Addresses that the vendor itself can read: its file store, Cloud Storage and YouTube (dialects.md 3.1). */
-const OWN_ADDRESS =
+export const OWN_ADDRESS =
   /^(?:gs:\/\/|https:\/\/generativelanguage\.googleapis\.com\/v1(?:beta)?\/files\/|https:\/\/(?:www\.)?(?:youtube\.com\/watch\?|youtu\.be\/))/;
 
 const utf8 = new TextDecoder();

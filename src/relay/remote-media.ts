@@ -1,0 +1,186 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
+import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
+import { type FoundMedia, type InlineMedia, replaceMedia, soundDataUrl } from "../dialects/media-walk.ts";
+import { sniffMediaType } from "../dialects/messages/media.ts";
+import { editObject, JsonText } from "../lib/json.ts";
+import type { Asked } from "./prepare.ts";
+import type { Target } from "./read-reply.ts";
+
+/** Different addresses in one request, bytes of one file and of all together, and how many are fetched at a time. */
+export const MAX_REMOTE = 20;
+export const MAX_FILE_BYTES = 10 * 1024 * 1024;
+export const MAX_TOTAL_BYTES = 20 * 1024 * 1024;
+const PARALLEL = 4;
+/** For all of a request's files together, milliseconds. */
+export const MEDIA_DEADLINE_MS = 10_000;
+
+/** The guarded fetch, as far as media need it: the file, or a sentence that says why there is none. Rejects only when `signal` is aborted. */
+export type FetchMedia = (
+  url: string,
+  options: { accept: string; maxBytes: number; deadlineMs: number; signal: AbortSignal },
+) => Promise<{ body: Uint8Array; contentType: string } | { refused: string }>;
+
+/** What the vendors of a dialect fetch from the web by themselves, where their row does not say otherwise (dialects.md 1.2, 2.2, 3.1). */
+const FETCHED_BY_VENDOR: Readonly<Record<UpstreamDialectName, RemoteMedia>> = {
+  chat: "images",
+  messages: "https",
+  responses: "all",
+  gemini: "none",
+};
+
+const ACCEPT = {
+  image: "image/png, image/jpeg, image/webp, image/gif",
+  document: "application/pdf, text/plain;q=0.9, text/*;q=0.8, application/json;q=0.8",
+} as const;
+
+/** Addresses that the vendors of a dialect read by themselves though they fetch nothing else. */
+const READ_BY_VENDOR: Partial<Record<UpstreamDialectName, RegExp>> = { gemini: OWN_ADDRESS };
+
+const isRemote = (url: string) => /^\s*https?:/i.test(url);
+
+/** Whether a vendor cannot read this address by itself. */
+function isOutOfReach({ kind, url }: FoundMedia, reach: RemoteMedia, dialect: UpstreamDialectName): boolean {
+  if (!isRemote(url) || reach === "all") return false;
+  if (reach === "https") return !/^\s*https:/i.test(url);
+  if (reach === "images") return kind === "document";
+  return !READ_BY_VENDOR[dialect]?.test(url);
+}
+
+/** One address may be asked for as an image and as a document. */
+const keyOf = ({ kind, url }: FoundMedia) => `${kind} ${url}`;
+
+const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
+  new GatewayError("invalid_request", `${path}: the ${kind} at this URL cannot be used. ${why}`, { param: path });
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+function isUtf8(bytes: Uint8Array): boolean {
+  try {
+    utf8.decode(bytes);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What a file is: its own first bytes know better than its server (dialects.md 4.8 #46). Throws GatewayError for other formats. */
+function readMedia(found: FoundMedia, body: Uint8Array, contentType: string): InlineMedia {
+  const data = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64");
+  const seen = sniffMediaType(data);
+  if (found.kind === "image") {
+    if (seen?.startsWith("image/")) return { mediaType: seen, data };
+    throw refuse(found, "It is no PNG, JPEG, GIF or WebP.");
+  }
+  if (seen === "application/pdf") return { mediaType: seen, data };
+  const said = (contentType.split(";")[0] ?? "").trim().toLowerCase();
+  const isText = said.startsWith("text/") || said === "application/json";
+  if (isText && isUtf8(body)) return { mediaType: "text/plain", data };
+  throw refuse(found, "It is neither PDF nor plain text.");
+}
+
+/** Fetches a request's files, some at a time, within one deadline and one sum of bytes. */
+class Fetching {
+  readonly #startedAt: number;
+  readonly #abort = new AbortController();
+  readonly media = new Map<string, InlineMedia>();
+  #bytes = 0;
+
+  constructor(
+    private readonly asked: Asked,
+    private readonly fetchMedia: FetchMedia,
+  ) {
+    this.#startedAt = asked.services.clock.monotonic();
+  }
+
+  /** Throws GatewayError (invalid_request, with the place) for the first file that cannot be had; the others are given up then. */
+  async all(found: readonly FoundMedia[]): Promise<void> {
+    const outer = this.asked.abort.signal;
+    const onAbort = () => this.#abort.abort(outer.reason);
+    outer.addEventListener("abort", onAbort);
+    if (outer.aborted) onAbort();
+    const left = found.values();
+    const fetchInTurn = async () => {
+      for (const each of left) await this.#fetch(each);
+    };
+    try {
+      await Promise.all(Array.from({ length: PARALLEL }, fetchInTurn));
+    } catch (thrown) {
+      this.#abort.abort(thrown);
+      throw thrown;
+    } finally {
+      outer.removeEventListener("abort", onAbort);
+    }
+  }
+
+  async #fetch(found: FoundMedia): Promise<void> {
+    this.#abort.signal.throwIfAborted();
+    const deadlineMs = MEDIA_DEADLINE_MS - (this.asked.services.clock.monotonic() - this.#startedAt);
+    if (deadlineMs <= 0) throw refuse(found, "It took too long.");
+    const got = await this.fetchMedia(found.url.trim(), {
+      accept: ACCEPT[found.kind],
+      maxBytes: MAX_FILE_BYTES,
+      deadlineMs,
+      signal: this.#abort.signal,
+    });
+    if ("refused" in got) throw refuse(found, got.refused);
+    this.#bytes += got.body.length;
+    if (this.#bytes > MAX_TOTAL_BYTES) throw refuse(found, "The files of this request are too large together.");
+    this.media.set(keyOf(found), readMedia(found, got.body, got.contentType));
+  }
+}
+
+/** What is found at addresses out of the vendor's reach, one for each address; the mended data URLs go into `sound`. */
+function findMedia(asked: Asked, target: Target, sound: Map<string, InlineMedia>): FoundMedia[] {
+  const { name } = target.upstream;
+  const reach = target.vendor.quirks.remoteMedia ?? FETCHED_BY_VENDOR[name];
+  const found = new Map<string, FoundMedia>();
+  replaceMedia(asked.body.value as Record<string, unknown>, (media) => {
+    if (isOutOfReach(media, reach, name)) {
+      if (!found.has(keyOf(media))) found.set(keyOf(media), media);
+    } else {
+      const mended = soundDataUrl(media);
+      if (mended) sound.set(keyOf(media), mended);
+    }
+    return undefined;
+  });
+  return [...found.values()];
+}
+
+/** The request with `media` in the place of their addresses. */
+function withMedia(asked: Asked, media: ReadonlyMap<string, InlineMedia>): Asked {
+  const edits = replaceMedia(asked.body.value as Record<string, unknown>, (found) => media.get(keyOf(found)));
+  return edits ? { ...asked, body: new JsonText(editObject(asked.body.text, edits)) } : asked;
+}
+
+/**
+ * The request as a vendor can read it: images and documents at addresses that the vendor does not fetch by itself are fetched, guarded and
+ * bounded, and put into the body; data URLs that strict vendors refuse are mended. The very same object, at once, where there is nothing
+ * of that kind, as there hardly ever is. Throws GatewayError (invalid_request, with the place) for what cannot be had.
+ */
+export function inlineMedia(asked: Asked, target: Target): Asked | Promise<Asked> {
+  const media = new Map<string, InlineMedia>();
+  const found = findMedia(asked, target, media);
+  if (found.length === 0) return media.size === 0 ? asked : withMedia(asked, media);
+  return fetchAll(asked, found, media);
+}
+
+async function fetchAll(asked: Asked, found: FoundMedia[], mended: Map<string, InlineMedia>): Promise<Asked> {
+  const surplus = found[MAX_REMOTE];
+  if (surplus) throw refuse(surplus, `At most ${MAX_REMOTE} files are fetched for one request.`);
+  const fetching = new Fetching(asked, asked.services.fetchMedia);
+  await fetching.all(found);
+  return withMedia(asked, new Map([...mended, ...fetching.media]));
+}
+
+/**
+ * {@link inlineMedia} for a request that is only shown: nothing is fetched, and a note stands where a file's bytes would.
+ */
+export function showMedia(asked: Asked, target: Target): Asked {
+  const media = new Map<string, InlineMedia>();
+  for (const found of findMedia(asked, target, media)) {
+    const data = Buffer.from(`The bytes of ${found.url} stand here.`).toString("base64");
+    media.set(keyOf(found), { mediaType: found.kind === "image" ? "image/png" : "application/pdf", data });
+  }
+  return media.size === 0 ? asked : withMedia(asked, media);
+}
