@@ -1,6 +1,7 @@
 import type { KeyKind } from "../db/schema.ts";
 import { AccountError } from "./account-error.ts";
-import { isScope, type Scope, TOKEN_SCOPES } from "./scopes.ts";
+import type { Scope } from "./caller.ts";
+import { isScope, TOKEN_SCOPES } from "./scopes.ts";
 
 /** Longest name of a key, characters. */
 const MAX_NAME = 100;

@@ -1,7 +1,7 @@
-import type { Caller } from "./caller.ts";
+import type { Caller, Scope } from "./caller.ts";
 import { MAX_TOKEN_DAYS } from "./key-wish.ts";
 import type { CreatedKey, KeyRow, Keys } from "./keys.ts";
-import type { Scope, TOKEN_SCOPES } from "./scopes.ts";
+import type { TOKEN_SCOPES } from "./scopes.ts";
 
 const DAY_MS = 86_400_000;
 /** What a token is made with where nothing is said (contract 4). The cap bounds what a token that leaks in a log can use up in a day. */
