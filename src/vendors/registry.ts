@@ -135,7 +135,12 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "MOONSHOT_API_KEY",
     models: "catalog",
-    quirks: { ...OLDER_CHAT, reasoningReplay: "reasoning_content", toolChoiceRequired: "auto" },
+    quirks: {
+      ...OLDER_CHAT,
+      reasoningReplay: "reasoning_content",
+      reasoningReplayCalls: true,
+      toolChoiceRequired: "auto",
+    },
   },
   {
     id: "zai",

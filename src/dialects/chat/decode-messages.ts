@@ -4,6 +4,7 @@ import { wrapInput } from "../custom-tools.ts";
 import { decodePart } from "./decode-parts.ts";
 import { reasoningSignature, reasoningText } from "./delta.ts";
 import type { DroppedPaths } from "./dropped.ts";
+import { signatureOfCall } from "./extra-content.ts";
 import { cleanText } from "./text.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
 
@@ -132,7 +133,9 @@ function readCall(value: unknown, seed: string): ToolCallPart | undefined {
   const raw = fragment.custom ? wrapInput(fragment.arguments) : fragment.arguments;
   const id = fragment.id || inventCallId(seed, 0);
   const custom = fragment.custom ? ({ custom: true } as const) : {};
-  return { type: "tool-call", id, name: fragment.name, arguments: cleanText(raw), ...custom };
+  const signature = signatureOfCall(value);
+  const proof = signature === undefined ? {} : { signature };
+  return { type: "tool-call", id, name: fragment.name, arguments: cleanText(raw), ...custom, ...proof };
 }
 
 /** `messages` of a checked body as system text and turns (dialects.md 4.3, 4.8 #2). Parts that cannot cross are named in `dropped`. */

@@ -1,6 +1,7 @@
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
+import { extraContentOf } from "./extra-content.ts";
 import { writeFinish } from "./finish.ts";
 import { writeUsage } from "./usage.ts";
 
@@ -39,7 +40,8 @@ export class ChatEncoder implements Encoder {
   push(event: Event): string {
     if (event.type === "block-delta") return this.#delta(event.text);
     if (event.type === "usage") this.#usage = event.usage;
-    if (event.type === "usage" || event.type === "block-signature" || event.type === "error") return "";
+    if (event.type === "block-signature") return this.#proof(event.signature);
+    if (event.type === "usage" || event.type === "error") return "";
     const opening = this.#started ? "" : this.#open();
     if (event.type === "block-start") return opening + this.#startBlock(event.block);
     if (event.type === "block-end") return this.#endBlock();
@@ -94,6 +96,14 @@ export class ChatEncoder implements Encoder {
     if (this.#kind === "only-call") return `${this.#head}{"function_call":{"arguments":${json}}}${this.#tail}`;
     const called = this.#kind === "custom-call" ? `"custom":{"input":${json}}` : `"function":{"arguments":${json}}`;
     return `${this.#head}{"tool_calls":[{"index":${this.#calls - 1},${called}}]}${this.#tail}`;
+  }
+
+  /** A call's own proof, beside a piece of its arguments that says nothing: some clients take for granted that there is one. */
+  #proof(signature: string): string {
+    const extra = this.#kind === "tool-call" ? extraContentOf(signature) : undefined;
+    if (!extra) return "";
+    const call = `{"index":${this.#calls - 1},"function":{"arguments":""},"extra_content":${JSON.stringify(extra)}}`;
+    return `${this.#head}{"tool_calls":[${call}]}${this.#tail}`;
   }
 
   /** Clients parse a call's arguments as JSON: a call without any gets an empty object (dialects.md 4.8 #10). */

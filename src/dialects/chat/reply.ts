@@ -6,6 +6,7 @@ import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { errorOf } from "../translate.ts";
 import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
 import { replyIdOf } from "./encode-stream.ts";
+import { extraContentOf } from "./extra-content.ts";
 import { fittingWord, writeFinish } from "./finish.ts";
 import { repairTexts } from "./repair.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
@@ -41,11 +42,12 @@ export function decodeReply(body: unknown, context: DecodeContext): Event[] {
 }
 
 /** A call being put together: its text is a function's arguments, or a custom tool's input. */
-type Call = { id: string; name: string; custom: boolean; text: string };
+type Call = { id: string; name: string; custom: boolean; text: string; extra?: Wire };
 
-function writeCall({ id, name, custom, text }: Call): Wire {
+function writeCall({ id, name, custom, text, extra }: Call): Wire {
   if (custom) return { id, type: "custom", custom: { name, input: text } };
-  return { id, type: "function", function: { name, arguments: text || "{}" } };
+  const called = { name, arguments: text || "{}" };
+  return { id, type: "function", function: called, ...(extra && { extra_content: extra }) };
 }
 
 /** The calls of a message, in the form in which the client offered its tools; the older form has place for one. */
@@ -75,6 +77,9 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
       if (kind === "text") content = (content ?? "") + event.text;
       else if (kind === "reasoning") reasoning += event.text;
       else if (kind === "tool-call") calls.at(-1)!.text += event.text;
+    } else if (event.type === "block-signature") {
+      const extra = kind === "tool-call" ? extraContentOf(event.signature) : undefined;
+      if (extra) calls.at(-1)!.extra = extra;
     } else if (event.type === "usage") usage = event.usage;
     else if (event.type === "finish") finish = writeFinish(event.finish, legacy);
   }

@@ -156,8 +156,11 @@ export class GeminiDecoder implements Decoder {
       this.#sign("thought", signature, out);
       return undefined;
     }
-    this.#sign("text", signature, out);
+    // Reasoning before a text carries its signature, since clients send that back.
+    const onReasoning = this.#open === "reasoning";
+    if (onReasoning) this.#sign("text", signature, out);
     this.#append("text", part["text"], out);
+    if (!onReasoning && this.#open === "text") this.#sign("text", signature, out);
     return undefined;
   }
 
@@ -167,12 +170,9 @@ export class GeminiDecoder implements Decoder {
     out.push({ type: "block-delta", text });
   }
 
-  /**
-   * Puts a signature on the open reasoning block. That of a text without one is let go: the vendor only recommends it, and a reasoning
-   * block behind the text, made to hold it, would stand where clients look for the answer's last words.
-   */
+  /** Puts a signature on the open block. That of a text goes no further than the gateway's own memory: clients have no place for it. */
   #sign(place: Place, signature: string, out: Event[]): void {
-    if (signature === "" || this.#open !== "reasoning") return;
+    if (signature === "" || (this.#open !== "reasoning" && place !== "text")) return;
     out.push({ type: "block-signature", signature: packProof({ place, signature }) });
   }
 

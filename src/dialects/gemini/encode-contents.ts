@@ -1,4 +1,4 @@
-import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import type { Part, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { cleanText } from "../chat/text.ts";
 import { toInput } from "../messages/tool-input.ts";
 import { mergeTurns } from "../turns.ts";
@@ -47,11 +47,18 @@ class ModelTurn {
   constructor(readonly dropped: string[]) {}
 
   add(part: Part): void {
-    if (part.type === "text") this.parts.push(...encodeText(part.text));
+    if (part.type === "text") this.#text(part);
     else if (part.type === "reasoning") this.#reasoning(part.text, unpackProof(part.signature));
     else if (part.type === "tool-call") this.#call(part);
     else if (part.type === "opaque") this.dropped.push(part.name);
     else if (part.type !== "redacted-reasoning") this.dropped.push(`assistant ${part.type}`);
+  }
+
+  /** A text's signature came at its end, and goes back in a part of its own as it may have come (dialects.md 3.3). */
+  #text(part: TextPart): void {
+    this.parts.push(...encodeText(part.text));
+    const proof = unpackProof(part.signature);
+    if (proof) this.parts.push({ text: "", thoughtSignature: proof.signature });
   }
 
   /** Reasoning goes back only when its proof shows that this vendor made it (dialects.md 4.4). */
