@@ -10,8 +10,8 @@ import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Exchange } from "./exchange.ts";
+import type { FetchMedia } from "./fetch-media.ts";
 import type { ReasoningState } from "./reasoning-state.ts";
-import type { FetchMedia } from "./remote-media.ts";
 import type { Running } from "./running.ts";
 
 /** What the way of a request needs of the rest of the house. */

@@ -4,6 +4,7 @@ import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
 import { type FoundMedia, type InlineMedia, replaceMedia, soundDataUrl } from "../dialects/media-walk.ts";
 import { sniffMediaType } from "../dialects/messages/media.ts";
 import { editObject, JsonText } from "../lib/json.ts";
+import type { FetchMedia } from "./fetch-media.ts";
 import type { Asked } from "./prepare.ts";
 import type { Target } from "./read-reply.ts";
 
@@ -14,12 +15,6 @@ export const MAX_TOTAL_BYTES = 20 * 1024 * 1024;
 const PARALLEL = 4;
 /** For all of a request's files together, milliseconds. */
 export const MEDIA_DEADLINE_MS = 10_000;
-
-/** The guarded fetch, as far as media need it: the file, or a sentence that says why there is none. Rejects only when `signal` is aborted. */
-export type FetchMedia = (
-  url: string,
-  options: { accept: string; maxBytes: number; deadlineMs: number; signal: AbortSignal },
-) => Promise<{ body: Uint8Array; contentType: string } | { refused: string }>;
 
 /** What the vendors of a dialect fetch from the web by themselves, where their row does not say otherwise (dialects.md 1.2, 2.2, 3.1). */
 const FETCHED_BY_VENDOR: Readonly<Record<UpstreamDialectName, RemoteMedia>> = {
