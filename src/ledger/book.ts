@@ -32,7 +32,7 @@ export interface Book {
   window(accountId: string, grantNano: bigint): WindowState | undefined;
   /** Whether the wallet ever received a real deposit, which premium models ask for (interface 5 rule 6). */
   hasDeposit(accountId: string): boolean;
-  /** Entries that touched the account's wallet or windows, newest first; `before` is the `seq` of the last one seen. At most 1,000. */
+  /** Entries of the account that are no charge for tokens (those are told by their usage rows), newest first; `before` is the `seq` of the last one seen. At most 1,000. */
   entries(accountId: string, page?: { before?: number; limit?: number }): LedgerEntry[];
 
   /**

@@ -1,9 +1,28 @@
 import type { ErrorCode } from "../canon/errors.ts";
 import type { FinishReason } from "../canon/events.ts";
 import type { Usage } from "../canon/usage.ts";
+import type { Prices } from "./price.ts";
 
-/** How a request ended (contract 5, outcome table). */
-export type Outcome = "completed" | "client-left" | "timed-out" | "upstream-failed";
+/** How a request ended (contract 5, outcome table). `interrupted`: the process died in the middle of it, and the next one closed its book. */
+export type Outcome = "completed" | "client-left" | "timed-out" | "upstream-failed" | "interrupted";
+
+/** A model's prices under its ID. The same object as long as they are the same: what is found out about it is kept by identity. */
+export type ModelPrices = { readonly model: string; readonly prices: Prices };
+
+/** What a plan that pays means for one request. */
+export type Payment = {
+  /** What the plan gives for a spending window, nano-USD (contract 4). */
+  windowNano: bigint;
+  /** Only for accounts with a real deposit (interface 5 rule 6). */
+  premium: boolean;
+  /** The reply can be ended in the middle: the hold is a slice that grows while it streams (contract 5). */
+  sliced: boolean;
+  /** Output that may be made without being seen, tokens: hidden reasoning, by effort (reliability 3.5 #7). */
+  unseenOutput: number;
+  /** The largest output of the model, and its whole window, tokens; where they are known. */
+  maxOutputTokens?: number;
+  contextLength?: number;
+};
 
 export type HoldRequest = {
   requestId: string;
@@ -12,9 +31,14 @@ export type HoldRequest = {
   model: string;
   dialect: string;
   stream: boolean;
-  /** Upper estimate of the input, tokens; made when it is asked for. */
+  /** Estimate of the input, tokens; made when it is asked for. */
   estimateInput(): number;
+  /** The client's ceiling on output tokens. */
   maxOutputTokens?: number;
+  /** Absent: no price is known. */
+  prices?: ModelPrices;
+  /** Absent: counted, and not paid for (plan `local`). */
+  payment?: Payment;
 };
 
 /** What a request came to: written once, before the client sees the end of its answer. */
@@ -30,18 +54,38 @@ export type Settlement = {
   attempts: number;
   firstTokenMs?: number;
   durationMs: number;
+  /** The reply was ended because the money was (contract 5). */
+  ranOut?: boolean;
 };
+
+/** What a request cost at the price of its time (undefined where none is known), and what the account pays of it, nano-USD. */
+export type Charge = { costNano: bigint | undefined; chargedNano: bigint };
+
+/** What is known of a reply under way. */
+export type Reading = { vendor: string; upstreamModel: string; output: number };
 
 /** Money set aside for one request. Resolved exactly once: a second settle or release does nothing. */
 export interface Hold {
-  /** Durable when the promise resolves: the terminator of a stream waits for it. */
-  settle(settlement: Settlement): Promise<void>;
+  /** Output tokens to ask the vendor for at the most; undefined: as many as the client asked for. */
+  readonly ceiling: number | undefined;
+  /**
+   * A reply whose estimated output comes to this many tokens needs more money: `extend` is asked. Infinity where nothing is paid, and where
+   * the vendor keeps the ceiling by itself.
+   */
+  readonly growAt: number;
+  /** Sets more aside and raises `growAt`. False: there is no more, and the reply is to be ended (contract 5). At once, without waiting. */
+  extend(reading: Reading): boolean;
+  /** Durable when the promise resolves: the terminator of a stream waits for it. A second call waits for the first and gives the same. */
+  settle(settlement: Settlement): Promise<Charge>;
   /** Nothing ran, nothing is charged, no usage row is written. */
   release(): Promise<void>;
 }
 
 /** The meter's book. Every request that may reach an upstream is held first. */
 export interface Ledger {
-  /** Throws GatewayError (insufficient_quota) when the account cannot pay for the first slice. */
+  /**
+   * Throws GatewayError: model_unpriced where an account that pays asks for a model without a price; deposit_required for a premium model
+   * without a real deposit; insufficient_quota, with `affordable_output_tokens`, when the account cannot pay for the first slice.
+   */
   hold(request: HoldRequest): Promise<Hold>;
 }

@@ -1,26 +1,62 @@
-import type { Usage } from "../canon/usage.ts";
+import { promptTokens, type Usage } from "../canon/usage.ts";
 
 /**
  * What a model costs: micro-USD per 1,000,000 tokens, which is exactly pico-USD per token (contract 5). Whole numbers, BigInt, so that
  * no float can come near money. Tokens read from or written to the cache cost as fresh input where the row says nothing else.
  */
-export type Prices = { input: bigint; output: bigint; cacheRead?: bigint; cacheWrite?: bigint };
+export type Rates = { input: bigint; output: bigint; cacheRead?: bigint; cacheWrite?: bigint };
+
+/** Rates for requests whose prompt has more tokens than `above`: they hold for the whole request. */
+export type PriceTier = Rates & { above: number };
+
+/** The rates of short prompts and, where a vendor has them, those of longer ones in rising order of `above`. */
+export type Prices = Rates & { tiers?: readonly PriceTier[] };
 
 const PICO_PER_NANO = 1_000n;
 
+/** The rates for a request with a prompt of so many tokens, cached ones included. */
+export function ratesFor(prices: Prices, prompt: number): Rates {
+  let rates: Rates = prices;
+  for (const tier of prices.tiers ?? []) if (prompt > tier.above) rates = tier;
+  return rates;
+}
+
+/** What a token of the prompt costs at the most: what is not known to come from the cache may have to be written to it (reliability 3.5). */
+export function dearestInput({ input, cacheRead = input, cacheWrite = input }: Rates): bigint {
+  const dearer = cacheRead > cacheWrite ? cacheRead : cacheWrite;
+  return input > dearer ? input : dearer;
+}
+
+/** Nothing ever costs anything: there is no money to set aside. */
+export function isFree(prices: Prices): boolean {
+  return [prices, ...(prices.tiers ?? [])].every((rates) => dearestInput(rates) === 0n && rates.output === 0n);
+}
+
+/** Pico-USD as nano-USD, rounded up. */
+export function toNano(pico: bigint): bigint {
+  return (pico + PICO_PER_NANO - 1n) / PICO_PER_NANO;
+}
+
 /** Cost in pico-USD, exact. Reasoning is inside output and is not counted again. */
 export function costPico(usage: Usage, prices: Prices): bigint {
-  return (
-    BigInt(usage.input) * prices.input +
-    BigInt(usage.cacheRead) * (prices.cacheRead ?? prices.input) +
-    BigInt(usage.cacheWrite) * (prices.cacheWrite ?? prices.input) +
-    BigInt(usage.output) * prices.output
-  );
+  const rates = prices.tiers === undefined ? prices : ratesFor(prices, promptTokens(usage));
+  const { input, output, cacheRead = input, cacheWrite = input } = rates;
+  let pico = BigInt(usage.input) * input + BigInt(usage.output) * output;
+  if (usage.cacheRead > 0) pico += BigInt(usage.cacheRead) * cacheRead;
+  if (usage.cacheWrite > 0) pico += BigInt(usage.cacheWrite) * cacheWrite;
+  return pico;
 }
 
 /** Charge in nano-USD: the one rounding of a request, up, on the sum of all counts (contract 5, reliability 3.1 rule 1 and 2). */
 export function costNano(usage: Usage, prices: Prices): bigint {
-  return (costPico(usage, prices) + PICO_PER_NANO - 1n) / PICO_PER_NANO;
+  return toNano(costPico(usage, prices));
+}
+
+/** Nano-USD as USD with all nine decimals, exact: `0.009507000`. */
+export function formatUsd(nano: bigint): string {
+  const sign = nano < 0n ? "-" : "";
+  const digits = (nano < 0n ? -nano : nano).toString().padStart(10, "0");
+  return `${sign}${digits.slice(0, -9)}.${digits.slice(-9)}`;
 }
 
 /**

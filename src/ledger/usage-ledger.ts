@@ -1,127 +1,65 @@
-import { sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
-import { usage } from "../db/schema.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { isObject } from "../lib/json.ts";
-import type { Hold, HoldRequest, Ledger, Settlement } from "./ledger.ts";
-import { type Counted, Rollup } from "./rollup.ts";
+import type { Charge, Hold, HoldRequest, Ledger, Settlement } from "./ledger.ts";
+import { costNano } from "./price.ts";
+import { PriceBook } from "./price-book.ts";
+import { toUsageRow, UsageRows } from "./usage-rows.ts";
 
-/** The columns of a row, in the order of the statement. */
-const COLUMNS = [
-  "requestId",
-  "accountId",
-  "keyId",
-  "atMs",
-  "durationMs",
-  "firstTokenMs",
-  "dialect",
-  "stream",
-  "model",
-  "vendor",
-  "upstreamModel",
-  "outcome",
-  "finish",
-  "error",
-  "attempts",
-  "input",
-  "cacheRead",
-  "cacheWrite",
-  "output",
-  "reasoning",
-  "estimated",
-] as const;
+/** What a request comes to that was let go. */
+export const NO_CHARGE: Charge = { costNano: undefined, chargedNano: 0n };
 
 /**
- * The insert as drizzle writes it, run by SQLite itself: mapping placeholders by name for every row costs as much as the insert does, and
- * this statement runs once a request.
+ * A ledger that lets everyone pass and writes down what was used: one row for each settled request, none for a released one. Where a price
+ * is known, the row says what the request would have cost; nobody pays (plan `local`, contract 4).
  */
-function prepareInsert(store: Store) {
-  const names = Object.fromEntries(COLUMNS.map((column) => [column, sql.placeholder(column)]));
-  const query = store.query
-    .insert(usage)
-    .values(names as never)
-    .toSQL();
-  // Columns of the ledger that are not filled here come as constants, by their defaults.
-  const order = query.params.map((param): { name: (typeof COLUMNS)[number] } | { constant: number | bigint } => {
-    const value: unknown = isObject(param) ? param["value"] : param;
-    return isObject(value)
-      ? { name: value["name"] as (typeof COLUMNS)[number] }
-      : { constant: value as number | bigint };
-  });
-  return { statement: store.database.prepare(query.sql), order };
-}
-
-type Row = Record<(typeof COLUMNS)[number], string | number | boolean | null>;
-
-/** A ledger that lets everyone pass and writes down what was used: one row for each settled request, none for a released one. */
 export class UsageLedger implements Ledger {
-  readonly #insert: ReturnType<typeof prepareInsert>;
-  readonly #rollup: Rollup;
+  readonly #rows: UsageRows;
 
   constructor(
     store: Store,
     private readonly writer: Writer,
     private readonly clock: Clock = systemClock,
+    private readonly priceBook: PriceBook = new PriceBook(store, writer, clock),
   ) {
-    this.#insert = prepareInsert(store);
-    this.#rollup = new Rollup(store);
-    writer.join(this.#rollup);
+    this.#rows = new UsageRows(store);
   }
 
-  /** Never throws: nothing is set aside and nothing is written. */
-  hold(request: HoldRequest): Promise<Hold> {
-    return Promise.resolve(new UsageHold((settlement) => this.#write(request, settlement)));
+  /** Sets nothing aside. Rejects only as the writer does, when prices are seen for the first time and cannot be written down. */
+  async hold(request: HoldRequest): Promise<Hold> {
+    const { prices } = request;
+    const priceId = prices && (this.priceBook.known(prices) ?? (await this.priceBook.ensure(prices)));
+    return new CountedHold((settlement) => this.#write(request, settlement, priceId));
   }
 
   /** Resolves once the row is on the disk; rejects as the writer does, or when this request has a row already. */
-  #write(request: HoldRequest, settlement: Settlement): Promise<void> {
-    const { requestId, accountId, keyId, dialect, stream, model } = request;
-    const { outcome, vendor, upstreamModel, finish, error, attempts, estimated, firstTokenMs } = settlement;
-    const { input, cacheRead, cacheWrite, output, reasoning } = settlement.usage;
-    // Named one by one: spreading five objects costs as much as the insert.
-    const row: Row = {
-      requestId,
-      accountId,
-      keyId,
-      atMs: this.clock.now(),
-      durationMs: Math.round(settlement.durationMs),
-      firstTokenMs: firstTokenMs === undefined ? null : Math.round(firstTokenMs),
-      dialect,
-      stream,
-      model,
-      vendor,
-      upstreamModel,
-      outcome,
-      finish: finish ?? null,
-      error: error ?? null,
-      attempts,
-      input,
-      cacheRead,
-      cacheWrite,
-      output,
-      reasoning,
-      estimated,
-    };
-    const { statement, order } = this.#insert;
-    const values = order.map((column) => ("name" in column ? row[column.name] : column.constant));
+  #write(request: HoldRequest, settlement: Settlement, priceId: number | undefined): Promise<Charge> {
+    const cost = request.prices ? costNano(settlement.usage, request.prices.prices) : undefined;
+    const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags: 0 };
+    const row = toUsageRow(request, settlement, this.clock.now(), billing);
     return this.writer.runSingle(() => {
-      statement.run(...values);
-      this.#rollup.add(row as Counted);
+      this.#rows.insert(row);
+      return { costNano: cost, chargedNano: 0n };
     });
   }
 }
 
-class UsageHold implements Hold {
-  #settled: Promise<void> | undefined;
+class CountedHold implements Hold {
+  readonly ceiling = undefined;
+  readonly growAt = Number.POSITIVE_INFINITY;
+  #settled: Promise<Charge> | undefined;
   #released = false;
 
-  constructor(private readonly write: (settlement: Settlement) => Promise<void>) {}
+  constructor(private readonly write: (settlement: Settlement) => Promise<Charge>) {}
+
+  extend(): boolean {
+    return true;
+  }
 
   /** A second settle writes nothing and waits for the first, so that "durable when it resolves" holds for both. */
-  settle(settlement: Settlement): Promise<void> {
+  settle(settlement: Settlement): Promise<Charge> {
     if (!this.#released) this.#settled ??= this.write(settlement);
-    return this.#settled ?? Promise.resolve();
+    return this.#settled ?? Promise.resolve(NO_CHARGE);
   }
 
   release(): Promise<void> {

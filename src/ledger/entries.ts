@@ -1,0 +1,114 @@
+import type { Store } from "../db/open.ts";
+import type { EntryKind, LedgerEntry } from "./book.ts";
+
+/** The house's own accounts: the other side of every transfer (made by the migration). */
+export const HOUSE = {
+  funding: "house:funding",
+  promotion: "house:promotion",
+  correction: "house:correction",
+  plan: "house:plan",
+  revenue: "house:revenue",
+  /** Costs that no customer pays. */
+  loss: "house:loss",
+  /** What vendors may ask for work that nobody was charged for. */
+  vendor: "house:vendor",
+} as const;
+
+/** A transfer to be written. `owner` is the account it is about, where there is one. */
+export type NewEntry = {
+  atMs: number;
+  kind: EntryKind;
+  debit: string;
+  credit: string;
+  amountNano: bigint;
+  owner?: string;
+  requestId?: string;
+  reference?: string;
+  detail?: string;
+};
+
+/** An entry as the table has it. */
+export type EntryRow = {
+  seq: bigint;
+  at_ms: bigint;
+  kind: string;
+  debit: string;
+  credit: string;
+  amount: bigint;
+  owner: string | null;
+  request_id: string | null;
+  reference: string | null;
+  detail: string | null;
+  hash: Uint8Array;
+};
+
+/** What the first entry of all is chained to. */
+export const FIRST_LINK: Uint8Array = new Uint8Array(32);
+
+/** The columns of {@link EntryRow}, for SELECT. */
+export const ENTRY_COLUMNS = "seq, at_ms, kind, debit, credit, amount, owner, request_id, reference, detail, hash";
+
+/**
+ * The link of an entry: SHA-256 over the link before it and all of its own fields, so that a change, a removal or an insertion anywhere
+ * breaks every link that follows (reliability 3.3, I9).
+ */
+export function linkOf(before: Uint8Array, row: Omit<EntryRow, "hash">): Uint8Array {
+  const fields = [row.kind, row.debit, row.credit, row.owner, row.request_id, row.reference, row.detail];
+  const text = `${row.seq}|${row.at_ms}|${row.amount}|${JSON.stringify(fields)}`;
+  return new Bun.CryptoHasher("sha256").update(before).update(text).digest();
+}
+
+/** A row as the rest of the house sees it. */
+export function toEntry(row: EntryRow): LedgerEntry {
+  return {
+    seq: Number(row.seq),
+    atMs: Number(row.at_ms),
+    kind: row.kind as EntryKind,
+    debit: row.debit,
+    credit: row.credit,
+    amountNano: row.amount,
+    requestId: row.request_id,
+    reference: row.reference,
+    detail: row.detail,
+  };
+}
+
+/** Writes transfers. The accounts' balances follow by a trigger, in the same step. */
+export class Entries {
+  readonly #head;
+  readonly #insert;
+
+  constructor(store: Store) {
+    this.#head = store.database.prepare<{ seq: bigint; hash: Uint8Array }, []>(
+      "SELECT seq, hash FROM ledger_entry ORDER BY seq DESC LIMIT 1",
+    );
+    this.#insert = store.database.prepare(
+      `INSERT INTO ledger_entry (seq, at_ms, kind, debit, credit, amount, owner, request_id, reference, detail, hash)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+  }
+
+  /**
+   * Appends one transfer, inside an operation of the writer. Throws SQLite's error when an account does not exist, the amount is not from
+   * 1 to 1e15, or the same request or reference was posted before.
+   */
+  append(entry: NewEntry): LedgerEntry {
+    const head = this.#head.get();
+    const row = {
+      seq: (head?.seq ?? 0n) + 1n,
+      at_ms: BigInt(entry.atMs),
+      kind: entry.kind,
+      debit: entry.debit,
+      credit: entry.credit,
+      amount: entry.amountNano,
+      owner: entry.owner ?? null,
+      request_id: entry.requestId ?? null,
+      reference: entry.reference ?? null,
+      detail: entry.detail ?? null,
+    };
+    const hash = linkOf(head?.hash ?? FIRST_LINK, row);
+    const { seq, at_ms, kind, debit, credit, amount, owner, request_id, reference, detail } = row;
+    this.#insert.run(seq, at_ms, kind, debit, credit, amount, owner, request_id, reference, detail, hash);
+    return toEntry({ ...row, hash });
+  }
+}

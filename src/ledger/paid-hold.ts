@@ -1,0 +1,125 @@
+import type { Writer } from "../db/writer.ts";
+import type { HoldJournal, Journaled } from "./hold-journal.ts";
+import type { Charge, Hold, HoldRequest, Reading, Settlement } from "./ledger.ts";
+import type { Legs } from "./legs.ts";
+import type { Settler, Settling } from "./settler.ts";
+import { ceilingOf, growAt, nextSlice, type Slice, type SliceWish } from "./slice.ts";
+import { NO_CHARGE } from "./usage-ledger.ts";
+
+/** Who does for a hold what it cannot do itself. */
+export type Desk = { writer: Writer; journal: HoldJournal; settler: Settler };
+
+export type PaidHoldParts = {
+  request: HoldRequest;
+  wish: SliceWish;
+  slice: Slice;
+  legs: Legs;
+  priceId: number;
+  createdAt: number;
+};
+
+const NOTHING_READ: Reading = { vendor: "", upstreamModel: "", output: 0 };
+
+/** Money of an account that pays, set aside for one request. */
+export class PaidHold implements Hold, Journaled, Settling {
+  readonly request: HoldRequest;
+  readonly wish: SliceWish;
+  readonly legs: Legs;
+  readonly priceId: number;
+  readonly createdAt: number;
+  readonly ceiling: number | undefined;
+  growAt: number;
+  reading = NOTHING_READ;
+  closing = false;
+  written = false;
+  #slice: Slice;
+  #grown: number;
+  #settled: Promise<Charge> | undefined;
+  #released: Promise<void> | undefined;
+
+  constructor(
+    parts: PaidHoldParts,
+    private readonly desk: Desk,
+  ) {
+    const { request, wish, slice, legs, priceId, createdAt } = parts;
+    this.request = request;
+    this.wish = wish;
+    this.legs = legs;
+    this.priceId = priceId;
+    this.createdAt = createdAt;
+    this.#slice = slice;
+    this.#grown = slice.output;
+    this.ceiling = ceilingOf(wish, slice);
+    this.growAt = growAt(wish, slice);
+  }
+
+  get estimatedInput(): number {
+    return this.wish.estimatedInput;
+  }
+
+  get windowId(): string | undefined {
+    return this.legs.windowId;
+  }
+
+  get windowNano(): bigint {
+    return this.legs.windowNano;
+  }
+
+  get walletNano(): bigint {
+    return this.legs.walletNano;
+  }
+
+  extend(reading: Reading): boolean {
+    if (this.closing) return false;
+    this.reading = reading;
+    const next = nextSlice(this.wish, this.#slice, this.#grown, this.legs.free());
+    if (next) {
+      this.legs.reach(next.nano);
+      this.#grown = next.output - this.#slice.output;
+      this.#slice = next;
+      this.growAt = growAt(this.wish, next);
+    }
+    this.desk.journal.note(this);
+    return next !== undefined;
+  }
+
+  settle(settlement: Settlement): Promise<Charge> {
+    if (this.#released) return Promise.resolve(NO_CHARGE);
+    this.#settled ??= this.#settle(settlement);
+    return this.#settled;
+  }
+
+  release(): Promise<void> {
+    if (this.#settled) return Promise.resolve();
+    this.#released ??= this.#release();
+    return this.#released;
+  }
+
+  async #settle(settlement: Settlement): Promise<Charge> {
+    const { writer, journal, settler } = this.desk;
+    this.#close();
+    try {
+      return await writer.run(() => {
+        const charge = settler.book(this, settlement);
+        if (this.written) journal.remove(this.request.requestId);
+        return charge;
+      });
+    } finally {
+      // Not before: until the charge is in the books, the money is held.
+      this.legs.give();
+    }
+  }
+
+  /** Without a row in the journal nothing has to be written: nobody ever knew. */
+  async #release(): Promise<void> {
+    const { writer, journal } = this.desk;
+    this.#close();
+    this.legs.give();
+    if (this.written) await writer.runSingle(() => journal.remove(this.request.requestId));
+  }
+
+  #close(): void {
+    this.closing = true;
+    this.desk.journal.forget(this);
+  }
+}

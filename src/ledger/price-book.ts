@@ -1,0 +1,104 @@
+import type { Store } from "../db/open.ts";
+import type { Writer } from "../db/writer.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { PriceRow } from "./book.ts";
+import type { ModelPrices } from "./ledger.ts";
+import type { Prices, PriceTier, Rates } from "./price.ts";
+
+type Row = {
+  id: bigint;
+  model: string;
+  since_ms: bigint;
+  input: bigint;
+  output: bigint;
+  cache_read: bigint | null;
+  cache_write: bigint | null;
+  tiers: string;
+};
+
+const COLUMNS = "id, model, since_ms, input, output, cache_read, cache_write, tiers";
+
+/** JSON has no integers beyond 2^53: prices stand in it as text. */
+function writeTiers(tiers: readonly PriceTier[] = []): string {
+  const rows = tiers.map(({ above, ...rates }) => {
+    const written = Object.entries(rates).map(([name, rate]) => [name, String(rate)]);
+    return { above, ...Object.fromEntries(written) };
+  });
+  return JSON.stringify(rows);
+}
+
+function readTiers(text: string): PriceTier[] {
+  const rows = JSON.parse(text) as Record<string, string | number>[];
+  return rows.map(({ above, ...rates }) => {
+    const read = Object.entries(rates).map(([name, rate]) => [name, BigInt(rate)]);
+    return { above: Number(above), ...(Object.fromEntries(read) as Rates) };
+  });
+}
+
+function toPrices(row: Row): Prices {
+  const tiers = readTiers(row.tiers);
+  return {
+    input: row.input,
+    output: row.output,
+    ...(row.cache_read !== null && { cacheRead: row.cache_read }),
+    ...(row.cache_write !== null && { cacheWrite: row.cache_write }),
+    ...(tiers.length > 0 && { tiers }),
+  };
+}
+
+/** The prices that were ever charged, so that every charge can be recomputed years later (reliability 3.1 rule 3). */
+export class PriceBook {
+  readonly #ids = new WeakMap<ModelPrices, number>();
+  readonly #newest;
+  readonly #byId;
+  readonly #insert;
+
+  constructor(
+    store: Store,
+    private readonly writer: Writer,
+    private readonly clock: Clock,
+  ) {
+    const { database } = store;
+    this.#newest = database.prepare<Row, [string]>(
+      `SELECT ${COLUMNS} FROM price WHERE model = ? ORDER BY id DESC LIMIT 1`,
+    );
+    this.#byId = database.prepare<Row, [number]>(`SELECT ${COLUMNS} FROM price WHERE id = ?`);
+    this.#insert = database.prepare(
+      "INSERT INTO price (model, since_ms, input, output, cache_read, cache_write, tiers) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    );
+  }
+
+  /** The id of these prices, if this process has asked for it before. */
+  known(prices: ModelPrices): number | undefined {
+    return this.#ids.get(prices);
+  }
+
+  /** The id of these prices; they are written down where they differ from the model's last ones. Durable when it resolves. */
+  async ensure(prices: ModelPrices): Promise<number> {
+    const id = this.#ids.get(prices) ?? (await this.writer.run(() => this.#write(prices)));
+    this.#ids.set(prices, id);
+    return id;
+  }
+
+  #write({ model, prices }: ModelPrices): number {
+    const { input, output, cacheRead = null, cacheWrite = null, tiers } = prices;
+    const text = writeTiers(tiers);
+    const newest = this.#newest.get(model);
+    const same =
+      newest &&
+      newest.input === input &&
+      newest.output === output &&
+      newest.cache_read === cacheRead &&
+      newest.cache_write === cacheWrite &&
+      newest.tiers === text;
+    if (same) return Number(newest.id);
+    const since = this.clock.now();
+    return Number(this.#insert.run(model, since, input, output, cacheRead, cacheWrite, text).lastInsertRowid);
+  }
+
+  /** The price of this id; undefined when it was never given out. */
+  find(id: number): PriceRow | undefined {
+    const row = this.#byId.get(id);
+    return row ? { id, model: row.model, sinceMs: Number(row.since_ms), prices: toPrices(row) } : undefined;
+  }
+}

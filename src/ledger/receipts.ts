@@ -1,0 +1,48 @@
+import { and, eq } from "drizzle-orm";
+import type { Store } from "../db/open.ts";
+import { usage } from "../db/schema.ts";
+import type { Receipt } from "./book.ts";
+import type { PriceBook } from "./price-book.ts";
+import { readFlags } from "./usage-rows.ts";
+
+type Leg = { debit: string; amount: bigint };
+
+/** What single requests came to, for `GET /v1/usage/{request_id}` (contract 3). */
+export class Receipts {
+  readonly #legs;
+
+  constructor(
+    private readonly store: Store,
+    private readonly priceBook: PriceBook,
+  ) {
+    this.#legs = store.database.prepare<Leg, [string]>(
+      "SELECT debit, amount FROM ledger_entry WHERE request_id = ? AND kind <> 'writeoff' ORDER BY seq",
+    );
+  }
+
+  /** The receipt of a settled request; only of `accountId`, where it is given. */
+  find(requestId: string, accountId?: string): Receipt | undefined {
+    const owned = accountId === undefined ? undefined : eq(usage.accountId, accountId);
+    const row = this.store.query
+      .select()
+      .from(usage)
+      .where(and(eq(usage.requestId, requestId), owned))
+      .get();
+    if (!row) return undefined;
+    const { input, cacheRead, cacheWrite, output, reasoning } = row;
+    const legs = this.#legs.all(requestId).map(({ debit, amount }) => ({
+      from: debit.startsWith("window:") ? ("window" as const) : ("wallet" as const),
+      amountNano: amount,
+    }));
+    return {
+      ...{ requestId, accountId: row.accountId, keyId: row.keyId, atMs: row.atMs, dialect: row.dialect },
+      ...{ model: row.model, vendor: row.vendor, upstreamModel: row.upstreamModel, outcome: row.outcome },
+      ...{ attempts: row.attempts, units: row.units, estimated: row.estimated, flags: readFlags(row.flags) },
+      usage: { input, cacheRead, cacheWrite, output, reasoning },
+      price: row.priceId === null ? undefined : this.priceBook.find(row.priceId),
+      costNano: row.costNano ?? undefined,
+      chargedNano: row.chargedNano,
+      legs,
+    };
+  }
+}

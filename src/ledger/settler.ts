@@ -1,0 +1,117 @@
+import { promptTokens, type Usage } from "../canon/usage.ts";
+import type { Store } from "../db/open.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { UsageFlag } from "./book.ts";
+import { type Entries, HOUSE } from "./entries.ts";
+import type { Funds } from "./funds.ts";
+import type { Charge, HoldRequest, Settlement } from "./ledger.ts";
+import type { Legs } from "./legs.ts";
+import { atLeastZero, least } from "./nano.ts";
+import { costNano } from "./price.ts";
+import { mostOutput, type SliceWish } from "./slice.ts";
+import { toUsageRow, UsageRows, writeFlags } from "./usage-rows.ts";
+
+/**
+ * How far a wallet may fall below zero, nano-USD: what a vendor makes between the gateway's stop and its own, and an estimate's error
+ * (reliability 3.5 #8). What a request costs beyond that is the operator's loss.
+ */
+export const OVERRUN_NANO = 20_000_000n;
+/** A vendor's input is believed up to this multiple of the model's window, its output up to the ceiling and a twentieth (reliability 3.1 rule 6). */
+const INPUT_SLACK = 2;
+const OUTPUT_SLACK = 1.05;
+/** Tokens that a small ceiling may be passed by: some vendors count the end of a turn. */
+const OUTPUT_GRACE = 16;
+
+/** What a settle needs of its hold. */
+export type Settling = {
+  request: HoldRequest;
+  wish: SliceWish;
+  ceiling: number | undefined;
+  priceId: number;
+  legs: Legs;
+};
+
+/** Where the money for a cost comes from; `loss` is the operator's. */
+type Draw = { window: bigint; wallet: bigint; loss: bigint; overrun: boolean };
+
+/** Counts that can be: a vendor's slip must not become a bill. `suspect`: they could not, and were cut. */
+export function clampUsage(
+  usage: Usage,
+  { ceiling, wish }: Pick<Settling, "ceiling" | "wish">,
+): { usage: Usage; suspect: boolean } {
+  const { contextLength = Number.POSITIVE_INFINITY } = wish.payment;
+  const told = Math.min(ceiling ?? Number.POSITIVE_INFINITY, mostOutput(wish), contextLength);
+  const mostOut = Math.max(Math.floor(told * OUTPUT_SLACK), told + OUTPUT_GRACE);
+  const mostIn = contextLength * INPUT_SLACK;
+  const fits = usage.output <= mostOut && promptTokens(usage) <= mostIn;
+  if (fits) return { usage, suspect: false };
+  const cacheRead = Math.min(usage.cacheRead, mostIn);
+  const cacheWrite = Math.min(usage.cacheWrite, mostIn - cacheRead);
+  const input = Math.min(usage.input, mostIn - cacheRead - cacheWrite);
+  const output = Math.min(usage.output, mostOut);
+  return {
+    usage: { input, cacheRead, cacheWrite, output, reasoning: Math.min(usage.reasoning, output) },
+    suspect: true,
+  };
+}
+
+/** Books what a paid request came to. All of it runs inside one operation of the writer. */
+export class Settler {
+  readonly #rows: UsageRows;
+
+  constructor(
+    store: Store,
+    private readonly entries: Entries,
+    private readonly funds: Funds,
+    private readonly clock: Clock,
+  ) {
+    this.#rows = new UsageRows(store);
+  }
+
+  /** Writes the usage row and the transfers. Throws SQLite's error when the request was settled before; then nothing is written. */
+  book(settling: Settling, settlement: Settlement): Charge {
+    const { request, wish, priceId, legs } = settling;
+    const { usage, suspect } = clampUsage(settlement.usage, settling);
+    const cost = costNano(usage, wish.prices);
+    const draw = this.#draw(legs, cost);
+    const flags: UsageFlag[] = [];
+    if (draw.overrun) flags.push("overrun");
+    if (suspect) flags.push("usage_suspect");
+    if (settlement.ranOut) flags.push("balance");
+    const atMs = this.clock.now();
+    const chargedNano = draw.window + draw.wallet;
+    const billing = { priceId, costNano: cost, chargedNano, flags: flags.length === 0 ? 0 : writeFlags(flags) };
+    this.#rows.insert(toUsageRow(request, suspect ? { ...settlement, usage } : settlement, atMs, billing));
+    // An account that lives on its plan's window alone has no wallet until it goes beyond.
+    if (draw.overrun) this.funds.openWallet(request.accountId);
+    const kind = settlement.outcome === "completed" ? "usage" : "usage_partial";
+    const { requestId, accountId: owner } = request;
+    const post = (debit: string, amountNano: bigint) => {
+      if (amountNano > 0n)
+        this.entries.append({ atMs, kind, debit, credit: HOUSE.revenue, amountNano, owner, requestId });
+    };
+    if (legs.windowId) post(legs.windowId, draw.window);
+    post(legs.walletId, draw.wallet);
+    if (draw.loss > 0n) {
+      const loss = { kind: "writeoff", debit: HOUSE.loss, credit: HOUSE.revenue, amountNano: draw.loss } as const;
+      this.entries.append({ atMs, ...loss, owner, requestId });
+    }
+    return { costNano: cost, chargedNano };
+  }
+
+  /**
+   * The window's leg first, then the wallet's. A cost beyond both takes what else is free, then the wallet down to {@link OVERRUN_NANO}
+   * below zero; what other requests hold is never touched before that.
+   */
+  #draw(legs: Legs, cost: bigint): Draw {
+    const window = least(cost, legs.windowNano);
+    const wallet = least(cost - window, legs.walletNano);
+    const rest = cost - window - wallet;
+    if (rest === 0n) return { window, wallet, loss: 0n, overrun: false };
+    const moreWindow = least(rest, legs.windowFree());
+    const below = atLeastZero(this.funds.free(legs.walletId) + OVERRUN_NANO);
+    const moreWallet = least(rest - moreWindow, below);
+    const loss = rest - moreWindow - moreWallet;
+    return { window: window + moreWindow, wallet: wallet + moreWallet, loss, overrun: true };
+  }
+}

@@ -1,0 +1,108 @@
+import type { Payment } from "./ledger.ts";
+import { dearestInput, type Prices, ratesFor, toNano } from "./price.ts";
+
+/** Output tokens of the first slice (contract 5), and of the largest one that follows (reliability 3.5 #5). */
+export const FIRST_SLICE = 4_096;
+const MAX_SLICE = 16_384;
+/** A reply of fewer tokens than this is not worth beginning, unless no more were asked for (reliability 3.5 #3). */
+const LEAST_OUTPUT = 256;
+/** Tokens before the end of a slice at which the next one is asked for (reliability 3.5 #5). */
+const MARGIN = 512;
+/** Ceiling of a reply that comes whole, where nobody named one: what a model writes in the 95 s it has (interface 8). */
+const BLOCKING_OUTPUT = 16_384;
+/** The estimate of the input is within a fifth; most of that lies on the safe side. In tenths. */
+const ESTIMATE_TENTHS = 11n;
+
+/** What the request wants to know of money: pure figures. */
+export type SliceWish = {
+  prices: Prices;
+  /** The gateway's estimate of the input, tokens. */
+  estimatedInput: number;
+  /** The client's ceiling, tokens. */
+  maxOutputTokens: number | undefined;
+  payment: Payment;
+};
+
+/** Money for so many tokens of output on top of the input. */
+export type Slice = {
+  /** Output tokens that are paid for. */
+  output: number;
+  /** Money to set aside in all, nano-USD. */
+  nano: bigint;
+};
+
+/** Nothing can be begun; so much output could be paid for. */
+export type Refusal = { affordableOutput: number };
+
+/** Output tokens that a reply can come to at the most: by the client's word or the model's nature. Infinity: nobody says. */
+export function mostOutput({ maxOutputTokens, payment }: SliceWish): number {
+  return Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, payment.maxOutputTokens ?? Number.POSITIVE_INFINITY);
+}
+
+/** Output tokens to set money aside for at the beginning. */
+function firstOutput(wish: SliceWish): number {
+  const { maxOutputTokens, payment } = wish;
+  const most = mostOutput(wish);
+  if (payment.sliced && payment.unseenOutput === 0) return Math.min(FIRST_SLICE, most);
+  // What cannot be watched cannot be ended: the whole of what is asked for is held, and no more is asked of the vendor.
+  if (maxOutputTokens !== undefined) return most;
+  return Math.min(most, payment.unseenOutput > 0 ? payment.unseenOutput + FIRST_SLICE : BLOCKING_OUTPUT);
+}
+
+/** Cost at the most of the estimated input and so much output, nano-USD, rounded up. */
+export function sliceCost({ prices, estimatedInput }: SliceWish, output: number): bigint {
+  const rates = ratesFor(prices, estimatedInput);
+  return toNano(inputPico(rates, estimatedInput) + BigInt(output) * rates.output);
+}
+
+function inputPico(rates: Prices, estimatedInput: number): bigint {
+  const upper = (BigInt(Math.ceil(estimatedInput)) * ESTIMATE_TENTHS + 9n) / 10n;
+  return upper * dearestInput(rates);
+}
+
+/** Output tokens that so much money pays for beside the input; below 0 when it does not even pay that. */
+export function affordableOutput({ prices, estimatedInput }: SliceWish, availableNano: bigint): number {
+  const rates = ratesFor(prices, estimatedInput);
+  const left = availableNano * 1_000n - inputPico(rates, estimatedInput);
+  if (left < 0n) return -1;
+  if (rates.output === 0n) return Number.MAX_SAFE_INTEGER;
+  return Number(left / rates.output);
+}
+
+/** The first slice: as much as is wanted, or what the money pays for where that is worth beginning (reliability 3.5 #3). */
+export function firstSlice(wish: SliceWish, availableNano: bigint): Slice | Refusal {
+  const wanted = firstOutput(wish);
+  const affordable = affordableOutput(wish, availableNano);
+  if (affordable < Math.min(LEAST_OUTPUT, wanted)) return { affordableOutput: Math.max(0, affordable) };
+  const output = Math.min(wanted, affordable);
+  return { output, nano: sliceCost(wish, output) };
+}
+
+/** The slice after one of `output` tokens that grew by `grown`; undefined when the money is not there for any more of it. */
+export function nextSlice(
+  wish: SliceWish,
+  { output, nano }: Slice,
+  grown: number,
+  freeNano: bigint,
+): Slice | undefined {
+  const wanted = Math.min(output + Math.min(grown * 2, MAX_SLICE), mostOutput(wish));
+  const reached = Math.min(wanted, affordableOutput(wish, nano + (freeNano > 0n ? freeNano : 0n)));
+  return reached > output ? { output: reached, nano: sliceCost(wish, reached) } : undefined;
+}
+
+/**
+ * Estimated output at which the next slice is asked for. Infinity where the vendor keeps the ceiling by itself. The margin pays for what
+ * comes between a decision and the vendor's stop, and for the estimate's own error.
+ */
+export function growAt(wish: SliceWish, { output }: Slice): number {
+  const { sliced, unseenOutput } = wish.payment;
+  if (!sliced || unseenOutput > 0 || output >= mostOutput(wish)) return Number.POSITIVE_INFINITY;
+  return output - Math.min(MARGIN, output >> 3);
+}
+
+/** What the vendor must be told, where the reply cannot be ended in the middle and the client asked for more or for anything. */
+export function ceilingOf(wish: SliceWish, { output }: Slice): number | undefined {
+  const { sliced, unseenOutput } = wish.payment;
+  if (sliced && unseenOutput === 0) return undefined;
+  return wish.maxOutputTokens !== undefined && wish.maxOutputTokens <= output ? undefined : output;
+}

@@ -1,0 +1,116 @@
+import { sql } from "drizzle-orm";
+import type { Store } from "../db/open.ts";
+import { usage } from "../db/schema.ts";
+import { USAGE_FLAGS, type UsageFlag } from "./book.ts";
+import type { HoldRequest, Settlement } from "./ledger.ts";
+
+/** The columns of a row, in the order of the statement. */
+const COLUMNS = [
+  "requestId",
+  "accountId",
+  "keyId",
+  "atMs",
+  "durationMs",
+  "firstTokenMs",
+  "dialect",
+  "stream",
+  "model",
+  "vendor",
+  "upstreamModel",
+  "outcome",
+  "finish",
+  "error",
+  "attempts",
+  "input",
+  "cacheRead",
+  "cacheWrite",
+  "output",
+  "reasoning",
+  "estimated",
+  "priceId",
+  "costNano",
+  "chargedNano",
+  "units",
+  "flags",
+] as const;
+
+export type UsageRow = Record<(typeof COLUMNS)[number], string | number | bigint | boolean | null>;
+
+/** What a settled request came to in money. */
+export type Billing = {
+  priceId: number | null;
+  costNano: bigint | null;
+  chargedNano: bigint;
+  flags: number;
+};
+
+/** A set of flags as the table keeps it: a bit for each, in the order of {@link USAGE_FLAGS}. */
+export function writeFlags(flags: readonly UsageFlag[]): number {
+  return flags.reduce((bits, flag) => bits | (1 << USAGE_FLAGS.indexOf(flag)), 0);
+}
+
+export function readFlags(bits: number): UsageFlag[] {
+  return USAGE_FLAGS.filter((_, at) => (bits & (1 << at)) !== 0);
+}
+
+/** The row of a settled request. */
+export function toUsageRow(request: HoldRequest, settlement: Settlement, atMs: number, billing: Billing): UsageRow {
+  const { requestId, accountId, keyId, dialect, stream, model } = request;
+  const { outcome, vendor, upstreamModel, finish, error, attempts, estimated, firstTokenMs } = settlement;
+  const { input, cacheRead, cacheWrite, output, reasoning } = settlement.usage;
+  const { priceId, costNano, chargedNano, flags } = billing;
+  // Named one by one: spreading five objects costs as much as the insert.
+  return {
+    requestId,
+    accountId,
+    keyId,
+    atMs,
+    durationMs: Math.round(settlement.durationMs),
+    firstTokenMs: firstTokenMs === undefined ? null : Math.round(firstTokenMs),
+    dialect,
+    stream,
+    model,
+    vendor,
+    upstreamModel,
+    outcome,
+    finish: finish ?? null,
+    error: error ?? null,
+    attempts,
+    input,
+    cacheRead,
+    cacheWrite,
+    output,
+    reasoning,
+    estimated,
+    priceId,
+    costNano,
+    chargedNano,
+    units: 0,
+    flags,
+  };
+}
+
+/** Writes rows of usage: one for each settled request, never changed (contract 5). */
+export class UsageRows {
+  readonly #statement;
+  readonly #order: readonly (typeof COLUMNS)[number][];
+
+  /**
+   * The insert as drizzle writes it, run by SQLite itself: mapping placeholders by name for every row costs as much as the insert does,
+   * and this statement runs once a request.
+   */
+  constructor(store: Store) {
+    const names = Object.fromEntries(COLUMNS.map((column) => [column, sql.placeholder(column)]));
+    const query = store.query
+      .insert(usage)
+      .values(names as never)
+      .toSQL();
+    this.#order = query.params.map((param) => (param as { value: { name: (typeof COLUMNS)[number] } }).value.name);
+    this.#statement = store.database.prepare(query.sql);
+  }
+
+  /** Inside an operation of the writer. Throws SQLite's error when the request has a row already. */
+  insert(row: UsageRow): void {
+    this.#statement.run(...this.#order.map((column) => row[column]));
+  }
+}
