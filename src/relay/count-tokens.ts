@@ -4,14 +4,15 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Intent, ReasoningIntent } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
 import { tokenFamilyOf } from "../catalog/token-families.ts";
-import type { ClientDialect, UpstreamDialect } from "../dialects/dialect.ts";
+import type { ClientDialect, TokenCounter, UpstreamDialect } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
-import { editObject, isObject, type JsonText } from "../lib/json.ts";
+import type { JsonText } from "../lib/json.ts";
 import type { RateState } from "../limits/limiter.ts";
 import { errorFields } from "../observe/log.ts";
 import { MAX_ERROR_BYTES, readCapped, send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
+import { estimateInputTokens } from "./estimate.ts";
 import { findEntry } from "./generate.ts";
 import type { Services } from "./job.ts";
 import { measurePrompt, sumTokens } from "./measure.ts";
@@ -22,6 +23,11 @@ import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 export const VENDOR_COUNT_MS = 3_000;
 /** A count beyond this is no count, tokens. */
 const MOST_TOKENS = 1_000_000_000;
+/**
+ * A vendor's count of which the gateway's own rough one is more than so many times as large is not believed: something in between
+ * answers with a number of its own, and an agent that believes it overruns its window (field.md 22).
+ */
+const MOST_DOUBTED = 20;
 
 /** A client's request for a count, its body not yet read. */
 export type CountRequest = {
@@ -41,26 +47,6 @@ export type CountRequest = {
 
 /** Input tokens, and who counted them. */
 export type Count = { inputTokens: number; by: "vendor" | "local" };
-
-/** Fields that only generation reads: a vendor's counter refuses them (dialects.md 2.8). */
-const GENERATION_ONLY = [
-  "max_tokens",
-  "stream",
-  "stop_sequences",
-  "temperature",
-  "top_p",
-  "top_k",
-  "metadata",
-  "service_tier",
-  "container",
-  "inference_geo",
-  "diagnostics",
-  "fallbacks",
-  "fallback_credit_token",
-  "thread",
-] as const;
-
-const WITHOUT_GENERATION = Object.fromEntries(GENERATION_ONLY.map((field) => [field, undefined]));
 
 /**
  * Input tokens of a conversation (interface 4.6): by the vendor's own counter where its row says that it has one, else, and when that
@@ -96,15 +82,15 @@ export async function countTokens(request: CountRequest, services: Services, tok
 }
 
 type CountJob = { request: CountRequest; services: Services; body: JsonText; intent: Intent; entry: Entry };
-type Counter = { route: Route; vendor: Vendor; upstream: UpstreamDialect; path: string };
+type Counter = { route: Route; vendor: Vendor; upstream: UpstreamDialect; counter: TokenCounter };
 
 /** The first route whose vendor counts by itself, if any does and its key is there. */
 function findCounter({ entry, services }: CountJob): Counter | undefined {
   for (const route of entry.routes) {
     const vendor = services.vendor(route.vendor);
     if (!vendor?.quirks.countTokens || (vendor.auth !== "none" && !vendor.apiKey)) continue;
-    const upstream = upstreamDialects[vendor.dialect];
-    if (upstream.countPath) return { route, vendor, upstream, path: upstream.countPath };
+    const upstream = upstreamDialects[route.dialect ?? vendor.dialect];
+    if (upstream.counter) return { route, vendor, upstream, counter: upstream.counter };
   }
   return undefined;
 }
@@ -133,14 +119,14 @@ async function countByVendor(job: CountJob): Promise<number | undefined> {
   }
 }
 
-async function askVendor(job: CountJob, counter: Counter, signal: AbortSignal): Promise<number> {
+async function askVendor(job: CountJob, asked: Counter, signal: AbortSignal): Promise<number> {
   const { request, services, body, intent, entry } = job;
-  const { route, vendor, upstream, path } = counter;
+  const { route, vendor, upstream, counter } = asked;
   const orders = planOrders(intent, entry, route, upstream);
   const { text } = translateRequest(body, request.client, upstream, orders, vendor.quirks);
   const response = await send(vendor, {
-    path,
-    body: editObject(text, WITHOUT_GENERATION),
+    path: counter.path(route.model),
+    body: counter.body(text, route.model, vendor.quirks),
     headers: passedHeaders(request.headers, request.client, upstream),
     signal,
     userAgent: services.userAgent,
@@ -148,18 +134,22 @@ async function askVendor(job: CountJob, counter: Counter, signal: AbortSignal): 
   });
   const answer = await readCapped(response, MAX_ERROR_BYTES);
   if (!response.ok) throw upstream.decodeError(response.status, answer, undefined);
-  return readCount(answer);
+  const count = readCount(answer, counter);
+  if (count * MOST_DOUBTED < estimateInputTokens(body, entry.id)) {
+    throw new GatewayError("upstream_error", `The vendor's count of ${count} is far too small.`);
+  }
+  return count;
 }
 
 /** The number in a counter's answer. Throws GatewayError (upstream_error) when there is none that can be one. */
-function readCount(answer: string): number {
+function readCount(answer: string, counter: TokenCounter): number {
   let value: unknown;
   try {
     value = JSON.parse(answer);
   } catch (cause) {
     throw new GatewayError("upstream_error", "The vendor's count could not be read.", { cause });
   }
-  const count = isObject(value) ? value["input_tokens"] : undefined;
+  const count = counter.read(value);
   // A gateway in between that does not know the path may well answer 200 with a zero (field.md 22).
   if (typeof count === "number" && Number.isInteger(count) && count > 0 && count < MOST_TOKENS) return count;
   throw new GatewayError("upstream_error", "The vendor's count is no count.");

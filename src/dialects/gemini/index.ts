@@ -1,3 +1,4 @@
+import { geminiCounter } from "../counters.ts";
 import type { UpstreamDialect } from "../dialect.ts";
 import { amend, repairs } from "./amend.ts";
 import { decodeStream } from "./decode-stream.ts";
@@ -13,6 +14,7 @@ export const gemini: UpstreamDialect = {
   name: "gemini",
   pathFor: (model, stream) =>
     `/models/${stepOf(model)}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
+  counter: geminiCounter,
   encodeRequest,
   amend,
   decodeReply,

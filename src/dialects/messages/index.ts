@@ -1,4 +1,5 @@
 import { markMessagesBody } from "../cache-marks.ts";
+import { messagesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
 import { amend, repairs } from "./amend.ts";
@@ -21,7 +22,7 @@ export { checkCountTokens } from "./check.ts";
 export const messages: Dialect = {
   name: "messages",
   pathFor: () => "/v1/messages",
-  countPath: "/v1/messages/count_tokens",
+  counter: messagesCounter,
   demandsOutputCeiling: true,
   passHeaders: ["anthropic-version", "anthropic-beta"],
   intent: readIntent,

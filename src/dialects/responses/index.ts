@@ -1,3 +1,4 @@
+import { responsesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
 import { amend } from "./amend.ts";
@@ -22,6 +23,7 @@ export const responses: Dialect = {
   intent: readIntent,
   check: checkRequest,
   decodeRequest,
+  counter: responsesCounter,
   encodeRequest,
   amend,
   decodeReply,

@@ -1,0 +1,124 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import type { Vendor } from "../../src/vendors/vendor.ts";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { json, startUpstream, type Upstream } from "../support/upstream.ts";
+
+const PATH = "/v1/messages/count_tokens";
+
+let upstream: Upstream;
+let app: TestApp;
+
+/** A vendor of Google's dialect, whose paths stand right below its base URL. */
+const google = (id: string, quirks: Vendor["quirks"]): Vendor => ({
+  ...vendorAt(upstream, "chat", id, quirks),
+  dialect: "gemini",
+  auth: "x-goog-api-key",
+  baseUrl: `${upstream.url}/v1beta`,
+});
+
+beforeAll(async () => {
+  upstream = startUpstream();
+  app = await startApp({
+    vendors: [
+      google("google", { countTokens: true }),
+      google("vertex", { countTokens: true, bareCountBody: true }),
+      vendorAt(upstream, "responses", "openai", { countTokens: true }),
+      vendorAt(upstream, "messages", "claude", { countTokens: true }),
+      { ...vendorAt(upstream, "responses", "keyless", { countTokens: true }), apiKey: "" },
+    ],
+  });
+});
+afterEach(() => {
+  expect(app.rows()).toEqual([]);
+  expect(upstream.unexpected).toEqual([]);
+  upstream.reset();
+});
+afterAll(async () => {
+  await app.stop();
+  upstream.close();
+});
+
+const body = (model: string, more: Record<string, unknown> = {}) => ({
+  model,
+  max_tokens: 100,
+  temperature: 0.3,
+  stream: true,
+  system: "Be brief.",
+  messages: [{ role: "user", content: "How high is the tide?" }],
+  tools: [{ name: "tide", description: "Its height.", input_schema: { type: "object", properties: {} } }],
+  ...more,
+});
+
+async function count(asked: Record<string, unknown>) {
+  const response = await app.post(PATH, asked);
+  const { input_tokens: tokens } = (await response.json()) as { input_tokens: number };
+  return { status: response.status, by: response.headers.get("x-sluice-token-count"), tokens };
+}
+
+describe("Google's own counter", () => {
+  test("is asked with the whole request, tools and system prompt included", async () => {
+    upstream.answer("/v1beta/models/gemini-3-pro:countTokens", json({ totalTokens: 421, promptTokensDetails: [] }));
+    expect(await count(body("google/gemini-3-pro"))).toEqual({ status: 200, by: "vendor", tokens: 421 });
+    const [call] = upstream.calls;
+    expect(call?.headers["x-goog-api-key"]).toBe("vendor-key-of-google");
+    const { generateContentRequest: asked, ...rest } = (call?.json ?? {}) as {
+      generateContentRequest: Record<string, unknown>;
+    };
+    expect(rest).toEqual({});
+    expect(asked).toMatchObject({
+      model: "models/gemini-3-pro",
+      contents: [{ role: "user", parts: [{ text: "How high is the tide?" }] }],
+      systemInstruction: { parts: [{ text: "Be brief." }] },
+      tools: [{ functionDeclarations: [{ name: "tide" }] }],
+    });
+  });
+
+  test("Vertex is asked with the fields themselves", async () => {
+    upstream.answer("/v1beta/models/gemini-3-pro:countTokens", json({ totalTokens: 420, totalBillableCharacters: 9 }));
+    expect(await count(body("vertex/gemini-3-pro"))).toEqual({ status: 200, by: "vendor", tokens: 420 });
+    const asked = upstream.calls[0]?.json as Record<string, unknown>;
+    expect(asked).toMatchObject({
+      contents: [{ role: "user" }],
+      systemInstruction: { parts: [{ text: "Be brief." }] },
+    });
+    expect(asked).not.toHaveProperty("generateContentRequest");
+    expect(asked).not.toHaveProperty("model");
+  });
+});
+
+describe("OpenAI's own counter", () => {
+  test("is asked with what it reads, and nothing that it refuses", async () => {
+    upstream.answer("/v1/responses/input_tokens", json({ object: "response.input_tokens", input_tokens: 87 }));
+    expect(await count(body("openai/gpt-5.6"))).toEqual({ status: 200, by: "vendor", tokens: 87 });
+    const asked = upstream.calls[0]?.json as Record<string, unknown>;
+    expect(asked).toMatchObject({ model: "gpt-5.6", instructions: "Be brief.", tools: [{ name: "tide" }] });
+    const known = "model input instructions tools tool_choice parallel_tool_calls reasoning text truncation".split(" ");
+    expect(Object.keys(asked).filter((field) => !known.includes(field))).toEqual([]);
+  });
+
+  test("is not asked without a key", async () => {
+    const { status, by, tokens } = await count(body("keyless/gpt-5.6"));
+    expect([status, by]).toEqual([200, "local"]);
+    expect(tokens).toBeGreaterThan(20);
+    expect(upstream.calls).toEqual([]);
+  });
+});
+
+describe("a count that cannot be", () => {
+  const long = { messages: [{ role: "user", content: "The gate stands open from dawn to dusk. ".repeat(500) }] };
+
+  for (const told of [0, 1, 12, 200, -5, 1.5, null, "5000", 2e9]) {
+    test(`${JSON.stringify(told)} of 5,000 words is not handed on`, async () => {
+      upstream.answer(PATH, json({ input_tokens: told }));
+      const { status, by, tokens } = await count(body("claude/claude-sonnet-4-6", long));
+      expect([status, by]).toEqual([200, "local"]);
+      expect(tokens).toBeGreaterThan(4000);
+      expect(upstream.calls).toHaveLength(1);
+    });
+  }
+
+  test("a plausible one is", async () => {
+    upstream.answer(PATH, json({ input_tokens: 5210 }));
+    expect(await count(body("claude/claude-sonnet-4-6", long))).toEqual({ status: 200, by: "vendor", tokens: 5210 });
+  });
+});
