@@ -185,3 +185,28 @@ describe("reasoning orders", () => {
     });
   });
 });
+
+describe("thinking that its vendor cannot have signed", () => {
+  const turn = (...content: unknown[]) => [
+    { role: "user", content: "x" },
+    { role: "assistant", content },
+  ];
+  const text = { type: "text", text: "hm" };
+  const signed = { type: "thinking", thinking: "own", signature: "ErUB" };
+
+  test.each([
+    { type: "thinking", thinking: "another's" },
+    { type: "thinking", thinking: "another's", signature: "" },
+    { type: "thinking", thinking: "another's", signature: "gm:call:abc" },
+  ])("is left out, and with it a turn of which nothing is left: %p", (foreign) => {
+    expect(amend({ messages: turn(foreign, signed, text) })).toEqual({ messages: turn(signed, text) });
+    expect(amend({ messages: turn(foreign) })).toEqual({ messages: turn(text).slice(0, 1) });
+    expect(amend({ messages: turn(signed, text) })).toEqual({});
+  });
+
+  test("stays where the vendor signs nothing, unless it is known to be another's", () => {
+    const ask = (signature: string) => ({ model: "up", messages: turn({ ...signed, signature }, text) });
+    expect(messages.amend(ask(""), orders(), { unsignedThinking: true })).toEqual({});
+    expect(messages.amend(ask("rs:abc"), orders(), { unsignedThinking: true })).toEqual({ messages: turn(text) });
+  });
+});

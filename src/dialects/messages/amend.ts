@@ -10,22 +10,26 @@ import { continuesWithoutThinking, withoutLoopThinking } from "./tool-loop.ts";
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
 
-const isPackedThinking = (block: unknown): boolean =>
-  isObject(block) && block["type"] === "thinking" && isPacked(block["signature"]);
+/** Thinking that another vendor's proof came with, or none: its own vendor refuses the whole request for either. */
+function isForeignThinking(block: unknown, { unsignedThinking }: Quirks): boolean {
+  if (!isObject(block) || block["type"] !== "thinking") return false;
+  const { signature } = block;
+  return isPacked(signature) || (!unsignedThinking && (signature === undefined || signature === ""));
+}
 
-/** A turn without thinking that another vendor's proof came with; one of which nothing would be left is left out. */
-function withoutPacked(message: unknown): unknown[] {
+/** A turn without another vendor's thinking; one of which nothing would be left is left out. */
+function withoutForeign(message: unknown, quirks: Quirks): unknown[] {
   if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return [message];
   const { content } = message;
-  if (!content.some(isPackedThinking)) return [message];
-  const kept = content.filter((block) => !isPackedThinking(block));
+  if (!content.some((block) => isForeignThinking(block, quirks))) return [message];
+  const kept = content.filter((block) => !isForeignThinking(block, quirks));
   return kept.length === 0 ? [] : [{ ...message, content: kept }];
 }
 
 /** The conversation as its own vendor takes it when an earlier turn was another vendor's (dialects.md 4.8 #6); itself when there is none. */
-function withoutPackedThinking(messages: unknown): unknown {
+function withoutForeignThinking(messages: unknown, quirks: Quirks): unknown {
   if (!Array.isArray(messages)) return messages;
-  const kept = messages.flatMap(withoutPacked);
+  const kept = messages.flatMap((message) => withoutForeign(message, quirks));
   return kept.length === messages.length && kept.every((message, at) => message === messages[at]) ? messages : kept;
 }
 
@@ -60,7 +64,7 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
   if (orders.maxOutputTokens !== undefined && body["max_tokens"] !== orders.maxOutputTokens) {
     edits["max_tokens"] = orders.maxOutputTokens;
   }
-  const messages = soundMessages(withoutPackedThinking(body["messages"]));
+  const messages = soundMessages(withoutForeignThinking(body["messages"], quirks));
   const changed = messages !== body["messages"];
   if (changed) edits["messages"] = messages;
   Object.assign(edits, reasoningEdits(changed ? { ...body, messages } : body, orders));
