@@ -3,64 +3,85 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { json, neverAnswer, sse } from "../support/upstream.ts";
 import { gate, within } from "../support/wait.ts";
-import { BLOCKING_SECONDS, DIALECTS, type DialectName, type Lab, startLab, UPSTREAM_MODEL } from "./lab.ts";
+import {
+  BLOCKING_SECONDS,
+  CLIENTS,
+  type ClientName,
+  DIALECTS,
+  type DialectName,
+  type Lab,
+  startLab,
+  upstreamModel,
+  WIRES,
+} from "./lab.ts";
 import { MODES, type Mode } from "./outcomes.ts";
-import { ERROR_BODIES, GREETING, RECORDS, splitAfterText } from "./replies.ts";
+import { GREETING, splitAfterText } from "./replies.ts";
+import type { VendorFault } from "./vendors/wire.ts";
 
 setDefaultTimeout(60_000);
-
-const CLIENTS = ["openai", "anthropic"] as const;
-type ClientName = (typeof CLIENTS)[number];
 
 let lab: Lab;
 beforeAll(async () => {
   lab = await startLab();
 });
 afterAll(() => lab.stop());
-afterEach(() => {
-  const faults = Object.values(lab.vendors).flatMap((vendor) => [...vendor.faults]);
-  for (const vendor of Object.values(lab.vendors)) vendor.reset();
-  expect(faults).toEqual([]);
-});
+afterEach(() => expect(lab.reset()).toEqual([]));
 
 const ways = CLIENTS.flatMap((client) => DIALECTS.map((upstream) => [client, upstream] as const));
 const waysAndModes = ways.flatMap(([client, upstream]) => MODES.map((mode) => [client, upstream, mode] as const));
 
 type AskOptions = { apiKey?: string; maxRetries?: number; signal?: AbortSignal; model?: string; onText?: () => void };
+type Asking = { model: string; ending: { signal?: AbortSignal }; take(piece: string | null | undefined): void };
 
+const GREETED = "Grüße aus dem Labor 🙂!";
 const messages = [{ role: "user" as const, content: "Hello" }];
 
-/** Asks and reads to the end, event by event as programs do that use no accumulator; throws what the SDK throws. Returns the text. */
-async function ask(client: ClientName, upstream: DialectName, mode: Mode, options: AskOptions = {}): Promise<string> {
-  const { signal, apiKey, maxRetries, onText } = options;
-  const model = options.model ?? lab.model(upstream, "plain");
-  const settings = { ...(apiKey !== undefined && { apiKey }), ...(maxRetries !== undefined && { maxRetries }) };
-  const ending = signal ? { signal } : {};
-  let text = "";
-  const take = (piece: string | null | undefined) => {
-    if (!piece) return;
-    text += piece;
-    onText?.();
-  };
-  if (client === "openai") {
-    const { completions } = lab.openai(settings).chat;
-    if (mode === "blocking") {
-      take((await completions.create({ model, messages }, ending)).choices[0]?.message.content);
-      return text;
-    }
-    const stream = await completions.create({ model, messages, stream: true }, ending);
-    for await (const chunk of stream) take(chunk.choices[0]?.delta.content);
-    return text;
+async function askChat({ chat: { completions } }: OpenAI, mode: Mode, { model, ending, take }: Asking) {
+  if (mode === "blocking") {
+    take((await completions.create({ model, messages }, ending)).choices[0]?.message.content);
+    return;
   }
-  const api = lab.anthropic(settings).messages;
+  const stream = await completions.create({ model, messages, stream: true }, ending);
+  for await (const chunk of stream) take(chunk.choices[0]?.delta.content);
+}
+
+async function askResponses({ responses }: OpenAI, mode: Mode, { model, ending, take }: Asking) {
+  if (mode === "blocking") {
+    take((await responses.create({ model, input: "Hello" }, ending)).output_text);
+    return;
+  }
+  const stream = await responses.create({ model, input: "Hello", stream: true }, ending);
+  for await (const event of stream) if (event.type === "response.output_text.delta") take(event.delta);
+}
+
+async function askMessages({ messages: api }: Anthropic, mode: Mode, { model, ending, take }: Asking) {
   const params = { model, messages, max_tokens: 64 };
   if (mode === "blocking") {
     for (const block of (await api.create(params, ending)).content) take(block.type === "text" ? block.text : "");
-    return text;
+    return;
   }
   for await (const event of await api.create({ ...params, stream: true }, ending)) {
     if (event.type === "content_block_delta" && event.delta.type === "text_delta") take(event.delta.text);
   }
+}
+
+/** Asks and reads to the end, event by event as programs do that use no accumulator; throws what the SDK throws. Returns the text. */
+async function ask(client: ClientName, upstream: DialectName, mode: Mode, options: AskOptions = {}): Promise<string> {
+  const { signal, apiKey, maxRetries, onText } = options;
+  const settings = { ...(apiKey !== undefined && { apiKey }), ...(maxRetries !== undefined && { maxRetries }) };
+  let text = "";
+  const asking: Asking = {
+    model: options.model ?? lab.model(upstream, "plain"),
+    ending: signal ? { signal } : {},
+    take(piece) {
+      if (!piece) return;
+      text += piece;
+      onText?.();
+    },
+  };
+  if (client === "chat") await askChat(lab.openai(settings), mode, asking);
+  else if (client === "responses") await askResponses(lab.openai(settings), mode, asking);
+  else await askMessages(lab.anthropic(settings), mode, asking);
   return text;
 }
 
@@ -72,7 +93,7 @@ async function errorOf(client: ClientName, asking: Promise<unknown>): Promise<Sd
     (text) => new Error(`nothing was thrown; the text is ${JSON.stringify(text)}`),
     (error: unknown) => error,
   );
-  const base = client === "openai" ? OpenAI.APIError : Anthropic.APIError;
+  const base = client === "messages" ? Anthropic.APIError : OpenAI.APIError;
   if (!(thrown instanceof base)) throw thrown;
   return thrown;
 }
@@ -81,66 +102,26 @@ const callsOf = (upstream: DialectName) => lab.vendors[upstream].upstream.calls;
 
 /** An error of the vendor, and what the client is told: the SDK's class, the status, the stable code (contract 6). */
 const VENDOR_ERRORS: {
-  name: string;
-  status: Record<DialectName, number>;
-  type: Record<DialectName, string>;
+  fault: VendorFault;
   code: string;
-  seen: Record<ClientName, { status: number; name: string }>;
+  status: number;
+  /** Where the messages dialect shows another status. */
+  messagesStatus?: number;
+  name: string;
+  messagesName?: string;
   retry: "true" | "false" | null;
 }[] = [
+  { fault: "refused", code: "invalid_request", status: 400, name: "BadRequestError", retry: null },
+  { fault: "key", code: "upstream_auth", status: 502, name: "InternalServerError", retry: "false" },
+  { fault: "limit", code: "rate_limit_exceeded", status: 429, name: "RateLimitError", retry: "true" },
+  { fault: "fault", code: "upstream_error", status: 502, name: "InternalServerError", retry: "true" },
   {
-    name: "a refused request",
-    status: { chat: 400, messages: 400 },
-    type: { chat: "invalid_request_error", messages: "invalid_request_error" },
-    code: "invalid_request",
-    seen: {
-      openai: { status: 400, name: "BadRequestError" },
-      anthropic: { status: 400, name: "BadRequestError" },
-    },
-    retry: null,
-  },
-  {
-    name: "the gateway's own key refused",
-    status: { chat: 401, messages: 401 },
-    type: { chat: "invalid_request_error", messages: "authentication_error" },
-    code: "upstream_auth",
-    seen: {
-      openai: { status: 502, name: "InternalServerError" },
-      anthropic: { status: 502, name: "InternalServerError" },
-    },
-    retry: "false",
-  },
-  {
-    name: "too many requests",
-    status: { chat: 429, messages: 429 },
-    type: { chat: "requests", messages: "rate_limit_error" },
-    code: "rate_limit_exceeded",
-    seen: {
-      openai: { status: 429, name: "RateLimitError" },
-      anthropic: { status: 429, name: "RateLimitError" },
-    },
-    retry: "true",
-  },
-  {
-    name: "a fault of the vendor",
-    status: { chat: 500, messages: 500 },
-    type: { chat: "server_error", messages: "api_error" },
-    code: "upstream_error",
-    seen: {
-      openai: { status: 502, name: "InternalServerError" },
-      anthropic: { status: 502, name: "InternalServerError" },
-    },
-    retry: "true",
-  },
-  {
-    name: "an overloaded vendor",
-    status: { chat: 503, messages: 529 },
-    type: { chat: "service_unavailable_error", messages: "overloaded_error" },
+    fault: "overloaded",
     code: "upstream_overloaded",
-    seen: {
-      openai: { status: 503, name: "InternalServerError" },
-      anthropic: { status: 529, name: "OverloadedError" },
-    },
+    status: 503,
+    messagesStatus: 529,
+    name: "InternalServerError",
+    messagesName: "OverloadedError",
     retry: "true",
   },
 ];
@@ -149,47 +130,57 @@ const VENDOR_ERRORS: {
 function codeIn(client: ClientName, error: SdkError): unknown {
   if (error instanceof OpenAI.APIError) return error.code;
   const body = error.error as { error?: { code?: unknown } } | undefined;
-  return client === "anthropic" ? body?.error?.code : undefined;
+  return client === "messages" ? body?.error?.code : undefined;
 }
 
 describe("errors of the vendor", () => {
   const rows = VENDOR_ERRORS.flatMap((row) =>
-    waysAndModes.map(([client, upstream, mode]) => [row.name, client, upstream, mode, row] as const),
+    waysAndModes.map(([client, upstream, mode]) => [row.fault, client, upstream, mode, row] as const),
   );
-  test.each(rows)("%s: %s SDK, %s vendor, %s", async (_name, client, upstream, mode, row) => {
+  test.each(rows)("%s: %s SDK, %s vendor, %s", async (fault, client, upstream, mode, row) => {
     const secret = `sk-lab-${"x".repeat(24)}`;
-    const body = ERROR_BODIES[upstream](row.type[upstream], `It went wrong with ${secret}.`);
-    lab.vendors[upstream].script(json(body, { status: row.status[upstream], headers: { "retry-after": "7" } }));
+    const { status, body } = WIRES[upstream].error(fault, `It went wrong with ${secret}.`);
+    lab.vendors[upstream].script(json(body, { status, headers: { "retry-after": "7" } }));
     const error = await errorOf(client, ask(client, upstream, mode));
-    expect({ status: error.status, name: error.constructor.name }).toEqual(row.seen[client]);
+    const seen = client === "messages" ? [row.messagesStatus ?? row.status, row.messagesName ?? row.name] : undefined;
+    expect([error.status, error.constructor.name]).toEqual(seen ?? [row.status, row.name]);
     expect(codeIn(client, error)).toBe(row.code);
     expect(JSON.stringify(error.error)).not.toContain(secret);
-    const headers = error.headers;
-    expect(headers?.get("retry-after") ?? null).toBe(row.status[upstream] === 429 ? "7" : null);
+    const { headers } = error;
+    expect(headers?.get("retry-after") ?? null).toBe(fault === "limit" ? "7" : null);
     if (row.retry) expect(headers?.get("x-should-retry")).toBe(row.retry);
-    expect(headers?.get(client === "openai" ? "x-request-id" : "request-id")).toMatch(/^req_/);
+    expect(headers?.get(client === "messages" ? "request-id" : "x-request-id")).toMatch(/^req_/);
     expect(callsOf(upstream).length).toBe(1);
   });
 
   test.each(ways)("x-should-retry: false is honoured: %s SDK, %s vendor", async (client, upstream) => {
-    lab.vendors[upstream].script(json(ERROR_BODIES[upstream]("authentication_error", "no"), { status: 401 }));
+    const { status, body } = WIRES[upstream].error("key", "no");
+    lab.vendors[upstream].script(json(body, { status }));
     await errorOf(client, ask(client, upstream, "stream", { maxRetries: 2 }));
     expect(callsOf(upstream).length).toBe(1);
   });
 
-  test.each(ways)("what a retry can mend is retried, and mended: %s SDK, %s vendor", async (client, upstream) => {
-    const { upstream: vendor } = lab.vendors[upstream];
-    lab.vendors[upstream].play(GREETING);
-    const path = upstream === "chat" ? "/v1/chat/completions" : "/v1/messages";
-    vendor.answer(path, json(ERROR_BODIES[upstream]("api_error", "no"), { status: 500 }));
-    expect(await ask(client, upstream, "blocking", { maxRetries: 2 })).toBe("Grüße aus dem Labor 🙂!");
-    expect(callsOf(upstream).length).toBe(2);
+  test("what a retry can mend is retried, and mended, by every SDK with every vendor", async () => {
+    // Side by side: an SDK waits half a second before it tries again.
+    for (const client of CLIENTS) {
+      await Promise.all(
+        DIALECTS.map(async (upstream) => {
+          const vendor = lab.vendors[upstream];
+          vendor.reset();
+          vendor.play(GREETING);
+          const { status, body } = WIRES[upstream].error("fault", "no");
+          vendor.once(json(body, { status, headers: { "retry-after-ms": "1" } }));
+          expect(await ask(client, upstream, "blocking", { maxRetries: 2 })).toBe(GREETED);
+          expect(callsOf(upstream).length).toBe(2);
+        }),
+      );
+    }
   });
 
   test("a blocking request that takes too long is one attempt, and the vendor is let go", async () => {
+    for (const upstream of DIALECTS) lab.vendors[upstream].script(neverAnswer());
     await Promise.all(
       ways.map(async ([client, upstream]) => {
-        lab.vendors[upstream].script(neverAnswer());
         const startedAt = performance.now();
         const error = await errorOf(client, ask(client, upstream, "blocking", { maxRetries: 2 }));
         expect([error.status, codeIn(client, error)]).toEqual([504, "request_timeout"]);
@@ -204,13 +195,13 @@ describe("errors of the vendor", () => {
   });
 });
 
-const streamOf = (upstream: DialectName) => RECORDS[upstream](GREETING, UPSTREAM_MODEL.plain);
+const recordsOf = (upstream: DialectName) => WIRES[upstream].records(GREETING, upstreamModel(upstream, "plain"));
 
 describe("streams that break", () => {
   const faults = ["end", "cut", "reset"] as const;
   const rows = faults.flatMap((finish) => ways.map(([client, upstream]) => [finish, client, upstream] as const));
   test.each(rows)("a stream without terminator (%s) throws: %s SDK, %s vendor", async (finish, client, upstream) => {
-    const { begun } = splitAfterText(streamOf(upstream), " aus dem");
+    const { begun } = splitAfterText(recordsOf(upstream), " aus dem");
     const seen = gate();
     // Broken only once the client has its first text: what is lost on the way of a torn connection may be asked for again.
     lab.vendors[upstream].script(sse([...begun, seen.opened], { finish }));
@@ -226,40 +217,69 @@ describe("streams that break", () => {
     expect(callsOf(upstream).length).toBe(1);
   });
 
+  test.each(ways)("a stream without a word throws: %s SDK, %s vendor", async (client, upstream) => {
+    lab.vendors[upstream].script(sse([": nothing follows\n\n"]));
+    await errorOf(client, ask(client, upstream, "stream"));
+    expect(callsOf(upstream).length).toBe(1);
+  });
+
   test.each(ways)("the accumulators throw too: %s SDK, %s vendor", async (client, upstream) => {
-    const { begun } = splitAfterText(streamOf(upstream), " aus dem");
+    const { begun } = splitAfterText(recordsOf(upstream), " aus dem");
     lab.vendors[upstream].script(sse(begun));
     const model = lab.model(upstream, "plain");
-    const final =
-      client === "openai"
-        ? lab.openai().chat.completions.stream({ model, messages }).finalChatCompletion()
-        : lab.anthropic().messages.stream({ model, messages, max_tokens: 64 }).finalMessage();
-    await expect(Promise.resolve(final)).rejects.toThrow();
+    const finals: Record<ClientName, () => Promise<unknown>> = {
+      chat: () => lab.openai().chat.completions.stream({ model, messages }).finalChatCompletion(),
+      responses: () => lab.openai().responses.stream({ model, input: "Hello" }).finalResponse(),
+      messages: () => lab.anthropic().messages.stream({ model, messages, max_tokens: 64 }).finalMessage(),
+    };
+    await errorOf(client, finals[client]());
   });
 
   test.each(ways)("an error in the stream is an error, not an end: %s SDK, %s vendor", async (client, upstream) => {
-    const { begun } = splitAfterText(streamOf(upstream), " aus dem");
-    const body = ERROR_BODIES[upstream]("overloaded_error", "Overloaded");
-    const record = `${upstream === "messages" ? "event: error\n" : ""}data: ${JSON.stringify(body)}\n\n`;
-    lab.vendors[upstream].script(sse([...begun, record]));
-    const error = await errorOf(client, ask(client, upstream, "stream", { maxRetries: 2 }));
+    const { begun } = splitAfterText(recordsOf(upstream), " aus dem");
+    const seen = gate();
+    lab.vendors[upstream].script(sse([...begun, seen.opened, WIRES[upstream].brokenRecord]));
+    let text = "";
+    const asking = ask(client, upstream, "stream", { maxRetries: 2, onText: () => seen.open() }).then((whole) => {
+      text = whole;
+    });
+    const error = await errorOf(client, asking);
     expect(JSON.stringify(error.error)).toContain("overload");
-    expect(callsOf(upstream).length).toBe(1);
+    expect([text, callsOf(upstream).length]).toEqual(["", 1]);
   });
+
+  test.each(ways)(
+    "an error as the first record is an answer with a status: %s SDK, %s vendor",
+    async (client, upstream) => {
+      lab.vendors[upstream].script(sse([WIRES[upstream].brokenRecord]));
+      const error = await errorOf(client, ask(client, upstream, "stream"));
+      expect([error.status, codeIn(client, error)]).toEqual([client === "messages" ? 529 : 503, "upstream_overloaded"]);
+    },
+  );
 
   test.each(CLIENTS)(
     "a chat vendor that leaves out [DONE] after its finish reason has ended: %s SDK",
     async (client) => {
-      const records = streamOf("chat").filter((record) => !record.includes("[DONE]"));
+      const records = recordsOf("chat").filter((record) => !record.includes("[DONE]"));
       lab.vendors.chat.script(sse(records));
-      expect(await ask(client, "chat", "stream")).toBe("Grüße aus dem Labor 🙂!");
+      expect(await ask(client, "chat", "stream")).toBe(GREETED);
     },
   );
+
+  test.each(CLIENTS)("a response that failed on the way is an error: %s SDK", async (client) => {
+    const records = recordsOf("responses").slice(0, -1);
+    const error = { code: "server_error", message: "It fell over." };
+    const response = { id: "resp_1", object: "response", status: "failed", error, output: [], usage: null };
+    const failed = { type: "response.failed", sequence_number: records.length, response };
+    lab.vendors.responses.script(sse([...records, `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`]));
+    const thrown = await errorOf(client, ask(client, "responses", "stream"));
+    expect(codeIn(client, thrown)).toBe("upstream_error");
+  });
 });
 
 describe("clients that leave", () => {
   test.each(ways)("in the middle of a stream: %s SDK, %s vendor", async (client, upstream) => {
-    const { begun, rest } = splitAfterText(streamOf(upstream), " aus dem");
+    const { begun, rest } = splitAfterText(recordsOf(upstream), " aus dem");
     const held = gate();
     lab.vendors[upstream].script(sse([...begun, held.opened, ...rest]));
     const abort = new AbortController();
@@ -304,23 +324,29 @@ describe("requests that are refused never reach a vendor", () => {
     },
   ];
   const rows = refusals.flatMap((row) =>
-    waysAndModes.map(([client, upstream, mode]) => [row.name, client, upstream, mode, row] as const),
+    CLIENTS.flatMap((client) => MODES.map((mode) => [row.name, client, mode, row] as const)),
   );
-  test.each(rows)("%s: %s SDK, %s vendor, %s", async (_name, client, upstream, mode, row) => {
-    const error = await errorOf(client, ask(client, upstream, mode, { ...row.options, maxRetries: 2 }));
+  test.each(rows)("%s: %s SDK, %s", async (_name, client, mode, row) => {
+    const error = await errorOf(client, ask(client, "chat", mode, { ...row.options, maxRetries: 2 }));
     expect([error.constructor.name, codeIn(client, error)]).toEqual([row.seen, row.code]);
     for (const dialect of DIALECTS) expect(callsOf(dialect)).toEqual([]);
   });
 
   test.each(DIALECTS)("a malformed request to a model of a %s vendor names the field", async (upstream) => {
     const model = lab.model(upstream, "plain");
-    const noMessages = await errorOf("openai", lab.openai().chat.completions.create({ model, messages: [] }));
-    expect([noMessages.constructor.name, noMessages instanceof OpenAI.APIError && noMessages.param]).toEqual([
-      "BadRequestError",
-      "messages",
-    ]);
+    const wrong: [ClientName, Promise<unknown>, string][] = [
+      ["chat", lab.openai().chat.completions.create({ model, messages: [] }), "messages"],
+      ["responses", lab.openai().responses.create({ model, input: 5 as unknown as string }), "input"],
+    ];
+    for (const [client, asking, param] of wrong) {
+      const error = await errorOf(client, asking);
+      expect([error.constructor.name, error instanceof OpenAI.APIError && error.param]).toEqual([
+        "BadRequestError",
+        param,
+      ]);
+    }
     const noCeiling = { model, messages } as unknown as Anthropic.MessageCreateParamsNonStreaming;
-    const withoutCeiling = await errorOf("anthropic", lab.anthropic().messages.create(noCeiling));
+    const withoutCeiling = await errorOf("messages", lab.anthropic().messages.create(noCeiling));
     expect(withoutCeiling.constructor.name).toBe("BadRequestError");
     expect(withoutCeiling.message).toContain("max_tokens");
     for (const dialect of DIALECTS) expect(callsOf(dialect)).toEqual([]);

@@ -2,14 +2,24 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { isObject } from "../../src/lib/json.ts";
 import { makeFolder, type RunningBinary, removeFolder, startBinary } from "../support/binary.ts";
-import { type Script, startUpstream, type Upstream } from "../support/upstream.ts";
-import { ANSWERS, type Reply } from "./replies.ts";
-import { checkChatRequest, checkMessagesRequest, type Faults } from "./requests.ts";
+import { json, type Script, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import type { Reply } from "./replies.ts";
+import { chat } from "./vendors/chat.ts";
+import type { Faults } from "./vendors/checker.ts";
+import { gemini } from "./vendors/gemini.ts";
+import { messages } from "./vendors/messages.ts";
+import { responses } from "./vendors/responses.ts";
+import type { VendorWire } from "./vendors/wire.ts";
 
-export const DIALECTS = ["chat", "messages"] as const;
+/** Dialects that vendors speak. */
+export const DIALECTS = ["chat", "messages", "responses", "gemini"] as const;
 export type DialectName = (typeof DIALECTS)[number];
+/** Dialects that the official SDKs speak: openai has two. */
+export const CLIENTS = ["chat", "messages", "responses"] as const;
+export type ClientName = (typeof CLIENTS)[number];
+
+export const WIRES: Record<DialectName, VendorWire> = { chat, messages, responses, gemini };
 
 /** Blocking requests are cut off after this many seconds here (contract 2, `limits`). */
 export const BLOCKING_SECONDS = 2;
@@ -18,20 +28,25 @@ export const BLOCKING_SECONDS = 2;
 export const TIMEOUT_MS = 30_000;
 
 /** The keys the vendors take: they never leave the gateway for anybody else. */
-export const API_KEY = { chat: "labkey-chat-0123456789", messages: "labkey-messages-0123456789" } as const;
-const PATH = { chat: "/v1/chat/completions", messages: "/v1/messages" } as const;
-/** The vendors' own names of their two models. */
-export const UPSTREAM_MODEL = { plain: "lab-1-2026-05-01", thinker: "lab-r1-2026-05-01" } as const;
+export const apiKeyOf = (dialect: DialectName) => `labkey-${dialect}-0123456789`;
+
+export type ModelKind = "plain" | "thinker";
+/** The vendors' own names of their two models. One vendor's names say what its models can. */
+export const upstreamModel = (dialect: DialectName, kind: ModelKind) =>
+  `${dialect === "gemini" ? "gemini-3.1-" : ""}lab-${kind === "plain" ? "1" : "r1"}-2026-05-01`;
 
 /** A vendor of one dialect that is as strict as the real one. */
 export type LabVendor = {
+  wire: VendorWire;
   upstream: Upstream;
   /** What was wrong with the requests that arrived. A test asserts that nothing was. */
   faults: Faults;
-  /** Answers every call with `reply`, streamed when the call asks for a stream. */
-  play(reply: Reply): void;
+  /** Answers the calls with `replies`, the last one for ever, streamed where the call asks for a stream. */
+  play(...replies: readonly Reply[]): void;
   /** Answers every call with a script of its own. */
   script(script: Script): void;
+  /** Answers the next call with a script of its own. */
+  once(script: Script): void;
   reset(): void;
 };
 
@@ -42,30 +57,54 @@ export type Lab = {
   openai(options?: { apiKey?: string; maxRetries?: number }): OpenAI;
   anthropic(options?: { apiKey?: string; maxRetries?: number }): Anthropic;
   /** Model ID of this gateway for a vendor's model. */
-  model(dialect: DialectName, kind: keyof typeof UPSTREAM_MODEL): string;
+  model(dialect: DialectName, kind: ModelKind): string;
+  /** Forgets every call and script of every vendor; gives what was wrong with their calls. */
+  reset(): Faults;
   stop(): Promise<void>;
 };
+
+/** A whole answer to a call that asks for a stream or not; borders of chunks fall inside records and characters. */
+function answerOf(wire: VendorWire, replies: readonly Reply[], index: number): Script {
+  return (call) => {
+    const reply = replies[Math.min(index, replies.length - 1)] as Reply;
+    const { stream, model } = wire.asks(call);
+    if (!stream) return json(wire.whole(reply, model));
+    return sse(wire.records(reply, model).join(""), { chunk: 7 });
+  };
+}
 
 /** Starts one such vendor by itself. */
 export function startVendor(dialect: DialectName): LabVendor {
   const upstream = startUpstream();
   const faults: Faults = [];
-  const check = dialect === "chat" ? checkChatRequest : checkMessagesRequest;
-  const always = (script: Script) =>
-    upstream.always(PATH[dialect], (call) => {
-      faults.push(...check(call, API_KEY[dialect]));
+  const wire = WIRES[dialect];
+  const checked =
+    (script: Script): Script =>
+    (call) => {
+      faults.push(...wire.check(call, apiKeyOf(dialect)));
       return typeof script === "function" ? script(call) : script;
-    });
+    };
+  const kinds = ["plain", "thinker"] as const;
+  const modes = kinds.flatMap((kind) => [true, false].map((stream) => wire.path(upstreamModel(dialect, kind), stream)));
+  const paths = [...new Set(modes)];
+  const script = (answer: Script) => {
+    for (const path of paths) upstream.always(path, checked(answer));
+  };
   return {
+    wire,
     upstream,
     faults,
-    play(reply) {
-      always((call) => {
-        const body = isObject(call.json) ? call.json : {};
-        return ANSWERS[dialect](reply, String(body["model"]), body["stream"] === true);
+    script,
+    play(...replies) {
+      let calls = 0;
+      script((call) => {
+        const answer = answerOf(wire, replies, calls++);
+        return typeof answer === "function" ? answer(call) : answer;
       });
     },
-    script: always,
+    once(answer) {
+      for (const path of paths) upstream.answer(path, checked(answer));
+    },
     reset() {
       upstream.reset();
       faults.length = 0;
@@ -73,45 +112,47 @@ export function startVendor(dialect: DialectName): LabVendor {
   };
 }
 
-/** The configuration file: two vendors, and a plain and a reasoning model on each. */
+const FORMS = {
+  chat: "effort",
+  messages: "adaptive-effort",
+  responses: "effort",
+  gemini: "thinking-level",
+} as const satisfies Record<DialectName, string>;
+
+/** The configuration file: a vendor of every dialect, and a plain and a reasoning model on each. */
 function configure(vendors: Record<DialectName, LabVendor>): unknown {
   const models = DIALECTS.flatMap((dialect) => [
     {
       id: `lab/${dialect}-plain`,
       pricing: "free",
       capabilities: { tools: true, vision: true, reasoning: false },
-      routes: [{ vendor: `lab-${dialect}`, model: UPSTREAM_MODEL.plain }],
+      routes: [{ vendor: `lab-${dialect}`, model: upstreamModel(dialect, "plain") }],
     },
     {
       id: `lab/${dialect}-thinker`,
       pricing: "free",
       capabilities: { tools: true, vision: true, reasoning: true },
       reasoning_efforts: { levels: ["low", "medium", "high"], default: "medium" },
-      reasoning: { form: dialect === "chat" ? "effort" : "adaptive-effort", omitted: "nothing" },
-      routes: [{ vendor: `lab-${dialect}`, model: UPSTREAM_MODEL.thinker }],
+      reasoning: { form: FORMS[dialect], omitted: "nothing", ...(dialect === "responses" && { always_reasons: true }) },
+      routes: [{ vendor: `lab-${dialect}`, model: upstreamModel(dialect, "thinker") }],
     },
   ]);
-  return {
-    local_discovery: false,
-    limits: { blocking_seconds: BLOCKING_SECONDS },
-    vendors: [
-      { id: "lab-chat", dialect: "chat", base_url: `${vendors.chat.upstream.url}/v1`, api_key: API_KEY.chat },
-      {
-        id: "lab-messages",
-        dialect: "messages",
-        base_url: vendors.messages.upstream.url,
-        api_key: API_KEY.messages,
-        auth: "x-api-key",
-      },
-    ],
-    models,
-  };
+  const rows = DIALECTS.map((dialect) => ({
+    id: `lab-${dialect}`,
+    dialect,
+    base_url: WIRES[dialect].base(vendors[dialect].upstream.url),
+    api_key: apiKeyOf(dialect),
+    auth: WIRES[dialect].auth,
+    // A vendor that shows its reasoning in this dialect wants it back in a tool loop (dialects.md 4.8 #8).
+    ...(dialect === "chat" && { quirks: { reasoning_replay: "reasoning_content" } }),
+  }));
+  return { local_discovery: false, limits: { blocking_seconds: BLOCKING_SECONDS }, vendors: rows, models };
 }
 
 /** Builds and starts everything; `stop` ends and removes it. */
 export async function startLab(): Promise<Lab> {
   const folder = makeFolder();
-  const vendors = { chat: startVendor("chat"), messages: startVendor("messages") };
+  const vendors = Object.fromEntries(DIALECTS.map((dialect) => [dialect, startVendor(dialect)])) as Lab["vendors"];
   const file = join(folder, "lab.json");
   writeFileSync(file, JSON.stringify(configure(vendors)), { mode: 0o600 });
   const gateway = await startBinary(["serve", "--port", "0", "--config", file], { folder });
@@ -123,6 +164,12 @@ export async function startLab(): Promise<Lab> {
     anthropic: ({ apiKey = gateway.key, maxRetries = 0 } = {}) =>
       new Anthropic({ apiKey, baseURL: gateway.url, maxRetries, timeout: TIMEOUT_MS }),
     model: (dialect, kind) => `lab/${dialect}-${kind}`,
+    reset() {
+      const all = DIALECTS.map((dialect) => vendors[dialect]);
+      const faults = all.flatMap((vendor) => [...vendor.faults, ...vendor.upstream.unexpected.map(({ path }) => path)]);
+      for (const vendor of all) vendor.reset();
+      return faults;
+    },
     async stop() {
       gateway.child.kill("SIGKILL");
       await gateway.child.exited;
