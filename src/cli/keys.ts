@@ -1,14 +1,16 @@
 import type { Account } from "../accounts/accounts.ts";
-import type { KeyRow } from "../accounts/keys.ts";
+import { SCOPES } from "../accounts/caller.ts";
+import type { KeyChange, KeyRow } from "../accounts/keys.ts";
 import { type Books, withBooks } from "./context.ts";
-import type { CreateKeyOptions, FolderOptions, JsonOption } from "./options.ts";
-import { Failure, formatTable, formatTime, print, printJson, warn } from "./output.ts";
+import { describeLimits, describeState, publicLimits, readLimits } from "./key-limits.ts";
+import type { ChangeKeyOptions, CreateKeyOptions, FolderOptions, JsonOption } from "./options.ts";
+import { Failure, formatTable, formatTime, print, printJson, WrongUsage, warn } from "./output.ts";
 
 /** The account that is meant when none is named (contract 4). */
 const LOCAL = "local";
 
 /** The account of this id or name; `local` is made when there is none at all, as the first start would. */
-async function findAccount({ accounts }: Books, wanted = LOCAL): Promise<Account> {
+export async function findAccount({ accounts }: Books, wanted = LOCAL): Promise<Account> {
   const found = accounts.find(wanted);
   if (found) return found;
   if (wanted === LOCAL && accounts.list().length === 0) return accounts.create({ name: LOCAL, plan: LOCAL });
@@ -18,13 +20,14 @@ async function findAccount({ accounts }: Books, wanted = LOCAL): Promise<Account
 
 /** `sluice keys create`: makes a key and shows it this once. `--json` prints {id, key, name, account} (contract 1). */
 export async function createKey(options: CreateKeyOptions): Promise<number> {
+  const limits = readLimits(options, SCOPES, Date.now());
   return withBooks(
     options,
     async (books) => {
       const account = await findAccount(books, options.account);
       const kind = options.admin ? "admin" : "api";
       const name = options.name ?? (options.admin ? "admin" : "key");
-      const { id, key } = await books.keys.create({ accountId: account.id, name, kind });
+      const { id, key } = await books.keys.create({ accountId: account.id, name, kind, ...limits });
       if (options.json) printJson({ id, key, name, account: account.id });
       else {
         print(key);
@@ -36,7 +39,8 @@ export async function createKey(options: CreateKeyOptions): Promise<number> {
   );
 }
 
-const toPublic = (row: KeyRow, accounts: ReadonlyMap<string, string>) => ({
+/** A key or token as `--json` shows it. */
+export const toPublic = (row: KeyRow, accounts: ReadonlyMap<string, string>) => ({
   id: row.id,
   name: row.name,
   account: row.accountId,
@@ -47,38 +51,64 @@ const toPublic = (row: KeyRow, accounts: ReadonlyMap<string, string>) => ({
   created_at: toIso(row.createdAt),
   last_used_at: toIso(row.lastUsedAt),
   revoked_at: toIso(row.revokedAt),
+  ...publicLimits(row),
 });
 
 const toIso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
 
-/** `sluice keys list`: all keys, revoked ones included, oldest first. */
+/** Keys or tokens, oldest first, as a table or as JSON. */
+export function printKeys(rows: readonly KeyRow[], { accounts }: Books, json: boolean | undefined): void {
+  const names = new Map(accounts.list().map((account) => [account.id, account.name]));
+  if (json) {
+    printJson(rows.map((row) => toPublic(row, names)));
+    return;
+  }
+  const titles = ["id", "name", "account", "kind", "key", "created", "last used", "state", "limits"];
+  const now = Date.now();
+  const cells = rows.map((row) => [
+    row.id,
+    row.name,
+    names.get(row.accountId) ?? row.accountId,
+    row.kind,
+    `${row.prefix}…${row.last4}`,
+    formatTime(row.createdAt),
+    row.lastUsedAt === null ? "never" : formatTime(row.lastUsedAt),
+    describeState(row, now),
+    describeLimits(row),
+  ]);
+  const columns = titles.map((title) => ({ title }));
+  print(...formatTable(columns, cells));
+}
+
+/** `sluice keys list`: all keys, revoked and expired ones included, oldest first. */
 export async function listKeys(options: FolderOptions & JsonOption): Promise<number> {
-  return withBooks(options, ({ keys, accounts }) => {
-    const names = new Map(accounts.list().map((account) => [account.id, account.name]));
-    const rows = keys.list();
-    if (options.json) {
-      printJson(rows.map((row) => toPublic(row, names)));
-      return 0;
-    }
-    const titles = ["id", "name", "account", "kind", "key", "created", "last used", "state"];
-    const cells = rows.map((row) => [
-      row.id,
-      row.name,
-      names.get(row.accountId) ?? row.accountId,
-      row.kind,
-      `${row.prefix}…${row.last4}`,
-      formatTime(row.createdAt),
-      row.lastUsedAt === null ? "never" : formatTime(row.lastUsedAt),
-      row.revokedAt === null ? "in force" : `revoked ${formatTime(row.revokedAt)}`,
-    ]);
-    print(
-      ...formatTable(
-        titles.map((title) => ({ title })),
-        cells,
-      ),
-    );
+  return withBooks(options, (books) => {
+    printKeys(books.keys.list(), books, options.json);
     return 0;
   });
+}
+
+async function change(name: string, wanted: KeyChange, options: FolderOptions & JsonOption): Promise<number> {
+  return withBooks(options, async ({ keys, accounts }) => {
+    const row = await keys.change(name, wanted);
+    const names = new Map(accounts.list().map((account) => [account.id, account.name]));
+    if (options.json) printJson(toPublic(row, names));
+    else print(`${row.id} (${row.name}): ${describeState(row, Date.now())}; limits: ${describeLimits(row)}.`);
+    return 0;
+  });
+}
+
+/** `sluice keys rename`: another name for a key or token. */
+export function renameKey(name: string, to: string, options: FolderOptions & JsonOption): Promise<number> {
+  return change(name, { name: to }, options);
+}
+
+/** `sluice keys change`: what a key may do from the next request on; `none` takes a limit away. Throws WrongUsage when nothing is to change. */
+export async function changeKey(name: string, options: ChangeKeyOptions): Promise<number> {
+  const wanted: KeyChange = readLimits(options, SCOPES, Date.now());
+  if (options.name !== undefined) wanted.name = options.name;
+  if (Object.keys(wanted).length === 0) throw new WrongUsage("say what to change: --expires, --models, --cap-usd, …");
+  return change(name, wanted, options);
 }
 
 /** `sluice keys revoke`: the key stops counting on the next request (contract 4). */

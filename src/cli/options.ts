@@ -4,6 +4,19 @@ export type FolderOptions = { data?: string };
 export type ConfigOptions = FolderOptions & { config?: string };
 export type ServeOptions = ConfigOptions & { host?: string; port?: string; publicUrl?: string; cdnUrl?: string };
 export type JsonOption = { json?: boolean };
-export type CreateKeyOptions = FolderOptions & JsonOption & { name?: string; account?: string; admin?: boolean };
+export type KeyLimitOptions = {
+  expires?: string;
+  models?: string;
+  endpoints?: string;
+  capUsdDay?: string;
+  capUsd?: string;
+  capRequestsDay?: string;
+};
+export type CreateKeyOptions = FolderOptions &
+  JsonOption &
+  KeyLimitOptions & { name?: string; account?: string; admin?: boolean };
+export type ChangeKeyOptions = FolderOptions & JsonOption & KeyLimitOptions & { name?: string };
+export type CreateTokenOptions = FolderOptions &
+  JsonOption & { name?: string; account?: string; scopes?: string; expires?: string; capRequestsDay?: string };
 export type ModelsOptions = ConfigOptions & JsonOption & { modality: string; allModels?: boolean };
 export type UsageOptions = FolderOptions & JsonOption & { account?: string; since: string; by: string };

@@ -1,27 +1,8 @@
 import { Command, Option } from "commander";
 import { MODALITIES } from "../catalog/entry.ts";
-import type {
-  CreateKeyOptions,
-  FolderOptions,
-  JsonOption,
-  ModelsOptions,
-  ServeOptions,
-  UsageOptions,
-} from "./options.ts";
-
-/** Called with the exit code of the command that ran; undefined while `serve` goes on. */
-export type Report = (code: number | undefined) => void;
-
-const withFolder = (command: Command) =>
-  command.option("--data <dir>", "data folder (default: $SLUICE_DATA, else the platform's)");
-
-const withConfig = (command: Command) =>
-  withFolder(command).option(
-    "--config <file>",
-    "configuration file (default: sluice.yaml, .toml or .json in the data folder)",
-  );
-
-const withJson = (command: Command) => command.option("--json", "print JSON for programs");
+import { type Report, withConfig, withFolder, withJson } from "./command-parts.ts";
+import { addKeys, addTokens } from "./key-commands.ts";
+import type { JsonOption, ModelsOptions, ServeOptions, UsageOptions } from "./options.ts";
 
 function addServe(program: Command, report: Report): void {
   withConfig(program.command("serve", { isDefault: true }))
@@ -31,25 +12,6 @@ function addServe(program: Command, report: Report): void {
     .option("--public-url <url>", "address clients use, when it is another one")
     .option("--cdn-url <url>", "address of the image files, when it is another one")
     .action(async (options: ServeOptions) => report(await (await import("./serve.ts")).serve(options)));
-}
-
-function addKeys(program: Command, report: Report): void {
-  const keys = program.command("keys").description("API keys: create, list, revoke");
-  withJson(withFolder(keys.command("create")))
-    .description("make a key and show it once")
-    .option("--name <name>", "a name to know it by")
-    .option("--account <account>", "id or name of the account it is for (default: local)")
-    .option("--admin", "a key for /admin/v1 only")
-    .action(async (options: CreateKeyOptions) => report(await (await import("./keys.ts")).createKey(options)));
-  withJson(withFolder(keys.command("list")))
-    .description("list the keys; the keys themselves are not stored")
-    .action(async (options: FolderOptions & JsonOption) => report(await (await import("./keys.ts")).listKeys(options)));
-  withFolder(keys.command("revoke"))
-    .description("revoke a key, from the next request on")
-    .argument("<id>", "the key's id, as `sluice keys list` shows it")
-    .action(async (id: string, options: FolderOptions) =>
-      report(await (await import("./keys.ts")).revokeKey(id, options)),
-    );
 }
 
 function addReports(program: Command, report: Report): void {
@@ -90,6 +52,7 @@ export function createProgram(version: string, report: Report): Command {
   program.exitOverride().showSuggestionAfterError(true).allowExcessArguments(false);
   addServe(program, report);
   addKeys(program, report);
+  addTokens(program, report);
   addReports(program, report);
   return program;
 }

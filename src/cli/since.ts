@@ -9,13 +9,22 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 
 /**
+ * A span from `now` (`30m`, `24h`, `7d`, `4w`; `direction` -1 is back in time), or a date (UTC) or date and time, as Unix ms; undefined for
+ * anything else.
+ */
+export function readSpan(text: string, now: number, direction: 1 | -1): number | undefined {
+  const [, count, unit] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
+  if (count !== undefined && unit !== undefined) return now + direction * Number(count) * UNITS[unit]!;
+  const at = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)?$/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(at) ? undefined : at;
+}
+
+/**
  * The start of a span as Unix ms: `30m`, `24h`, `7d`, `4w` before `now`, or a date (UTC) or date and time. Throws
  * WrongUsage for anything else.
  */
 export function readSince(text: string, now: number): number {
-  const [, count, unit] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
-  if (count !== undefined && unit !== undefined) return now - Number(count) * UNITS[unit]!;
-  const at = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)?$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(at)) return at;
+  const at = readSpan(text, now, -1);
+  if (at !== undefined) return at;
   throw new WrongUsage(`--since: expected a span such as 24h or 7d, or a date such as 2026-01-31, found "${text}"`);
 }

@@ -1,0 +1,99 @@
+import type { Scope } from "../accounts/caller.ts";
+import type { KeyLimits } from "../accounts/key-wish.ts";
+import type { KeyRow } from "../accounts/keys.ts";
+import { isScope } from "../accounts/scopes.ts";
+import type { KeyLimitOptions } from "./options.ts";
+import { formatTime, WrongUsage } from "./output.ts";
+import { readSpan } from "./since.ts";
+
+const NANO_PER_USD = 1_000_000_000n;
+/** What takes a limit away again. */
+const NONE = "none";
+
+/** USD as it is written in decimal, as nano-USD, exact. Throws WrongUsage for what is no amount above 0 with at most nine decimals. */
+export function readUsd(option: string, text: string): bigint {
+  const [, whole, fraction = ""] = /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
+  const nano = whole === undefined ? 0n : BigInt(whole) * NANO_PER_USD + BigInt(fraction.padEnd(9, "0"));
+  if (nano > 0n) return nano;
+  throw new WrongUsage(`${option}: expected an amount in USD above 0 such as 5 or 0.25, found "${text}"`);
+}
+
+/** A whole number above 0. Throws WrongUsage for anything else. */
+export function readCount(option: string, text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new WrongUsage(`${option}: expected a whole number above 0, found "${text}"`);
+}
+
+/** The end of a span from `now` as Unix ms: `12h`, `30d`, `4w`, or a date (UTC) or date and time. Throws WrongUsage for the past and anything else. */
+export function readExpiry(text: string, now: number): number {
+  const at = readSpan(text, now, 1);
+  if (at !== undefined && at > now) return at;
+  throw new WrongUsage(
+    `--expires: expected a span such as 12h or 30d, or a date to come such as 2027-01-31, found "${text}"`,
+  );
+}
+
+const readWords = (text: string) =>
+  text
+    .split(",")
+    .map((word) => word.trim())
+    .filter((word) => word !== "");
+
+/** Names of scopes, separated by commas. Throws WrongUsage with those there are. */
+export function readScopes(option: string, text: string, known: readonly Scope[]): Scope[] {
+  const words = readWords(text);
+  const scopes = words.filter(isScope).filter((scope) => known.includes(scope));
+  if (scopes.length > 0 && scopes.length === words.length) return scopes;
+  throw new WrongUsage(`${option}: expected one or more of ${known.join(", ")}, separated by commas, found "${text}"`);
+}
+
+/** What the options of a command limit of a key; `none` takes a limit away. What is not given is absent. Throws WrongUsage. */
+export function readLimits(options: KeyLimitOptions, known: readonly Scope[], now: number): Partial<KeyLimits> {
+  const take = <T>(text: string | undefined, read: (text: string) => T): T | null | undefined => {
+    if (text === undefined) return undefined;
+    return text === NONE ? null : read(text);
+  };
+  const limits: { [Name in keyof KeyLimits]: KeyLimits[Name] | undefined } = {
+    expiresAt: take(options.expires, (text) => readExpiry(text, now)),
+    models: take(options.models, readWords),
+    endpoints: take(options.endpoints, (text) => readScopes("--endpoints", text, known)),
+    capDayNano: take(options.capUsdDay, (text) => readUsd("--cap-usd-day", text)),
+    capTotalNano: take(options.capUsd, (text) => readUsd("--cap-usd", text)),
+    capRequestsDay: take(options.capRequestsDay, (text) => readCount("--cap-requests-day", text)),
+  };
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
+}
+
+const toUsd = (nano: bigint) => Number(nano) / Number(NANO_PER_USD);
+const toIso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
+
+/** A key's limits as `--json` shows them; USD as numbers, null where nothing is limited. */
+export function publicLimits({ expiresAt, models, endpoints, capDayNano, capTotalNano, capRequestsDay }: KeyLimits) {
+  return {
+    expires_at: toIso(expiresAt),
+    models,
+    endpoints,
+    cap_usd_day: capDayNano === null ? null : toUsd(capDayNano),
+    cap_usd: capTotalNano === null ? null : toUsd(capTotalNano),
+    cap_requests_day: capRequestsDay,
+  };
+}
+
+/** A key's limits in a few words for a table; "-" for none. */
+export function describeLimits({ models, endpoints, capDayNano, capTotalNano, capRequestsDay }: KeyLimits): string {
+  const words = [
+    ...(models ? [models.join(",")] : []),
+    ...(endpoints ? [endpoints.join(",")] : []),
+    ...(capDayNano === null ? [] : [`${toUsd(capDayNano)} USD a day`]),
+    ...(capTotalNano === null ? [] : [`${toUsd(capTotalNano)} USD in all`]),
+    ...(capRequestsDay === null ? [] : [`${capRequestsDay} requests a day`]),
+  ];
+  return words.join("; ") || "-";
+}
+
+/** Whether a key counts now, in words. */
+export function describeState({ revokedAt, expiresAt }: KeyRow, now: number): string {
+  if (revokedAt !== null) return `revoked ${formatTime(revokedAt)}`;
+  if (expiresAt === null) return "in force";
+  return expiresAt <= now ? `expired ${formatTime(expiresAt)}` : `until ${formatTime(expiresAt)}`;
+}

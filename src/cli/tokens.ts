@@ -1,0 +1,55 @@
+import { TOKEN_SCOPES } from "../accounts/scopes.ts";
+import { DEFAULT_TOKEN_DAYS, type NewToken, Tokens } from "../accounts/tokens.ts";
+import { withBooks } from "./context.ts";
+import { readCount, readExpiry, readScopes } from "./key-limits.ts";
+import { findAccount, printKeys } from "./keys.ts";
+import type { CreateTokenOptions, FolderOptions, JsonOption } from "./options.ts";
+import { formatTime, print, printJson, warn } from "./output.ts";
+
+const DAY_MS = 86_400_000;
+
+function readWish({ expires, scopes, capRequestsDay }: CreateTokenOptions): Omit<NewToken, "accountId" | "name"> {
+  const now = Date.now();
+  const isTokenScope = (scope: string) => (TOKEN_SCOPES as readonly string[]).includes(scope);
+  return {
+    days: expires === undefined ? DEFAULT_TOKEN_DAYS : (readExpiry(expires, now) - now) / DAY_MS,
+    ...(scopes !== undefined && {
+      scopes: readScopes("--scopes", scopes, TOKEN_SCOPES).filter((scope): scope is (typeof TOKEN_SCOPES)[number] =>
+        isTokenScope(scope),
+      ),
+    }),
+    ...(capRequestsDay !== undefined && {
+      callsPerDay: capRequestsDay === "none" ? null : readCount("--cap-requests-day", capRequestsDay),
+    }),
+  };
+}
+
+/** `sluice tokens create`: makes a narrow token and shows it this once. `--json` prints {id, token, name, account, expires_at}. */
+export async function createToken(options: CreateTokenOptions): Promise<number> {
+  const wish = readWish(options);
+  return withBooks(
+    options,
+    async (books) => {
+      const account = await findAccount(books, options.account);
+      const name = options.name ?? "token";
+      const { id, key, expiresAt } = await new Tokens(books.keys).create({ accountId: account.id, name, ...wish });
+      const endsAt = expiresAt ?? 0;
+      if (options.json) {
+        printJson({ id, token: key, name, account: account.id, expires_at: new Date(endsAt).toISOString() });
+      } else {
+        print(key);
+        warn(`Token ${id} of account ${account.name}, until ${formatTime(endsAt)}. It is not shown again.`);
+      }
+      return 0;
+    },
+    { create: true },
+  );
+}
+
+/** `sluice tokens list`: all tokens, revoked and expired ones included, oldest first. */
+export async function listTokens(options: FolderOptions & JsonOption): Promise<number> {
+  return withBooks(options, (books) => {
+    printKeys(books.keys.listTokens(), books, options.json);
+    return 0;
+  });
+}
