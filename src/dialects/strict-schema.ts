@@ -1,33 +1,76 @@
 import { isObject } from "../lib/json.ts";
 
-/** Deepest nesting of a schema that is looked into; a deeper one counts as not strict. */
+type Schema = Record<string, unknown>;
+
+/** Deepest nesting of a schema that is looked into; a deeper one cannot be strict. */
 const MAX_DEPTH = 64;
 
-const LISTS = ["anyOf", "allOf", "prefixItems"] as const;
-const MAPS = ["$defs", "definitions"] as const;
+const LISTS: ReadonlySet<string> = new Set(["anyOf", "allOf", "prefixItems"]);
+const MAPS: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"]);
+/** Keywords that strict mode refuses. */
+const REFUSED = ["oneOf", "patternProperties", "not", "if", "dependentRequired"];
 
-/** An object that is closed and wants every property. */
-function isClosed(schema: Record<string, unknown>): boolean {
-  const { properties, required } = schema;
-  if (schema["additionalProperties"] !== false) return false;
+const isObjectType = ({ type, properties }: Schema): boolean =>
+  type === "object" || (Array.isArray(type) && type.includes("object")) || isObject(properties);
+
+/** An object that wants each of its properties. */
+function wantsAll({ properties, required }: Schema): boolean {
   const names = isObject(properties) ? Object.keys(properties) : [];
   return names.every((name) => Array.isArray(required) && required.includes(name));
 }
 
+/** Undefined stands for: cannot be strict. */
+function close(value: unknown, depth: number): unknown {
+  if (!isObject(value)) return value === true ? undefined : value;
+  if (depth > MAX_DEPTH || REFUSED.some((word) => word in value)) return undefined;
+  const isOpen = isObject(value["additionalProperties"]) || value["additionalProperties"] === true;
+  if (isObjectType(value) && (isOpen || !wantsAll(value))) return undefined;
+  const out: Schema = {};
+  for (const [word, inner] of Object.entries(value)) {
+    // A default says nothing where every property must be written anyway.
+    if (word === "default") continue;
+    const closed = closeUnder(word, inner, depth + 1);
+    if (closed === undefined) return undefined;
+    out[word] = closed;
+  }
+  if (isObjectType(value)) out["additionalProperties"] = false;
+  return out;
+}
+
+function closeUnder(word: string, value: unknown, depth: number): unknown {
+  if (word === "items") return close(value, depth);
+  if (LISTS.has(word) && Array.isArray(value)) {
+    const closed = value.map((one) => close(one, depth));
+    return closed.includes(undefined) ? undefined : closed;
+  }
+  if (!MAPS.has(word) || !isObject(value)) return value;
+  const closed = Object.entries(value).map(([name, one]) => [name, close(one, depth)] as const);
+  return closed.some(([, one]) => one === undefined) ? undefined : Object.fromEntries(closed);
+}
+
 /**
- * Whether OpenAI takes a schema as strict: every object closed with all of its properties required, and no default anywhere
- * (dialects.md 4.8 #32). Other vendors' strict mode wants less, and a schema that is refused there would fail the whole request.
+ * A schema as OpenAI takes it when it is strict: every object closed, and no default (dialects.md 4.8 #32). Undefined where that would
+ * change its meaning (an optional property, a free one): other vendors' strict mode wants less, and a schema that is refused there would
+ * fail the whole request.
  */
-export function isStrictSchema(schema: unknown, depth = 0): boolean {
-  if (depth > MAX_DEPTH) return false;
-  if (!isObject(schema)) return schema !== true;
-  const { type, properties, items } = schema;
-  if ("default" in schema || "oneOf" in schema || "patternProperties" in schema) return false;
-  const isObjectType = type === "object" || (Array.isArray(type) && type.includes("object")) || isObject(properties);
-  if (isObjectType && !isClosed(schema)) return false;
-  const inner: unknown[] = isObject(properties) ? Object.values(properties) : [];
-  if (items !== undefined) inner.push(items);
-  for (const word of LISTS) if (Array.isArray(schema[word])) inner.push(...schema[word]);
-  for (const word of MAPS) if (isObject(schema[word])) inner.push(...Object.values(schema[word]));
-  return inner.every((one) => isStrictSchema(one, depth + 1));
+export function toStrictSchema(schema: Schema): Schema | undefined {
+  const closed = close(schema, 0);
+  return isObject(closed) ? closed : undefined;
+}
+
+/**
+ * The schema to send and whether it is strict, given that strict was wished for: where it cannot be, its `path` is named in `dropped` and
+ * the schema goes out as it is.
+ */
+export function fitStrict(
+  schema: Schema,
+  strict: boolean | undefined,
+  path: string,
+  dropped: string[],
+): { schema: Schema; strict: boolean | undefined } {
+  if (!strict) return { schema, strict };
+  const closed = toStrictSchema(schema);
+  if (closed) return { schema: closed, strict };
+  dropped.push(path);
+  return { schema, strict: undefined };
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
 import type { Prompt } from "../../src/canon/prompt.ts";
+import { messages } from "../../src/dialects/messages/index.ts";
 import { carriedIn, packReasoning, unpackReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
 
@@ -149,6 +150,7 @@ describe("decodeRequest", () => {
         userId: "u",
       },
       dropped: ["store"],
+      changes: { request: { instructions: "be brief", max_output_tokens: 9, top_p: 0.5, user: "u" } },
     });
   });
 
@@ -200,7 +202,12 @@ describe("decodeRequest", () => {
         role: "user",
         parts: [
           { type: "text", text: "look" },
-          { type: "image", source: { kind: "base64", mediaType: "image/png", data: "iVBORw0KGgo=" }, detail: "low" },
+          {
+            type: "image",
+            source: { kind: "base64", mediaType: "image/png", data: "iVBORw0KGgo=" },
+            place: "input[1].content[1]",
+            detail: "low",
+          },
         ],
       },
       {
@@ -222,7 +229,11 @@ describe("decodeRequest", () => {
             callId: "c2",
             parts: [
               { type: "text", text: "two" },
-              { type: "document", source: { kind: "url", url: "https://a/b.pdf" } },
+              {
+                type: "document",
+                source: { kind: "url", url: "https://a/b.pdf" },
+                place: "input[8].output[1]",
+              },
             ],
           },
           { type: "text", text: "and?" },
@@ -255,7 +266,7 @@ describe("decodeRequest", () => {
   });
 
   test("what cannot cross is named, what asks for nothing is not", () => {
-    const { prompt, dropped } = decode({
+    const { prompt, dropped, changes } = decode({
       input: [
         { role: "user", content: [{ type: "input_text", text: "x" }] },
         { type: "web_search_call", id: "ws" },
@@ -279,13 +290,13 @@ describe("decodeRequest", () => {
       "input[1]",
       "max_tool_calls",
       "text.verbosity",
-      "tool_choice",
       "tools[0]",
-      "tools[2]",
       "truncation",
     ]);
-    expect(prompt.tools).toEqual([{ name: "f", schema: { type: "object", properties: {} }, strict: true }]);
-    expect(prompt.toolChoice).toBeUndefined();
+    expect(prompt.tools[0]).toEqual({ name: "f", schema: { type: "object", properties: {} }, strict: true });
+    expect(prompt.tools[1]).toMatchObject({ name: "patch", schema: { required: ["input"] }, custom: {} });
+    expect(prompt.toolChoice).toEqual({ type: "tool", name: "patch" });
+    expect(changes?.customTools).toEqual(new Set(["patch"]));
     expect(prompt.output).toEqual({ type: "json-schema", name: "n", schema: { type: "object" }, strict: true });
   });
 
@@ -311,18 +322,21 @@ describe("decodeRequest", () => {
     expect(choiceOf(undefined)).toEqual([undefined, "fg"]);
   });
 
-  test("file ids and stored prompts cannot cross", () => {
-    const image = faultOf(() =>
-      decode({ input: [{ role: "user", content: [{ type: "input_image", file_id: "file_1" }] }] }),
-    );
-    expect(image.param).toBe("input[0].content[0].file_id");
+  test("file ids and stored prompts cannot cross to another vendor's dialect", () => {
+    const body = { input: [{ role: "user", content: [{ type: "input_image", file_id: "file_1" }] }] };
+    const { prompt } = decode(body);
+    expect(faultOf(() => messages.encodeRequest(prompt, {})).param).toBe("input[0].content[0].file_id");
+    // OpenAI's two dialects know the same files.
+    expect(responses.encodeRequest(prompt, {}).body["input"]).toEqual([
+      { type: "message", role: "user", content: [{ type: "input_image", file_id: "file_1", detail: "auto" }] },
+    ]);
     expect(faultOf(() => decode({ prompt: { id: "pmpt" } })).param).toBe("prompt");
   });
 });
 
 describe("encodeRequest", () => {
   test("is stateless, with instructions, strictness spelled out, and what has no place named", () => {
-    const { body, dropped } = encode({
+    const { body, dropped, changes } = encode({
       system: [
         { type: "text", text: "a" },
         { type: "text", text: "b", cache: {} },
@@ -331,6 +345,7 @@ describe("encodeRequest", () => {
       tools: [
         { name: "f", description: "d", schema: { $schema: "s", properties: {} } },
         { name: "g", schema: { type: "object" }, strict: true },
+        { name: "h", schema: { type: "object", properties: { a: { type: "string" } } }, strict: true },
       ],
       toolChoice: { type: "tool", name: "f" },
       parallelToolCalls: false,
@@ -354,7 +369,19 @@ describe("encodeRequest", () => {
           parameters: { type: "object", properties: {} },
           strict: false,
         },
-        { type: "function", name: "g", parameters: { type: "object" }, strict: true },
+        {
+          type: "function",
+          name: "g",
+          parameters: { type: "object", additionalProperties: false },
+          strict: true,
+        },
+        // This vendor's strict mode wants more of a schema.
+        {
+          type: "function",
+          name: "h",
+          parameters: { type: "object", properties: { a: { type: "string" } } },
+          strict: false,
+        },
       ],
       tool_choice: { type: "function", name: "f" },
       parallel_tool_calls: false,
@@ -366,7 +393,8 @@ describe("encodeRequest", () => {
       text: { format: { type: "json_schema", name: "my_schema", schema: { type: "object" } } },
       safety_identifier: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
-    expect(dropped.sort()).toEqual(["seed", "stop", "top_k"]);
+    expect(dropped.sort()).toEqual(["seed", "tools.h.strict", "top_k"]);
+    expect(changes).toEqual({ stops: ["x"] });
   });
 
   test("system text stands in the input where it is alone, and in JSON mode, whose vendor looks there for the word", () => {

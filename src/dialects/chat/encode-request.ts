@@ -1,7 +1,7 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks, ReplyChanges } from "../dialect.ts";
-import { isStrictSchema } from "../strict-schema.ts";
+import { fitStrict } from "../strict-schema.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { TurnWriter } from "./encode-turns.ts";
 import { cleanText } from "./text.ts";
@@ -27,24 +27,17 @@ function encodeSystem(system: readonly TextPart[], quirks: Quirks): Wire[] {
   return [{ role: "system", content }];
 }
 
-/** Whether a strict promise can be kept here; one that cannot is named in `dropped` and not made. */
-function keepsStrict(strict: boolean | undefined, schema: Wire, path: string, dropped: string[]): boolean | undefined {
-  if (!strict || isStrictSchema(schema)) return strict;
-  dropped.push(path);
-  return undefined;
-}
-
 /** Only the four keys that every server knows: strict ones refuse others (dialects.md 4.8 #32 and #33). */
 function encodeTool(tool: Tool, dropped: string[]): Wire {
-  const { $schema: _schema, ...schema } = tool.schema;
-  const parameters = "type" in schema ? schema : { type: "object", ...schema };
-  const strict = keepsStrict(tool.strict, parameters, `tools.${tool.name}.strict`, dropped);
+  const { $schema: _schema, ...given } = tool.schema;
+  const typed = "type" in given ? given : { type: "object", ...given };
+  const { schema, strict } = fitStrict(typed, tool.strict, `tools.${tool.name}.strict`, dropped);
   return {
     type: "function",
     function: {
       name: tool.name,
       ...(tool.description !== undefined && { description: cleanText(tool.description) }),
-      parameters,
+      parameters: schema,
       ...(strict !== undefined && { strict }),
     },
   };
@@ -52,8 +45,14 @@ function encodeTool(tool: Tool, dropped: string[]): Wire {
 
 /** A custom tool for a vendor that knows them. */
 function encodeCustom({ name, description, custom }: Tool): Wire {
-  const format = custom?.format;
+  const format = custom?.format && formatOf(custom.format);
   return { type: "custom", custom: { name, ...(description && { description }), ...(format && { format }) } };
+}
+
+/** A grammar as it stands here: one level deeper than in the responses dialect. */
+function formatOf(format: Wire): Wire {
+  const { type, syntax, definition } = format;
+  return typeof definition === "string" ? { type, grammar: { syntax, definition } } : format;
 }
 
 function encodeToolChoice(choice: ToolChoice, isCustom: (name: string) => boolean): unknown {
@@ -64,8 +63,8 @@ function encodeToolChoice(choice: ToolChoice, isCustom: (name: string) => boolea
 
 function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
   if (output.type === "json") return { type: "json_object" };
-  const { name, description, schema } = output;
-  const strict = keepsStrict(output.strict, schema, "response_format.strict", dropped);
+  const { name, description } = output;
+  const { schema, strict } = fitStrict(output.schema, output.strict, "response_format.strict", dropped);
   return {
     type: "json_schema",
     json_schema: {

@@ -3,6 +3,7 @@ import { type Edits, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { isReplayable } from "../reasoning-proof.ts";
 import { withoutLoneIds } from "./replay.ts";
+import { soundInput } from "./sound-input.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -72,7 +73,7 @@ export function amend(body: Wire, orders: Orders, _quirks: Quirks): Edits {
   set("reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body));
   if (reasons(orders)) set("include", includeEncrypted(body["include"]));
   const known = withoutLostReasoning(body["input"]);
-  const input = reasons(orders) ? withoutLoneIds(known) : known;
+  const input = soundInput(reasons(orders) ? withoutLoneIds(known) : known);
   if (input !== body["input"]) edits["input"] = input;
   for (const field of orders.dropSampling ? ["temperature", "top_p", ...orders.remove] : orders.remove) {
     if (Object.hasOwn(body, field)) edits[field] = undefined;

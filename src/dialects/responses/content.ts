@@ -1,27 +1,27 @@
-import { GatewayError } from "../../canon/errors.ts";
 import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { fileSource, imageSource } from "../chat/media.ts";
 import { cleanText } from "../chat/text.ts";
+import { FILE_UNSEEN, NO_AUDIO, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 import { type Item, stringOf } from "./items.ts";
 
-const refuse = (message: string, param?: string) =>
-  new GatewayError("invalid_request", message, param === undefined ? {} : { param });
-
-const FILE_UNSEEN = "A file id cannot be seen by this model's vendor. Send the file's bytes or a URL instead.";
+/** Dialects whose file ids are this vendor's own: both are OpenAI's. */
+const OWN_FILES = new Set(["chat", "responses"]);
 
 /** A client's cache breakpoint, as the mark that other dialects know (dialects.md 4.1). */
 const cacheOf = (part: Item): { cache?: unknown } =>
   part["prompt_cache_breakpoint"] ? { cache: { type: "ephemeral" } } : {};
 
+const fileOf = (id: string) => ({ kind: "file", id, dialect: "responses" }) as const;
+
 function decodeImage(part: Item, path: string): Part | undefined {
   const image = part["image_url"];
   const url = isObject(image) ? stringOf(image["url"]) : stringOf(image);
   const detail = stringOf(part["detail"]);
-  if (url !== "")
-    return { type: "image", source: imageSource(url), ...(detail !== "" && { detail }), ...cacheOf(part) };
-  if (stringOf(part["file_id"]) !== "") throw refuse(FILE_UNSEEN, `${path}.file_id`);
-  return undefined;
+  const more = { ...(detail !== "" && { detail }), ...cacheOf(part) };
+  if (url !== "") return { type: "image", source: imageSource(url), place: path, ...more };
+  const id = stringOf(part["file_id"]);
+  return id === "" ? undefined : { type: "image", source: fileOf(id), place: `${path}.file_id`, ...more };
 }
 
 function decodeFile(part: Item, path: string): Part | undefined {
@@ -29,10 +29,10 @@ function decodeFile(part: Item, path: string): Part | undefined {
   const data = stringOf(part["file_data"]);
   const url = stringOf(part["file_url"]);
   const title = { ...(filename !== "" && { title: filename }), ...cacheOf(part) };
-  if (data !== "") return { type: "document", source: fileSource(data, filename), ...title };
-  if (url !== "") return { type: "document", source: { kind: "url", url }, ...title };
-  if (stringOf(part["file_id"]) !== "") throw refuse(FILE_UNSEEN, `${path}.file_id`);
-  return undefined;
+  if (data !== "") return { type: "document", source: fileSource(data, filename), place: path, ...title };
+  if (url !== "") return { type: "document", source: { kind: "url", url }, place: path, ...title };
+  const id = stringOf(part["file_id"]);
+  return id === "" ? undefined : { type: "document", source: fileOf(id), place: `${path}.file_id`, ...title };
 }
 
 function decodePart(part: Item, path: string): Part | undefined {
@@ -50,7 +50,7 @@ function decodePart(part: Item, path: string): Part | undefined {
     case "input_audio": {
       const audio = part["input_audio"];
       if (!isObject(audio) || stringOf(audio["data"]) === "") return undefined;
-      return { type: "audio", data: stringOf(audio["data"]), format: stringOf(audio["format"]) || "wav" };
+      return { type: "audio", data: stringOf(audio["data"]), format: stringOf(audio["format"]) || "wav", place: path };
     }
     default:
       return undefined;
@@ -59,7 +59,7 @@ function decodePart(part: Item, path: string): Part | undefined {
 
 /**
  * A message's or a tool output's content as parts; empty text is left out, and what nobody else knows becomes an opaque part named by
- * its path. Throws GatewayError (invalid_request, with param) for file ids, which only their own vendor can see.
+ * its path.
  */
 export function decodeContent(content: unknown, path: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: cleanText(content) }];
@@ -76,15 +76,20 @@ export function decodeContent(content: unknown, path: string): Part[] {
 
 function encodeImage(part: ImagePart): Item {
   const { source } = part;
-  if (source.kind === "file") throw refuse(FILE_UNSEEN);
-  if (source.kind === "text") throw refuse("An image must be bytes or a URL.");
+  const detail = part.detail ?? "auto";
+  if (source.kind === "file" && OWN_FILES.has(source.dialect ?? "")) {
+    return { type: "input_image", file_id: source.id, detail };
+  }
+  if (source.kind === "file") throw unsayable(part, FILE_UNSEEN);
+  if (source.kind === "text") throw unsayable(part, NO_IMAGE_TEXT);
   const url = source.kind === "url" ? source.url : `data:${source.mediaType};base64,${source.data}`;
-  return { type: "input_image", image_url: url, detail: part.detail ?? "auto" };
+  return { type: "input_image", image_url: url, detail };
 }
 
 function encodeDocument(part: DocumentPart): Item {
   const { source } = part;
-  if (source.kind === "file") throw refuse(FILE_UNSEEN);
+  if (source.kind === "file" && OWN_FILES.has(source.dialect ?? "")) return { type: "input_file", file_id: source.id };
+  if (source.kind === "file") throw unsayable(part, FILE_UNSEEN);
   if (source.kind === "url") return { type: "input_file", file_url: source.url };
   if (source.kind === "text") {
     const lines = [part.title, part.context, source.text].filter((line) => line !== undefined && line !== "");
@@ -96,7 +101,7 @@ function encodeDocument(part: DocumentPart): Item {
 
 /**
  * A part that users may send, also as a tool's output, on the wire; undefined for what has no place there. Throws GatewayError
- * (invalid_request) for media that this dialect cannot hold.
+ * (invalid_request, with the part's place) for media that this dialect cannot hold.
  */
 export function encodePart(part: Part): Item | undefined {
   switch (part.type) {
@@ -107,7 +112,7 @@ export function encodePart(part: Part): Item | undefined {
     case "document":
       return encodeDocument(part);
     case "audio":
-      throw refuse("This model's vendor does not take audio.");
+      throw unsayable(part, NO_AUDIO);
     default:
       return undefined;
   }

@@ -2,6 +2,7 @@ import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, Turn } from 
 import { isObject } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
 import { cleanText } from "../chat/text.ts";
+import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
 import { decodeContent } from "./content.ts";
 import { argumentsText, type Item, reasoningSignature, reasoningText, stringOf } from "./items.ts";
@@ -29,7 +30,7 @@ class InputReader {
         break;
       case "custom_tool_call":
         // A custom tool's text becomes the argument `input` (dialects.md 1.1).
-        this.#addCall(item, JSON.stringify({ input: stringOf(item["input"]) }));
+        this.#addCall(item, wrapInput(stringOf(item["input"])), true);
         break;
       case "function_call_output":
       case "custom_tool_call_output":
@@ -53,7 +54,10 @@ class InputReader {
 
   #addSystem(parts: readonly Part[]): void {
     const texts = parts.filter((part): part is TextPart => part.type === "text");
-    for (const part of parts) if (part.type === "opaque") this.dropped.add(part.name);
+    for (const part of parts) {
+      if (part.type === "opaque") this.dropped.add(part.name);
+      else if ("place" in part && part.place) this.dropped.add(part.place);
+    }
     if (this.turns.length === 0) this.system.push(...texts);
     else if (texts.length > 0) this.turns.push({ role: "system", parts: texts });
   }
@@ -70,9 +74,9 @@ class InputReader {
     else this.turns.push({ role: "assistant", parts });
   }
 
-  #addCall(item: Item, text: string): void {
+  #addCall(item: Item, text: string, custom = false): void {
     const call = { id: stringOf(item["call_id"]), name: stringOf(item["name"]), arguments: cleanText(text) };
-    this.#addAssistant([{ type: "tool-call", ...call }]);
+    this.#addAssistant([{ type: "tool-call", ...call, ...(custom && { custom }) }]);
   }
 
   #readOutput(item: Item, path: string): void {
@@ -103,8 +107,7 @@ function readReasoning(item: Item): ReasoningPart | RedactedReasoningPart | unde
 }
 
 /**
- * `input` of a checked body as system text and turns. Items that only their own vendor understands are named in `dropped`. Throws
- * GatewayError (invalid_request, with param) for file ids.
+ * `input` of a checked body as system text and turns. Items that only their own vendor understands are named in `dropped`.
  */
 export function decodeInput(input: unknown, dropped: DroppedPaths): { system: TextPart[]; turns: Turn[] } {
   const reader = new InputReader(dropped);

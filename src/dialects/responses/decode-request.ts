@@ -1,9 +1,9 @@
 import { GatewayError } from "../../canon/errors.ts";
-import type { OutputFormat, Prompt } from "../../canon/prompt.ts";
+import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { DroppedPaths } from "../chat/dropped.ts";
 import { cleanText } from "../chat/text.ts";
-import type { Decoded } from "../dialect.ts";
+import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { decodeInput } from "./decode-input.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 import { stringOf } from "./items.ts";
@@ -59,9 +59,25 @@ function decodeFormat(text: unknown, dropped: DroppedPaths): OutputFormat | unde
   };
 }
 
+/** Fields of a request that its response repeats. */
+const REPEATED = (
+  "instructions max_output_tokens max_tool_calls metadata parallel_tool_calls prompt_cache_key reasoning safety_identifier temperature" +
+  " text tool_choice tools top_logprobs top_p truncation user"
+).split(" ");
+
+/** What the reply to this body must say of it, and which of its tools are called with free text. */
+function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges {
+  const said = REPEATED.filter((field) => body[field] !== undefined && body[field] !== null);
+  const custom = tools.filter((tool) => tool.custom).map((tool) => tool.name);
+  return {
+    request: Object.fromEntries(said.map((field) => [field, body[field]])),
+    ...(custom.length > 0 && { customTools: new Set(custom) }),
+  };
+}
+
 /**
  * A checked body of this dialect as its meaning, for an upstream of another one (dialects.md 4.1), with the paths of all that cannot
- * cross. Throws GatewayError (invalid_request, with param) for a stored prompt and for file ids.
+ * cross. Throws GatewayError (invalid_request, with param) for a stored prompt.
  */
 export function decodeRequest(body: Wire): Decoded {
   if (body["prompt"] !== undefined && body["prompt"] !== null) {
@@ -91,5 +107,5 @@ export function decodeRequest(body: Wire): Decoded {
   for (const [field, value] of Object.entries(body)) {
     if (!CARRIED.has(field) && !asksForNothing(field, value)) dropped.add(field);
   }
-  return { prompt, dropped: dropped.list() };
+  return { prompt, dropped: dropped.list(), changes: changesFor(body, choice.tools) };
 }

@@ -7,8 +7,9 @@ import { BlockLane, type Slot } from "../messages/block-lane.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { readFinish } from "./finish.ts";
 import {
-  argumentsText,
+  callText,
   type Item,
+  isCallType,
   messageText,
   PARAGRAPH,
   readWholeItem,
@@ -37,6 +38,9 @@ const TEXT_DELTAS: Readonly<Record<string, "message" | "reasoning">> = {
   "response.reasoning_summary_text.delta": "reasoning",
   "response.reasoning_text.delta": "reasoning",
 };
+
+/** Deltas of a call: a function's arguments, a custom tool's input. */
+const CALL_DELTAS = new Set(["response.function_call_arguments.delta", "response.custom_tool_call_input.delta"]);
 
 const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed", "response.cancelled"]);
 
@@ -101,7 +105,7 @@ class ResponsesDecoder implements Decoder {
   /** Reads one record into `out`; returns the error it means, if it means one. */
   #read(type: string, value: Item, out: Event[][]): GatewayError | undefined {
     if (Object.hasOwn(TEXT_DELTAS, type)) this.#text(TEXT_DELTAS[type] ?? "", type, value, out);
-    else if (type === "response.function_call_arguments.delta") this.#arguments(value, out);
+    else if (CALL_DELTAS.has(type)) this.#arguments(value, out);
     else if (type === "response.output_item.added") this.#added(value, out);
     else if (type === "response.output_item.done") this.#itemDone(value, out);
     else if (type === "error" || isObject(value["error"])) {
@@ -141,7 +145,7 @@ class ResponsesDecoder implements Decoder {
     const earlier = index === undefined ? undefined : this.#lane.find(index);
     if (earlier) this.#close(earlier, earlier.state.item, out);
     const slot = this.#open(index, stringOf(item["type"]), item, out);
-    if (slot.state.type === "function_call" && stringOf(item["name"]) !== "") this.#beginCall(slot, item, out);
+    if (isCallType(slot.state.type) && stringOf(item["name"]) !== "") this.#beginCall(slot, item, out);
   }
 
   #beginCall(slot: OpenSlot, item: Item, out: Event[][]): void {
@@ -185,7 +189,7 @@ class ResponsesDecoder implements Decoder {
     const text = value["delta"];
     const slot = this.#lane.find(value["output_index"]);
     // A call that was never announced has no name: its done record brings it whole.
-    if (typeof text !== "string" || text === "" || !slot?.state.began || slot.state.type !== "function_call") return;
+    if (typeof text !== "string" || text === "" || !slot?.state.began || !isCallType(slot.state.type)) return;
     slot.state.wrote = true;
     this.#lane.write(slot, [{ type: "block-delta", text }], out);
   }
@@ -201,12 +205,12 @@ class ResponsesDecoder implements Decoder {
   #close(slot: OpenSlot, item: Item, out: Event[][]): void {
     const { state } = slot;
     if (!state.began && !state.wrote) {
-      if (state.type === "function_call") this.#calledTool = true;
+      if (isCallType(state.type)) this.#calledTool = true;
       this.#lane.close(slot, readWholeItem({ ...item, type: state.type }), out);
       return;
     }
     if (!state.wrote) {
-      const text = state.type === "function_call" ? argumentsText(item["arguments"]) : messageText(item);
+      const text = isCallType(state.type) ? callText({ ...item, type: state.type }) : messageText(item);
       if (text !== "") this.#lane.write(slot, [{ type: "block-delta", text }], out);
     }
     const signature = state.type === "reasoning" ? reasoningSignature(item) : "";
@@ -227,7 +231,7 @@ class ResponsesDecoder implements Decoder {
     // A server without item records still shows its items here.
     if (!this.#sawItem) {
       for (const item of items) {
-        this.#calledTool ||= item["type"] === "function_call";
+        this.#calledTool ||= isCallType(item["type"]);
         out.push(readWholeItem(item));
       }
     }

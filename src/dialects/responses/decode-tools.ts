@@ -1,15 +1,20 @@
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
+import { customTool } from "../custom-tools.ts";
 import { type Item, stringOf } from "./items.ts";
 
-/** `tools` as canonical tools: functions alone; tools that the vendor runs or that take free text are named in `dropped`. */
+/** `tools` as canonical tools: functions and custom ones; those that the vendor runs are named in `dropped`. */
 export function decodeTools(tools: unknown, dropped: DroppedPaths): Tool[] {
   if (!Array.isArray(tools)) return [];
   const decoded: Tool[] = [];
   for (const [at, entry] of tools.entries()) {
     if (!isObject(entry)) continue;
     const name = stringOf(entry["name"]);
+    if (entry["type"] === "custom" && name !== "") {
+      decoded.push(customTool(name, stringOf(entry["description"]), entry["format"], `tools[${at}]`));
+      continue;
+    }
     if (entry["type"] !== "function" || name === "") {
       dropped.add(`tools[${at}]`);
       continue;
@@ -45,7 +50,7 @@ export function decodeToolChoice(choice: unknown, tools: Tool[], dropped: Droppe
   if (isObject(choice)) {
     if (choice["type"] === "allowed_tools") return decodeAllowed(choice, tools);
     const name = stringOf(choice["name"]);
-    if (choice["type"] === "function" && tools.some((tool) => tool.name === name)) {
+    if ((choice["type"] === "function" || choice["type"] === "custom") && tools.some((tool) => tool.name === name)) {
       return { tools, toolChoice: { type: "tool", name } };
     }
   }

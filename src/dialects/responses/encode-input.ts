@@ -1,18 +1,19 @@
-import type { Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import type { Part, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { cleanText } from "../chat/text.ts";
+import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
 import { encodePart } from "./content.ts";
 import type { Item } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
 
-const NO_RESULT = "(no result)";
+export const NO_RESULT = "(no result)";
 /** Longest call id that its own vendor takes, characters (dialects.md 4.3 "ids"). */
 const MAX_CALL_ID = 64;
 
-/** A call's id as this dialect takes it: an over-long one becomes its hash, the same for the call and its output. */
+/** A call's id as this dialect takes it: one that is missing or too long becomes its hash, the same for the call and its output. */
 export function callIdOf(id: string): string {
-  if (id.length <= MAX_CALL_ID) return id;
+  if (id !== "" && id.length <= MAX_CALL_ID) return id;
   return `call_${new Bun.CryptoHasher("sha256").update(id).digest("hex").slice(0, 40)}`;
 }
 
@@ -38,6 +39,8 @@ export class InputWriter {
   /** Results by call id, in order, whatever turn they stand in. */
   readonly #results = new Map<string, ToolResultPart[]>();
   readonly #placed = new Set<ToolResultPart>();
+  /** Ids of calls so far: two calls of one id become two ids. */
+  readonly #ids = new Set<string>();
 
   constructor(
     readonly quirks: Quirks,
@@ -75,6 +78,12 @@ export class InputWriter {
 
   /** A result whose call nobody made: the user says it. */
   #encodeStray(result: ToolResultPart): Item[] {
+    // A later call of the same id must not take it again.
+    const waiting = this.#results.get(result.callId) ?? [];
+    this.#results.set(
+      result.callId,
+      waiting.filter((one) => one !== result),
+    );
     const head = { type: "input_text", text: `Result of tool call ${cleanText(result.callId)}:` };
     return [head, ...result.parts.flatMap((part) => this.#encode(part))];
   }
@@ -94,15 +103,26 @@ export class InputWriter {
     const outputs: Item[] = [];
     for (const part of turn.parts) {
       if (part.type === "tool-call") {
-        const text = part.arguments.trim();
-        const called = text === "" || text === "null" ? "{}" : cleanText(part.arguments);
-        const callId = callIdOf(part.id);
-        items.push({ type: "function_call", call_id: callId, name: part.name, arguments: called });
-        outputs.push({ type: "function_call_output", call_id: callId, output: this.#takeOutput(part.id) });
+        const call = this.#call(part);
+        items.push(call);
+        const type = `${String(call["type"])}_output`;
+        outputs.push({ type, call_id: call["call_id"], output: this.#takeOutput(part.id) });
       } else items.push(...this.#assistantPart(part));
     }
     while (items.at(-1)?.["type"] === "reasoning") items.pop();
     this.#items.push(...items, ...outputs);
+  }
+
+  #call(part: ToolCallPart): Item {
+    let id = callIdOf(part.id);
+    for (let count = 2; this.#ids.has(id); count++) id = callIdOf(`${part.id}_${count}`);
+    this.#ids.add(id);
+    if (part.custom && this.quirks.customTools !== false) {
+      return { type: "custom_tool_call", call_id: id, name: part.name, input: inputOf(part) };
+    }
+    const text = part.arguments.trim();
+    const called = text === "" || text === "null" ? "{}" : cleanText(part.arguments);
+    return { type: "function_call", call_id: id, name: part.name, arguments: called };
   }
 
   #assistantPart(part: Part): Item[] {
@@ -120,7 +140,7 @@ export class InputWriter {
     }
     if (part.type === "opaque") this.dropped.push(part.name);
     else if (part.type === "image" || part.type === "document" || part.type === "audio") {
-      this.dropped.push(`assistant ${part.type}`);
+      this.dropped.push(part.place ?? `assistant ${part.type}`);
     }
     return [];
   }

@@ -1,6 +1,10 @@
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
 import { cleanText } from "../chat/text.ts";
-import type { Encoded, Quirks } from "../dialect.ts";
+import { lostFormats } from "../custom-tools.ts";
+import type { Encoded, Quirks, ReplyChanges } from "../dialect.ts";
+import { fitStrict } from "../strict-schema.ts";
+import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
 import { InputWriter, joinTexts, systemItem } from "./encode-input.ts";
 
@@ -10,31 +14,53 @@ type Wire = Record<string, unknown>;
 const MAX_USER = 64;
 
 /** `strict` is written always: left out, this dialect's vendor makes the schema strict by itself, which no other one does. */
-function encodeTool(tool: Tool): Wire {
-  const { $schema: _schema, ...schema } = tool.schema;
+function encodeFunction(tool: Tool, dropped: string[]): Wire {
+  const { $schema: _schema, ...given } = tool.schema;
+  const typed = "type" in given ? given : { type: "object", ...given };
+  const { schema, strict } = fitStrict(typed, tool.strict, `tools.${tool.name}.strict`, dropped);
   return {
     type: "function",
     name: tool.name,
     ...(tool.description !== undefined && { description: cleanText(tool.description) }),
-    parameters: "type" in schema ? schema : { type: "object", ...schema },
-    strict: tool.strict ?? false,
+    parameters: schema,
+    strict: strict ?? false,
   };
 }
 
-function encodeTools(prompt: Prompt): Wire {
+function encodeCustom({ name, description, custom }: Tool): Wire {
+  return {
+    type: "custom",
+    name,
+    ...(description && { description }),
+    ...(custom?.format && { format: formatOf(custom.format) }),
+  };
+}
+
+/** A grammar as it stands here: the chat dialect has it one level deeper. */
+function formatOf(format: Wire): Wire {
+  const { grammar, ...rest } = format;
+  return isObject(grammar) ? { ...rest, ...grammar } : format;
+}
+
+function encodeTools(prompt: Prompt, quirks: Quirks, dropped: string[]): Wire {
   const { tools, toolChoice, parallelToolCalls } = prompt;
   if (tools.length === 0) return {};
-  const choice = toolChoice?.type === "tool" ? { type: "function", name: toolChoice.name } : toolChoice?.type;
+  const isCustom = (tool: Tool) => quirks.customTools !== false && tool.custom !== undefined;
+  if (quirks.customTools === false) dropped.push(...lostFormats(tools));
+  const typeOf = (name: string) => (tools.some((tool) => tool.name === name && isCustom(tool)) ? "custom" : "function");
+  const choice =
+    toolChoice?.type === "tool" ? { type: typeOf(toolChoice.name), name: toolChoice.name } : toolChoice?.type;
   return {
-    tools: tools.map(encodeTool),
+    tools: tools.map((tool) => (isCustom(tool) ? encodeCustom(tool) : encodeFunction(tool, dropped))),
     ...(choice !== undefined && { tool_choice: choice }),
     ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
   };
 }
 
-function encodeFormat(output: OutputFormat): Wire {
+function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
   if (output.type === "json") return { type: "json_object" };
-  const { name, description, schema, strict } = output;
+  const { name, description } = output;
+  const { schema, strict } = fitStrict(output.schema, output.strict, "text.format.strict", dropped);
   return {
     type: "json_schema",
     // The name is required here and unknown to other dialects.
@@ -51,6 +77,9 @@ function encodeUser(userId: string): string {
   return new Bun.CryptoHasher("sha256").update(userId).digest("hex");
 }
 
+/** Stands for a conversation that says nothing, which is refused (dialects.md 4.8 #4). */
+const EMPTY_INPUT = { type: "message", role: "user", content: [{ type: "input_text", text: "(empty)" }] };
+
 /**
  * `instructions` and `input`. The system text becomes an item where there is no other, since the input must not be empty, and for JSON
  * mode, whose vendor looks for the word JSON in the input alone.
@@ -58,7 +87,7 @@ function encodeUser(userId: string): string {
 function encodeConversation(prompt: Prompt, quirks: Quirks, dropped: string[]): Wire {
   const input = new InputWriter(quirks, dropped).write(prompt.turns);
   const instructions = joinTexts(prompt.system);
-  if (instructions === "") return { input };
+  if (instructions === "") return { input: input.length === 0 ? [EMPTY_INPUT] : input };
   const asItem = input.length === 0 || prompt.output?.type === "json";
   return asItem ? { input: [systemItem(instructions, quirks), ...input] } : { instructions, input };
 }
@@ -72,14 +101,15 @@ const UNKNOWN_HERE: readonly [keyof Prompt, string][] = [
 
 /**
  * A prompt as a stateless body of this dialect (dialects.md 4.1). Model, stream, the effort and what goes with it come with `amend`.
- * Throws GatewayError (invalid_request) for audio and file ids.
+ * Throws GatewayError (invalid_request, with the part's place) for audio and for other vendors' file ids. Stop sequences, which this
+ * dialect does not know, are watched for by the gateway itself.
  */
-export function encodeRequest(prompt: Prompt, quirks: Quirks): Encoded {
-  const dropped = UNKNOWN_HERE.filter(([field]) => prompt[field] !== undefined).map(([, name]) => name);
-  if (prompt.stop.length > 0) dropped.push("stop");
+export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
+  const dropped = UNKNOWN_HERE.filter(([field]) => given[field] !== undefined).map(([, name]) => name);
+  const { prompt, toolNames } = fitToolNames(given, OPENAI_NAMES, dropped);
   const body: Wire = {
     ...encodeConversation(prompt, quirks, dropped),
-    ...encodeTools(prompt),
+    ...encodeTools(prompt, quirks, dropped),
     store: false,
     reasoning: UNORDERED_REASONING,
     ...(prompt.maxOutputTokens !== undefined && {
@@ -87,8 +117,10 @@ export function encodeRequest(prompt: Prompt, quirks: Quirks): Encoded {
     }),
     ...(prompt.temperature !== undefined && { temperature: prompt.temperature }),
     ...(prompt.topP !== undefined && { top_p: prompt.topP }),
-    ...(prompt.output && { text: { format: encodeFormat(prompt.output) } }),
+    ...(prompt.output && { text: { format: encodeFormat(prompt.output, dropped) } }),
     ...(prompt.userId && { safety_identifier: encodeUser(prompt.userId) }),
   };
-  return { body, dropped };
+  const stops = prompt.stop.filter((stop) => stop !== "");
+  const changes: ReplyChanges = { ...(toolNames && { toolNames }), ...(stops.length > 0 && { stops }) };
+  return { body, dropped, ...(toolNames || stops.length > 0 ? { changes } : {}) };
 }

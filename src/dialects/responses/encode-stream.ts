@@ -2,13 +2,15 @@ import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
 import { writeFinish } from "./finish.ts";
-import type { Item } from "./items.ts";
+import { CUSTOM_CALL, type Item } from "./items.ts";
 import { finishItem, startItem, summaryPart, textPart } from "./output-items.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 
 /** The block being written: its item as announced, and all of its text. */
 type Current = { kind: BlockStart["kind"]; item: Item; text: string; signature: string };
+
+const isCustom = ({ item }: Current): boolean => item["type"] === CUSTOM_CALL;
 
 /**
  * Writes one client stream: every item with its whole sequence of added, delta and done records, one item at a time, and the terminal
@@ -80,6 +82,7 @@ class ResponsesEncoder implements Encoder {
     if (current.kind === "text") {
       return this.#about(current, "response.output_text.delta", { content_index: 0, delta, logprobs: [] });
     }
+    if (isCustom(current)) return this.#about(current, "response.custom_tool_call_input.delta", { delta });
     if (current.kind === "tool-call") return this.#about(current, "response.function_call_arguments.delta", { delta });
     if (current.kind !== "reasoning") return "";
     const part = first
@@ -91,7 +94,7 @@ class ResponsesEncoder implements Encoder {
   #endBlock(): string {
     const current = this.#current;
     if (!current) return "";
-    const empty = current.kind === "tool-call" && current.text === "" ? this.#delta("{}") : "";
+    const empty = current.kind === "tool-call" && !isCustom(current) && current.text === "" ? this.#delta("{}") : "";
     const parts = this.#endParts(current);
     const item = finishItem(current.item, current.kind, current.text, current.signature);
     const done = this.#write("response.output_item.done", { output_index: this.#output.length, item });
@@ -108,6 +111,7 @@ class ResponsesEncoder implements Encoder {
         this.#about(current, "response.content_part.done", { content_index: 0, part: textPart(text) })
       );
     }
+    if (isCustom(current)) return this.#about(current, "response.custom_tool_call_input.done", { input: text });
     if (kind === "tool-call") {
       const fields = { name: current.item["name"], arguments: text };
       return this.#about(current, "response.function_call_arguments.done", fields);

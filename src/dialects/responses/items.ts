@@ -37,11 +37,22 @@ export function reasoningSignature(item: Item): string {
   return packReasoning({ id: stringOf(item["id"]), encrypted });
 }
 
-/** How a function call begins. A missing call_id is made up: without one no output can be given back (dialects.md 4.8 #14). */
+/** How a call of a function or a custom tool begins. A missing call_id is made up: without one no output can be given back (dialects.md 4.8 #14). */
 export function startOfCall(item: Item): BlockStart {
   const id = stringOf(item["call_id"]) || stringOf(item["id"]) || newId("call");
-  return { kind: "tool-call", id, name: stringOf(item["name"]) };
+  const custom = item["type"] === CUSTOM_CALL ? ({ custom: true } as const) : {};
+  return { kind: "tool-call", id, name: stringOf(item["name"]), ...custom };
 }
+
+/** The item of a custom tool's call, whose input is free text. */
+export const CUSTOM_CALL = "custom_tool_call";
+
+/** Whether an item is a call that its client answers. */
+export const isCallType = (type: unknown): boolean => type === "function_call" || type === CUSTOM_CALL;
+
+/** The text of a call as a whole: a function's arguments, or a custom tool's input. */
+export const callText = (item: Item): string =>
+  item["type"] === CUSTOM_CALL ? stringOf(item["input"]) : argumentsText(item["arguments"]);
 
 /** A function call's arguments as JSON text, or "" when there are none. */
 export function argumentsText(value: unknown): string {
@@ -72,6 +83,6 @@ export function readWholeItem(item: Item): Event[] {
     const signature = reasoningSignature(item);
     return text === "" && signature === "" ? [] : blockEvents({ kind: "reasoning" }, text, signature);
   }
-  if (type === "function_call") return blockEvents(startOfCall(item), argumentsText(item["arguments"]));
+  if (isCallType(type)) return blockEvents(startOfCall(item), callText(item));
   return blockEvents({ kind: "opaque", dialect: "responses", value: item }, "");
 }

@@ -1,6 +1,6 @@
 import type { BlockStart } from "../../canon/events.ts";
 import { carryRedacted, carrySignature, unpackReasoning } from "../reasoning-proof.ts";
-import type { Item } from "./items.ts";
+import { CUSTOM_CALL, type Item } from "./items.ts";
 
 /** The content part of a message. */
 export const textPart = (text: string): Item => ({ type: "output_text", annotations: [], logprobs: [], text });
@@ -18,6 +18,10 @@ export function startItem(block: BlockStart, id: string): Item | undefined {
   if (block.kind === "redacted-reasoning") {
     return { id: `rs_${id}`, type: "reasoning", summary: [], encrypted_content: carryRedacted(block.data) };
   }
+  if (block.kind === "tool-call" && block.custom) {
+    const call = { call_id: block.id, name: block.name, input: "" };
+    return { id: `ctc_${id}`, type: CUSTOM_CALL, status: "in_progress", ...call };
+  }
   if (block.kind === "tool-call") {
     return {
       id: `fc_${id}`,
@@ -34,6 +38,7 @@ export function startItem(block: BlockStart, id: string): Item | undefined {
 /** An announced item once it is whole. */
 export function finishItem(item: Item, kind: BlockStart["kind"], text: string, signature: string): Item {
   if (kind === "text") return { ...item, status: "completed", content: [textPart(text)] };
+  if (item["type"] === CUSTOM_CALL) return { ...item, status: "completed", input: text };
   // Clients parse arguments as JSON: none at all are an empty object (dialects.md 4.8 #10).
   if (kind === "tool-call") return { ...item, status: "completed", arguments: text || "{}" };
   if (kind !== "reasoning") return item;

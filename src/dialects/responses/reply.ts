@@ -4,7 +4,7 @@ import { isObject } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { failureOf } from "./decode-stream.ts";
 import { readFinish, writeFinish } from "./finish.ts";
-import { type Item, readWholeItem } from "./items.ts";
+import { type Item, isCallType, readWholeItem } from "./items.ts";
 import { finishItem, startItem } from "./output-items.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 import { readUsage } from "./usage.ts";
@@ -23,7 +23,7 @@ export function decodeReply(body: unknown): Event[] {
   }
   const items = output.filter(isObject);
   const usage = readUsage(body["usage"]);
-  const calledTool = items.some((item) => item["type"] === "function_call");
+  const calledTool = items.some((item) => isCallType(item["type"]));
   return [
     {
       type: "start",

@@ -1,4 +1,5 @@
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
+import { isObject } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
 import type { Item } from "./items.ts";
 import { writeUsage } from "./usage.ts";
@@ -17,9 +18,16 @@ export const replyIdOf = (context: ReplyContext): string => `resp_${context.repl
 /** Usage until the vendor counts: a reply that cost no input does not exist. */
 export const estimatedUsage = (context: ReplyContext): Usage => ({ ...NO_USAGE, input: context.estimatedInputTokens });
 
+/** What a response repeats of its request: fields as the client wrote them, `text` always with a format. */
+function repeated(request: Readonly<Record<string, unknown>> | undefined): Record<string, unknown> {
+  if (!request) return {};
+  const { text } = request;
+  return isObject(text) ? { ...request, text: { format: { type: "text" }, ...text } } : request;
+}
+
 /**
- * A whole response object with every field that clients' types demand. What the request asked is not known here: those fields show
- * the dialect's defaults.
+ * A whole response object with every field that clients' types demand. Fields that repeat the request are as it said, else the dialect's
+ * defaults.
  */
 export function writeResponse(context: ReplyContext, state: ResponseState): Record<string, unknown> {
   return {
@@ -50,6 +58,7 @@ export function writeResponse(context: ReplyContext, state: ResponseState): Reco
     top_p: null,
     truncation: "disabled",
     access_programs: null,
+    ...repeated(context.changes?.request),
     usage: state.usage ? writeUsage(state.usage) : null,
   };
 }

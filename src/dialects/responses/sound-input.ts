@@ -1,0 +1,89 @@
+import { isObject } from "../../lib/json.ts";
+import { callIdOf, NO_RESULT } from "./encode-input.ts";
+import { type Item, messageText, stringOf } from "./items.ts";
+
+const EMPTY_TEXT = "(empty)";
+
+const CALLS = new Set(["function_call", "custom_tool_call"]);
+const OUTPUTS = new Set(["function_call_output", "custom_tool_call_output"]);
+
+const isCall = (item: unknown): item is Item => isObject(item) && CALLS.has(stringOf(item["type"]));
+const isOutput = (item: unknown): item is Item => isObject(item) && OUTPUTS.has(stringOf(item["type"]));
+
+/** A message without any content: nothing is said by it, and its own vendor wants something. */
+const isEmptyMessage = (item: unknown): item is Item =>
+  isObject(item) &&
+  (item["type"] ?? "message") === "message" &&
+  Array.isArray(item["content"]) &&
+  item["content"].length === 0;
+
+/** Every call has one output behind it, every output a call before it, no id is too long or there twice. */
+function isSound(input: readonly unknown[]): boolean {
+  const calls = new Set<string>();
+  const waiting = new Set<string>();
+  for (const item of input) {
+    if (isEmptyMessage(item)) return false;
+    if (isCall(item)) {
+      const id = stringOf(item["call_id"]);
+      if (calls.has(id) || callIdOf(id) !== id) return false;
+      calls.add(id);
+      waiting.add(id);
+    } else if (isOutput(item) && !waiting.delete(stringOf(item["call_id"]))) return false;
+  }
+  return waiting.size === 0;
+}
+
+/** Writes the items anew, untouched but where they stand in the way. */
+class Rebuilder {
+  readonly #out: unknown[] = [];
+  readonly #used = new Set<string>();
+  /** The client's call id → ids written for it that wait for their output. */
+  readonly #waiting = new Map<string, string[]>();
+
+  rebuild(input: readonly unknown[]): unknown[] {
+    const outputs = new Map<string, number>();
+    for (const item of input) if (isOutput(item)) count(outputs, stringOf(item["call_id"]), 1);
+    for (const item of input) {
+      if (isCall(item)) this.#call(item, outputs);
+      else if (isOutput(item)) this.#output(item, outputs);
+      else if (!isEmptyMessage(item)) this.#out.push(item);
+      else if (item["role"] !== "assistant") this.#out.push({ ...item, content: EMPTY_TEXT });
+    }
+    return this.#out;
+  }
+
+  #call(item: Item, outputs: Map<string, number>): void {
+    const given = stringOf(item["call_id"]);
+    let id = callIdOf(given);
+    for (let again = 2; this.#used.has(id); again++) id = callIdOf(`${given}_${again}`);
+    this.#used.add(id);
+    this.#out.push(id === given ? item : { ...item, call_id: id });
+    const waiting = this.#waiting.get(given) ?? [];
+    // An output that stands before its call is none of it.
+    if ((outputs.get(given) ?? 0) > waiting.length) this.#waiting.set(given, [...waiting, id]);
+    else this.#out.push({ type: `${stringOf(item["type"])}_output`, call_id: id, output: NO_RESULT });
+  }
+
+  #output(item: Item, outputs: Map<string, number>): void {
+    const given = stringOf(item["call_id"]);
+    count(outputs, given, -1);
+    const id = this.#waiting.get(given)?.shift();
+    if (id !== undefined) this.#out.push(id === given ? item : { ...item, call_id: id });
+    else {
+      const said = messageText({ content: item["output"] });
+      this.#out.push({ type: "message", role: "user", content: `Result of tool call ${given}:\n${said}` });
+    }
+  }
+}
+
+const count = (counts: Map<string, number>, key: string, step: number): void => {
+  counts.set(key, (counts.get(key) ?? 0) + step);
+};
+
+/**
+ * A client's own items as their vendor takes them: no call without its output, no output without its call, no id too long or twice, no
+ * message empty (dialects.md 4.3). The same value where that is so already: nothing is touched that need not change.
+ */
+export function soundInput(input: unknown): unknown {
+  return !Array.isArray(input) || isSound(input) ? input : new Rebuilder().rebuild(input);
+}
