@@ -11,6 +11,8 @@ export type FoundMedia = {
   /** Where it stands, as errors name it: `messages[1].content[0]`. */
   path: string;
   url: string;
+  /** A `data:` URL where bare base64 belongs. */
+  misplaced?: boolean;
 };
 
 /** Bytes as base64, and what they are. */
@@ -112,7 +114,7 @@ class Walk {
     }
     const url = source["type"] === "base64" ? base64Url(source) : source["type"] === "url" ? source["url"] : undefined;
     if (typeof url !== "string") return part;
-    const media = this.replace({ kind, path, url });
+    const media = this.replace({ kind, path, url, misplaced: url === source["data"] });
     return media ? { ...part, source: sourceOf(kind, media) } : part;
   }
 }
@@ -156,17 +158,19 @@ export function replaceMedia(body: Record<string, unknown>, replace: Replace): E
   return changed && { [field]: changed };
 }
 
-/** Data URLs as they should be; what they hold shows in their first characters. */
+/** Data URLs as they should be, and how many characters of what they hold show its format. */
 const SOUND = /^data:(image\/(?:png|jpeg|gif|webp)|application\/pdf);base64,/;
+const SHOWING = 16;
 
 /**
  * A `data:` URL of an image or a PDF file that a strict vendor would stumble over, made sound: parameters, a wrong media type, percent
  * signs in place of base64 (dialects.md 4.8 #46). Undefined for one that is sound, and for every other URL.
  */
-export function soundDataUrl({ kind, url }: FoundMedia): InlineMedia | undefined {
+export function soundDataUrl({ kind, url, misplaced }: FoundMedia): InlineMedia | undefined {
   if (url.slice(0, 5).toLowerCase() !== "data:") return undefined;
   const said = SOUND.exec(url);
-  if (said && mediaTypeOf(said[1] ?? "", url.slice(said[0].length, said[0].length + 16)) === said[1]) return undefined;
+  const start = said && url.slice(said[0].length, said[0].length + SHOWING);
+  if (start && !misplaced && mediaTypeOf(said[1] ?? "", start) === said[1] && !url.includes("%")) return undefined;
   const media = parseDataUrl(url);
   const known = media && (media.mediaType === "application/pdf" || media.mediaType.startsWith("image/"));
   return known || kind === "image" ? media : undefined;

@@ -1,0 +1,484 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { replaceMedia, soundDataUrl } from "../../src/dialects/media-walk.ts";
+import { MAX_FILE_BYTES, MAX_REMOTE, MEDIA_DEADLINE_MS } from "../../src/relay/remote-media.ts";
+import type { Vendor } from "../../src/vendors/vendor.ts";
+import { KEPT_MS } from "../../src/web/safe-fetch-media.ts";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
+import { type Answer, json, neverAnswer, redirect, startUpstream, type Upstream } from "../support/upstream.ts";
+import { within } from "../support/wait.ts";
+
+const PNG = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==",
+  "base64",
+);
+const PNG_URL = `data:image/png;base64,${PNG.toString("base64")}`;
+const PDF = Buffer.from("%PDF-1.4\n1 0 obj <<>> endobj\n%%EOF");
+
+const CHAT_REPLY = {
+  id: "c1",
+  object: "chat.completion",
+  created: 1,
+  model: "m",
+  choices: [{ index: 0, message: { role: "assistant", content: "fine" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+};
+const MESSAGES_REPLY = {
+  id: "msg_1",
+  type: "message",
+  role: "assistant",
+  model: "m",
+  content: [{ type: "text", text: "fine" }],
+  stop_reason: "end_turn",
+  stop_sequence: null,
+  usage: { input_tokens: 1, output_tokens: 1 },
+};
+const GEMINI_REPLY = {
+  candidates: [{ content: { role: "model", parts: [{ text: "fine" }] }, finishReason: "STOP", index: 0 }],
+  usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
+};
+
+let files: Upstream;
+let vendor: Upstream;
+let app: TestApp;
+
+const geminiAt = ({ url }: Upstream): Vendor => ({
+  ...vendorAt(vendor, "chat", "gem"),
+  dialect: "gemini",
+  baseUrl: `${url}/v1beta`,
+  auth: "none",
+});
+
+const vendors = () => [
+  vendorAt(vendor, "chat", "local", { remoteMedia: "none" }),
+  vendorAt(vendor, "chat", "hosted"),
+  vendorAt(vendor, "messages", "claude"),
+  vendorAt(vendor, "messages", "rock", { remoteMedia: "none" }),
+  vendorAt(vendor, "responses", "newer"),
+  geminiAt(vendor),
+];
+const allowing = () => ({ web: { fetch: { allow_hosts: [new URL(files.url).host] } } });
+
+beforeAll(async () => {
+  files = startUpstream();
+  vendor = startUpstream();
+});
+const answerVendor = () => {
+  vendor.always("/v1/chat/completions", json(CHAT_REPLY));
+  vendor.always("/v1/messages", json(MESSAGES_REPLY));
+  vendor.always("/v1beta/models/gemini-3-pro:generateContent", json(GEMINI_REPLY));
+};
+afterEach(async () => {
+  await app?.stop();
+  files.reset();
+  vendor.reset();
+});
+afterAll(() => {
+  files.close();
+  vendor.close();
+});
+
+async function start(options: Parameters<typeof startApp>[0] = {}): Promise<void> {
+  app = await startApp({ vendors: vendors(), config: allowing(), ...options });
+  answerVendor();
+}
+
+const file = (bytes: Uint8Array | string, contentType: string): Answer => ({
+  headers: { "content-type": contentType },
+  parts: [bytes],
+  framing: "length",
+  finish: "end",
+});
+
+const PATHS = { chat: "/v1/chat/completions", messages: "/v1/messages", responses: "/v1/responses" } as const;
+type Client = keyof typeof PATHS;
+
+const imageIn: Record<Client, (url: string) => unknown> = {
+  chat: (url) => ({ type: "image_url", image_url: { url, detail: "low" } }),
+  messages: (url) => ({ type: "image", source: { type: "url", url } }),
+  responses: (url) => ({ type: "input_image", image_url: url, detail: "low" }),
+};
+const documentIn: Record<Client, (url: string) => unknown> = {
+  chat: (url) => ({ type: "file", file: { file_data: url } }),
+  messages: (url) => ({ type: "document", source: { type: "url", url }, title: "Paper" }),
+  responses: (url) => ({ type: "input_file", file_url: url }),
+};
+const WORDS: Record<Client, unknown> = {
+  chat: { type: "text", text: "What is this?" },
+  messages: { type: "text", text: "What is this?" },
+  responses: { type: "input_text", text: "What is this?" },
+};
+
+function bodyOf(client: Client, model: string, parts: unknown[]): Record<string, unknown> {
+  const turn = { role: "user", content: [WORDS[client], ...parts] };
+  if (client === "responses") return { model, input: [turn] };
+  return { model, max_tokens: 50, messages: [turn] };
+}
+
+const ask = (client: Client, model: string, ...parts: unknown[]) =>
+  app.post(PATHS[client], bodyOf(client, model, parts));
+
+const CLIENTS = Object.keys(PATHS) as Client[];
+/** Vendors that fetch nothing, and the text in which their request must hold a file's bytes. */
+const TAKERS = ["local/llava", "rock/claude", "gem/gemini-3-pro"];
+
+describe("vendors that fetch nothing are sent the bytes", () => {
+  for (const client of CLIENTS) {
+    test.each(TAKERS)(`an image from ${client} to %s: fetched once, its type by its own bytes`, async (model) => {
+      await start();
+      files.always("/cat", file(PNG, "image/jpeg"));
+      const part = imageIn[client](`${files.url}/cat`);
+      expect((await ask(client, model, part, part)).status).toBe(200);
+      expect(files.calls.length).toBe(1);
+      expect(files.calls[0]?.headers["accept"]).toContain("image/png");
+      const { text } = vendor.calls[0]!;
+      expect(text.split(PNG.toString("base64")).length).toBe(3);
+      expect(text).toContain("image/png");
+      expect(text).not.toContain("image/jpeg");
+      expect(text).not.toContain(files.url);
+      expect(text).not.toContain("/cat");
+    });
+
+    test.each(TAKERS)(`a PDF document from ${client} to %s`, async (model) => {
+      await start();
+      files.always("/paper.pdf", file(PDF, "application/octet-stream"));
+      expect((await ask(client, model, documentIn[client](`${files.url}/paper.pdf`))).status).toBe(200);
+      const { text } = vendor.calls[0]!;
+      expect(text).toContain(PDF.toString("base64"));
+      expect(text).toContain("application/pdf");
+      expect(text).not.toContain(files.url);
+    });
+  }
+
+  test("a document of text becomes text", async () => {
+    await start();
+    files.always("/notes", file("Notes of the day: überall", "text/markdown; charset=utf-8"));
+    expect((await ask("messages", "rock/claude", documentIn.messages(`${files.url}/notes`))).status).toBe(200);
+    const sent = vendor.calls[0]?.json as { messages: { content: unknown[] }[] };
+    expect(sent.messages[0]?.content[1]).toEqual({
+      type: "document",
+      source: { type: "text", media_type: "text/plain", data: "Notes of the day: überall" },
+      title: "Paper",
+    });
+  });
+
+  test("images inside results of tools and inside documents of blocks, on the diagonal", async () => {
+    await start();
+    files.always("/a.png", file(PNG, "image/png"));
+    const image = imageIn.messages(`${files.url}/a.png`);
+    const inline = { type: "base64", media_type: "image/png", data: PNG.toString("base64") };
+    const messages = [
+      { role: "user", content: "Look." },
+      { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "shot", input: {} }] },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "toolu_1", content: [image, { type: "text", text: "x" }] },
+          { type: "document", source: { type: "content", content: [image] } },
+        ],
+      },
+    ];
+    const tools = [{ name: "shot", input_schema: { type: "object" } }];
+    const body = { model: "rock/claude", max_tokens: 9, messages, tools };
+    expect((await app.post(PATHS.messages, body)).status).toBe(200);
+    expect(files.calls.length).toBe(1);
+    const sent = vendor.calls[0]?.json as { messages: { content: Record<string, unknown>[] }[] };
+    const [result, document] = sent.messages[2]!.content;
+    expect(result?.["content"]).toEqual([
+      { type: "image", source: inline },
+      { type: "text", text: "x" },
+    ]);
+    expect(document?.["source"]).toEqual({ type: "content", content: [{ type: "image", source: inline }] });
+  });
+
+  test("an output of a function with an image, from the newer dialect", async () => {
+    await start();
+    files.always("/a.png", file(PNG, "image/png"));
+    const output = [imageIn.responses(`${files.url}/a.png`)];
+    const input = [
+      { role: "user", content: "Look." },
+      { type: "function_call", call_id: "call_1", name: "shot", arguments: "{}" },
+      { type: "function_call_output", call_id: "call_1", output },
+    ];
+    expect((await app.post(PATHS.responses, { model: "local/llava", input })).status).toBe(200);
+    expect(vendor.calls[0]?.text).toContain(PNG_URL);
+  });
+
+  test("on the diagonal everything else stays as it was", async () => {
+    await start();
+    files.always("/a.png", file(PNG, "image/png"));
+    const url = `${files.url}/a.png`;
+    const part = `{"type":"image_url","image_url":{"url":"${url}","detail":"low"},"x":1}`;
+    const body = `{ "model":"local/llava", "seed":12345678901234567890,  "unknown":{"a":1.50},"messages":[{"role":"user","content":[${part}],"name":"n"}]}`;
+    expect((await app.post(PATHS.chat, body)).status).toBe(200);
+    const { text } = vendor.calls[0]!;
+    expect(text).toContain('"seed":12345678901234567890,  "unknown":{"a":1.50}');
+    expect(text).toContain(part.replace(url, PNG_URL));
+    expect(text).toContain('"name":"n"');
+  });
+});
+
+describe("vendors that fetch by themselves are sent the URL", () => {
+  test.each([
+    ["chat", "hosted/m"],
+    ["messages", "hosted/m"],
+    ["messages", "claude/m"],
+    ["chat", "claude/m"],
+  ] as const)("an https image from %s to %s", async (client, model) => {
+    await start();
+    expect((await ask(client, model, imageIn[client]("https://pictures.example/cat.png"))).status).toBe(200);
+    expect(vendor.calls[0]?.text).toContain("https://pictures.example/cat.png");
+    expect(files.calls).toEqual([]);
+  });
+
+  test("plain http, which the messages dialect's vendors refuse, is fetched here", async () => {
+    await start();
+    files.always("/a.png", file(PNG, "image/png"));
+    for (const client of ["chat", "messages"] as const) {
+      expect((await ask(client, "claude/m", imageIn[client](`${files.url}/a.png`))).status).toBe(200);
+    }
+    expect(vendor.calls.map(({ text }) => text.includes(PNG.toString("base64")))).toEqual([true, true]);
+  });
+
+  test("an image from http to a chat vendor stays a URL, a document there does not", async () => {
+    await start();
+    files.always("/p.pdf", file(PDF, "application/pdf"));
+    const parts = [imageIn.messages(`${files.url}/a.png`), documentIn.messages(`${files.url}/p.pdf`)];
+    expect((await ask("messages", "hosted/m", ...parts)).status).toBe(200);
+    expect(files.calls.map(({ path }) => path)).toEqual(["/p.pdf"]);
+    expect(vendor.calls[0]?.text).toContain(`${files.url}/a.png`);
+    expect(vendor.calls[0]?.text).toContain(`data:application/pdf;base64,${PDF.toString("base64")}`);
+  });
+
+  test("addresses that Gemini reads by itself", async () => {
+    await start();
+    const urls = ["https://www.youtube.com/watch?v=1", "https://generativelanguage.googleapis.com/v1beta/files/x"];
+    expect((await ask("chat", "gem/gemini-3-pro", ...urls.map(imageIn.chat))).status).toBe(200);
+    for (const url of urls) expect(vendor.calls[0]?.text).toContain(url);
+  });
+
+  test("a URL in a text is a text", async () => {
+    await start();
+    expect((await ask("chat", "local/llava", { type: "text", text: `${files.url}/a.png` })).status).toBe(200);
+    expect(files.calls).toEqual([]);
+  });
+});
+
+/** What a client is told, and that nothing else happened. */
+async function refusal(response: Response): Promise<{ param: string; message: string }> {
+  expect(response.status).toBe(400);
+  const { error } = (await response.json()) as { error: { code: string; param: string; message: string } };
+  expect(error.code).toBe("invalid_request");
+  expect(vendor.calls).toEqual([]);
+  expect(app.rows()).toEqual([]);
+  return error;
+}
+
+describe("what cannot be had is a 400 that names its place", () => {
+  const rows: [name: string, answer: () => Answer, says: RegExp][] = [
+    ["missing", () => ({ ...file("no", "text/plain"), status: 404 }), /answered 404/],
+    ["empty", () => file("", "image/png"), /empty/],
+    ["a web page", () => file("<html>", "image/png"), /no PNG/],
+    ["a redirect inward", () => redirect("http://10.0.0.1/secret.png"), /not public/],
+    ["too large", () => file(Buffer.concat([PNG, Buffer.alloc(MAX_FILE_BYTES)]), "image/png"), /larger than 10 MiB/],
+  ];
+  test.each(rows)("an image that is %s", async (_name, answer, says) => {
+    await start();
+    files.always("/a", answer());
+    const { param, message } = await refusal(await ask("chat", "local/llava", imageIn.chat(`${files.url}/a`)));
+    expect(param).toBe("messages[0].content[1]");
+    expect(message).toMatch(says);
+    expect(message).not.toContain("10.0.0.1");
+  });
+
+  test("a host inside that nobody allowed: not even asked", async () => {
+    await start({ config: {} });
+    const { message } = await refusal(await ask("chat", "gem/gemini-3-pro", imageIn.chat(`${files.url}/a`)));
+    expect(message).toMatch(/not one of a web server|not public/);
+    expect(files.calls).toEqual([]);
+  });
+
+  test("in the messages dialect, inside a result of a tool, in a stream", async () => {
+    await start();
+    const result = { type: "tool_result", tool_use_id: "toolu_1", content: [imageIn.messages(`${files.url}/none`)] };
+    const messages = [
+      { role: "user", content: "Look." },
+      { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "shot", input: {} }] },
+      { role: "user", content: [result] },
+    ];
+    const response = await app.post(PATHS.messages, { model: "local/llava", max_tokens: 9, messages, stream: true });
+    expect(response.status).toBe(400);
+    const { error } = (await response.json()) as { error: { message: string } };
+    expect(error.message).toStartWith("messages[2].content[0].content[0]: ");
+    expect(vendor.calls).toEqual([]);
+    expect(app.rows()).toEqual([]);
+  });
+
+  test("a document that is neither PDF nor text", async () => {
+    await start();
+    files.always("/a.zip", file(Buffer.from([0x50, 0x4b, 3, 4]), "application/zip"));
+    const { message } = await refusal(await ask("responses", "local/m", documentIn.responses(`${files.url}/a.zip`)));
+    expect(message).toMatch(/^input\[0\]\.content\[1\]: .*neither PDF nor plain text/);
+  });
+
+  test("one address too many", async () => {
+    await start();
+    const parts = Array.from({ length: MAX_REMOTE + 1 }, (_, at) => imageIn.chat(`${files.url}/${at}`));
+    const { param } = await refusal(await ask("chat", "local/llava", ...parts));
+    expect(param).toBe(`messages[0].content[${MAX_REMOTE + 1}]`);
+    expect(files.calls).toEqual([]);
+  });
+
+  test("all together too large", async () => {
+    await start();
+    const big = Buffer.concat([PNG, Buffer.alloc(MAX_FILE_BYTES - PNG.length)]);
+    for (const name of ["a", "b", "c"]) files.always(`/${name}`, file(big, "image/png"));
+    const parts = ["a", "b", "c"].map((name) => imageIn.chat(`${files.url}/${name}`));
+    const { message } = await refusal(await ask("chat", "local/llava", ...parts));
+    expect(message).toMatch(/too large together/);
+  });
+
+  test("a server that never answers has ten seconds, and the others are given up then", async () => {
+    const clock = manualClock();
+    await start({ clock });
+    files.always("/slow", neverAnswer());
+    files.always("/slower", neverAnswer());
+    const parts = [imageIn.chat(`${files.url}/slow`), imageIn.chat(`${files.url}/slower`)];
+    const work = ask("chat", "local/llava", ...parts);
+    await files.called(1);
+    await clock.advance(MEDIA_DEADLINE_MS);
+    const { message } = await refusal(await work);
+    expect(message).toMatch(/took too long|does not answer/);
+    await Promise.all(files.calls.map((call) => within(call.whenAborted, "the server was hung up on")));
+  });
+
+  test("when one cannot be had, the others are given up", async () => {
+    await start();
+    files.always("/slow", neverAnswer());
+    files.always("/missing", async () => {
+      await files.called(1);
+      return { ...file("no", "text/plain"), status: 404 };
+    });
+    const parts = [imageIn.chat(`${files.url}/slow`), imageIn.chat(`${files.url}/missing`)];
+    const { param } = await refusal(await ask("chat", "local/llava", ...parts));
+    expect(param).toBe("messages[0].content[2]");
+    const slow = files.calls.find(({ path }) => path === "/slow")!;
+    await within(slow.whenAborted, "the server was hung up on");
+  });
+
+  test("a client that leaves: the fetch ends, the vendor is not asked", async () => {
+    await start();
+    files.always("/slow", neverAnswer());
+    const leaving = new AbortController();
+    const body = bodyOf("chat", "local/llava", [imageIn.chat(`${files.url}/slow`)]);
+    const work = app.post(PATHS.chat, body, { signal: leaving.signal });
+    await files.called();
+    leaving.abort();
+    await within(files.calls[0]!.whenAborted, "the server was hung up on");
+    await work;
+    expect(vendor.calls).toEqual([]);
+  });
+});
+
+describe("agents send the same images every turn", () => {
+  test("they are fetched again only after a while", async () => {
+    const clock = manualClock();
+    await start({ clock });
+    files.always("/a.png", file(PNG, "image/png"));
+    const turn = () => ask("chat", "local/llava", imageIn.chat(`${files.url}/a.png`));
+    for (let round = 0; round < 3; round++) expect((await turn()).status).toBe(200);
+    expect(files.calls.length).toBe(1);
+    await clock.advance(KEPT_MS);
+    await turn();
+    expect(files.calls.length).toBe(2);
+    expect(vendor.calls.every(({ text }) => text.includes(PNG_URL))).toBe(true);
+  });
+
+  test("a failure is not kept", async () => {
+    await start();
+    files.answer("/a.png", { ...file("later", "text/plain"), status: 503 }, file(PNG, "image/png"));
+    const turn = () => ask("chat", "local/llava", imageIn.chat(`${files.url}/a.png`));
+    expect((await turn()).status).toBe(400);
+    expect((await turn()).status).toBe(200);
+  });
+});
+
+describe("data URLs (dialects.md 4.8 #46)", () => {
+  const base64 = PNG.toString("base64");
+  const rows: [odd: string, sound: string][] = [
+    [`data:image/jpeg;base64,${base64}`, PNG_URL],
+    [`data:image/jpg;base64,/9j/4AAQ`, "data:image/jpeg;base64,/9j/4AAQ"],
+    [`data:image/png;charset=utf-8;base64,${base64}`, PNG_URL],
+    [`data:;base64,${base64}`, PNG_URL],
+    [`DATA:IMAGE/PNG;BASE64,${base64}`, PNG_URL],
+    [`data:image/png;base64,${encodeURIComponent(base64)}`, PNG_URL],
+    ["data:image/svg+xml;utf8,<svg/>", "data:image/svg+xml;base64,PHN2Zy8+"],
+  ];
+  test.each(rows)("%s is mended on the diagonal", async (odd, sound) => {
+    await start();
+    expect((await ask("chat", "hosted/m", imageIn.chat(odd))).status).toBe(200);
+    const sent = vendor.calls[0]?.json as { messages: { content: { image_url: unknown }[] }[] };
+    const [, image] = sent.messages[0]!.content;
+    expect(image?.image_url).toEqual({ url: sound, detail: "low" });
+  });
+
+  test("a messages image of another type than it says, and one with a prefix", async () => {
+    await start();
+    const sources = [
+      { type: "base64", media_type: "image/jpeg", data: base64 },
+      { type: "base64", media_type: "image/png", data: PNG_URL },
+    ];
+    const parts = sources.map((source) => ({ type: "image", source, cache_control: { type: "ephemeral" } }));
+    expect((await ask("messages", "claude/m", ...parts)).status).toBe(200);
+    const sent = vendor.calls[0]?.json as { messages: { content: unknown[] }[] };
+    const image = {
+      type: "image",
+      source: { type: "base64", media_type: "image/png", data: base64 },
+      cache_control: { type: "ephemeral" },
+    };
+    expect(sent.messages[0]?.content.slice(1)).toEqual([image, image]);
+  });
+
+  test.each([PNG_URL, "data:application/pdf;base64,JVBERi0x", "data:text/plain;base64,aGk=", "https://x.example/a"])(
+    "%s stays as it is",
+    (url) => {
+      expect(soundDataUrl({ kind: "document", path: "", url })).toBeUndefined();
+    },
+  );
+});
+
+describe("the walk", () => {
+  test("changes nothing by itself, whatever the body is", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.jsonValue(), (value, other) => {
+        const body = { messages: [value, { role: "user", content: [value, other] }], input: other };
+        const before = JSON.stringify(body);
+        expect(replaceMedia(body as Record<string, unknown>, () => undefined)).toBeUndefined();
+        expect(JSON.stringify(body)).toBe(before);
+      }),
+    );
+  });
+
+  test("never changes the body it is given", () => {
+    const body = bodyOf("chat", "m", [imageIn.chat("https://x.example/a")]);
+    const before = structuredClone(body);
+    const edits = replaceMedia(body, () => ({ mediaType: "image/png", data: "AAAA" }));
+    expect(body).toEqual(before);
+    expect(JSON.stringify(edits)).toContain("data:image/png;base64,AAAA");
+    expect(JSON.stringify(edits)).not.toContain("x.example");
+  });
+});
+
+describe("a translation that is only shown", () => {
+  test("has a note where the bytes would stand, and fetches nothing", async () => {
+    await start();
+    const body = bodyOf("chat", "gem/gemini-3-pro", [imageIn.chat(`${files.url}/a.png`)]);
+    const response = await app.post("/v1/debug/translate", { dialect: "chat", body });
+    expect(response.status).toBe(200);
+    const note = Buffer.from(`The bytes of ${files.url}/a.png stand here.`).toString("base64");
+    expect(await response.text()).toContain(note);
+    expect(files.calls).toEqual([]);
+    expect(vendor.calls).toEqual([]);
+  });
+});
