@@ -52,10 +52,18 @@ function completeOverflow(error: GatewayError, { exchange, entry }: Job): Gatewa
 /** An upstream's own words may call the model by a name that the client never used: it reads the one it asked for. */
 function relabelError(error: GatewayError, { route, context }: Target): GatewayError {
   const { message } = error;
-  if (!message.includes(route.model) || message.includes(context.model)) return error;
+  // These words are the gateway's own.
+  if (error instanceof ContextOverflow || !message.includes(route.model) || message.includes(context.model))
+    return error;
   const { code, param, retryAfterSeconds, retry, extra, cause } = error;
   const details = { ...(param && { param }), ...(retryAfterSeconds && { retryAfterSeconds }), retry, extra, cause };
-  return new GatewayError(code, message.replaceAll(route.model, context.model), details);
+  // As a word: a short name may stand inside others.
+  const named = new RegExp(`(?<![\\w-])${RegExp.escape(route.model)}(?![\\w-])`, "g");
+  return new GatewayError(
+    code,
+    message.replace(named, () => context.model),
+    details,
+  );
 }
 
 /** One of the model's routes, as a target; undefined when its vendor is switched off. */

@@ -173,6 +173,7 @@ function takeCall(connection: Connection): Call | undefined {
   if (bytes.length < bodyAt + bodyLength) return undefined;
   const text = bytes.subarray(bodyAt, bodyAt + bodyLength).toString("utf8");
   connection.pending = [bytes.subarray(bodyAt + bodyLength)];
+  connection.length = bytes.length - bodyAt - bodyLength;
   const { promise, resolve } = Promise.withResolvers<void>();
   connection.onAbort = resolve;
   return { ...head, text, json: parseJson(text), aborted: false, finished: false, whenAborted: promise };
