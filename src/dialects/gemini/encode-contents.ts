@@ -25,7 +25,7 @@ function encodeUserPart(part: Part, dropped: string[]): Wire[] {
     case "text":
       return encodeText(part.text);
     case "image":
-      return [encodeMedia(part.source)];
+      return [encodeMedia(part)];
     case "document":
       return encodeDocument(part);
     case "audio":
@@ -51,7 +51,8 @@ class ModelTurn {
     else if (part.type === "reasoning") this.#reasoning(part.text, unpackProof(part.signature));
     else if (part.type === "tool-call") this.#call(part);
     else if (part.type === "opaque") this.dropped.push(part.name);
-    else if (part.type !== "redacted-reasoning") this.dropped.push(`assistant ${part.type}`);
+    else if (part.type !== "redacted-reasoning")
+      this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);
   }
 
   /** A text's signature came at its end, and goes back in a part of its own as it may have come (dialects.md 3.3). */
@@ -159,7 +160,8 @@ class ContentWriter {
 
 /**
  * Turns as `contents` (dialects.md 3.1, 4.4, 4.8 #3-#5): user first, roles alternating, every call answered in the very next content, no
- * part and no content empty. Throws GatewayError (invalid_request) for media this dialect cannot carry.
+ * part and no content empty. Throws GatewayError (invalid_request, with the part's place) for media this dialect cannot
+ * carry.
  */
 export function encodeContents(turns: readonly Turn[], dropped: string[]): Content[] {
   const writer = new ContentWriter(dropped);

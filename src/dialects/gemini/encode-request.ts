@@ -1,6 +1,8 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { cleanText } from "../chat/text.ts";
-import type { Encoded } from "../dialect.ts";
+import { lostFormats } from "../custom-tools.ts";
+import type { Encoded, ReplyChanges } from "../dialect.ts";
+import { fitToolNames, GEMINI_NAMES } from "../tool-names.ts";
 import { encodeContents } from "./encode-contents.ts";
 import { isEmptySchema, toJsonSchema } from "./schema.ts";
 
@@ -44,6 +46,7 @@ function encodeTools(prompt: Prompt, dropped: string[]): Wire {
   if (prompt.tools.length === 0) return {};
   // This dialect has no word for it.
   if (prompt.parallelToolCalls === false) dropped.push("parallel_tool_calls");
+  dropped.push(...lostFormats(prompt.tools));
   return {
     tools: [{ functionDeclarations: prompt.tools.map(encodeTool) }],
     ...encodeToolChoice(prompt.toolChoice),
@@ -61,10 +64,8 @@ function encodeOutput(output: OutputFormat | undefined): Wire {
 /** A seed as the vendor's integer; the same one for the same seed. */
 const toSeed = (seed: number): number => Math.trunc(Math.abs(seed)) % (MAX_SEED + 1);
 
-function encodeGeneration(prompt: Prompt, dropped: string[]): Wire {
+function encodeGeneration(prompt: Prompt, stop: readonly string[]): Wire {
   const { maxOutputTokens, temperature, topP, topK, seed, frequencyPenalty, presencePenalty } = prompt;
-  if (prompt.stop.length > MAX_STOPS) dropped.push("stop");
-  const stop = prompt.stop.filter((sequence) => sequence !== "").slice(0, MAX_STOPS);
   return {
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(temperature !== undefined && { temperature: Math.min(temperature, MAX_TEMPERATURE) }),
@@ -81,17 +82,22 @@ function encodeGeneration(prompt: Prompt, dropped: string[]): Wire {
 
 /**
  * A prompt as a body of this dialect (dialects.md 3.1, 4.1, 4.4). Model and stream stand in the path; reasoning, and what depends on the
- * model, come with `amend`. Throws GatewayError (invalid_request) for file ids, web addresses and schemas that this dialect cannot carry.
+ * model, come with `amend`. Throws GatewayError (invalid_request, with the part's place) for file ids, web addresses and schemas that this
+ * dialect cannot carry. Stop sequences beyond what the vendor takes are watched for by the gateway itself.
  */
-export function encodeRequest(prompt: Prompt): Encoded {
+export function encodeRequest(given: Prompt): Encoded {
   const dropped: string[] = [];
+  const { prompt, toolNames } = fitToolNames(given, GEMINI_NAMES, dropped);
   const contents = encodeContents(prompt.turns, dropped);
-  const generationConfig = encodeGeneration(prompt, dropped);
+  const stops = prompt.stop.filter((sequence) => sequence !== "");
+  const generationConfig = encodeGeneration(prompt, stops.slice(0, MAX_STOPS));
   const body: Wire = {
     ...encodeSystem(prompt),
     contents,
     ...encodeTools(prompt, dropped),
     ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
   };
-  return { body, dropped };
+  const left = stops.slice(MAX_STOPS);
+  const changes: ReplyChanges = { ...(toolNames && { toolNames }), ...(left.length > 0 && { stops: left }) };
+  return { body, dropped, ...(toolNames || left.length > 0 ? { changes } : {}) };
 }

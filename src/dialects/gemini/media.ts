@@ -1,7 +1,7 @@
-import { GatewayError } from "../../canon/errors.ts";
-import type { AudioPart, DocumentPart, MediaSource } from "../../canon/prompt.ts";
+import type { AudioPart, DocumentPart, ImagePart } from "../../canon/prompt.ts";
 import { cleanText } from "../chat/text.ts";
 import { mediaTypeOf } from "../messages/media.ts";
+import { unsayable } from "../unsayable.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -17,14 +17,15 @@ const utf8 = new TextDecoder();
 const inline = (mimeType: string, data: string): Wire => ({ inlineData: { mimeType, data } });
 
 /**
- * An image, or a document's bytes, as a part. Throws GatewayError (invalid_request) for file ids and for addresses that the vendor does
- * not fetch (dialects.md 3.1).
+ * An image, or a document's bytes, as a part. Throws GatewayError (invalid_request, with the part's place) for file ids and for addresses
+ * that the vendor does not fetch (dialects.md 3.1).
  */
-export function encodeMedia(source: MediaSource): Wire {
+export function encodeMedia(part: ImagePart | DocumentPart): Wire {
+  const { source } = part;
   if (source.kind === "base64") return inline(mediaTypeOf(source.mediaType, source.data), source.data);
   if (source.kind === "url" && OWN_ADDRESS.test(source.url)) return { fileData: { fileUri: source.url } };
-  if (source.kind === "text") throw new GatewayError("invalid_request", "An image must be bytes.");
-  throw new GatewayError("invalid_request", source.kind === "url" ? URL_UNSEEN : FILE_UNSEEN);
+  if (source.kind === "text") throw unsayable(part, "An image must be bytes.");
+  throw unsayable(part, source.kind === "url" ? URL_UNSEEN : FILE_UNSEEN);
 }
 
 const isTextType = (mediaType: string) => mediaType.startsWith("text/") || mediaType === "application/json";
@@ -38,7 +39,7 @@ export function encodeDocument(part: DocumentPart): Wire[] {
     const text = source.kind === "text" ? source.text : utf8.decode(Buffer.from(source.data, "base64"));
     return [{ text: cleanText(header === "" ? text : `${header}\n${text}`) }];
   }
-  return [...(header === "" ? [] : [{ text: cleanText(header) }]), encodeMedia(source)];
+  return [...(header === "" ? [] : [{ text: cleanText(header) }]), encodeMedia(part)];
 }
 
 /** Audio as a part; the format is a file ending such as `wav` or `mp3`. */
