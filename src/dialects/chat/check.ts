@@ -52,6 +52,12 @@ function checkTools(tools: readonly unknown[]): void {
     if (tool["type"] === "custom" && !isObject(tool["custom"])) {
       refuse(`tools[${index}].custom`, `tools[${index}].custom is required: an object with a name`);
     }
+    for (const field of ["function", "custom"]) {
+      const called = tool[field];
+      if (isObject(called) && called["name"] === "") {
+        refuse(`tools[${index}].${field}.name`, `tools[${index}].${field}.name must not be empty`);
+      }
+    }
   }
 }
 

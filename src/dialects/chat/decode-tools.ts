@@ -1,3 +1,4 @@
+import { GatewayError } from "../../canon/errors.ts";
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { customTool } from "../custom-tools.ts";
@@ -54,9 +55,14 @@ function choiceOfWord(word: unknown): ToolChoice | undefined {
   return word === "any" ? { type: "required" } : undefined;
 }
 
+function notOffered(legacy: boolean): GatewayError {
+  const param = legacy ? "function_call" : "tool_choice";
+  return new GatewayError("invalid_request", `${param} names a tool that is not offered`, { param });
+}
+
 /**
  * `tool_choice`, and the older `function_call` (dialects.md 4.1). `allowed_tools` leaves only the tools it names. Without tools there is
- * nothing to choose.
+ * nothing to choose. Throws GatewayError (invalid_request) for a choice of a tool that is not there, which every vendor refuses.
  */
 export function decodeToolChoice(body: Wire, tools: Tool[]): { tools: Tool[]; toolChoice: ToolChoice | undefined } {
   const choice = body["tool_choice"] ?? body["function_call"];
@@ -68,5 +74,7 @@ export function decodeToolChoice(body: Wire, tools: Tool[]): { tools: Tool[]; to
     return { tools: left, toolChoice: left.length > 0 ? choiceOfWord(allowed["mode"]) : undefined };
   }
   const name = nameIn(choice);
-  return { tools, toolChoice: name === "" ? choiceOfWord(choice) : { type: "tool", name } };
+  if (name === "") return { tools, toolChoice: choiceOfWord(choice) };
+  if (!tools.some((tool) => tool.name === name)) throw notOffered(body["tool_choice"] == null);
+  return { tools, toolChoice: { type: "tool", name } };
 }

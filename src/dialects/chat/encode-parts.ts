@@ -27,6 +27,7 @@ function encodeDocument(part: DocumentPart): Wire {
   if (source.kind === "text") return encodeTextDocument(part, source.text);
   if (source.kind === "file") throw unsayable(part, FILE_UNSEEN);
   if (source.kind === "url") throw unsayable(part, NO_WEB_FILES);
+  if (source.mediaType.startsWith("image/")) return encodeImage({ type: "image", source });
   const text = textOfMedia(source.mediaType, source.data);
   if (text !== undefined) return encodeTextDocument(part, text);
   const fileData = `data:${source.mediaType};base64,${source.data}`;

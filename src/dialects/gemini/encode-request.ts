@@ -44,9 +44,10 @@ function encodeToolChoice(choice: ToolChoice | undefined): Wire {
 
 function encodeTools(prompt: Prompt, dropped: string[]): Wire {
   if (prompt.tools.length === 0) return {};
-  // This dialect has no word for it.
+  // This dialect has no word for these.
   if (prompt.parallelToolCalls === false) dropped.push("parallel_tool_calls");
   dropped.push(...lostFormats(prompt.tools));
+  for (const tool of prompt.tools) if (tool.strict) dropped.push(`tools.${tool.name}.strict`);
   return {
     tools: [{ functionDeclarations: prompt.tools.map(encodeTool) }],
     ...encodeToolChoice(prompt.toolChoice),

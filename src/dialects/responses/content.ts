@@ -95,6 +95,7 @@ function encodeDocument(part: DocumentPart): Item {
     const lines = [part.title, part.context, source.text].filter((line) => line !== undefined && line !== "");
     return { type: "input_text", text: cleanText(lines.join("\n")) };
   }
+  if (source.mediaType.startsWith("image/")) return encodeImage({ type: "image", source });
   const fileData = `data:${source.mediaType};base64,${source.data}`;
   return { type: "input_file", filename: part.title ?? "document.pdf", file_data: fileData };
 }
