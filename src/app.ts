@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Keys } from "./accounts/keys.ts";
-import { createPlans } from "./accounts/plans.ts";
+import { createPlans, type Plans } from "./accounts/plans.ts";
 import { GatewayError } from "./canon/errors.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import { builtInRows } from "./catalog/rows.ts";
@@ -20,7 +20,8 @@ import { modelsRoutes } from "./http/models.ts";
 import { openapiRoutes } from "./http/openapi.ts";
 import { responsesRoutes } from "./http/responses.ts";
 import { rootRoutes } from "./http/root.ts";
-import { UsageLedger } from "./ledger/usage-ledger.ts";
+import type { Book } from "./ledger/book.ts";
+import { openLedger } from "./ledger/open-ledger.ts";
 import type { Clock } from "./lib/clock.ts";
 import { AddressLimiter } from "./limits/addresses.ts";
 import { Room } from "./limits/buckets.ts";
@@ -67,6 +68,9 @@ export type App = {
   keys: Keys;
   running: Running;
   services: Services;
+  /** Money, allowances and receipts. */
+  book: Book;
+  plans: Plans;
   /** Switches on a vendor that was found after the start; without effect for one that is on. */
   addVendor(vendor: Vendor): void;
   /** Asks the vendors that list their own models; resolves when each has answered or failed, with whether all have answered. */
@@ -84,7 +88,11 @@ export function createApp(settings: AppSettings): App {
   const keys = new Keys(store, writer, { clock, onFault: (thrown) => log.error("keys", errorFields(thrown)) });
   const running = new Running();
   const reasoning = new ReasoningStore(store, writer, clock, log);
-  const limits = createLimits(settings, writer);
+  const plans = createPlans(config.plans);
+  const limits = createLimits(settings, writer, plans);
+  const books = openLedger(store, writer, { clock, onFault: (thrown) => log.error("ledger", errorFields(thrown)) });
+  const recovered = books.start();
+  if (recovered.settled + recovered.released > 0) log.warn("recovered", recovered);
   const safeFetch = guardedFetch(settings, () => elysia.server?.port);
   const services: Services = {
     clock,
@@ -92,7 +100,8 @@ export function createApp(settings: AppSettings): App {
     limiter: limits.limiter,
     catalog,
     vendor: (id) => vendors.get(id),
-    ledger: new UsageLedger(store, writer, clock),
+    ledger: books.ledger,
+    plans,
     running,
     reasoning: new ReasoningState(reasoning),
     blockingMs: config.limits.blockingSeconds * 1000,
@@ -123,6 +132,8 @@ export function createApp(settings: AppSettings): App {
     keys,
     running,
     services,
+    book: books.book,
+    plans,
     addVendor(vendor) {
       if (vendors.has(vendor.id)) return;
       vendors.set(vendor.id, vendor);
@@ -136,6 +147,7 @@ export function createApp(settings: AppSettings): App {
       stopSweeping();
       stopForgetting();
       tokenizer.stop();
+      books.stop();
       await limits.close();
       await writer.close();
     },
@@ -143,12 +155,12 @@ export function createApp(settings: AppSettings): App {
 }
 
 /** The speed limits of callers and of addresses, in one room; and the note on the store that tells the next start how this one ended. */
-function createLimits({ config, store, clock, log }: AppSettings, writer: Writer) {
+function createLimits({ store, clock, log }: AppSettings, writer: Writer, plans: Plans) {
   const options = { clock, room: new Room(), startHalf: !endedCleanly(store) };
   const failed = (thrown: unknown) => log.error("limits", errorFields(thrown));
   const noted = noteStop(store, writer, false).catch(failed);
   return {
-    limiter: new SpeedLimiter({ ...options, plans: createPlans(config.plans) }),
+    limiter: new SpeedLimiter({ ...options, plans }),
     addresses: new AddressLimiter(options),
     close: () => noted.then(() => noteStop(store, writer, true)).catch(failed),
   };

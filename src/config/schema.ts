@@ -160,6 +160,7 @@ const ModelRow = Closed({
 });
 
 const Plan = Closed({
+  metered: Type.Optional(flag()),
   requests_per_minute: Type.Optional(count("a whole number")),
   concurrent_generations: Type.Optional(count("a whole number")),
   spending_window_usd: Type.Optional(amount("an amount in USD, 0 or more")),
@@ -168,6 +169,7 @@ const Plan = Closed({
   web_calls_per_day: Type.Optional(count("a whole number, 0 or more", 0)),
   web_calls_per_minute: Type.Optional(count("a whole number")),
   web_calls_concurrent: Type.Optional(count("a whole number")),
+  web_call_usd: Type.Optional(amount("a price in USD, 0 or more")),
 });
 
 const SEARCH_ENGINES = ["auto", "brave", "tavily", "exa", "perplexity", "serper", "searxng"] as const;

@@ -33,7 +33,7 @@ export function listeningWarnings(host: string, publicUrl: string | undefined): 
 
 /** Settings of the file that this version reads and checks, and does not act on yet. */
 export function idleWarnings(file: ConfigFile): string[] {
-  const idle = (["plans", "web"] as const).filter((name) => file[name] !== undefined);
+  const idle = (["web"] as const).filter((name) => file[name] !== undefined);
   return idle.map((name) => `The section ${name}: of the configuration file has no effect in this version.`);
 }
 

@@ -35,10 +35,10 @@ export type HoldRequest = {
   estimateInput(): number;
   /** The client's ceiling on output tokens. */
   maxOutputTokens?: number;
-  /** Absent: no price is known. */
-  prices?: ModelPrices;
-  /** Absent: counted, and not paid for (plan `local`). */
-  payment?: Payment;
+  /** Undefined: no price is known. */
+  prices?: ModelPrices | undefined;
+  /** Undefined: counted, and not paid for (plan `local`). */
+  payment?: Payment | undefined;
 };
 
 /** What a request came to: written once, before the client sees the end of its answer. */
@@ -59,7 +59,12 @@ export type Settlement = {
 };
 
 /** What a request cost at the price of its time (undefined where none is known), and what the account pays of it, nano-USD. */
-export type Charge = { costNano: bigint | undefined; chargedNano: bigint };
+export type Charge = {
+  costNano: bigint | undefined;
+  chargedNano: bigint;
+  /** The account's plan pays for what it uses. */
+  metered: boolean;
+};
 
 /** What is known of a reply under way. */
 export type Reading = { vendor: string; upstreamModel: string; output: number };
@@ -68,6 +73,8 @@ export type Reading = { vendor: string; upstreamModel: string; output: number };
 export interface Hold {
   /** Output tokens to ask the vendor for at the most; undefined: as many as the client asked for. */
   readonly ceiling: number | undefined;
+  /** The money pays for less than would have been given otherwise. */
+  readonly short: boolean;
   /**
    * A reply whose estimated output comes to this many tokens needs more money: `extend` is asked. Infinity where nothing is paid, and where
    * the vendor keeps the ceiling by itself.

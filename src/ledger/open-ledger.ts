@@ -17,6 +17,7 @@ import { type Recovered, Recovery } from "./recovery.ts";
 import { Settler } from "./settler.ts";
 import { Units } from "./units.ts";
 import { UsageLedger } from "./usage-ledger.ts";
+import { UsageRows } from "./usage-rows.ts";
 import { Verifier } from "./verify.ts";
 import { Windows } from "./windows.ts";
 
@@ -50,21 +51,22 @@ export function openLedger(store: Store, writer: Writer, options: LedgerOptions 
   const boot = randomName(16);
   const funds = new Funds(store);
   const entries = new Entries(store);
+  const rows = new UsageRows(store, writer);
   const priceBook = new PriceBook(store, writer, clock);
   const windows = new Windows(store, writer, entries, funds, clock);
   const journal = new HoldJournal(store, writer, clock, boot, onFault);
   const ledger = new PayingLedger({
     ...{ writer, journal, clock, funds, windows, priceBook },
     deposits: new Deposits(store),
-    settler: new Settler(store, entries, funds, clock),
-    counted: new UsageLedger(store, writer, clock, priceBook),
+    settler: new Settler(rows, entries, funds, clock),
+    counted: new UsageLedger(store, writer, clock, priceBook, rows),
   });
-  const book = createBook({ store, writer, clock, funds, entries, priceBook, windows });
+  const book = createBook({ store, writer, clock, rows, funds, entries, priceBook, windows });
   return {
     ledger,
     book,
     start() {
-      const recovered = new Recovery(store, entries, priceBook, clock).run(boot);
+      const recovered = new Recovery(store, rows, entries, priceBook, clock).run(boot);
       const [breach, ...more] = book.verify({ last: CHECKED_AT_START });
       if (!breach) return recovered;
       const rest = more.length === 0 ? "" : ` ${more.length} more.`;
@@ -79,15 +81,16 @@ type BookParts = {
   store: Store;
   writer: Writer;
   clock: Clock;
+  rows: UsageRows;
   funds: Funds;
   entries: Entries;
   priceBook: PriceBook;
   windows: Windows;
 };
 
-function createBook({ store, writer, clock, funds, entries, priceBook, windows }: BookParts): Book {
+function createBook({ store, writer, clock, rows, funds, entries, priceBook, windows }: BookParts): Book {
   const money = new Money(store, writer, entries, funds, clock);
-  const units = new Units(store, entries, funds, clock);
+  const units = new Units(store, rows, entries, funds, clock);
   const receipts = new Receipts(store, priceBook);
   const deposits = new Deposits(store);
   return {

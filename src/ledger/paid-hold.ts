@@ -3,7 +3,7 @@ import type { HoldJournal, Journaled } from "./hold-journal.ts";
 import type { Charge, Hold, HoldRequest, Reading, Settlement } from "./ledger.ts";
 import type { Legs } from "./legs.ts";
 import type { Settler, Settling } from "./settler.ts";
-import { ceilingOf, growAt, nextSlice, type Slice, type SliceWish } from "./slice.ts";
+import { ceilingOf, firstOutput, growAt, nextSlice, type Slice, type SliceWish } from "./slice.ts";
 import { NO_CHARGE } from "./usage-ledger.ts";
 
 /** Who does for a hold what it cannot do itself. */
@@ -28,6 +28,7 @@ export class PaidHold implements Hold, Journaled, Settling {
   readonly priceId: number;
   readonly createdAt: number;
   readonly ceiling: number | undefined;
+  readonly short: boolean;
   growAt: number;
   reading = NOTHING_READ;
   closing = false;
@@ -50,6 +51,7 @@ export class PaidHold implements Hold, Journaled, Settling {
     this.#slice = slice;
     this.#grown = slice.output;
     this.ceiling = ceilingOf(wish, slice);
+    this.short = slice.output < firstOutput(wish);
     this.growAt = growAt(wish, slice);
   }
 
@@ -100,9 +102,8 @@ export class PaidHold implements Hold, Journaled, Settling {
     this.#close();
     try {
       return await writer.run(() => {
-        const charge = settler.book(this, settlement);
         if (this.written) journal.remove(this.request.requestId);
-        return charge;
+        return settler.book(this, settlement);
       });
     } finally {
       // Not before: until the charge is in the books, the money is held.

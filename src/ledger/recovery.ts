@@ -6,7 +6,7 @@ import { walletOf } from "./funds.ts";
 import { least } from "./nano.ts";
 import { costNano } from "./price.ts";
 import type { PriceBook } from "./price-book.ts";
-import { toUsageRow, UsageRows } from "./usage-rows.ts";
+import { toUsageRow, type UsageRows } from "./usage-rows.ts";
 
 /** Holds that are closed in one transaction (reliability 3.7). */
 const BATCH = 500;
@@ -38,17 +38,16 @@ export type Recovered = { settled: number; released: number };
  * the operator is booked as a loss.
  */
 export class Recovery {
-  readonly #rows: UsageRows;
   readonly #statements;
 
   constructor(
     private readonly store: Store,
+    private readonly rows: UsageRows,
     private readonly entries: Entries,
     private readonly priceBook: PriceBook,
     private readonly clock: Clock,
   ) {
     const { database } = store;
-    this.#rows = new UsageRows(store);
     this.#statements = {
       open: database.prepare<Row, [string, number]>(
         `SELECT request_id, account_id, key_id, dialect, stream, model, vendor, upstream_model, window_id, window_nano,
@@ -68,6 +67,7 @@ export class Recovery {
       this.store.database
         .transaction(() => {
           for (const row of rows) this.#close(row, recovered);
+          this.rows.writeSums();
         })
         .immediate();
     }
@@ -103,7 +103,9 @@ export class Recovery {
       ...{ estimated: true, attempts: 1, durationMs: Math.max(0, atMs - Number(row.created_at)) },
     };
     const billing = { priceId: Number(row.price_id), costNano, chargedNano, flags: 0 };
-    this.#rows.insert(toUsageRow(request, settlement, atMs, billing));
+    const usageRow = toUsageRow(request, settlement, atMs, billing);
+    this.rows.insert(usageRow);
+    this.rows.count(usageRow);
     if (row.window_id) this.#post(row, row.window_id, fromWindow, atMs);
     this.#post(row, walletOf(row.account_id), chargedNano - fromWindow, atMs);
     if (costNano > chargedNano) this.#lose(row, costNano - chargedNano, HOUSE.revenue, atMs);

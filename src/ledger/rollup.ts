@@ -22,8 +22,8 @@ export type Counted = {
   reasoning: number;
   /** Images or web calls; absent: none. */
   units?: number;
-  /** Absent: no price was known. */
-  costNano?: bigint | undefined;
+  /** Absent or null: no price was known. */
+  costNano?: bigint | null | undefined;
   /** Absent: nothing was charged. */
   chargedNano?: bigint;
 };
@@ -110,7 +110,7 @@ export class Rollup implements BatchWork {
     const sums = this.#sumsOf(row);
     sums.requests++;
     if (row.estimated) sums.estimated++;
-    if (row.costNano === undefined) sums.unpriced++;
+    if (row.costNano === undefined || row.costNano === null) sums.unpriced++;
     else sums.costNano += row.costNano;
     sums.input += row.input;
     sums.cacheRead += row.cacheRead;

@@ -1,5 +1,4 @@
 import { promptTokens, type Usage } from "../canon/usage.ts";
-import type { Store } from "../db/open.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { UsageFlag } from "./book.ts";
 import { type Entries, HOUSE } from "./entries.ts";
@@ -9,7 +8,7 @@ import type { Legs } from "./legs.ts";
 import { atLeastZero, least } from "./nano.ts";
 import { costNano } from "./price.ts";
 import { mostOutput, type SliceWish } from "./slice.ts";
-import { toUsageRow, UsageRows, writeFlags } from "./usage-rows.ts";
+import { toUsageRow, type UsageRows, writeFlags } from "./usage-rows.ts";
 
 /**
  * How far a wallet may fall below zero, nano-USD: what a vendor makes between the gateway's stop and its own, and an estimate's error
@@ -57,18 +56,14 @@ export function clampUsage(
 
 /** Books what a paid request came to. All of it runs inside one operation of the writer. */
 export class Settler {
-  readonly #rows: UsageRows;
-
   constructor(
-    store: Store,
+    private readonly rows: UsageRows,
     private readonly entries: Entries,
     private readonly funds: Funds,
     private readonly clock: Clock,
-  ) {
-    this.#rows = new UsageRows(store);
-  }
+  ) {}
 
-  /** Writes the usage row and the transfers. Throws SQLite's error when the request was settled before; then nothing is written. */
+  /** Writes the usage row and the transfers; the last thing its operation does. Throws SQLite's error when the request was settled before; then nothing is written. */
   book(settling: Settling, settlement: Settlement): Charge {
     const { request, wish, priceId, legs } = settling;
     const { usage, suspect } = clampUsage(settlement.usage, settling);
@@ -81,7 +76,8 @@ export class Settler {
     const atMs = this.clock.now();
     const chargedNano = draw.window + draw.wallet;
     const billing = { priceId, costNano: cost, chargedNano, flags: flags.length === 0 ? 0 : writeFlags(flags) };
-    this.#rows.insert(toUsageRow(request, suspect ? { ...settlement, usage } : settlement, atMs, billing));
+    const row = toUsageRow(request, suspect ? { ...settlement, usage } : settlement, atMs, billing);
+    this.rows.insert(row);
     // An account that lives on its plan's window alone has no wallet until it goes beyond.
     if (draw.overrun) this.funds.openWallet(request.accountId);
     const kind = settlement.outcome === "completed" ? "usage" : "usage_partial";
@@ -96,7 +92,8 @@ export class Settler {
       const loss = { kind: "writeoff", debit: HOUSE.loss, credit: HOUSE.revenue, amountNano: draw.loss } as const;
       this.entries.append({ atMs, ...loss, owner, requestId });
     }
-    return { costNano: cost, chargedNano };
+    this.rows.count(row);
+    return { costNano: cost, chargedNano, metered: true };
   }
 
   /**

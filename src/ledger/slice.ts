@@ -40,7 +40,7 @@ export function mostOutput({ maxOutputTokens, payment }: SliceWish): number {
 }
 
 /** Output tokens to set money aside for at the beginning. */
-function firstOutput(wish: SliceWish): number {
+export function firstOutput(wish: SliceWish): number {
   const { maxOutputTokens, payment } = wish;
   const most = mostOutput(wish);
   if (payment.sliced && payment.unseenOutput === 0) return Math.min(FIRST_SLICE, most);

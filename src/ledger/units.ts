@@ -11,7 +11,7 @@ import {
 } from "./book.ts";
 import { type Entries, HOUSE } from "./entries.ts";
 import { type Funds, walletOf } from "./funds.ts";
-import { UsageRows } from "./usage-rows.ts";
+import type { UsageRow, UsageRows } from "./usage-rows.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 /** Units of one claim. */
@@ -56,16 +56,15 @@ function periodStart(kind: UnitKind, now: number): number {
 /** Images and web calls: what is free of them, what is held on the wallet, and what became of it (reliability 3.4). */
 export class Units {
   readonly #statements;
-  readonly #rows: UsageRows;
 
   constructor(
     store: Store,
+    private readonly rows: UsageRows,
     private readonly entries: Entries,
     private readonly funds: Funds,
     private readonly clock: Clock,
   ) {
     const { database } = store;
-    this.#rows = new UsageRows(store);
     this.#statements = {
       used: database.prepare<{ used: bigint }, [string, string, number]>(
         "SELECT coalesce(sum(counted), 0) AS used FROM unit_claim WHERE account_id = ? AND kind = ? AND at_ms > ?",
@@ -143,20 +142,22 @@ export class Units {
     const chargedNano = BigInt(paidUsed) * row.unit_nano;
     this.#close(row, "counted", counted, chargedNano);
     const atMs = this.clock.now();
-    this.#rows.insert({
+    const written: UsageRow = {
       ...{ requestId: claimId, accountId: row.account_id, keyId: row.key_id, atMs, stream: false },
       ...{ durationMs: Math.round(usage.durationMs), firstTokenMs: null, dialect: usage.dialect, model: usage.model },
       ...{ vendor: usage.vendor, upstreamModel: usage.upstreamModel, outcome: usage.outcome, finish: null },
       ...{ error: usage.error ?? null, attempts: usage.attempts, estimated: false, priceId: null },
       ...{ input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0, flags: 0 },
       ...{ costNano: chargedNano, chargedNano, units: used },
-    });
+    };
+    this.rows.insert(written);
     if (chargedNano > 0n) {
       this.entries.append({
         ...{ atMs, kind: row.kind, debit: walletOf(row.account_id), credit: HOUSE.revenue, amountNano: chargedNano },
         ...{ owner: row.account_id, requestId: claimId },
       });
     }
+    this.rows.count(written);
     return { counted, chargedNano, repeated: false };
   }
 

@@ -7,23 +7,20 @@ import { PriceBook } from "./price-book.ts";
 import { toUsageRow, UsageRows } from "./usage-rows.ts";
 
 /** What a request comes to that was let go. */
-export const NO_CHARGE: Charge = { costNano: undefined, chargedNano: 0n };
+export const NO_CHARGE: Charge = { costNano: undefined, chargedNano: 0n, metered: false };
 
 /**
  * A ledger that lets everyone pass and writes down what was used: one row for each settled request, none for a released one. Where a price
  * is known, the row says what the request would have cost; nobody pays (plan `local`, contract 4).
  */
 export class UsageLedger implements Ledger {
-  readonly #rows: UsageRows;
-
   constructor(
     store: Store,
     private readonly writer: Writer,
     private readonly clock: Clock = systemClock,
     private readonly priceBook: PriceBook = new PriceBook(store, writer, clock),
-  ) {
-    this.#rows = new UsageRows(store);
-  }
+    private readonly rows: UsageRows = new UsageRows(store, writer),
+  ) {}
 
   /** Sets nothing aside. Rejects only as the writer does, when prices are seen for the first time and cannot be written down. */
   async hold(request: HoldRequest): Promise<Hold> {
@@ -38,14 +35,16 @@ export class UsageLedger implements Ledger {
     const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags: 0 };
     const row = toUsageRow(request, settlement, this.clock.now(), billing);
     return this.writer.runSingle(() => {
-      this.#rows.insert(row);
-      return { costNano: cost, chargedNano: 0n };
+      this.rows.insert(row);
+      this.rows.count(row);
+      return { costNano: cost, chargedNano: 0n, metered: request.payment !== undefined };
     });
   }
 }
 
 class CountedHold implements Hold {
   readonly ceiling = undefined;
+  readonly short = false;
   readonly growAt = Number.POSITIVE_INFINITY;
   #settled: Promise<Charge> | undefined;
   #released = false;

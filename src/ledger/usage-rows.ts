@@ -1,8 +1,10 @@
 import { sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
+import type { Writer } from "../db/writer.ts";
 import { USAGE_FLAGS, type UsageFlag } from "./book.ts";
 import type { HoldRequest, Settlement } from "./ledger.ts";
+import { type Counted, Rollup } from "./rollup.ts";
 
 /** The columns of a row, in the order of the statement. */
 const COLUMNS = [
@@ -94,12 +96,15 @@ export function toUsageRow(request: HoldRequest, settlement: Settlement, atMs: n
 export class UsageRows {
   readonly #statement;
   readonly #order: readonly (typeof COLUMNS)[number][];
+  readonly #rollup: Rollup;
 
   /**
    * The insert as drizzle writes it, run by SQLite itself: mapping placeholders by name for every row costs as much as the insert does,
    * and this statement runs once a request.
    */
-  constructor(store: Store) {
+  constructor(store: Store, writer: Writer) {
+    this.#rollup = new Rollup(store);
+    writer.join(this.#rollup);
     const names = Object.fromEntries(COLUMNS.map((column) => [column, sql.placeholder(column)]));
     const query = store.query
       .insert(usage)
@@ -112,5 +117,15 @@ export class UsageRows {
   /** Inside an operation of the writer. Throws SQLite's error when the request has a row already. */
   insert(row: UsageRow): void {
     this.#statement.run(...this.#order.map((column) => row[column]));
+  }
+
+  /** Counts a row into the sums. The last thing its operation does: an operation that fails behind it would be counted all the same. */
+  count(row: UsageRow): void {
+    this.#rollup.add(row as Counted);
+  }
+
+  /** Writes down what was counted outside of the writer's batches, inside the caller's own transaction. */
+  writeSums(): void {
+    this.#rollup.write();
   }
 }

@@ -1,11 +1,13 @@
 import type { Caller } from "../accounts/caller.ts";
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
-import type { Hold, Outcome, Settlement } from "../ledger/ledger.ts";
+import type { Charge, Hold, Outcome, Settlement } from "../ledger/ledger.ts";
 import { createMeter, type Meter } from "../ledger/meter.ts";
+import { formatUsd } from "../ledger/price.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Fields, Log } from "../observe/log.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
+import type { Spending } from "./spending.ts";
 
 /** How a request ends that is not answered in full. */
 export type Failure = Exclude<Outcome, "completed">;
@@ -40,14 +42,20 @@ export class Exchange {
   estimateInput: () => number = () => 0;
   #estimated: number | undefined;
   hold: Hold | undefined;
+  /** Of a reply that is paid for and streams. */
+  spending: Spending | undefined;
+  /** The gateway ended the reply, since its money was used up. */
+  stopped = false;
+  /** What it cost, once it is settled. */
+  charge: Charge | undefined;
   /** Of the attempt under way: remembers its reasoning for the next turn, where its vendor wants that. */
   collector: ReasoningCollector | undefined;
   identity: Identity | undefined;
   /** Set once it is closed, unless nothing was charged. */
   settledAs: Outcome | undefined;
   #closed = false;
-  private vendor = "";
-  private upstreamModel = "";
+  vendor = "";
+  upstreamModel = "";
 
   constructor(
     private readonly clock: Clock,
@@ -66,6 +74,11 @@ export class Exchange {
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  /** The reply is shorter than it was meant to be, because the account's money is (contract 5). */
+  get ranOut(): boolean {
+    return this.stopped || (this.hold?.short === true && this.meter.finish?.reason === "length");
   }
 
   /** Another route is tried. */
@@ -104,7 +117,7 @@ export class Exchange {
     this.permit.release();
     const { hold } = this;
     try {
-      if (hold && outcome) await hold.settle(this.#settlement(outcome, error?.code));
+      if (hold && outcome) this.charge = await hold.settle(this.#settlement(outcome, error?.code));
       else if (hold) await hold.release();
     } finally {
       this.#record(outcome, error);
@@ -124,6 +137,10 @@ export class Exchange {
       durationMs: Math.round(this.clock.monotonic() - this.startedAt),
     };
     if (finish) settlement.finish = finish.reason;
+    if (this.ranOut) {
+      settlement.finish = "length";
+      settlement.ranOut = true;
+    }
     if (error) settlement.error = error;
     if (firstTokenAt !== undefined) settlement.firstTokenMs = Math.round(firstTokenAt - this.startedAt);
     return settlement;
@@ -151,6 +168,13 @@ export class Exchange {
       this.log.warn("generate", fields);
     } else this.log.info("generate", fields);
   }
+}
+
+/** What a paid reply's end says of its money (contract 5 and 6): headers of a whole reply, comments in a stream. */
+export function closingHeaders({ charge, ranOut }: Exchange): Record<string, string> {
+  const headers: Record<string, string> = { "x-sluice-cost-usd": formatUsd(charge?.chargedNano ?? 0n) };
+  if (ranOut) headers["x-sluice-stop"] = "balance";
+  return headers;
 }
 
 function describeCause(cause: unknown): string {

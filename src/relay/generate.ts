@@ -1,14 +1,18 @@
+import { planOf } from "../accounts/plans.ts";
 import { requireModel } from "../accounts/scopes.ts";
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Intent } from "../canon/intent.ts";
 import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
+import type { HoldRequest } from "../ledger/ledger.ts";
 import type { JsonText } from "../lib/json.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
-import { clientLeft, Ended, Exchange } from "./exchange.ts";
+import { clientLeft, closingHeaders, Ended, Exchange } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
+import { paymentOf, pricesOf } from "./payment.ts";
 import { readWhole } from "./read-reply.ts";
+import { Spending } from "./spending.ts";
 import { relayStream } from "./stream.ts";
 
 /** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */
@@ -43,9 +47,10 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     const intent = request.client.intent(body.value);
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);
-    await hold(request, services, exchange, body, intent);
+    await hold(request, services, exchange, body, intent, entry);
     request.client.check(body.value);
-    const job: Job = { request, services, exchange, abort, body, intent, entry };
+    const paidFor = exchange.hold?.ceiling;
+    const job: Job = { request, services, exchange, abort, body, intent, entry, paidFor };
     if (intent.stream) return await answerStream(job, done);
     const reply = await answerWhole(job);
     done();
@@ -94,11 +99,12 @@ async function hold(
   exchange: Exchange,
   body: JsonText,
   intent: Intent,
+  entry: Entry,
 ): Promise<void> {
   const { requestId, caller, client } = request;
   exchange.identity = { requestId, caller, dialect: client.name, stream: intent.stream, model: intent.model };
   exchange.estimateInput = () => estimateInputTokens(body, intent.model);
-  exchange.hold = await services.ledger.hold({
+  const wanted: HoldRequest = {
     requestId,
     accountId: caller.accountId,
     keyId: caller.keyId,
@@ -106,8 +112,14 @@ async function hold(
     dialect: client.name,
     stream: intent.stream,
     estimateInput: () => exchange.estimatedInput,
-    ...(intent.maxOutputTokens !== undefined && { maxOutputTokens: intent.maxOutputTokens }),
-  });
+    prices: pricesOf(entry),
+    payment: paymentOf(planOf(services.plans, caller.plan), entry, intent),
+  };
+  if (intent.maxOutputTokens !== undefined) wanted.maxOutputTokens = intent.maxOutputTokens;
+  exchange.hold = await services.ledger.hold(wanted);
+  if (exchange.hold.growAt < Number.POSITIVE_INFINITY) {
+    exchange.spending = new Spending(exchange.hold, intent.model, exchange);
+  }
 }
 
 /** A blocking answer, cut off at the interface's 95 seconds (interface 8, contract 6: 504, never retried). */
@@ -163,5 +175,8 @@ async function answerStream(job: Job, done: () => void): Promise<Reply> {
 }
 
 function replyHeaders(exchange: Exchange): Record<string, string> {
-  return exchange.dropped.length === 0 ? {} : { "x-sluice-dropped": exchange.dropped.join(", ").slice(0, 2_000) };
+  const { dropped, charge } = exchange;
+  const headers: Record<string, string> = charge?.metered ? closingHeaders(exchange) : {};
+  if (dropped.length > 0) headers["x-sluice-dropped"] = dropped.join(", ").slice(0, 2_000);
+  return headers;
 }

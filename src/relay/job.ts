@@ -1,4 +1,5 @@
 import type { Caller } from "../accounts/caller.ts";
+import type { Plans } from "../accounts/plans.ts";
 import type { Intent } from "../canon/intent.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
@@ -23,6 +24,7 @@ export type Services = {
   /** A vendor that is switched on, by its id. */
   vendor(id: string): Vendor | undefined;
   ledger: Ledger;
+  plans: Plans;
   running: Running;
   /** Reasoning that vendors want back of earlier turns. */
   reasoning: ReasoningState;
@@ -64,4 +66,6 @@ export type Job = {
   body: JsonText;
   intent: Intent;
   entry: Entry;
+  /** Output tokens that the account's money was held for, where the vendor has to keep to them. */
+  paidFor?: number | undefined;
 };

@@ -6,18 +6,31 @@ import type { UpstreamDialect } from "../dialects/dialect.ts";
 /** Output ceiling for an upstream that demands one, when neither the client nor the catalog names any. Every current messages model takes it. */
 const DEFAULT_MAX_OUTPUT = 8_192;
 
-/** The ceiling to send when it differs from the client's: the catalog's maximum where the client asks for more, or for none where one is demanded. */
-function outputCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect): number | undefined {
+/** The ceiling to send when it differs from the client's: what is paid for, where that is less than would be sent otherwise. */
+function outputCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect, paidFor?: number): number | undefined {
+  const told = modelCeiling(intent, entry, upstream);
+  const sent = told ?? intent.maxOutputTokens;
+  return paidFor !== undefined && (sent === undefined || sent > paidFor) ? paidFor : told;
+}
+
+/** The catalog's maximum where the client asks for more, or for none where one is demanded. */
+function modelCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect): number | undefined {
   const asked = intent.maxOutputTokens;
   const most = entry.maxOutputTokens;
   if (asked !== undefined) return most !== undefined && asked > most ? most : undefined;
   return upstream.demandsOutputCeiling ? (most ?? DEFAULT_MAX_OUTPUT) : undefined;
 }
 
-/** What the gateway changes in this request, and nothing else: pure. */
-export function planOrders(intent: Intent, entry: Entry, route: Route, upstream: UpstreamDialect): Orders {
+/** What the gateway changes in this request, and nothing else: pure. `paidFor`: output tokens that the account's money was held for. */
+export function planOrders(
+  intent: Intent,
+  entry: Entry,
+  route: Route,
+  upstream: UpstreamDialect,
+  paidFor?: number,
+): Orders {
   const reasoning = planReasoning(intent.reasoning, entry, route);
-  const maxOutputTokens = outputCeiling(intent, entry, upstream);
+  const maxOutputTokens = outputCeiling(intent, entry, upstream, paidFor);
   return {
     upstreamModel: route.model,
     stream: intent.stream,

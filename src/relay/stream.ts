@@ -4,7 +4,7 @@ import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, type StreamWriter, streamWriter } from "../dialects/translate.ts";
 import { SilenceWatch } from "./deadline.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
-import { clientLeft, Ended, type Exchange } from "./exchange.ts";
+import { clientLeft, closingHeaders, Ended, type Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
 import { QuietEnd, type Read, readWhole, type Step, StreamReader, type Target } from "./read-reply.ts";
 
@@ -97,6 +97,9 @@ class RelayedStream implements AsyncIterator<string, undefined> {
       if (reader.decoder.finishing) this.#watch.limit(FINISHING_MS);
       const written = writeStep(step, writer, this.#job.exchange);
       if (written.ended) return this.#give(written, writer).catch((failure) => this.#breakOff(failure));
+      if (this.#job.exchange.spending?.exhausted) {
+        return this.#runOut(written.text, writer).catch((failure) => this.#breakOff(failure));
+      }
       if (written.text === "") return this.next();
       this.#watch.rest();
       return { done: false, value: written.text };
@@ -117,10 +120,26 @@ class RelayedStream implements AsyncIterator<string, undefined> {
     if (ended) {
       await exchange.complete();
       this.#ended = true;
-      return { done: false, value: text + writer.end(tail) };
+      return { done: false, value: text + closingNote(exchange) + writer.end(tail) };
     }
     this.#watch.rest();
     return text === "" ? this.next() : { done: false, value: text };
+  }
+
+  /** The money is used up: the vendor is stopped, and the reply ends as one that has reached its ceiling (contract 5). */
+  async #runOut(text: string, writer: StreamWriter): Promise<Result> {
+    const { exchange, abort } = this.#job;
+    const { usage } = exchange.meter.usage(() => exchange.estimatedInput);
+    exchange.stopped = true;
+    await exchange.complete();
+    this.#ended = true;
+    abort.abort(clientLeft());
+    const tail: Event[] = [
+      { type: "block-end" },
+      { type: "usage", usage },
+      { type: "finish", finish: { reason: "length" } },
+    ];
+    return { done: false, value: text + closingNote(exchange) + writer.end(tail) };
   }
 
   async #breakOff(thrown: unknown): Promise<Result> {
@@ -168,6 +187,13 @@ class RelayedStream implements AsyncIterator<string, undefined> {
     const silent = new Ended("upstream-failed", new GatewayError("upstream_error", text, { retry: false }));
     this.#job.abort.abort(this.#decoder?.finishing ? new QuietEnd() : silent);
   }
+}
+
+/** What a stream's end says of its money, as comments before the closing records; nothing where nothing is paid. */
+function closingNote(exchange: Exchange): string {
+  if (!exchange.charge?.metered) return "";
+  const notes = Object.entries(closingHeaders(exchange));
+  return notes.map(([name, value]) => `: ${name}: ${value}\n\n`).join("");
 }
 
 /** Whoever asked for the piece was told. */
@@ -233,6 +259,7 @@ function writeStep(step: Step, writer: StreamWriter, exchange: Exchange): Writte
     if (events.length > 0) {
       meter.take(events);
       exchange.collector?.take(events);
+      exchange.spending?.take(events);
     }
     const error = errorOf(events);
     if (error) return { text, error, ended: true, tail: [] };

@@ -174,7 +174,7 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
   [
     "a plan of unknown figures",
     "plans: { pro: { speed: 9 } }",
-    "plans.pro.speed: unknown key; expected one of requests_per_minute, concurrent_generations, spending_window_usd, images_per_day, image_jobs_in_flight, web_calls_per_day, web_calls_per_minute, web_calls_concurrent",
+    "plans.pro.speed: unknown key; expected one of metered, requests_per_minute, concurrent_generations, spending_window_usd, images_per_day, image_jobs_in_flight, web_calls_per_day, web_calls_per_minute, web_calls_concurrent, web_call_usd",
   ],
   [
     "an unset variable",

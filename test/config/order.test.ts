@@ -188,9 +188,9 @@ describe("warnings", () => {
 
   test("sections without effect, and a key others can read", () => {
     const folder = makeFolder();
-    const path = writeIn(folder, "sluice.yaml", "plans: {}\nvendors: [{ id: openai, api_key: sk-plain }]", 0o600);
+    const path = writeIn(folder, "sluice.yaml", "web: {}\nvendors: [{ id: openai, api_key: sk-plain }]", 0o600);
     expect(load(folder).warnings).toEqual([
-      "The section plans: of the configuration file has no effect in this version.",
+      "The section web: of the configuration file has no effect in this version.",
     ]);
     chmodSync(path, 0o644);
     expect(load(folder).warnings).toContain(`${path} holds a key and can be read by other users: chmod 600 ${path}`);

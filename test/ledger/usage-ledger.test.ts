@@ -57,6 +57,7 @@ describe("the usage ledger", () => {
         },
         ...{ outcome: "completed", finish: "stop", error: null, attempts: 2, estimated: false },
         ...{ input: 10, cacheRead: 20, cacheWrite: 30, output: 40, reasoning: 5 },
+        ...{ priceId: null, costNano: null, chargedNano: 0n, units: 0, flags: 0 },
       },
     ]);
   });
@@ -78,7 +79,7 @@ describe("the usage ledger", () => {
           requests.map(async ([order, together], at) => {
             const held = await hold(`req_${at}`);
             if (order[0] === "settle") expected.push(`req_${at}`);
-            const answers: Promise<void>[] = [];
+            const answers: Promise<unknown>[] = [];
             for (const call of order) {
               answers.push(call === "settle" ? held.settle(settlement) : held.release());
               if (!together) await answers.at(-1);

@@ -40,6 +40,9 @@ const PING: Record<Side, string> = { chat: ": ping\n\n", messages: "event: ping\
 const COMMIT_MS = 5_000;
 const SILENCE_MS = 90_000;
 
+/** The money of a hold that sets nothing aside. */
+const UNPAID = { ceiling: undefined, short: false, growAt: Number.POSITIVE_INFINITY, extend: () => true };
+
 let clock: ManualClock;
 let lab: ScenarioLab;
 beforeEach(async () => {
@@ -244,9 +247,11 @@ function slowLedger() {
   const written = gate();
   lab.gateway.app.services.ledger = {
     hold: async ({ requestId }) => ({
+      ...UNPAID,
       async settle(settlement) {
         settlements.push(settlement);
         await written.opened;
+        return { costNano: undefined, chargedNano: 0n, metered: false };
       },
       async release() {
         released.push(requestId);
@@ -306,6 +311,7 @@ describe("the settle comes before the end", () => {
   test.each(WAYS)("a settle that fails ends the stream without a terminator: $name", async (way) => {
     lab.gateway.app.services.ledger = {
       hold: async () => ({
+        ...UNPAID,
         settle: () => Promise.reject(new Error("disk full at /var/lib/x")),
         release: async () => {},
       }),

@@ -1,0 +1,43 @@
+import type { Event } from "../canon/events.ts";
+import type { Hold } from "../ledger/ledger.ts";
+import { textEstimator } from "./estimate.ts";
+
+/** Who serves the reply, for the book of a reply that a crash may cut off. */
+export type Server = { readonly vendor: string; readonly upstreamModel: string };
+
+/**
+ * Watches what a reply under way costs, by the gateway's own estimate of its output or the vendor's count where that is ahead, and asks for
+ * more money in time (contract 5). Only for replies that are paid for and stream: their text is looked at once more.
+ */
+export class Spending {
+  /** There is no more money: the reply is to be ended. */
+  exhausted = false;
+  #seen = 0;
+  readonly #estimate: (text: string) => number;
+
+  constructor(
+    private readonly hold: Hold,
+    modelId: string,
+    private readonly server: Server,
+  ) {
+    this.#estimate = textEstimator(modelId);
+  }
+
+  /** Takes the next events of the reply, in their order. */
+  take(events: readonly Event[]): void {
+    for (const event of events) {
+      if (event.type === "block-delta") this.#seen += this.#estimate(event.text);
+      else if (event.type === "usage") this.#seen = Math.max(this.#seen, event.usage.output);
+    }
+    if (this.#seen > this.hold.growAt) this.#grow();
+  }
+
+  #grow(): void {
+    const { vendor, upstreamModel } = this.server;
+    const output = Math.ceil(this.#seen);
+    // One step may have brought more than a slice.
+    while (!this.exhausted && this.#seen > this.hold.growAt) {
+      this.exhausted = !this.hold.extend({ vendor, upstreamModel, output });
+    }
+  }
+}
