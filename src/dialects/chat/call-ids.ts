@@ -1,3 +1,5 @@
+import { OwnNames } from "../lines.ts";
+
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LENGTH = 9;
 /** Longest id of a call that OpenAI takes, characters (dialects.md 4.3 "ids"). */
@@ -26,15 +28,12 @@ export const boundedCallId = (id: string): string =>
 
 /** Hands out the ids of one assistant turn's calls: two calls of one id become two ids, the same ones in every request. */
 export class CallIds {
-  readonly #used = new Set<string>();
+  readonly #names = new OwnNames();
 
   constructor(readonly nineCharacters: boolean) {}
 
   take(id: string): string {
-    let fitted = this.#fit(id);
-    for (let count = 2; this.#used.has(fitted); count++) fitted = this.#fit(`${id}_${count}`);
-    this.#used.add(fitted);
-    return fitted;
+    return this.#names.take(id, (count) => this.#fit(count === 1 ? id : `${id}_${count}`));
   }
 
   #fit(id: string): string {

@@ -1,6 +1,7 @@
 import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
+import { Lines } from "../lines.ts";
 import { CallIds } from "./call-ids.ts";
 import { encodePart } from "./encode-parts.ts";
 import { cleanText } from "./text.ts";
@@ -23,10 +24,11 @@ function joinContent(parts: readonly Wire[]): unknown {
  */
 export class TurnWriter {
   #messages: Wire[] = [];
-  #results = new Map<string, ToolResultPart[]>();
+  #results = new Lines<string, ToolResultPart>();
   #placed = new Set<ToolResultPart>();
   /** Images and documents of tool results, which go into the user message behind them (dialects.md 4.8 #3). */
   #attached: Wire[] = [];
+  #attachedMedia = 0;
 
   constructor(
     readonly quirks: Quirks,
@@ -36,10 +38,7 @@ export class TurnWriter {
   write(turns: readonly Turn[]): Wire[] {
     for (const turn of turns) {
       for (const part of turn.parts) {
-        if (part.type !== "tool-result") continue;
-        const known = this.#results.get(part.callId);
-        if (known) known.push(part);
-        else this.#results.set(part.callId, [part]);
+        if (part.type === "tool-result") this.#results.add(part.callId, part);
       }
     }
     for (const turn of turns) {
@@ -48,20 +47,21 @@ export class TurnWriter {
       else this.#writeUser(turn);
     }
     this.#flushAttached();
-    if (this.#messages.length === 0) this.#messages.push({ role: "user", content: EMPTY_TEXT });
+    if (this.#messages.length === 0) return [{ role: "user", content: EMPTY_TEXT }];
+    for (const message of this.#messages) {
+      if (message["role"] === "user") message["content"] = joinContent(message["content"] as Wire[]);
+    }
     return this.#messages;
   }
 
-  /** Two turns of the user in a row are one: the templates of many servers raise on them (dialects.md 4.8 #5). */
-  #addUser(parts: readonly Wire[]): void {
+  /**
+   * Two turns of the user in a row are one: the templates of many servers raise on them (dialects.md 4.8 #5). What they hold is joined
+   * when all is there.
+   */
+  #addUser(parts: Wire[]): void {
     const last = this.#messages.at(-1);
-    if (last?.["role"] !== "user") {
-      this.#messages.push({ role: "user", content: joinContent(parts) });
-      return;
-    }
-    const said = last["content"];
-    const before = typeof said === "string" ? [{ type: "text", text: said }] : (said as Wire[]);
-    last["content"] = joinContent([...before, ...parts]);
+    if (last?.["role"] !== "user") this.#messages.push({ role: "user", content: parts });
+    else for (const part of parts) (last["content"] as Wire[]).push(part);
   }
 
   #writeSystem(turn: Turn): void {
@@ -72,8 +72,7 @@ export class TurnWriter {
   }
 
   #writeUser(turn: Turn): void {
-    const parts = this.#attached;
-    this.#attached = [];
+    const parts = this.#takeAttached();
     for (const part of turn.parts) {
       if (part.type !== "tool-result") this.#encode(part, parts);
       else if (!this.#placed.has(part)) this.#encodeOrphan(part, parts);
@@ -83,11 +82,7 @@ export class TurnWriter {
 
   #encodeOrphan(result: ToolResultPart, parts: Wire[]): void {
     // A later call of the same id must not take it again.
-    const waiting = this.#results.get(result.callId) ?? [];
-    this.#results.set(
-      result.callId,
-      waiting.filter((one) => one !== result),
-    );
+    this.#placed.add(result);
     parts.push({ type: "text", text: `Result of tool call ${cleanText(result.callId)}:` });
     for (const part of result.parts) this.#encode(part, parts);
   }
@@ -103,9 +98,14 @@ export class TurnWriter {
   }
 
   #flushAttached(): void {
-    if (this.#attached.length === 0) return;
-    this.#addUser(this.#attached);
+    if (this.#attached.length > 0) this.#addUser(this.#takeAttached());
+  }
+
+  #takeAttached(): Wire[] {
+    const attached = this.#attached;
     this.#attached = [];
+    this.#attachedMedia = 0;
+    return attached;
   }
 
   #writeAssistant(turn: Turn): void {
@@ -153,7 +153,7 @@ export class TurnWriter {
   }
 
   #writeResult(call: ToolCallPart, id: string): void {
-    const result = this.#results.get(call.id)?.shift();
+    const result = this.#results.take(call.id, (one) => this.#placed.has(one));
     if (result) this.#placed.add(result);
     const content = result ? this.#resultText(result) : NO_RESULT;
     this.#messages.push({ role: "tool", tool_call_id: id, content });
@@ -170,7 +170,7 @@ export class TurnWriter {
           lines.push(String(encoded["text"]));
           continue;
         }
-        const label = `${part.type} ${this.#attached.filter((one) => one["type"] !== "text").length + 1}`;
+        const label = `${part.type} ${++this.#attachedMedia}`;
         lines.push(`[${label} attached below]`);
         this.#attached.push({ type: "text", text: `[${label} of the tool result above]` }, encoded);
       }

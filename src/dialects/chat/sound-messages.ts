@@ -1,4 +1,5 @@
 import { isObject } from "../../lib/json.ts";
+import { Lines, OwnNames } from "../lines.ts";
 import { boundedCallId } from "./call-ids.ts";
 import { contentText } from "./delta.ts";
 import { NO_RESULT } from "./encode-turns.ts";
@@ -53,29 +54,25 @@ function isSound(messages: readonly unknown[]): boolean {
 
 /** Calls of one turn, no two of one id. */
 function withOwnIds(calls: readonly Wire[]): { call: Wire; given: unknown }[] {
-  const used = new Set<unknown>();
+  const names = new OwnNames();
   return calls.map((call) => {
     const given = call["id"];
-    let id = given;
-    for (let count = 2; used.has(id); count++) id = boundedCallId(`${String(given)}_${count}`);
-    used.add(id);
+    const wanted = String(given);
+    const own = names.take(wanted, (count) => (count === 1 ? wanted : boundedCallId(`${wanted}_${count}`)));
+    const id = own === wanted ? given : own;
     return { call: id === given ? call : { ...call, id }, given };
   });
 }
 
 /** Puts each result behind its call. A call without one gets a made-up one, a result without a call becomes the user's words. */
 class Rebuilder {
-  readonly #results = new Map<unknown, Wire[]>();
+  readonly #results = new Lines<unknown, Wire>();
   readonly #placed = new Set<unknown>();
   readonly #out: unknown[] = [];
 
   rebuild(messages: readonly unknown[]): unknown[] {
     for (const message of messages) {
-      if (!isObject(message) || message["role"] !== "tool") continue;
-      const id = message["tool_call_id"];
-      const known = this.#results.get(id);
-      if (known) known.push(message);
-      else this.#results.set(id, [message]);
+      if (isObject(message) && message["role"] === "tool") this.#results.add(message["tool_call_id"], message);
     }
     for (const message of messages) this.#write(message);
     return this.#out;
@@ -99,18 +96,15 @@ class Rebuilder {
   }
 
   #writeResult(id: unknown, given: unknown): void {
-    const result = this.#results.get(given)?.shift();
+    const result = this.#results.take(given, (one) => this.#placed.has(one));
     if (result) this.#placed.add(result);
     this.#out.push(result ? { ...result, tool_call_id: id } : { role: "tool", tool_call_id: id, content: NO_RESULT });
   }
 
   #writeStray(message: Wire): void {
-    const id = message["tool_call_id"];
     // A later call of the same id must not take it again.
-    this.#results.set(
-      id,
-      (this.#results.get(id) ?? []).filter((one) => one !== message),
-    );
+    this.#placed.add(message);
+    const id = message["tool_call_id"];
     const said = contentText(message["content"]);
     this.#out.push({ role: "user", content: `Result of tool call ${String(id)}:\n${said}` });
   }

@@ -1,5 +1,6 @@
 import type { Part, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { cleanText } from "../chat/text.ts";
+import { Lines } from "../lines.ts";
 import { toInput } from "../messages/tool-input.ts";
 import { mergeTurns } from "../turns.ts";
 import { encodeAudio, encodeDocument, encodeMedia } from "./media.ts";
@@ -88,12 +89,14 @@ class ModelTurn {
 class ContentWriter {
   readonly contents: Content[] = [];
   #waiting: Waiting[] = [];
+  #unanswered = new Lines<string, Waiting>();
+  #attachedMedia = 0;
 
   constructor(readonly dropped: string[]) {}
 
   #add(role: Content["role"], parts: Wire[]): void {
     const last = this.contents.at(-1);
-    if (last?.role === role) last.parts.push(...parts);
+    if (last?.role === role) for (const part of parts) last.parts.push(part);
     else this.contents.push({ role, parts });
   }
 
@@ -105,7 +108,7 @@ class ContentWriter {
         others.push(...encodeUserPart(part, this.dropped));
         continue;
       }
-      const call = this.#waiting.find((waiting) => waiting.id === part.callId && !waiting.result);
+      const call = this.#unanswered.take(part.callId);
       if (call) call.result = part;
       else others.push(...this.#strayResult(part));
     }
@@ -123,11 +126,14 @@ class ContentWriter {
     if (this.contents.length === 0) this.#add("user", [{ text: OPENING_TEXT }]);
     this.#add("model", model.parts);
     this.#waiting = model.calls;
+    for (const call of model.calls) this.#unanswered.add(call.id, call);
   }
 
   /** The answers to all waiting calls, behind them what the answers hold beside text; calls that nobody answered get an error. */
   takeResults(): Wire[] {
     const attached: Wire[] = [];
+    this.#attachedMedia = 0;
+    this.#unanswered = new Lines();
     const responses = this.#waiting.map(({ name, result }) => ({
       functionResponse: { name, response: result ? this.#response(result, attached) : { error: NO_RESULT_TEXT } },
     }));
@@ -143,7 +149,8 @@ class ContentWriter {
       const media = parts.filter((one) => !("text" in one));
       for (const one of parts) if (typeof one["text"] === "string") lines.push(one["text"]);
       if (media.length === 0) continue;
-      const label = `${part.type} ${attached.filter((one) => !("text" in one)).length + 1}`;
+      const label = `${part.type} ${this.#attachedMedia + 1}`;
+      this.#attachedMedia += media.length;
       lines.push(`[${label} attached below]`);
       attached.push({ text: `[${label} of the tool results above]` }, ...media);
     }

@@ -1,4 +1,5 @@
 import type { DocumentPart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import { Lines } from "../lines.ts";
 import { mergeTurns } from "../turns.ts";
 import { NO_AUDIO, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
@@ -86,7 +87,7 @@ class TurnWriter {
   readonly messages: Message[] = [];
   #ids = new ToolIds();
   /** Client's call id → ids written for it, of the assistant turn just before. */
-  #waiting = new Map<string, string[]>();
+  #waiting = new Lines<string, string>();
 
   constructor(readonly dropped: string[]) {}
 
@@ -98,8 +99,7 @@ class TurnWriter {
 
   /** Error results for the calls nobody answered: without them the whole request is refused (dialects.md 2.2). */
   takeOrphans(): Block[] {
-    const ids = [...this.#waiting.values()].flat();
-    this.#waiting.clear();
+    const ids = this.#waiting.takeAll();
     return ids.map(unansweredResult);
   }
 
@@ -111,7 +111,7 @@ class TurnWriter {
         others.push(...encodeUserPart(part, this.dropped));
         continue;
       }
-      const id = this.#waiting.get(part.callId)?.shift();
+      const id = this.#waiting.take(part.callId);
       if (id === undefined) others.push(...encodeStrayResult(part, this.dropped));
       else results.push(encodeResult(part, id, this.dropped));
     }
@@ -140,9 +140,7 @@ class TurnWriter {
 
   #call(part: Extract<Part, { type: "tool-call" }>): Block {
     const id = this.#ids.take(part.id);
-    const ids = this.#waiting.get(part.id);
-    if (ids) ids.push(id);
-    else this.#waiting.set(part.id, [id]);
+    this.#waiting.add(part.id, id);
     return { type: "tool_use", id, name: part.name, input: toInput(part.arguments), ...markField(part) };
   }
 

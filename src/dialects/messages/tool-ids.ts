@@ -1,4 +1,5 @@
 import { fingerprint } from "../fingerprint.ts";
+import { OwnNames } from "../lines.ts";
 
 const ALLOWED = /^[a-zA-Z0-9_-]+$/;
 /** Longest head that is kept of an id that is rewritten. */
@@ -12,15 +13,12 @@ export const isLegalId = (id: string): boolean => ALLOWED.test(id);
  * alphabet with a hash of the original; an id that was used before gets a number behind it (dialects.md 2.2, 4.3).
  */
 export class ToolIds {
-  #used = new Set<string>();
+  readonly #names = new OwnNames();
 
   /** The id to write for a call that the client calls `id`. Deterministic within one request. */
   take(id: string): string {
     const base = isLegalId(id) ? id : rewrite(id);
-    let mapped = base;
-    for (let count = 2; this.#used.has(mapped); count++) mapped = `${base}_${count}`;
-    this.#used.add(mapped);
-    return mapped;
+    return this.#names.take(base, (count) => (count === 1 ? base : `${base}_${count}`));
   }
 }
 

@@ -1,0 +1,45 @@
+type Line<V> = { waiting: V[]; next: number };
+
+/** What waits under a key, first come first served. Constant time, however long a line is: a client may call all its tools by one id. */
+export class Lines<K, V> {
+  readonly #lines = new Map<K, Line<V>>();
+
+  add(key: K, value: V): void {
+    const line = this.#lines.get(key);
+    if (line) line.waiting.push(value);
+    else this.#lines.set(key, { waiting: [value], next: 0 });
+  }
+
+  /** The first that still waits, which then waits no more; those that `isGone` names are passed over for good. */
+  take(key: K, isGone?: (value: V) => boolean): V | undefined {
+    const line = this.#lines.get(key);
+    while (line && line.next < line.waiting.length) {
+      const value = line.waiting[line.next++] as V;
+      if (!isGone?.(value)) return value;
+    }
+    return undefined;
+  }
+
+  /** All that still wait, line by line, and the end of them. */
+  takeAll(): V[] {
+    const rest = [...this.#lines.values()].flatMap(({ waiting, next }) => waiting.slice(next));
+    this.#lines.clear();
+    return rest;
+  }
+}
+
+/** Gives each name out once: one that is taken is asked for again with the next number. Constant time, as {@link Lines} is. */
+export class OwnNames {
+  readonly #used = new Set<string>();
+  readonly #next = new Map<string, number>();
+
+  /** `numbered(1)` is the name as it is wanted, further numbers are its substitutes; `key` is the same for all who want this name. */
+  take(key: string, numbered: (count: number) => string): string {
+    let count = this.#next.get(key) ?? 1;
+    let name = numbered(count);
+    while (this.#used.has(name)) name = numbered(++count);
+    this.#next.set(key, count + 1);
+    this.#used.add(name);
+    return name;
+  }
+}
