@@ -18,6 +18,29 @@ function paramOf(check: () => void): string | undefined {
   }
 }
 
+describe("a conversation that its vendor is to keep", () => {
+  test.each([{ type: "create" }, { type: "continue", previous_message_id: "msg_1" }])("is refused: %p", (thread) => {
+    for (const check of [() => messages.check({ ...valid, thread }), () => checkCountTokens({ ...valid, thread })]) {
+      expect(paramOf(check)).toBe("thread");
+    }
+  });
+
+  test("is refused in the words by which the SDK goes on without one", () => {
+    try {
+      messages.check({ ...valid, thread: { type: "create" } });
+      expect.unreachable();
+    } catch (error) {
+      const { status, body } = messages.encodeError(error as GatewayError, "req_1");
+      const details = { error_code: "thread_unsupported_request", unsupported: ["thread"] };
+      expect([status, body]).toMatchObject([400, { type: "error", error: { type: "invalid_request_error", details } }]);
+    }
+  });
+
+  test("is not asked for by an empty field", () => {
+    expect(paramOf(() => messages.check({ ...valid, thread: null }))).toBe("passes");
+  });
+});
+
 describe("check", () => {
   test.each([
     [valid],

@@ -1,4 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
+import { isObject } from "../../lib/json.ts";
 import { CountTokensRequest, MessagesRequest } from "../../wire/messages.ts";
 import { checker, type Fault } from "../../wire/open.ts";
 
@@ -10,12 +11,25 @@ function refuse(fault: Fault | undefined): void {
   throw new GatewayError("invalid_request", fault.message, fault.param === "" ? {} : { param: fault.param });
 }
 
+/**
+ * A thread is a conversation that the vendor keeps: later requests hold its newest turn alone, and this gateway stores none (contract 3).
+ * The error's details are the vendor's own for a request that cannot be threaded, by which the SDK goes on with the whole conversation.
+ */
+function refuseThread(body: unknown): void {
+  if (!isObject(body) || !isObject(body["thread"])) return;
+  const message = "thread is not supported: no conversation is kept here. Send the whole conversation as messages.";
+  const details = { error_code: "thread_unsupported_request", unsupported: ["thread"] };
+  throw new GatewayError("invalid_request", message, { param: "thread", extra: { details } });
+}
+
 /** Throws GatewayError (invalid_request, with param) when `body` is no request of `POST /v1/messages` (interface 4.5). Unknown fields pass. */
 export function checkRequest(body: unknown): void {
   refuse(checkMessage(body));
+  refuseThread(body);
 }
 
 /** {@link checkRequest} for `POST /v1/messages/count_tokens`: the same body, of which max_tokens may be absent (interface 4.6). */
 export function checkCountTokens(body: unknown): void {
   refuse(checkCount(body));
+  refuseThread(body);
 }

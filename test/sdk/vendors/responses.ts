@@ -49,25 +49,29 @@ const responseOf = (model: string, status: string, output: readonly Value[], inc
 const textPart = (text: string) => ({ type: "output_text", annotations: [], logprobs: [], text });
 const summaryPart = (text: string) => ({ type: "summary_text", text });
 
+/** No two items of a conversation share an id. */
+const itemId = (prefix: string, step: Step, index: number) =>
+  `${prefix}_${Bun.hash(JSON.stringify(step)).toString(16)}${index}`;
+
 /** An item as it is announced and as it is when done. */
 function itemOf(step: Step, index: number, cut: boolean): { added: Value; done: Value } {
   const text = step.pieces.join("");
   const status = cut ? "incomplete" : "completed";
   if (step.kind === "reasoning") {
-    const head = { id: `rs_0a1b${index}`, type: "reasoning" };
+    const head = { id: itemId("rs", step, index), type: "reasoning" };
     return {
       added: { ...head, encrypted_content: DRAFT, summary: [] },
       done: { ...head, encrypted_content: encryptedOf(step.id), summary: [summaryPart(text)] },
     };
   }
   if (step.kind === "text") {
-    const head = { id: `msg_0a1b${index}`, type: "message", role: "assistant" };
+    const head = { id: itemId("msg", step, index), type: "message", role: "assistant" };
     return {
       added: { ...head, status: "in_progress", content: [] },
       done: { ...head, status, content: [textPart(text)] },
     };
   }
-  const head = { id: `fc_0a1b${index}`, type: "function_call", call_id: idOf(step.id), name: step.name };
+  const head = { id: itemId("fc", step, index), type: "function_call", call_id: idOf(step.id), name: step.name };
   return { added: { ...head, status: "in_progress", arguments: "" }, done: { ...head, status, arguments: text } };
 }
 
