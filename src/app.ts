@@ -1,13 +1,17 @@
 import { type AnyElysia, Elysia } from "elysia";
+import { Accounts } from "./accounts/accounts.ts";
 import { Keys } from "./accounts/keys.ts";
 import { createPlans, type Plans } from "./accounts/plans.ts";
+import { Tokens } from "./accounts/tokens.ts";
 import { GatewayError } from "./canon/errors.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import { builtInRows } from "./catalog/rows.ts";
 import type { Config } from "./config/load.ts";
 import type { Store } from "./db/open.ts";
 import { Writer } from "./db/writer.ts";
+import { accountRoutes } from "./http/account.ts";
 import { createAddressReader, type PeerSource } from "./http/address.ts";
+import { type AdminDependencies, adminRoutes } from "./http/admin.ts";
 import { chatRoutes } from "./http/chat.ts";
 import { countTokensRoutes } from "./http/count-tokens.ts";
 import { debugTranslateRoutes } from "./http/debug-translate.ts";
@@ -36,6 +40,7 @@ import { ReasoningStore } from "./relay/reasoning-store.ts";
 import { Running } from "./relay/running.ts";
 import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
 import { builtinVendor } from "./vendors/builtin/vendor.ts";
+import { VendorHealth } from "./vendors/health.ts";
 import { listModels } from "./vendors/models-list.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 import { createSafeFetch, type SafeFetch } from "./web/safe-fetch.ts";
@@ -94,12 +99,14 @@ export function createApp(settings: AppSettings): App {
   const recovered = books.start();
   if (recovered.settled + recovered.released > 0) log.warn("recovered", recovered);
   const safeFetch = guardedFetch(settings, () => elysia.server?.port);
+  const health = new VendorHealth(clock);
   const services: Services = {
     clock,
     log,
     limiter: limits.limiter,
     catalog,
     vendor: (id) => vendors.get(id),
+    health,
     ledger: books.ledger,
     plans,
     running,
@@ -124,6 +131,13 @@ export function createApp(settings: AppSettings): App {
     kept,
     tokenizer,
     addresses,
+    admin: {
+      ...{ store, clock, keys, plans, health, book: books.book, limiter: limits.limiter },
+      accounts: new Accounts(store, writer, keys, clock),
+      tokens: new Tokens(keys, () => clock.now()),
+      vendors: () => vendors.values(),
+      userAgent: services.userAgent,
+    },
     ready: () => state.ready,
   });
   return {
@@ -222,10 +236,12 @@ type Routes = {
   kept: IdempotencyStore;
   tokenizer: Tokenizer;
   addresses: AddressLimiter;
+  admin: AdminDependencies;
   ready(): boolean;
 };
 
-function mountRoutes({ config, log, catalog, keys, services, kept, tokenizer, addresses, ready }: Routes): Elysia {
+function mountRoutes(routes: Routes): Elysia {
+  const { config, log, catalog, keys, services, kept, tokenizer, addresses, admin, ready } = routes;
   const { allowedHosts, corsOrigins, trustedProxies } = config.server;
   const readAddress = createAddressReader(() => app.server as PeerSource, trustedProxies);
   keys.doorman = createDoorman(addresses, readAddress);
@@ -244,6 +260,8 @@ function mountRoutes({ config, log, catalog, keys, services, kept, tokenizer, ad
     .use(countTokensRoutes({ ...generation, tokenizer }))
     .use(responsesRoutes(generation))
     .use(debugTranslateRoutes(generation))
+    .use(accountRoutes(admin))
+    .use(adminRoutes(admin))
     .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))
     .use(
       new Elysia()

@@ -24,18 +24,24 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promis
     if (!route || !target) throw new GatewayError("vendor_not_configured", "No vendor of this model is switched on.");
     exchange.beginAttempt(route.vendor, route.model);
     try {
-      return await attempt(target);
+      const result = await attempt(target);
+      services.health?.served(route.vendor);
+      return result;
     } catch (thrown) {
       if (abort.signal.aborted) throw abort.signal.reason;
       const error = relabelError(completeOverflow(toGatewayError(thrown), job), target);
       const routesLeft = entry.routes.length - index - 1;
       const elapsedMs = services.clock.monotonic() - exchange.startedAt;
+      if (isVendorsFault(error)) services.health?.failed(route.vendor, error.code);
       if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "stop") throw error;
       if (ranOf(error) !== "no") doubtfulBefore++;
       services.log.warn("failover", { request_id: job.request.requestId, vendor: route.vendor, error: error.code });
     }
   }
 }
+
+/** An error that says something about the vendor, and not about the request. */
+const isVendorsFault = ({ code }: GatewayError) => code.startsWith("upstream_") || code === "stream_truncated";
 
 /**
  * A request that overran the window, told with both figures (contract 6). A refusal without a word, of a request that by the gateway's

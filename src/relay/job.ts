@@ -9,6 +9,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
+import type { VendorHealth } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Exchange } from "./exchange.ts";
 import type { FetchMedia } from "./fetch-media.ts";
@@ -23,6 +24,8 @@ export type Services = {
   catalog: Catalog;
   /** A vendor that is switched on, by its id. */
   vendor(id: string): Vendor | undefined;
+  /** How vendors fare, for the operator. */
+  health?: VendorHealth;
   ledger: Ledger;
   plans: Plans;
   running: Running;

@@ -58,50 +58,56 @@ async function read(response: Response) {
 }
 
 describe.each(SIDES)("a %s client", (side) => {
-  test.each(["whole", "stream"] as const)("%s: the same key and body: the same bytes, charged once", async (mode) => {
-    lab.vendors.chat.always(CHAT, answerOf);
-    const key = freshKey();
-    const body = ask(side, ONE_ROUTE.chat, mode, { logit_bias: { a: 1 } });
-    const first = await read(await post(side, body, key));
-    expect([first.status, first.replayed]).toEqual([200, null]);
-    const again = await read(await post(side, body, key));
-    expect([again.status, again.replayed, again.text]).toEqual([200, "true", first.text]);
-    expect(again.text).toContain("Grüße 🌍");
-    for (const name of ["content-type", "x-sluice-dropped"]) {
-      expect([name, again.headers.get(name)]).toEqual([name, first.headers.get(name)]);
-    }
-    expect(again.headers.get("x-request-id")).toMatch(/^req_\w+$/);
-    expect(again.headers.get("x-request-id")).not.toBe(first.headers.get("x-request-id"));
-    expect([calls(), lab.rows().length]).toEqual([1, 1]);
-  });
+  test.each(["blocking", "stream"] as const)(
+    "%s: the same key and body: the same bytes, charged once",
+    async (mode) => {
+      lab.vendors.chat.always(CHAT, answerOf);
+      const key = freshKey();
+      const body = ask(side, ONE_ROUTE.chat, mode, { logit_bias: { a: 1 } });
+      const first = await read(await post(side, body, key));
+      expect([first.status, first.replayed]).toEqual([200, null]);
+      const again = await read(await post(side, body, key));
+      expect([again.status, again.replayed, again.text]).toEqual([200, "true", first.text]);
+      expect(again.text).toContain("Grüße 🌍");
+      for (const name of ["content-type", "x-sluice-dropped"]) {
+        expect([name, again.headers.get(name)]).toEqual([name, first.headers.get(name)]);
+      }
+      expect(again.headers.get("x-request-id")).toMatch(/^req_\w+$/);
+      expect(again.headers.get("x-request-id")).not.toBe(first.headers.get("x-request-id"));
+      expect([calls(), lab.rows().length]).toEqual([1, 1]);
+    },
+  );
 
   test("another body under the key: 422, nothing asked, nothing charged; the first answer stays", async () => {
     lab.vendors.chat.always(CHAT, answerOf);
     const key = freshKey();
-    const first = await read(await post(side, ask(side, ONE_ROUTE.chat, "whole"), key));
+    const first = await read(await post(side, ask(side, ONE_ROUTE.chat, "blocking"), key));
     const other = await readFailure(side, await post(side, ask(side, ONE_ROUTE.chat, "stream"), key));
     expect(other).toMatchObject({ status: 422, code: "idempotency_key_reused", retry: null });
-    const again = await read(await post(side, ask(side, ONE_ROUTE.chat, "whole"), key));
+    const again = await read(await post(side, ask(side, ONE_ROUTE.chat, "blocking"), key));
     expect(again.text).toBe(first.text);
     expect([calls(), lab.rows().length]).toEqual([1, 1]);
   });
 
-  test.each(["whole", "stream"] as const)("%s: two at the same time: one runs, the other hears 409", async (mode) => {
-    const held = gate();
-    lab.vendors.chat.always(CHAT, (call) => ({ ...answerOf(call), headersAfter: held.opened }));
-    const key = freshKey();
-    const body = ask(side, ONE_ROUTE.chat, mode);
-    const both = [post(side, body, key), post(side, body, key)];
-    const told = await readFailure(side, await Promise.race(both));
-    expect(told).toMatchObject({ status: 409, code: "idempotency_in_progress", retry: "true", retryAfter: "1" });
-    held.open();
-    const answers = await Promise.all(both);
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
-    const first = await answers.find(({ status }) => status === 200)?.text();
-    const again = await read(await post(side, body, key));
-    expect([again.status, again.replayed, again.text]).toEqual([200, "true", first ?? ""]);
-    expect([calls(), lab.rows().length]).toEqual([1, 1]);
-  });
+  test.each(["blocking", "stream"] as const)(
+    "%s: two at the same time: one runs, the other hears 409",
+    async (mode) => {
+      const held = gate();
+      lab.vendors.chat.always(CHAT, (call) => ({ ...answerOf(call), headersAfter: held.opened }));
+      const key = freshKey();
+      const body = ask(side, ONE_ROUTE.chat, mode);
+      const both = [post(side, body, key), post(side, body, key)];
+      const told = await readFailure(side, await Promise.race(both));
+      expect(told).toMatchObject({ status: 409, code: "idempotency_in_progress", retry: "true", retryAfter: "1" });
+      held.open();
+      const answers = await Promise.all(both);
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+      const first = await answers.find(({ status }) => status === 200)?.text();
+      const again = await read(await post(side, body, key));
+      expect([again.status, again.replayed, again.text]).toEqual([200, "true", first ?? ""]);
+      expect([calls(), lab.rows().length]).toEqual([1, 1]);
+    },
+  );
 });
 
 describe("what is kept", () => {
@@ -113,7 +119,7 @@ describe("what is kept", () => {
     lab.vendors.chat.always(CHAT, answerOf);
     const key = freshKey();
     expect((await post("chat", body, key)).status).toBe(status);
-    const second = await read(await post("chat", ask("chat", ONE_ROUTE.chat, "whole"), key));
+    const second = await read(await post("chat", ask("chat", ONE_ROUTE.chat, "blocking"), key));
     expect([second.status, second.replayed]).toEqual([200, null]);
   });
 
@@ -145,7 +151,7 @@ describe("what is kept", () => {
   test("a blocking request that was cut off after 95 s: its 504, and no second run", async () => {
     lab.vendors.chat.answer(CHAT, { ...json(CHAT_REPLY), headersAfter: gate().opened });
     const key = freshKey();
-    const body = ask("messages", ONE_ROUTE.chat, "whole");
+    const body = ask("messages", ONE_ROUTE.chat, "blocking");
     const answer = post("messages", body, key);
     await lab.vendors.chat.called();
     await clock.advance(95_000);
@@ -180,7 +186,7 @@ describe("what is kept", () => {
     const held = gate();
     lab.vendors.chat.answer(CHAT, { ...json(CHAT_REPLY), headersAfter: held.opened });
     const key = freshKey();
-    const body = ask("chat", ONE_ROUTE.chat, "whole");
+    const body = ask("chat", ONE_ROUTE.chat, "blocking");
     const leave = new AbortController();
     const init = { headers: { "idempotency-key": key }, signal: leave.signal };
     const answer = lab.gateway.post(PATH.chat, body, init).catch(() => undefined);
@@ -201,7 +207,7 @@ describe("what is kept", () => {
     const message = { role: "assistant", content: Array.from({ length: 5 }, noise).join("") };
     lab.vendors.chat.answer(CHAT, json({ ...CHAT_REPLY, choices: [{ index: 0, message, finish_reason: "stop" }] }));
     const key = freshKey();
-    const body = ask("chat", ONE_ROUTE.chat, "whole");
+    const body = ask("chat", ONE_ROUTE.chat, "blocking");
     expect((await read(await post("chat", body, key))).status).toBe(200);
     const again = await post("chat", body, key);
     expect([again.status, again.headers.get("x-should-retry")]).toEqual([409, "false"]);
@@ -212,7 +218,7 @@ describe("what is kept", () => {
   test("for a day, and then the key is new; its row is swept with its bytes", async () => {
     lab.vendors.chat.always(CHAT, answerOf);
     const key = freshKey();
-    const body = ask("chat", ONE_ROUTE.chat, "whole");
+    const body = ask("chat", ONE_ROUTE.chat, "blocking");
     await read(await post("chat", body, key));
     const startedAt = clock.now();
     clock.setWall(startedAt + KEEP_MS - 1);
@@ -235,7 +241,7 @@ describe("keys", () => {
     ["too long", "k".repeat(256)],
     ["not ASCII", "schl\u00fcssel"],
   ])("%s: 400 that names the header, nothing asked", async (_what, key) => {
-    const told = await readFailure("chat", await post("chat", ask("chat", ONE_ROUTE.chat, "whole"), key));
+    const told = await readFailure("chat", await post("chat", ask("chat", ONE_ROUTE.chat, "blocking"), key));
     expect(told).toMatchObject({ status: 400, code: "invalid_request", param: "Idempotency-Key" });
     expect([calls(), keptRows(key)]).toEqual([0, []]);
   });
@@ -248,7 +254,7 @@ describe("keys", () => {
     await fc.assert(
       fc.asyncProperty(printable, async (text) => {
         const key = `${text}${freshKey()}`.slice(-255).trim();
-        const body = ask("chat", ONE_ROUTE.chat, "whole");
+        const body = ask("chat", ONE_ROUTE.chat, "blocking");
         expect((await read(await post("chat", body, key))).replayed).toBe(null);
         expect((await read(await post("chat", body, key))).replayed).toBe("true");
       }),
@@ -259,9 +265,9 @@ describe("keys", () => {
   test("belong to one account and one endpoint", async () => {
     lab.vendors.chat.always(CHAT, answerOf);
     const key = freshKey();
-    const body = ask("chat", ONE_ROUTE.chat, "whole");
+    const body = ask("chat", ONE_ROUTE.chat, "blocking");
     await read(await post("chat", body, key));
-    expect((await read(await post("messages", ask("messages", ONE_ROUTE.chat, "whole"), key))).replayed).toBe(null);
+    expect((await read(await post("messages", ask("messages", ONE_ROUTE.chat, "blocking"), key))).replayed).toBe(null);
     lab.gateway.store.database.run(
       "INSERT INTO account (id, name, plan, created_at) VALUES ('acct_x', 'x', 'local', 1)",
     );
@@ -292,7 +298,7 @@ describe("keys", () => {
         .run();
     }
     const key = freshKey();
-    await read(await post("chat", ask("chat", ONE_ROUTE.chat, "whole"), key));
+    await read(await post("chat", ask("chat", ONE_ROUTE.chat, "blocking"), key));
     expect([keptRows("old-0").length, keptRows("old-1").length, keptRows(key).length]).toEqual([0, 1, 1]);
     expect(store.query.select({ rows: count() }).from(idempotency).get()?.rows).toBe(MAX_KEYS);
   });
@@ -302,7 +308,7 @@ test("an HTML page in place of an answer costs nothing and is not kept", async (
   lab.vendors.chat.answer(CHAT, html());
   lab.vendors.chat.always(CHAT, answerOf);
   const key = freshKey();
-  const body = ask("chat", ONE_ROUTE.chat, "whole");
+  const body = ask("chat", ONE_ROUTE.chat, "blocking");
   expect((await read(await post("chat", body, key))).status).toBe(502);
   expect((await read(await post("chat", body, key))).status).toBe(200);
 });

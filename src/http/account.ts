@@ -1,0 +1,121 @@
+import { Elysia } from "elysia";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { Caller } from "../accounts/caller.ts";
+import type { Keys } from "../accounts/keys.ts";
+import { type Plans, planOf } from "../accounts/plans.ts";
+import { GatewayError } from "../canon/errors.ts";
+import type { Store } from "../db/open.ts";
+import type { Book } from "../ledger/book.ts";
+import { findUsageRow } from "../ledger/usage-page.ts";
+import type { Limiter } from "../limits/limiter.ts";
+import { AccountView } from "../wire/account.ts";
+import { UsageList, UsageReceipt } from "../wire/usage.ts";
+import { toAccountView } from "./account-shape.ts";
+import { authenticate } from "./credentials.ts";
+import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
+import { errorReplies, jsonReply } from "./openapi-detail.ts";
+import { requestIdOf } from "./request.ts";
+import { usageParameters, usageReplies } from "./usage-detail.ts";
+import { answerUsage } from "./usage-list.ts";
+import { toReceipt } from "./usage-shape.ts";
+
+/** What the endpoints about an account's own affairs need. */
+export type AccountDependencies = {
+  store: Store;
+  keys: Keys;
+  accounts: Accounts;
+  plans: Plans;
+  book: Book;
+  limiter: Limiter;
+};
+
+/** What an account's own usage can be put together by. */
+const OWN_GROUPINGS = ["day", "model", "key"] as const;
+
+/** JSON that nobody keeps: it is a caller's own and changes with every request. */
+export function ownJson(request: Request, value: unknown, status = 200): Response {
+  const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
+  return Response.json(value, { status, headers });
+}
+
+function showAccount({ accountId }: Caller, { accounts, plans, book }: AccountDependencies) {
+  const account = accounts.find(accountId);
+  if (!account) throw new GatewayError("not_found", "This account is gone.");
+  return toAccountView(account, planOf(plans, account.plan), book);
+}
+
+/** The receipt of a request; of one account alone, where it is given. Throws GatewayError (not_found), also for another account's. */
+export function showReceipt(
+  requestId: string,
+  { store, book }: Pick<AccountDependencies, "store" | "book">,
+  accountId?: string,
+) {
+  const receipt = book.receipt(requestId, accountId);
+  const row = receipt && findUsageRow(store, requestId);
+  if (!receipt || !row) {
+    throw new GatewayError(
+      "not_found",
+      "There is no settled request of this id. One that cost nothing has no receipt.",
+    );
+  }
+  return toReceipt(row, receipt);
+}
+
+/** `GET /v1/account`, `GET /v1/usage`, `GET /v1/usage/{request_id}`: what a caller has, and what it used (contract 3). */
+export function accountRoutes(dependencies: AccountDependencies) {
+  const { store, keys, limiter } = dependencies;
+  const answer = (request: Request, work: (caller: Caller) => Response): Response => {
+    try {
+      const caller = authenticate(request, keys);
+      limiter.take(caller, "catalog").release();
+      return work(caller);
+    } catch (thrown) {
+      return answerError(thrown, request);
+    }
+  };
+  return new Elysia({ name: "sluice-account" })
+    .get(
+      "/v1/account",
+      ({ request }) => answer(request, (caller) => ownJson(request, showAccount(caller, dependencies))),
+      {
+        detail: {
+          tags: ["Account"],
+          summary: "The caller's account",
+          description: "Plan, wallet, spending window and allowances as they stand.",
+          responses: { 200: jsonReply(AccountView, "The account."), ...errorReplies("chat") },
+        },
+      },
+    )
+    .get(
+      "/v1/usage",
+      ({ request }) =>
+        answer(request, ({ accountId }) => answerUsage(request, store, { accountId, groupings: OWN_GROUPINGS })),
+      {
+        detail: {
+          tags: ["Account"],
+          summary: "Usage of the caller's account",
+          description:
+            "Requests newest first, or put together with `group_by`; a page at a time, until `next_cursor` is null. With `format=csv` or `format=json` (or `Accept: text/csv`) all of it as one file, in which amounts are text with nine decimals.",
+          parameters: usageParameters(OWN_GROUPINGS),
+          responses: usageReplies(UsageList),
+        },
+      },
+    )
+    .get(
+      "/v1/usage/:request_id",
+      ({ request, params }) =>
+        answer(request, ({ accountId }) => ownJson(request, showReceipt(params.request_id, dependencies, accountId))),
+      {
+        detail: {
+          tags: ["Account"],
+          summary: "One request's receipt",
+          description:
+            "Which model served it, after how many attempts, what was counted at which price, and who paid. `request_id` is the answer's header `x-request-id`: this is where the cost of a stream is found, whose headers are sent before it is known.",
+          responses: { 200: jsonReply(UsageReceipt, "The receipt."), ...errorReplies("chat", ["not_found"]) },
+        },
+      },
+    )
+    .all("/v1/account", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
+    .all("/v1/usage", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
+    .all("/v1/usage/:request_id", methodNotAllowed("GET, HEAD"), { detail: { hide: true } });
+}

@@ -1,0 +1,93 @@
+import { AccountError } from "../accounts/account-error.ts";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { Keys } from "../accounts/keys.ts";
+import type { Plans } from "../accounts/plans.ts";
+import type { Tokens } from "../accounts/tokens.ts";
+import { GatewayError } from "../canon/errors.ts";
+import type { Store } from "../db/open.ts";
+import { type Book, LedgerError } from "../ledger/book.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Limiter } from "../limits/limiter.ts";
+import type { VendorHealth } from "../vendors/health.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+import type { Fault } from "../wire/open.ts";
+import { MAX_ADMIN_BYTES, readJson } from "./body.ts";
+import { authenticateAdmin } from "./credentials.ts";
+import { answerError, commonHeaders } from "./errors.ts";
+import { requestIdOf } from "./request.ts";
+
+/** What the operator's endpoints need. */
+export type AdminDependencies = {
+  store: Store;
+  clock: Clock;
+  keys: Keys;
+  tokens: Tokens;
+  accounts: Accounts;
+  plans: Plans;
+  book: Book;
+  limiter: Limiter;
+  health: VendorHealth;
+  /** The vendors that are switched on. */
+  vendors(): Iterable<Vendor>;
+  userAgent: string;
+};
+
+/** What a handler gives: a value and its status, or a whole answer. */
+export type AdminReply = { status?: number; value: unknown } | Response;
+
+const LEDGER_PARAMS: Partial<Record<LedgerError["code"], string>> = {
+  bad_amount: "amount_usd",
+  bad_reference: "reference",
+  reference_reused: "reference",
+};
+
+/** What the stores throw, as the operator is told it (contract 6). Their sentences are written for operators. */
+function explain(thrown: unknown): unknown {
+  if (thrown instanceof AccountError) return new GatewayError("invalid_request", thrown.message);
+  if (!(thrown instanceof LedgerError)) return thrown;
+  if (thrown.code === "no_account") return new GatewayError("not_found", thrown.message);
+  if (thrown.code === "insufficient") return new GatewayError("insufficient_quota", thrown.message);
+  const param = LEDGER_PARAMS[thrown.code];
+  return new GatewayError("invalid_request", thrown.message, param === undefined ? {} : { param });
+}
+
+/** Answers a request of an admin key, and no other (contract 4): 401 without a key, 403 with one of another kind. */
+export async function answerAdmin(
+  request: Request,
+  { keys, limiter }: AdminDependencies,
+  work: () => AdminReply | Promise<AdminReply>,
+): Promise<Response> {
+  try {
+    limiter.take(authenticateAdmin(request, keys), "admin").release();
+    const reply = await work();
+    if (reply instanceof Response) return reply;
+    const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
+    return Response.json(reply.value, { status: reply.status ?? 200, headers });
+  } catch (thrown) {
+    return answerError(explain(thrown), request);
+  }
+}
+
+/** The request's body, checked. Throws GatewayError: invalid_request with the field at fault, and what the body reader throws. */
+export async function readBody<T>(
+  request: Request,
+  clock: Clock,
+  check: (value: unknown) => Fault | undefined,
+): Promise<T> {
+  const { value } = await readJson(request, { maxBytes: MAX_ADMIN_BYTES, clock });
+  const fault = check(value);
+  if (fault) throw new GatewayError("invalid_request", fault.message, fault.param === "" ? {} : { param: fault.param });
+  return value as T;
+}
+
+/** An amount as it was written, in nano-USD, exact. Throws GatewayError (invalid_request) for a fraction of a nano-dollar, or no amount. */
+export function readAmount(amount: string | number, param: string): bigint {
+  // A number is taken as it is shortest written: 0.1 means a tenth.
+  const [, sign, whole = "", fraction = ""] = /^(-?)(\d{1,10})(?:\.(\d{1,9}))?$/.exec(String(amount)) ?? [];
+  if (sign === undefined) {
+    const text = `${param} must be an amount in USD with at most nine decimals, such as 25 or "0.5".`;
+    throw new GatewayError("invalid_request", text, { param });
+  }
+  const nano = BigInt(whole + fraction.padEnd(9, "0"));
+  return sign === "-" ? -nano : nano;
+}

@@ -1,0 +1,134 @@
+import type { Store } from "../db/open.ts";
+import { formatUsd } from "../ledger/price.ts";
+import { type Place, readUsagePage } from "../ledger/usage-page.ts";
+import { type Grouping, type ReportRow, summarise, sumUp, type UsageFilter } from "../ledger/usage-report.ts";
+import { commonHeaders } from "./errors.ts";
+import { requestIdOf } from "./request.ts";
+import { EXPORT_PAGE, type ExportPages, exportResponse } from "./usage-export.ts";
+import {
+  badCursor,
+  queryOf,
+  readCursor,
+  readFilter,
+  readFormat,
+  readGrouping,
+  readLimit,
+  readPlace,
+  readValue,
+  writeCursor,
+  writePlace,
+} from "./usage-query.ts";
+import { toEntry, toGroup, toUsd } from "./usage-shape.ts";
+
+const ENTRY_COLUMNS = [
+  "request_id",
+  "at",
+  "account",
+  "key",
+  "dialect",
+  "stream",
+  "model",
+  "vendor",
+  "upstream_model",
+  "outcome",
+  "finish_reason",
+  "error",
+  "attempts",
+  "input_tokens",
+  "cache_read_tokens",
+  "cache_write_tokens",
+  "output_tokens",
+  "reasoning_tokens",
+  "units",
+  "estimated",
+  "cost_usd",
+  "charged_usd",
+  "duration_ms",
+  "first_token_ms",
+] as const;
+
+const GROUP_COLUMNS = [
+  "group",
+  "name",
+  "requests",
+  "estimated_requests",
+  "unpriced_requests",
+  "input_tokens",
+  "cache_read_tokens",
+  "cache_write_tokens",
+  "output_tokens",
+  "reasoning_tokens",
+  "units",
+  "cost_usd",
+  "charged_usd",
+] as const;
+
+/** All rows of a filter, page by page, as an export writes them: amounts as text with nine decimals (reliability 3.1 rule 4). */
+function* exportEntries(store: Store, filter: UsageFilter): ExportPages & Generator {
+  let after: Place | undefined;
+  for (;;) {
+    const { rows, next } = readUsagePage(store, filter, { limit: EXPORT_PAGE, after });
+    yield rows.map((row) => toEntry(row, formatUsd));
+    if (!next) return;
+    after = next;
+  }
+}
+
+/** The groups behind a cursor, as many as a page takes. Throws GatewayError (invalid_request) for a cursor of another list. */
+function cutGroups(rows: readonly ReportRow[], cursor: string | undefined, limit: number) {
+  if (cursor !== undefined && !cursor.startsWith("group:")) throw badCursor();
+  const after = cursor?.slice("group:".length);
+  const rest = after === undefined ? rows : rows.filter(({ group }) => group > after);
+  const shown = rest.slice(0, limit);
+  const last = shown.at(-1);
+  const next = rest.length > limit && last ? writeCursor(`group:${last.group}`) : null;
+  return { shown, next };
+}
+
+function listGroups(store: Store, filter: UsageFilter, groupBy: Grouping, query: URLSearchParams) {
+  const rows = summarise(store, { ...filter, groupBy });
+  const { shown, next } = cutGroups(rows, readCursor(query), readLimit(query));
+  return {
+    object: "list",
+    group_by: groupBy,
+    data: shown.map((row) => toGroup(row, toUsd)),
+    // Of all groups, those of other pages included.
+    total: toGroup({ group: "total", label: "total", ...sumUp(rows) }, toUsd),
+    has_more: next !== null,
+    next_cursor: next,
+  };
+}
+
+function listEntries(store: Store, filter: UsageFilter, query: URLSearchParams) {
+  const after = readPlace(readCursor(query));
+  const { rows, next } = readUsagePage(store, filter, { limit: readLimit(query), after });
+  return {
+    object: "list",
+    data: rows.map((row) => toEntry(row, toUsd)),
+    has_more: next !== undefined,
+    next_cursor: next ? writePlace(next) : null,
+  };
+}
+
+/** Whose usage may be seen. `groupings`: what it can be put together by. */
+export type UsageScope = { accountId?: string | undefined; groupings: readonly Grouping[]; byAccount?: boolean };
+
+/**
+ * `GET /v1/usage` and its like (contract 3): requests newest first, or groups, a page at a time; with `format=csv`, `format=json` or
+ * `Accept: text/csv` all of it as one file. Throws GatewayError (invalid_request) with the query parameter at fault.
+ */
+export function answerUsage(request: Request, store: Store, scope: UsageScope): Response {
+  const query = queryOf(request);
+  const accountId = scope.byAccount ? readValue(query, "account") : scope.accountId;
+  const filter: UsageFilter = { ...readFilter(query), accountId };
+  const groupBy = readGrouping(query, scope.groupings);
+  const format = readFormat(query, request);
+  const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
+  if (format && groupBy) {
+    const groups = summarise(store, { ...filter, groupBy }).map((row) => toGroup(row, formatUsd));
+    return exportResponse(format, `usage-by-${groupBy}`, GROUP_COLUMNS, [groups], headers);
+  }
+  if (format) return exportResponse(format, "usage", ENTRY_COLUMNS, exportEntries(store, filter), headers);
+  const body = groupBy ? listGroups(store, filter, groupBy, query) : listEntries(store, filter, query);
+  return Response.json(body, { headers });
+}

@@ -1,0 +1,111 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { Place } from "../ledger/usage-page.ts";
+import type { Grouping, UsageFilter } from "../ledger/usage-report.ts";
+
+/** Rows or groups of a page when no limit is asked for, and at the most. */
+export const DEFAULT_PAGE = 100;
+export const MAX_PAGE = 1_000;
+/** Longest value of a filter, characters. */
+const MAX_VALUE = 300;
+
+const fault = (param: string, message: string) => new GatewayError("invalid_request", message, { param });
+
+/** The request's query string; empty where there is none. */
+export function queryOf(request: Request): URLSearchParams {
+  const mark = request.url.indexOf("?");
+  return new URLSearchParams(mark < 0 ? "" : request.url.slice(mark + 1));
+}
+
+/** A filter's value; undefined where it is not asked for. Throws GatewayError (invalid_request) for an empty or overlong one. */
+export function readValue(query: URLSearchParams, param: string): string | undefined {
+  const text = query.get(param);
+  if (text === null) return undefined;
+  if (text === "" || text.length > MAX_VALUE) throw fault(param, `${param} has 1 to ${MAX_VALUE} characters.`);
+  return text;
+}
+
+/** A time, Unix ms: a date (UTC), a date and time, or Unix seconds. Throws GatewayError (invalid_request) for anything else. */
+export function readTime(query: URLSearchParams, param: string): number | undefined {
+  const text = query.get(param);
+  if (text === null) return undefined;
+  if (/^\d{1,11}$/.test(text)) return Number(text) * 1_000;
+  // A plus sign of a time zone arrives as a blank from who does not encode it.
+  const written = text.replace(" ", "+");
+  const shape = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
+  const at = shape.test(written) ? Date.parse(written) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw fault(
+    param,
+    `${param} must be a date such as 2026-01-31, a time such as 2026-01-31T10:00:00Z, or Unix seconds.`,
+  );
+}
+
+/** The page's size. Throws GatewayError (invalid_request) for anything but a whole number from 1 to 1000. */
+export function readLimit(query: URLSearchParams): number {
+  const text = query.get("limit");
+  if (text === null) return DEFAULT_PAGE;
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= MAX_PAGE) return limit;
+  throw fault("limit", `limit must be a whole number from 1 to ${MAX_PAGE}.`);
+}
+
+/** One of these words; undefined where none is asked for. Throws GatewayError (invalid_request) for another one. */
+export function readWord<T extends string>(query: URLSearchParams, param: string, words: readonly T[]): T | undefined {
+  const text = query.get(param);
+  if (text === null) return undefined;
+  const word = words.find((known) => known === text);
+  if (word) return word;
+  throw fault(param, `${param} must be one of ${words.join(", ")}.`);
+}
+
+/** A cursor as it was given out; undefined at the first page. Throws GatewayError (invalid_request) for text that is none. */
+export function readCursor(query: URLSearchParams): string | undefined {
+  const text = query.get("cursor");
+  if (text === null) return undefined;
+  const read = /^[A-Za-z0-9_-]{1,1000}$/.test(text) ? Buffer.from(text, "base64url").toString("utf8") : "";
+  if (read !== "" && writeCursor(read) === text) return read;
+  throw badCursor();
+}
+
+export const badCursor = () => fault("cursor", "cursor is none that this endpoint gave out.");
+
+/** Text as a cursor: opaque, and safe in a query string. */
+export function writeCursor(text: string): string {
+  return Buffer.from(text).toString("base64url");
+}
+
+/** A cursor's place among rows. Throws GatewayError (invalid_request) when it is none. */
+export function readPlace(cursor: string | undefined): Place | undefined {
+  if (cursor === undefined) return undefined;
+  const match = /^(\d{1,16})\.([\x21-\x7e]{0,200})$/.exec(cursor);
+  if (!match) throw badCursor();
+  return { atMs: Number(match[1]), requestId: match[2] ?? "" };
+}
+
+export const writePlace = ({ atMs, requestId }: Place) => writeCursor(`${atMs}.${requestId}`);
+
+/** What both forms of the endpoint are narrowed by. */
+export function readFilter(query: URLSearchParams): UsageFilter {
+  return {
+    keyId: readValue(query, "key"),
+    model: readValue(query, "model"),
+    sinceMs: readTime(query, "since"),
+    untilMs: readTime(query, "until"),
+  };
+}
+
+/** How usage is asked to be put together, out of those this endpoint has; undefined: request by request. */
+export function readGrouping<T extends Grouping>(query: URLSearchParams, groupings: readonly T[]): T | undefined {
+  return readWord(query, "group_by", groupings);
+}
+
+export const FORMATS = ["csv", "json"] as const;
+export type Format = (typeof FORMATS)[number];
+
+/** The format of an export; undefined: a page. `?format=` wins over an `Accept` of text/csv. */
+export function readFormat(query: URLSearchParams, request: Request): Format | undefined {
+  const asked = readWord(query, "format", FORMATS);
+  if (asked) return asked;
+  const accepted = (request.headers.get("accept") ?? "").split(",").map((type) => type.split(";", 1)[0]?.trim());
+  return accepted.includes("text/csv") ? "csv" : undefined;
+}

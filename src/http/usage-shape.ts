@@ -1,0 +1,127 @@
+import type { Receipt } from "../ledger/book.ts";
+import { formatUsd, type Rates, ratesFor } from "../ledger/price.ts";
+import type { UsageRow } from "../ledger/usage-page.ts";
+import type { ReportRow, Totals } from "../ledger/usage-report.ts";
+
+const NANO_PER_USD = 1_000_000_000;
+const MICRO_PER_USD = 1_000_000;
+
+/** Nano-USD as a JSON number of USD. */
+export const toUsd = (nano: bigint): number => Number(nano) / NANO_PER_USD;
+
+/** Nano-USD as a number of USD with 6 decimals, rounded down: how balances are shown (reliability 3.1 rule 4). */
+export function toBalance(nano: bigint): number {
+  const micro = nano >= 0n ? nano / 1_000n : -((-nano + 999n) / 1_000n);
+  return Number(micro) / MICRO_PER_USD;
+}
+
+/** Pico-USD as USD with all twelve decimals. */
+function formatPico(pico: bigint): string {
+  const digits = pico.toString().padStart(13, "0");
+  return `${digits.slice(0, -12)}.${digits.slice(-12)}`;
+}
+
+export const toIso = (atMs: number): string => new Date(atMs).toISOString();
+
+const toTokens = (row: Pick<Totals, "input" | "cacheRead" | "cacheWrite" | "output" | "reasoning" | "units">) => ({
+  input_tokens: row.input,
+  cache_read_tokens: row.cacheRead,
+  cache_write_tokens: row.cacheWrite,
+  output_tokens: row.output,
+  reasoning_tokens: row.reasoning,
+  units: row.units,
+});
+
+/** A request as the API shows it (contract 3). `Money`: how amounts are written, numbers on pages and exact text in exports. */
+export function toEntry<Money>(row: UsageRow, money: (nano: bigint) => Money) {
+  return {
+    object: "usage" as const,
+    request_id: row.requestId,
+    at: toIso(row.atMs),
+    account: row.accountId,
+    key: row.keyId,
+    dialect: row.dialect,
+    stream: row.stream,
+    model: row.model,
+    vendor: row.vendor,
+    upstream_model: row.upstreamModel,
+    outcome: row.outcome,
+    finish_reason: row.finish,
+    error: row.error,
+    attempts: row.attempts,
+    ...toTokens(row),
+    estimated: row.estimated,
+    cost_usd: row.costNano === null ? null : money(row.costNano),
+    charged_usd: money(row.chargedNano),
+    duration_ms: row.durationMs,
+    first_token_ms: row.firstTokenMs,
+  };
+}
+
+/** A group as the API shows it. */
+export function toGroup<Money>(row: ReportRow, money: (nano: bigint) => Money) {
+  return {
+    object: "usage.group" as const,
+    group: row.group,
+    name: row.label,
+    requests: row.requests,
+    estimated_requests: row.estimated,
+    unpriced_requests: row.unpriced,
+    ...toTokens(row),
+    cost_usd: money(row.costNano),
+    charged_usd: money(row.chargedNano),
+  };
+}
+
+/** Micro-USD per million tokens, which is pico-USD a token, as USD per million. */
+const perMillion = (micro: bigint) => Number(micro) / MICRO_PER_USD;
+
+function priceView(rates: Rates, sinceMs: number) {
+  const { input, output, cacheRead = input, cacheWrite = input } = rates;
+  return {
+    currency: "USD" as const,
+    unit: "per_1m_tokens" as const,
+    since: toIso(sinceMs),
+    input: perMillion(input),
+    output: perMillion(output),
+    cache_read: perMillion(cacheRead),
+    cache_write: perMillion(cacheWrite),
+  };
+}
+
+function tokenLines({ usage }: Receipt, rates: Rates | undefined) {
+  const line = (bucket: string, count: number, price: bigint | undefined) => ({
+    bucket,
+    count,
+    usd_per_1m: price === undefined ? null : perMillion(price),
+    usd: price === undefined ? null : formatPico(BigInt(count) * price),
+  });
+  const input = rates?.input;
+  return [
+    line("input", usage.input, input),
+    line("cache_read", usage.cacheRead, rates?.cacheRead ?? input),
+    line("cache_write", usage.cacheWrite, rates?.cacheWrite ?? input),
+    line("output", usage.output, rates?.output),
+  ];
+}
+
+/** Units have no price of their own in the receipt: those of the allowance are free, and what the others cost is the charge. */
+const unitLines = ({ units, chargedNano }: Receipt) => [
+  { bucket: "units", count: units, usd_per_1m: null, usd: formatPico(chargedNano * 1_000n) },
+];
+
+/** One request's receipt: who served it, what was counted, at which price, and who paid (contract 3). */
+export function toReceipt(row: UsageRow, receipt: Receipt) {
+  const { price, usage, costNano, chargedNano, legs, flags, units } = receipt;
+  const rates = price && ratesFor(price.prices, usage.input + usage.cacheRead + usage.cacheWrite);
+  return {
+    ...toEntry(row, toUsd),
+    object: "usage.receipt" as const,
+    price: price && rates ? priceView(rates, price.sinceMs) : null,
+    lines: units > 0 ? unitLines(receipt) : tokenLines(receipt, rates),
+    cost: costNano === undefined ? null : formatUsd(costNano),
+    charged: formatUsd(chargedNano),
+    paid_from: legs.map(({ from, amountNano }) => ({ from, usd: formatUsd(amountNano) })),
+    flags,
+  };
+}
