@@ -2,6 +2,7 @@ import type { Part, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../c
 import { cleanText } from "../chat/text.ts";
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
+import { Lines, OwnNames } from "../lines.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
 import { encodePart } from "./content.ts";
 import type { Item } from "./items.ts";
@@ -37,10 +38,10 @@ export function systemItem(text: string, quirks: Quirks): Item {
 export class InputWriter {
   readonly #items: Item[] = [];
   /** Results by call id, in order, whatever turn they stand in. */
-  readonly #results = new Map<string, ToolResultPart[]>();
+  readonly #results = new Lines<string, ToolResultPart>();
   readonly #placed = new Set<ToolResultPart>();
   /** Ids of calls so far: two calls of one id become two ids. */
-  readonly #ids = new Set<string>();
+  readonly #ids = new OwnNames();
 
   constructor(
     readonly quirks: Quirks,
@@ -49,10 +50,7 @@ export class InputWriter {
 
   write(turns: readonly Turn[]): Item[] {
     for (const part of turns.flatMap((turn) => turn.parts)) {
-      if (part.type !== "tool-result") continue;
-      const known = this.#results.get(part.callId);
-      if (known) known.push(part);
-      else this.#results.set(part.callId, [part]);
+      if (part.type === "tool-result") this.#results.add(part.callId, part);
     }
     for (const turn of turns) {
       if (turn.role === "assistant") this.#writeAssistant(turn);
@@ -79,11 +77,7 @@ export class InputWriter {
   /** A result whose call nobody made: the user says it. */
   #encodeStray(result: ToolResultPart): Item[] {
     // A later call of the same id must not take it again.
-    const waiting = this.#results.get(result.callId) ?? [];
-    this.#results.set(
-      result.callId,
-      waiting.filter((one) => one !== result),
-    );
+    this.#placed.add(result);
     const head = { type: "input_text", text: `Result of tool call ${cleanText(result.callId)}:` };
     return [head, ...result.parts.flatMap((part) => this.#encode(part))];
   }
@@ -114,9 +108,7 @@ export class InputWriter {
   }
 
   #call(part: ToolCallPart): Item {
-    let id = callIdOf(part.id);
-    for (let count = 2; this.#ids.has(id); count++) id = callIdOf(`${part.id}_${count}`);
-    this.#ids.add(id);
+    const id = this.#ids.take(part.id, (count) => callIdOf(count === 1 ? part.id : `${part.id}_${count}`));
     if (part.custom && this.quirks.customTools !== false) {
       return { type: "custom_tool_call", call_id: id, name: part.name, input: inputOf(part) };
     }
@@ -147,7 +139,7 @@ export class InputWriter {
 
   /** The output of a call: text alone as a string, else parts; one that never came is made up (dialects.md 4.3). */
   #takeOutput(callId: string): unknown {
-    const result = this.#results.get(callId)?.shift();
+    const result = this.#results.take(callId, (one) => this.#placed.has(one));
     if (!result) return NO_RESULT;
     this.#placed.add(result);
     const parts = result.parts.flatMap((part) => this.#encode(part));

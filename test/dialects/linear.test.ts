@@ -1,0 +1,125 @@
+import { describe, expect, test } from "bun:test";
+import type { Orders } from "../../src/canon/intent.ts";
+import { type DialectName, UPSTREAM_DIALECTS } from "../../src/dialects/dialect.ts";
+import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
+import { Lines, OwnNames } from "../../src/dialects/lines.ts";
+import { translateRequest } from "../../src/dialects/translate.ts";
+import { JsonText } from "../../src/lib/json.ts";
+
+const ORDERS: Orders = {
+  upstreamModel: "m",
+  stream: true,
+  reasoning: { kind: "nothing" },
+  dropSampling: false,
+  remove: [],
+};
+
+const times = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+const use = (at: number, id = `toolu_${at}`) => ({ type: "tool_use", id, name: "run", input: { at } });
+const result = (at: number, content: unknown = "ok", id = `toolu_${at}`) => ({
+  type: "tool_result",
+  tool_use_id: id,
+  content,
+});
+const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgoAAAANSUhEUg" } };
+const asking = { role: "user", content: "go" };
+
+/** Requests that repeat one thing as often as they are told: none may cost more than their length. */
+const REPEATED: Record<string, (count: number) => unknown[]> = {
+  "calls of one id": (count) => [
+    asking,
+    { role: "assistant", content: times(count, (at) => use(at, "same")) },
+    { role: "user", content: times(count, (at) => result(at, "ok", "same")) },
+  ],
+  "turns of one call id": (count) => [
+    asking,
+    ...times(count, (at) =>
+      at % 2 === 0
+        ? { role: "assistant", content: [use(at, "same")] }
+        : { role: "user", content: [result(at, "ok", "same")] },
+    ),
+  ],
+  "results without a call": (count) => [{ role: "user", content: times(count, (at) => result(at, "ok", "same")) }],
+  "parallel calls": (count) => [
+    asking,
+    { role: "assistant", content: times(count, (at) => use(at)) },
+    { role: "user", content: times(count, (at) => result(at)) },
+  ],
+  "pictures in a result": (count) => [
+    asking,
+    { role: "assistant", content: [use(1)] },
+    {
+      role: "user",
+      content: [
+        result(
+          1,
+          times(count, () => image),
+        ),
+      ],
+    },
+  ],
+  "turns of the user": (count) => times(count, (at) => ({ role: "user", content: `hi ${at}` })),
+};
+
+function timeOf(
+  body: unknown,
+  from: DialectName,
+  to: (typeof UPSTREAM_DIALECTS)[number],
+): { ms: number; text: string } {
+  const json = new JsonText(JSON.stringify(body));
+  const startedAt = performance.now();
+  const { text } = translateRequest(json, dialects[from], upstreamDialects[to], ORDERS, {});
+  return { ms: performance.now() - startedAt, text };
+}
+
+const FEW = 1_000;
+const MANY = 16_000;
+/** Sixteen times as much may take so many times as long; the square would be 256. */
+const MOST = 100;
+/** Below this a measure is noise, milliseconds. */
+const NOISE = 5;
+
+describe("the time of a translation grows with the request, not with its square", () => {
+  for (const [name, make] of Object.entries(REPEATED)) {
+    for (const to of UPSTREAM_DIALECTS) {
+      test(`${name}, messages → ${to}`, () => {
+        const body = (count: number) => ({ model: "x/m", max_tokens: 9, messages: make(count) });
+        timeOf(body(FEW), "messages", to);
+        const few = timeOf(body(FEW), "messages", to);
+        const many = timeOf(body(MANY), "messages", to);
+        expect(many.text.length).toBeGreaterThan(few.text.length * 10);
+        expect(many.ms / Math.max(few.ms, NOISE)).toBeLessThan(MOST);
+        if (to !== "chat" && to !== "responses") return;
+        // The same back from the dialect it was brought into.
+        const back = timeOf({ ...JSON.parse(many.text), model: "x/m" }, to, "messages");
+        expect(back.ms / Math.max(few.ms, NOISE)).toBeLessThan(MOST);
+      });
+    }
+  }
+});
+
+describe("lines and names", () => {
+  test("first come, first served, by key; what is gone is passed over for good", () => {
+    const lines = new Lines<string, number>();
+    for (const [key, value] of [
+      ["a", 1],
+      ["b", 2],
+      ["a", 3],
+      ["a", 4],
+    ] as const)
+      lines.add(key, value);
+    expect(lines.take("a", (value) => value === 1)).toBe(3);
+    expect(lines.take("a")).toBe(4);
+    expect(lines.take("a")).toBeUndefined();
+    expect(lines.take("nobody")).toBeUndefined();
+    lines.add("a", 5);
+    expect(lines.takeAll()).toEqual([5, 2]);
+    expect(lines.takeAll()).toEqual([]);
+  });
+
+  test("a name is given once, also one that was meant for another", () => {
+    const names = new OwnNames();
+    const take = (name: string) => names.take(name, (count) => (count === 1 ? name : `${name}_${count}`));
+    expect(["a", "a_2", "a", "a", "a_2", "b"].map(take)).toEqual(["a", "a_2", "a_3", "a_4", "a_2_2", "b"]);
+  });
+});
