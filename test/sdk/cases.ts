@@ -32,10 +32,10 @@ export type Case = {
 };
 
 const MAX_TOKENS = 256;
-const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+export const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const PIXEL_URL = `data:image/png;base64,${PIXEL}`;
 const PICTURE = "https://pictures.example.com/cat.png";
-const PDF = Buffer.from("%PDF-1.4\n% a page of the lab\n%%EOF\n").toString("base64");
+export const PDF = Buffer.from("%PDF-1.4\n% a page of the lab\n%%EOF\n").toString("base64");
 const PDF_URL = `data:application/pdf;base64,${PDF}`;
 
 const WEATHER = {
@@ -456,7 +456,7 @@ const imageUrls: Case = {
     responses: { input: [{ content: [{ type: "input_image", image_url: PICTURE }] }] },
     gemini: {},
   },
-  // That vendor fetches nothing: there the address must be fetched by the gateway, which no address of a test allows.
+  // That vendor fetches nothing, and this address is nobody's: what the gateway fetches for it is tested by itself.
   without: ["gemini"],
 };
 

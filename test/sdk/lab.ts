@@ -54,6 +54,8 @@ export type LabVendor = {
 export type Lab = {
   vendors: Record<DialectName, LabVendor>;
   gateway: RunningBinary;
+  /** A place of the web that this gateway may fetch from. */
+  web: Upstream;
   openai(options?: { apiKey?: string; maxRetries?: number }): OpenAI;
   anthropic(options?: { apiKey?: string; maxRetries?: number }): Anthropic;
   /** Model ID of this gateway for a vendor's model. */
@@ -120,7 +122,7 @@ const FORMS = {
 } as const satisfies Record<DialectName, string>;
 
 /** The configuration file: a vendor of every dialect, and a plain and a reasoning model on each. */
-function configure(vendors: Record<DialectName, LabVendor>): unknown {
+function configure(vendors: Record<DialectName, LabVendor>, web: Upstream): unknown {
   const models = DIALECTS.flatMap((dialect) => [
     {
       id: `lab/${dialect}-plain`,
@@ -146,19 +148,27 @@ function configure(vendors: Record<DialectName, LabVendor>): unknown {
     // A vendor that shows its reasoning in this dialect wants it back in a tool loop (dialects.md 4.8 #8).
     ...(dialect === "chat" && { quirks: { reasoning_replay: "reasoning_content" } }),
   }));
-  return { local_discovery: false, limits: { blocking_seconds: BLOCKING_SECONDS }, vendors: rows, models };
+  return {
+    local_discovery: false,
+    limits: { blocking_seconds: BLOCKING_SECONDS },
+    web: { fetch: { allow_hosts: [new URL(web.url).host] } },
+    vendors: rows,
+    models,
+  };
 }
 
 /** Builds and starts everything; `stop` ends and removes it. */
 export async function startLab(): Promise<Lab> {
   const folder = makeFolder();
   const vendors = Object.fromEntries(DIALECTS.map((dialect) => [dialect, startVendor(dialect)])) as Lab["vendors"];
+  const web = startUpstream();
   const file = join(folder, "lab.json");
-  writeFileSync(file, JSON.stringify(configure(vendors)), { mode: 0o600 });
+  writeFileSync(file, JSON.stringify(configure(vendors, web)), { mode: 0o600 });
   const gateway = await startBinary(["serve", "--port", "0", "--config", file], { folder });
   return {
     vendors,
     gateway,
+    web,
     openai: ({ apiKey = gateway.key, maxRetries = 0 } = {}) =>
       new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries, timeout: TIMEOUT_MS }),
     anthropic: ({ apiKey = gateway.key, maxRetries = 0 } = {}) =>
@@ -166,14 +176,18 @@ export async function startLab(): Promise<Lab> {
     model: (dialect, kind) => `lab/${dialect}-${kind}`,
     reset() {
       const all = DIALECTS.map((dialect) => vendors[dialect]);
-      const faults = all.flatMap((vendor) => [...vendor.faults, ...vendor.upstream.unexpected.map(({ path }) => path)]);
+      const places = [...all.map((vendor) => vendor.upstream), web];
+      const faults = all.flatMap((vendor) => vendor.faults);
+      faults.push(...places.flatMap(({ unexpected }) => unexpected.map(({ path }) => `nobody asks for ${path}`)));
       for (const vendor of all) vendor.reset();
+      web.reset();
       return faults;
     },
     async stop() {
       gateway.child.kill("SIGKILL");
       await gateway.child.exited;
       for (const vendor of Object.values(vendors)) vendor.upstream.close();
+      web.close();
       removeFolder(folder);
     },
   };
