@@ -10,7 +10,7 @@ import { inventCallId, readToolFragment } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
-const isResult = (part: Part): boolean => part.type === "tool-result";
+const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
 
 /** Reads a conversation message by message: leading system text apart, tool results gathered into the user turn that answers a call. */
 class MessageReader {
@@ -89,7 +89,8 @@ class MessageReader {
   /** Results of tools and what the user says after them are one turn (dialects.md 4.3, 4.8 #2). */
   #addToUserTurn(parts: Part[]): void {
     const last = this.turns.at(-1);
-    const awaits = last?.role === "user" && last.parts.length > 0 && last.parts.every(isResult);
+    // Results stand at a turn's head: where the last part is one, all are.
+    const awaits = last?.role === "user" && isResult(last.parts.at(-1));
     if (awaits) last.parts.push(...parts);
     else this.turns.push({ role: "user", parts });
   }

@@ -7,7 +7,7 @@ import { carriedIn } from "../reasoning-proof.ts";
 import { decodeContent } from "./content.ts";
 import { argumentsText, type Item, reasoningSignature, reasoningText, stringOf } from "./items.ts";
 
-const isResult = (part: Part): boolean => part.type === "tool-result";
+const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
 
 /** Inside a tool's output a model must see everything: parts that nobody else knows are shown as their JSON. */
 const textOfUnknown = (part: Part): Part =>
@@ -64,7 +64,8 @@ class InputReader {
 
   #addUser(parts: Part[]): void {
     const last = this.turns.at(-1);
-    if (last?.role === "user" && last.parts.length > 0 && last.parts.every(isResult)) last.parts.push(...parts);
+    // Results stand at a turn's head: where the last part is one, all are.
+    if (last?.role === "user" && isResult(last.parts.at(-1))) last.parts.push(...parts);
     else this.turns.push({ role: "user", parts });
   }
 
