@@ -12,6 +12,8 @@ const MAX_BREACHES = 100;
 const HOLD_GRACE_MS = 60_000;
 /** Rows that are in memory at the same time while chains and charges are followed. */
 const PAGE = 2_000;
+/** Requests whose entries are remembered from the chain, so that the store need not be asked for each of them. */
+const MAX_REMEMBERED = 20_000;
 
 type UsageCheck = {
   request_id: string;
@@ -23,10 +25,10 @@ type UsageCheck = {
   output: bigint;
   cache_read: bigint;
   cache_write: bigint;
-  posted: bigint;
-  lost: bigint;
-  open: bigint;
 };
+
+/** What the entries of a request say: what was taken of its account, and what the operator lost. */
+type Posted = { posted: bigint; lost: bigint };
 
 /** The questions whose every answer is a breach: the invariant, and a query of one text column that says what is wrong. */
 const FULL_SUMS = `
@@ -45,6 +47,9 @@ const OVERDRAWN = `
   SELECT id || ': ' || posted || ' is below what an overrun may come to' AS detail FROM ledger_account
   WHERE (kind = 'wallet' AND posted < ?) OR (kind = 'window' AND posted < 0)`;
 const TOTAL = `SELECT 'all accounts together: ' || sum(posted) AS detail FROM ledger_account HAVING sum(posted) <> 0`;
+const SETTLED_AND_OPEN = `
+  SELECT request_id || ': settled, and its hold is open' AS detail FROM ledger_hold h
+  WHERE EXISTS (SELECT 1 FROM usage u WHERE u.request_id = h.request_id)`;
 const OLD_HOLDS = `SELECT request_id || ': open since ' || created_at AS detail FROM ledger_hold WHERE deadline_at < ?`;
 const CLAIMS = `
   SELECT c.id || ': charged ' || c.charged || ', its entries say ' || coalesce(e.total, 0) AS detail
@@ -57,12 +62,21 @@ const CLAIMS = `
 /** Asks whether the books are right; see `Book.verify`. Reads only. */
 export class Verifier {
   #breaches: Breach[] = [];
+  /** By request, of the entries that the chain went through last. */
+  #posted = new Map<string, Posted>();
+  readonly #sums;
 
   constructor(
     private readonly store: Store,
     private readonly priceBook: PriceBook,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.#sums = store.database.prepare<Posted, [string]>(
+      `SELECT coalesce(sum(CASE kind WHEN 'writeoff' THEN 0 ELSE amount END), 0) AS posted,
+         coalesce(sum(CASE kind WHEN 'writeoff' THEN amount ELSE 0 END), 0) AS lost
+       FROM ledger_entry WHERE request_id = ?`,
+    );
+  }
 
   run(last = Number.POSITIVE_INFINITY): Breach[] {
     this.#breaches = [];
@@ -73,10 +87,12 @@ export class Verifier {
     this.#ask("I2", HELD_BY_UNITS);
     this.#ask("I3", OVERDRAWN, -OVERRUN_NANO);
     this.#ask("I4", TOTAL);
+    this.#followChain(firstEntry);
     this.#checkUsage(Math.max(0, usages - last));
+    this.#ask("I5", SETTLED_AND_OPEN);
     this.#ask("I7", OLD_HOLDS, this.clock.now() - HOLD_GRACE_MS);
     if (firstEntry === 1) this.#ask("I8", CLAIMS);
-    this.#followChain(firstEntry);
+    this.#posted.clear();
     return this.#breaches;
   }
 
@@ -104,10 +120,7 @@ export class Verifier {
   #checkUsage(after: number): void {
     const page = this.store.database.prepare<UsageCheck & { rowid: bigint }, [number, number]>(
       `SELECT u.rowid, u.request_id, u.price_id, u.cost_nano, u.charged_nano, u.units, u.input, u.output,
-         u.cache_read, u.cache_write,
-         (SELECT coalesce(sum(amount), 0) FROM ledger_entry e WHERE e.request_id = u.request_id AND e.kind <> 'writeoff') AS posted,
-         (SELECT coalesce(sum(amount), 0) FROM ledger_entry e WHERE e.request_id = u.request_id AND e.kind = 'writeoff') AS lost,
-         EXISTS (SELECT 1 FROM ledger_hold h WHERE h.request_id = u.request_id) AS open
+         u.cache_read, u.cache_write
        FROM usage u WHERE u.rowid > ? ORDER BY u.rowid LIMIT ?`,
     );
     for (let from = after; this.#breaches.length < MAX_BREACHES; ) {
@@ -119,9 +132,27 @@ export class Verifier {
     }
   }
 
+  /** What was remembered, where it says what is expected; else what the store says. */
+  #entriesOf(requestId: string, expected: bigint): Posted {
+    const remembered = this.#posted.get(requestId);
+    if (remembered?.posted === expected) return remembered;
+    return this.#sums.get(requestId) ?? { posted: 0n, lost: 0n };
+  }
+
+  #remember({ request_id: id, kind, amount }: EntryRow): void {
+    if (id === null) return;
+    let sums = this.#posted.get(id);
+    if (!sums) {
+      if (this.#posted.size >= MAX_REMEMBERED) this.#posted.clear();
+      sums = { posted: 0n, lost: 0n };
+      this.#posted.set(id, sums);
+    }
+    sums[kind === "writeoff" ? "lost" : "posted"] += amount;
+  }
+
   #checkCharge(row: UsageCheck): void {
-    const { request_id: id, charged_nano: charged, cost_nano: cost, posted, lost } = row;
-    if (row.open === 1n) this.#tell("I5", `${id}: settled, and its hold is open`);
+    const { request_id: id, charged_nano: charged, cost_nano: cost } = row;
+    const { posted, lost } = this.#entriesOf(id, charged);
     if (posted !== charged) this.#tell("I5", `${id}: charged ${charged}, its entries say ${posted}`);
     if (cost !== null && charged + lost > cost) this.#tell("I6", `${id}: charged and written off beyond its cost`);
     if (lost > 0n && cost !== charged + lost) this.#tell("I6", `${id}: a part of its cost is nowhere`);
@@ -157,6 +188,7 @@ export class Verifier {
           this.#tell("I9", `entry ${next}: it ${missing ? "is missing" : "was changed"}`);
           return;
         }
+        this.#remember(row);
         next++;
       }
     }
