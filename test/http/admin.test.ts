@@ -1,0 +1,287 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readAmount } from "../../src/http/admin-answer.ts";
+import { AccountView, CreatedKeyView, EntryView, KeyView, PageOf, PlanView, VendorView } from "../../src/wire/admin.ts";
+import { checker } from "../../src/wire/open.ts";
+import { json } from "../support/upstream.ts";
+import { type AccountLab, COST, type Json, PRICED, startAccountLab, type Tenant } from "./account-lab.ts";
+
+let lab: AccountLab;
+let team: Tenant;
+beforeAll(async () => {
+  lab = await startAccountLab();
+  team = await lab.tenant("team", "pro");
+});
+afterAll(() => lab.stop());
+
+const get = (path: string) => lab.ask(lab.admin, path);
+const post = (path: string, body: unknown, method = "POST") => lab.ask(lab.admin, path, { body, method });
+const errorOf = (told: { status: number; body: Json }) => {
+  const { code, param } = told.body["error"] as Json;
+  return [told.status, code, param];
+};
+const dataOf = (body: Json) => body["data"] as Json[];
+
+describe("who administers", () => {
+  const PATHS = [
+    ["GET", "/admin/v1/accounts"],
+    ["POST", "/admin/v1/accounts"],
+    ["GET", "/admin/v1/accounts/team"],
+    ["POST", "/admin/v1/accounts/team/plan"],
+    ["POST", "/admin/v1/accounts/team/deposits"],
+    ["POST", "/admin/v1/accounts/team/promotions"],
+    ["POST", "/admin/v1/accounts/team/corrections"],
+    ["GET", "/admin/v1/accounts/team/entries"],
+    ["GET", "/admin/v1/plans"],
+    ["GET", "/admin/v1/keys"],
+    ["POST", "/admin/v1/keys"],
+    ["POST", "/admin/v1/keys/key_x"],
+    ["DELETE", "/admin/v1/keys/key_x"],
+    ["GET", "/admin/v1/tokens"],
+    ["POST", "/admin/v1/tokens"],
+    ["DELETE", "/admin/v1/tokens/tok_x"],
+    ["GET", "/admin/v1/usage"],
+    ["GET", "/admin/v1/usage/req_x"],
+    ["GET", "/admin/v1/vendors"],
+  ] as const;
+
+  test.each(PATHS)("%s %s: an admin key only", async (method, path) => {
+    const nobody = await lab.gateway.call(path, { method });
+    expect(nobody.status).toBe(401);
+    const body = method === "POST" ? {} : undefined;
+    expect(errorOf(await lab.ask(team.key, path, { method, body }))).toEqual([403, "permission_denied", null]);
+    const stranger = `sk-sluice-admin-${"0".repeat(38)}`;
+    expect((await lab.ask(stranger, path, { method, body })).status).toBe(401);
+    expect(errorOf(await lab.ask(lab.admin, path, { method: "PUT", body: {} }))[0]).toBe(405);
+  });
+
+  test("every path of the operator is in the table above", () => {
+    const routes = lab.gateway.app.elysia.routes.filter(
+      (route) => route.path.startsWith("/admin/") && route.method !== "ALL",
+    );
+    const shape = (method: string, path: string) =>
+      `${method} ${path.replace(/:\w+/g, "x").replace(/(team|key_x|tok_x|req_x)/g, "x")}`;
+    const known = PATHS.map(([method, path]) => shape(method, path));
+    expect(routes.map(({ method, path }) => shape(method, path)).filter((route) => !known.includes(route))).toEqual([]);
+    expect(routes.length).toBe(PATHS.length);
+  });
+});
+
+describe("accounts and plans", () => {
+  test("made, listed by pages, shown by id and by name, put on another plan", async () => {
+    const made = await post("/admin/v1/accounts", { name: "lab one", plan: "free" });
+    expect(made.status).toBe(201);
+    expect(checker(AccountView)(made.body)).toBeUndefined();
+    await post("/admin/v1/accounts", { name: "lab two", plan: "free" });
+    const seen: unknown[] = [];
+    for (let path = "/admin/v1/accounts?limit=1"; ; ) {
+      const { body } = await get(path);
+      seen.push(...dataOf(body).map((row) => row["name"]));
+      if (body["next_cursor"] === null) break;
+      path = `/admin/v1/accounts?limit=1&cursor=${body["next_cursor"]}`;
+    }
+    expect(seen).toEqual(["local", "team", "lab one", "lab two"]);
+    const moved = await post("/admin/v1/accounts/lab%20one/plan", { plan: "ultra" });
+    expect(moved.body).toMatchObject({ name: "lab one", plan: { id: "ultra", requests_per_minute: 600 } });
+    const shown = await get(`/admin/v1/accounts/${made.body["id"]}`);
+    expect(shown.body).toEqual(moved.body);
+    const plans = await get("/admin/v1/plans");
+    expect(checker(PageOf(PlanView, "x"))(plans.body)).toBeUndefined();
+    expect(dataOf(plans.body).map((plan) => plan["id"])).toEqual([
+      "local",
+      "free",
+      "pro",
+      "pro_plus",
+      "max",
+      "ultra",
+      "power",
+    ]);
+  });
+
+  test.each([
+    ["a plan that is none", "/admin/v1/accounts", { name: "x", plan: "gold" }, 400, "plan"],
+    ["no plan", "/admin/v1/accounts", { name: "x" }, 400, "plan"],
+    ["no name", "/admin/v1/accounts", { plan: "free" }, 400, "name"],
+    ["an empty name", "/admin/v1/accounts", { name: "", plan: "free" }, 400, "name"],
+    ["a name that is taken", "/admin/v1/accounts", { name: "team", plan: "free" }, 400, null],
+    ["nobody's plan", "/admin/v1/accounts/nobody/plan", { plan: "free" }, 404, null],
+    ["another plan that is none", "/admin/v1/accounts/team/plan", { plan: "gold" }, 400, "plan"],
+  ])("%s: refused, nothing written", async (_what, path, body, status, param) => {
+    const before = (await get("/admin/v1/accounts?limit=1000")).body;
+    const told = errorOf(await post(path, body));
+    expect([told[0], told[2]]).toEqual([status, param]);
+    expect((await get("/admin/v1/accounts?limit=1000")).body).toEqual(before);
+  });
+});
+
+describe("money", () => {
+  const balance = async () => ((await get("/admin/v1/accounts/team")).body["balance"] as Json)["usd"];
+
+  test("a deposit, a promotion and a correction; the same reference is booked once", async () => {
+    const deposit = { amount_usd: "25.000000001", reference: "invoice-1", detail: "June" };
+    const first = await post("/admin/v1/accounts/team/deposits", deposit);
+    expect(checker(EntryView)(first.body)).toBeUndefined();
+    expect(first).toMatchObject({ status: 201, body: { kind: "deposit", amount: "25.000000001", repeated: false } });
+    const again = await post("/admin/v1/accounts/team/deposits", { ...deposit, detail: "again" });
+    expect(again).toMatchObject({ status: 200, body: { seq: first.body["seq"], repeated: true, detail: "June" } });
+    expect(await post("/admin/v1/accounts/team/promotions", { amount_usd: 0.1, reference: "gift" })).toMatchObject({
+      body: { kind: "promotion", amount: "0.100000000" },
+    });
+    expect(await post("/admin/v1/accounts/team/corrections", { amount_usd: "-5", reference: "oops" })).toMatchObject({
+      status: 201,
+      body: { kind: "correction", amount: "5.000000000" },
+    });
+    expect(await balance()).toBe(20.1);
+    const { body } = await get("/admin/v1/accounts/team/entries?limit=2");
+    expect(dataOf(body).map((entry) => entry["reference"])).toEqual(["oops", "gift"]);
+    const rest = await get(`/admin/v1/accounts/team/entries?limit=2&cursor=${body["next_cursor"]}`);
+    expect(rest.body).toMatchObject({ has_more: false, next_cursor: null, data: [{ reference: "invoice-1" }] });
+  });
+
+  test.each([
+    ["nothing", { amount_usd: 0, reference: "r" }, 400, "amount_usd"],
+    ["less than nothing", { amount_usd: "-1", reference: "r" }, 400, "amount_usd"],
+    ["a fraction of a nano-dollar", { amount_usd: "0.0000000001", reference: "r" }, 400, "amount_usd"],
+    ["a number too small to be written out", { amount_usd: 1e-10, reference: "r" }, 400, "amount_usd"],
+    ["more than a million", { amount_usd: "1000000.000000001", reference: "r" }, 400, "amount_usd"],
+    ["no amount", { amount_usd: "1e3", reference: "r" }, 400, "amount_usd"],
+    ["an object", { amount_usd: {}, reference: "r" }, 400, "amount_usd"],
+    ["no reference", { amount_usd: 1 }, 400, "reference"],
+    ["a reference that is no ASCII", { amount_usd: 1, reference: "ü" }, 400, "reference"],
+    ["another amount under a known reference", { amount_usd: 1, reference: "invoice-1" }, 400, "reference"],
+  ])("a deposit of %s is refused", async (_what, body, status, param) => {
+    const before = await balance();
+    const told = errorOf(await post("/admin/v1/accounts/team/deposits", body));
+    expect([told[0], told[2]]).toEqual([status, param]);
+    expect(await balance()).toBe(before);
+  });
+
+  test("a correction takes no more than there is; nobody gets nothing", async () => {
+    const much = await post("/admin/v1/accounts/team/corrections", { amount_usd: "-1000", reference: "too much" });
+    expect(errorOf(much)).toEqual([402, "insufficient_quota", null]);
+    const nobody = await post("/admin/v1/accounts/nobody/deposits", { amount_usd: 1, reference: "x" });
+    expect(errorOf(nobody)).toEqual([404, "not_found", null]);
+  });
+
+  test("amounts as they are written", () => {
+    const read = (amount: string | number) => readAmount(amount, "a");
+    expect(["12.5", 0.1, 3, "-0.000000001", "0000000001"].map(read)).toEqual([
+      ...[12_500_000_000n, 100_000_000n, 3_000_000_000n, -1n, 1_000_000_000n],
+    ]);
+    for (const bad of ["", " 1", "1.", ".5", "+1", "1,5", "0x10", "Infinity", NaN, "1.0000000000", "12345678901"]) {
+      expect(() => read(bad)).toThrow("nine decimals");
+    }
+  });
+});
+
+describe("keys and tokens", () => {
+  test("a key is made, shown once, changed, and revoked", async () => {
+    const made = await post("/admin/v1/keys", {
+      ...{ account: "team", name: "ci", models: ["lab/*"], endpoints: ["chat"], cap_day_usd: "1.5" },
+      expires_at: "2027-01-31T00:00:00Z",
+    });
+    expect(made.status).toBe(201);
+    expect(checker(CreatedKeyView)(made.body)).toBeUndefined();
+    const key = String(made.body["key"]);
+    expect(made.body).toMatchObject({
+      object: "key",
+      kind: "api",
+      account: team.id,
+      cap_day_usd: 1.5,
+      endpoints: ["chat"],
+    });
+    await lab.generate(key);
+    expect((await lab.ask(key, "/v1/account")).status).toBe(403);
+    const path = `/admin/v1/keys/${made.body["id"]}`;
+    const changed = await post(path, { name: "build", endpoints: null, cap_day_usd: null });
+    expect(changed).toMatchObject({
+      status: 200,
+      body: { name: "build", endpoints: null, models: ["lab/*"], cap_day_usd: null },
+    });
+    expect((await lab.ask(key, "/v1/account")).status).toBe(200);
+    const list = await get("/admin/v1/keys?account=team&limit=1000");
+    expect(checker(PageOf(KeyView, "x"))(list.body)).toBeUndefined();
+    expect(JSON.stringify(list.body)).not.toContain(key);
+    expect(dataOf(list.body).map((row) => row["name"])).toEqual(["team's key", "build"]);
+    const revoked = await lab.ask(lab.admin, path, { method: "DELETE" });
+    expect(revoked.body["revoked_at"]).toBe(new Date(lab.clock.now()).toISOString());
+    expect((await lab.ask(key, "/v1/account")).status).toBe(401);
+  });
+
+  test("a narrow token is made for its purposes, and revoked", async () => {
+    const made = await post("/admin/v1/tokens", {
+      account: "team",
+      name: "editor",
+      scopes: ["web"],
+      days: 7,
+      calls_per_day: 50,
+    });
+    expect(made).toMatchObject({
+      status: 201,
+      body: { object: "token", kind: "token", endpoints: ["web"], cap_requests_day: 50 },
+    });
+    expect(made.body["key"]).toStartWith("slt-");
+    expect(dataOf((await get("/admin/v1/tokens")).body).map((row) => row["id"])).toEqual([made.body["id"]]);
+    const revoked = await lab.ask(lab.admin, `/admin/v1/tokens/${made.body["id"]}`, { method: "DELETE" });
+    expect(revoked.body["revoked_at"]).not.toBeNull();
+  });
+
+  test.each([
+    ["/admin/v1/keys", { account: "nobody", name: "x" }, 404, null],
+    ["/admin/v1/keys", { account: "team" }, 400, "name"],
+    ["/admin/v1/keys", { account: "team", name: "x", kind: "root" }, 400, "kind"],
+    ["/admin/v1/keys", { account: "team", name: "x", expires_at: "soon" }, 400, "expires_at"],
+    ["/admin/v1/keys", { account: "team", name: "x", expires_at: "2020-01-01T00:00:00Z" }, 400, null],
+    ["/admin/v1/keys", { account: "team", name: "x", endpoints: ["everything"] }, 400, null],
+    ["/admin/v1/keys", { account: "team", name: "x", cap_day_usd: "0.0000000001" }, 400, "cap_day_usd"],
+    ["/admin/v1/keys/key_nobody", { name: "x" }, 404, null],
+    ["/admin/v1/tokens", { account: "team", name: "x", days: 91 }, 400, "days"],
+    ["/admin/v1/tokens", { account: "team", name: "x", scopes: ["chat"] }, 400, "scopes[0]"],
+  ])("%s %j is refused", async (path, body, status, param) => {
+    const told = errorOf(await post(path, body));
+    expect([told[0], told[2]]).toEqual([status, param]);
+  });
+});
+
+describe("usage and vendors", () => {
+  test("usage of all accounts, of one, and by account; any request's receipt", async () => {
+    const local = await lab.generate(lab.gateway.key);
+    const theirs = await lab.generate(team.key);
+    const all = dataOf((await get("/admin/v1/usage?limit=1000")).body);
+    expect(all.map((row) => row["request_id"])).toEqual(expect.arrayContaining([local, theirs]));
+    const ofTeam = dataOf((await get(`/admin/v1/usage?account=${team.id}&limit=1000`)).body);
+    expect(ofTeam.every((row) => row["account"] === team.id)).toBe(true);
+    const { body } = await get("/admin/v1/usage?group_by=account");
+    expect(dataOf(body).map((row) => [row["name"], row["requests"]])).toEqual(
+      expect.arrayContaining([
+        ["team", ofTeam.length],
+        ["local", all.length - ofTeam.length],
+      ]),
+    );
+    expect((await get(`/admin/v1/usage/${local}`)).body).toMatchObject({ account: lab.gateway.accountId, cost: COST });
+  });
+
+  test("vendors: how they fared, and with probe what they answer now; no key anywhere", async () => {
+    lab.upstream.answer("/v1/chat/completions", json({ error: { message: "down" } }, { status: 500 }));
+    const body = { model: PRICED, messages: [{ role: "user", content: "Hi" }] };
+    expect((await lab.ask(team.key, "/v1/chat/completions", { body })).status).toBe(502);
+    const vendor = async (query = "") => {
+      const { body } = await get(`/admin/v1/vendors${query}`);
+      expect(checker(PageOf(VendorView, "x"))(body)).toBeUndefined();
+      expect(JSON.stringify(body)).not.toContain("vendor-key-of");
+      return dataOf(body).find((row) => row["id"] === "lab");
+    };
+    const failing = await vendor();
+    expect(failing).toMatchObject({ state: "failing", failed: 1, last_error: "upstream_error" });
+    expect(failing?.["failing_since"]).toBe(new Date(lab.clock.now()).toISOString());
+    await lab.generate(team.key);
+    expect(await vendor()).toMatchObject({ state: "ok", failed: 1, failing_since: null, dialect: "chat" });
+    lab.upstream.always("/v1/models", json({ object: "list", data: [{ id: "hidden", object: "model" }] }));
+    expect((await vendor("?probe=true"))?.["probe"]).toEqual({ ok: true, models: 1 });
+    lab.upstream.always("/v1/models", json({ error: { message: "no" } }, { status: 401 }));
+    expect((await vendor("?probe=true"))?.["probe"]).toEqual({ ok: false, error: "upstream_auth" });
+    // A client's own fault is not the vendor's.
+    const before = await vendor();
+    expect((await lab.ask(team.key, "/v1/chat/completions", { body: { ...body, messages: 7 } })).status).toBe(400);
+    expect(await vendor()).toEqual(before);
+  });
+});
