@@ -25,7 +25,8 @@ export const ORDERS: Orders = {
 /** A way from a client's dialect to an upstream's, with what a vendor and the gateway add to it. */
 export type Way = { from: ClientName; to: UpstreamName; quirks?: Quirks; orders?: Partial<Orders>; headers?: Headers };
 
-export type Sent = { body: Wire; dropped: string[]; changes: ReplyChanges | undefined };
+/** What is sent, as a value and as the very text. */
+export type Sent = { body: Wire; text: string; dropped: string[]; changes: ReplyChanges | undefined };
 
 /** A client's body as its upstream is asked, after the client's own check. */
 export function send(way: Way, body: Wire): Sent {
@@ -34,9 +35,9 @@ export function send(way: Way, body: Wire): Sent {
   client.check(whole);
   const upstream = upstreamDialects[way.to];
   const orders = { ...ORDERS, stream: body["stream"] === true, ...way.orders };
-  const text = new JsonText(JSON.stringify(whole));
-  const { text: sent, ...rest } = translateRequest(text, client, upstream, orders, way.quirks ?? {}, way.headers);
-  return { body: JSON.parse(sent) as Wire, dropped: rest.dropped, changes: rest.changes };
+  const json = new JsonText(JSON.stringify(whole));
+  const { text, dropped, changes } = translateRequest(json, client, upstream, orders, way.quirks ?? {}, way.headers);
+  return { body: JSON.parse(text) as Wire, text, dropped, changes };
 }
 
 /** The GatewayError that a call throws. */
@@ -59,13 +60,15 @@ export const contextOf = (changes?: ReplyChanges): ReplyContext => ({
   ...(changes && { changes }),
 });
 
-/** An upstream's whole reply as the client gets it. */
-export function reply({ from, to, quirks }: Way, body: Wire, changes?: ReplyChanges): Wire {
-  const text = new JsonText(JSON.stringify(body));
-  return JSON.parse(
-    translateReply(text, upstreamDialects[to], dialects[from], quirks ?? {}, contextOf(changes)).text,
-  ) as Wire;
+/** An upstream's whole reply as the client gets it, as text. */
+export function replyText({ from, to, quirks }: Way, body: Wire, changes?: ReplyChanges): string {
+  const json = new JsonText(JSON.stringify(body));
+  return translateReply(json, upstreamDialects[to], dialects[from], quirks ?? {}, contextOf(changes)).text;
 }
+
+/** {@link replyText} as a value. */
+export const reply = (way: Way, body: Wire, changes?: ReplyChanges): Wire =>
+  JSON.parse(replyText(way, body, changes)) as Wire;
 
 /** An upstream's stream as the client gets it. */
 export function stream({ from, to, quirks }: Way, sse: string, changes?: ReplyChanges): string {

@@ -30,7 +30,7 @@ function isMislabelled(block: unknown): boolean {
   const { source } = block;
   if (!isObject(source) || source["type"] !== "base64" || typeof source["data"] !== "string") return false;
   const seen = sniffMediaType(source["data"]);
-  return seen !== undefined && seen.startsWith("image/") && seen !== source["media_type"];
+  return seen?.startsWith("image/") === true && seen !== source["media_type"];
 }
 
 const isFaulty = (block: unknown): boolean => isEmptyText(block) || isMislabelled(block);
@@ -40,6 +40,8 @@ function soundBlocks(blocks: readonly unknown[]): readonly unknown[] {
   if (!blocks.some((block) => isFaulty(block) || hasFaultyContent(block))) return blocks;
   return blocks.flatMap((block) => (isEmptyText(block) ? [] : [soundBlock(block as Block)]));
 }
+
+const endsInSpace = (block: unknown): boolean => isType(block, "text") && /\s$/.test(String(block["text"]));
 
 const hasFaultyContent = (block: unknown): boolean =>
   isType(block, "tool_result") && Array.isArray(block["content"]) && block["content"].some(isFaulty);
@@ -67,8 +69,9 @@ class Auditor {
     if (role === "assistant" && this.#lastRole === "user" && this.#waiting.size > 0) return false;
     this.#lastRole = role;
     if (!Array.isArray(content)) return this.#acceptsText(content, role, isLast);
-    if (content.length === 0 && !(isLast && role === "assistant")) return false;
+    if (content.length === 0) return false;
     if (content.some((block) => isFaulty(block) || hasFaultyContent(block))) return false;
+    if (isLast && role === "assistant" && endsInSpace(content.at(-1))) return false;
     return content.every((block) => (role === "assistant" ? this.#acceptsCall(block) : this.#acceptsResult(block)));
   }
 
@@ -80,8 +83,7 @@ class Auditor {
   #acceptsText(content: unknown, role: string, isLast: boolean): boolean {
     if (role === "user" && this.#waiting.size > 0) return false;
     if (typeof content !== "string") return true;
-    if (isLast && role === "assistant") return content.trimEnd() === content;
-    return isVisible(content);
+    return isVisible(content) && (!isLast || role !== "assistant" || content.trimEnd() === content);
   }
 
   #acceptsCall(block: unknown): boolean {
@@ -135,6 +137,12 @@ class Rebuilder {
     else this.#out.push({ ...message, content });
   }
 
+  /** The user's first turn behind the assistant's last one, if there is one yet. */
+  #answeringTurn(): Message | undefined {
+    const spoken = this.#out.findLastIndex((message) => message["role"] === "assistant");
+    return this.#out.slice(spoken + 1).find((message) => message["role"] === "user");
+  }
+
   #answerRest(): void {
     const blocks = [...this.#waiting.values()].flat().map(unansweredResult);
     this.#waiting.clear();
@@ -142,7 +150,7 @@ class Rebuilder {
   }
 
   #assistant(message: Message): void {
-    if (this.#out.at(-1)?.["role"] === "user") this.#answerRest();
+    if (this.#answeringTurn()) this.#answerRest();
     this.#add(
       message,
       soundBlocks(blocksOf(message["content"])).map((block) => this.#call(block)),
@@ -172,28 +180,27 @@ class Rebuilder {
       else results.push(id === block["tool_use_id"] ? block : { ...block, tool_use_id: id });
     }
     this.#addResults(results, message);
-    if (others.length > 0 || results.length === 0) this.#add(message, others);
+    // A turn that says nothing says it only where the user has no other.
+    if (others.length > 0 || !this.#answeringTurn()) this.#add(message, others);
   }
 
-  /** Results stand at the head of the user's turn, behind those that are there already. */
+  /** Results stand at the head of the user's turn, behind those that are there already, whatever system text came in between. */
   #addResults(results: readonly unknown[], message: Message = { role: "user" }): void {
-    const last = this.#out.at(-1);
-    if (last?.["role"] !== "user") {
+    const turn = this.#answeringTurn();
+    if (!turn) {
       if (results.length > 0) this.#out.push({ ...message, content: results });
       return;
     }
-    const said = last["content"] as unknown[];
+    const said = turn["content"] as unknown[];
     const at = said.findLastIndex((block) => isType(block, "tool_result")) + 1;
-    last["content"] = [...said.slice(0, at), ...results, ...said.slice(at)];
+    turn["content"] = [...said.slice(0, at), ...results, ...said.slice(at)];
   }
 }
 
 /** A result whose call is not in the turn before it: the user says it (dialects.md 4.3). */
 function strayResult(block: Block): unknown[] {
-  return [
-    { type: "text", text: `Result of tool call ${String(block["tool_use_id"])}:` },
-    ...blocksOf(block["content"]),
-  ];
+  const head = { type: "text", text: `Result of tool call ${String(block["tool_use_id"])}:` };
+  return [head, ...soundBlocks(blocksOf(block["content"]))];
 }
 
 /** A rebuilt turn without one that says nothing; the last assistant turn, a prefill, without white space at its end (dialects.md 2.1). */

@@ -1,0 +1,239 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { CallIds } from "../../src/dialects/chat/call-ids.ts";
+import type { Quirks } from "../../src/dialects/dialect.ts";
+import { traitsOf } from "../../src/dialects/messages/model-traits.ts";
+import { toInput } from "../../src/dialects/messages/tool-input.ts";
+import { soundText } from "../../src/dialects/sound-text.ts";
+import { toStrictSchema } from "../../src/dialects/strict-schema.ts";
+import { replyText, send, type Wire } from "./crossing.ts";
+
+const hello: Wire[] = [{ role: "user", content: "Hi" }];
+
+describe("an assistant's turn at the end (dialects.md 2.1, 2.9, 4.2)", () => {
+  const messages = [...hello, { role: "assistant", content: "So: " }];
+  const last = (body: Wire) => (body["messages"] as Wire[]).at(-1);
+
+  test.each([
+    ["claude-opus-5", false, true],
+    ["claude-opus-5-20260101", false, true],
+    ["anthropic.claude-opus-5-5-v1:0", false, true],
+    ["claude-haiku-5-5", false, true],
+    ["claude-sonnet-5-5", false, false],
+    ["claude-sonnet-5", true, true],
+    ["claude-opus-4-7", true, true],
+    ["claude-sonnet-4-5", true, true],
+    ["claude-fable-5", true, false],
+    ["claude-fable-5-20261001", true, false],
+    ["claude-fable-5-1", true, true],
+    ["claude-mythos-5", true, false],
+    ["some-other", true, true],
+  ])("%s: prefill %p, forced choice %p", (model, prefill, forcedChoice) => {
+    expect(traitsOf(model)).toEqual({ prefill, forcedChoice });
+  });
+
+  test("is continued where the model can, without white space at its end", () => {
+    const { body } = send({ from: "chat", to: "messages", orders: { upstreamModel: "claude-opus-4-5" } }, { messages });
+    expect(last(body)).toEqual({ role: "assistant", content: [{ type: "text", text: "So:" }] });
+  });
+
+  test("is answered to where the model refuses to continue one", () => {
+    const { body } = send({ from: "chat", to: "messages", orders: { upstreamModel: "claude-opus-5" } }, { messages });
+    expect(last(body)).toMatchObject({ role: "user", content: [{ type: "text", text: "(continue)" }] });
+  });
+
+  test("is marked as the chat vendor wants it", () => {
+    const way = (quirks: Quirks) => ({ from: "messages", to: "chat", quirks }) as const;
+    expect(last(send(way({ prefill: "prefix" }), { messages }).body)).toEqual({
+      role: "assistant",
+      content: "So: ",
+      prefix: true,
+    });
+    expect(send(way({ prefill: "continue" }), { messages }).body).toMatchObject({
+      continue_final_message: true,
+      add_generation_prompt: false,
+    });
+    const plain = send(way({}), { messages }).body;
+    expect(last(plain)).toEqual({ role: "assistant", content: "So: " });
+    expect(plain).not.toContainKey("continue_final_message");
+    expect(JSON.stringify(send(way({ prefill: "prefix" }), { messages: hello }).body)).not.toContain("prefix");
+  });
+
+  test("a client's own mark is no loss at the end, and one in the middle", () => {
+    const marked = { role: "assistant", content: "So", prefix: true };
+    expect(send({ from: "chat", to: "messages" }, { messages: [...hello, marked] }).dropped).toEqual([]);
+    expect(send({ from: "chat", to: "messages" }, { messages: [...hello, marked, ...hello] }).dropped).toEqual([
+      "messages[1].prefix",
+    ]);
+  });
+});
+
+describe("a tool choice that may not be forced (dialects.md 2.9, 4.8 #50)", () => {
+  const tools = [{ name: "f", input_schema: { type: "object", properties: {} } }];
+  const ask = (upstreamModel: string, choice: Wire, more: Wire = {}) =>
+    send(
+      { from: "messages", to: "messages", orders: { upstreamModel } },
+      { messages: hello, tools, tool_choice: choice, ...more },
+    ).body;
+
+  test("becomes auto and a word in the system prompt", () => {
+    const choice = { type: "tool", name: "f", disable_parallel_tool_use: true };
+    expect(ask("claude-sonnet-5-5", choice)).toMatchObject({
+      tool_choice: { type: "auto", disable_parallel_tool_use: true },
+      system: "Answer this time by calling the tool f.",
+    });
+    expect(ask("claude-sonnet-5-5", { type: "any" }, { system: "S" })["system"]).toBe(
+      "S\nAnswer this time by calling one of the tools.",
+    );
+    expect(ask("claude-sonnet-5-5", { type: "any" }, { system: [{ type: "text", text: "S" }] })["system"]).toEqual([
+      { type: "text", text: "S" },
+      { type: "text", text: "Answer this time by calling one of the tools." },
+    ]);
+  });
+
+  test("stays where the model takes it, and where nothing was forced", () => {
+    expect(ask("claude-sonnet-5", { type: "any" })["tool_choice"]).toEqual({ type: "any" });
+    expect(ask("claude-sonnet-5-5", { type: "auto" })).not.toContainKey("system");
+  });
+});
+
+describe("betas in a header, for a vendor that reads bodies alone (Bedrock)", () => {
+  const headers = new Headers({ "anthropic-beta": "a-1, b-2,,a-1" });
+  const bedrock = { from: "messages", to: "messages", quirks: { versionInBody: "v" }, headers } as const;
+
+  test("stand in the body, each once, behind the client's own", () => {
+    expect(send(bedrock, { messages: hello }).body["anthropic_beta"]).toEqual(["a-1", "b-2"]);
+    expect(send(bedrock, { messages: hello, anthropic_beta: ["b-2", "c"] }).body["anthropic_beta"]).toEqual([
+      "b-2",
+      "c",
+      "a-1",
+    ]);
+  });
+
+  test("not for others, and not without any", () => {
+    expect(send({ ...bedrock, quirks: {} }, { messages: hello }).body).not.toContainKey("anthropic_beta");
+    expect(send({ ...bedrock, headers: new Headers() }, { messages: hello }).body).not.toContainKey("anthropic_beta");
+    const across = { from: "chat", to: "messages", quirks: { versionInBody: "v" }, headers } as const;
+    expect(send(across, { messages: hello }).body).not.toContainKey("anthropic_beta");
+  });
+});
+
+describe("lone surrogates (dialects.md 4.8 #44)", () => {
+  test("are replaced as toWellFormed does, whatever stands around them; all else keeps its bytes", () => {
+    const unit = fc.constantFrom("\ud83d", "\ude00", "😀", "\\", '"', "u", "d83d", "a", "\u0000", "é");
+    fc.assert(
+      fc.property(fc.array(unit, { maxLength: 12 }), fc.boolean(), (units, ascii) => {
+        const value = units.join("");
+        const plain = JSON.stringify({ value });
+        const json = ascii
+          ? plain.replace(/[\u0080-\uffff]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`)
+          : plain;
+        const sound = soundText(json);
+        expect((JSON.parse(sound) as Wire)["value"]).toBe(value.toWellFormed());
+        if (value.isWellFormed()) expect(sound).toBe(json);
+      }),
+    );
+  });
+
+  test("on the diagonal, in names and keys alike", () => {
+    const body = { messages: [{ role: "user", content: "a\ud83d", name: "b\udc00" }], "k\ud800": 1 };
+    const sent = JSON.stringify(send({ from: "chat", to: "chat" }, body).body);
+    expect(sent).not.toMatch(/\\ud[89a-f]/);
+    expect(sent).toContain('"a\ufffd"');
+    expect(sent).toContain('"b\ufffd"');
+    expect(sent).toContain('"k\ufffd":1');
+  });
+});
+
+describe("arguments of a call", () => {
+  test("numbers keep their digits where an object is demanded (dialects.md 4.8 #43)", () => {
+    const text = '{"id":12345678901234567890,"list":[0.10000000000000000555,1e400],"small":1}';
+    expect(JSON.stringify(toInput(text))).toBe(text);
+    expect(toInput("12345678901234567890")).toEqual({ value: 12345678901234567000 });
+    const messages = [
+      ...hello,
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: text } }],
+      },
+      { role: "tool", tool_call_id: "c", content: "ok" },
+    ];
+    for (const to of ["messages", "gemini"] as const) {
+      expect(send({ from: "chat", to }, { messages }).text).toContain(text);
+    }
+    const answer = {
+      id: "1",
+      choices: [
+        {
+          index: 0,
+          finish_reason: "tool_calls",
+          message: { role: "assistant", tool_calls: [{ id: "c", function: { name: "f", arguments: text } }] },
+        },
+      ],
+    };
+    expect(replyText({ from: "messages", to: "chat" }, answer)).toContain(`"input":${text}`);
+  });
+
+  test("ids: over-long and missing ones become hashes, two alike in one turn become two (dialects.md 4.3)", () => {
+    const ids = new CallIds(false);
+    expect([ids.take("call_1"), ids.take("call_1"), ids.take("toolu_a.b:0")]).toEqual([
+      "call_1",
+      "call_1_2",
+      "toolu_a.b:0",
+    ]);
+    const long = "x".repeat(41);
+    expect(new CallIds(false).take(long)).toMatch(/^call_[0-9A-Za-z]{20}$/);
+    expect(new CallIds(false).take(long)).toBe(new CallIds(false).take(long));
+    expect(new CallIds(false).take("")).toMatch(/^call_[0-9A-Za-z]{20}$/);
+    const nine = new CallIds(true);
+    const given = Array.from({ length: 500 }, (_, at) => nine.take(`toolu_${at % 250}`));
+    expect(new Set(given).size).toBe(500);
+    for (const id of given) expect(id).toMatch(/^[0-9A-Za-z]{9}$/);
+  });
+});
+
+describe("a strict schema for OpenAI (dialects.md 4.8 #32)", () => {
+  const closed = (properties: Wire, required = Object.keys(properties)) => ({
+    type: "object",
+    properties,
+    required,
+    additionalProperties: false,
+  });
+  test.each([
+    [
+      { type: "object", properties: {} },
+      { type: "object", properties: {}, additionalProperties: false },
+    ],
+    [
+      { type: "object", properties: { a: { type: "integer", default: 1 } }, required: ["a"] },
+      closed({ a: { type: "integer" } }),
+    ],
+    [
+      { ...closed({ a: { $ref: "#/$defs/x" } }), $defs: { x: { type: "object", properties: {} } } },
+      {
+        ...closed({ a: { $ref: "#/$defs/x" } }),
+        $defs: { x: { type: "object", properties: {}, additionalProperties: false } },
+      },
+    ],
+    // A property may be called like a keyword.
+    [
+      closed({ default: { type: "string" }, oneOf: { type: "string" } }),
+      closed({ default: { type: "string" }, oneOf: { type: "string" } }),
+    ],
+  ] as [Wire, Wire][])("%j is closed", (schema, expected) => {
+    expect(toStrictSchema(schema)).toEqual(expected);
+  });
+
+  test.each([
+    [{ type: "object", properties: { a: {} } }],
+    [{ type: "object", additionalProperties: true }],
+    [{ type: "object", additionalProperties: { type: "string" } }],
+    [closed({ a: { oneOf: [{ type: "string" }] } })],
+    [closed({ a: { type: "array", items: { type: "object", properties: { b: {} } } } })],
+    [closed({ a: { anyOf: [{ type: "object", properties: { b: {} } }] } })],
+    [closed({ a: true })],
+  ] as [Wire][])("%j cannot be", (schema) => {
+    expect(toStrictSchema(schema)).toBeUndefined();
+  });
+});
