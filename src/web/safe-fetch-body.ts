@@ -2,8 +2,8 @@ import { FetchFault } from "./safe-fetch-fault.ts";
 import { until } from "./safe-fetch-time.ts";
 
 export type BodyLimits = {
-  /** Most bytes of a body, after decompression. */
-  maxBytes: number;
+  /** Most bytes of a body, after decompression; what its headers say may decide. */
+  maxBytes: number | ((headers: Headers) => number);
   /** A longer body is cut (and said to be), or refused. */
   whenLonger: "cut" | "refuse";
 };
@@ -13,12 +13,25 @@ export function letGo(body: { cancel(): Promise<void> }): void {
   body.cancel().catch(() => {});
 }
 
+/** The first `size` bytes of `chunks`, in memory of their own, so that they can be handed to another thread. */
+function join(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk.subarray(0, size - at), at);
+    at += chunk.length;
+  }
+  return bytes;
+}
+
 /** Reads a body up to `maxBytes`, which are counted after decompression, and stops its sender there. */
 export async function readBody(
   response: Response,
-  { maxBytes, whenLonger }: BodyLimits,
+  limits: BodyLimits,
   signal: AbortSignal,
 ): Promise<{ body: Uint8Array; cut: boolean }> {
+  const { whenLonger } = limits;
+  const maxBytes = typeof limits.maxBytes === "number" ? limits.maxBytes : limits.maxBytes(response.headers);
   const chunks: Uint8Array[] = [];
   let size = 0;
   let cut = false;
@@ -40,6 +53,5 @@ export async function readBody(
     // A sender that is still talking is hung up on.
     if (reader) letGo(reader);
   }
-  const body = Buffer.concat(chunks).subarray(0, maxBytes);
-  return { body, cut };
+  return { body: join(chunks, Math.min(size, maxBytes)), cut };
 }

@@ -1,0 +1,55 @@
+import { detect } from "chardet";
+
+/** Bytes at a page's start in which it may name its own charset (the HTML standard looks at 1,024; pages begin later nowadays). */
+const NAMED_WITHIN = 4_096;
+/** Bytes that a guess is made from. */
+const GUESSED_FROM = 65_536;
+
+/** A decoder for a charset's name as servers write it; undefined for one nobody knows. */
+function decoderOf(name: string | undefined): TextDecoder | undefined {
+  if (!name) return undefined;
+  try {
+    return new TextDecoder(name.trim().toLowerCase() as ConstructorParameters<typeof TextDecoder>[0]);
+  } catch {
+    // A name that is none: the next source is asked.
+    return undefined;
+  }
+}
+
+function byMark(bytes: Uint8Array): string | undefined {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return "utf-8";
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
+  return undefined;
+}
+
+/** What the page says of itself: a meta element's charset, or an XML declaration. */
+function byPage(head: string): string | undefined {
+  const named =
+    /<meta\s[^>]{0,500}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w:.-]{1,40})/i.exec(head)?.[1] ??
+    /^\s{0,99}<\?xml\s[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w:.-]{1,40})/i.exec(head)?.[1];
+  // A page that could be read this far is not in UTF-16, whatever it says (HTML standard).
+  return named && /^utf-?16/i.test(named) ? "utf-8" : named;
+}
+
+function isUtf8(bytes: Uint8Array, whole: boolean): boolean {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: !whole });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The text of a page's bytes: by its byte order mark, the server's word, its own word, strict UTF-8, a guess, windows-1252, in that order
+ * (web-and-mcp.md C4). `whole`: the bytes were not cut off. Never throws; bytes that mean nothing become replacement characters.
+ */
+export function decodeText(bytes: Uint8Array, charset: string | undefined, whole = true): string {
+  const head = Buffer.from(bytes.subarray(0, NAMED_WITHIN)).toString("latin1");
+  const named = decoderOf(byMark(bytes)) ?? decoderOf(charset) ?? decoderOf(byPage(head));
+  if (named) return named.decode(bytes);
+  if (isUtf8(bytes, whole)) return new TextDecoder().decode(bytes);
+  const guess = detect(bytes.subarray(0, GUESSED_FROM)) ?? undefined;
+  return (decoderOf(guess) ?? new TextDecoder("windows-1252")).decode(bytes);
+}

@@ -1,0 +1,70 @@
+import { isoDate } from "./extract-metadata.ts";
+import { type Element, elementsOf, findElement, parseTree, squeeze, textOf } from "./extract-tree.ts";
+import { fence } from "./markdown-code.ts";
+import { absolute, escapeText } from "./markdown-inline.ts";
+
+/** Entries of a feed that are listed, and characters of an entry's summary. */
+const MAX_ENTRIES = 100;
+const MAX_SUMMARY = 600;
+
+/** What an XML document says, as blocks of Markdown. */
+export type Feed = { title?: string; published?: string; blocks: string[] };
+
+const isEntry = ({ name }: Element) => /(?:^|:)(?:item|entry)$/i.test(name);
+const plain = (name: string) => name.replace(/^.*:/, "").toLowerCase();
+
+/** Text of the first child that goes by one of the names. */
+function field(element: Element, ...names: string[]): string {
+  for (const name of names) {
+    for (const child of elementsOf(element)) if (plain(child.name) === name) return squeeze(textOf(child));
+  }
+  return "";
+}
+
+/** An entry's address: RSS has it as text, Atom as an attribute. */
+function linkOf(entry: Element, base: string): string | undefined {
+  const links = [...elementsOf(entry)].filter(({ name }) => plain(name) === "link");
+  const best = links.find(({ attributes }) => (attributes["rel"] ?? "alternate") === "alternate") ?? links[0];
+  const href = best ? (best.attributes["href"] ?? textOf(best)) : undefined;
+  const guid = field(entry, "guid");
+  return absolute(href, { base }) ?? (/^https?:/i.test(guid) ? absolute(guid, { base }) : undefined);
+}
+
+/** Markup inside a summary is read for its text. */
+function summaryOf(entry: Element): string {
+  const written = field(entry, "description", "summary", "content", "encoded");
+  const text = written.includes("<") ? squeeze(textOf(parseTree(written).root)) : written;
+  return text.length > MAX_SUMMARY ? `${text.slice(0, text.lastIndexOf(" ", MAX_SUMMARY) || MAX_SUMMARY)}…` : text;
+}
+
+function writeEntry(entry: Element, base: string): string {
+  const title = escapeText(field(entry, "title") || "Untitled");
+  const link = linkOf(entry, base);
+  const date = isoDate(field(entry, "pubdate", "published", "updated", "date"));
+  const head = `- ${link ? `[${title}](${link})` : title}${date ? ` (${date})` : ""}`;
+  const summary = escapeText(summaryOf(entry));
+  return summary === "" || summary === title ? head : `${head}\n  ${summary}`;
+}
+
+/** An RSS, Atom or RDF feed as a list of its entries; undefined for any other XML. */
+function readFeed(root: Element, base: string): Feed | undefined {
+  const top = [...elementsOf(root)].find(({ name }) => /^(?:rss|feed|rdf)$/.test(plain(name)));
+  if (!top) return undefined;
+  const channel = findElement(top, "channel") ?? top;
+  const entries = [...elementsOf(channel), ...(channel === top ? [] : elementsOf(top))].filter(isEntry);
+  const title = field(channel, "title");
+  const about = escapeText(field(channel, "description", "subtitle"));
+  const listed = entries.slice(0, MAX_ENTRIES).map((entry) => writeEntry(entry, base));
+  const more = entries.length > MAX_ENTRIES ? [`(${entries.length - MAX_ENTRIES} more entries)`] : [];
+  const published = isoDate(field(channel, "lastbuilddate", "pubdate", "updated"));
+  const blocks = [title === "" ? "" : `# ${escapeText(title)}`, about, ...listed, ...more].filter(
+    (block) => block !== "",
+  );
+  return { ...(title !== "" && { title }), ...(published && { published }), blocks };
+}
+
+/** An XML document as blocks: a feed as the list of its entries, anything else as it is. `base`: the address its links are relative to. */
+export function readXml(text: string, base: string): Feed {
+  const feed = readFeed(parseTree(text, { xml: true }).root, base);
+  return feed ?? { blocks: [fence(text.trim(), "xml")] };
+}

@@ -1,0 +1,181 @@
+import { type Element, elementsOf, squeeze, textOf, walkElements } from "./extract-tree.ts";
+
+/** Elements that hold nothing to read. */
+const SILENT = new Set([
+  "script",
+  "style",
+  "noscript",
+  "template",
+  "svg",
+  "canvas",
+  "iframe",
+  "object",
+  "embed",
+  "video",
+  "audio",
+  "button",
+  "input",
+  "select",
+  "textarea",
+  "datalist",
+  "dialog",
+  "head",
+  "link",
+  "meta",
+  "base",
+  "map",
+]);
+/** Elements that belong to the site, not to the page. */
+const FRAME = new Set(["nav", "aside", "footer", "menu"]);
+const FRAME_ROLES = new Set([
+  "navigation",
+  "banner",
+  "contentinfo",
+  "complementary",
+  "search",
+  "dialog",
+  "alertdialog",
+  "menu",
+  "menubar",
+  "toolbar",
+  "tablist",
+]);
+
+/** Words in a class or an id that say the same. Each is a whole word between dashes, underscores and blanks. */
+const JUNK = new Set(
+  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs byline-share cc-window comments-list consent cookie cookies disqus feedback footer gdpr masthead menu modal navbar navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc tooltip topbar widget".split(
+    " ",
+  ),
+);
+/** Elements that hold the page itself are never junk, whatever their class is called. */
+const NEVER_JUNK = new Set([
+  "html",
+  "body",
+  "main",
+  "article",
+  "h1",
+  "h2",
+  "h3",
+  "pre",
+  "code",
+  "table",
+  "tbody",
+  "tr",
+  "td",
+  "th",
+]);
+
+/** The boxes of a list of tasks are the only controls that say something. */
+const isSilent = ({ name, attributes }: Element) =>
+  SILENT.has(name) && !(name === "input" && attributes["type"] === "checkbox");
+
+const wordsOf = ({ attributes }: Element) => `${attributes["class"] ?? ""} ${attributes["id"] ?? ""}`.toLowerCase();
+
+function isHidden({ attributes, name }: Element): boolean {
+  if (attributes["hidden"] !== undefined && attributes["hidden"] !== "until-found") return true;
+  if (attributes["aria-hidden"] === "true" && name !== "math" && name !== "img") return true;
+  return /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(attributes["style"] ?? "");
+}
+
+function isJunk(element: Element): boolean {
+  if (NEVER_JUNK.has(element.name)) return false;
+  const words = wordsOf(element);
+  return (
+    words !== " " &&
+    words.split(/[\s_-]+/).some((word) => JUNK.has(word)) &&
+    !/\b(?:content|article|post-body)\b/.test(words)
+  );
+}
+
+/** The page's own header stands inside its article; every other one is the site's. */
+const isFrame = ({ name, attributes }: Element, inArticle: boolean): boolean =>
+  FRAME.has(name) || FRAME_ROLES.has(attributes["role"] ?? "") || (name === "header" && !inArticle);
+
+/** A copy of `element` without what is hidden, silent, or of the site rather than the page. */
+export function dropFrame(element: Element, inArticle = false): Element {
+  const inside =
+    inArticle || element.name === "article" || element.name === "main" || element.attributes["role"] === "main";
+  const children: Element["children"] = [];
+  for (const child of element.children) {
+    if (typeof child === "string") children.push(child);
+    else if (!isSilent(child) && !isHidden(child) && !isFrame(child, inside) && !isJunk(child)) {
+      children.push(dropFrame(child, inside));
+    }
+  }
+  return { ...element, children };
+}
+
+/** A copy without what is silent, and nothing else taken away. */
+export function dropSilent(element: Element): Element {
+  const children = element.children
+    .filter((child) => typeof child === "string" || !isSilent(child))
+    .map((child) => (typeof child === "string" ? child : dropSilent(child)));
+  return { ...element, children };
+}
+
+const isMain = ({ name, attributes }: Element) => name === "main" || attributes["role"] === "main";
+const isArticle = (element: Element) =>
+  element.name === "article" ||
+  element.attributes["itemprop"] === "articleBody" ||
+  /\b(?:post|entry|article)-(?:body|content)\b/.test(wordsOf(element));
+
+/** Share of the page's text that a part must hold to be taken for the page, and when it has a sibling of its kind. */
+const ENOUGH = 0.3;
+const ENOUGH_AMONG_MANY = 0.6;
+
+type Candidate = { element: Element; weight: number; inMain: boolean };
+
+/** Finds the parts that may be the page, and how much there is to read in each. */
+class Scale {
+  readonly mains: Candidate[] = [];
+  readonly articles: Candidate[] = [];
+
+  /** Characters to read below `element`: links count for little, a list of them is no page. */
+  weigh(element: Element, inMain = false): number {
+    const main = isMain(element);
+    let weight = 0;
+    for (const child of element.children) {
+      if (typeof child === "string") weight += squeeze(child).length;
+      else weight += this.weigh(child, inMain || main) / (child.name === "a" ? 4 : 1);
+    }
+    if (main) this.mains.push({ element, weight, inMain });
+    else if (isArticle(element)) this.articles.push({ element, weight, inMain });
+    return weight;
+  }
+}
+
+function heaviest(candidates: readonly Candidate[], least: number): Element | undefined {
+  let best: Candidate | undefined;
+  for (const each of candidates) if (!best || each.weight > best.weight) best = each;
+  return best && best.weight >= least ? best.element : undefined;
+}
+
+/** The element that holds the page proper; the whole where none does (web-and-mcp.md C5). */
+function choose(body: Element): Element {
+  const scale = new Scale();
+  const all = scale.weigh(body);
+  const main = heaviest(scale.mains, all * ENOUGH);
+  const articles = main ? scale.articles.filter(({ inMain }) => inMain) : scale.articles;
+  const share = main || articles.length > 1 ? ENOUGH_AMONG_MANY : ENOUGH;
+  return heaviest(articles, all * share) ?? main ?? body;
+}
+
+/**
+ * The part of a page that people come for: without navigation, menus, banners and other furniture, where that leaves something to read.
+ * `root` is not changed.
+ */
+export function findMain(root: Element): Element {
+  const body = bodyOf(root);
+  const bare = dropFrame(body);
+  const before = squeeze(textOf(dropSilent(body))).length;
+  const left = squeeze(textOf(bare)).length;
+  // Some pages put themselves into what looks like furniture: rather the furniture than nothing.
+  if (left < before * 0.1 && left < 200) return dropSilent(body);
+  return choose(bare);
+}
+
+function bodyOf(root: Element): Element {
+  for (const element of walkElements(root)) if (element.name === "body") return element;
+  const html = [...elementsOf(root)].find(({ name }) => name === "html");
+  return html ?? root;
+}

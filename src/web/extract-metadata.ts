@@ -1,0 +1,103 @@
+import { isObject } from "../lib/json.ts";
+import { type Element, findElement, squeeze, textOf, walkElements } from "./extract-tree.ts";
+
+/** What a page says of itself. */
+export type Metadata = { title?: string; published?: string; language?: string; base?: string };
+
+const MAX_TITLE = 300;
+/** Characters of structured data that are read for a date. */
+const MAX_LINKED_DATA = 200_000;
+/** Levels of structured data that are looked into. */
+const MAX_LEVELS = 6;
+
+const DATES = [
+  "article:published_time",
+  "og:article:published_time",
+  "datepublished",
+  "date",
+  "dc.date",
+  "dc.date.issued",
+  "dcterms.created",
+  "pubdate",
+  "citation_publication_date",
+  "sailthru.date",
+];
+
+/** A date as ISO 8601: a day where only a day was said. Undefined for what is no date. */
+export function isoDate(text: string | undefined): string | undefined {
+  const trimmed = text?.trim() ?? "";
+  if (trimmed.length > 60 || !/\d{4}/.test(trimmed)) return undefined;
+  const day = /^(\d{4})[-/](\d{2})[-/](\d{2})$/.exec(trimmed);
+  const at = Date.parse(day ? `${day[1]}-${day[2]}-${day[3]}T00:00:00Z` : trimmed);
+  if (Number.isNaN(at)) return undefined;
+  const iso = new Date(at).toISOString();
+  return day ? iso.slice(0, 10) : iso.replace(".000Z", "Z");
+}
+
+/** Names and values of the page's meta elements, the first of each name. */
+function readMeta(root: Element): Map<string, string> {
+  const meta = new Map<string, string>();
+  for (const { name, attributes } of walkElements(root)) {
+    if (name !== "meta") continue;
+    const key = (attributes["property"] ?? attributes["name"] ?? attributes["itemprop"] ?? "").toLowerCase();
+    const content = attributes["content"];
+    if (key !== "" && content && !meta.has(key)) meta.set(key, content);
+  }
+  return meta;
+}
+
+function findDate(value: unknown, levels = 0): string | undefined {
+  if (levels > MAX_LEVELS) return undefined;
+  if (Array.isArray(value)) {
+    for (const each of value.slice(0, 50)) {
+      const found = findDate(each, levels + 1);
+      if (found) return found;
+    }
+    return undefined;
+  }
+  if (!isObject(value)) return undefined;
+  const own = value["datePublished"];
+  return (typeof own === "string" ? isoDate(own) : undefined) ?? findDate(value["@graph"], levels + 1);
+}
+
+/** The date in a page's structured data (JSON-LD). */
+function linkedDate(root: Element): string | undefined {
+  for (const element of walkElements(root)) {
+    if (element.name !== "script" || element.attributes["type"] !== "application/ld+json") continue;
+    const text = textOf(element);
+    if (text.length > MAX_LINKED_DATA) continue;
+    try {
+      const found = findDate(JSON.parse(text));
+      if (found) return found;
+    } catch {
+      // Many pages write it wrong; it is an extra.
+    }
+  }
+  return undefined;
+}
+
+function timeElement(root: Element): string | undefined {
+  for (const { name, attributes } of walkElements(root)) {
+    if (name === "time" && (attributes["pubdate"] !== undefined || attributes["itemprop"] === "datePublished")) {
+      return isoDate(attributes["datetime"]);
+    }
+  }
+  return undefined;
+}
+
+/** Title, date, language and base address of a page, from wherever it names them. */
+export function readMetadata(root: Element): Metadata {
+  const meta = readMeta(root);
+  const own = findElement(root, "title");
+  const title = squeeze(meta.get("og:title") ?? (own ? textOf(own) : "") ?? "").slice(0, MAX_TITLE);
+  const dated = DATES.map((name) => isoDate(meta.get(name))).find((date) => date !== undefined);
+  const published = dated ?? linkedDate(root) ?? timeElement(root);
+  const language = findElement(root, "html")?.attributes["lang"]?.slice(0, 35);
+  const base = findElement(root, "base")?.attributes["href"];
+  return {
+    ...(title !== "" && { title }),
+    ...(published && { published }),
+    ...(language && { language }),
+    ...(base && { base }),
+  };
+}

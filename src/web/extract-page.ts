@@ -1,0 +1,151 @@
+import { decodeText } from "./extract-charset.ts";
+import { readXml } from "./extract-feed.ts";
+import { findMain } from "./extract-main.ts";
+import { readMetadata } from "./extract-metadata.ts";
+import { readPdf } from "./extract-pdf.ts";
+import { parseTree } from "./extract-tree.ts";
+import { type DocumentKind, fenceLanguage, kindOf, parseContentType } from "./extract-type.ts";
+import { type Cut, cutBlocks, estimateTokens } from "./fetch-cut.ts";
+import { isShell, toMarkdown } from "./markdown.ts";
+import { fence } from "./markdown-code.ts";
+import { escapeText } from "./markdown-inline.ts";
+
+/** A document as it was fetched, and how much of it is wanted. */
+export type RawPage = {
+  /** Where it came from in the end. */
+  url: string;
+  contentType: string;
+  bytes: Uint8Array;
+  /** Its end was not fetched. */
+  cut: boolean;
+  maxTokens: number;
+};
+
+/** A document as Markdown. */
+export type ReadPage = Cut & {
+  kind: DocumentKind;
+  title?: string;
+  published?: string;
+  language?: string;
+  note?: string;
+};
+
+/** What a document says, before it is cut to its room. */
+type Content = {
+  blocks: string[];
+  title?: string;
+  published?: string;
+  language?: string;
+  note?: string;
+  /** More was there than was read. */
+  cut?: boolean;
+};
+
+/** Characters of JSON that are laid out anew where they stand in one line. */
+const MAX_LAID_OUT = 256 * 1024;
+
+const NEEDS_SCRIPT = "This page shows its text only after running programs, which are not run here.";
+const NO_TEXT = "There is no text in this file; it may be made of pictures.";
+
+/** A document that cannot be turned into text. `message` is for the client. */
+export class UnreadablePage extends Error {
+  override readonly name = "UnreadablePage";
+  constructor(
+    readonly code: "unsupported_content_type" | "unreadable",
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
+}
+
+function readHtml(text: string, url: string): Content {
+  const { root, cut } = parseTree(text);
+  const { base, ...about } = readMetadata(root);
+  const main = findMain(root);
+  const blocks = toMarkdown(main, (base && URL.parse(base, url)?.href) || url);
+  if (about.title && !blocks.some((block) => block.startsWith("# "))) blocks.unshift(`# ${escapeText(about.title)}`);
+  const note = isShell(main, root) ? { note: NEEDS_SCRIPT } : {};
+  return { ...about, ...note, blocks, cut };
+}
+
+/** JSON as a fenced block, laid out where it stood in one line and where that loses nothing. */
+function readJson(text: string): Content {
+  const trimmed = text.trim();
+  let shown = trimmed;
+  if (!trimmed.includes("\n") && trimmed.length <= MAX_LAID_OUT) {
+    try {
+      const value: unknown = JSON.parse(trimmed);
+      const same = JSON.stringify(value) === trimmed.replace(/([:,{[])\s+|\s+(?=[\]}])/g, "$1");
+      if (same) shown = JSON.stringify(value, null, 2);
+    } catch {
+      // Called JSON and none: shown as it is.
+    }
+  }
+  return { blocks: shown === "" ? [] : [fence(shown, "json")] };
+}
+
+const paragraphs = (text: string) =>
+  text
+    .replace(/\r\n?/g, "\n")
+    .split(/\n[^\S\n]*\n\s*/)
+    .map((block) => block.replace(/^\n+|\s+$/g, ""))
+    .filter((block) => block !== "");
+
+/** Markdown is cut between its paragraphs, but not inside a fence. */
+function readMarkdown(text: string): Content {
+  const blocks: string[] = [];
+  let open: string | undefined;
+  for (const part of paragraphs(text)) {
+    if (open === undefined) blocks.push(part);
+    else blocks[blocks.length - 1] += `\n\n${part}`;
+    for (const [, run = ""] of part.matchAll(/^\s{0,3}(`{3,}|~{3,})/gm)) {
+      if (open === undefined) open = run;
+      else if (run[0] === open[0] && run.length >= open.length) open = undefined;
+    }
+  }
+  const title = /^#\s+(.+)$/m.exec(text)?.[1]?.trim().slice(0, 300);
+  return { blocks, ...(title && { title }) };
+}
+
+async function readPdfFile(page: RawPage): Promise<Content> {
+  if (page.cut) throw new UnreadablePage("unreadable", "The PDF file is too large.");
+  const enough = (blocks: readonly string[]) =>
+    blocks.reduce((sum, block) => sum + estimateTokens(block), 0) > page.maxTokens;
+  try {
+    const { pages: _pages, ...content } = await readPdf(page.bytes, enough);
+    return content.blocks.length === 0 ? { ...content, note: NO_TEXT } : content;
+  } catch (cause) {
+    throw new UnreadablePage("unreadable", "The PDF file is damaged or locked.", cause);
+  }
+}
+
+const TEXT: Readonly<Record<Exclude<DocumentKind, "pdf">, (text: string, page: RawPage, type: string) => Content>> = {
+  html: (text, { url }) => readHtml(text, url),
+  markdown: (text) => readMarkdown(text),
+  text: (text) => ({ blocks: paragraphs(text) }),
+  code: (text, _page, type) => ({ blocks: text.trim() === "" ? [] : [fence(text.trimEnd(), fenceLanguage(type))] }),
+  json: (text) => readJson(text),
+  xml: (text, { url }) => readXml(text, url),
+};
+
+/** Characters that show nothing, or turn the writing around: no text needs them, and tricks do. */
+const UNSEEN = /(?![\n\t])\p{Cc}|[\u00ad\u200b\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+
+/**
+ * A fetched document as Markdown, cut to its room (web-and-mcp.md C4). Throws UnreadablePage for formats without text and for damaged
+ * files. Takes as long as the document makes it: to be run where nobody waits, and ended when it takes too long.
+ */
+export async function readPage(page: RawPage): Promise<ReadPage> {
+  const { type, charset } = parseContentType(page.contentType);
+  const kind = kindOf(type, page.bytes);
+  if (!kind) {
+    const shown = /^[\w.+-]+\/[\w.+-]{1,80}$/.test(type) ? type : "an unknown format";
+    throw new UnreadablePage("unsupported_content_type", `This is ${shown}, which holds no text to read.`);
+  }
+  const content =
+    kind === "pdf" ? await readPdfFile(page) : TEXT[kind](decodeText(page.bytes, charset, !page.cut), page, type);
+  const { blocks, cut = false, ...about } = content;
+  const clean = blocks.map((block) => block.replace(UNSEEN, ""));
+  return { kind, ...about, ...cutBlocks(clean, page.maxTokens, !cut && !page.cut) };
+}

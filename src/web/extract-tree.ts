@@ -1,0 +1,105 @@
+import { Parser } from "htmlparser2";
+
+/** Elements inside elements deeper than this are taken for their own content: nobody nests so deep, but attackers do. */
+export const MAX_DEPTH = 200;
+/** Elements and texts of a page; what comes after them is not read. */
+export const MAX_NODES = 300_000;
+/** Characters of a page that are read. */
+export const MAX_CHARACTERS = 3_000_000;
+/** Characters given to the parser at a time, so that the bounds are looked at in between. */
+const SLICE = 65_536;
+
+/** An element of a page. Names of elements and attributes are in small letters. */
+export type Element = {
+  name: string;
+  attributes: Readonly<Record<string, string>>;
+  children: (Element | string)[];
+};
+
+/** The whole of a page, and whether something of it was left out. */
+export type Tree = { root: Element; cut: boolean };
+
+/** Builds the tree while the parser goes through the text. */
+class Builder {
+  readonly root: Element = { name: "#root", attributes: {}, children: [] };
+  readonly #open: Element[] = [this.root];
+  /** Elements that were opened below the deepest level and are not closed yet. */
+  #beyond = 0;
+  nodes = 0;
+  flattened = false;
+
+  onopentag(name: string, attributes: Record<string, string>): void {
+    this.nodes++;
+    if (this.#open.length > MAX_DEPTH) {
+      this.#beyond++;
+      this.flattened = true;
+      return;
+    }
+    const element: Element = { name, attributes, children: [] };
+    this.#open.at(-1)?.children.push(element);
+    this.#open.push(element);
+  }
+
+  onclosetag(): void {
+    if (this.#beyond > 0) this.#beyond--;
+    else if (this.#open.length > 1) this.#open.pop();
+  }
+
+  ontext(text: string): void {
+    const { children } = this.#open.at(-1) ?? this.root;
+    const last = children.at(-1);
+    if (typeof last === "string") children[children.length - 1] = last + text;
+    else {
+      this.nodes++;
+      children.push(text);
+    }
+  }
+}
+
+/**
+ * HTML, or XML where `xml` says so, as a tree, in time linear to its length for sound markup. Bounded in depth, nodes and characters;
+ * never throws for what the text holds.
+ */
+export function parseTree(text: string, { xml = false } = {}): Tree {
+  const builder = new Builder();
+  const parser = new Parser(builder, { xmlMode: xml, decodeEntities: true, lowerCaseTags: !xml });
+  const end = Math.min(text.length, MAX_CHARACTERS);
+  let at = 0;
+  for (; at < end && builder.nodes < MAX_NODES; at += SLICE) parser.write(text.slice(at, Math.min(at + SLICE, end)));
+  parser.end();
+  return { root: builder.root, cut: at < text.length || builder.flattened };
+}
+
+/** The elements among `element`'s children. */
+export function* elementsOf({ children }: Element): Generator<Element> {
+  for (const child of children) if (typeof child !== "string") yield child;
+}
+
+/** Every element below `element`, in the order of the page. */
+export function* walkElements(element: Element): Generator<Element> {
+  const waiting = [...elementsOf(element)].reverse();
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    yield next;
+    const { children } = next;
+    for (let at = children.length - 1; at >= 0; at--) {
+      const child = children[at];
+      if (child !== undefined && typeof child !== "string") waiting.push(child);
+    }
+  }
+}
+
+/** The first element of a name below `element`. */
+export function findElement(element: Element, name: string): Element | undefined {
+  for (const each of walkElements(element)) if (each.name === name) return each;
+  return undefined;
+}
+
+/** All text below `element`, as it stands there. */
+export function textOf(element: Element): string {
+  let text = "";
+  for (const child of element.children) text += typeof child === "string" ? child : textOf(child);
+  return text;
+}
+
+/** Text with every run of white space as one blank, and none at its ends. */
+export const squeeze = (text: string): string => text.replace(/[\s\u00a0]+/g, " ").trim();

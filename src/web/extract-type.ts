@@ -1,0 +1,77 @@
+/** What a fetched document is read as. */
+export type DocumentKind = "html" | "markdown" | "text" | "code" | "json" | "xml" | "pdf";
+
+const CODE: Readonly<Record<string, string>> = {
+  "text/css": "css",
+  "text/javascript": "javascript",
+  "application/javascript": "javascript",
+  "application/x-javascript": "javascript",
+  "application/typescript": "typescript",
+  "text/x-python": "python",
+  "text/x-c": "c",
+  "text/x-java": "java",
+  "text/x-rust": "rust",
+  "text/x-go": "go",
+  "text/x-shellscript": "sh",
+  "application/x-sh": "sh",
+  "application/sql": "sql",
+  "application/toml": "toml",
+  "application/yaml": "yaml",
+  "application/x-yaml": "yaml",
+  "text/yaml": "yaml",
+  "text/x-diff": "diff",
+};
+
+/** Bytes at the start that show what a document is. */
+const SHOWING = 1_024;
+
+/** A media type without its parameters, in small letters, and its charset. */
+export function parseContentType(header: string): { type: string; charset: string | undefined } {
+  const type = (header.split(";")[0] ?? "").trim().toLowerCase();
+  const charset = /;\s{0,9}charset\s{0,9}=\s{0,9}"?([\w:.-]{1,40})/i.exec(header)?.[1];
+  return { type, charset };
+}
+
+const looksLikeHtml = (head: string) =>
+  /^\s*(?:<!--[\s\S]{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b/i.test(head);
+
+function byBytes(head: string): DocumentKind | undefined {
+  if (head.startsWith("%PDF-")) return "pdf";
+  if (looksLikeHtml(head.replace(/^\u00ef\u00bb\u00bf/, ""))) return "html";
+  return undefined;
+}
+
+/** A NUL byte is in no text but that of UTF-16, which begins with its mark. */
+function isBinary(head: string): boolean {
+  return head.includes("\0") && !/^(?:\u00ff\u00fe|\u00fe\u00ff)/.test(head);
+}
+
+function byType(type: string): DocumentKind | undefined {
+  if (type === "text/html" || type === "application/xhtml+xml") return "html";
+  if (type === "text/markdown" || type === "text/x-markdown") return "markdown";
+  if (type === "application/pdf" || type === "application/x-pdf") return "pdf";
+  if (type === "application/json" || type === "text/json" || type.endsWith("+json")) return "json";
+  if (type === "application/xml" || type === "text/xml" || type.endsWith("+xml")) return "xml";
+  if (Object.hasOwn(CODE, type)) return "code";
+  return type.startsWith("text/") || /^application\/(?:x-)?(?:ndjson|jsonl|csv|rtf|tex|latex)$/.test(type)
+    ? "text"
+    : undefined;
+}
+
+/**
+ * What a document is: what its first bytes show, then what its server says, then text where it may be some. Undefined for images, sound,
+ * archives and other formats that hold no text for a reader (web-and-mcp.md C4).
+ */
+export function kindOf(type: string, bytes: Uint8Array): DocumentKind | undefined {
+  const head = Buffer.from(bytes.subarray(0, SHOWING)).toString("latin1");
+  const shown = byBytes(head);
+  if (shown && (shown === "pdf" || !/json|javascript|css/.test(type))) return shown;
+  const said = byType(type);
+  if (said === "pdf" || isBinary(head)) return undefined;
+  if (said) return said;
+  if (type !== "" && type !== "application/octet-stream" && type !== "binary/octet-stream") return undefined;
+  return head.trimStart().startsWith("<?xml") ? "xml" : "text";
+}
+
+/** The language of a code fence for a media type that is a program's or a format's. */
+export const fenceLanguage = (type: string): string => CODE[type] ?? "";

@@ -1,0 +1,95 @@
+/** Kinds of characters that make a token in runs of different lengths. */
+const SPACE = 0;
+const LETTER = 1;
+const DIGIT = 2;
+const MARK = 3;
+const WIDE = 4;
+const FAR = 5;
+
+/** Characters of a kind in one token, about (web-and-mcp.md E: estimates against the o200k vocabulary). */
+const PER_TOKEN = [Number.POSITIVE_INFINITY, 6, 3, 2, 1.2, 3];
+
+function kindOf(code: number): number {
+  if (code <= 32 || code === 0xa0) return SPACE;
+  if (code < 128) {
+    if ((code >= 65 && code <= 90) || (code >= 97 && code <= 122)) return LETTER;
+    return code >= 48 && code <= 57 ? DIGIT : MARK;
+  }
+  if (code < 0x250) return LETTER;
+  // Chinese, Japanese, Korean and what lies beyond the basic plane.
+  return code >= 0x2e80 ? WIDE : FAR;
+}
+
+/** Tokens of a text, estimated within a tenth or so of the o200k vocabulary for prose; linear in its length. Zero for none. */
+export function estimateTokens(text: string): number {
+  let tokens = 0;
+  let kind = SPACE;
+  let run = 0;
+  for (let at = 0; at <= text.length; at++) {
+    const next = at < text.length ? kindOf(text.charCodeAt(at)) : -1;
+    if (next === kind) {
+      run++;
+      continue;
+    }
+    if (kind !== SPACE) tokens += Math.ceil(run / (PER_TOKEN[kind] ?? 1));
+    kind = next;
+    run = 1;
+  }
+  return tokens;
+}
+
+/** A text made of blocks, and what became of it. */
+export type Cut = { markdown: string; tokens: number; totalTokens: number; truncated: boolean };
+
+/** Below this share of the room, the block that does not fit is cut inside, at the end of a line or a sentence. */
+const WORTH_MORE = 0.5;
+
+/** Where a block may be cut inside so that at most `most` characters stay: behind a line, a sentence or a word. */
+function cutInside(block: string, most: number): string {
+  const part = block.slice(0, most);
+  for (const end of ["\n", ". ", "。", " "]) {
+    const at = part.lastIndexOf(end);
+    if (at > most / 2) return part.slice(0, end === "\n" ? at : at + end.length).trimEnd();
+  }
+  return part.replace(/[\ud800-\udbff]$/, "");
+}
+
+/** As much of a block as `room` tokens hold, its fence closed; "" where that is next to nothing. */
+function shorten(block: string, room: number): string {
+  const share = room / Math.max(1, estimateTokens(block));
+  let part = cutInside(block, Math.floor(block.length * share));
+  while (part !== "" && estimateTokens(part) > room) part = cutInside(part, Math.floor(part.length * 0.8));
+  const fence = /^(`{3,})/.exec(part)?.[1];
+  if (!fence) return part;
+  return part.includes("\n") ? `${part}\n${fence}` : "";
+}
+
+/**
+ * As many blocks as `room` tokens hold, joined by empty lines; the text ends with a block, and a line says how much of it this is. Where
+ * the block that does not fit would leave more than half the room empty, its beginning is kept. `whole`: false where the text went on
+ * but was not read.
+ */
+export function cutBlocks(blocks: readonly string[], room: number, whole = true): Cut {
+  const sizes = blocks.map(estimateTokens);
+  const totalTokens = sizes.reduce((sum, size) => sum + size, 0);
+  const kept: string[] = [];
+  let tokens = 0;
+  for (const [at, block] of blocks.entries()) {
+    const size = sizes[at] ?? 0;
+    if (tokens + size <= room) {
+      kept.push(block);
+      tokens += size;
+      continue;
+    }
+    const part = tokens < room * WORTH_MORE ? shorten(block, room - tokens) : "";
+    if (part !== "") {
+      kept.push(part);
+      tokens += estimateTokens(part);
+    }
+    break;
+  }
+  const truncated = !whole || tokens < totalTokens;
+  if (truncated)
+    kept.push(`[Cut here: about ${tokens} of ${whole ? "" : "more than "}${totalTokens} tokens are shown.]`);
+  return { markdown: kept.join("\n\n"), tokens, totalTokens, truncated };
+}

@@ -1,0 +1,127 @@
+import type { Clock } from "../lib/clock.ts";
+import { type ReaderPool, ReadFault } from "./extract-pool.ts";
+import type { LostPage, PageResult } from "./fetch-results.ts";
+import type { PageShelf } from "./fetch-shelf.ts";
+import type { SafeFetch } from "./safe-fetch.ts";
+import { FetchFault } from "./safe-fetch-fault.ts";
+import { limit } from "./safe-fetch-time.ts";
+
+/** URLs of one call (interface 8). */
+export const MAX_URLS = 10;
+/** Tokens of one page: where nothing is said, and the most that can be asked for (web-and-mcp.md C4). */
+export const DEFAULT_MAX_TOKENS = 10_000;
+export const MOST_TOKENS = 100_000;
+/** Bytes of a page, after decompression; PDF files may be larger. */
+export const MAX_PAGE_BYTES = 10 * 1024 * 1024;
+export const MAX_PDF_BYTES = 20 * 1024 * 1024;
+/** For one URL, and for all of a call, milliseconds. */
+export const URL_DEADLINE_MS = 20_000;
+export const CALL_DEADLINE_MS = 45_000;
+
+/** Markdown is asked for first: more and more sites have it (web-and-mcp.md C2). */
+const ACCEPT =
+  "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.8, */*;q=0.5";
+
+export type PageOptions = {
+  /** Most tokens of each page, 1 to {@link MOST_TOKENS}. Default {@link DEFAULT_MAX_TOKENS}. */
+  maxContentTokens?: number;
+  /** Aborts when nobody wants the pages any more. */
+  signal?: AbortSignal;
+};
+
+export type PageServices = {
+  clock: Clock;
+  safeFetch: SafeFetch;
+  reader: Pick<ReaderPool, "read">;
+  /** Pages read lately. */
+  shelf?: PageShelf;
+  /** Told of what went wrong inside, not of what a page or its server did. */
+  onFault?(thrown: unknown): void;
+};
+
+const isPdf = (headers: Headers) => /pdf/i.test(headers.get("content-type") ?? "");
+
+type Call = { services: PageServices; maxTokens: number; signal: AbortSignal };
+
+/** One URL, from the asking to the Markdown. */
+async function readUrl(url: string, { services, maxTokens }: Call, signal: AbortSignal): Promise<PageResult> {
+  const fetched = await services.safeFetch(url, {
+    accept: ACCEPT,
+    maxBytes: (headers) => (isPdf(headers) ? MAX_PDF_BYTES : MAX_PAGE_BYTES),
+    whenLonger: "cut",
+    deadlineMs: URL_DEADLINE_MS,
+    signal,
+  });
+  const { status: httpStatus, url: finalUrl, headers, body: bytes, cut } = fetched;
+  if (httpStatus < 200 || httpStatus > 299) {
+    const error = { code: "http_error", message: `The server answered ${httpStatus}.` } as const;
+    return { status: "error", url, finalUrl, httpStatus, error };
+  }
+  const contentType = headers.get("content-type") ?? "";
+  const page = await services.reader.read({ url: finalUrl, contentType, bytes, cut, maxTokens }, signal);
+  return { status: "ok", url, finalUrl, httpStatus, contentType, cached: false, ...page };
+}
+
+/** What went wrong, as the URL's result. Throws the call's own reason once that is aborted. */
+function lose(url: string, thrown: unknown, { services, signal }: Call): LostPage {
+  signal.throwIfAborted();
+  if (thrown instanceof FetchFault || thrown instanceof ReadFault) {
+    return { status: "error", url, error: { code: thrown.code, message: thrown.message } };
+  }
+  services.onFault?.(thrown);
+  return {
+    status: "error",
+    url,
+    error: { code: "internal", message: "Something went wrong while reading this page." },
+  };
+}
+
+async function getPage(url: string, call: Call): Promise<PageResult> {
+  const { clock, shelf } = call.services;
+  const known = shelf?.get(url, call.maxTokens);
+  if (known) return { ...known, url, cached: true };
+  const patience = limit(clock, CALL_DEADLINE_MS, "It took too long.", call.signal);
+  try {
+    const result = await readUrl(url, call, patience.signal);
+    if (result.status === "ok") shelf?.put(url, call.maxTokens, result);
+    return result;
+  } catch (thrown) {
+    return lose(url, thrown, call);
+  } finally {
+    patience.end();
+  }
+}
+
+/**
+ * The pages at `urls` as Markdown, one result for each URL, in order; what goes wrong with one is its own result (issue 6, web-and-mcp.md
+ * C2 to C4). All are fetched at the same time, equal URLs once. At most {@link MAX_URLS}: the caller has checked that, as well as the range
+ * of `maxContentTokens`; a URL that is none is that URL's result. Throws only the signal's reason, once that is aborted.
+ */
+export async function fetchPages(
+  urls: readonly string[],
+  options: PageOptions,
+  services: PageServices,
+): Promise<PageResult[]> {
+  const { maxContentTokens = DEFAULT_MAX_TOKENS } = options;
+  const maxTokens = Math.min(Math.max(1, Math.floor(maxContentTokens)), MOST_TOKENS);
+  const leave = new AbortController();
+  const onAbort = () => leave.abort(options.signal?.reason);
+  options.signal?.addEventListener("abort", onAbort);
+  if (options.signal?.aborted) onAbort();
+  const call = { services, maxTokens, signal: leave.signal };
+  const pages = new Map<string, Promise<PageResult>>();
+  try {
+    leave.signal.throwIfAborted();
+    for (const url of urls.slice(0, MAX_URLS)) {
+      const name = url.trim();
+      if (!pages.has(name)) pages.set(name, getPage(name, call));
+    }
+    const named = urls.slice(0, MAX_URLS).map(async (url) => ({ ...(await pages.get(url.trim())!), url }));
+    return await Promise.all(named);
+  } catch (thrown) {
+    leave.abort(thrown);
+    throw thrown;
+  } finally {
+    options.signal?.removeEventListener("abort", onAbort);
+  }
+}

@@ -1,0 +1,72 @@
+import { type Element, walkElements } from "./extract-tree.ts";
+
+/** Columns of line numbers and buttons beside a program. */
+const BESIDE = /\b(?:lineno|linenos|line-?numbers?|gutter|copy|clipboard|hljs-ln-n|blob-num|code-toolbar-item)\b/i;
+
+const LANGUAGE =
+  /(?:^|\s)(?:language|lang|highlight-source|highlight-text-html|brush:|sourceCode|src)[-\s]?([a-z][\w+#.-]{0,20})/i;
+/** Highlighters that give the language as a class of its own, beside their own name. */
+const BESIDE_HIGHLIGHTER =
+  /(?:^|\s)(?:hljs|prettyprint|highlight|sourceCode|syntax|prism-code)\s+([a-z][\w+#.-]{0,20})(?:\s|$)/i;
+const NOT_A_LANGUAGE = new Set([
+  "code",
+  "none",
+  "plain",
+  "plaintext",
+  "text",
+  "nohighlight",
+  "highlight",
+  "block",
+  "wrapper",
+  "default",
+]);
+
+function languageIn({ attributes }: Element): string | undefined {
+  const said = attributes["data-lang"] ?? attributes["data-language"] ?? attributes["data-code-language"];
+  const names = attributes["class"] ?? "";
+  const found = said ?? LANGUAGE.exec(names)?.[1] ?? BESIDE_HIGHLIGHTER.exec(names)?.[1];
+  const language = found?.toLowerCase();
+  return language && !NOT_A_LANGUAGE.has(language) && /^[\w+#.-]+$/.test(language) ? language : undefined;
+}
+
+/** The language of a program, said by the element, by one around it, or by the first inside it. */
+function languageOf(pre: Element, around: readonly Element[]): string {
+  const inside = [...walkElements(pre)].slice(0, 3);
+  for (const element of [pre, ...inside, ...around]) {
+    const language = languageIn(element);
+    if (language) return language;
+  }
+  return "";
+}
+
+/** A program's text as it stands: every blank kept, line breaks by newline, `br`, or an element for each line. */
+function codeOf(element: Element): string {
+  let text = "";
+  for (const child of element.children) {
+    if (typeof child === "string") text += child;
+    else if (child.name === "br") text += "\n";
+    else if (!BESIDE.test(child.attributes["class"] ?? "") && child.name !== "button") {
+      const inner = codeOf(child);
+      const isLine = /^(?:div|p|li|tr)$/.test(child.name);
+      text += isLine && text !== "" && !text.endsWith("\n") ? `\n${inner}` : inner;
+      if (isLine && !text.endsWith("\n")) text += "\n";
+    }
+  }
+  return text;
+}
+
+/** `code` between fences that are longer than any it holds. */
+export function fence(code: string, language = ""): string {
+  const longest = Math.max(2, ...[...code.matchAll(/^\s*(`{3,})/gm)].map(([, run = ""]) => run.length));
+  const ticks = "`".repeat(longest + 1);
+  return `${ticks}${language}\n${code}\n${ticks}`;
+}
+
+/** A `pre` element as a fenced block, or "" for an empty one. `around`: the elements it stands in, the nearest first. */
+export function writePre(pre: Element, around: readonly Element[]): string {
+  const code = codeOf(pre)
+    .replace(/\r\n?/g, "\n")
+    .replaceAll("\u00a0", " ")
+    .replace(/^(?:[^\S\n]*\n)+|\s+$/g, "");
+  return code === "" ? "" : fence(code, languageOf(pre, around.slice(0, 2)));
+}

@@ -1,0 +1,152 @@
+import { type Element, squeeze, textOf } from "./extract-tree.ts";
+
+/** What the writer must know of the page. */
+export type PageContext = {
+  /** Absolute address that links of the page are relative to. */
+  base: string;
+};
+
+/** Longest address that is written down: longer ones are data, not places. */
+const MAX_LINK = 2_000;
+
+/** The absolute address of a link; undefined where it leads nowhere a reader could go. */
+export function absolute(href: string | undefined, { base }: PageContext): string | undefined {
+  const written = href?.trim();
+  if (!written || written.startsWith("#")) return undefined;
+  const url = URL.parse(written, base);
+  if (!url || !/^(?:https?|mailto|tel|ftp):$/.test(url.protocol) || url.href.length > MAX_LINK) return undefined;
+  return url.href.replaceAll("(", "%28").replaceAll(")", "%29");
+}
+
+/** Text with the signs that Markdown would take for its own made harmless, and no others: most of what reads this is a model. */
+export function escapeText(text: string): string {
+  return text
+    .replace(/\\(?=[!-/:-@[-`{-~])|`|\*(?=\S)|(?<=\S)\*|\](?=[([:])/g, "\\$&")
+    .replace(/(^|[^A-Za-z0-9])_(?=\S)|(?<=\S)_(?=[^A-Za-z0-9]|$)/g, (all) => all.replace("_", "\\_"))
+    .replace(/<(?=[A-Za-z/!?])/g, "\\<");
+}
+
+/** A code span: fenced by more backticks than it holds in a row. */
+export function codeSpan(text: string): string {
+  const code = text.replace(/\s+/g, " ").trim();
+  if (code === "") return "";
+  const longest = Math.max(0, ...[...code.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  const pad = code.startsWith("`") || code.endsWith("`") ? " " : "";
+  return `${fence}${pad}${code}${pad}${fence}`;
+}
+
+/** `text` between marks, its white space outside of them; nothing for nothing. */
+function mark(text: string, sign: string): string {
+  const [, before = "", inner = "", after = ""] = /^(\s*)([\s\S]*?)(\s*)$/.exec(text) ?? [];
+  return inner === "" ? before + after : `${before}${sign}${inner}${sign}${after}`;
+}
+
+const EMPHASIS: Readonly<Record<string, string>> = {
+  strong: "**",
+  b: "**",
+  em: "*",
+  i: "*",
+  del: "~~",
+  s: "~~",
+  strike: "~~",
+};
+const CODE = new Set(["code", "kbd", "samp", "tt"]);
+/** Links that stand beside a heading to point at it. */
+const ANCHOR_CLASS =
+  /\b(?:headerlink|anchor|anchorjs-link|heading-anchor|header-anchor|hash-link|permalink|direct-link|mw-editsection)\b/;
+
+function writeLink(element: Element, context: PageContext): string {
+  const text = writeInline(element, context);
+  const bare = squeeze(text);
+  if (ANCHOR_CLASS.test(element.attributes["class"] ?? "") && bare.length <= 2) return "";
+  const href = absolute(element.attributes["href"], context);
+  if (bare === "" || /^[#¶§🔗]$/u.test(bare)) return href === undefined || bare !== "" ? "" : text;
+  if (href === undefined) return text;
+  // A card: one link around a heading and its text.
+  const label = bare.replace(/^#+ /, "");
+  return `${/^\s/.test(text) ? " " : ""}[${label}](${href})${/\s$/.test(text) ? " " : ""}`;
+}
+
+/** An image with a description; one without says nothing to a reader of text. */
+export function writeImage({ attributes }: Element, context: PageContext): string {
+  const description = squeeze(attributes["alt"] ?? "").slice(0, 300);
+  if (description === "" || attributes["width"] === "1") return "";
+  const lazy = attributes["data-src"] ?? attributes["data-original"] ?? attributes["data-lazy-src"];
+  const source = attributes["src"];
+  const url = absolute(lazy ?? (source?.startsWith("data:") ? undefined : source), context);
+  return url === undefined ? `[image: ${escapeText(description)}]` : `![${escapeText(description)}](${url})`;
+}
+
+/** A formula as its author wrote it, where the page tells. */
+function writeMath(element: Element): string {
+  for (const child of element.children) {
+    if (typeof child === "string") continue;
+    if (child.name === "annotation" && /tex/i.test(child.attributes["encoding"] ?? ""))
+      return `$${squeeze(textOf(child))}$`;
+    const inside = writeMath(child);
+    if (inside.startsWith("$")) return inside;
+  }
+  return element.name === "math" ? squeeze(textOf(element)) : "";
+}
+
+function writeElement(element: Element, context: PageContext): string {
+  const { name } = element;
+  const sign = EMPHASIS[name];
+  if (sign) return mark(writeInline(element, context), sign);
+  if (CODE.has(name)) return codeSpan(textOf(element));
+  switch (name) {
+    case "a":
+      return writeLink(element, context);
+    case "br":
+      return "\n";
+    case "img":
+      return writeImage(element, context);
+    case "math":
+      return writeMath(element);
+    case "q":
+      return `“${writeInline(element, context)}”`;
+    case "sup":
+    case "sub": {
+      const text = squeeze(writeInline(element, context));
+      // A footnote's number is a link already.
+      return text === "" || text.startsWith("[") ? text : `<${name}>${text}</${name}>`;
+    }
+    case "rt":
+      return `(${squeeze(textOf(element))})`;
+    case "input":
+    case "rp":
+    case "wbr":
+      return "";
+    default:
+      return writeInline(element, context);
+  }
+}
+
+/** Elements that stand on lines of their own: inside a line they are kept apart by a blank. */
+const APART =
+  /^(?:p|div|section|article|header|footer|li|ul|ol|dl|dt|dd|h[1-6]|table|tr|td|th|blockquote|pre|figure|figcaption|address|hr|main|summary|details|option)$/;
+
+/**
+ * What stands in one line: the children of `element` with links, emphasis and code. White space is one blank, a line break is a newline;
+ * the ends are not trimmed.
+ */
+export function writeInline(element: Element, context: PageContext): string {
+  let line = "";
+  for (const child of element.children) line += writeNode(child, context);
+  return line;
+}
+
+/** One child as {@link writeInline} writes it. */
+export function writeNode(child: Element | string, context: PageContext): string {
+  if (typeof child === "string") return escapeText(child.replace(/[\s\u00a0]+/g, " "));
+  const text = writeElement(child, context);
+  return APART.test(child.name) ? ` ${text} ` : text;
+}
+
+/** A finished line: runs of blanks are one, breaks stay, and nothing stands at its ends. */
+export const tidyLine = (line: string): string =>
+  line
+    .replace(/[^\S\n]+/g, " ")
+    .replace(/ ?\n ?/g, "\n")
+    .replace(/^\s+|\s+$/g, "");

@@ -1,0 +1,115 @@
+import { type Element, elementsOf, squeeze, walkElements } from "./extract-tree.ts";
+import { type PageContext, tidyLine, writeInline } from "./markdown-inline.ts";
+
+/** Rows and columns that are written; the rest of a larger table is named by its number. */
+const MAX_ROWS = 2_000;
+const MAX_COLUMNS = 60;
+
+type Cell = { element: Element; columns: number; rows: number };
+type Row = { cells: Cell[]; inHead: boolean };
+
+const span = (value: string | undefined, most: number) =>
+  Math.min(Math.max(Number.parseInt(value ?? "1", 10) || 1, 1), most);
+
+/** Rows of this table, not of those inside its cells. */
+function rowsOf(table: Element): Row[] {
+  const rows: Row[] = [];
+  const read = (parent: Element, inHead: boolean) => {
+    for (const child of elementsOf(parent)) {
+      if (child.name === "tr") rows.push({ cells: cellsOf(child), inHead });
+      else if (/^(?:thead|tbody|tfoot)$/.test(child.name)) read(child, child.name === "thead");
+    }
+  };
+  read(table, false);
+  return rows.filter(({ cells }) => cells.length > 0);
+}
+
+function cellsOf(row: Element): Cell[] {
+  const cells: Cell[] = [];
+  for (const element of elementsOf(row)) {
+    if (element.name !== "td" && element.name !== "th") continue;
+    const { colspan, rowspan } = element.attributes;
+    cells.push({ element, columns: span(colspan, MAX_COLUMNS), rows: span(rowspan, MAX_ROWS) });
+  }
+  return cells;
+}
+
+/** Elements that stand on lines of their own inside a cell. */
+const LINES = /^(?:p|div|li|dt|dd|h[1-6]|tr|pre|blockquote)$/;
+
+/** The lines of a cell: paragraphs and items of lists each on one. */
+function linesOf(element: Element, context: PageContext): string[] {
+  const lines: string[] = [];
+  let line: Element["children"] = [];
+  const flush = () => {
+    lines.push(...tidyLine(writeInline({ ...element, children: line }, context)).split("\n"));
+    line = [];
+  };
+  for (const child of element.children) {
+    if (typeof child === "string") line.push(child);
+    else if (LINES.test(child.name)) {
+      flush();
+      const own = linesOf(child, context);
+      lines.push(...(child.name === "li" ? own.map((text, at) => (at === 0 ? `• ${text}` : text)) : own));
+    } else if (/^(?:ul|ol|dl|table|tbody|thead|section|article)$/.test(child.name)) {
+      flush();
+      lines.push(...linesOf(child, context));
+    } else line.push(child);
+  }
+  flush();
+  return lines.map(squeeze).filter((text) => text !== "" && text !== "•");
+}
+
+const cellText = (element: Element, context: PageContext): string =>
+  linesOf(element, context).join("<br>").replaceAll("|", "\\|");
+
+/** Cells laid out as a grid: a cell over several rows stands in each of them, one over several columns in the first. */
+function layOut(rows: readonly Row[], context: PageContext): string[][] {
+  const grid: string[][] = rows.map(() => []);
+  rows.forEach(({ cells }, y) => {
+    let x = 0;
+    for (const { element, columns, rows: height } of cells) {
+      while (grid[y]?.[x] !== undefined) x++;
+      if (x >= MAX_COLUMNS) break;
+      const text = cellText(element, context);
+      for (let down = 0; down < height && y + down < rows.length; down++) {
+        for (let right = 0; right < columns && x + right < MAX_COLUMNS; right++) {
+          const row = grid[y + down];
+          if (row) row[x + right] = right === 0 ? text : "";
+        }
+      }
+      x += columns;
+    }
+  });
+  return grid;
+}
+
+const isHeading = ({ cells, inHead }: Row) => inHead || cells.every(({ element }) => element.name === "th");
+
+const writeRow = (cells: readonly string[], width: number): string =>
+  `| ${Array.from({ length: width }, (_, at) => cells[at] ?? "").join(" | ")} |`;
+
+/** Whether a table only arranges what is in it: its cells hold whole parts of a page, or there is but one column. */
+export function isLayout(table: Element): boolean {
+  if (/^(?:presentation|none)$/.test(table.attributes["role"] ?? "")) return true;
+  const rows = rowsOf(table);
+  if (rows.every(({ cells }) => cells.length <= 1)) return true;
+  for (const { name } of walkElements(table)) if (/^(?:table|pre|h[1-6]|article|section|form)$/.test(name)) return true;
+  return false;
+}
+
+/** A table of data in GitHub's form, its caption above it. "" for one that holds nothing. */
+export function writeTable(table: Element, context: PageContext): string {
+  const rows = rowsOf(table);
+  const shown = rows.slice(0, MAX_ROWS);
+  const grid = layOut(shown, context);
+  const width = Math.max(...grid.map((row) => row.length));
+  if (grid.every((row) => row.every((text) => text === ""))) return "";
+  const headed = shown[0] !== undefined && isHeading(shown[0]);
+  const [head = [], ...body] = headed ? grid : [[], ...grid];
+  const lines = [writeRow(head, width), `|${" --- |".repeat(width)}`, ...body.map((row) => writeRow(row, width))];
+  if (rows.length > shown.length) lines.push(`\n(${rows.length - shown.length} more rows)`);
+  const caption = [...elementsOf(table)].find(({ name }) => name === "caption");
+  const title = caption ? tidyLine(writeInline(caption, context)) : "";
+  return title === "" ? lines.join("\n") : `**${title}**\n\n${lines.join("\n")}`;
+}
