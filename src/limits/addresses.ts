@@ -34,13 +34,19 @@ export class AddressLimiter {
   }
 
   /** Takes one unit of an address. Throws RateLimited, and takes nothing, when there is none left. */
-  take(address: Address, of: AddressClass): void {
-    this.#use(address, of, true);
+  take({ name, network }: Address, of: AddressClass): void {
+    const now = this.#now();
+    const rate = ADDRESS_RATES[of];
+    const buckets = this.#buckets[of];
+    const place = buckets.claim(name, rate, now, network);
+    const tat = this.#pass(buckets.tat(place, rate), of, now);
+    buckets.setTat(place, spend(tat, now, rate));
   }
 
   /** As {@link take}, but looks only. */
-  check(address: Address, of: AddressClass): void {
-    this.#use(address, of, false);
+  check({ name, network }: Address, of: AddressClass): void {
+    const buckets = this.#buckets[of];
+    this.#pass(buckets.tat(buckets.find(name, network), ADDRESS_RATES[of]), of, this.#now());
   }
 
   /** Takes one unit without asking: something happened that counts. Nothing is taken beyond the burst, so that a flood is forgiven in time. */
@@ -48,9 +54,9 @@ export class AddressLimiter {
     const now = this.#now();
     const rate = ADDRESS_RATES[of];
     const buckets = this.#buckets[of];
-    const slot = buckets.slot(address.name, now, address.network);
-    const tat = buckets.read(slot, rate);
-    if (waitFor(tat, now, rate) === 0) buckets.write(slot, spend(tat, now, rate), now);
+    const place = buckets.claim(address.name, rate, now, address.network);
+    const tat = buckets.tat(place, rate);
+    if (waitFor(tat, now, rate) === 0) buckets.setTat(place, spend(tat, now, rate));
   }
 
   /** Whether no address has anything against it in a class: then nobody needs to ask for an address at all. */
@@ -60,18 +66,13 @@ export class AddressLimiter {
     return buckets.size === 0;
   }
 
-  #use({ name, network }: Address, of: AddressClass, take: boolean): void {
-    const now = this.#now();
+  /** Gives a bucket's number back when it lets one pass. Throws RateLimited when it does not. */
+  #pass(tat: number, of: AddressClass, now: number): number {
     const rate = ADDRESS_RATES[of];
-    const buckets = this.#buckets[of];
-    const slot = buckets.slot(name, now, network);
-    const tat = buckets.read(slot, rate);
     const wait = waitFor(tat, now, rate);
-    if (wait > 0) {
-      const state = describeBucket(tat, now, rate, this.#clock.now());
-      throw new RateLimited("rate_limit_exceeded", TEXTS[of], wait / US_PER_SECOND, state);
-    }
-    if (take) buckets.write(slot, spend(tat, now, rate), now);
+    if (wait === 0) return tat;
+    const state = describeBucket(tat, now, rate, this.#clock.now());
+    throw new RateLimited("rate_limit_exceeded", TEXTS[of], wait / US_PER_SECOND, state);
   }
 
   #now(): number {

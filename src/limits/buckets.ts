@@ -58,15 +58,26 @@ export type BucketOptions = {
   halfFrom?: number | undefined;
 };
 
+/** Places that a class begins with; they double when they are used up. */
+const FIRST_PLACES = 256;
+/** The place of a bucket that is not there: as good as new. */
+export const NOWHERE = -1;
+
 /**
- * The buckets of one class by name: one number each. A bucket whose time has passed equals one that was never there, so it is taken out
- * whenever room is wanted, and nothing is lost by it. When all room is taken by buckets in use, newcomers share one.
+ * The buckets of one class by name: how far each is ahead of its rate (µs, see `waitFor`), and how much it has under way. The figures stand
+ * side by side in one array, at the bucket's place: an object for each bucket takes three times the memory. A bucket whose
+ * time has passed and that has nothing under way equals one that was never there, so it is taken out whenever room is wanted, and
+ * nothing is lost by it. When all room is taken by buckets in use, newcomers share one.
  */
 export class Buckets {
-  readonly #times = new Map<string, number>();
+  readonly #places = new Map<string, number>();
+  readonly #free: number[] = [];
+  /** Two for each place: the number, then how much is under way. */
+  #figures = new Float64Array(2 * FIRST_PLACES);
+  #used = 0;
   readonly #room: Room;
   readonly #halfFrom: number | undefined;
-  #place: IterableIterator<[string, number]> | undefined;
+  #sweeping: IterableIterator<[string, number]> | undefined;
 
   constructor({ room, halfFrom }: BucketOptions) {
     this.#room = room;
@@ -76,44 +87,93 @@ export class Buckets {
 
   /** How many there are. */
   get size(): number {
-    return this.#times.size;
+    return this.#places.size;
   }
 
-  /** The bucket that counts for `name` now: its own; without room that of `coarser` (its network, say); without any room the shared one. */
-  slot(name: string, now: number, coarser?: string): string {
-    if (this.#times.has(name) || this.#room.has(coarser !== undefined, now)) return name;
-    if (coarser !== undefined && (this.#times.has(coarser) || this.#room.has(false, now))) return coarser;
+  /**
+   * The place of the bucket that counts for `name` now: its own; without room that of `coarser` (its network, say); without any room the
+   * shared one. One that is not there yet is made, and has a few old ones looked at.
+   */
+  claim(name: string, rate: Rate, now: number, coarser?: string): number {
+    const known = this.#places.get(name);
+    if (known !== undefined) return known;
+    const slot = this.#slot(name, now, coarser);
+    const other = slot === name ? undefined : this.#places.get(slot);
+    return other ?? this.#make(slot, rate, now);
+  }
+
+  /** As {@link claim}, but makes nothing: {@link NOWHERE} for a bucket that is not there. */
+  find(name: string, coarser?: string): number {
+    const places = this.#places;
+    const known = places.get(name);
+    if (known !== undefined || this.#room.left > 0) return known ?? NOWHERE;
+    return (coarser === undefined ? undefined : places.get(coarser)) ?? places.get(SHARED) ?? NOWHERE;
+  }
+
+  /** The number of the bucket at a place, µs. */
+  tat(place: number, rate: Rate): number {
+    return place === NOWHERE ? this.#start(rate) : (this.#figures[2 * place] as number);
+  }
+
+  setTat(place: number, tat: number): void {
+    this.#figures[2 * place] = tat;
+  }
+
+  /** How much the bucket at a place has under way. */
+  running(place: number): number {
+    return this.#figures[2 * place + 1] as number;
+  }
+
+  /** One more under way. It is left by {@link leave}, once. */
+  enter(place: number): void {
+    (this.#figures[2 * place + 1] as number)++;
+  }
+
+  leave(place: number): void {
+    (this.#figures[2 * place + 1] as number)--;
+  }
+
+  #start({ burst, intervalUs }: Rate): number {
+    return this.#halfFrom === undefined ? 0 : this.#halfFrom + Math.ceil(burst / 2) * intervalUs;
+  }
+
+  #slot(name: string, now: number, coarser: string | undefined): string {
+    if (this.#room.has(coarser !== undefined, now)) return name;
+    if (coarser !== undefined && (this.#places.has(coarser) || this.#room.has(false, now))) return coarser;
     return SHARED;
   }
 
-  /** A slot's number, µs: see `waitFor`. */
-  read(slot: string, rate: Rate): number {
-    const known = this.#times.get(slot);
-    if (known !== undefined) return known;
-    return this.#halfFrom === undefined ? 0 : this.#halfFrom + Math.ceil(rate.burst / 2) * rate.intervalUs;
+  #make(slot: string, rate: Rate, now: number): number {
+    // Before it is there itself: a new bucket looks like an old one until it is used.
+    this.sweep(SWEPT_EACH, now);
+    const place = this.#free.pop() ?? this.#used++;
+    if (2 * place === this.#figures.length) this.#grow();
+    this.#figures[2 * place] = this.#start(rate);
+    this.#figures[2 * place + 1] = 0;
+    this.#places.set(slot, place);
+    if (slot !== SHARED) this.#room.take();
+    return place;
   }
 
-  /** Sets a slot's number. A new slot takes room, and has a few old ones looked at. */
-  write(slot: string, tat: number, now: number): void {
-    const before = this.#times.size;
-    this.#times.set(slot, tat);
-    if (this.#times.size === before) return;
-    if (slot !== SHARED) this.#room.take();
-    this.sweep(SWEPT_EACH, now);
+  #grow(): void {
+    const before = this.#figures;
+    this.#figures = new Float64Array(before.length * 2);
+    this.#figures.set(before);
   }
 
   /** Looks at the next `most` buckets, and takes out those whose time has passed. */
   sweep(most: number, now: number): void {
     for (let looked = 0; looked < most; looked++) {
-      this.#place ??= this.#times.entries();
-      const { done, value } = this.#place.next();
+      this.#sweeping ??= this.#places.entries();
+      const { done, value } = this.#sweeping.next();
       if (done) {
-        this.#place = undefined;
+        this.#sweeping = undefined;
         return;
       }
-      const [slot, tat] = value;
-      if (tat > now) continue;
-      this.#times.delete(slot);
+      const [slot, place] = value;
+      if ((this.#figures[2 * place] as number) > now || this.running(place) > 0) continue;
+      this.#places.delete(slot);
+      this.#free.push(place);
       if (slot !== SHARED) this.#room.giveBack();
     }
   }

@@ -2,9 +2,8 @@ import type { Caller } from "../accounts/caller.ts";
 import { type Plan, type Plans, planOf } from "../accounts/plans.ts";
 import { GatewayError } from "../canon/errors.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { Buckets, Room } from "./buckets.ts";
+import { Buckets, NOWHERE, Room } from "./buckets.ts";
 import { type ClassLimits, classLimitsOf, REQUEST_CLASSES, type RequestClass } from "./classes.ts";
-import { Concurrency } from "./concurrency.ts";
 import { type Rate, remaining, resetAfter, spend, waitFor } from "./gcra.ts";
 
 /** What a client that is at its bound of concurrency is told to wait, seconds: nobody knows when its own requests end. */
@@ -43,6 +42,9 @@ export class RateLimited extends GatewayError {
   }
 }
 
+/** For a class that bounds only what runs at the same time: nothing is ever too fast. */
+const NO_RATE: Rate = { limit: 0, intervalUs: 0, burst: 1 };
+
 const OPEN: Permit = { state: undefined, release() {} };
 
 /** Plan `local`: everything is allowed (contract 4). */
@@ -75,40 +77,44 @@ export class SpeedLimiter implements Limiter {
   readonly #limits = new WeakMap<Plan, PlanLimits>();
   readonly #accounts: Readonly<Record<RequestClass, Buckets>>;
   readonly #jobs: Buckets;
-  readonly #running: Readonly<Record<RequestClass, Concurrency>>;
 
   constructor({ plans, clock = systemClock, room = new Room(), startHalf = false }: LimiterOptions) {
     this.#plans = plans;
     this.#clock = clock;
     const halfFrom = startHalf ? this.#now() : undefined;
-    const forEach = <T>(make: () => T) =>
-      Object.fromEntries(REQUEST_CLASSES.map((name) => [name, make()])) as Record<RequestClass, T>;
-    this.#accounts = forEach(() => new Buckets({ room, halfFrom }));
+    const buckets = REQUEST_CLASSES.map((name) => [name, new Buckets({ room, halfFrom })] as const);
+    this.#accounts = Object.fromEntries(buckets) as Record<RequestClass, Buckets>;
     this.#jobs = new Buckets({ room, halfFrom });
-    this.#running = forEach(() => new Concurrency());
   }
 
   /** Throws RateLimited: rate_limit_exceeded with the wait after which the same call passes, or concurrency_exceeded. */
-  take(caller: Caller, requestClass: RequestClass, weight: Weight = {}): Permit {
+  take(caller: Caller, requestClass: RequestClass, weight?: Weight): Permit {
     const limits = this.#limitsOf(caller.plan)[requestClass];
     if (limits === undefined) return OPEN;
-    const { rate, jobRate, concurrent } = limits;
-    const running = this.#running[requestClass];
+    const { rate = NO_RATE, jobRate, concurrent } = limits;
     const { accountId } = caller;
-    const { count = 1, jobId } = weight;
+    const count = weight?.count ?? 1;
     const now = this.#now();
-    const account = rate && this.#look(this.#accounts[requestClass], accountId, rate, now, count);
-    // The job's own name is in its owner's: nobody else's polls touch it.
-    const job = jobRate && jobId ? this.#look(this.#jobs, `${accountId} ${jobId}`, jobRate, now, count) : undefined;
-    if (concurrent !== undefined && running.count(accountId) >= concurrent) {
+    const buckets = this.#accounts[requestClass];
+    const place = buckets.claim(accountId, rate, now);
+    let tat = this.#check(buckets, place, rate, now, count);
+    // A job's bucket carries its owner's name: nobody else's polls touch it.
+    const jobId = jobRate && weight?.jobId;
+    const jobPlace = jobId ? this.#jobs.claim(`${accountId} ${jobId}`, jobRate, now) : NOWHERE;
+    const jobTat = jobId ? this.#check(this.#jobs, jobPlace, jobRate, now, count) : 0;
+    if (concurrent !== undefined && buckets.running(place) >= concurrent) {
       const text = `This account may run ${concurrent} such requests at the same time, and does. Try again when one has ended.`;
-      throw new RateLimited("concurrency_exceeded", text, CONCURRENCY_WAIT_SECONDS, account?.state());
+      throw new RateLimited("concurrency_exceeded", text, CONCURRENCY_WAIT_SECONDS, this.#describe(tat, rate, now));
     }
-    account?.take();
-    job?.take();
-    if (concurrent === undefined) return { state: tightest(account?.state(), job?.state()), release() {} };
-    running.enter(accountId);
-    return new Place(running, accountId, tightest(account?.state(), job?.state()));
+    tat = spend(tat, now, rate, count);
+    buckets.setTat(place, tat);
+    buckets.enter(place);
+    let state = this.#describe(tat, rate, now);
+    if (jobId) {
+      this.#jobs.setTat(jobPlace, spend(jobTat, now, jobRate, count));
+      state = tightest(state, this.#describe(this.#jobs.tat(jobPlace, jobRate), jobRate, now));
+    }
+    return new Place(buckets, place, state);
   }
 
   /** How an account's bucket of a class stands, without using it; undefined where its plan has no such limit. For `GET /v1/account`. */
@@ -116,22 +122,20 @@ export class SpeedLimiter implements Limiter {
     const rate = this.#limitsOf(plan)[requestClass]?.rate;
     if (!rate) return undefined;
     const now = this.#now();
-    const tat = this.#accounts[requestClass].read(accountId, rate);
-    return describeBucket(tat, now, rate, this.#clock.now());
+    const buckets = this.#accounts[requestClass];
+    return this.#describe(buckets.tat(buckets.find(accountId), rate), rate, now);
   }
 
-  /** A bucket that lets the request pass, not used yet. Throws RateLimited when it does not. */
-  #look(buckets: Buckets, name: string, rate: Rate, now: number, count: number) {
-    const slot = buckets.slot(name, now);
-    let tat = buckets.read(slot, rate);
-    const state = () => describeBucket(tat, now, rate, this.#clock.now());
+  /** The number of a bucket that lets the request pass. Throws RateLimited when it does not. */
+  #check(buckets: Buckets, place: number, rate: Rate, now: number, count: number): number {
+    const tat = buckets.tat(place, rate);
     const wait = waitFor(tat, now, rate, count);
-    if (wait > 0) throw new RateLimited("rate_limit_exceeded", TOO_FAST, wait / US_PER_SECOND, state());
-    const take = () => {
-      tat = spend(tat, now, rate, count);
-      buckets.write(slot, tat, now);
-    };
-    return { state, take };
+    if (wait === 0) return tat;
+    throw new RateLimited("rate_limit_exceeded", TOO_FAST, wait / US_PER_SECOND, this.#describe(tat, rate, now));
+  }
+
+  #describe(tat: number, rate: Rate, now: number): RateState | undefined {
+    return rate === NO_RATE ? undefined : describeBucket(tat, now, rate, this.#clock.now());
   }
 
   #limitsOf(planId: string): PlanLimits {
@@ -157,19 +161,19 @@ function tightest(first: RateState | undefined, second: RateState | undefined): 
   return second.remaining < first.remaining ? second : first;
 }
 
-/** A place among what runs at the same time. */
+/** A place among what its account runs at the same time. */
 class Place implements Permit {
   #left = false;
 
   constructor(
-    private readonly running: Concurrency,
-    private readonly name: string,
+    private readonly buckets: Buckets,
+    private readonly place: number,
     readonly state: RateState | undefined,
   ) {}
 
   release(): void {
     if (this.#left) return;
     this.#left = true;
-    this.running.leave(this.name);
+    this.buckets.leave(this.place);
   }
 }

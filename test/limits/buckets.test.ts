@@ -1,17 +1,24 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Buckets, Room } from "../../src/limits/buckets.ts";
-import { type Rate, rateOf, spend, waitFor } from "../../src/limits/gcra.ts";
+import { Buckets, NOWHERE, Room } from "../../src/limits/buckets.ts";
+import { rateOf, spend, waitFor } from "../../src/limits/gcra.ts";
 
 const RATE = rateOf(60, 60_000, 5);
 
-function take(buckets: Buckets, name: string, now: number, coarser?: string, rate: Rate = RATE): boolean {
-  const slot = buckets.slot(name, now, coarser);
-  const tat = buckets.read(slot, rate);
-  if (waitFor(tat, now, rate) > 0) return false;
-  buckets.write(slot, spend(tat, now, rate), now);
+function take(buckets: Buckets, name: string, now: number, coarser?: string): boolean {
+  const place = buckets.claim(name, RATE, now, coarser);
+  const tat = buckets.tat(place, RATE);
+  if (waitFor(tat, now, RATE) > 0) return false;
+  buckets.setTat(place, spend(tat, now, RATE));
   return true;
 }
+
+/** Whether two names are counted together. */
+const shares = (buckets: Buckets, one: string, other: string) => {
+  const place = buckets.find(one, networkOf(one));
+  return place !== NOWHERE && place === buckets.find(other, networkOf(other));
+};
+const networkOf = (address: string) => address.replace(/\d+$/, "0/24");
 
 describe("the room for buckets", () => {
   test("never more of them than there is room, whatever comes; old ones make room for new ones", () => {
@@ -22,8 +29,10 @@ describe("the room for buckets", () => {
       expect(buckets.size).toBeLessThanOrEqual(1_001);
     }
     expect(room.left).toBeGreaterThanOrEqual(0);
-    // A second goes by in which nobody is new: whoever comes then has room.
-    expect(buckets.slot("new", 60_000_000)).toBe("new");
+    // A minute later all are old: whoever comes then has a bucket of his own.
+    for (let name = 0; name < 20; name++) take(buckets, `later ${name}`, 120_000_000);
+    expect(shares(buckets, "later 1", "later 2")).toBe(false);
+    expect(buckets.find("later 19")).not.toBe(NOWHERE);
   });
 
   test("taking old ones out is not noticed by anyone (random)", () => {
@@ -48,19 +57,21 @@ describe("the room for buckets", () => {
   test("without room an address is counted with its network, and without any with everybody", () => {
     const room = new Room(100);
     const buckets = new Buckets({ room });
-    for (let host = 0; host < 90; host++) take(buckets, `10.0.0.${host}`, 0, "10.0.0.0/24");
+    const come = (address: string) => take(buckets, address, 0, networkOf(address));
+    for (let host = 0; host < 90; host++) come(`10.0.0.${host}`);
+    expect(shares(buckets, "10.0.0.7", "10.0.0.8")).toBe(false);
     // What is left is kept for networks.
-    expect(buckets.slot("10.9.9.1", 0, "10.9.9.0/24")).toBe("10.9.9.0/24");
-    expect(buckets.slot("10.0.0.7", 0, "10.0.0.0/24")).toBe("10.0.0.7");
-    for (let network = 0; network < 10; network++) take(buckets, `10.9.${network}.1`, 0, `10.9.${network}.0/24`);
+    for (let network = 0; network < 10; network++) come(`10.9.${network}.1`);
     expect(room.left).toBe(0);
-    expect(buckets.slot("10.9.3.200", 0, "10.9.3.0/24")).toBe("10.9.3.0/24");
-    const shared = buckets.slot("192.0.2.1", 0, "192.0.2.0/24");
-    expect(shared).toBe(buckets.slot("198.51.100.1", 0, "198.51.100.0/24"));
+    expect(shares(buckets, "10.9.3.1", "10.9.3.200")).toBe(true);
+    expect(shares(buckets, "10.9.3.1", "10.9.4.1")).toBe(false);
     // All that have no room share one burst.
-    const passed = Array.from({ length: 20 }, (_, host) => take(buckets, `192.0.2.${host}`, 0, "192.0.2.0/24"));
+    const passed = Array.from({ length: 20 }, (_, host) => come(`192.0.${host}.1`));
     expect(passed.filter(Boolean)).toHaveLength(5);
+    expect(shares(buckets, "192.0.2.1", "198.51.100.1")).toBe(true);
     expect(buckets.size).toBe(101);
+    // And those that came before are as free as they were.
+    expect(come("10.0.0.7")).toBe(true);
   });
 
   test("classes share the room, and one's old buckets make room for another's new ones", () => {
@@ -68,11 +79,41 @@ describe("the room for buckets", () => {
     const [old, fresh] = [new Buckets({ room }), new Buckets({ room })];
     for (let name = 0; name < 50; name++) take(old, `${name}`, 0);
     expect(room.left).toBe(0);
-    for (let name = 0; name < 50; name++) expect(fresh.slot(`${name}`, 0)).toBe("");
-    expect(old.size).toBe(50);
-    for (let name = 0; name < 20; name++) take(fresh, `${name}`, 10_000_000);
-    expect(fresh.slot("another", 10_000_000)).toBe("another");
+    for (let name = 0; name < 50; name++) take(fresh, `${name}`, 0);
+    expect([old.size, fresh.size]).toEqual([50, 1]);
+    for (let name = 0; name < 20; name++) take(fresh, `later ${name}`, 10_000_000);
+    expect(fresh.find("later 19")).not.toBe(fresh.find("later 18"));
     expect(old.size).toBeLessThan(50);
+    expect(room.left + old.size + fresh.size - (fresh.find("") === NOWHERE ? 0 : 1)).toBe(50);
+  });
+
+  test("what has something under way is never forgotten; what was only looked at takes no room", () => {
+    const room = new Room(10);
+    const buckets = new Buckets({ room });
+    expect(buckets.find("looked at")).toBe(NOWHERE);
+    expect([buckets.size, room.left]).toEqual([0, 10]);
+    const busy = buckets.claim("busy", RATE, 0);
+    buckets.enter(busy);
+    buckets.sweep(100, 1_000_000_000);
+    expect(buckets.claim("busy", RATE, 1_000_000_000)).toBe(busy);
+    expect(buckets.running(busy)).toBe(1);
+    buckets.leave(busy);
+    buckets.sweep(100, 1_000_000_000);
+    expect([buckets.size, room.left]).toEqual([0, 10]);
+  });
+
+  test("a place that was given back begins anew with whoever takes it; many places are as good as few", () => {
+    const buckets = new Buckets({ room: new Room() });
+    for (let round = 0; round < 3; round++) {
+      const now = round * 1_000_000_000;
+      const names = Array.from({ length: 2_000 }, (_, name) => `${round} ${name}`);
+      for (const name of names)
+        expect(Array.from({ length: 7 }, () => take(buckets, name, now)).filter(Boolean)).toHaveLength(5);
+      for (const name of names) expect(take(buckets, name, now)).toBe(false);
+      // It goes on where it was, and ends at the end.
+      for (let pass = 0; pass < 2; pass++) buckets.sweep(1_000_000, now + 999_000_000);
+      expect(buckets.size).toBe(0);
+    }
   });
 
   test("who is not known after a crash starts with half a burst, and nobody gains by being forgotten", () => {
