@@ -29,15 +29,20 @@ export type ReplayHalf = {
 /** A running digest of what users say. It tells conversations apart in which a vendor gives the same call ids again. */
 export class Anchor {
   #digest = 0n;
+  #shown: string | undefined = "";
 
   constructor(private readonly wanted: boolean) {}
 
   add(text: string): void {
-    if (this.wanted && text !== "") this.#digest = Bun.hash.wyhash(text, this.#digest);
+    if (!this.wanted || text === "") return;
+    this.#digest = Bun.hash.wyhash(text, this.#digest);
+    this.#shown = undefined;
   }
 
+  /** The digest as text; "" where it is not wanted, or nothing was said. */
   get value(): string {
-    return this.wanted ? this.#digest.toString(36) : "";
+    this.#shown ??= this.#digest.toString(36);
+    return this.#shown;
   }
 }
 

@@ -31,6 +31,12 @@ export class TextDigest {
   }
 }
 
+/** The digest of a text that is there as a whole: the same as {@link TextDigest} gives, and a third of the work. */
+export function digestText(text: string): string | undefined {
+  const seen = text.replace(/\s+/g, "");
+  return seen === "" ? undefined : Bun.CryptoHasher.hash("sha256", seen, "base64url");
+}
+
 /**
  * Gathers, from the events of one reply, the reasoning that its vendor will want back. `proofs`: the vendor takes back what it has proved
  * alone, else its text is enough. `texts`: turns without calls are remembered by their text.

@@ -5,7 +5,7 @@ import type { Entry } from "../catalog/entry.ts";
 import type { SpokenTurn } from "../dialects/replay.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Target } from "./read-reply.ts";
-import { type Collected, ReasoningCollector, TextDigest } from "./reasoning-collector.ts";
+import { type Collected, digestText, ReasoningCollector } from "./reasoning-collector.ts";
 import type { ReasoningStore } from "./reasoning-store.ts";
 
 /** Characters of a digest that a state is found by: 144 bits. */
@@ -34,9 +34,8 @@ export function familyOf(model: string): string {
 }
 
 function keyOf(scope: Scope, kind: "call" | "text", anchor: string, value: string): string {
-  const parts = [scope.accountId, scope.vendor, scope.model, kind, anchor, value];
-  const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)).digest("base64url");
-  return digest.slice(0, KEY_CHARACTERS);
+  const parts = JSON.stringify([scope.accountId, scope.vendor, scope.model, kind, anchor, value]);
+  return Bun.CryptoHasher.hash("sha256", parts, "base64url").slice(0, KEY_CHARACTERS);
 }
 
 /**
@@ -47,12 +46,6 @@ const keysOf = (scope: Scope, callIds: readonly string[], text: string | undefin
   if (callIds.length > 0) return callIds.map((id) => keyOf(scope, "call", scope.proofs ? "" : anchor, id));
   return scope.forgets && text !== undefined ? [keyOf(scope, "text", anchor, text)] : [];
 };
-
-function digestOf(text: string): string | undefined {
-  const digest = new TextDigest();
-  digest.add(text);
-  return digest.value;
-}
 
 /** Whether a turn already has what its vendor wants back of it. */
 const isComplete = ({ carries }: SpokenTurn, { proofs }: Scope): boolean =>
@@ -84,7 +77,8 @@ export class ReasoningState {
       const keys = keysOf(scope, callIds, text?.value, anchor);
       return keys.length > 0 ? this.store.put(scope.accountId, keys, memory) : undefined;
     });
-    return { memories: turns.length > 0 ? this.#find(scope, turns, orders) : undefined, collector };
+    const mayRemember = turns.length > 0 && this.store.holdsAny(scope.accountId);
+    return { memories: mayRemember ? this.#find(scope, turns, orders) : undefined, collector };
   }
 
   #find(scope: Scope, turns: readonly SpokenTurn[], orders: Orders): Memories | undefined {
@@ -92,7 +86,8 @@ export class ReasoningState {
     if (isOff && !scope.proofs) return undefined;
     const wanted = turns.map((turn) => {
       if (isComplete(turn, scope)) return [];
-      return keysOf(scope, turn.callIds, scope.forgets ? digestOf(turn.text) : undefined, turn.anchor);
+      const isNamed = turn.callIds.length > 0 || !scope.forgets;
+      return keysOf(scope, turn.callIds, isNamed ? undefined : digestText(turn.text), turn.anchor);
     });
     const found = this.store.find(scope.accountId, wanted.flat());
     if (found.size === 0) return undefined;

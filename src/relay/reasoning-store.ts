@@ -49,6 +49,7 @@ function prepareStatements({ database }: Store) {
       `SELECT k.key, s.id, s.sealed FROM json_each(?) AS wanted JOIN reasoning_key AS k ON k.key = wanted.value
        JOIN reasoning_state AS s ON s.id = k.state_id WHERE s.account_id = ? AND s.expires_at > ?`,
     ),
+    first: database.prepare("SELECT 1 FROM reasoning_state WHERE account_id = ? LIMIT 1"),
     fillOf: database.prepare<{ states: bigint; bytes: number }, [string]>(
       "SELECT count(*) AS states, total(bytes) AS bytes FROM reasoning_state WHERE account_id = ?",
     ),
@@ -68,6 +69,8 @@ function prepareStatements({ database }: Store) {
 export class ReasoningStore {
   readonly #sealer: Sealer;
   #prepared: ReturnType<typeof prepareStatements> | undefined;
+  /** Whether an account keeps anything, as far as somebody asked. */
+  readonly #holders = new Map<string, boolean>();
   /** What each account keeps, and all together, as far as it was counted. */
   readonly #fills = new Map<string, Fill>();
   #total: number | undefined;
@@ -99,12 +102,24 @@ export class ReasoningStore {
         this.log.info("reasoning-too-large", { account: accountId, bytes: sealed.length });
         return;
       }
+      this.#holders.set(accountId, true);
       await this.writer.run(() => this.#insert(accountId, keys, sealed));
     } catch (thrown) {
       // What was counted may have been rolled back.
       this.#forgetFills();
       this.log.error("reasoning-put", { account: accountId, ...errorFields(thrown) });
     }
+  }
+
+  /** Whether anything may be kept for this account: most that never reason need not be looked up. */
+  holdsAny(accountId: string): boolean {
+    let holds = this.#holders.get(accountId);
+    if (holds === undefined) {
+      holds = this.#statements.first.get(accountId) !== null;
+      if (this.#holders.size >= MAX_KNOWN) this.#holders.clear();
+      this.#holders.set(accountId, holds);
+    }
+    return holds;
   }
 
   /** The states under `keys` that are this account's and not expired; one that was found under two keys is one object. */

@@ -14,7 +14,7 @@ import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { restorePrompt } from "../../src/dialects/replay.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import { Exchange } from "../../src/relay/exchange.ts";
-import { type Collected, ReasoningCollector, TextDigest } from "../../src/relay/reasoning-collector.ts";
+import { type Collected, digestText, ReasoningCollector, TextDigest } from "../../src/relay/reasoning-collector.ts";
 import { KEY_FILE, Sealer } from "../../src/relay/reasoning-seal.ts";
 import { familyOf } from "../../src/relay/reasoning-state.ts";
 import { MAX_STATE_BYTES, type ReasoningBounds, ReasoningStore } from "../../src/relay/reasoning-store.ts";
@@ -233,6 +233,7 @@ describe("the collector", () => {
         other.add(characters.slice(0, cut).join(""));
         other.add(characters.slice(cut).join(""));
         expect(one.value).toBe(other.value);
+        expect(digestText(pieces.join("\n"))).toBe(one.value as string);
         expect(one.value === undefined).toBe(pieces.join("").trim() === "");
       }),
     );

@@ -21,11 +21,19 @@ function callIdOf(block: Block): string | undefined {
   return block["type"] === "tool_use" ? stringOf(block["id"]) : undefined;
 }
 
-function carries(blocks: readonly Block[]): SpokenTurn["carries"] {
-  const reasoning = blocks.filter(isReasoning);
-  if (reasoning.length === 0) return "nothing";
-  const isProof = (block: Block) => block["type"] === "redacted_thinking" || stringOf(block["signature"]) !== "";
-  return reasoning.some(isProof) ? "proof" : "text";
+/** One pass over an assistant's blocks: long conversations have thousands. */
+function readTurn(blocks: readonly Block[], text: string, anchor: string): SpokenTurn {
+  const turn: SpokenTurn = { callIds: [], text, carries: "nothing", anchor };
+  for (const block of blocks) {
+    const { type } = block;
+    if (type === "tool_use") {
+      const id = stringOf(block["id"]);
+      if (id !== "") turn.callIds.push(id);
+    } else if (type === "redacted_thinking" || (type === "thinking" && stringOf(block["signature"]) !== "")) {
+      turn.carries = "proof";
+    } else if (type === "thinking" && turn.carries === "nothing") turn.carries = "text";
+  }
+  return turn;
 }
 
 function read(body: Block, texts: boolean): Conversation {
@@ -35,8 +43,7 @@ function read(body: Block, texts: boolean): Conversation {
     if (!isObject(message)) continue;
     if (message["role"] === "assistant") {
       const blocks = blocksOf(message["content"]);
-      const callIds = blocks.flatMap((block) => callIdOf(block) || []);
-      turns.push({ callIds, text: texts ? textOf(blocks) : "", carries: carries(blocks), anchor: anchor.value });
+      turns.push(readTurn(blocks, texts ? textOf(blocks) : "", anchor.value));
     } else if (message["role"] === "user" && texts) anchor.add(textOf(blocksOf(message["content"])));
   }
   return { turns, anchor: anchor.value };
