@@ -128,7 +128,7 @@ class Rebuilder {
       else this.#out.push(message);
     }
     this.#answerRest();
-    return this.#out.flatMap((message, at) => finished(message, at === this.#out.length - 1));
+    return this.#out.map((message, at) => finished(message, at === this.#out.length - 1));
   }
 
   #add(message: Message, content: readonly unknown[]): void {
@@ -150,11 +150,12 @@ class Rebuilder {
   }
 
   #assistant(message: Message): void {
+    const blocks = soundBlocks(blocksOf(message["content"]));
+    // A turn that says nothing is none.
+    if (blocks.length === 0) return;
     if (this.#answeringTurn()) this.#answerRest();
-    this.#add(
-      message,
-      soundBlocks(blocksOf(message["content"])).map((block) => this.#call(block)),
-    );
+    const written = blocks.map((block) => this.#call(block));
+    this.#add(message, written);
   }
 
   #call(block: unknown): unknown {
@@ -203,16 +204,14 @@ function strayResult(block: Block): unknown[] {
   return [head, ...soundBlocks(blocksOf(block["content"]))];
 }
 
-/** A rebuilt turn without one that says nothing; the last assistant turn, a prefill, without white space at its end (dialects.md 2.1). */
-function finished(message: Message, isLast: boolean): Message[] {
+/** A rebuilt turn; a user's that says nothing says so, a prefill has no white space at its end (dialects.md 2.1). */
+function finished(message: Message, isLast: boolean): Message {
   const content = message["content"];
-  if (!Array.isArray(content)) return [message];
-  if (content.length === 0) {
-    return message["role"] === "assistant" ? [] : [{ ...message, content: [{ type: "text", text: EMPTY_TEXT }] }];
-  }
+  if (!Array.isArray(content)) return message;
+  if (content.length === 0) return { ...message, content: [{ type: "text", text: EMPTY_TEXT }] };
   const last: unknown = content.at(-1);
-  if (!isLast || message["role"] !== "assistant" || !isType(last, "text")) return [message];
-  return [{ ...message, content: [...content.slice(0, -1), { ...last, text: String(last["text"]).trimEnd() }] }];
+  if (!isLast || message["role"] !== "assistant" || !isType(last, "text")) return message;
+  return { ...message, content: [...content.slice(0, -1), { ...last, text: String(last["text"]).trimEnd() }] };
 }
 
 /**
