@@ -29,7 +29,9 @@ import { openLedger } from "./ledger/open-ledger.ts";
 import type { Clock } from "./lib/clock.ts";
 import { AddressLimiter } from "./limits/addresses.ts";
 import { Room } from "./limits/buckets.ts";
+import { CappedLedger } from "./limits/capped-ledger.ts";
 import { endedCleanly, noteStop } from "./limits/clean-stop.ts";
+import { KeySpend } from "./limits/key-spend.ts";
 import { SpeedLimiter } from "./limits/limiter.ts";
 import { errorFields, type Log } from "./observe/log.ts";
 import { Ended } from "./relay/exchange.ts";
@@ -107,7 +109,7 @@ export function createApp(settings: AppSettings): App {
     catalog,
     vendor: (id) => vendors.get(id),
     health,
-    ledger: books.ledger,
+    ledger: new CappedLedger(books.ledger, new KeySpend(store, writer, (keyId) => keys.capsOf(keyId), clock)),
     plans,
     running,
     reasoning: new ReasoningState(reasoning),

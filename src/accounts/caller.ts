@@ -18,6 +18,8 @@ export type Narrowing = {
   models?: readonly string[];
   /** What it may be used for. Absent: everything but administering. */
   endpoints?: readonly Scope[];
+  /** It has caps of its own: `Keys.capsOf` knows them. */
+  capped?: true;
 };
 
 /** Who is calling: account, plan and key of an accepted credential. */

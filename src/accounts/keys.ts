@@ -121,9 +121,11 @@ function toCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyCaps): KeyCaps 
   return none ? undefined : { capDayNano, capTotalNano, capRequestsDay };
 }
 
-function toNarrowing({ models, endpoints }: KeyLimits): Narrowing | undefined {
-  if (models === null && endpoints === null) return undefined;
-  return { ...(models && { models }), ...(endpoints && { endpoints }) };
+function toNarrowing(limits: KeyLimits): Narrowing | undefined {
+  const { models, endpoints } = limits;
+  const capped = toCaps(limits) !== undefined;
+  if (models === null && endpoints === null && !capped) return undefined;
+  return { ...(models && { models }), ...(endpoints && { endpoints }), ...(capped && { capped }) };
 }
 
 function toLive(row: KeyLimits & { id: string; kind: KeyKind; accountId: string }, plan: string): LiveKey {

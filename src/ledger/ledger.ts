@@ -39,6 +39,8 @@ export type HoldRequest = {
   prices?: ModelPrices | undefined;
   /** Undefined: counted, and not paid for (plan `local`). */
   payment?: Payment | undefined;
+  /** What `payment` would be, for a key whose own caps in money are kept on a plan that does not pay. */
+  terms?: Payment | undefined;
 };
 
 /** What a request came to: written once, before the client sees the end of its answer. */

@@ -10,7 +10,7 @@ import { dispatch, tryRoutes } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import { clientLeft, closingHeaders, Ended, Exchange } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
-import { paymentOf, pricesOf } from "./payment.ts";
+import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import { readWhole } from "./read-reply.ts";
 import { Spending } from "./spending.ts";
 import { relayStream } from "./stream.ts";
@@ -116,6 +116,7 @@ async function hold(
     payment: paymentOf(planOf(services.plans, caller.plan), entry, intent),
   };
   if (intent.maxOutputTokens !== undefined) wanted.maxOutputTokens = intent.maxOutputTokens;
+  if (caller.narrow?.capped) wanted.terms = termsOf(planOf(services.plans, caller.plan), entry, intent);
   exchange.hold = await services.ledger.hold(wanted);
   if (exchange.hold.growAt < Number.POSITIVE_INFINITY) {
     exchange.spending = new Spending(exchange.hold, intent.model, exchange);

@@ -86,7 +86,11 @@ function unseenOutput(entry: Entry, { reasoning }: Intent): number {
 
 /** What a plan that pays means for a request; undefined for one that is counted alone (contract 4, plan `local`). */
 export function paymentOf(plan: Plan, entry: Entry, intent: Intent): Payment | undefined {
-  if (!plan.metered) return undefined;
+  return plan.metered ? termsOf(plan, entry, intent) : undefined;
+}
+
+/** {@link paymentOf} whatever the plan: for keys that have caps of their own. */
+export function termsOf(plan: Plan, entry: Entry, intent: Intent): Payment {
   return {
     windowNano: plan.windowNano,
     premium: entry.accessTier === "premium",

@@ -1,0 +1,127 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { Charge, Hold, HoldRequest, Ledger, Payment, Reading, Settlement } from "../ledger/ledger.ts";
+import { costNano, isFree, type Prices } from "../ledger/price.ts";
+import { ceilingOf, firstOutput, firstSlice, growAt, nextSlice, type Slice, type SliceWish } from "../ledger/slice.ts";
+import type { KeyAccount, KeyClaim, KeySpend } from "./key-spend.ts";
+
+/** What a key's caps want to know of a request nobody said more about. */
+const plainTerms = (stream: boolean): Payment => ({ windowNano: 0n, premium: false, sliced: stream, unseenOutput: 0 });
+
+/**
+ * A ledger before which keys with caps are asked (contract 4): how many requests a day, and what they cost, whether their account pays for it
+ * or is only counted. The money of a request is set aside in the same slices as an account's, so a cap is kept while a reply streams.
+ */
+export class CappedLedger implements Ledger {
+  constructor(
+    private readonly inner: Ledger,
+    private readonly spend: KeySpend,
+  ) {}
+
+  /**
+   * Throws as the ledger behind it; beside that GatewayError: allowance_exhausted when the day's cap is reached, insufficient_quota when
+   * the cap for all time is, model_unpriced for a key with a cap in money and a model without a price.
+   */
+  hold(request: HoldRequest): Promise<Hold> {
+    const account = this.spend.of(request.keyId);
+    return account === undefined ? this.inner.hold(request) : this.#holdCapped(request, account);
+  }
+
+  async #holdCapped(request: HoldRequest, account: KeyAccount): Promise<Hold> {
+    const prices = request.prices?.prices;
+    const slices = account.capsMoney ? beginSlices(request, account, prices) : undefined;
+    const claim = account.claim(1, slices?.slice.nano ?? 0n);
+    try {
+      const inner = await this.inner.hold(request);
+      return new CappedHold(inner, { account, claim, prices, slices });
+    } catch (thrown) {
+      claim.release();
+      throw thrown;
+    }
+  }
+}
+
+type Slices = { wish: SliceWish; slice: Slice };
+
+/** The first slice of a key's money. Undefined for a model that costs nothing. */
+function beginSlices(request: HoldRequest, account: KeyAccount, prices: Prices | undefined): Slices | undefined {
+  if (!prices) {
+    const text = `No price is known for the model ${request.model}, and this key is capped by what it costs.`;
+    throw new GatewayError("model_unpriced", text, { param: "model" });
+  }
+  if (isFree(prices)) return undefined;
+  const payment = request.terms ?? request.payment ?? plainTerms(request.stream);
+  const wish: SliceWish = {
+    prices,
+    payment,
+    estimatedInput: request.estimateInput(),
+    maxOutputTokens: request.maxOutputTokens,
+  };
+  const slice = firstSlice(wish, account.freeNano);
+  if ("affordableOutput" in slice) throw account.refuseMoney();
+  return { wish, slice };
+}
+
+type CappedParts = {
+  account: KeyAccount;
+  claim: KeyClaim;
+  prices: Prices | undefined;
+  slices: Slices | undefined;
+};
+
+/** An account's hold with a key's claim beside it: whichever has less decides. */
+class CappedHold implements Hold {
+  readonly ceiling: number | undefined;
+  readonly short: boolean;
+  #ownGrowAt = Number.POSITIVE_INFINITY;
+  #grown = 0;
+
+  constructor(
+    private readonly inner: Hold,
+    private readonly parts: CappedParts,
+  ) {
+    const { slices } = parts;
+    const own = slices && ceilingOf(slices.wish, slices.slice);
+    this.ceiling = own === undefined ? inner.ceiling : Math.min(own, inner.ceiling ?? own);
+    this.short = inner.short || (slices !== undefined && slices.slice.output < firstOutput(slices.wish));
+    if (!slices) return;
+    this.#grown = slices.slice.output;
+    this.#ownGrowAt = growAt(slices.wish, slices.slice);
+  }
+
+  get growAt(): number {
+    return Math.min(this.inner.growAt, this.#ownGrowAt);
+  }
+
+  extend(reading: Reading): boolean {
+    if (reading.output > this.#ownGrowAt && !this.#extendOwn()) return false;
+    return reading.output > this.inner.growAt ? this.inner.extend(reading) : true;
+  }
+
+  #extendOwn(): boolean {
+    const { slices, account, claim } = this.parts;
+    if (!slices) return true;
+    const next = nextSlice(slices.wish, slices.slice, this.#grown, account.freeNano);
+    if (!next) return false;
+    claim.reach(next.nano);
+    this.#grown = next.output - slices.slice.output;
+    slices.slice = next;
+    this.#ownGrowAt = growAt(slices.wish, next);
+    return true;
+  }
+
+  /**
+   * The key's count goes to the writer first: it is in the store no later than the row of the request. It is the cost of the vendor's own
+   * counts; where the ledger does not believe those, the cap has counted more, never less.
+   */
+  async settle(settlement: Settlement): Promise<Charge> {
+    const { prices, claim } = this.parts;
+    const counted = claim.count(1, prices ? costNano(settlement.usage, prices) : 0n);
+    const [charge] = await Promise.all([this.inner.settle(settlement), counted]);
+    return charge;
+  }
+
+  release(): Promise<void> {
+    this.parts.claim.release();
+    return this.inner.release();
+  }
+}

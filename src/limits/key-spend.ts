@@ -1,0 +1,210 @@
+import type { KeyCaps } from "../accounts/keys.ts";
+import { GatewayError } from "../canon/errors.ts";
+import type { Store } from "../db/open.ts";
+import type { Writer } from "../db/writer.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+
+const DAY_MS = 86_400_000;
+
+/** What a key has come to in a UTC day (days since 1970), and in all, nano-USD. */
+type Tally = { day: number; requests: number; dayNano: bigint; totalNano: bigint };
+
+/** Money without end, for a key whose caps are in requests alone. */
+const UNBOUNDED = 9_000_000_000_000_000_000n;
+
+function prepare(store: Store) {
+  return {
+    day: store.database.prepare("SELECT requests, nano FROM key_spend WHERE key_id = ? AND day = ?"),
+    total: store.database.prepare("SELECT coalesce(sum(nano), 0) FROM key_spend WHERE key_id = ?"),
+    add: store.database.prepare(
+      `INSERT INTO key_spend (key_id, day, requests, nano) VALUES (?, ?, ?, ?)
+       ON CONFLICT (key_id, day) DO UPDATE SET requests = requests + excluded.requests, nano = nano + excluded.nano`,
+    ),
+  };
+}
+
+/**
+ * What keys with caps have come to (contract 4): in memory once a key is used, and in the store with every request that is settled. What is
+ * under way counts as if it were used, so that requests at the same time cannot pass a cap together.
+ */
+export class KeySpend {
+  readonly #accounts = new Map<string, KeyAccount>();
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(
+    store: Store,
+    private readonly writer: Writer,
+    private readonly capsOf: (keyId: string) => KeyCaps | undefined,
+    private readonly clock: Clock = systemClock,
+  ) {
+    this.#statements = prepare(store);
+  }
+
+  /** The book of a key; undefined for one without caps. */
+  of(keyId: string): KeyAccount | undefined {
+    const caps = this.capsOf(keyId);
+    if (caps === undefined) return undefined;
+    let account = this.#accounts.get(keyId);
+    if (!account) {
+      account = new KeyAccount(this.#load(keyId), {
+        now: () => this.clock.now(),
+        write: (day, requests, nano) => this.#add(keyId, day, requests, nano),
+      });
+      this.#accounts.set(keyId, account);
+    }
+    return account.under(caps);
+  }
+
+  /**
+   * Sets aside some requests of a key with caps, such as the calls of a web tool; undefined where nothing is capped. Throws GatewayError
+   * (allowance_exhausted) when the day has fewer left, or no money is left at all.
+   */
+  claim(keyId: string, requests: number): KeyClaim | undefined {
+    const account = this.of(keyId);
+    if (!account) return undefined;
+    if (account.freeNano <= 0n) throw account.refuseMoney();
+    return account.claim(requests, 0n);
+  }
+
+  #load(keyId: string): Tally {
+    const day = Math.floor(this.clock.now() / DAY_MS);
+    const [requests = 0n, dayNano = 0n] = (this.#statements.day.values(keyId, day)[0] ?? []) as bigint[];
+    const [totalNano = 0n] = (this.#statements.total.values(keyId)[0] ?? []) as bigint[];
+    return { day, requests: Number(requests), dayNano, totalNano };
+  }
+
+  #add(keyId: string, day: number, requests: number, nano: bigint): Promise<void> {
+    return this.writer.runSingle(() => {
+      this.#statements.add.run(keyId, day, requests, nano);
+    });
+  }
+}
+
+type AccountDesk = {
+  /** Unix ms. */
+  now(): number;
+  write(day: number, requests: number, nano: bigint): Promise<void>;
+};
+
+/** One key's caps and what it has come to. */
+export class KeyAccount {
+  #caps: KeyCaps = { capDayNano: null, capTotalNano: null, capRequestsDay: null };
+  #heldNano = 0n;
+  #heldRequests = 0;
+
+  constructor(
+    private readonly tally: Tally,
+    private readonly desk: AccountDesk,
+  ) {}
+
+  /** The book under these caps: they may have been changed since it was last looked at. */
+  under(caps: KeyCaps): this {
+    this.#caps = caps;
+    return this;
+  }
+
+  /** What the key has come to; a new day begins with nothing. */
+  #today(): Tally {
+    const day = Math.floor(this.desk.now() / DAY_MS);
+    if (day !== this.tally.day) Object.assign(this.tally, { day, requests: 0, dayNano: 0n });
+    return this.tally;
+  }
+
+  /** There is a cap in money. */
+  get capsMoney(): boolean {
+    return this.#caps.capDayNano !== null || this.#caps.capTotalNano !== null;
+  }
+
+  /** Nano-USD that may still be spent; below 0 when the key has come to more than its cap. */
+  get freeNano(): bigint {
+    const { capDayNano, capTotalNano } = this.#caps;
+    const { dayNano, totalNano } = this.#today();
+    const day = (capDayNano ?? UNBOUNDED) - dayNano;
+    const total = (capTotalNano ?? UNBOUNDED) - totalNano;
+    return (day < total ? day : total) - this.#heldNano;
+  }
+
+  /** Sets requests and money aside. Throws GatewayError (allowance_exhausted) when the day has fewer requests left. */
+  claim(requests: number, nano: bigint): KeyClaim {
+    const cap = this.#caps.capRequestsDay;
+    if (cap !== null && this.#today().requests + this.#heldRequests + requests > cap) {
+      throw this.#refuseDay(`This key may make ${cap} requests a day, and has made them.`);
+    }
+    this.#heldRequests += requests;
+    this.#heldNano += nano;
+    return new KeyClaim(this, requests, nano);
+  }
+
+  /** Why there is no money for a request: a day that ends can be waited for, a cap for all time cannot. */
+  refuseMoney(): GatewayError {
+    const { capDayNano, capTotalNano } = this.#caps;
+    const totalLeft = (capTotalNano ?? UNBOUNDED) - this.tally.totalNano;
+    if (capDayNano !== null && capDayNano - this.tally.dayNano < totalLeft) {
+      return this.#refuseDay("This key has come to what it may cost in a day.");
+    }
+    return new GatewayError("insufficient_quota", "This key has come to what it may cost.", { retry: false });
+  }
+
+  #refuseDay(message: string): GatewayError {
+    const resetAt = new Date((this.tally.day + 1) * DAY_MS).toISOString();
+    return new GatewayError("allowance_exhausted", `${message} The day ends at ${resetAt}.`, {
+      extra: { reset_at: resetAt },
+    });
+  }
+
+  /** More money for a claim that grows. */
+  reach(nano: bigint): void {
+    this.#heldNano += nano;
+  }
+
+  /** Gives back what was set aside. */
+  give(requests: number, nano: bigint): void {
+    this.#heldRequests -= requests;
+    this.#heldNano -= nano;
+  }
+
+  /** Counts what was used, now in memory and with the writer's next batch in the store: resolves when it is there. */
+  post(requests: number, nano: bigint): Promise<void> {
+    const tally = this.#today();
+    tally.requests += requests;
+    tally.dayNano += nano;
+    tally.totalNano += nano;
+    return this.desk.write(tally.day, requests, nano);
+  }
+}
+
+/** What one request has set aside of its key's caps. Ended once, by `count` or by `release`; a second end does nothing. */
+export class KeyClaim {
+  #open = true;
+
+  constructor(
+    private readonly account: KeyAccount,
+    private readonly requests: number,
+    private nano: bigint,
+  ) {}
+
+  /** Sets as much money aside as `nano` in all. */
+  reach(nano: bigint): void {
+    if (!this.#open) return;
+    this.account.reach(nano - this.nano);
+    this.nano = nano;
+  }
+
+  /** What was used, at the most the requests that were claimed. Resolves when it is in the store; rejects as the writer does. */
+  count(requests: number, nano: bigint): Promise<void> {
+    if (!this.#close()) return Promise.resolve();
+    return this.account.post(requests, nano);
+  }
+
+  /** Nothing was used. */
+  release(): void {
+    this.#close();
+  }
+
+  #close(): boolean {
+    if (!this.#open) return false;
+    this.#open = false;
+    this.account.give(this.requests, this.nano);
+    return true;
+  }
+}

@@ -1,0 +1,222 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { type KeyChange, Keys } from "../../src/accounts/keys.ts";
+import { GatewayError } from "../../src/canon/errors.ts";
+import { openStore, type Store } from "../../src/db/open.ts";
+import { Writer } from "../../src/db/writer.ts";
+import type { HoldRequest, Settlement } from "../../src/ledger/ledger.ts";
+import { openLedger } from "../../src/ledger/open-ledger.ts";
+import { CappedLedger } from "../../src/limits/capped-ledger.ts";
+import { KeySpend } from "../../src/limits/key-spend.ts";
+import { manualClock } from "../support/clock.ts";
+
+/** 1 USD for a million tokens of input, 10 USD for a million of output: 1,000 and 10,000 nano-USD a token. */
+const PRICES = { model: "lab/priced", prices: { input: 1_000_000n, output: 10_000_000n } };
+const DAY_MS = 86_400_000;
+
+/** A gateway's books with one key on plan `local`; `of` opens them again on the same store, as a restart does. */
+async function open(caps: KeyChange, store: Store = openStore(":memory:"), keyId?: string) {
+  const clock = manualClock(Date.UTC(2026, 2, 1, 23, 0));
+  const writer = new Writer(store);
+  const keys = new Keys(store, writer, { clock });
+  let id = keyId;
+  if (id === undefined) {
+    const made = await new Accounts(store, writer, keys, clock).ensureLocal();
+    id = (await keys.create({ accountId: made?.account.id ?? "", name: "capped", kind: "api", ...caps })).id;
+  }
+  const spend = new KeySpend(store, writer, (key) => keys.capsOf(key), clock);
+  const ledger = new CappedLedger(openLedger(store, writer, { clock }).ledger, spend);
+  let requests = 0;
+  const hold = (more: Partial<HoldRequest> = {}) =>
+    ledger.hold({
+      requestId: `req_${keyId ?? ""}${requests++}`,
+      accountId: "acct_1",
+      keyId: id,
+      model: "lab/priced",
+      dialect: "chat",
+      stream: false,
+      estimateInput: () => 100,
+      maxOutputTokens: 1_000,
+      prices: PRICES,
+      ...more,
+    });
+  const rows = () => store.database.query("SELECT day, requests, nano FROM key_spend ORDER BY day").values();
+  return { clock, store, writer, keys, spend, keyId: id, hold, rows };
+}
+
+const used = (input: number, output: number): Settlement => ({
+  outcome: "completed",
+  vendor: "lab",
+  upstreamModel: "priced",
+  usage: { input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 },
+  estimated: false,
+  attempts: 1,
+  durationMs: 1,
+});
+
+async function refusal(work: Promise<unknown>): Promise<GatewayError> {
+  try {
+    await work;
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return thrown;
+    throw thrown;
+  }
+  throw new Error("nothing was refused");
+}
+
+describe("caps of a key (contract 4)", () => {
+  test("requests of a day: as many as said, those under way counted, those let go given back", async () => {
+    const { hold, clock, rows } = await open({ capRequestsDay: 2 });
+    const first = await hold();
+    const second = await hold();
+    const refused = await refusal(hold());
+    expect(refused).toMatchObject({ code: "allowance_exhausted", retry: false });
+    expect(refused.extra["reset_at"]).toBe("2026-03-02T00:00:00.000Z");
+    await second.release();
+    const third = await hold();
+    await first.settle(used(1, 1));
+    await third.settle(used(1, 1));
+    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    await clock.advance(3_600_000);
+    // A new UTC day.
+    await (await hold()).settle(used(1, 1));
+    expect(rows()).toEqual([
+      [20513n, 2n, 22_000n],
+      [20514n, 1n, 11_000n],
+    ]);
+  });
+
+  test("a request that began yesterday and ends today counts today", async () => {
+    const { hold, clock, rows } = await open({ capRequestsDay: 1 });
+    const late = await hold();
+    await clock.advance(3_600_000);
+    await late.settle(used(1, 0));
+    expect(rows()).toEqual([[20514n, 1n, 1_000n]]);
+    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+  });
+
+  test("money of a day and in all: exact to the nano, over a restart", async () => {
+    // One request of 100 in and 200 out costs 2,100,000 nano.
+    const caps = { capDayNano: 30_000_000n, capTotalNano: 45_000_000n };
+    const { hold, clock, rows, store, keyId } = await open(caps);
+    for (let request = 0; request < 9; request++) await (await hold()).settle(used(100, 200));
+    expect(rows()).toEqual([[20513n, 9n, 18_900_000n]]);
+    const whole = await hold();
+    expect([whole.short, whole.ceiling]).toEqual([false, undefined]);
+    await whole.settle(used(100, 800));
+    // 3,000,000 are left: not 1,000 tokens of output any more, but enough to begin; the vendor is told how many.
+    const short = await hold();
+    expect([short.short, short.ceiling]).toEqual([true, 289]);
+    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    await short.release();
+    await clock.advance(3_600_000);
+    for (let request = 0; request < 8; request++) await (await hold()).settle(used(100, 200));
+    expect(rows()).toEqual([
+      [20513n, 10n, 27_000_000n],
+      [20514n, 8n, 16_800_000n],
+    ]);
+    const again = await open(caps, store, keyId);
+    await again.clock.advance(3_600_000);
+    expect(await refusal(again.hold({ maxOutputTokens: 900 }))).toMatchObject({
+      code: "insufficient_quota",
+      retry: false,
+    });
+  });
+
+  test("requests at the same time never pass a cap together (random)", async () => {
+    const sizes = fc.array(fc.record({ output: fc.integer({ min: 1, max: 1_000 }), ends: fc.boolean() }), {
+      minLength: 1,
+      maxLength: 60,
+    });
+    await fc.assert(
+      fc.asyncProperty(sizes, fc.integer({ min: 3_000_000, max: 60_000_000 }), async (requests, cap) => {
+        const { hold, rows, store } = await open({ capTotalNano: BigInt(cap) });
+        const running: { settle(): Promise<unknown> }[] = [];
+        for (const { output, ends } of requests) {
+          const held = await hold({ maxOutputTokens: output }).catch((thrown: unknown) => {
+            expect((thrown as GatewayError).code).toBe("insufficient_quota");
+            return undefined;
+          });
+          if (held) running.push({ settle: () => held.settle(used(100, Math.min(output, held.ceiling ?? output))) });
+          if (ends) await running.shift()?.settle();
+        }
+        for (const each of running) await each.settle();
+        const spent = rows().reduce((sum, row) => sum + (row[2] as bigint), 0n);
+        expect(spent).toBeLessThanOrEqual(BigInt(cap));
+        store.close();
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test("a stream grows slice by slice, and is ended when the cap is reached", async () => {
+    // 4,096 tokens and what comes to them at first; 60,000,000 nano pay for some 6,000.
+    const { hold, rows } = await open({ capTotalNano: 60_000_000n });
+    const held = await hold({ stream: true, maxOutputTokens: 50_000 });
+    expect(held.growAt).toBeLessThan(4_096);
+    let output = 0;
+    while (output < 50_000) {
+      output += 50;
+      if (output <= held.growAt) continue;
+      if (!held.extend({ vendor: "lab", upstreamModel: "priced", output })) break;
+    }
+    expect(output).toBeGreaterThan(5_000);
+    expect(output).toBeLessThan(6_000);
+    expect(held.extend({ vendor: "lab", upstreamModel: "priced", output: output + 1 })).toBe(false);
+    await held.settle(used(100, output));
+    expect((rows()[0]?.[2] as bigint) <= 60_000_000n).toBe(true);
+  });
+
+  test("a model without a price is refused to a key capped in money, and free ones never are", async () => {
+    const { hold, rows } = await open({ capTotalNano: 1n });
+    expect((await refusal(hold({ prices: undefined }))).code).toBe("model_unpriced");
+    expect((await refusal(hold())).code).toBe("insufficient_quota");
+    const free = { model: "lab/free", prices: { input: 0n, output: 0n } };
+    await (await hold({ prices: free })).settle(used(1_000, 1_000));
+    expect(rows()).toEqual([[20513n, 1n, 0n]]);
+  });
+
+  test("a cap set later counts from then on; a cap taken away is none", async () => {
+    const { hold, keys, keyId, rows } = await open({});
+    await (await hold()).settle(used(100, 500));
+    expect(rows()).toEqual([]);
+    await keys.change(keyId, { capRequestsDay: 1 });
+    await (await hold()).settle(used(100, 500));
+    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    await keys.change(keyId, { capRequestsDay: null });
+    await (await hold()).settle(used(100, 500));
+    expect(rows()).toEqual([[20513n, 1n, 5_100_000n]]);
+  });
+
+  test("a settle that is repeated counts once; a release after it gives nothing back", async () => {
+    const { hold, rows } = await open({ capRequestsDay: 5 });
+    const held = await hold();
+    await Promise.all([held.settle(used(1, 0)), held.settle(used(1, 0))]);
+    await held.release();
+    expect(rows()).toEqual([[20513n, 1n, 1_000n]]);
+  });
+
+  test("calls of tools: claimed before, counted after, given back where nothing came of them", async () => {
+    const { spend, keyId, rows } = await open({ capRequestsDay: 10 });
+    const fetch = spend.claim(keyId, 8);
+    expect(() => spend.claim(keyId, 3)).toThrow("10 requests a day");
+    await fetch?.count(5, 0n);
+    spend.claim(keyId, 5)?.release();
+    await spend.claim(keyId, 5)?.count(5, 0n);
+    expect(() => spend.claim(keyId, 1)).toThrow(GatewayError);
+    expect(rows()).toEqual([[20513n, 10n, 0n]]);
+    expect(spend.claim("key_without_caps", 1_000)).toBeUndefined();
+  });
+
+  test("an inner ledger that refuses leaves no trace in the key's book", async () => {
+    const { hold, spend, keyId } = await open({ capRequestsDay: 1 });
+    const paying = { windowNano: 0n, premium: false, sliced: false, unseenOutput: 0 };
+    expect((await refusal(hold({ payment: paying }))).code).toBe("insufficient_quota");
+    expect(spend.of(keyId)?.claim(1, 0n)).toBeDefined();
+  });
+});
+
+test("a day is a UTC day", () => {
+  expect(Math.floor(Date.UTC(2026, 2, 1) / DAY_MS)).toBe(20513);
+});
