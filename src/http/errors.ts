@@ -38,7 +38,8 @@ const retriesUnasked = (status: number) => status === 408 || status === 409 || s
 
 function retryHeaders(error: GatewayError, status: number): Record<string, string> {
   const headers: Record<string, string> = {};
-  if (error.retry || retriesUnasked(status)) headers["x-should-retry"] = String(error.retry);
+  // Of an empty wallet contract 6 wants it said in so many words.
+  if (error.retry || retriesUnasked(status) || status === 402) headers["x-should-retry"] = String(error.retry);
   if (error.retryAfterSeconds !== undefined) {
     const ms = Math.min(MAX_RETRY_AFTER_SECONDS * 1_000, Math.max(1, Math.ceil(error.retryAfterSeconds * 1_000)));
     headers["retry-after"] = String(Math.ceil(ms / 1_000));

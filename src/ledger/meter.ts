@@ -4,7 +4,7 @@ import { promptTokens, type Usage } from "../canon/usage.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /** Characters of generated text that count as one token where the vendor sent no counts. */
-const CHARACTERS_PER_TOKEN = 4;
+export const CHARACTERS_PER_TOKEN = 4;
 /** Largest count believed: a vendor's slip must not become a bill (reliability 3.1 rule 6). */
 const MAX_TOKENS = 100_000_000;
 

@@ -1,5 +1,6 @@
 import type { Event } from "../canon/events.ts";
 import type { Hold } from "../ledger/ledger.ts";
+import { CHARACTERS_PER_TOKEN } from "../ledger/meter.ts";
 import { textEstimator } from "./estimate.ts";
 
 /** Who serves the reply, for the book of a reply that a crash may cut off. */
@@ -13,6 +14,8 @@ export class Spending {
   /** There is no more money: the reply is to be ended. */
   exhausted = false;
   #seen = 0;
+  #estimated = 0;
+  #characters = 0;
   readonly #estimate: (text: string) => number;
 
   constructor(
@@ -26,10 +29,17 @@ export class Spending {
   /** Takes the next events of the reply, in their order. */
   take(events: readonly Event[]): void {
     for (const event of events) {
-      if (event.type === "block-delta") this.#seen += this.#estimate(event.text);
+      if (event.type === "block-delta") this.#take(event.text);
       else if (event.type === "usage") this.#seen = Math.max(this.#seen, event.usage.output);
     }
     if (this.#seen > this.hold.growAt) this.#grow();
+  }
+
+  /** The larger of two estimates: the finer one, and the one that is charged where the vendor sends no counts. */
+  #take(text: string): void {
+    this.#characters += text.length;
+    this.#estimated += this.#estimate(text);
+    this.#seen = Math.max(this.#seen, this.#estimated, this.#characters / CHARACTERS_PER_TOKEN);
   }
 
   #grow(): void {

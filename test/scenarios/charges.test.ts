@@ -1,0 +1,422 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { manualClock } from "../support/clock.ts";
+import { html, json, neverAnswer, reset, sse, truncatedJson } from "../support/upstream.ts";
+import { gate, until } from "../support/wait.ts";
+import { ask, expectBroken, expectFinished, PATH, readFailure } from "./lab.ts";
+import {
+  costOf,
+  estimateOf,
+  GRATIS,
+  holdOf,
+  type PayingLab,
+  PREMIUM,
+  PRICED,
+  startPayingLab,
+  UNPRICED,
+} from "./paying.ts";
+import { readAlong } from "./reading.ts";
+import {
+  INPUT,
+  MODES,
+  OUTPUT,
+  PIECES,
+  readRecords,
+  SAID,
+  SIDES,
+  type Side,
+  saidIn,
+  soundAnswer,
+  WIRES,
+} from "./wires.ts";
+
+/** USD 1. */
+const DOLLAR = 1_000_000_000n;
+/** Tokens of what was said before the break, by the gateway's own count: one for four characters. */
+const SAID_TOKENS = Math.ceil(PIECES[0].length / 4);
+
+let lab: PayingLab;
+beforeEach(async () => {
+  lab = await startPayingLab();
+});
+afterEach(() => lab.stop());
+
+/** Waits until nothing runs any more, then compares the whole account with what it should have come to. */
+async function expectCharged(funded: bigint, charged: bigint, rows: Record<string, unknown>[]): Promise<void> {
+  const { app } = lab.gateway;
+  await until(() => app.running.count === 0 && lab.wallet().held === 0n, "the end of every request");
+  expect(lab.rows()).toMatchObject(rows);
+  expect(lab.rows()).toHaveLength(rows.length);
+  expect(lab.wallet()).toEqual({ posted: funded - charged, held: 0n });
+  expect(app.book.verify()).toEqual([]);
+}
+
+const play = (side: Side, parts: Parameters<typeof sse>[0], finish?: "cut" | "silence") =>
+  lab.vendors[side].answer(PATH[side], sse(parts, finish ? { finish } : {}));
+const calls = () => lab.vendors.chat.calls.length + lab.vendors.messages.calls.length;
+
+const WAYS = SIDES.flatMap((client) =>
+  SIDES.flatMap((upstream) =>
+    MODES.map((mode) => ({ client, upstream, mode, name: `${client} from ${upstream}, ${mode}` })),
+  ),
+);
+const OWN_WAYS = WAYS.filter(({ client, upstream }) => client === upstream);
+const STREAMS = WAYS.filter(({ mode }) => mode === "stream");
+
+describe("completed: the vendor's usage", () => {
+  test.each(WAYS)("$name", async ({ client, upstream, mode }) => {
+    await lab.fund(DOLLAR);
+    lab.vendors[upstream].answer(PATH[upstream], soundAnswer(WIRES[upstream], mode));
+    const response = await lab.gateway.post(PATH[client], ask(client, PRICED[upstream], mode));
+    const text = await response.text();
+    const cost = costOf(INPUT, OUTPUT);
+    expect(cost).toBe(138_000n);
+    if (mode === "stream") {
+      expectFinished(client, readRecords(text));
+      expect(text).toContain(": x-sluice-cost-usd: 0.000138000\n\n");
+    } else expect(response.headers.get("x-sluice-cost-usd")).toBe("0.000138000");
+    expect([text.includes("x-sluice-stop"), response.headers.get("x-sluice-stop")]).toEqual([false, null]);
+    const row = {
+      outcome: "completed",
+      input: INPUT,
+      output: OUTPUT,
+      estimated: false,
+      costNano: cost,
+      chargedNano: cost,
+    };
+    await expectCharged(DOLLAR, cost, [{ ...row, flags: 0 }]);
+    const receipt = lab.gateway.app.book.receipt(lab.rows()[0]?.requestId ?? "");
+    expect(receipt?.legs).toEqual([{ from: "wallet", amountNano: cost }]);
+    expect(receipt?.price?.prices).toEqual({ input: 3_000_000n, output: 15_000_000n });
+  });
+
+  test("the charge is in the books before the client hears the end", async () => {
+    await lab.fund(DOLLAR);
+    const wire = WIRES.chat;
+    const more = gate();
+    const rest = wire.text(PIECES[1]) + wire.finish() + wire.usage() + wire.terminator;
+    play("chat", [wire.head() + wire.text(PIECES[0]), more.opened, rest]);
+    const reading = readAlong(await lab.gateway.post(PATH.chat, ask("chat", PRICED.chat, "stream")));
+    await reading.has(PIECES[0]);
+    expect(lab.wallet().held).toBeGreaterThan(0n);
+    expect(lab.wallet().posted).toBe(DOLLAR);
+    more.open();
+    await reading.has("[DONE]");
+    expect(lab.wallet().posted).toBe(DOLLAR - costOf(INPUT, OUTPUT));
+    await reading.end();
+  });
+});
+
+describe("refused before dispatch: nothing", () => {
+  const refusals = [
+    { name: "no money", money: 0n, model: undefined, status: 402, code: "insufficient_quota" },
+    { name: "too little money", money: 100_000n, model: undefined, status: 402, code: "insufficient_quota" },
+    { name: "no such model", money: DOLLAR, model: "lab/none", status: 404, code: "model_not_found" },
+    { name: "no price", money: DOLLAR, model: UNPRICED, status: 503, code: "model_unpriced" },
+  ];
+  const table = OWN_WAYS.flatMap((way) =>
+    refusals.map((each) => ({ ...way, ...each, name: `${each.name}, ${way.name}` })),
+  );
+  test.each(table)("$name", async ({ client, mode, money, model, status, code }) => {
+    if (money > 0n) await lab.fund(money);
+    const response = await lab.gateway.post(PATH[client], ask(client, model ?? PRICED[client], mode));
+    expect(response.status).toBe(status);
+    expect(await response.json()).toMatchObject({ error: { code } });
+    expect(calls()).toBe(0);
+    await expectCharged(money, 0n, []);
+  });
+
+  test.each(SIDES)("a 402 says what could be paid for, and that repeating it is in vain: %s", async (client) => {
+    const body = ask(client, PRICED[client], "stream", { max_tokens: 5_000 });
+    await lab.fund(holdOf(body, 255));
+    const response = await lab.gateway.post(PATH[client], body);
+    expect([response.status, response.headers.get("x-should-retry")]).toEqual([402, "false"]);
+    const { error } = (await response.json()) as { error: Record<string, unknown> };
+    expect(error).toMatchObject({ affordable_output_tokens: 255, code: "insufficient_quota" });
+    expect(error["type"]).toBe(client === "chat" ? "insufficient_quota" : "billing_error");
+  });
+
+  test("a body that is no request", async () => {
+    await lab.fund(DOLLAR);
+    const response = await lab.gateway.post(PATH.chat, { model: PRICED.chat, messages: "Hi" });
+    expect(response.status).toBe(400);
+    expect(calls()).toBe(0);
+    await expectCharged(DOLLAR, 0n, []);
+  });
+
+  test("a premium model asks for a deposit; a promotion is none", async () => {
+    await lab.fund(DOLLAR, "promote");
+    const refused = await lab.gateway.post(PATH.chat, ask("chat", PREMIUM, "blocking"));
+    expect(await readFailure("chat", refused)).toMatchObject({ status: 403, code: "deposit_required" });
+    expect(calls()).toBe(0);
+    await lab.fund(1n);
+    lab.vendors.chat.answer(PATH.chat, soundAnswer(WIRES.chat, "blocking"));
+    expect((await lab.gateway.post(PATH.chat, ask("chat", PREMIUM, "blocking"))).status).toBe(200);
+    await expectCharged(DOLLAR + 1n, costOf(INPUT, OUTPUT), [{ model: PREMIUM }]);
+  });
+});
+
+describe("the vendor fails before any output: nothing", () => {
+  const faults = [
+    { name: "a 500", answer: () => json({ error: { message: "No." } }, { status: 500 }) },
+    { name: "a 400", answer: () => json({ error: { message: "No." } }, { status: 400 }) },
+    { name: "a web page", answer: () => html() },
+    { name: "a torn connection", answer: () => reset() },
+    { name: "half a reply", answer: (side: Side) => truncatedJson(WIRES[side].reply()) },
+    { name: "an empty stream", answer: () => sse("") },
+    {
+      name: "an error record",
+      answer: (side: Side) => sse(WIRES[side].head() + WIRES[side].errorRecord("api_error", "No.")),
+    },
+  ];
+  const table = OWN_WAYS.flatMap((way) =>
+    faults.map((each) => ({ ...way, ...each, name: `${each.name}, ${way.name}` })),
+  );
+  test.each(table)("$name", async ({ client, mode, answer }) => {
+    await lab.fund(DOLLAR);
+    lab.vendors[client].always(PATH[client], answer(client));
+    const response = await lab.gateway.post(PATH[client], ask(client, PRICED[client], mode));
+    expect(response.status).toBeGreaterThanOrEqual(400);
+    await response.text();
+    await expectCharged(DOLLAR, 0n, []);
+  });
+});
+
+/** What a reply that broke off costs: the vendor's input where it was told (messages tell it first), and what was made of the output. */
+function partial(upstream: Side, body: { model: string }) {
+  const input = upstream === "messages" ? INPUT : estimateOf(body);
+  const cost = costOf(input, SAID_TOKENS);
+  return { cost, row: { input, output: SAID_TOKENS, estimated: true, costNano: cost, chargedNano: cost } };
+}
+
+describe("the vendor dies after output: the input and what was made", () => {
+  test.each(STREAMS)("$name", async ({ client, upstream, mode }) => {
+    await lab.fund(DOLLAR);
+    const wire = WIRES[upstream];
+    const read = gate();
+    play(upstream, [wire.head() + wire.text(PIECES[0]), read.opened], "cut");
+    const body = ask(client, PRICED[upstream], mode);
+    const reading = readAlong(await lab.gateway.post(PATH[client], body));
+    await reading.has(PIECES[0]);
+    read.open();
+    expectBroken(client, readRecords(await reading.end()));
+    const { cost, row } = partial(upstream, body);
+    await expectCharged(DOLLAR, cost, [{ ...row, outcome: "upstream-failed", error: "stream_truncated" }]);
+  });
+
+  test.each(STREAMS)("its usage, where that came before: $name", async ({ client, upstream, mode }) => {
+    await lab.fund(DOLLAR);
+    const wire = WIRES[upstream];
+    const { terminator: _, ...sound } = wire;
+    const all = sound.head() + PIECES.map(sound.text).join("") + sound.finish() + sound.usage();
+    play(upstream, all + (upstream === "chat" ? "data: {broken\n\n" : wire.errorRecord("api_error", "No.")));
+    await (await lab.gateway.post(PATH[client], ask(client, PRICED[upstream], mode))).text();
+    const cost = costOf(INPUT, OUTPUT);
+    await expectCharged(DOLLAR, cost, [{ input: INPUT, output: OUTPUT, estimated: false, chargedNano: cost }]);
+  });
+});
+
+describe("the client leaves", () => {
+  test.each(STREAMS)("a stream: the input and what was made, $name", async ({ client, upstream, mode }) => {
+    await lab.fund(DOLLAR);
+    const wire = WIRES[upstream];
+    play(upstream, wire.head() + wire.text(PIECES[0]), "silence");
+    const body = ask(client, PRICED[upstream], mode);
+    const leaving = new AbortController();
+    const reading = readAlong(await lab.gateway.post(PATH[client], body, { signal: leaving.signal }));
+    await reading.has(PIECES[0]);
+    leaving.abort();
+    void reading.cancel();
+    await lab.vendors[upstream].calls[0]?.whenAborted;
+    const { cost, row } = partial(upstream, body);
+    await expectCharged(DOLLAR, cost, [{ ...row, outcome: "client-left" }]);
+  });
+
+  test.each(SIDES)("a blocking request that runs: the input, %s", async (client) => {
+    await lab.fund(DOLLAR);
+    lab.vendors[client].always(PATH[client], neverAnswer());
+    const leaving = new AbortController();
+    const body = ask(client, PRICED[client], "blocking");
+    const asked = lab.gateway.post(PATH[client], body, { signal: leaving.signal });
+    await lab.vendors[client].called();
+    leaving.abort();
+    await asked.catch(() => undefined);
+    const input = estimateOf(body);
+    const cost = costOf(input, 0);
+    await expectCharged(DOLLAR, cost, [
+      { outcome: "client-left", input, output: 0, estimated: true, chargedNano: cost },
+    ]);
+  });
+});
+
+test.each(SIDES)(
+  "a blocking request cut off after 95 s: the input, and no word of trying again: %s",
+  async (client) => {
+    await lab.stop();
+    const clock = manualClock();
+    lab = await startPayingLab(clock);
+    await lab.fund(DOLLAR);
+    lab.vendors[client].always(PATH[client], neverAnswer());
+    const body = ask(client, PRICED[client], "blocking");
+    const asked = lab.gateway.post(PATH[client], body);
+    await lab.vendors[client].called();
+    await clock.advance(95_000);
+    const response = await asked;
+    expect([response.status, response.headers.get("x-should-retry")]).toEqual([504, "false"]);
+    const cost = costOf(estimateOf(body), 0);
+    await expectCharged(DOLLAR, cost, [{ outcome: "timed-out", output: 0, estimated: true, chargedNano: cost }]);
+    expect(lab.vendors[client].calls).toHaveLength(1);
+  },
+);
+
+describe("the money is used up", () => {
+  /** Ten tokens or so: letters that are no word. */
+  const words = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do ";
+
+  test.each(STREAMS)("a stream ends as one that reached its ceiling: $name", async ({ client, upstream, mode }) => {
+    const body = ask(client, PRICED[upstream], mode, { max_tokens: 100_000 });
+    await lab.fund(holdOf(body, 400));
+    const wire = WIRES[upstream];
+    // Some sixty tokens at a time, the next ones once the client has these.
+    const gates = Array.from({ length: 15 }, gate);
+    const spoken = wire.text(words).repeat(4);
+    play(upstream, [wire.head(), ...gates.flatMap(({ opened }) => [spoken, opened]), wire.finish()]);
+    const response = await lab.gateway.post(PATH[client], body);
+    expect(response.status).toBe(200);
+    const reading = readAlong(response);
+    for (const [at, { open }] of gates.entries()) {
+      await until(() => reading.ended || reading.text.split(words).length > (at + 1) * 4, "the next words");
+      open();
+    }
+    const text = await reading.end();
+    const records = readRecords(text);
+    expectFinished(client, records);
+    expect(text).toContain(": x-sluice-stop: balance\n\n");
+    expect(text).toContain(client === "chat" ? '"finish_reason":"length"' : '"stop_reason":"max_tokens"');
+    expect(text.trimEnd().endsWith(client === "chat" ? "data: [DONE]" : '{"type":"message_stop"}')).toBe(true);
+    // The vendor was stopped, and the client has all that was made until then.
+    await lab.vendors[upstream].calls[0]?.whenAborted;
+    const said = saidIn(client, records);
+    expect(said.length).toBeGreaterThan(300 * 4);
+    expect(said.length).toBeLessThanOrEqual(400 * 4);
+    const output = Math.ceil(said.length / 4);
+    const input = upstream === "messages" ? INPUT : estimateOf(body);
+    const row = { outcome: "completed", finish: "length", input, output, estimated: true, flags: 4 };
+    await expectCharged(holdOf(body, 400), costOf(input, output), [{ ...row, chargedNano: costOf(input, output) }]);
+    expect(lab.wallet().posted).toBeGreaterThanOrEqual(0n);
+    // What the client asked of the vendor stays as it was: the gateway itself keeps the bound.
+    expect(lab.vendors[upstream].calls[0]?.json).toMatchObject(
+      upstream === "messages" ? { max_tokens: 100_000 } : { max_completion_tokens: 100_000 },
+    );
+  });
+
+  test.each(OWN_WAYS.filter(({ mode }) => mode === "blocking"))(
+    "a blocking request asks its vendor for what is paid for, and says so: $name",
+    async ({ client }) => {
+      const body = ask(client, PRICED[client], "blocking", { max_tokens: 50_000 });
+      await lab.fund(holdOf(body, 300));
+      const reply = WIRES[client].reply();
+      const cut =
+        client === "chat"
+          ? {
+              ...reply,
+              choices: [{ index: 0, message: { role: "assistant", content: SAID }, finish_reason: "length" }],
+            }
+          : { ...reply, stop_reason: "max_tokens" };
+      lab.vendors[client].answer(PATH[client], json(cut));
+      const response = await lab.gateway.post(PATH[client], body);
+      expect([response.status, response.headers.get("x-sluice-stop")]).toEqual([200, "balance"]);
+      const field = client === "chat" ? "max_completion_tokens" : "max_tokens";
+      expect(lab.vendors[client].calls[0]?.json).toMatchObject({ [field]: 300 });
+      await expectCharged(holdOf(body, 300), costOf(INPUT, OUTPUT), [{ finish: "length", flags: 4 }]);
+    },
+  );
+
+  test("a long stream holds more as it goes, and a deposit in the middle lets it go on", async () => {
+    const body = ask("chat", PRICED.chat, "stream", { max_tokens: 64_000 });
+    const first = holdOf(body, 4_096);
+    await lab.fund(first);
+    const wire = WIRES.chat;
+    const some = gate();
+    const rest = gate();
+    const slice = wire.text(words.repeat(200));
+    play("chat", [wire.head() + slice, some.opened, slice, rest.opened, wire.finish(), wire.usage(), wire.terminator]);
+    const reading = readAlong(await lab.gateway.post(PATH.chat, body));
+    await reading.has(words);
+    expect(lab.wallet().held).toBe(first);
+    await lab.fund(DOLLAR);
+    some.open();
+    await until(() => lab.wallet().held > first, "more money held");
+    expect(lab.wallet().held).toBe(holdOf(body, 4_096 + 8_192));
+    rest.open();
+    expectFinished("chat", readRecords(await reading.end()));
+    await expectCharged(first + DOLLAR, costOf(INPUT, OUTPUT), [{ outcome: "completed", finish: "stop", flags: 0 }]);
+  });
+});
+
+describe("counts that cannot be", () => {
+  test("a vendor's output beyond its ceiling is cut and flagged", async () => {
+    await lab.fund(DOLLAR);
+    lab.vendors.chat.answer(PATH.chat, json(WIRES.chat.reply({ input: INPUT, output: 5_000 })));
+    await lab.gateway.post(PATH.chat, ask("chat", PRICED.chat, "blocking", { max_tokens: 100 }));
+    const cost = costOf(INPUT, 116);
+    await expectCharged(DOLLAR, cost, [{ output: 116, flags: 3, costNano: cost, chargedNano: cost }]);
+  });
+
+  test("an input far beyond its estimate takes no more than the wallet has and a bound; the rest is the operator's", async () => {
+    const body = ask("chat", PRICED.chat, "blocking", { max_tokens: 64 });
+    const funded = holdOf(body, 64) + 5n;
+    await lab.fund(funded);
+    lab.vendors.chat.answer(PATH.chat, json(WIRES.chat.reply({ input: 10_000_000, output: 1 })));
+    await lab.gateway.post(PATH.chat, body);
+    const charged = funded + 20_000_000n;
+    await expectCharged(funded, charged, [{ flags: 1, costNano: costOf(10_000_000, 1), chargedNano: charged }]);
+    const again = await lab.gateway.post(PATH.chat, body);
+    expect(again.status).toBe(402);
+  });
+});
+
+describe("plans", () => {
+  test("the window pays first, then the wallet; a receipt tells both", async () => {
+    await lab.join("windowed");
+    await lab.fund(DOLLAR);
+    for (let at = 0; at < 8; at++) {
+      lab.vendors.chat.answer(PATH.chat, soundAnswer(WIRES.chat, "blocking"));
+      await (await lab.gateway.post(PATH.chat, ask("chat", PRICED.chat, "blocking"))).text();
+    }
+    const cost = costOf(INPUT, OUTPUT);
+    const window = 1_000_000n;
+    const rows = lab.rows().map(() => ({ chargedNano: cost }));
+    await expectCharged(DOLLAR, cost * 8n - window, rows);
+    const { book } = lab.gateway.app;
+    expect(book.window(lab.gateway.accountId, window)).toMatchObject({ availableNano: 0n, grantNano: window });
+    const receipts = lab.rows().map(({ requestId }) => book.receipt(requestId)?.legs);
+    expect(receipts[0]).toEqual([{ from: "window", amountNano: cost }]);
+    expect(receipts[7]).toEqual([
+      { from: "window", amountNano: window - cost * 7n },
+      { from: "wallet", amountNano: cost * 8n - window },
+    ]);
+  });
+
+  test("plan local counts, says what it would have cost, and pays nothing", async () => {
+    await lab.join("local");
+    lab.vendors.chat.always(PATH.chat, soundAnswer(WIRES.chat, "blocking"));
+    for (const model of [PRICED.chat, PREMIUM, UNPRICED]) {
+      const response = await lab.gateway.post(PATH.chat, ask("chat", model, "blocking"));
+      expect([response.status, response.headers.get("x-sluice-cost-usd")]).toEqual([200, null]);
+    }
+    const cost = costOf(INPUT, OUTPUT);
+    const rows = [{ costNano: cost }, { costNano: cost }, { costNano: null, priceId: null }];
+    await expectCharged(
+      0n,
+      0n,
+      rows.map((row) => ({ ...row, chargedNano: 0n })),
+    );
+    expect(lab.gateway.app.book.entries(lab.gateway.accountId)).toEqual([]);
+  });
+
+  test("a free model needs no money", async () => {
+    lab.vendors.chat.answer(PATH.chat, soundAnswer(WIRES.chat, "blocking"));
+    expect((await lab.gateway.post(PATH.chat, ask("chat", GRATIS, "blocking"))).status).toBe(200);
+    await expectCharged(0n, 0n, [{ costNano: 0n, chargedNano: 0n }]);
+  });
+});

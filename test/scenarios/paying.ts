@@ -1,0 +1,94 @@
+import type { Config } from "../../src/config/load.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import { JsonText } from "../../src/lib/json.ts";
+import { estimateInputTokens } from "../../src/relay/estimate.ts";
+import { startApp, type TestApp, type UsageRow, vendorAt } from "../support/app.ts";
+import { startUpstream, type Upstream } from "../support/upstream.ts";
+import { HIDDEN_MODEL, type Side } from "./wires.ts";
+
+/** Micro-USD per 1M tokens, which is nano-USD per 1,000 tokens: what a token costs in thousandths of a nano. */
+export const PRICE = { input: 3_000_000n, output: 15_000_000n };
+
+/** Models with a price, one for a vendor of each dialect. */
+export const PRICED: Record<Side, string> = { chat: "lab/priced-chat", messages: "lab/priced-messages" };
+export const PREMIUM = "lab/premium";
+export const UNPRICED = "lab/unpriced";
+export const GRATIS = "lab/gratis";
+
+const vendorOf: Record<Side, string> = { chat: "vendor-chat", messages: "vendor-messages" };
+const USUAL = { input: 3, output: 15 };
+const routes = (side: Side) => [{ vendor: vendorOf[side], model: HIDDEN_MODEL }];
+
+const ROWS: Config["models"] = [
+  { id: PRICED.chat, pricing: USUAL, routes: routes("chat") },
+  { id: PRICED.messages, pricing: USUAL, routes: routes("messages") },
+  { id: PREMIUM, pricing: USUAL, access_tier: "premium", routes: routes("chat") },
+  { id: UNPRICED, routes: routes("chat") },
+  { id: GRATIS, pricing: "free", routes: routes("chat") },
+];
+
+/** A gateway whose one account pays, with a scripted vendor of each dialect. */
+export type PayingLab = {
+  gateway: TestApp;
+  vendors: Record<Side, Upstream>;
+  /** Puts money into the wallet: a deposit unless it says otherwise. */
+  fund(nano: bigint, kind?: "deposit" | "promote"): Promise<void>;
+  /** What the wallet has, and how much of it is held. */
+  wallet(): { posted: bigint; held: bigint };
+  /** Puts the account on another plan. */
+  join(plan: string): Promise<void>;
+  rows(): UsageRow[];
+  stop(): Promise<void>;
+};
+
+/** Starts the lab; the account is on a plan that pays everything from its wallet, and has nothing. */
+export async function startPayingLab(clock?: Clock): Promise<PayingLab> {
+  const vendors = { chat: startUpstream(), messages: startUpstream() };
+  const fast = { requests_per_minute: 1_000_000, concurrent_generations: 100_000 };
+  const gateway = await startApp({
+    vendors: [vendorAt(vendors.chat, "chat", vendorOf.chat), vendorAt(vendors.messages, "messages", vendorOf.messages)],
+    models: ROWS,
+    config: { plans: { paying: fast, windowed: { ...fast, spending_window_usd: 0.001 } } },
+    ...(clock && { clock }),
+  });
+  const { book, keys } = gateway.app;
+  const { accountId, store } = gateway;
+  let payments = 0;
+  const join = async (plan: string) => {
+    store.database.run("UPDATE account SET plan = ? WHERE id = ?", [plan, accountId]);
+    keys.reload();
+  };
+  await join("paying");
+  return {
+    gateway,
+    vendors,
+    async fund(amountNano, kind = "deposit") {
+      await book[kind]({ accountId, amountNano, reference: `payment-${payments++}` });
+    },
+    wallet() {
+      const { postedNano, heldNano } = book.balance(accountId);
+      return { posted: postedNano, held: heldNano };
+    },
+    join,
+    rows: () => gateway.rows(),
+    async stop() {
+      await gateway.stop();
+      for (const upstream of [vendors.chat, vendors.messages]) upstream.close();
+    },
+  };
+}
+
+/** What so many tokens cost, nano-USD, rounded up. */
+export function costOf(input: number, output: number): bigint {
+  return (BigInt(input) * PRICE.input + BigInt(output) * PRICE.output + 999n) / 1_000n;
+}
+
+/** The gateway's own estimate of a body's input. */
+export function estimateOf(body: { model: string }): number {
+  return estimateInputTokens(new JsonText(JSON.stringify(body)), body.model);
+}
+
+/** What is held for a body's input and so much output: a tenth is added to the estimate (contract 5). */
+export function holdOf(body: { model: string }, output: number): bigint {
+  return costOf(Math.ceil((estimateOf(body) * 11) / 10), output);
+}
