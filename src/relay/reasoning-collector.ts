@@ -7,27 +7,39 @@ const MAX_CALLS = 128;
 /** Blocks of one reply that are remembered; a reply of more is no sound one. */
 const MAX_BLOCKS = 4_096;
 
+/** Characters of text that are taken into its digest at once. */
+const MAX_WAITING = 1_024;
+
 /** What is kept of a finished reply: its reasoning, and what its next request will name it by. */
 export type Collected = { memory: ReasoningMemory; callIds: string[]; text: TextDigest | undefined };
 
 /** A digest of visible text in which white space does not count: clients trim and join as they like. */
 export class TextDigest {
   readonly #hasher = new Bun.CryptoHasher("sha256");
+  /** Text that is not in the digest yet: a reply comes in hundreds of pieces, and taking in each by itself costs more than all. */
+  #waiting = "";
   #empty = true;
   #value: string | undefined;
 
   add(text: string): void {
-    const seen = text.replace(/\s+/g, "");
-    if (seen === "") return;
-    this.#empty = false;
-    this.#hasher.update(seen);
+    this.#waiting += text;
+    if (this.#waiting.length > MAX_WAITING) this.#take();
   }
 
   /** The digest; undefined where nothing was visible. Nothing can be added afterwards. */
   get value(): string | undefined {
+    this.#take();
     if (this.#empty) return undefined;
     this.#value ??= this.#hasher.digest("base64url");
     return this.#value;
+  }
+
+  #take(): void {
+    const seen = this.#waiting.replace(/\s+/g, "");
+    this.#waiting = "";
+    if (seen === "") return;
+    this.#empty = false;
+    this.#hasher.update(seen);
   }
 }
 

@@ -51,6 +51,16 @@ const keysOf = (scope: Scope, callIds: readonly string[], text: string | undefin
 const isComplete = ({ carries }: SpokenTurn, { proofs }: Scope): boolean =>
   proofs ? carries === "proof" : carries !== "nothing";
 
+/**
+ * Whether the model will reason, as far as that decides what it takes back: a vendor of proofs refuses them while it does not, and then
+ * silence about reasoning may mean that it does not either.
+ */
+function willReason({ reasoning, dropSampling }: Orders, { proofs }: Scope): boolean {
+  if (reasoning.kind === "off") return false;
+  const isSilent = reasoning.kind === "nothing" || reasoning.kind === "keep";
+  return !proofs || !isSilent || dropSampling;
+}
+
 /** Where reasoning is switched off none is put back; a call's own proof is wanted all the same (dialects.md 3.3). */
 function withoutReasoning(memory: ReasoningMemory): ReasoningMemory | undefined {
   const kept = memory.filter((block) => block.kind === "text" || block.kind === "tool-call");
@@ -82,7 +92,7 @@ export class ReasoningState {
   }
 
   #find(scope: Scope, turns: readonly SpokenTurn[], orders: Orders): Memories | undefined {
-    const isOff = orders.reasoning.kind === "off";
+    const isOff = !willReason(orders, scope);
     if (isOff && !scope.proofs) return undefined;
     const wanted = turns.map((turn) => {
       if (isComplete(turn, scope)) return [];

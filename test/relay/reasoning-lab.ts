@@ -17,8 +17,14 @@ type Wire = Record<string, unknown>;
 
 const LEVELS = { levels: ["low", "medium", "high"], default: "medium" };
 
-const row = (id: string, form: string, vendor: string, model = "up-1") =>
-  ({ id, pricing: "free", reasoning_efforts: LEVELS, reasoning: { form }, routes: [{ vendor, model }] }) as const;
+const row = (id: string, form: string, vendor: string, model = "up-1", omitted = "nothing") =>
+  ({
+    id,
+    pricing: "free",
+    reasoning_efforts: LEVELS,
+    reasoning: { form, omitted },
+    routes: [{ vendor, model }],
+  }) as const;
 
 /** Model IDs and what stands behind each. */
 const MODELS = [
@@ -26,6 +32,7 @@ const MODELS = [
   row("lab/claude-budget-2", "budget", "strict-anthropic", "claude-2"),
   row("lab/claude-dated", "budget", "strict-anthropic", "claude-1-20260101"),
   row("lab/claude-adaptive", "adaptive-effort", "strict-anthropic", "claude-1"),
+  row("lab/claude-off", "budget", "strict-anthropic", "claude-1", "off"),
   row("lab/claude-final", "budget", "strict-final"),
   row("lab/gemini", "thinking-level", "strict-google", "gemini-3-pro"),
   row("lab/gpt", "effort", "strict-openai"),

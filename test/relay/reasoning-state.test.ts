@@ -295,6 +295,33 @@ describe("another vendor, another model", () => {
   });
 });
 
+describe("thinking that goes off inside a loop", () => {
+  // Below the model's lowest level nothing is sent, and then it does not think either (interface 4.8 rule 2).
+  test.each(["none", "minimal"])("a chat client that asks for %s is not refused", async (effort) => {
+    await open();
+    const client = new Client(lab, "chat", "lab/claude-budget", "whole");
+    await midLoop(client);
+    client.more = { reasoning_effort: effort };
+    const heard = await client.ask();
+    expect([heard.status, heard.error, lab.vendors.anthropic.returned()]).toEqual([200, "", []]);
+  });
+
+  test.each([{ thinking: { type: "disabled" } }, { thinking: undefined }])(
+    "a messages client that carries its thinking and says %p is not refused",
+    async (more) => {
+      await open();
+      const client = new Client(lab, "messages", "lab/claude-off", "whole");
+      client.user("What is the weather?");
+      const heard = await client.ask();
+      client.add({ role: "assistant", content: heard.body["content"] });
+      client.results(heard.calls);
+      client.more = more;
+      const next = await client.ask();
+      expect([next.status, next.error, lab.vendors.anthropic.returned()]).toEqual([200, "", []]);
+    },
+  );
+});
+
 describe("call ids that a vendor gives again in each conversation", () => {
   test("belong to the conversation they were said in", async () => {
     await open();

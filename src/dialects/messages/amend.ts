@@ -6,7 +6,7 @@ import { withoutBillingLine } from "./billing-line.ts";
 import { reasoningEdits } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { choiceEdits } from "./tool-choice.ts";
-import { continuesWithoutThinking, withoutLoopThinking } from "./tool-loop.ts";
+import { withoutLoopThinking } from "./tool-loop.ts";
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
 
@@ -68,7 +68,7 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
   const changed = messages !== body["messages"];
   if (changed) edits["messages"] = messages;
   Object.assign(edits, reasoningEdits(changed ? { ...body, messages } : body, orders));
-  if (isSwitchedOff(edits) && Array.isArray(messages) && continuesWithoutThinking(messages)) {
+  if (isSwitchedOff({ ...body, ...edits }) && Array.isArray(messages)) {
     const stripped = withoutLoopThinking(messages);
     if (stripped !== messages) edits["messages"] = stripped;
   }
