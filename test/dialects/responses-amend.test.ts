@@ -100,6 +100,21 @@ describe("amend", () => {
     expect(amend({ reasoning: { effort: null, summary: "auto" } }, active)["reasoning"]).toBeUndefined();
   });
 
+  test("a model that does not reason is not asked for reasoning, and is shown none", () => {
+    const reasoning = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAAA" };
+    const call = { type: "function_call", call_id: "c1", name: "f", arguments: "{}" };
+    const output = { type: "function_call_output", call_id: "c1", output: "x" };
+    const body = { input: [{ role: "user", content: "x" }, reasoning, { ...call, id: "fc_1" }, output] };
+    const nothing = { reasoning: { kind: "nothing" } } as const;
+    const sent = { input: [body.input[0], call, output] };
+    expect(amend({ ...body, include: [ENCRYPTED] }, nothing)).toEqual({ ...sent, include: undefined });
+    const others = ["message.output_text.logprobs", ENCRYPTED];
+    expect(amend({ ...body, include: others }, nothing)).toEqual({ ...sent, include: others.slice(0, 1) });
+    for (const orders of [{ ...nothing, dropSampling: true }, { reasoning: { kind: "keep" } as const }]) {
+      expect(amend({ ...body, include: [ENCRYPTED] }, orders)).toEqual({});
+    }
+  });
+
   test("reasoning that its vendor cannot know is taken out, its own stays byte for byte", () => {
     const own = '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAA","n":12345678901234567890}';
     const raw = '{"type":"reasoning","id":"rs_2","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}';
@@ -110,7 +125,7 @@ describe("amend", () => {
         new JsonText(`{"model":"openai/gpt-x","input":[${items}],"x":1.0}`),
         responses,
         responses,
-        ordersOf(),
+        ordersOf({ reasoning: { kind: "keep" } }),
         {},
       ).text;
     expect(send(`${own},${raw}`)).toBe(`{"model":"gpt-x","input":[${own},${raw}],"x":1.0,"store":false}`);

@@ -151,6 +151,24 @@ describe("a tool loop over three turns with a model that reasons", () => {
   );
 });
 
+describe("a conversation that moves on to a model without reasoning", () => {
+  const moves = CLIENTS.filter((client) => keepsProofs(client)).flatMap((client) =>
+    DIALECTS.map((upstream) => [client, upstream] as const),
+  );
+  test.each(moves)("leaves the reasoning behind: %s SDK, %s vendor", async (client, upstream) => {
+    const [first, , last] = THREE_TURNS;
+    if (!first || !last) throw new Error("no turns");
+    lab.vendors[upstream].play(first, last);
+    const models = [lab.model(upstream, "thinker"), lab.model(upstream, "plain")] as const;
+    const text =
+      client === "messages"
+        ? await moveMessages(lab.anthropic(), ...models)
+        : await moveResponses(lab.openai(), ...models);
+    expect(text).toBe("Paris 18 °C, Oslo 3 °C, Rome 20 °C.");
+    expect(lab.vendors[upstream].upstream.calls.length).toBe(2);
+  });
+});
+
 describe("a conversation that moves on to another vendor", () => {
   const moves = CLIENTS.filter((client) => keepsProofs(client)).flatMap((client) =>
     DIALECTS.flatMap((from) => DIALECTS.filter((to) => to !== from).map((to) => [client, from, to] as const)),

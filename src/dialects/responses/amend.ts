@@ -41,16 +41,31 @@ function reasons({ reasoning, dropSampling }: Orders): boolean {
   return dropSampling || reasoning.kind === "level" || reasoning.kind === "on" || reasoning.kind === "budget";
 }
 
-/** The input without reasoning that this vendor cannot know: nothing of it is stored, and another vendor's proof is none here. */
-function withoutLostReasoning(input: unknown): unknown {
+/** Whether the model will not reason, as far as the orders tell: then it is neither asked for reasoning nor shown any. */
+const isMute = ({ reasoning, dropSampling }: Orders): boolean => reasoning.kind === "nothing" && !dropSampling;
+
+/**
+ * The input without reasoning that this model cannot be shown: nothing of it is stored here, another vendor's proof is none, and a model
+ * that does not reason refuses to see what another one thought.
+ */
+function withoutLostReasoning(input: unknown, orders: Orders): unknown {
   if (!Array.isArray(input)) return input;
-  const isLost = (item: unknown) => isObject(item) && item["type"] === "reasoning" && !isReplayable(item);
+  const mute = isMute(orders);
+  const isLost = (item: unknown) => isObject(item) && item["type"] === "reasoning" && (mute || !isReplayable(item));
   return input.some(isLost) ? input.filter((item) => !isLost(item)) : input;
 }
 
 function includeEncrypted(include: unknown): unknown {
   const listed: unknown[] = Array.isArray(include) ? include : [];
   return listed.includes(ENCRYPTED) ? include : [...listed, ENCRYPTED];
+}
+
+/** What the client wants included: the encrypted reasoning is asked for of models that reason, and of no other. */
+function wantedInclude(include: unknown, orders: Orders): unknown {
+  if (reasons(orders)) return includeEncrypted(include);
+  if (!isMute(orders) || !Array.isArray(include) || !include.includes(ENCRYPTED)) return include;
+  const rest = include.filter((entry) => entry !== ENCRYPTED);
+  return rest.length > 0 ? rest : undefined;
 }
 
 /**
@@ -71,9 +86,9 @@ export function amend(body: Wire, orders: Orders, _quirks: Quirks): Edits {
   }
   set("store", false);
   set("reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body));
-  if (reasons(orders)) set("include", includeEncrypted(body["include"]));
-  const known = withoutLostReasoning(body["input"]);
-  const input = soundInput(reasons(orders) ? withoutLoneIds(known) : known);
+  set("include", wantedInclude(body["include"], orders));
+  const known = withoutLostReasoning(body["input"], orders);
+  const input = soundInput(reasons(orders) || isMute(orders) ? withoutLoneIds(known) : known);
   if (input !== body["input"]) edits["input"] = input;
   for (const field of orders.dropSampling ? ["temperature", "top_p", ...orders.remove] : orders.remove) {
     if (Object.hasOwn(body, field)) edits[field] = undefined;

@@ -113,7 +113,7 @@ function checkTools(checker: Checker, body: Value): void {
   );
 }
 
-function checkMessages(checker: Checker, messages: Value[], thinker: boolean): void {
+function checkMessages(checker: Checker, messages: Value[]): void {
   let open = new Set<unknown>();
   messages.forEach((message, index) => {
     const path = `messages[${index}]`;
@@ -128,7 +128,7 @@ function checkMessages(checker: Checker, messages: Value[], thinker: boolean): v
       open = new Set(checkCalls(checker, message, path));
       checker.require(isText(content) || isTextParts(content) || open.size > 0, `${path} says nothing`);
       const reasoning = message["reasoning_content"];
-      checker.require(reasoning === undefined || (thinker && isText(reasoning)), `${path}: foreign reasoning`);
+      checker.require(reasoning === undefined || isText(reasoning), `${path}: malformed reasoning`);
     } else if (role === "system" || role === "developer") {
       checker.require(isText(content) || isTextParts(content), `${path}.content is no text`);
     } else {
@@ -200,7 +200,7 @@ function check(call: Parameters<VendorWire["check"]>[0], apiKey: string) {
   }
   checkTools(checker, body);
   checkFormat(checker, body["response_format"]);
-  checkMessages(checker, checker.objects(body["messages"], "messages"), thinker);
+  checkMessages(checker, checker.objects(body["messages"], "messages"));
   return checker.faults;
 }
 

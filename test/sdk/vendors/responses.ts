@@ -182,7 +182,7 @@ function checkContent(checker: Checker, content: unknown, role: unknown, path: s
 }
 
 /** Every call has its one output, every output its call, and reasoning is followed by what came of it. */
-function checkInput(checker: Checker, items: Value[]): void {
+function checkInput(checker: Checker, items: Value[], thinker: boolean): void {
   const calls = new Map<unknown, number>();
   items.forEach((item, index) => {
     const path = `input[${index}]`;
@@ -204,6 +204,7 @@ function checkInput(checker: Checker, items: Value[]): void {
       calls.set(id, 1);
       if (typeof item["output"] !== "string") checkContent(checker, item["output"], "tool", `${path}.output`);
     } else if (type === "reasoning") {
+      checker.require(thinker, `${path} is reasoning, shown to a model without any`);
       const encrypted = String(item["encrypted_content"]);
       checker.require(encrypted.startsWith(encryptedOf("").slice(0, -2)), `${path} is not this vendor's reasoning`);
       checker.require(item["id"] === undefined || String(item["id"]).startsWith("rs_"), `${path}.id`);
@@ -237,7 +238,7 @@ function checkText(checker: Checker, text: unknown): void {
   }
   if (format["type"] === "text") return;
   checker.require(/^[\w-]{1,64}$/.test(String(format["name"])), "the format's name is malformed");
-  if (format["strict"] !== false) checker.closed(format["schema"], "text.format");
+  if (format["strict"] === true) checker.closed(format["schema"], "text.format");
 }
 
 /** What reaches a vendor of this dialect, checked as that vendor would (dialects.md 1.6, 4.3, 5.1, and the SDK's types). */
@@ -254,7 +255,7 @@ function check(call: Parameters<VendorWire["check"]>[0], apiKey: string) {
   checkTools(checker, body);
   checkReasoning(checker, body);
   checkText(checker, body["text"]);
-  if (!isText(body["input"])) checkInput(checker, checker.objects(body["input"], "input"));
+  if (!isText(body["input"])) checkInput(checker, checker.objects(body["input"], "input"), isThinker(body["model"]));
   return checker.faults;
 }
 
