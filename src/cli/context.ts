@@ -7,6 +7,8 @@ import { resolveVendors } from "../config/discover.ts";
 import { type Config, loadConfig } from "../config/load.ts";
 import { openStore, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
+import type { Book } from "../ledger/book.ts";
+import { openLedger } from "../ledger/open-ledger.ts";
 import { fromEnvironment, registry } from "../vendors/registry.ts";
 import type { FolderOptions, ServeOptions } from "./options.ts";
 import { Failure, warn } from "./output.ts";
@@ -39,7 +41,7 @@ export function readVendors(config: Config): ReturnType<typeof resolveVendors> {
 }
 
 /** The books of a data folder, open for one command. */
-export type Books = { store: Store; keys: Keys; accounts: Accounts };
+export type Books = { store: Store; keys: Keys; accounts: Accounts; book: Book };
 
 /**
  * Opens the store of the data folder, lets `work` use it, and closes it, whether a server runs on that folder or not. Unless `create`
@@ -60,7 +62,8 @@ export async function withBooks<T>(
   try {
     for (const sentence of store.warnings) warn(`warning: ${sentence}`);
     const keys = new Keys(store, writer);
-    return await work({ store, keys, accounts: new Accounts(store, writer, keys) });
+    const { book } = openLedger(store, writer);
+    return await work({ store, keys, accounts: new Accounts(store, writer, keys), book });
   } finally {
     await writer.close();
     store.close();

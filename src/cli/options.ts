@@ -19,4 +19,13 @@ export type ChangeKeyOptions = FolderOptions & JsonOption & KeyLimitOptions & { 
 export type CreateTokenOptions = FolderOptions &
   JsonOption & { name?: string; account?: string; scopes?: string; expires?: string; capRequestsDay?: string };
 export type ModelsOptions = ConfigOptions & JsonOption & { modality: string; allModels?: boolean };
-export type UsageOptions = FolderOptions & JsonOption & { account?: string; since: string; by: string };
+export type UsageOptions = FolderOptions &
+  JsonOption & { account?: string; since: string; group?: string; by?: string; csv?: boolean };
+export type AccountOptions = ConfigOptions & JsonOption;
+export type CreateAccountOptions = AccountOptions & { plan?: string };
+export type DepositOptions = AccountOptions & {
+  reference?: string;
+  detail?: string;
+  promotion?: boolean;
+  correction?: boolean;
+};

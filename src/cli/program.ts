@@ -1,8 +1,9 @@
 import { Command, Option } from "commander";
 import { MODALITIES } from "../catalog/entry.ts";
-import { type Report, withConfig, withFolder, withJson } from "./command-parts.ts";
+import { addAccounts, addBackup, addUsage } from "./account-commands.ts";
+import { type Report, withConfig, withJson } from "./command-parts.ts";
 import { addKeys, addTokens } from "./key-commands.ts";
-import type { JsonOption, ModelsOptions, ServeOptions, UsageOptions } from "./options.ts";
+import type { JsonOption, ModelsOptions, ServeOptions } from "./options.ts";
 
 function addServe(program: Command, report: Report): void {
   withConfig(program.command("serve", { isDefault: true }))
@@ -20,12 +21,6 @@ function addReports(program: Command, report: Report): void {
     .addOption(new Option("--modality <modality>", "kind of model").choices([...MODALITIES, "all"]).default("chat"))
     .option("--all-models", "also those whose vendor is not switched on, and what would switch it on")
     .action(async (options: ModelsOptions) => report(await (await import("./models.ts")).showModels(options)));
-  withJson(withFolder(program.command("usage")))
-    .description("usage by model, key or day")
-    .option("--account <account>", "only this account, by id or name")
-    .option("--since <time>", "how far back: 30m, 24h, 7d, 4w, or a date such as 2026-01-31", "7d")
-    .addOption(new Option("--by <what>", "what to put together").choices(["model", "key", "day"]).default("model"))
-    .action(async (options: UsageOptions) => report(await (await import("./usage.ts")).showUsage(options)));
   withJson(withConfig(program.command("doctor")))
     .description("check configuration, store, vendors, port, clock and limits, and say what to do")
     .option("--host <host>", "address `serve` would listen on")
@@ -53,6 +48,9 @@ export function createProgram(version: string, report: Report): Command {
   addServe(program, report);
   addKeys(program, report);
   addTokens(program, report);
+  addAccounts(program, report);
+  addUsage(program, report);
+  addBackup(program, report);
   addReports(program, report);
   return program;
 }

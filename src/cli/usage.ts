@@ -1,47 +1,78 @@
-import { GROUPINGS, type Grouping, type ReportRow, summarise } from "../ledger/usage-report.ts";
-import { withBooks } from "./context.ts";
+import { type ExportPages, writeCsv, writeJson } from "../http/usage-export.ts";
+import { ENTRY_COLUMNS, exportEntries, GROUP_COLUMNS } from "../http/usage-list.ts";
+import { toGroup } from "../http/usage-shape.ts";
+import { formatUsd } from "../ledger/price.ts";
+import {
+  GROUPINGS,
+  type Grouping,
+  type ReportRow,
+  summarise,
+  sumUp,
+  type UsageFilter,
+} from "../ledger/usage-report.ts";
+import { type Books, withBooks } from "./context.ts";
 import type { UsageOptions } from "./options.ts";
 import { type Column, Failure, formatCount, formatTable, print, printJson } from "./output.ts";
 import { readSince } from "./since.ts";
 
 const COUNTS = ["requests", "input", "cacheRead", "cacheWrite", "output", "reasoning"] as const;
+const TITLES = ["requests", "input", "cache read", "cache write", "output", "reasoning", "cost USD", "paid USD"];
 
 function formatReport(rows: readonly ReportRow[], by: Grouping): string[] {
-  const titles = ["requests", "input", "cache read", "cache write", "output", "reasoning"];
-  const columns: Column[] = [{ title: by }, ...titles.map((title): Column => ({ title, align: "right" }))];
-  const cells = rows.map((row) => [row.label, ...COUNTS.map((count) => formatCount(row[count]))]);
-  if (rows.length > 1) {
-    const total = (count: (typeof COUNTS)[number]) => rows.reduce((sum, row) => sum + row[count], 0);
-    cells.push(["total", ...COUNTS.map((count) => formatCount(total(count)))]);
-  }
+  const columns: Column[] = [{ title: by }, ...TITLES.map((title): Column => ({ title, align: "right" }))];
+  const sum: ReportRow = { group: "", label: "total", ...sumUp(rows) };
+  const cells = [...rows, ...(rows.length > 1 ? [sum] : [])].map((row) => [
+    row.label,
+    ...COUNTS.map((count) => formatCount(row[count])),
+    formatUsd(row.costNano),
+    formatUsd(row.chargedNano),
+  ]);
   return formatTable(columns, cells);
 }
 
-const toPublic = (row: ReportRow, by: Grouping) => ({
-  [by]: row.group,
-  ...(by === "key" && { name: row.label }),
-  requests: row.requests,
-  input_tokens: row.input,
-  cache_read_tokens: row.cacheRead,
-  cache_write_tokens: row.cacheWrite,
-  output_tokens: row.output,
-  reasoning_tokens: row.reasoning,
-  estimated_requests: row.estimated,
-});
+/** A group as `--json` shows it: the count of tokens under the names of `GET /v1/usage`, amounts as exact text. */
+function toPublic(row: ReportRow, by: Grouping) {
+  const { object: _object, group, name, ...rest } = toGroup(row, formatUsd);
+  return { [by]: group, ...((by === "key" || by === "account") && { name }), ...rest };
+}
 
-/** `sluice usage`: requests and tokens by model, key or UTC day since a time. `--json` prints an array (contract 1). */
+/** All requests one by one, as they are read. */
+function writeRequests({ store }: Books, filter: UsageFilter, csv: boolean): void {
+  const pages: ExportPages = exportEntries(store, filter);
+  for (const text of csv ? writeCsv(ENTRY_COLUMNS, pages) : writeJson(pages)) process.stdout.write(text);
+}
+
+function writeGroups(
+  { store }: Books,
+  filter: UsageFilter & { sinceMs: number },
+  by: Grouping,
+  options: UsageOptions,
+): void {
+  const rows = summarise(store, { ...filter, groupBy: by });
+  if (options.csv) {
+    const groups = rows.map((row) => toGroup(row, formatUsd));
+    for (const text of writeCsv(GROUP_COLUMNS, [groups])) process.stdout.write(text);
+  } else if (options.json) printJson(rows.map((row) => toPublic(row, by)));
+  else if (rows.length === 0) print(`No usage since ${new Date(filter.sinceMs).toISOString()}.`);
+  else print(...formatReport(rows, by));
+}
+
+/**
+ * `sluice usage`: requests, tokens and cost by model, key, UTC day or account since a time, or request by request. `--json` prints an array
+ * (contract 1), `--csv` a table for spreadsheets.
+ */
 export async function showUsage(options: UsageOptions): Promise<number> {
   const sinceMs = readSince(options.since, Date.now());
-  const by = GROUPINGS.find((grouping) => grouping === options.by) ?? "model";
-  return withBooks(options, ({ store, accounts }) => {
-    const account = options.account === undefined ? undefined : accounts.find(options.account);
+  const what = options.group ?? options.by ?? "model";
+  return withBooks(options, (books) => {
+    const account = options.account === undefined ? undefined : books.accounts.find(options.account);
     if (options.account !== undefined && !account) {
       throw new Failure(`there is no account ${JSON.stringify(options.account)}`);
     }
-    const rows = summarise(store, { accountId: account?.id, sinceMs, groupBy: by });
-    if (options.json) printJson(rows.map((row) => toPublic(row, by)));
-    else if (rows.length === 0) print(`No usage since ${new Date(sinceMs).toISOString()}.`);
-    else print(...formatReport(rows, by));
+    const filter = { accountId: account?.id, sinceMs };
+    const by = GROUPINGS.find((grouping) => grouping === what);
+    if (by) writeGroups(books, filter, by, options);
+    else writeRequests(books, filter, options.json !== true);
     return 0;
   });
 }

@@ -26,6 +26,14 @@ function lastApplied(database: Database): number {
   return isObject(row) ? Number(row["at"] ?? 0) : 0;
 }
 
+/** Whether a store began with this program's first step: another program's file has other tables, or another history. */
+export function isOwnStore(database: Database, folder: string = migrationsFolder()): boolean {
+  const known = database.query("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get();
+  if (known === null) return false;
+  const row = database.query("SELECT min(created_at) AS at FROM __drizzle_migrations").get();
+  return isObject(row) && Number(row["at"] ?? 0) === readSteps(folder)[0]?.when;
+}
+
 function applyStep(database: Database, folder: string, step: Step): void {
   const text = readFileSync(join(folder, `${step.tag}.sql`), "utf8");
   for (const statement of text.split("--> statement-breakpoint")) {

@@ -19,7 +19,8 @@ export function toCell(value: ExportRecord[string] | undefined): string {
   return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-function* writeCsv(columns: readonly string[], pages: ExportPages): Generator<string> {
+/** Records as CSV (RFC 4180), in pieces: a line of titles, then a page each. */
+export function* writeCsv(columns: readonly string[], pages: ExportPages): Generator<string> {
   yield `${columns.join(",")}\r\n`;
   for (const records of pages) {
     if (records.length === 0) continue;
@@ -27,7 +28,8 @@ function* writeCsv(columns: readonly string[], pages: ExportPages): Generator<st
   }
 }
 
-function* writeJson(pages: ExportPages): Generator<string> {
+/** Records as one JSON array, in pieces of a page each. */
+export function* writeJson(pages: ExportPages): Generator<string> {
   let separator = "[\n";
   for (const records of pages) {
     if (records.length === 0) continue;

@@ -20,7 +20,8 @@ import {
 } from "./usage-query.ts";
 import { toEntry, toGroup, toUsd } from "./usage-shape.ts";
 
-const ENTRY_COLUMNS = [
+/** The columns of an export, request by request. */
+export const ENTRY_COLUMNS = [
   "request_id",
   "at",
   "account",
@@ -47,7 +48,8 @@ const ENTRY_COLUMNS = [
   "first_token_ms",
 ] as const;
 
-const GROUP_COLUMNS = [
+/** The columns of an export of groups. */
+export const GROUP_COLUMNS = [
   "group",
   "name",
   "requests",
@@ -64,7 +66,7 @@ const GROUP_COLUMNS = [
 ] as const;
 
 /** All rows of a filter, page by page, as an export writes them: amounts as text with nine decimals (reliability 3.1 rule 4). */
-function* exportEntries(store: Store, filter: UsageFilter): ExportPages & Generator {
+export function* exportEntries(store: Store, filter: UsageFilter): ExportPages & Generator {
   let after: Place | undefined;
   for (;;) {
     const { rows, next } = readUsagePage(store, filter, { limit: EXPORT_PAGE, after });

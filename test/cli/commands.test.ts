@@ -41,8 +41,14 @@ describe("help", () => {
     ],
     [
       ["usage", "--help"],
-      ["--account", "--since", "--json"],
+      ["--account", "--since", "--json", "--csv", "--group"],
     ],
+    [
+      ["accounts", "--help"],
+      ["create", "list", "show", "plan", "deposit"],
+    ],
+    [["backup", "--help"], ["<file>"]],
+    [["restore", "--help"], ["<file>"]],
     [["doctor", "--help"], ["--json"]],
     [["openapi", "--help"], ["Usage: sluice openapi"]],
     [["version", "--help"], ["--json"]],
@@ -71,7 +77,7 @@ describe("wrong usage ends with 2, names the nearest, and touches nothing", () =
     [["serve", "--port", "abc"], 'error: --port: expected a port from 0 to 65535, found "abc"'],
     [["models", "--modality", "smell"], "Allowed choices are chat, image"],
     [["usage", "--since", "5y"], "error: --since: expected a span such as 24h or 7d"],
-    [["usage", "--by", "moon"], "Allowed choices are model, key, day"],
+    [["usage", "--by", "moon"], "Allowed choices are model, key, day, account, request"],
   ])("%j", async (args, message) => {
     const { code, stdout, stderr } = await sluice(folder, args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });

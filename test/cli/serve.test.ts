@@ -170,7 +170,9 @@ describe("commands beside a running server", () => {
     expect(rows.find((row) => row.name === "local")).toMatchObject({ requests: 2 });
     expect(rows.every((row) => row.input_tokens > 0 && row.output_tokens > 0)).toBe(true);
     const table = (await sluice(folder, ["usage"])).stdout.split("\n");
-    expect(table[0]).toMatch(/^model +requests +input +cache read +cache write +output +reasoning$/);
+    expect(table[0]).toMatch(
+      /^model +requests +input +cache read +cache write +output +reasoning +cost USD +paid USD$/,
+    );
     expect(table[1]).toStartWith("sluice/echo");
     const doctor = await sluice(folder, ["doctor"]);
     expect(doctor.code).toBe(0);

@@ -1,0 +1,153 @@
+import { Database } from "bun:sqlite";
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { isOwnStore } from "./migrations.ts";
+import { openStore, type Store, withPrivateFiles } from "./open.ts";
+import { StoreError, toStoreError } from "./store-error.ts";
+
+/** How every SQLite file begins. */
+const MAGIC = "SQLite format 3\0";
+const ENDINGS = ["", "-wal", "-shm"] as const;
+
+/** Makes what was written to a file, or named in a folder, survive a loss of power. */
+function sync(path: string): void {
+  const file = openSync(path, "r");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function syncFolder(path: string): void {
+  // A folder cannot be opened there; names in it are safe by themselves.
+  if (process.platform !== "win32") sync(path);
+}
+
+function remove(path: string): void {
+  for (const ending of ENDINGS) rmSync(path + ending, { force: true });
+}
+
+/** Throws StoreError (damaged) unless every page and index of the database is sound. */
+function checkWhole(database: Database, path: string): void {
+  const rows = database.query("PRAGMA integrity_check(1)").values();
+  if (rows[0]?.[0] === "ok") return;
+  throw new StoreError("damaged", `${path} is damaged. (${String(rows[0]?.[0]).slice(0, 200)})`);
+}
+
+/** A connection to `file`, for looking at it; whatever is wrong with it is told of the name `shown`. */
+function look(file: string, shown: string): void {
+  let database: Database | undefined;
+  try {
+    database = new Database(file, { readwrite: true, strict: true, safeIntegers: true });
+    checkWhole(database, shown);
+    if (!isOwnStore(database)) throw new StoreError("unusable", `${shown} is a database, but no store of Sluice.`);
+  } catch (thrown) {
+    throw toStoreError(thrown, shown);
+  } finally {
+    database?.close();
+  }
+}
+
+/**
+ * A copy of the store as it stands, in one file, while others use it: what is written meanwhile is not in it. The file must not exist; it appears
+ * when it is whole, checked and on the disk. Throws StoreError.
+ */
+export function backupStore(store: Store, file: string): void {
+  if (existsSync(file)) throw new StoreError("unusable", `There already is a file ${file}; choose another name.`);
+  const partial = `${file}.partial`;
+  try {
+    remove(partial);
+    withPrivateFiles(() => store.database.query("VACUUM INTO ?").run(partial));
+    look(partial, file);
+    sync(partial);
+    renameSync(partial, file);
+    syncFolder(dirname(file));
+  } catch (thrown) {
+    throw toStoreError(thrown, file);
+  } finally {
+    remove(partial);
+  }
+}
+
+function beginsLikeSqlite(file: string): boolean {
+  const head = Buffer.alloc(MAGIC.length);
+  const opened = openSync(file, "r");
+  try {
+    return readSync(opened, head, 0, head.length, 0) === head.length && head.toString("latin1") === MAGIC;
+  } finally {
+    closeSync(opened);
+  }
+}
+
+/** A copy of `file` beside the store, checked whole and brought up to this program's schema. */
+function prepare(file: string, fresh: string): void {
+  if (!existsSync(file)) throw new StoreError("unusable", `There is no file ${file}.`);
+  if (!statSync(file).isFile() || !beginsLikeSqlite(file)) {
+    throw new StoreError("unusable", `${file} is no store of Sluice: it is no database.`);
+  }
+  remove(fresh);
+  withPrivateFiles(() => {
+    copyFileSync(file, fresh);
+    // A store that was copied by hand may have its newest part here.
+    if (existsSync(`${file}-wal`)) copyFileSync(`${file}-wal`, `${fresh}-wal`);
+  });
+  look(fresh, file);
+  openStore(fresh).close();
+}
+
+/**
+ * Another name for the store's file, and a copy of what it has not taken in yet. The name it is known by stays until the new file takes it:
+ * whenever the power fails, there is a store.
+ */
+function keepAside(path: string, before: string): void {
+  remove(before);
+  try {
+    linkSync(path, before);
+  } catch {
+    // Not every file system has links.
+    copyFileSync(path, before);
+  }
+  if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${before}-wal`);
+  // They belong to the old file: the new one must not be read with them.
+  for (const ending of ["-wal", "-shm"]) rmSync(path + ending, { force: true });
+}
+
+/**
+ * Puts `file`, a backup, in the place of the store at `path`. It is copied, checked and brought up to date first, and `check` may refuse it by
+ * throwing; until then the store is not touched. The store that was there is kept under the returned name; undefined where there was none.
+ * Nobody else may have the store open. Throws StoreError, and what `check` throws.
+ */
+export function restoreStore(file: string, path: string, check: (store: Store) => void): string | undefined {
+  const fresh = `${path}.restoring`;
+  const before = existsSync(path) ? `${path}.before-restore` : undefined;
+  try {
+    prepare(file, fresh);
+    const store = openStore(fresh);
+    try {
+      check(store);
+    } finally {
+      store.close();
+    }
+    sync(fresh);
+    if (before !== undefined) keepAside(path, before);
+    renameSync(fresh, path);
+    syncFolder(dirname(path));
+    return before;
+  } catch (thrown) {
+    throw toStoreError(thrown, file);
+  } finally {
+    remove(fresh);
+  }
+}

@@ -1,0 +1,171 @@
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
+import { serve, sluice } from "./support.ts";
+
+// Every command is a process of its own, on a machine that may be busy.
+setDefaultTimeout(30_000);
+
+let folder: string;
+let server: RunningBinary | undefined;
+beforeEach(() => {
+  folder = makeFolder();
+});
+afterEach(async () => {
+  server?.child.kill("SIGKILL");
+  await server?.child.exited;
+  server = undefined;
+  removeFolder(folder);
+});
+
+const run = (...args: string[]) => sluice(folder, args);
+const json = async (...args: string[]) => {
+  const { code, stdout, stderr } = await run(...args, "--json");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout);
+};
+/** Makes the store, as a first start would. */
+const begin = () => run("keys", "create");
+
+describe("accounts", () => {
+  test("create, list, plan, deposit, show", async () => {
+    await begin();
+    const made = await json("accounts", "create", "team", "--plan", "pro");
+    expect(made).toMatchObject({ object: "account", name: "team", plan: "pro" });
+    expect((await json("accounts", "create", "guests")).plan).toBe("free");
+    expect((await json("accounts", "list")).map((row: { name: string }) => row.name)).toEqual([
+      "local",
+      "team",
+      "guests",
+    ]);
+    expect(await json("accounts", "plan", made.id, "max")).toMatchObject({ name: "team", plan: "max" });
+    const first = await json("accounts", "deposit", "team", "12.5", "--reference", "r1");
+    expect(first).toMatchObject({ kind: "deposit", amount: "12.500000000", reference: "r1", repeated: false });
+    expect(await json("accounts", "deposit", "team", "12.5", "--reference", "r1")).toEqual({
+      ...first,
+      repeated: true,
+    });
+    await json("accounts", "deposit", "team", "0.000000001", "--promotion", "--detail", "a gift");
+    await run("accounts", "deposit", "team", "--correction", "--", "-2.5");
+    expect(await json("accounts", "show", "team")).toMatchObject({
+      plan: { id: "max" },
+      balance: { usd: 10, has_deposit: true },
+      window: { usd: 10, available_usd: 10 },
+    });
+    const shown = (await run("accounts", "show", "team")).stdout;
+    expect(shown).toContain("10 USD, 10 USD available");
+    const table = (await run("accounts", "list")).stdout.split("\n");
+    expect(table[0]).toMatch(/^id +name +plan +created +wallet USD$/);
+    expect(table[2]).toMatch(/ team +max .* 10\.000000001$/);
+  });
+
+  test("refusals, each with a sentence; nothing is written", async () => {
+    await begin();
+    await run("accounts", "create", "team");
+    await run("accounts", "deposit", "team", "5", "--reference", "r1");
+    const refused: [string[], number, string][] = [
+      [["accounts", "create", "team"], 1, "There already is an account team."],
+      [["accounts", "create", "x", "--plan", "gold"], 2, 'there is no plan "gold"; there are: local, free, pro'],
+      [["accounts", "plan", "nobody", "pro"], 1, 'there is no account "nobody"; there are: local, team'],
+      [["accounts", "deposit", "team", "0"], 2, "the amount"],
+      [["accounts", "deposit", "team", "1.0000000001"], 2, "the amount"],
+      [["accounts", "deposit", "team", "1e3"], 2, "the amount"],
+      [["accounts", "deposit", "team", "--", "-1"], 2, "the amount"],
+      [
+        ["accounts", "deposit", "team", "6", "--reference", "r1"],
+        1,
+        "This reference was used for another account, kind or amount.",
+      ],
+      [["accounts", "deposit", "team", "--correction", "--", "-6"], 1, "less free than the correction would take"],
+      [["accounts", "deposit", "team"], 2, "missing required argument 'usd'"],
+    ];
+    for (const [args, code, text] of refused) {
+      const told = await run(...args);
+      expect([args, told.code, told.stdout]).toEqual([args, code, ""]);
+      expect(told.stderr).toContain(text);
+      expect(told.stderr).not.toContain("    at ");
+    }
+    expect(await json("accounts", "show", "team")).toMatchObject({ balance: { usd: 5 }, plan: { id: "free" } });
+    expect((await json("accounts", "list")).length).toBe(2);
+  });
+
+  test("plans of the file are known", async () => {
+    await begin();
+    writeFileSync(join(folder, "data", "sluice.yaml"), "plans: { lab: { requests_per_minute: 7 } }");
+    await json("accounts", "create", "team", "--plan", "lab");
+    expect((await json("accounts", "show", "team")).plan).toMatchObject({ id: "lab", requests_per_minute: 7 });
+  });
+});
+
+describe("beside a running server", () => {
+  const ECHO = { model: "sluice/echo", messages: [{ role: "user", content: "one two three" }] };
+  const ask = async (key: string, path: string, body?: object) => {
+    const response = await fetch(`${server?.url}${path}`, {
+      method: body ? "POST" : "GET",
+      headers: { authorization: `Bearer ${key}`, ...(body && { "content-type": "application/json" }) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, never> };
+  };
+
+  test("a plan and a deposit count at once; usage is told as a table, JSON and CSV; a backup is taken and restored", async () => {
+    server = await serve(folder, ["--port", "0"]);
+    const { key } = server;
+    expect((await run("accounts", "plan", "local", "pro")).code).toBe(0);
+    expect((await run("accounts", "deposit", "local", "3", "--reference", "x")).code).toBe(0);
+    const account = (await ask(key, "/v1/account")).body as unknown as {
+      plan: { id: string };
+      balance: { usd: number };
+    };
+    expect([account.balance.usd, account.plan.id]).toEqual([3, "pro"]);
+    for (let at = 0; at < 3; at++) expect((await ask(key, "/v1/chat/completions", ECHO)).status).toBe(200);
+
+    const [byModel] = await json("usage", "--group", "model");
+    expect(byModel).toMatchObject({ model: "sluice/echo", requests: 3, charged_usd: "0.000000000" });
+    expect(await json("usage", "--by", "model")).toEqual([byModel]);
+    expect((await json("usage", "--group", "account"))[0]).toMatchObject({ name: "local", requests: 3 });
+    expect((await json("usage", "--group", "request")).length).toBe(3);
+    const csv = (await run("usage", "--csv", "--group", "day")).stdout.split("\r\n");
+    expect([csv[0]?.startsWith("group,name,requests,"), csv[1]?.split(",")[2]]).toEqual([true, "3"]);
+    expect((await run("usage", "--csv", "--group", "request")).stdout.trimEnd().split("\r\n")).toHaveLength(4);
+
+    const file = join(folder, "copies", "one.db");
+    expect(await run("backup", file)).toMatchObject({
+      code: 0,
+      stderr: "",
+      stdout: `The store is copied to ${file}.\n`,
+    });
+    const again = await run("backup", file);
+    expect([again.code, again.stderr]).toEqual([1, `error: There already is a file ${file}; choose another name.\n`]);
+    const early = await run("restore", file);
+    expect(early).toMatchObject({ code: 1, stdout: "" });
+    expect(early.stderr).toStartWith("error: Another Sluice server is already running on the data folder");
+    await ask(key, "/v1/chat/completions", ECHO);
+    expect(await server.stop()).toBe(0);
+
+    expect((await json("usage"))[0].requests).toBe(4);
+    const restored = await run("restore", file);
+    expect(restored).toMatchObject({ code: 0, stderr: "" });
+    expect(restored.stdout).toContain("sluice.db.before-restore");
+    expect((await json("usage"))[0].requests).toBe(3);
+    server = await serve(folder, ["--port", "0"]);
+    expect((await ask(key, "/v1/chat/completions", ECHO)).status).toBe(200);
+    const doctor = await run("doctor");
+    expect(doctor.code).toBe(0);
+  });
+
+  test("a file that is no store is refused; a folder without one is made", async () => {
+    const file = join(folder, "junk");
+    writeFileSync(file, "junk");
+    const refused = await run("restore", file);
+    expect([refused.code, refused.stderr]).toEqual([1, `error: ${file} is no store of Sluice: it is no database.\n`]);
+    expect(existsSync(join(folder, "data", "sluice.db"))).toBe(false);
+    const other = join(folder, "other");
+    mkdirSync(other);
+    await begin();
+    expect((await run("backup", join(folder, "b.db"))).code).toBe(0);
+    expect((await run("restore", join(folder, "b.db"), "--data", other)).code).toBe(0);
+    expect(existsSync(join(other, "sluice.db"))).toBe(true);
+  });
+});

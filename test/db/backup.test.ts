@@ -1,0 +1,220 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { backupStore, restoreStore } from "../../src/db/backup.ts";
+import { openStore, type Store } from "../../src/db/open.ts";
+import { StoreError } from "../../src/db/store-error.ts";
+import { Writer } from "../../src/db/writer.ts";
+import { temporaryFolders, thrownBy } from "./temp-folder.ts";
+
+const folder = temporaryFolders();
+
+const add = (store: Store, ...names: string[]) => {
+  for (const name of names) {
+    store.database.run("INSERT INTO account (id, name, plan, created_at) VALUES (?, ?, 'local', 1)", [name, name]);
+  }
+};
+const names = (store: Store) => store.database.query("SELECT id FROM account ORDER BY id").values().flat();
+const nothing = () => {};
+const faultOf = (work: () => unknown) => {
+  const thrown = thrownBy(work);
+  expect(thrown).toBeInstanceOf(StoreError);
+  const { fault, message } = thrown as StoreError;
+  return { fault, message };
+};
+
+/** A store with some rows, and a backup of it. */
+function place() {
+  const home = folder();
+  const path = join(home, "sluice.db");
+  const file = join(home, "copy.db");
+  const store = openStore(path);
+  add(store, "a", "b");
+  backupStore(store, file);
+  return { home, path, file, store };
+}
+
+describe("a backup", () => {
+  test("is one closed file with everything in it, made while others write", async () => {
+    const { home, file, store } = place();
+    const writer = new Writer(store);
+    const later = Array.from({ length: 200 }, (_, at) => writer.run(() => add(store, `later-${at}`)));
+    const second = join(home, "second.db");
+    backupStore(store, second);
+    await Promise.all(later);
+    store.close();
+    expect(readdirSync(home).filter((name) => name.startsWith("copy") || name.startsWith("second"))).toEqual(
+      expect.arrayContaining(["copy.db", "second.db"]),
+    );
+    expect(readdirSync(home).filter((name) => name.includes("partial"))).toEqual([]);
+    if (process.platform !== "win32") expect(statSync(file).mode & 0o777).toBe(0o600);
+    const copy = openStore(file);
+    expect(names(copy)).toEqual(["a", "b"]);
+    copy.close();
+    const other = openStore(second);
+    expect(other.database.query("PRAGMA integrity_check").values()).toEqual([["ok"]]);
+    other.close();
+  });
+
+  test("never takes another file's place", () => {
+    const { home, store } = place();
+    const taken = join(home, "taken");
+    writeFileSync(taken, "mine");
+    expect(faultOf(() => backupStore(store, taken)).message).toContain("already is a file");
+    expect(readFileSync(taken, "utf8")).toBe("mine");
+    store.close();
+  });
+});
+
+describe("restoring", () => {
+  test("puts the backup in the store's place and keeps what was there", () => {
+    const { home, path, file, store } = place();
+    add(store, "later");
+    store.close();
+    const before = restoreStore(file, path, nothing);
+    expect(before).toBe(`${path}.before-restore`);
+    const restored = openStore(path);
+    expect(names(restored)).toEqual(["a", "b"]);
+    restored.close();
+    const kept = openStore(before ?? "");
+    expect(names(kept)).toEqual(["a", "b", "later"]);
+    kept.close();
+    expect(readdirSync(home).filter((name) => name.includes("restoring"))).toEqual([]);
+  });
+
+  test("where no store was, and over one that is damaged beyond opening", () => {
+    const { home, path, file, store } = place();
+    store.close();
+    const elsewhere = join(home, "new.db");
+    expect(restoreStore(file, elsewhere, nothing)).toBeUndefined();
+    expect(openStore(elsewhere).query.query.account.findMany().sync()).toHaveLength(2);
+    writeFileSync(path, "broken".repeat(10_000));
+    restoreStore(file, path, nothing);
+    const restored = openStore(path);
+    expect(names(restored)).toEqual(["a", "b"]);
+    restored.close();
+  });
+
+  test("what the old store had not taken in yet is kept with it, and never mixed into the new one", () => {
+    const { home, path, file, store } = place();
+    store.close();
+    // A process that died: rows that are only in the write-ahead log.
+    const script = `import { openStore } from ${JSON.stringify(join(import.meta.dir, "../../src/db/open.ts"))};
+      const store = openStore(${JSON.stringify(path)});
+      store.database.run("INSERT INTO account (id, name, plan, created_at) VALUES ('late', 'late', 'local', 1)");
+      process.kill(process.pid, "SIGKILL");`;
+    Bun.spawnSync([process.execPath, "-e", script]);
+    expect(statSync(`${path}-wal`).size).toBeGreaterThan(0);
+    const before = restoreStore(file, path, nothing) ?? "";
+    const restored = openStore(path);
+    expect(names(restored)).toEqual(["a", "b"]);
+    restored.close();
+    const kept = openStore(before);
+    expect(names(kept)).toEqual(["a", "b", "late"]);
+    kept.close();
+    expect(existsSync(home)).toBe(true);
+  });
+
+  const damage = (file: string, at: number) => {
+    const opened = openSync(file, "r+");
+    writeSync(opened, new Uint8Array(600).fill(0xa5), 0, 600, at);
+    closeSync(opened);
+  };
+
+  test.each([
+    ["nothing there", (file: string) => `${file}.missing`, "unusable", /There is no file/],
+    [
+      "text",
+      (file: string) => {
+        writeFileSync(file, "not a database at all, but long enough".repeat(100));
+        return file;
+      },
+      "unusable",
+      /no database/,
+    ],
+    [
+      "an empty file",
+      (file: string) => {
+        writeFileSync(file, "");
+        return file;
+      },
+      "unusable",
+      /no database/,
+    ],
+    [
+      "another program's database",
+      (file: string) => {
+        const path = `${file}.foreign`;
+        const database = new Database(path);
+        database.run("CREATE TABLE account (id TEXT)");
+        database.close();
+        return path;
+      },
+      "unusable",
+      /no store of Sluice/,
+    ],
+    [
+      "a damaged page",
+      (file: string) => {
+        damage(file, 4096 * 3);
+        return file;
+      },
+      "damaged",
+      /damaged/,
+    ],
+    [
+      "a file that was cut off",
+      (file: string) => {
+        writeFileSync(file, readFileSync(file).subarray(0, 4096 * 5));
+        return file;
+      },
+      "damaged",
+      /damaged/,
+    ],
+    [
+      "a newer program's store",
+      (file: string) => {
+        const database = new Database(file);
+        database.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('x', 9999999999999)");
+        database.close();
+        return file;
+      },
+      "newer",
+      /newer version/,
+    ],
+  ] as const)("refuses %s, and leaves the store as it is", (_what, spoil, fault, message) => {
+    const { home, path, file, store } = place();
+    add(store, "precious");
+    store.close();
+    const told = faultOf(() => restoreStore(spoil(file), path, nothing));
+    expect(told.fault).toBe(fault);
+    expect(told.message).toMatch(message);
+    const still = openStore(path);
+    expect(names(still)).toEqual(["a", "b", "precious"]);
+    still.close();
+    expect(readdirSync(home).filter((name) => /restor/.test(name))).toEqual([]);
+  });
+
+  test("refuses what its caller refuses", () => {
+    const { path, file, store } = place();
+    add(store, "precious");
+    store.close();
+    const refuse = () => {
+      throw new Error("the books are wrong");
+    };
+    expect(() => restoreStore(file, path, refuse)).toThrow("the books are wrong");
+    const still = openStore(path);
+    expect(names(still)).toEqual(["a", "b", "precious"]);
+    still.close();
+  });
+});
