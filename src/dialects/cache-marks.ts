@@ -1,5 +1,3 @@
-import { isObject } from "../lib/json.ts";
-
 type Wire = Record<string, unknown>;
 
 /** Most breakpoints in one request (dialects.md 2.1). */
@@ -8,8 +6,10 @@ const MAX_MARKS = 4;
 const MARKED_TURNS = 2;
 const MARK = { type: "ephemeral" } as const;
 
-const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const isMarked = (wire: Wire): boolean => wire["cache_control"] != null;
+/** A list of a body that an encoder wrote: there it holds objects alone. */
+const listOf = (value: unknown): readonly Wire[] => (Array.isArray(value) ? (value as Wire[]) : NONE);
+const NONE: readonly Wire[] = [];
 
 /**
  * Sees to the cache breakpoints of a request: those that the client set stay, the latest four of them; where it set none, the end of
@@ -18,41 +18,51 @@ const isMarked = (wire: Wire): boolean => wire["cache_control"] != null;
  * write a cache costs more than to read a prompt once, and nothing says that there will be a second time.
  */
 class Marker {
-  #room: number;
+  /** Whatever carries a mark already, in the order of the prompt. */
+  readonly #marked: Wire[] = [];
 
-  /** `marked`: whatever carries a mark already, in the order of the prompt. */
-  constructor(marked: readonly Wire[]) {
-    for (const wire of marked.slice(0, Math.max(0, marked.length - MAX_MARKS))) delete wire["cache_control"];
-    this.#room = MAX_MARKS - Math.min(MAX_MARKS, marked.length);
+  /** Takes note of the marks in `list`, and of those inside its objects. */
+  note(list: readonly Wire[]): void {
+    for (const wire of list) {
+      if (Array.isArray(wire["content"])) this.note(wire["content"] as Wire[]);
+      if (isMarked(wire)) this.#marked.push(wire);
+    }
+  }
+
+  /** Takes the marks that are too many away, those of the prompt's beginning first. */
+  trim(): void {
+    for (const wire of this.#marked.splice(0, Math.max(0, this.#marked.length - MAX_MARKS)))
+      delete wire["cache_control"];
   }
 
   /** Marks `wire`, unless one of `group` is marked already or there is no room left. */
   mark(wire: Wire | undefined, group: readonly Wire[]): void {
-    if (!wire || this.#room === 0 || group.some(isMarked)) return;
+    if (!wire || this.#marked.length >= MAX_MARKS || group.some(holdsMark)) return;
     wire["cache_control"] = MARK;
-    this.#room--;
+    this.#marked.push(wire);
   }
 }
 
-/** The last `count` of those that fit, last first. */
-function lastOf(messages: readonly Wire[], fits: (message: Wire) => boolean, count: number): Wire[] {
+const holdsMark = (wire: Wire): boolean => isMarked(wire) || listOf(wire["content"]).some(isMarked);
+
+/** The last {@link MARKED_TURNS} that fit, last first. */
+function lastOf(messages: readonly Wire[], fits: (message: Wire) => boolean): Wire[] {
   const found: Wire[] = [];
-  for (let at = messages.length - 1; at >= 0 && found.length < count; at--) {
+  for (let at = messages.length - 1; at >= 0 && found.length < MARKED_TURNS; at--) {
     const message = messages[at];
     if (message && fits(message)) found.push(message);
   }
   return found;
 }
 
+const isUser = (message: Wire): boolean => message["role"] === "user";
+const isAssistant = (message: Wire): boolean => message["role"] === "assistant";
+
 const goesOn = (body: Wire, messages: readonly Wire[]): boolean =>
-  listOf(body["tools"]).length > 0 || messages.some((message) => message["role"] === "assistant");
+  listOf(body["tools"]).length > 0 || messages.some(isAssistant);
 
 /** What can carry a mark: not reasoning, whose bytes are its vendor's. */
 const carriesMark = (block: Wire): boolean => block["type"] !== "thinking" && block["type"] !== "redacted_thinking";
-
-/** Blocks of a message and, inside them, those of tool results. */
-const blocksOf = (message: Wire): Wire[] =>
-  listOf(message["content"]).flatMap((block) => [...listOf(block["content"]), block]);
 
 /** Breakpoints of a body of the messages dialect that the gateway wrote itself; changes it in place (dialects.md 2.1, 2.2). */
 export function markMessagesBody(body: Wire): void {
@@ -61,9 +71,15 @@ export function markMessagesBody(body: Wire): void {
   const tools = listOf(body["tools"]);
   if (typeof body["system"] === "string") body["system"] = [{ type: "text", text: body["system"] }];
   const system = listOf(body["system"]);
-  const marker = new Marker([...tools, ...system, ...messages.flatMap(blocksOf)].filter(isMarked));
-  const turns = lastOf(messages, (message) => message["role"] === "user", MARKED_TURNS);
-  for (const turn of turns) marker.mark(listOf(turn["content"]).findLast(carriesMark), blocksOf(turn));
+  const marker = new Marker();
+  marker.note(tools);
+  marker.note(system);
+  marker.note(messages);
+  marker.trim();
+  for (const turn of lastOf(messages, isUser)) {
+    const blocks = listOf(turn["content"]);
+    marker.mark(blocks.findLast(carriesMark), blocks);
+  }
   marker.mark(system.at(-1), system);
   marker.mark(tools.at(-1), tools);
 }
@@ -72,12 +88,12 @@ export function markMessagesBody(body: Wire): void {
 const MARKED_MODELS = /^anthropic\//;
 
 /** A chat message as the parts that can carry a mark: a string becomes one (dialects.md 4.1, 4.2). */
-function partsOf(message: Wire): Wire[] {
+function partsOf(message: Wire): readonly Wire[] {
   if (typeof message["content"] === "string") message["content"] = [{ type: "text", text: message["content"] }];
   return listOf(message["content"]);
 }
 
-const marksOf = (message: Wire): Wire[] => listOf(message["content"]).filter(isMarked);
+const isSaid = ({ role, content }: Wire): boolean => (role === "tool" || role === "user") && content !== "";
 
 /**
  * {@link markMessagesBody} for a chat vendor that hands marks on to the model's own vendor. Models that cache by themselves are left
@@ -86,10 +102,14 @@ const marksOf = (message: Wire): Wire[] => listOf(message["content"]).filter(isM
 export function markChatBody(body: Wire, upstreamModel: string): void {
   const messages = listOf(body["messages"]);
   if (!MARKED_MODELS.test(upstreamModel) || !goesOn(body, messages)) return;
-  const marker = new Marker(messages.flatMap(marksOf));
-  const isSaid = ({ role, content }: Wire) => (role === "tool" || role === "user") && content !== "";
-  for (const turn of lastOf(messages, isSaid, MARKED_TURNS)) marker.mark(partsOf(turn).at(-1), marksOf(turn));
+  const marker = new Marker();
+  marker.note(messages);
+  marker.trim();
+  for (const turn of lastOf(messages, isSaid)) {
+    const parts = partsOf(turn);
+    marker.mark(parts.at(-1), parts);
+  }
   const system = messages.filter((message) => message["role"] === "system");
   const last = system.at(-1);
-  if (last) marker.mark(partsOf(last).at(-1), system.flatMap(marksOf));
+  if (last) marker.mark(partsOf(last).at(-1), system);
 }
