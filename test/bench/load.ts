@@ -10,6 +10,8 @@ export type LoadOptions = {
   requests: number;
   /** Events of each stream; 0 for whole replies. */
   events: number;
+  /** Whether an answer's body is right, where it is no generation's. */
+  check?: (body: string) => boolean;
   /** Called once when all connections have had their first byte of an answer. */
   onAllAnswering?: () => void;
 };
@@ -109,7 +111,8 @@ class Load {
     const answer = readBody(data.text);
     if (!answer) return;
     this.latencies.push((performance.now() - data.startedAt) * 1000);
-    this.#count(answer.status === "200" && isRight(answer.body, events));
+    const { check } = this.options;
+    this.#count(answer.status === "200" && (check ? check(answer.body) : isRight(answer.body, events)));
     this.#ask(socket);
   }
 

@@ -19,102 +19,33 @@ import {
   readRssMegabytes,
   startHelper,
 } from "./processes.ts";
+import { type Client, PACED, SCENARIOS, type Scenario, WAITED_FOR } from "./scenarios.ts";
+import { waitBeside } from "./second-client.ts";
 import { measureStart } from "./start.ts";
 import {
-  BURST_EVENTS,
+  AGENT_BODIES,
+  COUNTED,
   chatBody,
   messagesBody,
   modelId,
   PACED_EVENTS,
   request,
+  responsesBody,
   VENDOR_KINDS,
-  type VendorKind,
   type VendorPorts,
   vendorId,
 } from "./wire.ts";
 
 const ROUNDS = 5;
-const BODY_BYTES = 4096;
-const LARGE_BODY_BYTES = 100 * 1024;
 const MANY_STREAMS = 2_000;
 /** Memory is read once after the load has stopped for this long, milliseconds. */
 const SETTLE_MS = 2_000;
-
-type Client = "chat" | "messages";
-type Scenario = {
-  name: string;
-  client: Client;
-  kind: VendorKind;
-  bodyBytes: number;
-  connections: number;
-  requests: number;
-  events: number;
-  /** Highest ratio to the passthrough we mean to have. */
-  target: number | undefined;
-};
-
-const SCENARIOS: readonly Scenario[] = [
-  {
-    name: "same dialect, 4 KB in, 1 KB out",
-    client: "chat",
-    kind: "chat-whole",
-    bodyBytes: BODY_BYTES,
-    connections: 32,
-    requests: 15_000,
-    events: 0,
-    target: 2.0,
-  },
-  {
-    name: "across: messages client, chat vendor",
-    client: "messages",
-    kind: "chat-whole",
-    bodyBytes: BODY_BYTES,
-    connections: 32,
-    requests: 15_000,
-    events: 0,
-    target: 2.6,
-  },
-  {
-    name: "across: chat client, messages vendor",
-    client: "chat",
-    kind: "messages-whole",
-    bodyBytes: BODY_BYTES,
-    connections: 32,
-    requests: 15_000,
-    events: 0,
-    target: 2.6,
-  },
-  {
-    name: "same dialect, 100 KB in",
-    client: "chat",
-    kind: "chat-whole",
-    bodyBytes: LARGE_BODY_BYTES,
-    connections: 16,
-    requests: 3_000,
-    events: 0,
-    target: undefined,
-  },
-  {
-    name: `stream of ${BURST_EVENTS} events, burst`,
-    client: "chat",
-    kind: "chat-burst",
-    bodyBytes: BODY_BYTES,
-    connections: 16,
-    requests: 2_000,
-    events: BURST_EVENTS,
-    target: 2.0,
-  },
-  {
-    name: `stream of ${PACED_EVENTS} events, one each 20 ms`,
-    client: "chat",
-    kind: "chat-paced",
-    bodyBytes: BODY_BYTES,
-    connections: 100,
-    requests: 300,
-    events: PACED_EVENTS,
-    target: 1.8,
-  },
-];
+/** The event loop is meant never to stand still for longer, milliseconds. */
+const LONGEST_BLOCK_MS = 20;
+/** Counts are asked for so often, one after the other, after as many to warm up. */
+const COUNTS = 40;
+/** How long a count is meant to take once warm, milliseconds. */
+const COUNT_TARGET_MS = { "100 KB of prose": 60, "100 KB of code": 60, "100,000 equal letters": 20 };
 
 type Target = { name: string; pid: number; load: Pick<LoadOptions, "port" | "request"> };
 type Round = LoadResult & { cpuUs: number };
@@ -156,7 +87,9 @@ async function compare(scenario: Scenario, targets: readonly [Target, Target], s
     figure(of(0, "cpuUs"), 1),
     figure(of(1, "cpuUs"), 1),
     `${figure(ratio, 2)}x`,
-    verdict(ratio, scenario.target),
+    scenario.targetMs === undefined
+      ? verdict(ratio, scenario.target)
+      : `${verdict(of(1, "cpuUs") / 1000, scenario.targetMs)} ms`,
     milliseconds(of(0, "p50Us"), of(0, "p99Us")),
     milliseconds(of(1, "p50Us"), of(1, "p99Us")),
     String(wrong),
@@ -166,12 +99,12 @@ async function compare(scenario: Scenario, targets: readonly [Target, Target], s
 
 function configure(ports: VendorPorts): string {
   const vendors = VENDOR_KINDS.map((kind) => {
-    const dialect = kind.startsWith("messages") ? "messages" : "chat";
+    const [dialect = ""] = kind.split("-");
     const base = `http://127.0.0.1:${ports[kind]}`;
     return {
       id: vendorId(kind),
       dialect,
-      base_url: dialect === "chat" ? `${base}/v1` : base,
+      base_url: dialect === "messages" ? base : `${base}/v1`,
       api_key: "bench-key",
       models: "any",
     };
@@ -179,16 +112,70 @@ function configure(ports: VendorPorts): string {
   return JSON.stringify({ local_discovery: false, vendors });
 }
 
-function requestsOf(scenario: Scenario, ports: VendorPorts, key: string): { raw: Uint8Array; gateway: Uint8Array } {
-  const { client, kind, bodyBytes } = scenario;
-  const stream = scenario.events > 0;
+const PATHS: Record<Client, string> = {
+  chat: "/v1/chat/completions",
+  messages: "/v1/messages",
+  responses: "/v1/responses",
+};
+
+function bodyOf({ client, kind, bodyBytes, turns, events }: Scenario): string {
   const model = modelId(kind);
-  const body = client === "chat" ? chatBody(model, bodyBytes, stream) : messagesBody(model, bodyBytes);
-  const path = client === "chat" ? "/v1/chat/completions" : "/v1/messages";
+  if (turns !== undefined) return AGENT_BODIES[client](model, bodyBytes, turns);
+  if (client === "chat") return chatBody(model, bodyBytes, events > 0);
+  return client === "messages" ? messagesBody(model, bodyBytes) : responsesBody(model, bodyBytes);
+}
+
+const clientHeaders = (key: string) => ({ authorization: `Bearer ${key}`, "anthropic-version": "2023-06-01" });
+
+function requestsOf(scenario: Scenario, ports: VendorPorts, key: string): { raw: Uint8Array; gateway: Uint8Array } {
+  const body = bodyOf(scenario);
+  const path = PATHS[scenario.client];
   return {
-    raw: request(path, { "x-bench-port": String(ports[kind]) }, body),
-    gateway: request(path, { authorization: `Bearer ${key}`, "anthropic-version": "2023-06-01" }, body),
+    raw: request(path, { "x-bench-port": String(ports[scenario.kind]) }, body),
+    gateway: request(path, clientHeaders(key), body),
   };
+}
+
+/** How long a second client waits at most while an agent's conversation is translated. */
+async function measureWaits(scenario: Scenario, targets: readonly Target[]): Promise<void> {
+  const { events } = scenario;
+  for (const target of targets) {
+    const run = () => runLoad({ ...target.load, connections: 1, requests: COUNTS, events });
+    await run();
+    const { longestMs, medianMs, questions } = await waitBeside(target.load.port, run);
+    printRow([
+      `${scenario.name}, ${target.name}`,
+      `${figure(medianMs, 1)} ms`,
+      `${figure(longestMs, 1)} ms`,
+      "",
+      target.name === "gateway" ? verdict(longestMs, LONGEST_BLOCK_MS) : "",
+      String(questions),
+    ]);
+  }
+}
+
+/** How long counting takes once warm, and a second client's longest wait meanwhile. */
+async function measureCounts(port: number, key: string): Promise<void> {
+  for (const [name, bodyFor] of Object.entries(COUNTED)) {
+    const bytes = request("/v1/messages/count_tokens", clientHeaders(key), bodyFor(modelId("chat-whole")));
+    const check = (body: string) => /^\{"input_tokens":\d{5,6}\}$/.test(body);
+    const run = () => runLoad({ port, request: bytes, connections: 1, requests: COUNTS, events: 0, check });
+    await run();
+    let result: LoadResult | undefined;
+    const { longestMs } = await waitBeside(port, async () => {
+      result = await run();
+    });
+    const { p50Us = Number.NaN, p99Us = Number.NaN, wrong = COUNTS } = result ?? {};
+    const target = COUNT_TARGET_MS[name as keyof typeof COUNT_TARGET_MS];
+    printRow([
+      `count of ${name}`,
+      `${figure(p50Us / 1000, 1)} ms`,
+      `${figure(p99Us / 1000, 1)} ms`,
+      `${figure(longestMs, 1)} ms`,
+      verdict(p50Us / 1000, target),
+      String(wrong),
+    ]);
+  }
 }
 
 /** Many slow streams at once: memory at their height, and whether every one was right. */
@@ -282,9 +269,17 @@ async function main(): Promise<void> {
       if (scenario.name.includes(values.only)) await compare(scenario, targets(scenario), share);
     }
     console.log("");
+    printRow(["a second client beside 1 MB", "median wait", "longest wait", "", "target", "questions"]);
+    for (const scenario of WAITED_FOR) {
+      if (`waits ${scenario.name}`.includes(values.only)) await measureWaits(scenario, targets(scenario));
+    }
+    console.log("");
+    printRow(["counting, one at a time", "p50", "p99", "longest wait", "target", "wrong"]);
+    if ("counting".includes(values.only)) await measureCounts(gatewayPort, gateway.key);
+    console.log("");
     printRow(["memory", "before", "at height", "", "target", "", "took", "wrong"]);
     printRow(["idle after start", "", `${figure(idle)} MB`, "", verdict(idle, 70)]);
-    const many: Scenario = { ...SCENARIOS.at(-1)!, kind: "chat-slow" };
+    const many: Scenario = { ...PACED, kind: "chat-slow" };
     for (const target of targets(many)) {
       if ("many paced streams".includes(values.only)) await measureMany(target, target.load.request);
     }

@@ -5,6 +5,8 @@ const server = Bun.serve({
   idleTimeout: 0,
   reusePort: false,
   async fetch(request) {
+    // A second client's question, beside the load.
+    if (request.method === "GET") return new Response("ok");
     const port = request.headers.get("x-bench-port");
     const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
       method: "POST",
