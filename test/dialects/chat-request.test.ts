@@ -478,6 +478,8 @@ describe("an upstream's request", () => {
   });
 
   test("reasoning goes back only where the vendor wants it", () => {
+    const asked: Turn = { role: "user", parts: [{ type: "text", text: "?" }] };
+    const question = { role: "user", content: "?" };
     const turns: Turn[] = [
       {
         role: "assistant",
@@ -486,6 +488,7 @@ describe("an upstream's request", () => {
           { type: "text", text: "Four" },
         ],
       },
+      asked,
       {
         role: "assistant",
         parts: [
@@ -493,15 +496,20 @@ describe("an upstream's request", () => {
           { type: "text", text: "Five" },
         ],
       },
+      asked,
       { role: "assistant", parts: [{ type: "reasoning", text: "only" }] },
     ];
     expect(messagesOf(turns)).toEqual([
       { role: "assistant", content: "Four" },
+      question,
       { role: "assistant", content: "Five" },
+      question,
     ]);
     expect(messagesOf(turns, { reasoningReplay: "reasoning_content", reasoningReplayAlways: true })).toEqual([
       { role: "assistant", content: "Four", reasoning_content: "Hm" },
+      question,
       { role: "assistant", content: "Five", reasoning_content: "" },
+      question,
       { role: "assistant", content: "", reasoning_content: "only" },
     ]);
     expect(messagesOf(turns, { reasoningReplay: "reasoning" })[0]).toEqual({

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import type { Event } from "../../src/canon/events.ts";
 import { InputReader, unwrapInput } from "../../src/dialects/custom-tools.ts";
 import {
   type ClientName,
@@ -13,7 +14,9 @@ import {
   typedStream,
   type UpstreamName,
   type Wire,
+  write,
 } from "./crossing.ts";
+import { accumulate, clientOf } from "./responses-run.ts";
 
 /** A text read out of JSON that arrives in pieces. */
 function readPieces(json: string, cuts: readonly number[]): string {
@@ -363,5 +366,40 @@ describe("functions, the older form of tools (dialects.md 1.1)", () => {
     expect(deltas.filter((delta) => delta.name)).toEqual([{ name: "f", arguments: "" }]);
     expect(deltas.map((delta) => delta.arguments).join("")).toBe('{"a":2}');
     expect(sse).toContain('"finish_reason":"function_call"');
+  });
+});
+
+describe("the official SDK", () => {
+  const call: Event[] = [
+    { type: "start" },
+    { type: "block-start", block: { kind: "tool-call", id: "c2", name: "patch" } },
+    { type: "block-delta", text: '{"input":"a' },
+    { type: "block-delta", text: '\\nb"}' },
+    { type: "block-end" },
+    { type: "finish", finish: { reason: "tool-calls" } },
+  ];
+  const whole = async (sse: string) =>
+    await clientOf(sse, "text/event-stream")
+      .chat.completions.stream({ model: "m", messages: [] })
+      .finalChatCompletion();
+
+  test("reads a custom call of both dialects", async () => {
+    const changes = { customTools: new Set(["patch"]) };
+    const completion = await whole(write("chat", call, changes));
+    expect(completion.choices[0]).toMatchObject({
+      finish_reason: "tool_calls",
+      message: { tool_calls: [{ id: "c2", type: "custom", custom: { name: "patch", input: "a\nb" } }] },
+    });
+    const response = await accumulate(write("responses", call, changes));
+    expect(response.output).toMatchObject([{ type: "custom_tool_call", call_id: "c2", name: "patch", input: "a\nb" }]);
+  });
+
+  test("reads the older form of a call", async () => {
+    const completion = await whole(write("chat", call, { legacyFunctions: true }));
+    expect(completion.choices[0]).toMatchObject({
+      finish_reason: "function_call",
+      message: { function_call: { name: "patch", arguments: '{"input":"a\\nb"}' } },
+    });
+    expect(completion.choices[0]?.message.tool_calls).toBeUndefined();
   });
 });

@@ -169,6 +169,13 @@ const PITFALLS: Record<number, Pitfall> = {
         { role: "user", content: "b" },
       ];
       expect(turnsTo("chat", { messages })).toEqual([{ role: "user", content: "a\nb" }]);
+      const said = [hello, { role: "assistant", content: "a" }, { role: "user", content: "" }];
+      const calls = { role: "assistant", content: [text("b"), use("c")] };
+      expect(turnsTo("chat", { messages: [...said, calls, { role: "user", content: [given("c", "C")] }] })).toEqual([
+        hello,
+        { role: "assistant", content: "a\nb", tool_calls: [call("c")] },
+        { role: "tool", tool_call_id: "c", content: "C" },
+      ]);
       expect(send({ from: "chat", to: "gemini" }, { messages }).body["contents"]).toEqual([
         { role: "user", parts: [{ text: "a" }, { text: "b" }] },
       ]);

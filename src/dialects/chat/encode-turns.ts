@@ -127,13 +127,27 @@ export class TurnWriter {
     const ids = new CallIds(this.quirks.nineCharacterToolIds === true);
     const called = calls.map((call) => ({ call, id: ids.take(call.id) }));
     const empty = calls.length > 0 && !this.quirks.emptyContent ? null : "";
-    this.#messages.push({
+    this.#addAssistant({
       role: "assistant",
       content: text === "" ? empty : text,
       ...replay,
       ...(calls.length > 0 && { tool_calls: called.map(({ call, id }) => this.#encodeCall(call, id)) }),
     });
     for (const { call, id } of called) this.#writeResult(call, id);
+  }
+
+  /** Two turns of the assistant in a row are one as well; behind calls stand their results, so the earlier one has none. */
+  #addAssistant(message: Wire): void {
+    const last = this.#messages.at(-1);
+    if (last?.["role"] !== "assistant") {
+      this.#messages.push(message);
+      return;
+    }
+    for (const [field, value] of Object.entries(message)) {
+      const both = field !== "role" && typeof value === "string" && value !== "" && typeof last[field] === "string";
+      if (both && last[field] !== "") last[field] += `\n${value}`;
+      else if (value !== null && value !== "") last[field] = value;
+    }
   }
 
   #replayFields(reasoning: string): Wire {
