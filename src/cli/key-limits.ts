@@ -73,8 +73,8 @@ export function publicLimits({ expiresAt, models, endpoints, capDayNano, capTota
     expires_at: toIso(expiresAt),
     models,
     endpoints,
-    cap_usd_day: capDayNano === null ? null : toUsd(capDayNano),
-    cap_usd: capTotalNano === null ? null : toUsd(capTotalNano),
+    cap_day_usd: capDayNano === null ? null : toUsd(capDayNano),
+    cap_total_usd: capTotalNano === null ? null : toUsd(capTotalNano),
     cap_requests_day: capRequestsDay,
   };
 }
