@@ -295,7 +295,7 @@ const called = (id: string, city: string) => ({
 const [paris, oslo] = [called("call_1", "Paris"), called("call_2", "Oslo")];
 
 const toolResults: Case = {
-  name: "the results of two tools",
+  name: "the results of two tools, and what the user says to them",
   model: "plain",
   requests: {
     chat: {
@@ -305,6 +305,7 @@ const toolResults: Case = {
         { role: "assistant", content: "I will look.", tool_calls: [paris.chat, oslo.chat] },
         { role: "tool", tool_call_id: "call_1", content: "18 °C" },
         { role: "tool", tool_call_id: "call_2", content: "3 °C" },
+        user("In words?"),
       ],
     },
     messages: {
@@ -318,6 +319,7 @@ const toolResults: Case = {
           content: [
             { type: "tool_result", tool_use_id: "call_1", content: "18 °C" },
             { type: "tool_result", tool_use_id: "call_2", content: [{ type: "text", text: "3 °C" }] },
+            { type: "text", text: "In words?" },
           ],
         },
       ],
@@ -331,6 +333,7 @@ const toolResults: Case = {
         oslo.responses,
         { type: "function_call_output", call_id: "call_1", output: "18 °C" },
         { type: "function_call_output", call_id: "call_2", output: "3 °C" },
+        user("In words?"),
       ],
     },
   },
@@ -342,13 +345,14 @@ const toolResults: Case = {
         { role: "assistant", tool_calls: [{ id: "call_1" }, { id: "call_2" }] },
         { role: "tool", tool_call_id: "call_1" },
         { role: "tool", tool_call_id: "call_2" },
+        { role: "user" },
       ],
     },
     messages: {
       messages: [
         { role: "user" },
         { role: "assistant", content: [{ type: "text" }, { type: "tool_use" }, { type: "tool_use" }] },
-        { role: "user", content: [{ tool_use_id: "call_1" }, { tool_use_id: "call_2" }] },
+        { role: "user", content: [{ tool_use_id: "call_1" }, { tool_use_id: "call_2" }, { text: "In words?" }] },
       ],
     },
     responses: {
@@ -359,6 +363,7 @@ const toolResults: Case = {
         { type: "function_call", call_id: "call_2" },
         { type: "function_call_output", call_id: "call_1", output: "18 °C" },
         { type: "function_call_output", call_id: "call_2", output: "3 °C" },
+        { role: "user" },
       ],
     },
     gemini: {
@@ -377,6 +382,7 @@ const toolResults: Case = {
           parts: [
             { functionResponse: { name: "get_weather", response: { output: "18 °C" } } },
             { functionResponse: { name: "get_weather", response: { output: "3 °C" } } },
+            { text: "In words?" },
           ],
         },
       ],
