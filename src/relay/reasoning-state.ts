@@ -51,12 +51,15 @@ const keysOf = (scope: Scope, callIds: readonly string[], text: string | undefin
 const isComplete = ({ carries }: SpokenTurn, { proofs }: Scope): boolean =>
   proofs ? carries === "proof" : carries !== "nothing";
 
+/** Words for off that mean it. Others leave some reasoning on, between tools say (dialects.md 2.9). */
+const OFF_WORDS = new Set(["none", "off", "disabled"]);
+
 /**
  * Whether the model will reason, as far as that decides what it takes back: a vendor of proofs refuses them while it does not, and then
  * silence about reasoning may mean that it does not either.
  */
 function willReason({ reasoning, dropSampling }: Orders, { proofs }: Scope): boolean {
-  if (reasoning.kind === "off") return false;
+  if (reasoning.kind === "off") return reasoning.value !== undefined && !OFF_WORDS.has(reasoning.value);
   const isSilent = reasoning.kind === "nothing" || reasoning.kind === "keep";
   return !proofs || !isSilent || dropSampling;
 }

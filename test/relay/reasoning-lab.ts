@@ -33,6 +33,10 @@ const MODELS = [
   row("lab/claude-dated", "budget", "strict-anthropic", "claude-1-20260101"),
   row("lab/claude-adaptive", "adaptive-effort", "strict-anthropic", "claude-1"),
   row("lab/claude-off", "budget", "strict-anthropic", "claude-1", "off"),
+  {
+    ...row("lab/claude-between", "adaptive-effort", "strict-anthropic", "claude-1"),
+    reasoning: { form: "adaptive-effort", omitted: "off", off_value: "between_tools" },
+  },
   row("lab/claude-final", "budget", "strict-final"),
   row("lab/gemini", "thinking-level", "strict-google", "gemini-3-pro"),
   row("lab/gpt", "effort", "strict-openai"),

@@ -9,6 +9,7 @@ import type { Part, Prompt } from "../../src/canon/prompt.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { reasoningKey, reasoningState } from "../../src/db/schema-reasoning.ts";
 import { Writer } from "../../src/db/writer.ts";
+import type { DialectName } from "../../src/dialects/dialect.ts";
 import { dialects } from "../../src/dialects/index.ts";
 import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { restorePrompt } from "../../src/dialects/replay.ts";
@@ -403,8 +404,9 @@ describe("putting back", () => {
     ]);
   });
 
-  test("a responses client's turns count as its decoder counts them", () => {
-    const item = fc.constantFrom<Wire>(
+  /** Anything that may stand in a conversation, in each dialect's words. */
+  const SPOKEN: Record<DialectName, readonly Wire[]> = {
+    responses: [
       { role: "user", content: "u" },
       { role: "system", content: "s" },
       { role: "developer", content: "" },
@@ -414,18 +416,44 @@ describe("putting back", () => {
       { type: "reasoning", summary: [] },
       { type: "reasoning", summary: [], encrypted_content: "gAAA" },
       { type: "item_reference", id: "x" },
-    );
-    fc.assert(
-      fc.property(fc.array(item, { maxLength: 12 }), (input) => {
-        const { prompt: decoded } = dialects.responses.decodeRequest({ model: "m", input });
-        const assistants = decoded.turns.filter((turn) => turn.role === "assistant");
-        const { turns } = dialects.responses.replay.read({ input }, true);
-        expect(turns.map(({ callIds }) => callIds.length)).toEqual(
-          assistants.map((turn) => turn.parts.filter((part) => part.type === "tool-call").length),
-        );
-      }),
-    );
-  });
+    ],
+    chat: [
+      { role: "user", content: "u" },
+      { role: "system", content: "s" },
+      { role: "assistant", content: "a" },
+      { role: "assistant", content: "", reasoning_content: "hm" },
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "" } }],
+      },
+      { role: "tool", tool_call_id: "c", content: "r" },
+    ],
+    messages: [
+      { role: "user", content: "u" },
+      { role: "system", content: "s" },
+      { role: "assistant", content: "a" },
+      { role: "assistant", content: [] },
+      { role: "assistant", content: [{ type: "tool_use", id: "c", name: "f", input: {} }] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: "r" }] },
+    ],
+  };
+
+  test.each(["chat", "messages", "responses"] as const)(
+    "a %s client's turns count as its decoder counts them",
+    (name) => {
+      const { replay, decodeRequest } = dialects[name];
+      fc.assert(
+        fc.property(fc.array(fc.constantFrom(...SPOKEN[name]), { maxLength: 12 }), (said) => {
+          const body = { model: "m", max_tokens: 1, [name === "responses" ? "input" : "messages"]: said };
+          const assistants = decodeRequest(body).prompt.turns.filter((turn) => turn.role === "assistant");
+          expect(replay.read(body, true).turns.map(({ callIds }) => callIds.length)).toEqual(
+            assistants.map((turn) => turn.parts.filter((part) => part.type === "tool-call").length),
+          );
+        }),
+      );
+    },
+  );
 });
 
 test("a failed settle still fails the answer, whatever became of its reasoning", async () => {

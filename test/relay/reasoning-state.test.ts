@@ -306,6 +306,16 @@ describe("thinking that goes off inside a loop", () => {
     expect([heard.status, heard.error, lab.vendors.anthropic.returned()]).toEqual([200, "", []]);
   });
 
+  test("off that leaves thinking between tools on gets it put back", async () => {
+    await open();
+    const client = new Client(lab, "chat", "lab/claude-between", "whole");
+    client.more = { reasoning_effort: undefined };
+    await midLoop(client);
+    const heard = await client.ask();
+    expect(lab.vendors.anthropic.bodies.at(-1)).toMatchObject({ thinking: { type: "between_tools" } });
+    expect([heard.status, heard.dropped, lab.vendors.anthropic.returned()]).toEqual([200, null, THOUGHTS.slice(0, 1)]);
+  });
+
   test.each([{ thinking: { type: "disabled" } }, { thinking: undefined }])(
     "a messages client that carries its thinking and says %p is not refused",
     async (more) => {

@@ -102,7 +102,12 @@ export const anthropic = (final = false): Strictness => ({
     if (mode === "enabled" && demanded.some((turn) => !isThinking(listOf(turn["content"])[0]))) {
       throw new Error("Expected `thinking` or `redacted_thinking`, but found `tool_use`");
     }
-    if (mode !== "enabled" && mode !== "adaptive" && loop.some((turn) => listOf(turn["content"]).some(isThinking))) {
+    if (
+      mode !== "enabled" &&
+      mode !== "adaptive" &&
+      mode !== "between_tools" &&
+      loop.some((turn) => listOf(turn["content"]).some(isThinking))
+    ) {
       throw new Error("When `thinking` is disabled, an `assistant` message cannot contain `thinking`");
     }
     return texts;
