@@ -1,0 +1,89 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { chatStream, chunk, readBack, type Wire } from "./crossing.ts";
+
+let upstream: Upstream;
+let gateway: TestApp;
+beforeAll(async () => {
+  upstream = startUpstream();
+  gateway = await startApp({
+    vendors: [
+      vendorAt(upstream, "messages", "claude"),
+      vendorAt(upstream, "messages", "rock", { versionInBody: "v-1" }),
+      vendorAt(upstream, "chat", "plain"),
+      vendorAt(upstream, "responses", "open"),
+    ],
+  });
+});
+afterAll(async () => {
+  await gateway.stop();
+  upstream.close();
+});
+afterEach(() => upstream.reset());
+
+const hello = { role: "user", content: "Hi" };
+
+test("a custom tool goes out as a function under a legal name, and its call comes back as the client's own", async () => {
+  upstream.answer("/v1/messages", (call) => {
+    const [tool] = (call.json as { tools: { name: string }[] }).tools;
+    return json({
+      id: "m",
+      type: "message",
+      role: "assistant",
+      content: [{ type: "tool_use", id: "t", name: tool?.name, input: { input: "a\nb" } }],
+      stop_reason: "tool_use",
+      usage: { input_tokens: 3, output_tokens: 2 },
+    });
+  });
+  const tools = [{ type: "custom", name: "code.run", description: "Runs." }];
+  const response = await gateway.post("/v1/responses", { model: "claude/x", input: "Hi", tools, instructions: "S" });
+  const body = (await response.json()) as Wire;
+  expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+  expect(body["output"]).toMatchObject([{ type: "custom_tool_call", call_id: "t", name: "code.run", input: "a\nb" }]);
+  expect(body).toMatchObject({ tools, instructions: "S" });
+  expect(upstream.calls[0]?.text).not.toContain("code.run");
+});
+
+test("a text ends at the stop sequence that was one too many for its vendor", async () => {
+  const text = chatStream(
+    chunk({ role: "assistant", content: "one fi" }),
+    chunk({ content: "ve six" }),
+    chunk({}, "stop"),
+  );
+  upstream.answer("/v1/chat/completions", sse(text));
+  const stop_sequences = ["1", "2", "3", "4", "five"];
+  const response = await gateway.post("/v1/messages", {
+    model: "plain/x",
+    max_tokens: 9,
+    stream: true,
+    messages: [hello],
+    stop_sequences,
+  });
+  const events = readBack("messages", await response.text());
+  expect(events.flatMap((event) => (event.type === "block-delta" ? [event.text] : [])).join("")).toBe("one ");
+  expect(events.at(-1)).toMatchObject({ finish: { reason: "stop-sequence", stopSequence: "five" } });
+  expect((upstream.calls[0]!.json as Wire)["stop"]).toEqual(["1", "2", "3", "4"]);
+});
+
+test("betas of a header stand in the body where the version does, and nowhere else", async () => {
+  const reply = { id: "m", type: "message", role: "assistant", content: [], stop_reason: "end_turn", usage: {} };
+  upstream.answer("/v1/messages", json(reply), json(reply));
+  const headers = { "anthropic-beta": "beta-1" };
+  for (const vendor of ["rock", "claude"]) {
+    const body = { model: `${vendor}/x`, max_tokens: 9, messages: [hello] };
+    expect((await gateway.post("/v1/messages", body, { headers })).status).toBe(200);
+  }
+  expect(upstream.calls.map((call) => (call.json as Wire)["anthropic_beta"])).toEqual([["beta-1"], undefined]);
+});
+
+test("what the model's vendor cannot be told is a 400 in the client's dialect, and nothing is sent", async () => {
+  const audio = { type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" } };
+  const messages = [{ role: "user", content: [{ type: "text", text: "hear" }, audio] }];
+  const response = await gateway.post("/v1/chat/completions", { model: "claude/x", messages });
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({
+    error: { code: "invalid_request", param: "messages[0].content[1]", message: expect.stringContaining("audio") },
+  });
+  expect(upstream.calls).toEqual([]);
+});
