@@ -165,7 +165,7 @@ const usualWindowBelow = (asked: number): number => 2 ** Math.max(0, Math.ceil(M
 /** The figures with what they lack: the gateway's own count of the input, and the catalog's size of the window. */
 function complete(figures: OverflowFigures, estimate: number, window: number | undefined) {
   const known = figures.maximum ?? window;
-  const asked = figures.asked ?? Math.max(estimate, (known ?? 0) + 1, 2);
+  const asked = Math.max(figures.asked ?? Math.max(estimate, (known ?? 0) + 1), 2);
   const maximum = known !== undefined && known < asked ? known : usualWindowBelow(asked);
   return { asked, maximum };
 }

@@ -6,6 +6,11 @@ export const FILE_UNSEEN = "A file id cannot be seen by this model's vendor. Sen
 export const NO_AUDIO = "This model's vendor does not take audio.";
 export const NO_IMAGE_TEXT = "An image must be bytes or a URL.";
 
+/** Names a picture's wanted detail for an upstream that has no word for it; `auto` is what it does anyway. */
+export function nameLostDetail({ detail, place }: ImagePart, dropped: string[]): void {
+  if (detail !== undefined && detail !== "auto") dropped.push(`${place ?? "image"}.detail`);
+}
+
 /**
  * The error for media that is legal in the client's dialect and impossible for this upstream (invalid_request): it names the block and its
  * place, as far as that is known.

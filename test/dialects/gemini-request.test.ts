@@ -358,7 +358,7 @@ describe("tools and settings", () => {
     expect(encode({ tools, parallelToolCalls: true }).dropped).toEqual([]);
     // The vendor takes five; the gateway watches for the sixth itself.
     expect(encode({ stop: ["a", "b", "c", "d", "e", "f"] })).toMatchObject({ dropped: [], changes: { stops: ["f"] } });
-    expect(encode({ userId: "u", stop: ["a"] }).dropped).toEqual([]);
+    expect(encode({ userId: "u", stop: ["a"] }).dropped).toEqual(["user"]);
   });
 
   test("generationConfig", () => {

@@ -25,6 +25,8 @@ function asksForNothing(field: string, value: unknown): boolean {
   if (field === "modalities") return Array.isArray(value) && value.every((one) => one === "text");
   if (field === "service_tier") return value === "auto" || value === "default";
   if (field === "top_logprobs") return value === 0;
+  // Empty options ask for a search all the same.
+  if (field === "web_search_options") return false;
   return typeof value === "object" && Object.keys(value).length === 0;
 }
 

@@ -3,6 +3,7 @@ import { cleanText } from "../chat/text.ts";
 import { Lines } from "../lines.ts";
 import { toInput } from "../messages/tool-input.ts";
 import { mergeTurns } from "../turns.ts";
+import { nameLostDetail } from "../unsayable.ts";
 import { encodeAudio, encodeDocument, encodeMedia } from "./media.ts";
 import { type Proof, unpackProof } from "./proof.ts";
 
@@ -26,6 +27,7 @@ function encodeUserPart(part: Part, dropped: string[]): Wire[] {
     case "text":
       return encodeText(part.text);
     case "image":
+      nameLostDetail(part, dropped);
       return [encodeMedia(part)];
     case "document":
       return encodeDocument(part);

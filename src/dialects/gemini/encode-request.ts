@@ -89,6 +89,8 @@ function encodeGeneration(prompt: Prompt, stop: readonly string[]): Wire {
 export function encodeRequest(given: Prompt): Encoded {
   const dropped: string[] = [];
   const { prompt, toolNames } = fitToolNames(given, GEMINI_NAMES, dropped);
+  // Its labels are for billing, not for end users (dialects.md 4.1).
+  if (prompt.userId !== undefined) dropped.push("user");
   const contents = encodeContents(prompt.turns, dropped);
   const stops = prompt.stop.filter((sequence) => sequence !== "");
   const generationConfig = encodeGeneration(prompt, stops.slice(0, MAX_STOPS));

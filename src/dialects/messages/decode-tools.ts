@@ -16,6 +16,14 @@ function decodeCustomTool(entry: Record<string, unknown>): Tool {
   };
 }
 
+/** Names what steers a tool's use at its own vendor and is lost elsewhere: examples, late loading, callers other than the model. */
+function nameLost(entry: Record<string, unknown>, path: string, dropped: string[]): void {
+  const { input_examples: examples, defer_loading: late, allowed_callers: callers } = entry;
+  if (Array.isArray(examples) && examples.length > 0) dropped.push(`${path}.input_examples`);
+  if (late === true) dropped.push(`${path}.defer_loading`);
+  if (Array.isArray(callers) && callers.some((caller) => caller !== "direct")) dropped.push(`${path}.allowed_callers`);
+}
+
 /**
  * `tools` as canonical tools (dialects.md 2.3). Tools that the vendor's own servers run are named in `dropped`, those that the client
  * runs become functions. Throws GatewayError (invalid_request) for client-run toolsets, which no single function can stand for.
@@ -28,6 +36,7 @@ export function decodeTools(tools: unknown, dropped: string[]): Tool[] {
     const type = entry["type"];
     if (typeof type !== "string" || type === "custom") {
       decoded.push(decodeCustomTool(entry));
+      nameLost(entry, `tools[${at}]`, dropped);
       continue;
     }
     if (isClientToolset(type)) {

@@ -1,7 +1,7 @@
 import type { DocumentPart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { Lines } from "../lines.ts";
 import { mergeTurns } from "../turns.ts";
-import { NO_AUDIO, unsayable } from "../unsayable.ts";
+import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
 import { EMPTY_TEXT, unansweredResult } from "./sound-messages.ts";
 import { cleanText, isVisible } from "./text.ts";
@@ -43,7 +43,10 @@ function encodeDocument(part: DocumentPart): Block {
 /** A part that users may send, also inside a tool result; nothing for those that only assistants have. */
 function encodeUserPart(part: Part, dropped: string[]): Block[] {
   if (part.type === "text") return encodeText(part);
-  if (part.type === "image") return [{ type: "image", source: encodeImageSource(part), ...markField(part) }];
+  if (part.type === "image") {
+    nameLostDetail(part, dropped);
+    return [{ type: "image", source: encodeImageSource(part), ...markField(part) }];
+  }
   if (part.type === "document") return [encodeDocument(part)];
   if (part.type === "audio") throw unsayable(part, NO_AUDIO);
   if (part.type === "opaque") return encodeOpaque(part, dropped);

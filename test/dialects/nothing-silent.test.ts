@@ -1,0 +1,250 @@
+import { describe, expect, test } from "bun:test";
+import type { Orders } from "../../src/canon/intent.ts";
+import { DIALECTS, type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from "../../src/dialects/dialect.ts";
+import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
+import { translateRequest } from "../../src/dialects/translate.ts";
+import { JsonText } from "../../src/lib/json.ts";
+
+type Wire = Record<string, unknown>;
+
+const ORDERS: Orders = {
+  upstreamModel: "m",
+  stream: false,
+  reasoning: { kind: "nothing" },
+  dropSampling: false,
+  remove: [],
+};
+
+const schema = { type: "object", properties: {} };
+const PNG = "iVBORw0KGgo=";
+
+const chatTool = { type: "function", function: { name: "f", description: "d", parameters: schema } };
+const messagesTool = { name: "f", description: "d", input_schema: schema };
+const responsesTool = { type: "function", name: "f", description: "d", parameters: schema };
+
+/** A plain conversation with a tool in each dialect. */
+const PLAIN: Record<DialectName, Wire> = {
+  chat: {
+    model: "x/m",
+    max_completion_tokens: 100,
+    tools: [chatTool],
+    messages: [
+      { role: "system", content: "s" },
+      { role: "user", content: "u" },
+      {
+        role: "assistant",
+        content: "a",
+        tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: "{}" } }],
+      },
+      { role: "tool", tool_call_id: "c1", content: "r" },
+      { role: "user", content: [{ type: "text", text: "x" }] },
+    ],
+  },
+  messages: {
+    model: "x/m",
+    max_tokens: 100,
+    system: [{ type: "text", text: "s" }],
+    tools: [messagesTool],
+    messages: [
+      { role: "user", content: "u" },
+      {
+        role: "assistant",
+        content: [
+          { type: "text", text: "a" },
+          { type: "tool_use", id: "c1", name: "f", input: {} },
+        ],
+      },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "c1", content: "r" },
+          { type: "text", text: "x" },
+        ],
+      },
+    ],
+  },
+  responses: {
+    model: "x/m",
+    max_output_tokens: 100,
+    instructions: "s",
+    tools: [responsesTool],
+    input: [
+      { role: "user", content: "u" },
+      { role: "assistant", content: "a" },
+      { type: "function_call", call_id: "c1", name: "f", arguments: "{}" },
+      { type: "function_call_output", call_id: "c1", output: "r" },
+    ],
+  },
+};
+
+const json = { type: "json_schema", json_schema: { name: "n", schema, strict: true } };
+
+/** Fields that say something, one by one, on top of the plain conversation (dialects.md 1.1, 2.1, 2.3). */
+const SAID: Record<DialectName, Wire[]> = {
+  chat: [
+    ..."n:2 logprobs:true top_logprobs:3 seed:3 temperature:0.5 top_p:0.5 top_k:4 min_p:0.1 store:true unknown:7"
+      .split(" ")
+      .map((pair) => ({ [pair.split(":")[0] as string]: JSON.parse(pair.split(":")[1] as string) })),
+    { stop: ["a", "b"] },
+    { tool_choice: "required" },
+    { tool_choice: { type: "function", function: { name: "f" } } },
+    { parallel_tool_calls: false },
+    { response_format: { type: "json_object" } },
+    { response_format: json },
+    { logit_bias: { "1": 2 } },
+    { frequency_penalty: 0.3 },
+    { presence_penalty: 0.3 },
+    { verbosity: "low" },
+    { user: "u" },
+    { safety_identifier: "s" },
+    { metadata: { a: "b" } },
+    { service_tier: "flex" },
+    { modalities: ["text", "audio"] },
+    { audio: { voice: "x", format: "wav" } },
+    { prediction: { type: "content", content: "x" } },
+    { web_search_options: {} },
+    { provider: { order: ["a"] } },
+    { tools: [{ ...chatTool, function: { ...chatTool.function, strict: true } }] },
+    { tools: [chatTool, { type: "web_search" }] },
+    { messages: [{ role: "user", name: "bob", content: "u" }] },
+    {
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "video_url", video_url: { url: "v" } },
+            { type: "text", text: "t" },
+          ],
+        },
+      ],
+    },
+  ],
+  messages: [
+    { temperature: 0.5 },
+    { top_p: 0.5 },
+    { top_k: 5 },
+    { stop_sequences: ["a"] },
+    { tool_choice: { type: "any" } },
+    { tool_choice: { type: "auto", disable_parallel_tool_use: true } },
+    { output_config: { format: { type: "json_schema", schema } } },
+    { output_config: { task_budget: { total: 4 } } },
+    { metadata: { user_id: "u" } },
+    { metadata: { other: "u" } },
+    { service_tier: "standard_only" },
+    { speed: "fast" },
+    { container: "c" },
+    { mcp_servers: [{ type: "url", url: "x", name: "n" }] },
+    { context_management: { edits: [] } },
+    { unknown: 7 },
+    { tools: [{ ...messagesTool, strict: true }] },
+    { tools: [{ ...messagesTool, input_examples: [{}] }] },
+    { tools: [{ ...messagesTool, defer_loading: true }] },
+    { tools: [{ ...messagesTool, allowed_callers: ["code_execution_20260120"] }] },
+    { tools: [messagesTool, { type: "web_search_20250305", name: "web_search" }] },
+    { tools: [messagesTool, { type: "bash_20250124", name: "bash" }] },
+    {
+      messages: [
+        {
+          role: "user",
+          content: [
+            {
+              type: "document",
+              source: { type: "text", media_type: "text/plain", data: "x" },
+              citations: { enabled: true },
+            },
+          ],
+        },
+      ],
+    },
+    {
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "container_upload", file_id: "f" },
+            { type: "text", text: "x" },
+          ],
+        },
+      ],
+    },
+  ],
+  responses: [
+    { temperature: 0.5 },
+    { top_p: 0.5 },
+    { top_logprobs: 3 },
+    { tool_choice: "required" },
+    { parallel_tool_calls: false },
+    { text: { format: { type: "json_schema", name: "n", schema } } },
+    { text: { verbosity: "low" } },
+    { user: "u" },
+    { metadata: { a: "b" } },
+    { store: true },
+    { service_tier: "flex" },
+    { background: true },
+    { max_tool_calls: 3 },
+    { truncation: "auto" },
+    { include: ["message.output_text.logprobs"] },
+    { unknown: 7 },
+    { tools: [responsesTool, { type: "web_search" }] },
+    { tools: [{ ...responsesTool, strict: true }] },
+    {
+      input: [
+        { type: "image_generation_call", id: "i" },
+        { role: "user", content: "z" },
+      ],
+    },
+    {
+      input: [
+        { role: "user", content: [{ type: "input_image", image_url: `data:image/png;base64,${PNG}`, detail: "high" }] },
+      ],
+    },
+  ],
+};
+
+/** What becomes of a body: the upstream's, the paths of what was lost, and what the gateway will do in the upstream's place; or a refusal. */
+function fateOf(body: Wire, from: DialectName, to: UpstreamDialectName): string {
+  try {
+    const json = new JsonText(JSON.stringify(body));
+    const { text, dropped, changes } = translateRequest(json, dialects[from], upstreamDialects[to], ORDERS, {});
+    const stops = [...(changes?.stops ?? [])];
+    return JSON.stringify([text, dropped, stops, [...(changes?.customTools ?? [])], changes?.request ?? null]);
+  } catch (thrown) {
+    return String(thrown);
+  }
+}
+
+/** Marks of a thing that is said inside a message: the plain conversation is the same without it. */
+const EXTRAS = new Set(["video_url", "container_upload", "image_generation_call"]);
+const DETAILS = new Set(["name", "citations", "detail"]);
+
+/** The same messages with what is said in them left out. */
+function unsaid(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.filter((one) => !EXTRAS.has(String((one as Wire | null)?.["type"]))).map(unsaid);
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([field]) => !DETAILS.has(field));
+  return Object.fromEntries(kept.map(([field, inner]) => [field, unsaid(inner)]));
+}
+
+/** The plain conversation; where something is said inside a message, the same messages without it. */
+function plainOf(from: DialectName, said: Wire): Wire {
+  const { messages, input } = said;
+  return {
+    ...PLAIN[from],
+    ...(messages !== undefined && { messages: unsaid(messages) }),
+    ...(input !== undefined && { input: unsaid(input) }),
+  };
+}
+
+describe("nothing a client says is lost without a word", () => {
+  for (const from of DIALECTS) {
+    for (const to of UPSTREAM_DIALECTS.filter((dialect) => dialect !== from)) {
+      for (const said of SAID[from]) {
+        test(`${from} → ${to}: ${JSON.stringify(said).slice(0, 90)}`, () => {
+          expect(fateOf({ ...PLAIN[from], ...said }, from, to)).not.toBe(fateOf(plainOf(from, said), from, to));
+        });
+      }
+    }
+  }
+});
