@@ -26,6 +26,7 @@ import { responsesRoutes } from "./http/responses.ts";
 import { rootRoutes } from "./http/root.ts";
 import type { Book } from "./ledger/book.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
+import { Retention } from "./ledger/rollup-retention.ts";
 import type { Clock } from "./lib/clock.ts";
 import { AddressLimiter } from "./limits/addresses.ts";
 import { Room } from "./limits/buckets.ts";
@@ -34,6 +35,8 @@ import { endedCleanly, noteStop } from "./limits/clean-stop.ts";
 import { KeySpend } from "./limits/key-spend.ts";
 import { SpeedLimiter } from "./limits/limiter.ts";
 import { errorFields, type Log } from "./observe/log.ts";
+import { type RequestLog, withRequestLog } from "./observe/request-log.ts";
+import { BodyLog } from "./relay/body-log.ts";
 import { Ended } from "./relay/exchange.ts";
 import { IdempotencyStore } from "./relay/idempotency-store.ts";
 import type { Services } from "./relay/job.ts";
@@ -65,6 +68,8 @@ export type AppSettings = {
   store: Store;
   clock: Clock;
   log: Log;
+  /** Where requests are noted one by one. Absent: nowhere. */
+  requests?: RequestLog | undefined;
   version: string;
 };
 
@@ -88,7 +93,8 @@ export type App = {
 
 /** Puts the parts together. Nothing listens and nothing is asked of the network yet. */
 export function createApp(settings: AppSettings): App {
-  const { config, store, clock, log } = settings;
+  const { config, store, clock, requests } = settings;
+  const log = requests ? withRequestLog(settings.log, requests) : settings.log;
   const vendors = new Map([builtinVendor(clock), ...settings.vendors].map((vendor) => [vendor.id, vendor]));
   const catalog = createCatalog({ rows: builtInRows, overrides: config.models, vendors: [...vendors.values()] });
   const writer = new Writer(store, clock);
@@ -120,6 +126,8 @@ export function createApp(settings: AppSettings): App {
   const tokenizer = new Tokenizer(clock);
   const kept = new IdempotencyStore(store, writer, clock, log);
   const stopSweeping = kept.watch();
+  const retained = (thrown: unknown) => log.error("retention", errorFields(thrown));
+  const stopRemoving = new Retention(store, writer, clock, config.records.usageDays, retained).watch();
   const stopForgetting = reasoning.watch();
   const unwatch = endRevoked(keys, running);
   const state = { ready: true };
@@ -131,6 +139,7 @@ export function createApp(settings: AppSettings): App {
     keys,
     services,
     kept,
+    bodies: requests?.bodies ? new BodyLog(requests) : undefined,
     tokenizer,
     addresses,
     admin: {
@@ -161,6 +170,7 @@ export function createApp(settings: AppSettings): App {
       await drain(running, clock);
       unwatch();
       stopSweeping();
+      stopRemoving();
       stopForgetting();
       tokenizer.stop();
       books.stop();
@@ -236,6 +246,7 @@ type Routes = {
   keys: Keys;
   services: Services;
   kept: IdempotencyStore;
+  bodies: BodyLog | undefined;
   tokenizer: Tokenizer;
   addresses: AddressLimiter;
   admin: AdminDependencies;
@@ -243,14 +254,14 @@ type Routes = {
 };
 
 function mountRoutes(routes: Routes): Elysia {
-  const { config, log, catalog, keys, services, kept, tokenizer, addresses, admin, ready } = routes;
+  const { config, log, catalog, keys, services, kept, bodies, tokenizer, addresses, admin, ready } = routes;
   const { allowedHosts, corsOrigins, trustedProxies } = config.server;
   const readAddress = createAddressReader(() => app.server as PeerSource, trustedProxies);
   keys.doorman = createDoorman(addresses, readAddress);
   const bounds = { addresses, readAddress, keys, limiter: services.limiter };
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
-  const generation = { services, keys, kept, server: () => app.server };
+  const generation = { services, keys, kept, bodies, server: () => app.server };
   const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
     .onRequest(({ request }) => {
       const refused = guard(request);

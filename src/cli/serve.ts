@@ -1,5 +1,6 @@
+import { join } from "node:path";
 import { Accounts } from "../accounts/accounts.ts";
-import { type RunningServer, startServer } from "../app.ts";
+import { type RunningServer, type ServerSettings, startServer } from "../app.ts";
 import { storePath } from "../config/data-folder.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
@@ -7,7 +8,8 @@ import { type FolderLock, lockDataFolder } from "../db/folder-lock.ts";
 import { openStore, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
 import { systemClock } from "../lib/clock.ts";
-import { createLog, type Log } from "../observe/log.ts";
+import { createLog, errorFields, type Log } from "../observe/log.ts";
+import { RequestLog } from "../observe/request-log.ts";
 import { type LocalServer, probeLocal } from "../vendors/models-list.ts";
 import { registry } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -19,7 +21,7 @@ import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts
 import { VERSION } from "./version.ts";
 
 /** What a running server holds, to be given back in reverse order. */
-type Running = { server: RunningServer; store: Store; lock: FolderLock };
+type Running = { server: RunningServer; store: Store; lock: FolderLock; requests: RequestLog | undefined };
 
 function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
   const log = createLog({ level: config.logLevel });
@@ -30,13 +32,25 @@ function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
   return log;
 }
 
+/** The files in which requests are noted, unless the configuration says no. Without them the server works all the same. */
+function openRequestLog(config: Config, log: Log): RequestLog | undefined {
+  const settings = config.records.requestLog;
+  if (!settings) return undefined;
+  const onFault = (thrown: unknown) => log.error("request-log", errorFields(thrown));
+  try {
+    return new RequestLog({ ...settings, folder: join(config.dataFolder, "requests"), scrub: log.scrub, onFault });
+  } catch (thrown) {
+    onFault(thrown);
+    return undefined;
+  }
+}
+
 /**
  * Listens on the wanted port or, when nobody chose it, on the next free one. It is only looked for when listening has failed: a look
  * listens for an instant, and a client that knocks just then may wait a second. Throws Failure with a sentence when there is none.
  */
-async function listen(config: Config, vendors: readonly Vendor[], store: Store): Promise<RunningServer> {
-  const { host, port: wanted, portWasGiven } = config.server;
-  const parts = { config, vendors, store, clock: systemClock, log: createServerLog(config, vendors), version: VERSION };
+async function listen(parts: Omit<ServerSettings, "host" | "port">): Promise<RunningServer> {
+  const { host, port: wanted, portWasGiven } = parts.config.server;
   for (let attempt = 0, port = wanted; ; attempt++) {
     try {
       const server = await startServer({ ...parts, host, port });
@@ -61,8 +75,9 @@ async function makeFirstKey({ server, store }: Running): Promise<string | undefi
   return made?.key.key;
 }
 
-async function close({ server, store, lock }: Running): Promise<void> {
+async function close({ server, store, lock, requests }: Running): Promise<void> {
   await server.stop();
+  await requests?.close();
   store.close();
   lock.release();
 }
@@ -108,7 +123,10 @@ async function start(config: Config, vendors: readonly Vendor[]): Promise<Runnin
   try {
     store = openStore(storePath(config.dataFolder));
     for (const sentence of store.warnings) warn(`warning: ${sentence}`);
-    return { server: await listen(config, vendors, store), store, lock };
+    const log = createServerLog(config, vendors);
+    const requests = openRequestLog(config, log);
+    const server = await listen({ config, vendors, store, clock: systemClock, log, requests, version: VERSION });
+    return { server, store, lock, requests };
   } catch (error) {
     store?.close();
     lock.release();

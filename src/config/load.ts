@@ -4,7 +4,7 @@ import { findDataFolder, type Place } from "./data-folder.ts";
 import { ConfigError } from "./faults.ts";
 import { findConfigFile } from "./file.ts";
 import { type KnownVendors, readConfigFile } from "./read-file.ts";
-import type { ModelSetting, PlanSetting, VendorSetting, WebSetting } from "./schema.ts";
+import type { ConfigFile, ModelSetting, PlanSetting, VendorSetting, WebSetting } from "./schema.ts";
 import {
   readFlag,
   readHost,
@@ -48,6 +48,12 @@ export type Config = {
   plans: Readonly<Record<string, PlanSetting>>;
   web: WebSetting;
   limits: { blockingSeconds: number };
+  records: {
+    /** Usage rows are kept this long; their sums by day for good. */
+    usageDays: number;
+    /** Undefined: requests are not logged to files. */
+    requestLog: { days: number; maxBytes: number; bodies: boolean } | undefined;
+  };
   localDiscovery: boolean;
   /** The least level that is logged to standard error. */
   logLevel: LogLevel;
@@ -59,6 +65,10 @@ export const DEFAULT_HOST = "127.0.0.1";
 export const DEFAULT_PORT = 4600;
 /** The cut-off of a blocking request (interface 8). */
 export const DEFAULT_BLOCKING_SECONDS = 95;
+/** A year and the month that is being closed. */
+export const DEFAULT_USAGE_DAYS = 400;
+export const DEFAULT_LOG_DAYS = 14;
+export const DEFAULT_LOG_MEGABYTES = 64;
 /** Requests as they come are logged only when asked for: on a terminal they would bury what matters. */
 export const DEFAULT_LOG_LEVEL: LogLevel = "warn";
 
@@ -109,9 +119,18 @@ export function loadConfig(context: LoadContext): Config {
     plans: file.plans ?? {},
     web: file.web ?? {},
     limits: { blockingSeconds: blockingSeconds ?? DEFAULT_BLOCKING_SECONDS },
+    records: readRecords(file),
     localDiscovery,
     logLevel,
     warnings,
+  };
+}
+
+function readRecords({ retention, request_log: log = {} }: ConfigFile): Config["records"] {
+  const { enabled = true, days = DEFAULT_LOG_DAYS, megabytes = DEFAULT_LOG_MEGABYTES, bodies = false } = log;
+  return {
+    usageDays: retention?.usage_days ?? DEFAULT_USAGE_DAYS,
+    requestLog: enabled ? { days, maxBytes: megabytes * 1024 * 1024, bodies } : undefined,
   };
 }
 

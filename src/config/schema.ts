@@ -193,6 +193,17 @@ export const ConfigFile = Closed({
   limits: Type.Optional(
     Closed({ blocking_seconds: Type.Optional(count("a whole number of seconds from 1 to 3600", 1, 3600)) }),
   ),
+  retention: Type.Optional(
+    Closed({ usage_days: Type.Optional(count("a whole number of days from 1 to 10000", 1, 10_000)) }),
+  ),
+  request_log: Type.Optional(
+    Closed({
+      enabled: Type.Optional(flag()),
+      days: Type.Optional(count("a whole number of days from 1 to 3650", 1, 3_650)),
+      megabytes: Type.Optional(count("a whole number from 1 to 100000", 1, 100_000)),
+      bodies: Type.Optional(flag()),
+    }),
+  ),
   local_discovery: Type.Optional(flag()),
 });
 

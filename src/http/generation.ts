@@ -1,6 +1,7 @@
 import type { Server } from "bun";
 import type { Keys } from "../accounts/keys.ts";
 import type { Dialect } from "../dialects/dialect.ts";
+import type { BodyLog } from "../relay/body-log.ts";
 import { generate } from "../relay/generate.ts";
 import { generateOnce } from "../relay/idempotency.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
@@ -18,6 +19,8 @@ export type GenerationDependencies = {
   keys: Keys;
   /** The answers of requests that carry an Idempotency-Key. */
   kept: IdempotencyStore;
+  /** Notes prompts and answers, where the operator has switched that on. */
+  bodies?: BodyLog | undefined;
   /** The listening server. Not taken from Elysia's context, which would define it anew on every request: that costs as much as the routing. */
   server(): RequestServer;
 };
@@ -29,7 +32,7 @@ export type RequestServer = Pick<Server<unknown>, "timeout"> | null;
 export async function answerGeneration(
   dialect: Dialect,
   request: Request,
-  { services, keys, kept, server }: GenerationDependencies,
+  { services, keys, kept, bodies, server }: GenerationDependencies,
 ): Promise<Response> {
   const requestId = requestIdOf(request);
   let asked: GenerateRequest | undefined;
@@ -45,11 +48,13 @@ export async function answerGeneration(
       signal: request.signal,
       readBody: () => readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock }),
     };
+    bodies?.watch(asked);
     const key = request.headers.get("idempotency-key");
-    const reply =
+    let reply =
       key === null
         ? await generate(asked, services)
         : await generateOnce(asked, services, { kept, key, route: pathOf(request.url) });
+    if (bodies) reply = bodies.note(asked, reply);
     const headers = Object.assign(commonHeaders(requestId), reply.headers);
     if (asked.rate) Object.assign(headers, rateHeaders(dialect.name, asked.rate));
     if (reply.kind === "stream")

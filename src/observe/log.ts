@@ -8,6 +8,8 @@ export type Log = {
   error(event: string, fields?: Fields): void;
   /** From now on no line holds this value, plain, base64 or URL-encoded. */
   addSecret(value: string): void;
+  /** Text of any length with the secrets taken out, as a line of this log would have them. */
+  scrub(text: string): string;
 };
 
 export const LOG_LEVELS = ["info", "warn", "error", "silent"] as const;
@@ -37,7 +39,7 @@ const REMOVED = "[removed]";
 const PATTERNS: readonly RegExp[] = [
   /\b(?:sk|pk|rk|slt|gsk|xai|nvapi|pplx|csk|fw|tgp|hf|r8)[-_][A-Za-z0-9_-]{6,}/g,
   /\bAIza[A-Za-z0-9_-]{10,}/g,
-  /\b(?:Bearer|Basic)\s+[^\s"',]+/gi,
+  /\b(?:Bearer|Basic)\s+[^\s"'\\,]+/gi,
 ];
 
 /** Encodings in which a secret may turn up. The padding of base64 is left off: it changes with what follows. */
@@ -59,10 +61,15 @@ export function createLog(settings: LogSettings): Log {
   const now = settings.now ?? Date.now;
   const secrets = new Set<string>();
 
-  const clean = (text: string): string => {
-    let shown = text.slice(0, MAX_READ_CHARACTERS);
+  const scrub = (text: string): string => {
+    let shown = text;
     for (const secret of secrets) if (shown.includes(secret)) shown = shown.replaceAll(secret, REMOVED);
     for (const pattern of PATTERNS) shown = shown.replace(pattern, REMOVED);
+    return shown;
+  };
+
+  const clean = (text: string): string => {
+    const shown = scrub(text.slice(0, MAX_READ_CHARACTERS));
     return shown.length > MAX_VALUE_CHARACTERS ? `${shown.slice(0, MAX_VALUE_CHARACTERS - 1)}…` : shown;
   };
 
@@ -86,6 +93,7 @@ export function createLog(settings: LogSettings): Log {
   };
 
   return {
+    scrub,
     info: (event, fields) => emit("info", event, fields),
     warn: (event, fields) => emit("warn", event, fields),
     error: (event, fields) => emit("error", event, fields),

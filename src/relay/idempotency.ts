@@ -44,15 +44,12 @@ export async function generateOnce(request: GenerateRequest, services: Services,
   if (claimed.kind === "kept") return replay(claimed.answer);
   const { claim } = claimed;
   let exchange: Exchange | undefined;
-  const watched: GenerateRequest = {
-    ...request,
-    readBody: () => Promise.resolve(body),
-    onExchange: (made) => {
-      exchange = made;
-    },
+  request.readBody = () => Promise.resolve(body);
+  request.onExchange = (made) => {
+    exchange = made;
   };
   try {
-    const reply = await generate(watched, services);
+    const reply = await generate(request, services);
     if (reply.kind === "stream" && exchange)
       return { ...reply, chunks: new KeptStream(reply, exchange, claim, request) };
     if (reply.kind === "whole") await claim.keep(keptWhole(reply));

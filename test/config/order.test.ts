@@ -43,6 +43,7 @@ describe("order of sources", () => {
       plans: {},
       web: {},
       limits: { blockingSeconds: 95 },
+      records: { usageDays: 400, requestLog: { days: 14, maxBytes: 64 * 1024 * 1024, bodies: false } },
       localDiscovery: true,
       logLevel: "warn",
       warnings: [],

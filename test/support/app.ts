@@ -8,6 +8,7 @@ import { Writer } from "../../src/db/writer.ts";
 import type { DialectName, Quirks } from "../../src/dialects/dialect.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/observe/log.ts";
+import type { RequestLog } from "../../src/observe/request-log.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -30,6 +31,7 @@ export const PLAIN_CONFIG: Config = {
   plans: {},
   web: {},
   limits: { blockingSeconds: 95 },
+  records: { usageDays: 400, requestLog: undefined },
   localDiscovery: false,
   logLevel: "info",
   warnings: [],
@@ -63,6 +65,8 @@ export type TestAppOptions = {
   config?: Partial<Config>;
   /** Default: the system's. */
   clock?: Clock;
+  /** Where requests are noted one by one. */
+  requests?: RequestLog;
 };
 
 export type UsageRow = typeof usage.$inferSelect;
@@ -97,7 +101,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
     write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>),
   });
   const config = { ...PLAIN_CONFIG, models, ...options.config };
-  const app = createApp({ config, vendors, store, clock, log, version: "0.0.0-test" });
+  const app = createApp({ config, vendors, store, clock, log, requests: options.requests, version: "0.0.0-test" });
   const writer = new Writer(store, clock);
   const made = await new Accounts(store, writer, app.keys, clock).ensureLocal();
   await writer.close();

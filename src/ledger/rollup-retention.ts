@@ -1,0 +1,109 @@
+import { and, eq, inArray, lt, max, sql } from "drizzle-orm";
+import type { Store } from "../db/open.ts";
+import { usage } from "../db/schema.ts";
+import { usageKept, usageRollup } from "../db/schema-rollup.ts";
+import type { Writer } from "../db/writer.ts";
+import type { Clock } from "../lib/clock.ts";
+import { DAY_MS, HOUR_MS } from "./rollup.ts";
+import { readKept } from "./usage-report.ts";
+
+/** Sums by hour are kept this long, days; sums by day for good. */
+export const HOUR_DAYS = 35;
+/** Rows removed in one transaction: it holds up the requests that share it. */
+const BATCH = 500;
+/** How often what is too old is looked for, ms; and how soon after the start. */
+const EVERY_MS = 6 * HOUR_MS;
+const FIRST_MS = 60_000;
+
+const startOfDay = (atMs: number) => Math.floor(atMs / DAY_MS) * DAY_MS;
+
+/**
+ * Removes usage rows that are older than `days` days, and sums by hour that are older than {@link HOUR_DAYS}; sums by day stay, so that no report
+ * loses anything. Money is not touched: what was charged stays in the ledger. Counted from the newest row, where the clock is ahead of it: a
+ * clock that jumps must not empty the books.
+ */
+export class Retention {
+  constructor(
+    private readonly store: Store,
+    private readonly writer: Writer,
+    private readonly clock: Clock,
+    private readonly days: number,
+    private readonly onFault: (thrown: unknown) => void,
+  ) {}
+
+  /** Removes all that is too old, some in each transaction. Resolves with how many rows went; rejects as the writer does. */
+  async sweep(): Promise<number> {
+    const { rowsFromMs, hoursFromMs } = await this.writer.run(() => this.#moveBounds());
+    const rows = await this.#removeAll(
+      () =>
+        this.store.query
+          .delete(usage)
+          .where(
+            inArray(
+              sql`rowid`,
+              this.store.query.select({ at: sql`rowid` }).from(usage).where(lt(usage.atMs, rowsFromMs)).limit(BATCH),
+            ),
+          )
+          .returning({ at: usage.atMs })
+          .all().length,
+    );
+    await this.#removeAll(() => this.#removeHours(hoursFromMs));
+    return rows;
+  }
+
+  /** From now on nothing before these times is read, so that a report never counts half of what is being removed. They never move back. */
+  #moveBounds() {
+    const newest =
+      this.store.query
+        .select({ at: max(usage.atMs) })
+        .from(usage)
+        .get()?.at ?? 0;
+    const now = Math.min(this.clock.now(), newest);
+    const before = readKept(this.store);
+    const bounds = {
+      rowsFromMs: Math.max(before.rowsFromMs, startOfDay(now - this.days * DAY_MS)),
+      hoursFromMs: Math.max(before.hoursFromMs, startOfDay(now - HOUR_DAYS * DAY_MS)),
+    };
+    this.store.query.update(usageKept).set(bounds).where(eq(usageKept.id, 1)).run();
+    return bounds;
+  }
+
+  /** The oldest day's hours at a time: there may be many accounts, and a day of them is bounded all the same. */
+  #removeHours(hoursFromMs: number): number {
+    const { query } = this.store;
+    const ofHours = and(eq(usageRollup.spanMs, HOUR_MS), lt(usageRollup.startMs, hoursFromMs));
+    const oldest = query
+      .select({ at: usageRollup.startMs })
+      .from(usageRollup)
+      .where(ofHours)
+      .orderBy(usageRollup.startMs)
+      .limit(1);
+    const at = oldest.get()?.at;
+    if (at === undefined) return 0;
+    query
+      .delete(usageRollup)
+      .where(and(eq(usageRollup.spanMs, HOUR_MS), eq(usageRollup.startMs, at)))
+      .run();
+    return BATCH;
+  }
+
+  async #removeAll(removeSome: () => number): Promise<number> {
+    let removed = 0;
+    for (;;) {
+      const some = await this.writer.run(removeSome);
+      removed += some;
+      if (some < BATCH) return removed;
+    }
+  }
+
+  /** Sweeps a minute after the start and every six hours. Returns its end. */
+  watch(): () => void {
+    let cancel = () => {};
+    const tick = () => {
+      this.sweep().catch(this.onFault);
+      cancel = this.clock.after(EVERY_MS, tick);
+    };
+    cancel = this.clock.after(FIRST_MS, tick);
+    return () => cancel();
+  }
+}

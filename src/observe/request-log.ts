@@ -1,0 +1,163 @@
+import { mkdirSync, readdirSync, statSync } from "node:fs";
+import { appendFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Fields, Log } from "./log.ts";
+
+export type RequestLogSettings = {
+  /** The folder of the files; made when it is missing. */
+  folder: string;
+  /** Files whose last line is older than this are removed, days. */
+  days: number;
+  /** All files together stay below this, bytes. */
+  maxBytes: number;
+  /** Prompts and answers are written too. Never by default: they belong to the callers. */
+  bodies: boolean;
+  /** Takes secrets out of text before it is written. */
+  scrub(text: string): string;
+  /** Wall clock, Unix ms. */
+  now?: () => number;
+  /** Told when a file cannot be written; requests go on. */
+  onFault(thrown: unknown): void;
+};
+
+/** Lines are written together this often at the least, ms: a write for every request would cost more than the request. */
+const FLUSH_MS = 500;
+/** Lines that wait for a disk that does not keep up; further ones are counted and left out. */
+const MAX_WAITING = 20_000;
+/** Characters that are written at once at the most. */
+const MAX_CHUNK = 1024 * 1024;
+/** The log is cut into this many files, so that the oldest can go one by one. */
+const FILES = 8;
+const MIN_FILE_BYTES = 64 * 1024;
+/** How much of a prompt and of an answer is written, characters. */
+const MAX_BODY = 64 * 1024;
+const DAY_MS = 86_400_000;
+const NAME = /^requests-\d{8}T\d{9}Z\.jsonl$/;
+
+/** Events that tell what became of a request. */
+const EVENTS: ReadonlySet<string> = new Set(["generate"]);
+
+/**
+ * What became of every request, one JSON line each, in files of their own beside the store: the ledger stays small and is not slowed down by it
+ * (issue 4, reliability 3.9). Bounded by size and by age. Lines wait in memory for a moment; a crash may lose the last half second.
+ */
+export class RequestLog {
+  readonly #settings: RequestLogSettings;
+  readonly #now: () => number;
+  #waiting: string[] = [];
+  #leftOut = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #file: string | undefined;
+  #size = 0;
+
+  /** Throws the system's error when the folder cannot be made. */
+  constructor(settings: RequestLogSettings) {
+    this.#settings = settings;
+    this.#now = settings.now ?? Date.now;
+    mkdirSync(settings.folder, { recursive: true, mode: 0o700 });
+  }
+
+  get bodies(): boolean {
+    return this.#settings.bodies;
+  }
+
+  /** Notes what became of a request. Never throws, and waits for nothing. */
+  add(level: "info" | "warn" | "error", fields: Fields): void {
+    if (this.#waiting.length >= MAX_WAITING) {
+      this.#leftOut++;
+      return;
+    }
+    const text = JSON.stringify(fields);
+    this.#waiting.push(`{"time":${this.#now()},"level":"${level}"${text === "{}" ? "" : ","}${text.slice(1)}`);
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+  }
+
+  /** Notes a prompt and its answer, cut to a bound, where that is switched on. */
+  addBodies(requestId: string, request: string, reply: string): void {
+    if (!this.#settings.bodies) return;
+    this.add("info", {
+      event: "bodies",
+      request_id: requestId,
+      request: request.slice(0, MAX_BODY),
+      reply: reply.slice(0, MAX_BODY),
+    });
+  }
+
+  /** Writes what waits. Resolves when it is handed to the system. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#writing = this.#writing.then(() => this.#write());
+    return this.#writing;
+  }
+
+  /** The last flush. */
+  close(): Promise<void> {
+    return this.flush();
+  }
+
+  async #write(): Promise<void> {
+    const lines = this.#waiting;
+    if (lines.length === 0) return;
+    this.#waiting = [];
+    if (this.#leftOut > 0) {
+      lines.push(`{"time":${this.#now()},"level":"warn","event":"left-out","lines":${this.#leftOut}}`);
+      this.#leftOut = 0;
+    }
+    try {
+      for (let chunk = ""; lines.length > 0; chunk = "") {
+        while (lines.length > 0 && chunk.length < MAX_CHUNK) chunk += `${lines.shift()}\n`;
+        await this.#append(this.#settings.scrub(chunk));
+      }
+    } catch (thrown) {
+      this.#settings.onFault(thrown);
+    }
+  }
+
+  async #append(text: string): Promise<void> {
+    const { folder, maxBytes } = this.#settings;
+    const limit = Math.max(MIN_FILE_BYTES, Math.floor(maxBytes / FILES));
+    if (this.#file === undefined || this.#size >= limit) {
+      const stamp = new Date(this.#now()).toISOString().replace(/[-:.]/g, "");
+      this.#file = join(folder, `requests-${stamp}.jsonl`);
+      this.#size = 0;
+      await this.#tidy(limit);
+    }
+    await appendFile(this.#file, text, { mode: 0o600 });
+    this.#size += Buffer.byteLength(text);
+  }
+
+  /** Removes the oldest files until the rest, and the one that is begun, fit; and those that are too old. */
+  async #tidy(room: number): Promise<void> {
+    const { folder, maxBytes, days } = this.#settings;
+    const files = readdirSync(folder)
+      .filter((name) => NAME.test(name))
+      .sort()
+      .map((name) => ({ path: join(folder, name), facts: statSync(join(folder, name)) }));
+    let total = room + files.reduce((sum, { facts }) => sum + facts.size, 0);
+    const oldest = this.#now() - days * DAY_MS;
+    for (const { path, facts } of files) {
+      if (total <= maxBytes && facts.mtimeMs >= oldest) continue;
+      await rm(path, { force: true });
+      total -= facts.size;
+    }
+  }
+}
+
+/** A log that also notes what became of requests, whatever its own level is. */
+export function withRequestLog(log: Log, requests: RequestLog): Log {
+  const noted =
+    (level: "info" | "warn" | "error") =>
+    (event: string, fields?: Fields): void => {
+      if (fields && EVENTS.has(event)) requests.add(level, fields);
+      log[level](event, fields);
+    };
+  return {
+    info: noted("info"),
+    warn: noted("warn"),
+    error: noted("error"),
+    addSecret: (value) => log.addSecret(value),
+    scrub: (text) => log.scrub(text),
+  };
+}

@@ -1,0 +1,135 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createLog, silentLog } from "../../src/observe/log.ts";
+import { RequestLog, type RequestLogSettings, withRequestLog } from "../../src/observe/request-log.ts";
+import { temporaryFolders } from "../db/temp-folder.ts";
+import { startApp, type TestApp } from "../support/app.ts";
+
+const folder = temporaryFolders();
+const apps: TestApp[] = [];
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.stop();
+});
+
+function open(more: Partial<RequestLogSettings> = {}) {
+  const path = join(folder(), "requests");
+  const faults: unknown[] = [];
+  const settings = { folder: path, days: 14, maxBytes: 1024 * 1024, bodies: false, scrub: silentLog.scrub };
+  const log = new RequestLog({ ...settings, onFault: (thrown) => faults.push(thrown), ...more });
+  const files = () => readdirSync(path).sort();
+  const text = () =>
+    files()
+      .map((name) => readFileSync(join(path, name), "utf8"))
+      .join("");
+  const lines = () =>
+    text()
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  return { log, path, files, text, lines, faults };
+}
+
+describe("the request log", () => {
+  test("a line for each request, good or bad, in a private file; no bodies", async () => {
+    const { log, path, files, text, lines } = open();
+    const app = await startApp({ requests: log });
+    apps.push(app);
+    const body = { model: "sluice/echo", messages: [{ role: "user", content: "a canary of a prompt" }] };
+    await (await app.post("/v1/chat/completions", body)).text();
+    await (await app.post("/v1/chat/completions", { ...body, stream: true })).text();
+    expect((await app.post("/v1/chat/completions", { ...body, messages: 7 })).status).toBe(400);
+    await log.flush();
+    expect(lines().map(({ level, outcome, stream, error }) => [level, outcome, stream, error])).toEqual([
+      ["info", "completed", false, undefined],
+      ["info", "completed", true, undefined],
+      ["warn", "refused", false, "invalid_request"],
+    ]);
+    expect(lines()[0]).toMatchObject({ account: app.accountId, model: "sluice/echo", vendor: "sluice", attempts: 1 });
+    expect(text()).not.toContain("canary");
+    if (process.platform !== "win32") {
+      expect(statSync(path).mode & 0o777).toBe(0o700);
+      expect(statSync(join(path, files()[0] ?? "")).mode & 0o777).toBe(0o600);
+    }
+  });
+
+  test("prompts and answers only where that is switched on", async () => {
+    const { log, lines } = open({ bodies: true });
+    const app = await startApp({ requests: log });
+    apps.push(app);
+    const body = { model: "sluice/echo", messages: [{ role: "user", content: "a canary" }] };
+    const whole = await (await app.post("/v1/chat/completions", body)).text();
+    const stream = await (await app.post("/v1/chat/completions", { ...body, stream: true })).text();
+    await log.flush();
+    const bodies = lines().filter((line) => line["event"] === "bodies");
+    expect(bodies.map((line) => line["reply"])).toEqual([whole, stream]);
+    expect(bodies[0]?.["request"]).toBe(JSON.stringify(body));
+  });
+
+  test("secrets are taken out", async () => {
+    const source = createLog({ level: "silent" });
+    source.addSecret("very-secret-value-1");
+    const { log, text } = open({ scrub: source.scrub });
+    log.add("warn", { cause: 'it said very-secret-value-1 and Bearer abc.def\\" and sk-sluice-abcdefghij' });
+    await log.flush();
+    expect(text()).not.toMatch(/secret-value|abc\.def|abcdefghij/);
+    expect(JSON.parse(text())).toHaveProperty("cause");
+  });
+
+  test("bounded by size: the oldest file goes; by age: what is old goes", async () => {
+    let at = Date.UTC(2026, 0, 1);
+    const { log, path, files } = open({ maxBytes: 512 * 1024, now: () => ++at });
+    writeFileSync(join(path, "notes.txt"), "mine");
+    const old = join(path, "requests-20250101T000000000Z.jsonl");
+    writeFileSync(old, "{}\n");
+    utimesSync(old, new Date(2025, 0, 1), new Date(2025, 0, 1));
+    for (let round = 0; round < 40; round++) {
+      for (let line = 0; line < 40; line++) log.add("info", { text: "x".repeat(1000) });
+      await log.flush();
+    }
+    const sizes = files()
+      .filter((name) => name.endsWith(".jsonl"))
+      .map((name) => statSync(join(path, name)).size);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(512 * 1024 + 64 * 1024);
+    expect(sizes.length).toBeGreaterThan(3);
+    expect(files()).toContain("notes.txt");
+    expect(files()).not.toContain("requests-20250101T000000000Z.jsonl");
+  });
+
+  test("a disk that cannot be written to is told of, and stops nobody", async () => {
+    const { log, path, faults } = open();
+    const app = await startApp({ requests: log });
+    apps.push(app);
+    await Bun.$`rm -rf ${path}`.quiet();
+    writeFileSync(path, "a file in its place");
+    const body = { model: "sluice/echo", messages: [{ role: "user", content: "Hi" }] };
+    expect((await app.post("/v1/chat/completions", body)).status).toBe(200);
+    await log.flush();
+    expect(faults.length).toBe(1);
+  });
+
+  test("what waits is bounded, and what was left out is counted", async () => {
+    const { log, lines } = open({ maxBytes: 64 * 1024 * 1024 });
+    for (let at = 0; at < 20_010; at++) log.add("info", { at });
+    await log.flush();
+    expect(lines().length).toBe(20_001);
+    expect(lines().at(-1)).toMatchObject({ event: "left-out", lines: 10 });
+  });
+
+  test("only what became of requests is noted, and the log itself goes on as before", () => {
+    const said: string[] = [];
+    const noted: string[] = [];
+    const base = createLog({
+      level: "warn",
+      write: (line) => said.push((JSON.parse(line) as { event: string }).event),
+    });
+    const log = withRequestLog(base, { add: (level: string) => noted.push(level) } as unknown as RequestLog);
+    log.info("generate", { a: 1 });
+    log.warn("generate", { a: 1 });
+    log.error("settle", { a: 1 });
+    expect([said, noted]).toEqual([
+      ["generate", "settle"],
+      ["info", "warn"],
+    ]);
+  });
+});
