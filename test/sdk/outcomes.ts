@@ -39,10 +39,14 @@ export async function askChat(client: OpenAI, model: string, request: ChatReques
   if (mode === "blocking") return readCompletion(await client.chat.completions.create({ ...request, model }), "");
   const stream = client.chat.completions.stream({ ...request, model, stream_options: { include_usage: true } });
   let reasoning = "";
+  const heads = new Set<string>();
   for await (const chunk of stream) {
+    // The accumulator looks at the first chunk alone; programs that read chunk by chunk see all (dialects.md 1.4).
+    heads.add(`${chunk.id} ${chunk.created} ${chunk.model}`);
     const delta: unknown = chunk.choices[0]?.delta;
     if (isObject(delta) && typeof delta["reasoning_content"] === "string") reasoning += delta["reasoning_content"];
   }
+  if (heads.size !== 1) throw new Error(`the chunks are not of one reply: ${[...heads].join(", ")}`);
   return readCompletion(await stream.finalChatCompletion(), reasoning);
 }
 
