@@ -106,6 +106,16 @@ describe("an upstream's oddities", () => {
     expect(amend({ tool_choice: "none" }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({});
   });
 
+  test("a list of no tools goes, with what goes with tools", () => {
+    expect(amend({ tools: [], tool_choice: "auto", parallel_tool_calls: true }, {}, {})).toStrictEqual({
+      tools: undefined,
+      tool_choice: undefined,
+      parallel_tool_calls: undefined,
+    });
+    const tools = [{ type: "function", function: { name: "f" } }];
+    expect(amend({ tools, tool_choice: "auto" }, {}, {})).toStrictEqual({});
+  });
+
   test("assistant turns, call ids and the seed", () => {
     const call = { id: "call_abcdefgh", type: "function", function: { name: "f", arguments: "{}" } };
     const messages = [

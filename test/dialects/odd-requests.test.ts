@@ -176,17 +176,20 @@ describe("arguments of a call", () => {
   });
 
   test("ids: over-long and missing ones become hashes, two alike in one turn become two (dialects.md 4.3)", () => {
-    const ids = new CallIds(false);
+    const ids = new CallIds({});
     expect([ids.take("call_1"), ids.take("call_1"), ids.take("toolu_a.b:0")]).toEqual([
       "call_1",
       "call_1_2",
       "toolu_a.b:0",
     ]);
     const long = "x".repeat(41);
-    expect(new CallIds(false).take(long)).toMatch(/^call_[0-9A-Za-z]{20}$/);
-    expect(new CallIds(false).take(long)).toBe(new CallIds(false).take(long));
-    expect(new CallIds(false).take("")).toMatch(/^call_[0-9A-Za-z]{20}$/);
-    const nine = new CallIds(true);
+    expect(new CallIds({}).take(long)).toMatch(/^call_[0-9A-Za-z]{20}$/);
+    expect(new CallIds({}).take(long)).toBe(new CallIds({}).take(long));
+    // A vendor of its own kind may read its long ids.
+    const kimi = `functions.${"x".repeat(60)}:0`;
+    expect(new CallIds({ customTools: false }).take(kimi)).toBe(kimi);
+    expect(new CallIds({}).take("")).toMatch(/^call_[0-9A-Za-z]{20}$/);
+    const nine = new CallIds({ nineCharacterToolIds: true });
     const given = Array.from({ length: 500 }, (_, at) => nine.take(`toolu_${at % 250}`));
     expect(new Set(given).size).toBe(500);
     for (const id of given) expect(id).toMatch(/^[0-9A-Za-z]{9}$/);

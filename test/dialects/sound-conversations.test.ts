@@ -54,6 +54,7 @@ describe("chat: a client's own messages (dialects.md 1.2)", () => {
       [user("a"), chatCall("1", "1_2"), chatResult("1", "x"), chatResult("1_2", "y")],
     ],
     ["an assistant that says nothing", [user("a"), assistant(""), user("b"), assistant(null)], [user("a"), user("b")]],
+    ["a list of no calls", [user("a"), { ...assistant("b"), tool_calls: [] }], [user("a"), assistant("b")]],
     ["a user that says nothing", [user([]), assistant("b")], [user("(empty)"), assistant("b")]],
   ];
   test.each(repaired)("%s", (_what, messages, expected) => {

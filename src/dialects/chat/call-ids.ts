@@ -1,9 +1,12 @@
+import type { Quirks } from "../dialect.ts";
+
 import { OwnNames } from "../lines.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LENGTH = 9;
-/** Longest id of a call that OpenAI takes, characters (dialects.md 4.3 "ids"). */
+/** Longest id of a call that OpenAI takes, characters (dialects.md 4.3 "ids"), and the bound for others: some read their own long ids. */
 const LONGEST = 40;
+const LONGEST_ELSEWHERE = 256;
 
 /** The first `length` of 62 letters and digits that a text's hash gives. */
 function hashLetters(text: string, length: number): string {
@@ -22,21 +25,23 @@ function hashLetters(text: string, length: number): string {
  */
 export const shortCallId = (id: string): string => (/^[0-9A-Za-z]{9}$/.test(id) ? id : hashLetters(id, LENGTH));
 
-/** A tool-call id as OpenAI takes it: one that is missing or too long becomes its hash (dialects.md 4.3 "ids"). */
-export const boundedCallId = (id: string): string =>
-  id !== "" && id.length <= LONGEST ? id : `call_${hashLetters(id, 20)}`;
+/** A tool-call id of bounded length: one that is missing or too long becomes its hash (dialects.md 4.3 "ids"). */
+export const boundedCallId = (id: string, longest = LONGEST): string =>
+  id !== "" && id.length <= longest ? id : `call_${hashLetters(id, 20)}`;
 
 /** Hands out the ids of one assistant turn's calls: two calls of one id become two ids, the same ones in every request. */
 export class CallIds {
   readonly #names = new OwnNames();
 
-  constructor(readonly nineCharacters: boolean) {}
+  constructor(readonly quirks: Quirks) {}
 
   take(id: string): string {
     return this.#names.take(id, (count) => this.#fit(count === 1 ? id : `${id}_${count}`));
   }
 
   #fit(id: string): string {
-    return this.nineCharacters ? shortCallId(id) : boundedCallId(id);
+    if (this.quirks.nineCharacterToolIds) return shortCallId(id);
+    // OpenAI's own rows, and those nobody knows, are not marked as another vendor's.
+    return boundedCallId(id, this.quirks.customTools === false ? LONGEST_ELSEWHERE : LONGEST);
   }
 }

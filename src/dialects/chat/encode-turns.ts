@@ -124,7 +124,7 @@ export class TurnWriter {
     if (text === "" && calls.length === 0 && reasoning === "") return;
     if (text === "" && calls.length === 0 && Object.values(replay).join("") === "") return;
     this.#flushAttached();
-    const ids = new CallIds(this.quirks.nineCharacterToolIds === true);
+    const ids = new CallIds(this.quirks);
     const called = calls.map((call) => ({ call, id: ids.take(call.id) }));
     const empty = calls.length > 0 && !this.quirks.emptyContent ? null : "";
     this.#addAssistant({

@@ -63,9 +63,16 @@ function toToolChoice(choice: unknown): unknown {
   return isObject(choice) ? { type: "function", function: { name: choice["name"] } } : choice;
 }
 
+/** An empty list of tools, and what only goes with tools: OpenAI refuses each of them, and they ask for nothing. */
+function withoutNoTools(body: Wire): Edits {
+  const asked = ["tools", "tool_choice", "parallel_tool_calls"].filter((field) => Object.hasOwn(body, field));
+  return Object.fromEntries(asked.map((field) => [field, undefined]));
+}
+
 /** Edits that tell a vendor of today's functions alone about a client's older or custom tools; none where there are no such. */
 export function toolEdits(body: Wire, quirks: Quirks): Edits {
   const legacy = hasOlder(body, quirks);
+  if (!legacy && Array.isArray(body["tools"]) && body["tools"].length === 0) return withoutNoTools(body);
   if (!legacy && !hasCustom(body, quirks)) return {};
   const tools = listOf(body["tools"]).map(toFunctionTool);
   if (legacy) tools.push(...listOf(body["functions"]).map((called) => ({ type: "function", function: called })));

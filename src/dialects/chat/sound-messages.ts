@@ -44,6 +44,8 @@ function isSound(messages: readonly unknown[]): boolean {
     }
     if (waiting.size > 0 || saysNothing(message)) return false;
     if (role === "user" && isEmptyList((message as Wire)["content"])) return false;
+    // OpenAI refuses a list of no calls, which many clients send.
+    if (role === "assistant" && isEmptyList((message as Wire)["tool_calls"])) return false;
     for (const call of callsOf(message)) {
       if (waiting.has(call["id"])) return false;
       waiting.add(call["id"]);
@@ -87,8 +89,9 @@ class Rebuilder {
     const empty = message["role"] === "user" && isEmptyList(message["content"]);
     const calls = withOwnIds(callsOf(message));
     const changed = calls.some(({ call, given }) => call["id"] !== given);
+    const { tool_calls: listed, ...rest } = message;
     this.#out.push({
-      ...message,
+      ...(isEmptyList(listed) ? rest : message),
       ...(empty && { content: EMPTY_TEXT }),
       ...(changed && { tool_calls: calls.map(({ call }) => call) }),
     });
