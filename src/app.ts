@@ -98,14 +98,15 @@ export function createApp(settings: AppSettings): App {
   const vendors = new Map([builtinVendor(clock), ...settings.vendors].map((vendor) => [vendor.id, vendor]));
   const catalog = createCatalog({ rows: builtInRows, overrides: config.models, vendors: [...vendors.values()] });
   const writer = new Writer(store, clock);
+  // First of all, and before anything is written: books that are not right stop the start.
+  const books = openLedger(store, writer, { clock, onFault: (thrown) => log.error("ledger", errorFields(thrown)) });
+  const recovered = books.start();
+  if (recovered.settled + recovered.released > 0) log.warn("recovered", recovered);
   const keys = new Keys(store, writer, { clock, onFault: (thrown) => log.error("keys", errorFields(thrown)) });
   const running = new Running();
   const reasoning = new ReasoningStore(store, writer, clock, log);
   const plans = createPlans(config.plans);
   const limits = createLimits(settings, writer, plans);
-  const books = openLedger(store, writer, { clock, onFault: (thrown) => log.error("ledger", errorFields(thrown)) });
-  const recovered = books.start();
-  if (recovered.settled + recovered.released > 0) log.warn("recovered", recovered);
   const safeFetch = guardedFetch(settings, () => elysia.server?.port);
   const health = new VendorHealth(clock);
   const services: Services = {
@@ -265,9 +266,16 @@ function mountRoutes(routes: Routes): Elysia {
   const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
     .onRequest(({ request }) => {
       const refused = guard(request);
-      return refused ? answerError(refused, request) : cors.preflight(request);
+      return refused ? cors.mark(request, answerError(refused, request)) : cors.preflight(request);
     })
-    .onError(({ code, error, request }) => renderElysiaError(code, error, request, log))
+    .onError(({ code, error, request }) => cors.mark(request, renderElysiaError(code, error, request, log)));
+  // Before the routes: a hook counts for those that come after it.
+  if (corsOrigins.length > 0) {
+    app.mapResponse(({ request, responseValue }) =>
+      responseValue instanceof Response ? cors.mark(request, responseValue) : undefined,
+    );
+  }
+  app
     .use(chatRoutes(generation))
     .use(messagesRoutes(generation))
     .use(countTokensRoutes({ ...generation, tokenizer }))
@@ -283,13 +291,6 @@ function mountRoutes(routes: Routes): Elysia {
         .use(rootRoutes())
         .use(openapiRoutes()),
     );
-  if (corsOrigins.length > 0) {
-    app.mapResponse(({ request, responseValue }) => {
-      if (!(responseValue instanceof Response)) return undefined;
-      for (const [name, value] of Object.entries(cors.headers(request))) responseValue.headers.set(name, value);
-      return responseValue;
-    });
-  }
   return app as unknown as Elysia;
 }
 

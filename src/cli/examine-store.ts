@@ -6,6 +6,8 @@ import { lockDataFolder } from "../db/folder-lock.ts";
 import { openStore } from "../db/open.ts";
 import { StoreError } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
+import type { Book } from "../ledger/book.ts";
+import { openLedger } from "../ledger/open-ledger.ts";
 import { type Finding, fault, note, ok } from "./findings.ts";
 
 /** How long the doctor waits for a server's write, ms. */
@@ -46,7 +48,20 @@ export function serverIsRunning(dataFolder: string): boolean {
   }
 }
 
-/** Opens the store and looks for damage; also the time of its newest account or key, Unix ms. */
+/** Breaches that are shown one by one. */
+const SHOWN_BREACHES = 10;
+
+/** All of the ledger's invariants, over all of its entries (reliability 3.3). */
+function examineLedger(book: Book): Finding[] {
+  const breaches = book.verify();
+  if (breaches.length === 0) return [ok("ledger", "every charge, balance and link is right")];
+  const advice = "restore the store from a backup: sluice restore FILE";
+  return breaches
+    .slice(0, SHOWN_BREACHES)
+    .map(({ invariant, detail }) => fault("ledger", `${invariant}: ${detail}`, advice));
+}
+
+/** Opens the store and looks for damage, in the file and in the ledger; also the time of its newest account or key, Unix ms. */
 export function examineStore(dataFolder: string): { findings: Finding[]; newestAt?: number } {
   const path = storePath(dataFolder);
   if (!existsSync(path)) return { findings: [note("store", `not there yet: the first start makes ${path}`)] };
@@ -62,7 +77,8 @@ export function examineStore(dataFolder: string): { findings: Finding[]; newestA
       const warnings = store.warnings.map((sentence) => fault("store", sentence));
       const summary = ok("store", `${path}: sound; accounts: ${accounts.length}, keys in force: ${inForce}`);
       const keyless = inForce === 0 ? [note("keys", "there is no key in force", "sluice keys create")] : [];
-      return { findings: [summary, ...warnings, ...keyless], newestAt };
+      const findings = [summary, ...warnings, ...keyless, ...examineLedger(openLedger(store, writer).book)];
+      return { findings, newestAt };
     } finally {
       store.close();
     }

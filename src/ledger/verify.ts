@@ -32,7 +32,7 @@ type Posted = { posted: bigint; lost: bigint };
 
 /** The questions whose every answer is a breach: the invariant, and a query of one text column that says what is wrong. */
 const FULL_SUMS = `
-  SELECT a.id || ': posted ' || a.posted || ', its entries say ' || coalesce(c.total, 0) - coalesce(d.total, 0) AS detail
+  SELECT a.id || ': posted ' || a.posted || ', its entries say ' || (coalesce(c.total, 0) - coalesce(d.total, 0)) AS detail
   FROM ledger_account a
   LEFT JOIN (SELECT credit AS id, sum(amount) AS total FROM ledger_entry GROUP BY credit) c ON c.id = a.id
   LEFT JOIN (SELECT debit AS id, sum(amount) AS total FROM ledger_entry GROUP BY debit) d ON d.id = a.id
