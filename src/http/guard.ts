@@ -116,6 +116,8 @@ export type Cors = {
   preflight(request: Request): Response | undefined;
   /** Headers for every answer: `vary`, and for an allowed origin its name. */
   headers(request: Request): Record<string, string>;
+  /** An answer with those headers on it. */
+  mark(request: Request, response: Response): Response;
 };
 
 /** What the official SDKs and MCP clients send from a browser, beside the names that always may cross. */
@@ -183,6 +185,10 @@ export function createCors(corsOrigins: readonly string[]): Cors {
   };
   return {
     headers,
+    mark(request, response) {
+      for (const [name, value] of Object.entries(headers(request))) response.headers.set(name, value);
+      return response;
+    },
     preflight(request) {
       if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) return undefined;
       const allowed = headers(request);

@@ -1,0 +1,332 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { makeKey } from "../../src/accounts/key-form.ts";
+import type { KeyChange } from "../../src/accounts/keys.ts";
+import { type RunningServer, startServer } from "../../src/app.ts";
+import { openStore, type Store } from "../../src/db/open.ts";
+import { Writer } from "../../src/db/writer.ts";
+import { silentLog } from "../../src/observe/log.ts";
+import { PLAIN_CONFIG } from "../support/app.ts";
+import { type ManualClock, manualClock } from "../support/clock.ts";
+
+/** A server that listens, behind a proxy that is believed: each test is a client at an address of its own. */
+type Lab = { server: RunningServer; store: Store; clock: ManualClock; stop(): Promise<void> };
+
+async function start(store: Store = openStore(":memory:"), clock = manualClock()): Promise<Lab> {
+  const config = {
+    ...PLAIN_CONFIG,
+    server: { ...PLAIN_CONFIG.server, trustedProxies: ["127.0.0.1"], corsOrigins: ["https://page.example"] },
+    plans: { quick: { requests_per_minute: 60, concurrent_generations: 1, metered: false } },
+  };
+  const parts = { config, vendors: [], store, clock, log: silentLog, version: "0.0.0-test" };
+  const server = await startServer({ ...parts, host: "127.0.0.1", port: 0 });
+  return {
+    server,
+    store,
+    clock,
+    async stop() {
+      await server.stop();
+    },
+  };
+}
+
+async function makeKeyOn({ server, store, clock }: Lab, plan: string, change: KeyChange = {}) {
+  const writer = new Writer(store, clock);
+  const accounts = new Accounts(store, writer, server.app.keys, clock);
+  const account = await accounts.create({ name: `on ${plan} ${Math.random()}`, plan });
+  await writer.close();
+  return server.app.keys.create({ accountId: account.id, name: "k", kind: "api", ...change });
+}
+
+type Call = { from?: string; key?: string; method?: string; body?: unknown; headers?: Record<string, string> };
+
+function call({ server }: Lab, path: string, { from, key, method, body, headers }: Call = {}): Promise<Response> {
+  return fetch(`${server.url}${path}`, {
+    method: method ?? (body === undefined ? "GET" : "POST"),
+    headers: {
+      ...(from !== undefined && { "x-forwarded-for": from }),
+      ...(key !== undefined && { authorization: `Bearer ${key}` }),
+      ...(body !== undefined && { "content-type": "application/json" }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+const ECHO = { model: "sluice/echo", max_tokens: 20, messages: [{ role: "user", content: "hello" }] };
+const REQUESTS: Record<string, unknown> = {
+  "/v1/chat/completions": ECHO,
+  "/v1/messages": ECHO,
+  "/v1/messages/count_tokens": ECHO,
+  "/v1/responses": { model: "sluice/echo", input: "hello" },
+};
+/** A reply that says one thing, and is silent for a minute. */
+const SLOW = JSON.stringify({ blocks: [{ type: "text", text: "one two three four" }], silence_ms: 60_000 });
+
+const limits = (response: Response) => [...response.headers.keys()].filter((name) => /ratelimit/.test(name)).sort();
+
+let lab: Lab;
+beforeAll(async () => {
+  lab = await start();
+});
+afterAll(async () => {
+  await lab.stop();
+  lab.store.close();
+});
+
+describe("headers of both dialects (contract 6)", () => {
+  const CHAT = ["limit", "remaining", "reset"].flatMap((part) => [
+    `x-ratelimit-${part}-requests`,
+    `x-ratelimit-${part}-tokens`,
+  ]);
+  const MESSAGES = ["requests", "tokens", "input-tokens", "output-tokens"].flatMap((count) =>
+    ["limit", "remaining", "reset"].map((part) => `anthropic-ratelimit-${count}-${part}`),
+  );
+
+  test.each([
+    ["/v1/chat/completions", CHAT],
+    ["/v1/responses", CHAT],
+    ["/v1/messages", MESSAGES],
+  ])("%s: on success, on a refusal, and when it goes too fast", async (path, names) => {
+    const { key } = await makeKeyOn(lab, "quick");
+    const body = REQUESTS[path];
+    for (const stream of [false, true]) {
+      const answer = await call(lab, path, { key, body: { ...(body as object), stream } });
+      expect(answer.status).toBe(200);
+      await answer.text();
+      expect(limits(answer)).toEqual([...names].sort());
+    }
+    const wrong = await call(lab, path, { key, body: { ...(body as object), model: "sluice/none" } });
+    expect([wrong.status, limits(wrong)]).toEqual([404, [...names].sort()]);
+    const statuses: number[] = [];
+    let last = wrong;
+    for (let more = 0; more < 13; more++) {
+      last = await call(lab, path, { key, body });
+      statuses.push(last.status);
+    }
+    // Fifteen at once on sixty a minute; the one of an unknown model counted too.
+    expect(statuses).toEqual([...Array.from({ length: 12 }, () => 200), 429]);
+    expect(limits(last)).toEqual([...names].sort());
+    expect(last.headers.get("x-should-retry")).toBe("true");
+    expect(last.headers.get("retry-after")).toBe("1");
+    expect(last.headers.get("retry-after-ms")).toBe("1000");
+    const { error } = (await last.json()) as { error: { code: string; type: string } };
+    expect([error.code, error.type]).toEqual(["rate_limit_exceeded", "rate_limit_error"]);
+    // Whoever waits as told is served.
+    await lab.clock.advance(1_000);
+    expect((await call(lab, path, { key, body })).status).toBe(200);
+  });
+
+  test("their figures", async () => {
+    const { key } = await makeKeyOn(lab, "quick");
+    await (await call(lab, "/v1/chat/completions", { key, body: ECHO })).text();
+    const chat = await call(lab, "/v1/chat/completions", { key, body: ECHO });
+    expect(chat.headers.get("x-ratelimit-limit-requests")).toBe("60");
+    expect(chat.headers.get("x-ratelimit-remaining-requests")).toBe("13");
+    expect(chat.headers.get("x-ratelimit-reset-requests")).toBe("2s");
+    expect(Number(chat.headers.get("x-ratelimit-remaining-tokens"))).toBe(13_000_000);
+    const messages = await call(lab, "/v1/messages", { key, body: ECHO });
+    expect(messages.headers.get("anthropic-ratelimit-requests-remaining")).toBe("12");
+    const reset = messages.headers.get("anthropic-ratelimit-requests-reset") ?? "";
+    expect(reset).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    expect(Date.parse(reset) - lab.clock.now()).toBeGreaterThanOrEqual(3_000);
+    expect(Date.parse(reset) - lab.clock.now()).toBeLessThan(4_000);
+    // Counting tokens has a bucket of its own: twice as many a minute.
+    const count = await call(lab, "/v1/messages/count_tokens", { key, body: ECHO });
+    expect(count.headers.get("anthropic-ratelimit-requests-limit")).toBe("120");
+    expect(count.headers.get("anthropic-ratelimit-requests-remaining")).toBe("29");
+  });
+
+  test("plan local has no limits, and so no headers of them", async () => {
+    const { key } = await makeKeyOn(lab, "local");
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, () => call(lab, "/v1/chat/completions", { key, body: ECHO })),
+    );
+    expect(answers.every((answer) => answer.status === 200 && limits(answer).length === 0)).toBe(true);
+  });
+
+  test("web pages may read them", async () => {
+    const { key } = await makeKeyOn(lab, "quick");
+    const headers = { origin: "https://page.example" };
+    const refused = await call(lab, "/v1/messages", { body: ECHO, headers });
+    const none = await call(lab, "/nothing", { headers });
+    for (const answer of [refused, none]) {
+      expect(answer.headers.get("access-control-allow-origin")).toBe("https://page.example");
+    }
+    for (const path of ["/v1/chat/completions", "/v1/messages"]) {
+      const answer = await call(lab, path, { key, body: ECHO, headers });
+      const exposed = answer.headers.get("access-control-expose-headers")?.split(", ") ?? [];
+      expect(limits(answer).filter((name) => !exposed.includes(name))).toEqual([]);
+      expect(exposed).toContain("retry-after");
+    }
+  });
+
+  test("too many at the same time: 429, and the place is given back", async () => {
+    const { key } = await makeKeyOn(lab, "quick");
+    const slow = { model: "sluice/script", stream: true, messages: [{ role: "user", content: SLOW }] };
+    const leave = new AbortController();
+    const running = await fetch(`${lab.server.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      body: JSON.stringify(slow),
+      signal: leave.signal,
+    });
+    expect(running.status).toBe(200);
+    const second = await call(lab, "/v1/messages", { key, body: ECHO });
+    expect(second.status).toBe(429);
+    expect(((await second.json()) as { error: { code: string } }).error.code).toBe("concurrency_exceeded");
+    expect(Number(second.headers.get("retry-after"))).toBeLessThanOrEqual(60);
+    // The refusal took nothing of the minute: one request has been made.
+    expect(second.headers.get("anthropic-ratelimit-requests-remaining")).toBe("14");
+    leave.abort();
+    await lab.server.app.running.idle();
+    expect((await call(lab, "/v1/messages", { key, body: ECHO })).status).toBe(200);
+  });
+});
+
+describe("addresses (reliability 4)", () => {
+  test("ten wrong keys, then 429 before any look-up, for that address alone", async () => {
+    const wrong = { from: "192.0.2.1", body: ECHO };
+    for (let tries = 0; tries < 10; tries++) {
+      expect((await call(lab, "/v1/messages", { ...wrong, key: makeKey("api") })).status).toBe(401);
+    }
+    const refused = await call(lab, "/v1/messages", { ...wrong, key: makeKey("api") });
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("retry-after")).toBe("6");
+    expect(((await refused.json()) as { error: { type: string } }).error.type).toBe("rate_limit_error");
+    const { key } = await makeKeyOn(lab, "local");
+    // Before any look-up: a good key waits as well.
+    expect((await call(lab, "/v1/messages", { ...wrong, key })).status).toBe(429);
+    expect((await call(lab, "/v1/messages", { from: "192.0.2.2", key, body: ECHO })).status).toBe(200);
+    // Nothing shown is nothing guessed.
+    expect((await call(lab, "/v1/messages", wrong)).status).toBe(401);
+    await lab.clock.advance(6_000);
+    expect((await call(lab, "/v1/messages", { ...wrong, key })).status).toBe(200);
+  });
+
+  test("wrong admin keys have a bucket of their own", async () => {
+    const from = "192.0.2.3";
+    for (let tries = 0; tries < 5; tries++) {
+      expect((await call(lab, "/admin/v1/keys", { from, key: makeKey("admin") })).status).toBe(401);
+    }
+    expect((await call(lab, "/admin/v1/keys", { from, key: makeKey("admin") })).status).toBe(429);
+    const { key } = await makeKeyOn(lab, "local");
+    expect((await call(lab, "/v1/messages", { from, key, body: ECHO })).status).toBe(200);
+  });
+
+  test("the catalog: twenty at once without a key; with one as often as its plan likes", async () => {
+    const from = "192.0.2.4";
+    const statuses: number[] = [];
+    for (let tries = 0; tries < 22; tries++) statuses.push((await call(lab, "/v1/models", { from })).status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(20);
+    expect(statuses.slice(20)).toEqual([429, 429]);
+    const refused = await call(lab, "/v1/models/sluice/echo", { from, headers: { "anthropic-version": "2023-06-01" } });
+    expect(refused.status).toBe(429);
+    expect(await refused.json()).toMatchObject({ type: "error", error: { type: "rate_limit_error" } });
+    const { key } = await makeKeyOn(lab, "local");
+    for (let tries = 0; tries < 30; tries++) {
+      expect((await call(lab, "/v1/models", { from, key })).status).toBe(200);
+    }
+    // A wrong key is nobody's here, and not held against the address.
+    expect((await call(lab, "/v1/models", { from, key: makeKey("api") })).status).toBe(429);
+    expect((await call(lab, "/v1/models", { from: "192.0.2.5", key: makeKey("api") })).status).toBe(200);
+    // Health checks of the same address go on.
+    expect((await call(lab, "/healthz", { from })).status).toBe(200);
+    await lab.clock.advance(200);
+    expect((await call(lab, "/v1/models", { from })).status).toBe(200);
+  });
+
+  test("every other public page is bounded too", async () => {
+    const from = "192.0.2.6";
+    const pages = ["/healthz", "/readyz", "/", "/openapi/json", "/favicon.svg"];
+    let refused = 0;
+    for (let tries = 0; tries < 125; tries++) {
+      const answer = await call(lab, pages[tries % pages.length]!, { from });
+      if (answer.status === 429) refused++;
+      await answer.text();
+    }
+    expect(refused).toBe(25);
+  });
+
+  test("a client that is no proxy's cannot choose its address", async () => {
+    const plain = await start(openStore(":memory:"));
+    try {
+      const strict = { ...plain, server: plain.server };
+      // All hops before the last one are the client's own words.
+      for (let tries = 0; tries < 20; tries++) {
+        await call(strict, "/v1/models", { from: `203.0.113.${tries}, 192.0.2.9` });
+      }
+      expect((await call(strict, "/v1/models", { from: "198.51.100.1, 192.0.2.9" })).status).toBe(429);
+    } finally {
+      await plain.stop();
+      plain.store.close();
+    }
+  });
+});
+
+describe("keys at the front door", () => {
+  test("a model outside of the key's: 403 with its param, in both dialects, and nothing is counted", async () => {
+    const { key, id } = await makeKeyOn(lab, "local", { models: ["other/*"] });
+    for (const [path, body] of Object.entries(REQUESTS)) {
+      const answer = await call(lab, path, { key, body });
+      expect(answer.status).toBe(403);
+      expect(await answer.json()).toMatchObject({ error: { code: "permission_denied" } });
+    }
+    const used = lab.store.database.query("SELECT count(*) FROM usage WHERE key_id = ?").values(id);
+    expect(used).toEqual([[0n]]);
+  });
+
+  test("the cap of a day: 429 that is not to be repeated, with the time it ends", async () => {
+    const { key } = await makeKeyOn(lab, "local", { capRequestsDay: 2 });
+    for (let request = 0; request < 2; request++) {
+      expect((await call(lab, "/v1/messages", { key, body: ECHO })).status).toBe(200);
+    }
+    const refused = await call(lab, "/v1/messages", { key, body: ECHO });
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("x-should-retry")).toBe("false");
+    expect(refused.headers.has("retry-after")).toBe(false);
+    const { error } = (await refused.json()) as { error: { code: string; reset_at: string } };
+    expect(error.code).toBe("allowance_exhausted");
+    expect(Date.parse(error.reset_at)).toBeGreaterThan(lab.clock.now());
+  });
+
+  test("a stream ends within a second of its key's end", async () => {
+    const { key } = await makeKeyOn(lab, "local", { expiresAt: lab.clock.now() + 5_000 });
+    const body = { model: "sluice/script", stream: true, messages: [{ role: "user", content: SLOW }] };
+    const answer = await call(lab, "/v1/chat/completions", { key, body });
+    const text = answer.text();
+    await lab.clock.advance(6_000);
+    expect(await text).toContain("invalid_api_key");
+    expect(await text).not.toContain("[DONE]");
+    expect((await call(lab, "/v1/messages", { key, body: ECHO })).status).toBe(401);
+  });
+});
+
+describe("a start after another server", () => {
+  test("that ended as it should: whole bursts; that did not: half of them", async () => {
+    const store = openStore(":memory:");
+    const atOnce = async (lab: Lab) => {
+      const { key } = await makeKeyOn(lab, "quick");
+      const statuses: number[] = [];
+      for (let request = 0; request < 16; request++) {
+        const answer = await call(lab, "/v1/messages", { key, body: ECHO });
+        statuses.push(answer.status);
+        await answer.text();
+      }
+      return statuses.filter((status) => status === 200).length;
+    };
+    const first = await start(store);
+    expect(await atOnce(first)).toBe(15);
+    // What a crash leaves behind is the note of the start.
+    expect(store.database.query("SELECT clean FROM server_stop").values()).toEqual([[0n]]);
+    const second = await start(store);
+    expect(await atOnce(second)).toBe(7);
+    await first.stop();
+    await second.stop();
+    expect(store.database.query("SELECT clean FROM server_stop").values()).toEqual([[1n]]);
+    const third = await start(store);
+    expect(await atOnce(third)).toBe(15);
+    await third.stop();
+    store.close();
+  });
+});
