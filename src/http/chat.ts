@@ -3,6 +3,7 @@ import { dialects } from "../dialects/index.ts";
 import { ChatCompletion, ChatRequest } from "../wire/chat.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
+import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/chat/completions` (interface 4.7). */
@@ -15,7 +16,7 @@ export function chatRoutes(dependencies: GenerationDependencies) {
         summary: "Chat completions dialect",
         description:
           "Every model is reachable here. With `stream: true` the answer is a stream of chunks that ends with `[DONE]`.",
-        parameters: [STRICT_PARAMETER],
+        parameters: [STRICT_PARAMETER, IDEMPOTENCY_PARAMETER],
         requestBody: jsonBody(ChatRequest),
         responses: { 200: jsonOrStream(ChatCompletion, "The completion, or its stream."), ...errorReplies("chat") },
       },

@@ -3,6 +3,7 @@ import { dialects } from "../dialects/index.ts";
 import { MessagesReply, MessagesRequest } from "../wire/messages.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
+import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/messages` (interface 4.5). */
@@ -15,7 +16,7 @@ export function messagesRoutes(dependencies: GenerationDependencies) {
         summary: "Messages dialect",
         description:
           "Every model is reachable here. With `stream: true` the answer is a stream of events that ends with `message_stop`.",
-        parameters: [STRICT_PARAMETER],
+        parameters: [STRICT_PARAMETER, IDEMPOTENCY_PARAMETER],
         requestBody: jsonBody(MessagesRequest),
         responses: { 200: jsonOrStream(MessagesReply, "The message, or its stream."), ...errorReplies("messages") },
       },

@@ -3,6 +3,7 @@ import { dialects } from "../dialects/index.ts";
 import { ResponsesReply, ResponsesRequest } from "../wire/responses.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
+import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/responses` (contract 3). */
@@ -15,7 +16,7 @@ export function responsesRoutes(dependencies: GenerationDependencies) {
         summary: "Responses dialect",
         description:
           "Every model is reachable here. Nothing is stored: send the whole conversation as input. With `stream: true` the answer is a stream of events that ends with `response.completed` or `response.incomplete`.",
-        parameters: [STRICT_PARAMETER],
+        parameters: [STRICT_PARAMETER, IDEMPOTENCY_PARAMETER],
         requestBody: jsonBody(ResponsesRequest),
         responses: {
           200: jsonOrStream(ResponsesReply, "The response, or its stream."),

@@ -77,15 +77,16 @@ function keptError(thrown: unknown, client: GenerateRequest["client"], requestId
   return { status, headers: { ...WHOLE, "x-should-retry": "false" }, body: JSON.stringify(body) };
 }
 
-/** The headers with which an answer is given again. It costs nothing this time. */
-function replayHeaders(headers: Record<string, string>): Record<string, string> {
-  const { "content-type": _type, "x-sluice-cost-usd": cost, ...rest } = headers;
+/** The headers with which an answer is given again, marked as such. It costs nothing this time. */
+export function replayHeaders(headers: Record<string, string>): Record<string, string> {
+  const { "x-sluice-cost-usd": cost, ...rest } = headers;
   return { ...rest, ...(cost !== undefined && { "x-sluice-cost-usd": "0.000000000" }), [REPLAYED]: "true" };
 }
 
 function replay({ status, headers, body }: Answer): Reply {
-  const again = replayHeaders(headers);
-  if (headers["content-type"] !== STREAM["content-type"]) return { kind: "whole", status, headers: again, body };
+  // The edge names the type of what it sends.
+  const { "content-type": type, ...again } = replayHeaders(headers);
+  if (type !== STREAM["content-type"]) return { kind: "whole", status, headers: again, body };
   return { kind: "stream", headers: again, chunks: oneByOne([body]) };
 }
 

@@ -1,0 +1,56 @@
+import { checkIdempotencyKey, fingerprint, replayHeaders } from "../relay/idempotency.ts";
+import type { IdempotencyStore } from "../relay/idempotency-store.ts";
+import { commonHeaders } from "./errors.ts";
+import { pathOf, requestIdOf } from "./request.ts";
+
+/** The header as a parameter of the OpenAPI document. */
+export const IDEMPOTENCY_PARAMETER = {
+  name: "Idempotency-Key",
+  in: "header" as const,
+  description:
+    "1 to 255 printable ASCII characters. The same key with the same body gives the same answer for 24 hours, marked `idempotency-replayed: true`, a stream as one stream; nothing runs or is charged twice. With another body: 422; while the first is running: 409. A request that cost nothing leaves its key free.",
+  schema: { type: "string" as const, minLength: 1, maxLength: 255 },
+};
+
+/** Headers of an answer that belong to the request it was made for, not to the answer. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(["x-request-id", "request-id", "date", "content-length"]);
+
+/** Who asks, and with which body, as text. */
+export type Asked = { request: Request; accountId: string; body: string };
+
+/**
+ * A POST that can cost and answers with a whole body (image jobs, web tools), under its Idempotency-Key where it has one (contract 5): `run` runs once, and
+ * its answer is given again for 24 hours. An answer that is an error cost nothing and leaves the key free. Throws GatewayError:
+ * invalid_request, idempotency_in_progress, idempotency_key_reused, and what `run` throws.
+ */
+export async function answerOnce(
+  { request, accountId, body }: Asked,
+  kept: IdempotencyStore,
+  run: () => Promise<Response>,
+): Promise<Response> {
+  const key = request.headers.get("idempotency-key");
+  if (key === null) return run();
+  checkIdempotencyKey(key);
+  const route = pathOf(request.url);
+  const requestId = requestIdOf(request);
+  const claimed = await kept.claim({ accountId, route, key, requestId, fingerprint: fingerprint(route, body) });
+  if (claimed.kind === "kept") {
+    const { status, headers, body: text } = claimed.answer;
+    return new Response(text, { status, headers: { ...replayHeaders(headers), ...commonHeaders(requestId) } });
+  }
+  try {
+    const response = await run();
+    if (!response.ok) {
+      claimed.claim.drop();
+      return response;
+    }
+    const text = await response.text();
+    const { status } = response;
+    const headers = Object.fromEntries([...response.headers].filter(([name]) => !OWN_HEADERS.has(name)));
+    await claimed.claim.keep({ status, headers, body: text });
+    return new Response(text, { status, headers: response.headers });
+  } catch (thrown) {
+    claimed.claim.drop();
+    throw thrown;
+  }
+}

@@ -1,0 +1,93 @@
+import { describe, expect, test } from "bun:test";
+import { openStore } from "../../src/db/open.ts";
+import { Writer } from "../../src/db/writer.ts";
+import { answerOnce } from "../../src/http/idempotency.ts";
+import { openapiDocument } from "../../src/http/openapi.ts";
+import { silentLog } from "../../src/observe/log.ts";
+import { IdempotencyStore } from "../../src/relay/idempotency-store.ts";
+import { startApp } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
+import { gate } from "../support/wait.ts";
+
+function lab() {
+  const store = openStore(":memory:");
+  const clock = manualClock();
+  const kept = new IdempotencyStore(store, new Writer(store, clock), clock, silentLog);
+  let runs = 0;
+  const ask = (key: string | null, run: () => Promise<Response>, body = "{}", path = "/v1/images/generations") => {
+    const headers: Record<string, string> = key === null ? {} : { "idempotency-key": key };
+    const request = new Request(`http://localhost${path}?x=1`, { method: "POST", headers });
+    return answerOnce({ request, accountId: "acct_1", body }, kept, () => {
+      runs++;
+      return run();
+    });
+  };
+  return { ask, runs: () => runs };
+}
+
+const made = () =>
+  Promise.resolve(
+    Response.json(
+      { id: crypto.randomUUID() },
+      { status: 202, headers: { "x-request-id": "req_1", "x-sluice-cost-usd": "0.020000000" } },
+    ),
+  );
+
+describe("any POST that costs", () => {
+  test("runs once; its answer comes again with its status, without its price and another's request id", async () => {
+    const { ask, runs } = lab();
+    const first = await ask("k", made);
+    const again = await ask("k", made);
+    expect([again.status, await again.text()]).toEqual([202, await first.text()]);
+    expect(first.headers.get("idempotency-replayed")).toBeNull();
+    expect(again.headers.get("idempotency-replayed")).toBe("true");
+    expect([first, again].map(({ headers }) => headers.get("x-sluice-cost-usd"))).toEqual([
+      "0.020000000",
+      "0.000000000",
+    ]);
+    expect(again.headers.get("x-request-id")).toMatch(/^req_\w{24}$/);
+    expect(again.headers.get("content-type")).toStartWith("application/json");
+    expect(runs()).toBe(1);
+  });
+
+  test("an error, returned or thrown, leaves the key free; without a key everything runs", async () => {
+    const { ask, runs } = lab();
+    const bad = await ask("k", () => Promise.resolve(Response.json({}, { status: 400 })));
+    expect(bad.status).toBe(400);
+    expect(ask("k", () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
+    expect((await ask("k", made)).headers.get("idempotency-replayed")).toBeNull();
+    for (let round = 0; round < 2; round++)
+      expect((await ask(null, made)).headers.get("idempotency-replayed")).toBeNull();
+    expect(runs()).toBe(5);
+  });
+
+  test("another body, another path, and one at a time", async () => {
+    const { ask, runs } = lab();
+    const held = gate();
+    const slow = ask("k", () => held.opened.then(made));
+    expect(ask("k", made)).rejects.toMatchObject({
+      code: "idempotency_in_progress",
+      retry: true,
+      retryAfterSeconds: 1,
+    });
+    expect(ask("k", made, "{ }")).rejects.toMatchObject({ code: "idempotency_key_reused", retry: false });
+    expect((await ask("k", made, "{}", "/v1/web/search")).status).toBe(202);
+    held.open();
+    expect((await slow).status).toBe(202);
+    expect(ask("", made)).rejects.toMatchObject({ code: "invalid_request", param: "Idempotency-Key" });
+    expect(runs()).toBe(2);
+  });
+});
+
+test("the header is in the document of every endpoint that generates", async () => {
+  const app = await startApp();
+  type Operation = { parameters?: { name: string; in: string }[] };
+  const { paths } = (await openapiDocument(app.app.elysia)) as { paths: Record<string, Record<string, Operation>> };
+  for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"]) {
+    expect(paths[path]?.["post"]?.parameters?.map((each) => [each.name, each.in])).toContainEqual([
+      "Idempotency-Key",
+      "header",
+    ]);
+  }
+  await app.stop();
+});
