@@ -1,4 +1,5 @@
 import type { Quirks, UpstreamDialectName } from "../dialects/dialect.ts";
+import type { ImageUpstream } from "./image-upstream.ts";
 
 /**
  * How an upstream wants its key: a header's name and form. `service-account`: the key is a Google service account's JSON, or the path of
@@ -50,6 +51,8 @@ export type Vendor = {
   quirks: Quirks;
   /** An upstream inside this process: answers as a server on the network would. */
   serve?: (request: UpstreamRequest) => Promise<Response>;
+  /** Draws images inside this process; other vendors' image wires are found by their row. */
+  images?: ImageUpstream;
 };
 
 /** Another way to switch a vendor on: its variable, how the key goes out, and the variables of what belongs to it, `?` behind those that may lack. */
@@ -63,7 +66,7 @@ export type KeyWay = {
  * A vendor this gateway knows of (contract 2), before any key is at hand. `{NAME}` in `baseUrl`, `region` and `query` stands for a
  * variable of the environment: a base URL or region with one missing leaves the vendor off, a query with one missing is left out.
  */
-export type VendorRow = Omit<Vendor, "apiKey" | "credentials" | "serve"> & {
+export type VendorRow = Omit<Vendor, "apiKey" | "credentials" | "serve" | "images"> & {
   /** Tried in order when the variable `env` is not there. */
   otherKeys?: readonly KeyWay[];
   /** Values of variables that are not there. */
