@@ -159,6 +159,7 @@ const EXPOSED_HEADERS = [
   "idempotency-replayed",
   "x-sluice-dropped",
   "x-sluice-stop",
+  "x-sluice-cost-usd",
   "x-sluice-token-count",
   "x-ratelimit-limit-requests",
   "x-ratelimit-remaining-requests",
