@@ -56,8 +56,7 @@ function soundBlock(block: Block): Block {
 /** Reads along the calls and results of a conversation and says whether each stands where it must. */
 class Auditor {
   readonly #used = new Set<unknown>();
-  #waiting = new Set<unknown>();
-  #sawOther = false;
+  readonly #waiting = new Set<unknown>();
   #lastRole: unknown;
 
   /** Whether this message is sound behind the ones before it. */
@@ -65,7 +64,6 @@ class Auditor {
     if (!isObject(message)) return true;
     const { role, content } = message;
     if (role !== "user" && role !== "assistant") return true;
-    if (role !== this.#lastRole) this.#sawOther = false;
     if (role === "assistant" && this.#lastRole === "user" && this.#waiting.size > 0) return false;
     this.#lastRole = role;
     if (!Array.isArray(content)) return this.#acceptsText(content, role, isLast);
@@ -96,9 +94,8 @@ class Auditor {
   }
 
   #acceptsResult(block: unknown): boolean {
-    if (isType(block, "tool_result")) return !this.#sawOther && this.#waiting.delete(block["tool_use_id"]);
-    this.#sawOther = true;
-    return this.#waiting.size === 0;
+    // What stands before a result, stands before one that still waits.
+    return isType(block, "tool_result") ? this.#waiting.delete(block["tool_use_id"]) : this.#waiting.size === 0;
   }
 }
 
