@@ -1,3 +1,5 @@
+import { isObject } from "../lib/json.ts";
+
 type Wire = Record<string, unknown>;
 
 /** Most breakpoints in one request (dialects.md 2.1). */
@@ -112,4 +114,42 @@ export function markChatBody(body: Wire, upstreamModel: string): void {
   const system = messages.filter((message) => message["role"] === "system");
   const last = system.at(-1);
   if (last) marker.mark(partsOf(last).at(-1), system);
+}
+
+const isMarkedAnywhere = (message: unknown): boolean =>
+  isObject(message) &&
+  (isMarked(message) || listOf(message["content"]).some((part) => isObject(part) && isMarked(part)));
+
+/** A copy as deep as marks are set. */
+function copyMessage(message: Wire): Wire {
+  const { content } = message;
+  return {
+    ...message,
+    ...(Array.isArray(content) && { content: content.map((part) => (isObject(part) ? { ...part } : part)) }),
+  };
+}
+
+/** Whether the message ends in something that can carry a mark. */
+const endsSound = ({ content }: Wire): boolean =>
+  typeof content === "string" ? content !== "" : isObject(listOf(content).at(-1));
+
+/**
+ * {@link markChatBody} for a client's own messages: what is marked is copied, the rest are the client's. Undefined where nothing is to
+ * be done, above all when the client sets marks itself.
+ */
+export function withChatMarks(body: Wire, messages: readonly unknown[], upstreamModel: string): unknown[] | undefined {
+  if (!MARKED_MODELS.test(upstreamModel) || messages.some(isMarkedAnywhere)) return undefined;
+  const wires = messages.filter(isObject);
+  if (!goesOn(body, wires)) return undefined;
+  const system = wires.findLast((message) => message["role"] === "system" && endsSound(message));
+  const chosen = new Set([
+    ...lastOf(wires, (message) => isSaid(message) && endsSound(message)),
+    ...(system ? [system] : []),
+  ]);
+  const copies = messages.map((message) => (isObject(message) && chosen.has(message) ? copyMessage(message) : message));
+  for (const copy of copies.filter((message, at) => message !== messages[at])) {
+    const last = partsOf(copy as Wire).at(-1);
+    if (last) last["cache_control"] = MARK;
+  }
+  return copies;
 }

@@ -197,6 +197,29 @@ describe("an aggregator of the chat dialect", () => {
     expect((sent["messages"] as Wire[]).slice(1).map(({ content }) => content)).toEqual(["Do it.", null, "one"]);
   });
 
+  test("a chat client that knows nothing of marks gets them for Claude, on copies of what they stand on", () => {
+    const body = structuredClone(agent);
+    const sent = send(body, "chat", "chat", quirks, "anthropic/claude-5");
+    expect(marksIn(sent)).toEqual(["messages[0].content[0]", "messages[3].content[0]", "messages[4].content[0]"]);
+    expect((sent["messages"] as Wire[])[2]).toEqual(agent.messages[2] as Wire);
+    expect(body).toEqual(agent);
+    const text = JSON.stringify(agent.messages);
+    for (const [model, flags] of [
+      ["openai/gpt-5", quirks],
+      ["anthropic/claude-5", {}],
+    ] as const) {
+      expect(JSON.stringify(send(agent, "chat", "chat", flags, model)["messages"])).toBe(text);
+    }
+  });
+
+  test("a chat client's own marks, and a first question, stay to the byte", () => {
+    const marked = { role: "user", content: [{ type: "text", text: "Do it.", cache_control: MARK }] };
+    for (const messages of [[agent.messages[0], marked, ...agent.messages.slice(2)], agent.messages.slice(0, 2)]) {
+      const sent = send({ model: "m", messages }, "chat", "chat", quirks, "anthropic/claude-5");
+      expect(sent["messages"]).toEqual(messages as Wire[]);
+    }
+  });
+
   test("vendors that take no marks see none", () => {
     expect(marksIn(send(claude, "messages", "chat", {}, "anthropic/claude-5"))).toEqual([]);
   });

@@ -1,5 +1,6 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
+import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { shortCallId } from "./call-ids.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
@@ -206,6 +207,13 @@ function amendMessages(list: EditList, quirks: Quirks, hint: string | undefined)
   if (amended !== messages) list.edits["messages"] = amended;
 }
 
+/** Prefix caches behind an aggregator, for clients that know nothing of marks (field.md 11). */
+function amendCacheMarks(list: EditList, { upstreamModel }: Orders): void {
+  const messages = list.edits["messages"] ?? list.body["messages"];
+  const marked = Array.isArray(messages) ? withChatMarks(list.body, messages, upstreamModel) : undefined;
+  if (marked) list.edits["messages"] = marked;
+}
+
 /**
  * Orders as edits of a chat body (dialects.md 1.1, 1.2, 4.8 #31 and #50, 5.1; the oddities of an upstream). Only fields that really change
  * are named, `undefined` where one is taken out. Of the messages nothing changes that the vendor would take as it is.
@@ -222,6 +230,7 @@ export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
   }
   Object.assign(list.edits, toolEdits(body, quirks));
   amendMessages(list, quirks, amendToolChoice(list, orders, quirks));
+  if (quirks.acceptsCacheControl) amendCacheMarks(list, orders);
   amendReasoning(list, orders);
   for (const field of orders.remove) list.remove(field);
   return list.edits;
