@@ -427,6 +427,7 @@ describe("encodeRequest", () => {
       user(text("q")),
       assistant(
         { type: "reasoning", text: "foreign" },
+        { type: "reasoning", text: "another's", signature: "gm:call:abc" },
         { type: "reasoning", text: "own", signature: "s" },
         { type: "redacted-reasoning", data: "d" },
         text("a"),
@@ -440,6 +441,12 @@ describe("encodeRequest", () => {
       block("a"),
     ]);
     expect(dropped).toEqual([]);
+  });
+
+  test("a turn of another vendor's reasoning alone is left out, with nothing put before it", () => {
+    const reasoning: Part = { type: "reasoning", text: "another's", signature: "rs:abc" };
+    const { body } = encode({ turns: [assistant(reasoning), user(text("q"))] });
+    expect(body["messages"]).toEqual([{ role: "user", content: [block("q")] }]);
   });
 
   test("tools, choice and parallel calls", () => {

@@ -1,5 +1,6 @@
 import type { DocumentPart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { Lines } from "../lines.ts";
+import { isPacked } from "../reasoning-proof.ts";
 import { mergeTurns } from "../turns.ts";
 import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
@@ -150,8 +151,10 @@ class TurnWriter {
   #assistantPart(part: Part): Block[] {
     if (part.type === "text") return encodeText(part);
     // Reasoning without its vendor's proof is refused, and none can be made up for it (dialects.md 4.8 #6).
-    if (part.type === "reasoning")
-      return part.signature ? [{ type: "thinking", thinking: part.text, signature: part.signature }] : [];
+    if (part.type === "reasoning") {
+      const { signature } = part;
+      return signature && !isPacked(signature) ? [{ type: "thinking", thinking: part.text, signature }] : [];
+    }
     if (part.type === "redacted-reasoning") return [{ type: "redacted_thinking", data: part.data }];
     if (part.type === "opaque") return encodeOpaque(part, this.dropped);
     this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);

@@ -126,8 +126,9 @@ function checkMessages(checker: Checker, messages: Value[]): void {
     checker.require(open.size === 0, `${path} comes before every call is answered`);
     if (role === "assistant") {
       open = new Set(checkCalls(checker, message, path));
-      checker.require(isText(content) || isTextParts(content) || open.size > 0, `${path} says nothing`);
       const reasoning = message["reasoning_content"];
+      const says = isText(content) || isTextParts(content) || open.size > 0 || isText(reasoning);
+      checker.require(says, `${path} says nothing`);
       checker.require(reasoning === undefined || isText(reasoning), `${path}: malformed reasoning`);
     } else if (role === "system" || role === "developer") {
       checker.require(isText(content) || isTextParts(content), `${path}.content is no text`);

@@ -154,7 +154,7 @@ function checkBlock(checker: Checker, block: Value, role: string, path: string):
   if (type === "thinking") {
     const signature = String(block["signature"]);
     checker.require(signature.startsWith(signatureOf("")), `${path}: thinking without this vendor's signature`);
-    checker.require(isText(block["thinking"]), `${path}: thinking without its text`);
+    checker.require(typeof block["thinking"] === "string", `${path}: thinking without its text`);
   }
   if (type === "tool_result" && Array.isArray(block["content"]))
     for (const inner of block["content"].filter(isObject)) checkBlock(checker, inner, "user", `${path}: a result`);
@@ -203,7 +203,7 @@ function check(call: Parameters<VendorWire["check"]>[0], apiKey: string) {
   checker.require(isCount(body["max_tokens"]), "max_tokens is no count");
   checker.require(isBetween(body["temperature"], 0, 1), "temperature is not within 0..1");
   const { system } = body;
-  checker.require(system === undefined || isText(system) || isTextParts(system), "system is no text");
+  checker.require(system === undefined || typeof system === "string" || isTextParts(system), "system is no text");
   checkTools(checker, body);
   checkReasoning(checker, body);
   checkTurns(checker, checker.objects(body["messages"], "messages"));

@@ -193,7 +193,7 @@ function checkInput(checker: Checker, items: Value[], thinker: boolean): void {
       checker.require(["user", "assistant", "system", "developer"].includes(String(role)), `${path}.role`);
       checkContent(checker, item["content"], role, `${path}.content`);
     } else if (type === "function_call") {
-      checker.require(/^[\w-]{1,64}$/.test(String(item["call_id"])), `${path}.call_id`);
+      checker.require(/^.{1,64}$/.test(String(item["call_id"])), `${path}.call_id`);
       checker.require(item["id"] === undefined || String(item["id"]).startsWith("fc_"), `${path}.id`);
       checker.require(isJsonObject(item["arguments"]), `${path}.arguments are no JSON object`);
       checker.require(!calls.has(item["call_id"]), `${path} repeats a call`);
