@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { SCOPES } from "../../src/accounts/caller.ts";
+import { NO_LIMITS } from "../../src/accounts/key-wish.ts";
+import { describeLimits, describeState, readCount, readExpiry, readLimits, readUsd } from "../../src/cli/key-limits.ts";
+import { WrongUsage } from "../../src/cli/output.ts";
+import { makeFolder, removeFolder } from "../support/binary.ts";
+import { sluice } from "./support.ts";
+
+// Every command is a process of its own, on a machine that may be busy.
+setDefaultTimeout(30_000);
+
+let folder: string;
+beforeEach(() => {
+  folder = makeFolder();
+});
+afterEach(() => removeFolder(folder));
+
+const NOW = Date.UTC(2026, 0, 1);
+
+describe("what the options say", () => {
+  test.each([
+    ["5", 5_000_000_000n],
+    ["0.25", 250_000_000n],
+    ["0.000000001", 1n],
+    ["1234567.123456789", 1_234_567_123_456_789n],
+  ])("%s USD, to the nano", (text, nano) => {
+    expect(readUsd("--cap-usd", text)).toBe(nano);
+  });
+  test.each(["0", "-1", "1e3", "0.0000000001", "5 USD", "", "1,5", "12345678"])("%p is no amount", (text) => {
+    expect(() => readUsd("--cap-usd", text)).toThrow(WrongUsage);
+  });
+  test.each(["0", "1.5", "-1", "x", "1e3", ""])("%p is no count", (text) => {
+    expect(() => readCount("--cap-requests-day", text)).toThrow(WrongUsage);
+  });
+  test("times lie ahead", () => {
+    expect(readExpiry("12h", NOW)).toBe(NOW + 43_200_000);
+    expect(readExpiry("30d", NOW)).toBe(NOW + 30 * 86_400_000);
+    expect(readExpiry("2027-01-31", NOW)).toBe(Date.UTC(2027, 0, 31));
+    for (const text of ["0d", "2025-12-31", "yesterday", "30", "-1d"]) {
+      expect(() => readExpiry(text, NOW)).toThrow(WrongUsage);
+    }
+  });
+  test("none takes a limit away; what is not given is not there", () => {
+    expect(readLimits({ expires: "none", models: "a/*, b/c", capUsd: "1" }, SCOPES, NOW)).toEqual({
+      expiresAt: null,
+      models: ["a/*", "b/c"],
+      capTotalNano: 1_000_000_000n,
+    });
+    expect(readLimits({}, SCOPES, NOW)).toEqual({});
+    expect(() => readLimits({ endpoints: "chat,chats" }, SCOPES, NOW)).toThrow(WrongUsage);
+  });
+  test("in words", () => {
+    expect(describeLimits(NO_LIMITS)).toBe("-");
+    expect(describeLimits({ ...NO_LIMITS, models: ["a/*"], capDayNano: 250_000_000n, capRequestsDay: 3 })).toBe(
+      "a/*; 0.25 USD a day; 3 requests a day",
+    );
+    const row = { ...NO_LIMITS, revokedAt: null } as Parameters<typeof describeState>[0];
+    expect(describeState(row, NOW)).toBe("in force");
+    expect(describeState({ ...row, expiresAt: NOW }, NOW)).toBe("expired 2026-01-01 00:00");
+    expect(describeState({ ...row, expiresAt: NOW + 1 }, NOW)).toBe("until 2026-01-01 00:00");
+  });
+});
+
+const json = async (words: string[]) => JSON.parse((await sluice(folder, [...words, "--json"])).stdout);
+
+describe("keys and tokens on the command line", () => {
+  test("a key with limits is made, changed and renamed; wrong wishes change nothing", async () => {
+    const made = await json([
+      "keys",
+      "create",
+      "--models",
+      "a/*",
+      "--endpoints",
+      "chat",
+      "--cap-usd",
+      "5",
+      "--expires",
+      "7d",
+    ]);
+    expect(Object.keys(made)).toEqual(["id", "key", "name", "account"]);
+    const [row] = await json(["keys", "list"]);
+    expect(row).toMatchObject({ models: ["a/*"], endpoints: ["chat"], cap_total_usd: 5, cap_requests_day: null });
+    expect(Date.parse(row.expires_at) - Date.parse(row.created_at)).toBeGreaterThan(6.9 * 86_400_000);
+    const changed = await sluice(folder, ["keys", "change", made.id, "--models", "none", "--cap-requests-day", "9"]);
+    expect([changed.code, changed.stdout.includes("9 requests a day")]).toEqual([0, true]);
+    expect((await sluice(folder, ["keys", "rename", made.id, "laptop"])).code).toBe(0);
+    expect((await sluice(folder, ["keys", "change", made.id])).code).toBe(2);
+    expect((await sluice(folder, ["keys", "change", made.id, "--cap-usd", "0"])).code).toBe(2);
+    expect((await sluice(folder, ["keys", "create", "--admin", "--cap-usd", "1"])).code).toBe(1);
+    const rows = await json(["keys", "list"]);
+    expect(rows).toHaveLength(1);
+    expect(rows[0]).toMatchObject({ name: "laptop", models: null, endpoints: ["chat"], cap_requests_day: 9 });
+  });
+
+  test("a token is made, listed apart from the keys, and revoked", async () => {
+    const made = await json(["tokens", "create", "--name", "browser"]);
+    expect(Object.keys(made)).toEqual(["id", "token", "name", "account", "expires_at"]);
+    expect(made.token).toMatch(/^slt-[0-9A-Za-z]{38}$/);
+    expect((await sluice(folder, ["tokens", "create", "--expires", "91d"])).code).toBe(1);
+    expect((await sluice(folder, ["tokens", "create", "--scopes", "chat"])).code).toBe(2);
+    expect((await sluice(folder, ["tokens", "revoke", made.id])).code).toBe(0);
+    const rows = await json(["tokens", "list"]);
+    expect(rows).toMatchObject([{ id: made.id, kind: "token", endpoints: ["web"], cap_requests_day: 1000 }]);
+    expect(rows[0].revoked_at).not.toBeNull();
+    expect(JSON.stringify(rows)).not.toContain(made.token);
+    expect(await json(["keys", "list"])).toEqual([]);
+  });
+});
