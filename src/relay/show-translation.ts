@@ -1,4 +1,5 @@
 import type { Caller } from "../accounts/caller.ts";
+import { requireModel } from "../accounts/scopes.ts";
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { ReasoningIntent, ReasoningOrder } from "../canon/intent.ts";
 import type { Route } from "../catalog/entry.ts";
@@ -86,8 +87,8 @@ function showRoute(asked: Asked & Targeted, route: Route): ShownRoute {
 }
 
 /**
- * What each of the model's routes would be sent for a body, by the functions that send it; secrets
- * masked. Nothing is sent, nothing is charged, no usage row is written. Throws GatewayError for what a generation would be refused for
+ * What each of the model's routes would be sent for a body, by the functions that send it; secrets masked. Nothing is sent or fetched,
+ * nothing is charged, no usage row is written. Throws GatewayError for what a generation would be refused for
  * before it is translated; what one route cannot be told is that route's own error.
  */
 export function showTranslation(request: ShowRequest, services: Services): ShownTranslation {
@@ -96,6 +97,7 @@ export function showTranslation(request: ShowRequest, services: Services): Shown
   try {
     const intent = client.intent(body.value);
     const entry = findEntry(services.catalog, intent.model);
+    if (request.caller.narrow) requireModel(request.caller, entry.id);
     client.check(body.value);
     const abort = new AbortController();
     const asked = {

@@ -262,6 +262,29 @@ describe("POST /v1/debug/translate", () => {
     });
   }
 
+  test("a key that is narrowed to other models is shown nothing of this one", async () => {
+    const { key } = await gateway.app.keys.create({
+      accountId: gateway.accountId,
+      name: "narrow",
+      kind: "api",
+      models: ["lab/secret"],
+    });
+    const told = await show("chat", chat(), { authorization: `Bearer ${key}` });
+    expect(told.status).toBe(403);
+    expect(told.text).toContain("permission_denied");
+    expect(told.text).not.toContain(upstream.url);
+  });
+
+  test("a picture that would be fetched is not fetched for showing", async () => {
+    const calls = upstream.calls.length;
+    const url = `${upstream.url}/picture.png`;
+    const content = [{ type: "image_url", image_url: { url } }];
+    const [route] = (await shown("chat", chat({ messages: [{ role: "user", content }] }))).routes;
+    expect(route?.error).toBeUndefined();
+    expect(JSON.stringify(route?.body)).toContain("base64");
+    expect(upstream.calls.length).toBe(calls);
+  });
+
   test("wants a key, and answers to POST alone", async () => {
     const open = await gateway.call("/v1/debug/translate", {
       method: "POST",
