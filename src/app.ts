@@ -109,6 +109,7 @@ export function createApp(settings: AppSettings): App {
   const limits = createLimits(settings, writer, plans);
   const safeFetch = guardedFetch(settings, () => elysia.server?.port);
   const health = new VendorHealth(clock);
+  const keySpend = new KeySpend(store, writer, (keyId) => keys.capsOf(keyId), clock);
   const services: Services = {
     clock,
     log,
@@ -116,7 +117,8 @@ export function createApp(settings: AppSettings): App {
     catalog,
     vendor: (id) => vendors.get(id),
     health,
-    ledger: new CappedLedger(books.ledger, new KeySpend(store, writer, (keyId) => keys.capsOf(keyId), clock)),
+    ledger: new CappedLedger(books.ledger, keySpend),
+    keySpend,
     plans,
     running,
     reasoning: new ReasoningState(reasoning),

@@ -7,6 +7,7 @@ import type { ClientDialect } from "../dialects/dialect.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
+import type { KeySpend } from "../limits/key-spend.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
 import type { VendorHealth } from "../vendors/health.ts";
@@ -27,6 +28,8 @@ export type Services = {
   /** How vendors fare, for the operator. */
   health?: VendorHealth;
   ledger: Ledger;
+  /** What keys with caps of their own have come to: for whatever is not held by the ledger, such as calls of tools. */
+  keySpend: KeySpend;
   plans: Plans;
   running: Running;
   /** Reasoning that vendors want back of earlier turns. */
