@@ -1,0 +1,187 @@
+import { expect, test } from "bun:test";
+import { LedgerError } from "../../src/ledger/book.ts";
+import { ACCOUNT, cameTo, openBooks, PAYMENT, wish } from "./books.ts";
+
+const DOLLAR = 1_000_000_000n;
+const codeOf = async (call: Promise<unknown>) => {
+  const thrown: unknown = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return thrown instanceof LedgerError ? thrown.code : thrown;
+};
+
+test("a deposit counts once, however often it is sent, also at the same time", async () => {
+  const { book } = openBooks();
+  const order = { accountId: ACCOUNT, amountNano: DOLLAR, reference: "payment-1", detail: "by card" };
+  const posted = await Promise.all([book.deposit(order), book.deposit(order), book.deposit(order)]);
+  expect(posted.map(({ repeated }) => repeated)).toEqual([false, true, true]);
+  expect(posted[1]?.entry).toEqual(posted[0]?.entry as never);
+  expect(posted[0]?.entry).toMatchObject({
+    kind: "deposit",
+    amountNano: DOLLAR,
+    reference: "payment-1",
+    detail: "by card",
+  });
+  expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR);
+  expect(book.entries(ACCOUNT)).toHaveLength(1);
+});
+
+test("a reference stands for one order alone", async () => {
+  const { book } = openBooks();
+  const order = { accountId: ACCOUNT, amountNano: DOLLAR, reference: "payment-1" };
+  await book.deposit(order);
+  for (const call of [
+    book.deposit({ ...order, amountNano: 1n }),
+    book.deposit({ ...order, accountId: "acct_2" }),
+    book.promote(order),
+    book.correct(order),
+  ]) {
+    expect(await codeOf(call)).toBe("reference_reused");
+  }
+  expect(book.balance("acct_2").postedNano).toBe(0n);
+});
+
+test.each([
+  ["bad_amount", { amountNano: 0n }],
+  ["bad_amount", { amountNano: -1n }],
+  ["bad_amount", { amountNano: 1_000_000_000_000_001n }],
+  ["bad_reference", { reference: "" }],
+  ["bad_reference", { reference: "ü" }],
+  ["bad_reference", { reference: "a\nb" }],
+  ["bad_reference", { reference: "a".repeat(201) }],
+  ["bad_reference", { detail: "a".repeat(1_001) }],
+  ["no_account", { accountId: "acct_none" }],
+])("refused with %s, and nothing is written: %p", async (code, more) => {
+  const { book, store } = openBooks();
+  expect(await codeOf(book.deposit({ accountId: ACCOUNT, amountNano: DOLLAR, reference: "p", ...more }))).toBe(code);
+  expect(store.database.prepare("SELECT count(*) FROM ledger_entry").values()).toEqual([[0n]]);
+  expect(store.database.prepare("SELECT count(*) FROM ledger_account WHERE kind <> 'house'").values()).toEqual([[0n]]);
+});
+
+test("a correction goes either way, and takes no more than is free", async () => {
+  const { book, ledger } = openBooks();
+  const correct = (amountNano: bigint, reference: string) =>
+    book.correct({ accountId: ACCOUNT, amountNano, reference });
+  await correct(DOLLAR, "c1");
+  await correct(-DOLLAR / 4n, "c2");
+  expect(book.balance(ACCOUNT).postedNano).toBe((DOLLAR * 3n) / 4n);
+  const hold = await ledger.hold(wish("req_1"));
+  const { availableNano, heldNano } = book.balance(ACCOUNT);
+  expect(heldNano).toBeGreaterThan(0n);
+  expect(await codeOf(correct(-availableNano - 1n, "c3"))).toBe("insufficient");
+  await correct(-availableNano, "c3");
+  await hold.release();
+  expect(book.balance(ACCOUNT).availableNano).toBe(heldNano);
+  expect(await codeOf(correct(0n, "c4"))).toBe("bad_amount");
+  // A correction is no deposit.
+  expect(book.hasDeposit(ACCOUNT)).toBe(false);
+  expect(book.entries(ACCOUNT).map(({ kind, amountNano }) => [kind, amountNano])).toEqual([
+    ["correction", availableNano],
+    ["correction", DOLLAR / 4n],
+    ["correction", DOLLAR],
+  ]);
+  expect(book.verify()).toEqual([]);
+});
+
+test("entries come newest first, in pages, without the charges that usage rows tell", async () => {
+  const { book, ledger, fund } = openBooks();
+  for (let at = 1; at <= 5; at++) await fund(BigInt(at));
+  await fund(DOLLAR);
+  await (await ledger.hold(wish("req_1"))).settle(cameTo(1, 1));
+  const first = book.entries(ACCOUNT, { limit: 2 });
+  expect(first.map(({ amountNano }) => amountNano)).toEqual([DOLLAR, 5n]);
+  const second = book.entries(ACCOUNT, { limit: 10, before: first[1]?.seq ?? 0 });
+  expect(second.map(({ amountNano }) => amountNano)).toEqual([4n, 3n, 2n, 1n]);
+  expect(book.entries("acct_2")).toEqual([]);
+});
+
+test("a window: opened at its first use, spent first, filled up by a better plan, expired into the next", async () => {
+  const { book, ledger, clock } = openBooks();
+  const payment = { ...PAYMENT, windowNano: 100_000_000n };
+  const spend = async (id: string, grant = payment.windowNano) =>
+    (await ledger.hold(wish(id, { payment: { ...payment, windowNano: grant } }))).settle(cameTo(0, 1_000));
+  expect(book.window(ACCOUNT, payment.windowNano)).toEqual({
+    ...{
+      grantNano: 100_000_000n,
+      availableNano: 100_000_000n,
+      heldNano: 0n,
+      startedAtMs: undefined,
+      endsAtMs: undefined,
+    },
+  });
+  const opened = clock.now();
+  await spend("req_1");
+  expect(book.window(ACCOUNT, 0n)).toMatchObject({
+    availableNano: 85_000_000n,
+    startedAtMs: opened,
+    endsAtMs: opened + 18_000_000,
+  });
+  await spend("req_2", 300_000_000n);
+  expect(book.window(ACCOUNT, 0n)).toMatchObject({ grantNano: 300_000_000n, availableNano: 270_000_000n });
+  // A lesser plan takes nothing away before the window's end.
+  await spend("req_3");
+  expect(book.window(ACCOUNT, 0n)).toMatchObject({ availableNano: 255_000_000n });
+  const running = await ledger.hold(wish("req_4", { payment }));
+  await clock.advance(18_000_000);
+  expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({
+    startedAtMs: undefined,
+    availableNano: 100_000_000n,
+  });
+  await spend("req_5");
+  // A request belongs to the window in which it was held: the new one does not pay for it.
+  await running.settle(cameTo(0, 1_000));
+  expect(book.window(ACCOUNT, 0n)).toMatchObject({ availableNano: 85_000_000n });
+  expect(book.balance(ACCOUNT).postedNano).toBe(0n);
+  await clock.advance(18_000_000);
+  await spend("req_6");
+  const moves = book.entries(ACCOUNT).map(({ kind, amountNano }) => [kind, amountNano]);
+  expect(moves).toEqual([
+    ["grant", 100_000_000n],
+    ["expire", 85_000_000n],
+    ["expire", 240_000_000n],
+    ["grant", 100_000_000n],
+    ["grant", 200_000_000n],
+    ["grant", 100_000_000n],
+  ]);
+  expect(book.verify()).toEqual([]);
+});
+
+test("a clock that stood a year ahead leaves no window that lasts as long", async () => {
+  const { book, ledger, clock } = openBooks();
+  const payment = { ...PAYMENT, windowNano: 100_000_000n };
+  const now = clock.now();
+  clock.setWall(now + 365 * 86_400_000);
+  await (await ledger.hold(wish("req_1", { payment }))).settle(cameTo(0, 1_000));
+  clock.setWall(now);
+  await (await ledger.hold(wish("req_2", { payment }))).settle(cameTo(0, 1_000));
+  expect(book.window(ACCOUNT, 0n)).toMatchObject({ startedAtMs: now, availableNano: 85_000_000n });
+  expect(book.verify()).toEqual([]);
+});
+
+test("windows open once for requests that come together", async () => {
+  const { book, ledger } = openBooks();
+  const payment = { ...PAYMENT, windowNano: 2n * DOLLAR };
+  const holds = await Promise.all(Array.from({ length: 20 }, (_, at) => ledger.hold(wish(`req_${at}`, { payment }))));
+  expect(book.entries(ACCOUNT).map(({ kind }) => kind)).toEqual(["grant"]);
+  await Promise.all(holds.map((hold) => hold.release()));
+  expect(book.window(ACCOUNT, 0n)).toMatchObject({ availableNano: 2n * DOLLAR, heldNano: 0n });
+});
+
+test("a changed price is a new row, and what was charged keeps its own", async () => {
+  const { book, ledger, fund } = openBooks();
+  await fund(DOLLAR);
+  const prices = (output: bigint) => ({
+    model: "lab/usual",
+    prices: { input: 1n, output, tiers: [{ above: 9, input: 2n, output: 3n }] },
+  });
+  for (const [at, output] of [10n, 10n, 20n, 10n].entries()) {
+    await (await ledger.hold(wish(`req_${at}`, { prices: prices(output) }))).settle(cameTo(1, 1));
+  }
+  const ids = [0, 1, 2, 3].map((at) => book.receipt(`req_${at}`)?.price?.id);
+  expect(ids[1]).toBe(ids[0] as number);
+  expect(new Set(ids).size).toBe(3);
+  expect(book.receipt("req_2")?.price).toMatchObject({ model: "lab/usual", prices: prices(20n).prices });
+  expect(book.receipt("req_2", "acct_2")).toBeUndefined();
+  expect(book.receipt("req_none")).toBeUndefined();
+});

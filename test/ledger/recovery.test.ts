@@ -1,0 +1,106 @@
+import { expect, test } from "bun:test";
+import { usage } from "../../src/db/schema.ts";
+import { ledgerHold } from "../../src/db/schema-ledger.ts";
+import { ACCOUNT, type Books, cameTo, openBooks, PAYMENT, wish } from "./books.ts";
+
+const DOLLAR = 1_000_000_000n;
+const rowsOf = ({ store }: Books) => store.query.select().from(usage).all();
+const holdsOf = ({ store }: Books) => store.query.select().from(ledgerHold).all();
+const entriesOf = (books: Books, kind: string) => books.book.entries(ACCOUNT).filter((entry) => entry.kind === kind);
+
+/** Lets the journal write what it has. */
+async function journal(books: Books): Promise<void> {
+  await books.clock.advance(100);
+  await books.writer.run(() => undefined);
+}
+
+test("a request that ends within some milliseconds leaves no trace in the journal", async () => {
+  const books = openBooks();
+  await books.fund(DOLLAR);
+  const hold = await books.ledger.hold(wish("req_1"));
+  await hold.settle(cameTo(10, 10));
+  const released = await books.ledger.hold(wish("req_2"));
+  await released.release();
+  await journal(books);
+  expect(holdsOf(books)).toEqual([]);
+  expect(rowsOf(books)).toHaveLength(1);
+  expect(books.book.balance(ACCOUNT)).toEqual({
+    postedNano: DOLLAR - 180_000n,
+    heldNano: 0n,
+    availableNano: DOLLAR - 180_000n,
+  });
+});
+
+test("a longer one is written down, and gone with its settle or release", async () => {
+  const books = openBooks();
+  await books.fund(DOLLAR);
+  const settled = await books.ledger.hold(wish("req_1"));
+  const released = await books.ledger.hold(wish("req_2"));
+  await journal(books);
+  expect(holdsOf(books).map(({ requestId, seenOutput }) => [requestId, seenOutput])).toEqual([
+    ["req_1", 0],
+    ["req_2", 0],
+  ]);
+  settled.extend({ vendor: "lab", upstreamModel: "m", output: 3_600 });
+  await journal(books);
+  expect(holdsOf(books)[0]).toMatchObject({ requestId: "req_1", seenOutput: 3_600, vendor: "lab" });
+  await settled.settle(cameTo(10, 10));
+  await released.release();
+  expect(holdsOf(books)).toEqual([]);
+  expect(books.faults).toEqual([]);
+});
+
+test("what was seen of a reply is charged by the next start, to the nano, and never more than was held", async () => {
+  const books = openBooks();
+  await books.fund(DOLLAR);
+  const payment = { ...PAYMENT, windowNano: 30_000_000n };
+  const hold = await books.ledger.hold(wish("req_1", { payment }));
+  hold.extend({ vendor: "lab", upstreamModel: "m", output: 3_600 });
+  await journal(books);
+  expect(books.restart().start()).toEqual({ settled: 1, released: 0 });
+  const cost = 1_000n * 3_000n + 3_600n * 15_000n;
+  expect(rowsOf(books)).toMatchObject([
+    {
+      ...{ requestId: "req_1", outcome: "interrupted", input: 1_000, output: 3_600, estimated: true, vendor: "lab" },
+      ...{ costNano: cost, chargedNano: cost, accountId: ACCOUNT, keyId: "key_1", stream: true },
+    },
+  ]);
+  expect(books.book.receipt("req_1")?.legs).toEqual([
+    { from: "window", amountNano: 30_000_000n },
+    { from: "wallet", amountNano: cost - 30_000_000n },
+  ]);
+  // A second start finds nothing; a late settle of the dead process changes nothing.
+  expect(books.restart().start()).toEqual({ settled: 0, released: 0 });
+  expect(books.book.verify()).toEqual([]);
+  await expect(hold.settle(cameTo(1, 1))).rejects.toThrow("UNIQUE");
+});
+
+test("a request of which nothing was seen is let go, and what it may have cost is the operator's loss", async () => {
+  const books = openBooks();
+  await books.fund(DOLLAR);
+  await books.ledger.hold(wish("req_1"));
+  await journal(books);
+  expect(books.restart().start()).toEqual({ settled: 0, released: 1 });
+  expect(rowsOf(books)).toEqual([]);
+  expect(entriesOf(books, "writeoff")).toMatchObject([
+    { debit: "house:loss", amountNano: 3_000_000n, requestId: "req_1" },
+  ]);
+  expect(books.store.database.prepare("SELECT posted FROM ledger_account WHERE id = 'wallet:acct_1'").values()).toEqual(
+    [[DOLLAR]],
+  );
+  expect(books.book.verify()).toEqual([]);
+});
+
+test("a thousand of them are closed at once, each in its own way", async () => {
+  const books = openBooks();
+  await books.fund(DOLLAR * 1_000n);
+  for (let at = 0; at < 1_100; at++) {
+    const hold = await books.ledger.hold(wish(`req_${at}`));
+    if (at % 2 === 0) hold.extend({ vendor: "lab", upstreamModel: "m", output: 3_600 });
+  }
+  await journal(books);
+  for (let round = 0; round < 5; round++) await journal(books);
+  expect(books.restart().start()).toEqual({ settled: 550, released: 550 });
+  expect(holdsOf(books)).toEqual([]);
+  expect(books.book.verify()).toEqual([]);
+});

@@ -1,0 +1,160 @@
+import { describe, expect, test } from "bun:test";
+import { createPlans, planOf } from "../../src/accounts/plans.ts";
+import { toEntry } from "../../src/catalog/rows.ts";
+import { clampUsage } from "../../src/ledger/settler.ts";
+import { ceilingOf, firstSlice, growAt, nextSlice, type SliceWish, sliceCost } from "../../src/ledger/slice.ts";
+import { paymentOf, pricesOf } from "../../src/relay/payment.ts";
+import { PAYMENT, PRICES } from "./books.ts";
+
+const RICH = 10_000_000_000_000n;
+const base: SliceWish = { prices: PRICES.prices, payment: PAYMENT, estimatedInput: 2_000, maxOutputTokens: undefined };
+const first = (wish: SliceWish, money = RICH) => {
+  const slice = firstSlice(wish, money);
+  if ("affordableOutput" in slice) throw new Error(`refused: ${slice.affordableOutput}`);
+  return slice;
+};
+
+describe("slices (contract 5, reliability 3.5)", () => {
+  test("a large ceiling does not lock a small wallet out", () => {
+    const slice = first({ ...base, maxOutputTokens: 64_000 });
+    // 2,200 tokens of input and 4,096 of output.
+    expect(slice).toEqual({ output: 4_096, nano: 2_200n * 3_000n + 4_096n * 15_000n });
+    expect(growAt({ ...base, maxOutputTokens: 64_000 }, slice)).toBe(4_096 - 512);
+  });
+
+  test("a 64,000-token answer grows five times", () => {
+    const wish = { ...base, maxOutputTokens: 64_000 };
+    let slice = first(wish);
+    let grown = slice.output;
+    const reached: number[] = [];
+    while (growAt(wish, slice) < Number.POSITIVE_INFINITY) {
+      const next = nextSlice(wish, slice, grown, RICH);
+      if (!next) throw new Error("refused");
+      grown = next.output - slice.output;
+      slice = next;
+      reached.push(slice.output);
+    }
+    expect(reached).toEqual([12_288, 28_672, 45_056, 61_440, 64_000]);
+    expect(slice.nano).toBe(sliceCost(wish, 64_000));
+  });
+
+  test("what is left is granted where it is worth beginning; the last of it is used up too", () => {
+    const wish = { ...base, maxOutputTokens: 64_000 };
+    expect(first(wish, sliceCost(wish, 256)).output).toBe(256);
+    expect(firstSlice(wish, sliceCost(wish, 256) - 1n)).toEqual({ affordableOutput: 255 });
+    expect(firstSlice(wish, 0n)).toEqual({ affordableOutput: 0 });
+    const slice = first(wish, sliceCost(wish, 300));
+    expect(growAt(wish, slice)).toBe(300 - 37);
+    expect(nextSlice(wish, slice, 300, sliceCost(wish, 350) - slice.nano)?.output).toBe(350);
+    expect(nextSlice(wish, slice, 300, 0n)).toBeUndefined();
+    // Nobody asked for 256.
+    const short = { ...base, maxOutputTokens: 10 };
+    expect(first(short, sliceCost(short, 10)).output).toBe(10);
+    expect(firstSlice(short, sliceCost(short, 10) - 1n)).toEqual({ affordableOutput: 9 });
+  });
+
+  test("a reply that cannot be ended is held whole, and its vendor is told", () => {
+    const blocking = { ...base, payment: { ...PAYMENT, sliced: false } };
+    expect(first({ ...blocking, maxOutputTokens: 64_000 }).output).toBe(64_000);
+    expect(ceilingOf({ ...blocking, maxOutputTokens: 64_000 }, { output: 64_000, nano: 0n })).toBeUndefined();
+    expect(ceilingOf({ ...blocking, maxOutputTokens: 64_000 }, { output: 900, nano: 0n })).toBe(900);
+    expect(first(blocking).output).toBe(16_384);
+    expect(ceilingOf(blocking, first(blocking))).toBe(16_384);
+    expect(growAt(blocking, first(blocking))).toBe(Number.POSITIVE_INFINITY);
+    expect(first({ ...blocking, payment: { ...blocking.payment, maxOutputTokens: 8_192 } }).output).toBe(8_192);
+  });
+
+  test("hidden reasoning is held by its effort beside a slice, within what was asked for", () => {
+    const hidden = { ...base, payment: { ...PAYMENT, unseenOutput: 16_384 } };
+    expect(first(hidden).output).toBe(16_384 + 4_096);
+    expect(ceilingOf(hidden, first(hidden))).toBe(20_480);
+    expect(first({ ...hidden, maxOutputTokens: 5_000 }).output).toBe(5_000);
+    expect(growAt(hidden, first(hidden))).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test("long prompts are held at their own price, and all input at its dearest", () => {
+    const tiers = [{ above: 1_000, input: 6_000_000n, output: 30_000_000n }];
+    const wish = { ...base, prices: { ...PRICES.prices, cacheWrite: 3_750_000n, tiers } };
+    expect(sliceCost(wish, 10)).toBe(2_200n * 6_000n + 10n * 30_000n);
+    expect(sliceCost({ ...wish, estimatedInput: 1_000 }, 10)).toBe(1_100n * 3_750n + 10n * 15_000n);
+  });
+});
+
+describe("counts that cannot be (reliability 3.1 rule 6)", () => {
+  const usage = { input: 100, cacheRead: 50, cacheWrite: 20, output: 105, reasoning: 80 };
+  test("output up to a twentieth above the ceiling, and a few tokens", () => {
+    const wish = { ...base, maxOutputTokens: 1_000 };
+    const clamp = (output: number) => clampUsage({ ...usage, output, reasoning: output }, { ceiling: undefined, wish });
+    expect(clamp(1_050)).toEqual({ usage: { ...usage, output: 1_050, reasoning: 1_050 }, suspect: false });
+    expect(clamp(1_051)).toEqual({ usage: { ...usage, output: 1_050, reasoning: 1_050 }, suspect: true });
+    expect(clampUsage({ ...usage, output: 500 }, { ceiling: 100, wish }).usage.output).toBe(116);
+  });
+
+  test("input up to twice the model's window, cached first", () => {
+    const wish = { ...base, payment: { ...PAYMENT, contextLength: 50 } };
+    expect(clampUsage({ ...usage, output: 1 }, { ceiling: undefined, wish })).toEqual({
+      usage: { input: 30, cacheRead: 50, cacheWrite: 20, output: 1, reasoning: 1 },
+      suspect: true,
+    });
+  });
+});
+
+describe("what a request means to a plan that pays", () => {
+  const plans = createPlans({ team: { spending_window_usd: 0.25 } });
+  const intent = { model: "a/b", stream: true, reasoning: { kind: "omitted" }, wantsUsage: true } as const;
+  const levels = { levels: ["low", "medium", "high", "xhigh"], default: "high" };
+  const thinker = (form: "effort" | "enable-thinking") =>
+    toEntry({ id: "a/b", reasoning_efforts: levels, reasoning: { form, always_reasons: true } }, true);
+  const pay = (entry: ReturnType<typeof toEntry>, reasoning: unknown = { kind: "omitted" }, plan = "pro") =>
+    paymentOf(planOf(plans, plan), entry, { ...intent, reasoning } as never);
+
+  test("nothing to plan local", () => {
+    expect(pay(thinker("effort"), undefined, "local")).toBeUndefined();
+  });
+
+  test.each([
+    ["low", 4_096],
+    ["medium", 8_192],
+    ["high", 16_384],
+    ["xhigh", 32_768],
+    ["max", 32_768],
+  ])("hidden reasoning at %s: %d tokens", (effort, tokens) => {
+    expect(pay(thinker("effort"), { kind: "effort", effort })?.unseenOutput).toBe(tokens);
+  });
+
+  test("open reasoning, switched-off reasoning and none at all are seen or nothing", () => {
+    expect(pay(thinker("enable-thinking"), { kind: "effort", effort: "high" })?.unseenOutput).toBe(0);
+    const optional = toEntry({ id: "a/b", reasoning_efforts: levels, reasoning: { form: "budget" } }, true);
+    expect(pay(optional, { kind: "off" })?.unseenOutput).toBe(0);
+    expect(pay(optional, { kind: "budget", tokens: 9_000 })?.unseenOutput).toBe(9_000);
+    expect(pay(toEntry({ id: "a/b" }, true))?.unseenOutput).toBe(0);
+  });
+
+  test("its window, its tier and the model's bounds", () => {
+    const entry = toEntry({ id: "a/b", access_tier: "premium", max_output_tokens: 8_000, context_length: 9_000 }, true);
+    expect(pay(entry)).toEqual({
+      ...{ windowNano: 2_000_000_000n, premium: true, sliced: true, unseenOutput: 0 },
+      ...{ maxOutputTokens: 8_000, contextLength: 9_000 },
+    });
+    expect(pay(entry, undefined, "team")?.windowNano).toBe(250_000_000n);
+  });
+
+  test("prices of a row, with its tiers; none where they are not by the token or not whole", () => {
+    const tiers = [{ input_tokens_above: 5, input: 2, output: 4, cache_read: 0.1 }];
+    const priced = toEntry({ id: "a/b", pricing: { input: 1, output: 2, cache_read: 0.05, tiers } }, true);
+    expect(pricesOf(priced)).toEqual({
+      model: "a/b",
+      prices: {
+        ...{ input: 1_000_000n, output: 2_000_000n, cacheRead: 50_000n },
+        tiers: [{ above: 5, input: 2_000_000n, output: 4_000_000n, cacheRead: 100_000n }],
+      },
+    });
+    expect(pricesOf(priced)).toBe(pricesOf(priced) as never);
+    expect(pricesOf(toEntry({ id: "a/b", pricing: "free" }, true))?.prices).toEqual({ input: 0n, output: 0n });
+    expect(pricesOf(toEntry({ id: "a/b" }, true))).toBeUndefined();
+    expect(pricesOf(toEntry({ id: "a/b", pricing: { input: 1 } }, true))).toBeUndefined();
+    expect(
+      pricesOf(toEntry({ id: "a/b", pricing: { input: 1, output: 1, unit: "per_audio_hour" } }, true)),
+    ).toBeUndefined();
+  });
+});
