@@ -5,7 +5,7 @@ import type { Answer, Claim, IdempotencyStore, Wish } from "./idempotency-store.
 import type { GenerateRequest, Reply, Services } from "./job.ts";
 
 /** Characters of a stream that are collected to be kept; a longer one is not kept. */
-const MAX_COLLECTED = 8 * 1024 * 1024;
+const MAX_COLLECTED = 16 * 1024 * 1024;
 
 /** 1 to 255 printable ASCII characters (contract 5). */
 const KEY = /^[\x20-\x7e]{1,255}$/;

@@ -205,6 +205,25 @@ describe("restoring", () => {
     expect(readdirSync(home).filter((name) => /restor/.test(name))).toEqual([]);
   });
 
+  test("refuses a file whose pages are sound and whose index is not: a look at the start would not see it", () => {
+    const { home, path, store } = place();
+    store.database.run("INSERT INTO account (id, name, plan, created_at) VALUES ('c', 'needle', 'local', 1)");
+    const file = join(home, "odd.db");
+    backupStore(store, file);
+    store.close();
+    const bytes = readFileSync(file);
+    // The name stands in its row and in an index of names: one of the two is changed.
+    bytes.write("noodle", bytes.indexOf("needle"));
+    expect(bytes.indexOf("needle")).toBeGreaterThan(0);
+    writeFileSync(file, bytes);
+    expect(openStore(file).warnings).toEqual([]);
+    const told = faultOf(() => restoreStore(file, path, nothing));
+    expect([told.fault, /index account_name/.test(told.message)]).toEqual(["damaged", true]);
+    const still = openStore(path);
+    expect(names(still)).toEqual(["a", "b", "c"]);
+    still.close();
+  });
+
   test("refuses what its caller refuses", () => {
     const { path, file, store } = place();
     add(store, "precious");

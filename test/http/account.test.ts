@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openapiDocument } from "../../src/http/openapi.ts";
 import { toCell } from "../../src/http/usage-export.ts";
+import { toBalance } from "../../src/http/usage-shape.ts";
 import { AccountView } from "../../src/wire/account.ts";
 import { checker } from "../../src/wire/open.ts";
 import { UsageList, UsageReceipt } from "../../src/wire/usage.ts";
@@ -236,6 +237,11 @@ describe("exports", () => {
       ...['"a,b"', '"say ""x"""', '"line\nend"', "'=1+1", "'@x", "-5.25", "'-x", "7", "", "true"],
     ]);
   });
+});
+
+test("balances have six decimals and are rounded down, also below zero", () => {
+  const shown = [1_999_999n, 1_000n, 999n, 0n, -1n, -1_000n, -1_001n, 9_007_199_254_740_993n].map(toBalance);
+  expect(shown).toEqual([0.001999, 0.000001, 0, 0, -0.000001, -0.000001, -0.000002, 9_007_199.25474]);
 });
 
 describe("who may look", () => {

@@ -8,6 +8,7 @@ import { IdempotencyStore } from "../../src/relay/idempotency-store.ts";
 import { startApp } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
 import { gate } from "../support/wait.ts";
+import { COST, PRICED, startAccountLab } from "./account-lab.ts";
 
 function lab() {
   const store = openStore(":memory:");
@@ -77,6 +78,32 @@ describe("any POST that costs", () => {
     expect(ask("", made)).rejects.toMatchObject({ code: "invalid_request", param: "Idempotency-Key" });
     expect(runs()).toBe(2);
   });
+});
+
+test("a request that is paid for is paid once: the answer that comes again costs nothing and takes no place", async () => {
+  const lab = await startAccountLab();
+  const { key, id } = await lab.tenant("team", "free", "1");
+  const body = { model: PRICED, messages: [{ role: "user", content: "Hi" }] };
+  const headers = { "idempotency-key": "k" };
+  const ask = () => lab.ask(key, "/v1/chat/completions", { body, headers });
+  const first = await ask();
+  const again = await ask();
+  expect([first, again].map(({ headers }) => headers.get("x-sluice-cost-usd"))).toEqual([COST, "0.000000000"]);
+  expect(again.body).toEqual(first.body);
+  const { body: account } = await lab.ask(lab.admin, `/admin/v1/accounts/${id}`);
+  expect(account["balance"]).toMatchObject({ usd: 0.990493, held_usd: 0 });
+  expect(lab.gateway.rows().length).toBe(1);
+  // Plan free lets five requests begin at once: those that come again are none of them.
+  for (let round = 0; round < 10; round++) expect((await ask()).status).toBe(200);
+  // A refusal leaves the key free: after a deposit the same request runs.
+  const poor = await lab.tenant("poor", "free");
+  const askPoor = () => lab.ask(poor.key, "/v1/chat/completions", { body, headers });
+  expect((await askPoor()).status).toBe(402);
+  const deposit = { amount_usd: 1, reference: "at last" };
+  await lab.ask(lab.admin, `/admin/v1/accounts/${poor.id}/deposits`, { body: deposit });
+  expect(await askPoor()).toMatchObject({ status: 200 });
+  expect(lab.upstream.calls.length).toBe(2);
+  await lab.stop();
 });
 
 test("the header is in the document of every endpoint that generates", async () => {
