@@ -1,3 +1,15 @@
+/** Most sequences that are watched for, and the longest, characters: each is looked for in every piece of the text. */
+const MAX_WATCHED = 32;
+const MAX_LENGTH = 500;
+
+/** The sequences of `stops` that a {@link StopWatch} takes; others are named in `dropped`. An empty one asks for nothing. */
+export function watchable(stops: readonly string[], dropped: string[]): string[] {
+  const asked = [...new Set(stops)].filter((stop) => stop !== "");
+  const taken = asked.filter((stop) => stop.length <= MAX_LENGTH).slice(0, MAX_WATCHED);
+  if (taken.length < asked.length) dropped.push("stop");
+  return taken;
+}
+
 /** Where a stop sequence was found: the text before it, and the sequence. */
 export type Stopped = { text: string; stop: string };
 
@@ -7,8 +19,13 @@ export type Stopped = { text: string; stop: string };
  */
 export class StopWatch {
   #held = "";
+  readonly #longest: number;
+  readonly #firsts: ReadonlySet<number>;
 
-  constructor(readonly stops: readonly string[]) {}
+  constructor(readonly stops: readonly string[]) {
+    this.#longest = Math.max(0, ...stops.map((stop) => stop.length));
+    this.#firsts = new Set(stops.map((stop) => stop.charCodeAt(0)));
+  }
 
   /** The text that may go out now, or where it stops. Of several sequences the one that begins first counts, then the longest. */
   push(text: string): string | Stopped {
@@ -37,8 +54,8 @@ export class StopWatch {
 
   /** The first place from which the rest of `text` is the beginning of a sequence. */
   #firstBeginning(text: string): number {
-    const longest = Math.max(0, ...this.stops.map((stop) => stop.length));
-    for (let at = Math.max(0, text.length - longest + 1); at < text.length; at++) {
+    for (let at = Math.max(0, text.length - this.#longest + 1); at < text.length; at++) {
+      if (!this.#firsts.has(text.charCodeAt(at))) continue;
       const rest = text.slice(at);
       if (this.stops.some((stop) => stop.startsWith(rest))) return at;
     }

@@ -2,10 +2,12 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Event } from "../../src/canon/events.ts";
 import { InputReader, unwrapInput } from "../../src/dialects/custom-tools.ts";
+import { dialects } from "../../src/dialects/index.ts";
 import {
   type ClientName,
   chatStream,
   chunk,
+  contextOf,
   readBack,
   recordsOf,
   reply,
@@ -366,6 +368,34 @@ describe("functions, the older form of tools (dialects.md 1.1)", () => {
     expect(deltas.filter((delta) => delta.name)).toEqual([{ name: "f", arguments: "" }]);
     expect(deltas.map((delta) => delta.arguments).join("")).toBe('{"a":2}');
     expect(sse).toContain('"finish_reason":"function_call"');
+  });
+});
+
+describe("a custom call read back from what was written of it", () => {
+  const events = (pieces: readonly string[]): Event[] => [
+    { type: "start" },
+    { type: "block-start", block: { kind: "tool-call", id: "c1", name: "patch", custom: true } },
+    ...pieces.map((text) => ({ type: "block-delta", text }) as const),
+    { type: "block-end" },
+    { type: "finish", finish: { reason: "tool-calls" } },
+  ];
+  const saidBy = (all: readonly Event[]) =>
+    all.flatMap((event) => {
+      if (event.type === "block-start") return [JSON.stringify(event.block)];
+      return event.type === "block-delta" ? [event.text] : event.type === "finish" ? [event.finish.reason] : [];
+    });
+
+  test.each(["chat", "responses"] as const)("%s, streamed and whole", (name) => {
+    const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 9 });
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 3 }), (pieces) => {
+        const given = events(pieces);
+        expect(saidBy(readBack(name, write(name, given)))).toEqual(saidBy(given));
+        const whole = dialects[name].encodeReply(given, contextOf());
+        const expected = saidBy(events(pieces.length === 0 ? [] : [pieces.join("")]));
+        expect(saidBy(dialects[name].decodeReply(whole, { quirks: {} }))).toEqual(expected);
+      }),
+    );
   });
 });
 

@@ -117,6 +117,16 @@ describe("a reply whose upstream was not told a stop sequence", () => {
     expect(readBack("chat", write("chat", events, changes)).at(-1)).toMatchObject({ finish: { reason: "stop" } });
   });
 
+  test("there is a most that is watched for: what is beyond is named as lost", () => {
+    const ask = (stop: string[]) =>
+      send({ from: "chat", to: "responses" }, { messages: [{ role: "user", content: "Hi" }], stop });
+    const many = ask(Array.from({ length: 40 }, (_, at) => `stop ${at}`));
+    expect([many.changes?.stops?.length, many.dropped]).toEqual([32, ["stop"]]);
+    const long = ask(["x".repeat(501), "y", "y", ""]);
+    expect([long.changes?.stops, long.dropped]).toEqual([["y"], ["stop"]]);
+    expect(ask(["y", "y"]).dropped).toEqual([]);
+  });
+
   test("only what the upstream does not take is watched for", () => {
     const messages = [{ role: "user", content: "Hi" }];
     const six = ["1", "2", "3", "4", "5", "6"];

@@ -1,6 +1,7 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { lostFormats } from "../custom-tools.ts";
-import type { Encoded, Quirks, ReplyChanges } from "../dialect.ts";
+import type { Encoded, Quirks } from "../dialect.ts";
+import { encodedBody } from "../encoded.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { TurnWriter } from "./encode-turns.ts";
@@ -88,7 +89,7 @@ function encodeStops(prompt: Prompt, quirks: Quirks, body: Wire): readonly strin
   const most = quirks.maxStopSequences ?? MAX_STOPS;
   const kept = prompt.stop.slice(0, most);
   if (kept.length > 0) body["stop"] = kept;
-  return prompt.stop.slice(most).filter((stop) => stop !== "");
+  return prompt.stop.slice(most);
 }
 
 function encodeTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[]): void {
@@ -127,6 +128,5 @@ export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
   set("presence_penalty", prompt.presencePenalty);
   set("response_format", prompt.output && encodeFormat(prompt.output, dropped));
   set("user", prompt.userId && encodeUser(prompt.userId));
-  const changes: ReplyChanges = { ...(toolNames && { toolNames }), ...(stops.length > 0 && { stops }) };
-  return { body, dropped, ...(toolNames || stops.length > 0 ? { changes } : {}) };
+  return encodedBody(body, dropped, toolNames, stops);
 }

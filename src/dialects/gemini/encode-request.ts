@@ -1,7 +1,8 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { cleanText } from "../chat/text.ts";
 import { lostFormats } from "../custom-tools.ts";
-import type { Encoded, ReplyChanges } from "../dialect.ts";
+import type { Encoded } from "../dialect.ts";
+import { encodedBody } from "../encoded.ts";
 import { fitToolNames, GEMINI_NAMES } from "../tool-names.ts";
 import { encodeContents } from "./encode-contents.ts";
 import { isEmptySchema, toJsonSchema } from "./schema.ts";
@@ -100,7 +101,5 @@ export function encodeRequest(given: Prompt): Encoded {
     ...encodeTools(prompt, dropped),
     ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
   };
-  const left = stops.slice(MAX_STOPS);
-  const changes: ReplyChanges = { ...(toolNames && { toolNames }), ...(left.length > 0 && { stops: left }) };
-  return { body, dropped, ...(toolNames || left.length > 0 ? { changes } : {}) };
+  return encodedBody(body, dropped, toolNames, stops.slice(MAX_STOPS));
 }

@@ -1,6 +1,7 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { lostFormats } from "../custom-tools.ts";
-import type { Encoded, Quirks, ReplyChanges } from "../dialect.ts";
+import type { Encoded, Quirks } from "../dialect.ts";
+import { encodedBody } from "../encoded.ts";
 import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
 import { type Block, encodeText, encodeTurns, type Message, markField } from "./encode-turns.ts";
 import { traitsOf } from "./model-traits.ts";
@@ -115,7 +116,6 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
     ...encodeOutput(prompt.output),
     ...(prompt.userId && { metadata: { user_id: prompt.userId.slice(0, MAX_USER_ID) } }),
   };
-  const stops = prompt.stop.filter((stop) => stop !== "" && !isVisible(stop));
-  const changes: ReplyChanges = { ...(toolNames && { toolNames }), ...(stops.length > 0 && { stops }) };
-  return { body, dropped, ...(toolNames || stops.length > 0 ? { changes } : {}) };
+  const unseen = prompt.stop.filter((stop) => !isVisible(stop));
+  return encodedBody(body, dropped, toolNames, unseen);
 }

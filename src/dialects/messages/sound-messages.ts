@@ -1,4 +1,5 @@
 import { isObject } from "../../lib/json.ts";
+import { Lines } from "../lines.ts";
 import { mediaTypeOf, sniffMediaType } from "./media.ts";
 import { isVisible } from "./text.ts";
 import { isLegalId, ToolIds } from "./tool-ids.ts";
@@ -110,58 +111,60 @@ function isSound(messages: readonly unknown[]): boolean {
 const blocksOf = (content: unknown): readonly unknown[] =>
   typeof content === "string" ? [{ type: "text", text: content }] : Array.isArray(content) ? content : [];
 
-/** Writes the conversation anew, its blocks untouched but where they stand in the way. */
+/** A turn being written: the client's own message, and what goes into it; nothing into one of no side, which goes out as it is. */
+type Turn = { message: Message; isSpoken: boolean; results: unknown[]; blocks: unknown[] };
+
+/** Writes the conversation anew, its blocks untouched but where they stand in the way. Linear, whatever a client sends. */
 class Rebuilder {
-  readonly #out: Message[] = [];
+  readonly #turns: Turn[] = [];
   readonly #ids = new ToolIds();
-  /** The client's call id → ids written for it, of the assistant turn just before. */
-  #waiting = new Map<unknown, string[]>();
+  /** The client's call id → ids written for it, of the assistant's turn just before. */
+  readonly #waiting = new Lines<unknown, string>();
+  /** The user's first turn behind the assistant's last one: the results go there, whatever system text came in between. */
+  #answer: Turn | undefined;
 
   rebuild(messages: readonly unknown[]): Message[] {
     for (const message of messages) {
       if (!isObject(message)) continue;
       if (message["role"] === "assistant") this.#assistant(message);
       else if (message["role"] === "user") this.#user(message);
-      else this.#out.push(message);
+      else this.#turns.push({ message, isSpoken: false, results: [], blocks: [] });
     }
     this.#answerRest();
-    return this.#out.map((message, at) => finished(message, at === this.#out.length - 1));
+    return this.#turns.map((turn, at) => finished(turn, at === this.#turns.length - 1));
   }
 
-  #add(message: Message, content: readonly unknown[]): void {
-    const last = this.#out.at(-1);
-    if (last && last["role"] === message["role"]) last["content"] = [...(last["content"] as unknown[]), ...content];
-    else this.#out.push({ ...message, content });
-  }
-
-  /** The user's first turn behind the assistant's last one, if there is one yet. */
-  #answeringTurn(): Message | undefined {
-    const spoken = this.#out.findLastIndex((message) => message["role"] === "assistant");
-    return this.#out.slice(spoken + 1).find((message) => message["role"] === "user");
+  /** The last turn where it is of this role, else a new one. */
+  #turnOf(message: Message): Turn {
+    const last = this.#turns.at(-1);
+    if (last?.isSpoken && last.message["role"] === message["role"]) return last;
+    const turn: Turn = { message, isSpoken: true, results: [], blocks: [] };
+    this.#turns.push(turn);
+    return turn;
   }
 
   #answerRest(): void {
-    const blocks = [...this.#waiting.values()].flat().map(unansweredResult);
-    this.#waiting.clear();
-    if (blocks.length > 0) this.#addResults(blocks);
+    const ids = this.#waiting.takeAll();
+    if (ids.length === 0) return;
+    const turn = this.#answer ?? this.#turnOf({ role: "user" });
+    for (const id of ids) turn.results.push(unansweredResult(id));
   }
 
   #assistant(message: Message): void {
     const blocks = soundBlocks(blocksOf(message["content"]));
     // A turn that says nothing is none.
     if (blocks.length === 0) return;
-    if (this.#answeringTurn()) this.#answerRest();
-    const written = blocks.map((block) => this.#call(block));
-    this.#add(message, written);
+    if (this.#answer) this.#answerRest();
+    this.#answer = undefined;
+    const turn = this.#turnOf(message);
+    for (const block of blocks) turn.blocks.push(this.#call(block));
   }
 
   #call(block: unknown): unknown {
     if (!isType(block, "tool_use")) return block;
     const { id: given } = block;
     const id = this.#ids.take(typeof given === "string" ? given : "");
-    const ids = this.#waiting.get(given);
-    if (ids) ids.push(id);
-    else this.#waiting.set(given, [id]);
+    this.#waiting.add(given, id);
     return id === given ? block : { ...block, id };
   }
 
@@ -169,29 +172,21 @@ class Rebuilder {
     const results: unknown[] = [];
     const others: unknown[] = [];
     for (const block of soundBlocks(blocksOf(message["content"]))) {
-      if (!isType(block, "tool_result")) {
-        others.push(block);
-        continue;
-      }
-      const id = this.#waiting.get(block["tool_use_id"])?.shift();
-      if (id === undefined) others.push(...strayResult(block));
-      else results.push(id === block["tool_use_id"] ? block : { ...block, tool_use_id: id });
+      const given = isType(block, "tool_result") ? block["tool_use_id"] : undefined;
+      const id = given === undefined ? undefined : this.#waiting.take(given);
+      if (id !== undefined) results.push(id === given ? block : { ...(block as Block), tool_use_id: id });
+      else if (isType(block, "tool_result")) others.push(...strayResult(block));
+      else others.push(block);
     }
-    this.#addResults(results, message);
+    if (results.length > 0) {
+      this.#answer ??= this.#turnOf(message);
+      for (const result of results) this.#answer.results.push(result);
+    }
     // A turn that says nothing says it only where the user has no other.
-    if (others.length > 0 || !this.#answeringTurn()) this.#add(message, others);
-  }
-
-  /** Results stand at the head of the user's turn, behind those that are there already, whatever system text came in between. */
-  #addResults(results: readonly unknown[], message: Message = { role: "user" }): void {
-    const turn = this.#answeringTurn();
-    if (!turn) {
-      if (results.length > 0) this.#out.push({ ...message, content: results });
-      return;
-    }
-    const said = turn["content"] as unknown[];
-    const at = said.findLastIndex((block) => isType(block, "tool_result")) + 1;
-    turn["content"] = [...said.slice(0, at), ...results, ...said.slice(at)];
+    if (others.length === 0 && this.#answer) return;
+    const turn = this.#turnOf(message);
+    this.#answer ??= turn;
+    for (const block of others) turn.blocks.push(block);
   }
 }
 
@@ -202,13 +197,15 @@ function strayResult(block: Block): unknown[] {
 }
 
 /** A rebuilt turn; a user's that says nothing says so, a prefill has no white space at its end (dialects.md 2.1). */
-function finished(message: Message, isLast: boolean): Message {
-  const content = message["content"];
-  if (!Array.isArray(content)) return message;
-  if (content.length === 0) return { ...message, content: [{ type: "text", text: EMPTY_TEXT }] };
-  const last: unknown = content.at(-1);
-  if (!isLast || message["role"] !== "assistant" || !isType(last, "text")) return message;
-  return { ...message, content: [...content.slice(0, -1), { ...last, text: String(last["text"]).trimEnd() }] };
+function finished({ message, isSpoken, results, blocks }: Turn, isLast: boolean): Message {
+  if (!isSpoken) return message;
+  const content = [...results, ...blocks];
+  const last = content.at(-1);
+  if (last === undefined) content.push({ type: "text", text: EMPTY_TEXT });
+  else if (isLast && message["role"] === "assistant" && isType(last, "text")) {
+    content[content.length - 1] = { ...last, text: String(last["text"]).trimEnd() };
+  }
+  return { ...message, content };
 }
 
 /**

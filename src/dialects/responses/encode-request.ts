@@ -2,7 +2,8 @@ import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { cleanText } from "../chat/text.ts";
 import { lostFormats } from "../custom-tools.ts";
-import type { Encoded, Quirks, ReplyChanges } from "../dialect.ts";
+import type { Encoded, Quirks } from "../dialect.ts";
+import { encodedBody } from "../encoded.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
@@ -120,7 +121,5 @@ export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
     ...(prompt.output && { text: { format: encodeFormat(prompt.output, dropped) } }),
     ...(prompt.userId && { safety_identifier: encodeUser(prompt.userId) }),
   };
-  const stops = prompt.stop.filter((stop) => stop !== "");
-  const changes: ReplyChanges = { ...(toolNames && { toolNames }), ...(stops.length > 0 && { stops }) };
-  return { body, dropped, ...(toolNames || stops.length > 0 ? { changes } : {}) };
+  return encodedBody(body, dropped, toolNames, prompt.stop);
 }

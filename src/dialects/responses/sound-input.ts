@@ -1,4 +1,5 @@
 import { isObject } from "../../lib/json.ts";
+import { Lines, OwnNames } from "../lines.ts";
 import { callIdOf, NO_RESULT } from "./encode-input.ts";
 import { type Item, messageText, stringOf } from "./items.ts";
 
@@ -33,52 +34,64 @@ function isSound(input: readonly unknown[]): boolean {
   return waiting.size === 0;
 }
 
-/** Writes the items anew, untouched but where they stand in the way. */
+/** Counts by key. */
+class Counts {
+  readonly #counts = new Map<string, number>();
+
+  of(key: string): number {
+    return this.#counts.get(key) ?? 0;
+  }
+
+  add(key: string, step: number): void {
+    this.#counts.set(key, this.of(key) + step);
+  }
+}
+
+/** Writes the items anew, untouched but where they stand in the way. Linear, whatever a client sends. */
 class Rebuilder {
   readonly #out: unknown[] = [];
-  readonly #used = new Set<string>();
-  /** The client's call id → ids written for it that wait for their output. */
-  readonly #waiting = new Map<string, string[]>();
+  readonly #ids = new OwnNames();
+  /** The client's call id → ids written for it that wait for their output, and how many do. */
+  readonly #waiting = new Lines<string, string>();
+  readonly #waitingFor = new Counts();
+  /** Outputs that are still to come, by the client's call id. */
+  readonly #outputs = new Counts();
 
   rebuild(input: readonly unknown[]): unknown[] {
-    const outputs = new Map<string, number>();
-    for (const item of input) if (isOutput(item)) count(outputs, stringOf(item["call_id"]), 1);
+    for (const item of input) if (isOutput(item)) this.#outputs.add(stringOf(item["call_id"]), 1);
     for (const item of input) {
-      if (isCall(item)) this.#call(item, outputs);
-      else if (isOutput(item)) this.#output(item, outputs);
+      if (isCall(item)) this.#call(item);
+      else if (isOutput(item)) this.#output(item);
       else if (!isEmptyMessage(item)) this.#out.push(item);
       else if (item["role"] !== "assistant") this.#out.push({ ...item, content: EMPTY_TEXT });
     }
     return this.#out;
   }
 
-  #call(item: Item, outputs: Map<string, number>): void {
+  #call(item: Item): void {
     const given = stringOf(item["call_id"]);
-    let id = callIdOf(given);
-    for (let again = 2; this.#used.has(id); again++) id = callIdOf(`${given}_${again}`);
-    this.#used.add(id);
+    const id = this.#ids.take(given, (count) => callIdOf(count === 1 ? given : `${given}_${count}`));
     this.#out.push(id === given ? item : { ...item, call_id: id });
-    const waiting = this.#waiting.get(given) ?? [];
     // An output that stands before its call is none of it.
-    if ((outputs.get(given) ?? 0) > waiting.length) this.#waiting.set(given, [...waiting, id]);
-    else this.#out.push({ type: `${stringOf(item["type"])}_output`, call_id: id, output: NO_RESULT });
+    if (this.#outputs.of(given) > this.#waitingFor.of(given)) {
+      this.#waiting.add(given, id);
+      this.#waitingFor.add(given, 1);
+    } else this.#out.push({ type: `${stringOf(item["type"])}_output`, call_id: id, output: NO_RESULT });
   }
 
-  #output(item: Item, outputs: Map<string, number>): void {
+  #output(item: Item): void {
     const given = stringOf(item["call_id"]);
-    count(outputs, given, -1);
-    const id = this.#waiting.get(given)?.shift();
-    if (id !== undefined) this.#out.push(id === given ? item : { ...item, call_id: id });
-    else {
+    this.#outputs.add(given, -1);
+    const id = this.#waiting.take(given);
+    if (id === undefined) {
       const said = messageText({ content: item["output"] });
       this.#out.push({ type: "message", role: "user", content: `Result of tool call ${given}:\n${said}` });
+      return;
     }
+    this.#waitingFor.add(given, -1);
+    this.#out.push(id === given ? item : { ...item, call_id: id });
   }
 }
-
-const count = (counts: Map<string, number>, key: string, step: number): void => {
-  counts.set(key, (counts.get(key) ?? 0) + step);
-};
 
 /**
  * A client's own items as their vendor takes them: no call without its output, no output without its call, no id too long or twice, no
