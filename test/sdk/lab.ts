@@ -114,7 +114,8 @@ export function startVendor(dialect: DialectName): LabVendor {
   };
 }
 
-const FORMS = {
+/** How each vendor takes the reasoning of its thinker. */
+export const FORMS = {
   chat: "effort",
   messages: "adaptive-effort",
   responses: "effort",
