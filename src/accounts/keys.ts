@@ -5,10 +5,12 @@ import type { Writer } from "../db/writer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import { AccountError } from "./account-error.ts";
-import type { Caller, Narrowing } from "./caller.ts";
+import type { Caller } from "./caller.ts";
 import { hashKey, makeKey, parseKey, shownParts } from "./key-form.ts";
-import { checkLimits, checkName, type KeyLimits, NO_LIMITS } from "./key-wish.ts";
-import { isScope } from "./scopes.ts";
+import { type KeyCaps, type KeyRow, type LiveKey, limitsOf, SHOWN, toColumns, toLive, toRow } from "./key-row.ts";
+import { checkLimits, checkName, type KeyLimits } from "./key-wish.ts";
+
+export type { KeyCaps, KeyRow } from "./key-row.ts";
 
 /** A change by another process is looked for before a look-up when the last looking is this old, ms. */
 const POLL_MS = 10;
@@ -21,19 +23,6 @@ const LAST_USED_BATCH = 256;
 /** Characters that an abbreviated key must have at the least. */
 const MIN_ABBREVIATION = 6;
 
-/** A key as lists show it: never the key, never its hash. */
-export type KeyRow = KeyLimits & {
-  id: string;
-  accountId: string;
-  kind: KeyKind;
-  name: string;
-  prefix: string;
-  last4: string;
-  createdAt: number;
-  lastUsedAt: number | null;
-  revokedAt: number | null;
-};
-
 /** A key just made. `key` is shown this once. */
 export type CreatedKey = KeyRow & { key: string };
 
@@ -41,12 +30,6 @@ export type CreatedKey = KeyRow & { key: string };
 export type NewKey = { accountId: string; name: string; kind: KeyKind } & Partial<KeyLimits>;
 /** What is changed of a key; null takes a limit away. */
 export type KeyChange = { name?: string } & Partial<KeyLimits>;
-
-/** What a key may come to: nano-USD in a UTC day and in all, requests in a UTC day. Counted from when the caps were set. */
-export type KeyCaps = Pick<KeyLimits, "capDayNano" | "capTotalNano" | "capRequestsDay">;
-
-/** A key in force, as it stands in memory. */
-type LiveKey = { kind: KeyKind; caller: Caller; expiresAt: number; caps: KeyCaps | undefined };
 
 /** What is knocked at: the endpoints of callers, or those of the operator. */
 export type Door = "keys" | "admin";
@@ -64,79 +47,6 @@ export type KeysOptions = {
   /** Told of faults of the work in the background, such as a last use that could not be written. */
   onFault?: (thrown: unknown) => void;
 };
-
-const SHOWN = {
-  id: apiKey.id,
-  accountId: apiKey.accountId,
-  kind: apiKey.kind,
-  name: apiKey.name,
-  prefix: apiKey.prefix,
-  last4: apiKey.last4,
-  createdAt: apiKey.createdAt,
-  lastUsedAt: apiKey.lastUsedAt,
-  revokedAt: apiKey.revokedAt,
-  expiresAt: apiKey.expiresAt,
-  models: apiKey.models,
-  endpoints: apiKey.endpoints,
-  capDayNano: apiKey.capDayNano,
-  capTotalNano: apiKey.capTotalNano,
-  capRequestsDay: apiKey.capRequestsDay,
-};
-
-type StoredRow = Omit<KeyRow, "models" | "endpoints"> & { models: string | null; endpoints: string | null };
-
-function readList(json: string | null): string[] | null {
-  const value: unknown = json === null ? null : JSON.parse(json);
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : null;
-}
-
-function toRow(stored: StoredRow): KeyRow {
-  // A scope that this version does not know opens nothing here, and closes everything else all the same.
-  return { ...stored, models: readList(stored.models), endpoints: readList(stored.endpoints)?.filter(isScope) ?? null };
-}
-
-const toColumns = ({ models, endpoints, ...rest }: KeyLimits) => ({
-  ...rest,
-  models: models === null ? null : JSON.stringify(models),
-  endpoints: endpoints === null ? null : JSON.stringify(endpoints),
-});
-
-function limitsOf(given: Partial<KeyLimits>, before: KeyLimits = NO_LIMITS): KeyLimits {
-  const take = <Name extends keyof KeyLimits>(name: Name): KeyLimits[Name] => {
-    const wanted = given[name] as KeyLimits[Name] | undefined;
-    return wanted === undefined ? before[name] : wanted;
-  };
-  return {
-    expiresAt: take("expiresAt"),
-    models: take("models"),
-    endpoints: take("endpoints"),
-    capDayNano: take("capDayNano"),
-    capTotalNano: take("capTotalNano"),
-    capRequestsDay: take("capRequestsDay"),
-  };
-}
-
-function toCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyCaps): KeyCaps | undefined {
-  const none = capDayNano === null && capTotalNano === null && capRequestsDay === null;
-  return none ? undefined : { capDayNano, capTotalNano, capRequestsDay };
-}
-
-function toNarrowing(limits: KeyLimits): Narrowing | undefined {
-  const { models, endpoints } = limits;
-  const capped = toCaps(limits) !== undefined;
-  if (models === null && endpoints === null && !capped) return undefined;
-  return { ...(models && { models }), ...(endpoints && { endpoints }), ...(capped && { capped }) };
-}
-
-function toLive(row: KeyLimits & { id: string; kind: KeyKind; accountId: string }, plan: string): LiveKey {
-  const narrow = toNarrowing(row);
-  return {
-    kind: row.kind,
-    caller: { accountId: row.accountId, plan, keyId: row.id, ...(narrow && { narrow }) },
-    expiresAt: row.expiresAt ?? Number.POSITIVE_INFINITY,
-    caps: toCaps(row),
-  };
-}
 
 function prepare(store: Store) {
   const given = sql.placeholder;
