@@ -72,7 +72,10 @@ export function examineStore(dataFolder: string): { findings: Finding[]; newestA
       const keys = new Keys(store, writer);
       const accounts = new Accounts(store, writer, keys).list();
       const rows = keys.list();
-      const inForce = rows.filter((row) => row.revokedAt === null).length;
+      const now = Date.now();
+      const inForce = rows.filter(
+        ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt ?? now + 1) > now,
+      ).length;
       const newestAt = Math.max(0, ...accounts.map((row) => row.createdAt), ...rows.map((row) => row.createdAt));
       const warnings = store.warnings.map((sentence) => fault("store", sentence));
       const summary = ok("store", `${path}: sound; accounts: ${accounts.length}, keys in force: ${inForce}`);
