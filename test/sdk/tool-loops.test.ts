@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type Anthropic from "@anthropic-ai/sdk";
 import type OpenAI from "openai";
-import { TOOLS } from "./cases.ts";
+import { PDF, PIXEL, TOOLS } from "./cases.ts";
 import { CLIENTS, type ClientName, DIALECTS, type DialectName, type Lab, startLab } from "./lab.ts";
 import { MODES, type Mode } from "./outcomes.ts";
 import { THREE_TURNS } from "./replies.ts";
@@ -149,6 +149,60 @@ describe("a tool loop over three turns with a model that reasons", () => {
       expect([0, 1, 2].map((index) => carriedBy(upstream, index))).toEqual([[], ["first"], ["first", "second"]]);
     },
   );
+});
+
+describe("a picture and a page in a tool's result", () => {
+  const SEE = "Here they are.";
+  const results = {
+    messages: [
+      { type: "text" as const, text: SEE },
+      { type: "image" as const, source: { type: "base64" as const, media_type: "image/png" as const, data: PIXEL } },
+      {
+        type: "document" as const,
+        source: { type: "base64" as const, media_type: "application/pdf" as const, data: PDF },
+      },
+    ],
+    responses: [
+      { type: "input_text" as const, text: SEE },
+      { type: "input_image" as const, image_url: `data:image/png;base64,${PIXEL}`, detail: "auto" as const },
+      { type: "input_file" as const, filename: "page.pdf", file_data: `data:application/pdf;base64,${PDF}` },
+    ],
+  };
+  const ask = {
+    messages: (model: string) =>
+      lab.anthropic().messages.create({
+        model,
+        max_tokens: 100,
+        tools: TOOLS.messages,
+        messages: [
+          { role: "user", content: QUESTION },
+          { role: "assistant", content: [{ type: "tool_use", id: "call_1", name: "get_weather", input: {} }] },
+          { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: results.messages }] },
+        ],
+      }),
+    responses: (model: string) =>
+      lab.openai().responses.create({
+        model,
+        tools: TOOLS.responses,
+        input: [
+          { role: "user", content: QUESTION },
+          { type: "function_call", call_id: "call_1", name: "get_weather", arguments: "{}" },
+          { type: "function_call_output", call_id: "call_1", output: results.responses },
+        ],
+      }),
+  };
+  const ways = (["messages", "responses"] as const).flatMap((client) =>
+    DIALECTS.map((upstream) => [client, upstream] as const),
+  );
+
+  test.each(ways)("arrive once each, whatever a result may hold there: %s SDK, %s vendor", async (client, upstream) => {
+    const [, , last] = THREE_TURNS;
+    if (!last) throw new Error("no turns");
+    lab.vendors[upstream].play(last);
+    await ask[client](lab.model(upstream, "plain"));
+    const sent = JSON.stringify(lab.vendors[upstream].upstream.calls[0]?.json);
+    expect([SEE, PIXEL, PDF].map((each) => sent.split(each).length - 1)).toEqual([1, 1, 1]);
+  });
 });
 
 describe("a conversation that moves on to a model without reasoning", () => {

@@ -113,7 +113,9 @@ function checkTools(checker: Checker, body: Value): void {
     for (const declaration of checker.objects(tool["functionDeclarations"], "functionDeclarations")) {
       checker.only(declaration, ["name", "description", "parametersJsonSchema"], "declaration");
       checker.require(/^[A-Za-z_][\w.:-]{0,127}$/.test(String(declaration["name"])), "a function's name is malformed");
-      checkSchema(checker, declaration["parametersJsonSchema"], "parameters");
+      // A function without parameters has no schema at all.
+      if ("parametersJsonSchema" in declaration)
+        checkSchema(checker, declaration["parametersJsonSchema"], "parameters");
     }
   }
   const config = isObject(toolConfig) ? toolConfig["functionCallingConfig"] : undefined;
