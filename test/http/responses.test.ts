@@ -213,10 +213,10 @@ describe("clients of other dialects at a vendor of this one", () => {
       model: `lab/${MODEL}`,
       messages: [{ role: "user", content: "hi" }],
       stream: true,
-      stop: ["END"],
+      seed: 7,
     });
     const text = await response.text();
-    expect(response.headers.get("x-sluice-dropped")).toBe("stop");
+    expect(response.headers.get("x-sluice-dropped")).toBe("seed");
     expect(text).toContain('"reasoning_content":"hm"');
     expect(text).toContain('"content":"Hello"');
     expect(text).toEndWith("data: [DONE]\n\n");
