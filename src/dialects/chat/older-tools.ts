@@ -12,7 +12,7 @@ const isCustom = (tool: Wire): boolean => tool["type"] === "custom" && isObject(
 
 /** Whether a client's tools stand in the older form, which this vendor does not know any more (dialects.md 1.1). */
 const hasOlder = (body: Wire, quirks: Quirks): boolean =>
-  body["functions"] != null && !quirks.legacyFunctions && Array.isArray(body["functions"]);
+  !quirks.legacyFunctions && listOf(body["functions"]).length > 0;
 
 /** Whether a client's tools hold custom ones, which are functions to this vendor. */
 const hasCustom = (body: Wire, quirks: Quirks): boolean =>
@@ -86,40 +86,45 @@ export function toolEdits(body: Wire, quirks: Quirks): Edits {
   };
 }
 
+/** A call of the older form carries no id: it and the result that follows get the same one, made of their place. */
+const legacyId = (count: number) => inventCallId("function_call", count);
+
+/** Writes the messages of a client whose vendor knows today's functions alone. */
+class MessageWriter {
+  /** Calls of the older form so far. */
+  #calls = 0;
+
+  constructor(readonly quirks: Quirks) {}
+
+  /** The message in today's form; itself where it is so already. */
+  write(message: Wire): Wire {
+    const { role } = message;
+    if (role === "function" && !this.quirks.legacyFunctions) {
+      const { name: _name, ...rest } = message;
+      return { ...rest, role: "tool", tool_call_id: legacyId(this.#calls), content: message["content"] ?? "" };
+    }
+    return role === "assistant" ? this.#writeAssistant(message) : message;
+  }
+
+  #writeAssistant(message: Wire): Wire {
+    if (isObject(message["function_call"]) && !this.quirks.legacyFunctions) {
+      const { function_call: called, ...rest } = message;
+      return { ...rest, tool_calls: [{ id: legacyId(++this.#calls), type: "function", function: called }] };
+    }
+    const { tool_calls: calls } = message;
+    const custom = this.quirks.customTools === false && listOf(calls).some((call) => isObject(call["custom"]));
+    return custom ? { ...message, tool_calls: (calls as unknown[]).map(toFunctionCall) } : message;
+  }
+}
+
 /** Messages with calls in the forms that a vendor of today's functions alone knows; the same array where there is none of others. */
 export function toFunctionMessages(messages: readonly unknown[], quirks: Quirks): readonly unknown[] {
-  let calls = 0;
+  const writer = new MessageWriter(quirks);
   let changed = false;
   const written = messages.map((message) => {
-    const sound = isObject(message)
-      ? toFunctionMessage(
-          message,
-          quirks,
-          () => calls,
-          () => ++calls,
-        )
-      : message;
+    const sound = isObject(message) ? writer.write(message) : message;
     changed ||= sound !== message;
     return sound;
   });
   return changed ? written : messages;
-}
-
-/** A call of the older form carries no id: it and the result that follows get the same one, made of their place. */
-const legacyId = (count: number) => inventCallId("function_call", count);
-
-function toFunctionMessage(message: Wire, quirks: Quirks, last: () => number, next: () => number): Wire {
-  const { role } = message;
-  if (role === "function" && !quirks.legacyFunctions) {
-    const { name: _name, ...rest } = message;
-    return { ...rest, role: "tool", tool_call_id: legacyId(last()), content: message["content"] ?? "" };
-  }
-  if (role !== "assistant") return message;
-  if (isObject(message["function_call"]) && !quirks.legacyFunctions) {
-    const { function_call: called, ...rest } = message;
-    return { ...rest, tool_calls: [{ id: legacyId(next()), type: "function", function: called }] };
-  }
-  const { tool_calls: calls } = message;
-  const custom = quirks.customTools === false && listOf(calls).some((call) => isObject(call["custom"]));
-  return custom ? { ...message, tool_calls: (calls as unknown[]).map(toFunctionCall) } : message;
 }
