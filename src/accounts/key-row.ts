@@ -1,5 +1,5 @@
 import { apiKey, type KeyKind } from "../db/schema.ts";
-import type { Caller, Narrowing } from "./caller.ts";
+import type { Caller, Narrowing, Scope } from "./caller.ts";
 import { type KeyLimits, NO_LIMITS } from "./key-wish.ts";
 import { isScope } from "./scopes.ts";
 
@@ -49,10 +49,14 @@ function readList(json: string | null): string[] | null {
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : null;
 }
 
+/** A scope that this version does not know opens nothing here, and closes everything else all the same. */
+function readScopes(json: string | null): Scope[] | null {
+  return readList(json)?.filter(isScope) ?? null;
+}
+
 /** A row of the table as everybody else knows it. */
 export function toRow(stored: StoredRow): KeyRow {
-  // A scope that this version does not know opens nothing here, and closes everything else all the same.
-  return { ...stored, models: readList(stored.models), endpoints: readList(stored.endpoints)?.filter(isScope) ?? null };
+  return { ...stored, models: readList(stored.models), endpoints: readScopes(stored.endpoints) };
 }
 
 /** A key's limits as the table keeps them. */
@@ -99,4 +103,49 @@ export function toLive(row: KeyLimits & { id: string; kind: KeyKind; accountId: 
     expiresAt: row.expiresAt ?? Number.POSITIVE_INFINITY,
     caps: toCaps(row),
   };
+}
+
+/** The columns that a key in force is made of, in the order of {@link LiveColumns}. */
+export const LIVE = {
+  id: apiKey.id,
+  accountId: apiKey.accountId,
+  kind: apiKey.kind,
+  expiresAt: apiKey.expiresAt,
+  models: apiKey.models,
+  endpoints: apiKey.endpoints,
+  capDayNano: apiKey.capDayNano,
+  capTotalNano: apiKey.capTotalNano,
+  capRequestsDay: apiKey.capRequestsDay,
+};
+
+/** A row of {@link LIVE} as the driver hands it out: every integer a BigInt. */
+export type LiveColumns = [
+  id: string,
+  accountId: string,
+  kind: KeyKind,
+  expiresAt: bigint | null,
+  models: string | null,
+  endpoints: string | null,
+  capDayNano: bigint | null,
+  capTotalNano: bigint | null,
+  capRequestsDay: bigint | null,
+];
+
+const toNumber = (value: bigint | null) => (value === null ? null : Number(value));
+
+/** {@link toLive} of a row as the driver hands it out. */
+export function readLive(columns: LiveColumns, plan: string): LiveKey {
+  const [id, accountId, kind, expiresAt, models, endpoints, capDayNano, capTotalNano, capRequestsDay] = columns;
+  const row = {
+    id,
+    accountId,
+    kind,
+    expiresAt: toNumber(expiresAt),
+    models: readList(models),
+    endpoints: readScopes(endpoints),
+    capDayNano,
+    capTotalNano,
+    capRequestsDay: toNumber(capRequestsDay),
+  };
+  return toLive(row, plan);
 }

@@ -7,7 +7,19 @@ import { newId } from "../lib/id.ts";
 import { AccountError } from "./account-error.ts";
 import type { Caller } from "./caller.ts";
 import { hashKey, makeKey, parseKey, shownParts } from "./key-form.ts";
-import { type KeyCaps, type KeyRow, type LiveKey, limitsOf, SHOWN, toColumns, toLive, toRow } from "./key-row.ts";
+import {
+  type KeyCaps,
+  type KeyRow,
+  LIVE,
+  type LiveColumns,
+  type LiveKey,
+  limitsOf,
+  readLive,
+  SHOWN,
+  toColumns,
+  toLive,
+  toRow,
+} from "./key-row.ts";
 import { checkLimits, checkName, type KeyLimits } from "./key-wish.ts";
 
 export type { KeyCaps, KeyRow } from "./key-row.ts";
@@ -75,12 +87,15 @@ function prepare(store: Store) {
       .set({ lastUsedAt: sql`${given("at")}` })
       .where(eq(apiKey.id, given("id")))
       .prepare(),
-    load: store.query
-      .select({ ...SHOWN, hash: apiKey.hash, plan: account.plan })
-      .from(apiKey)
-      .innerJoin(account, eq(account.id, apiKey.accountId))
-      .where(isNull(apiKey.revokedAt))
-      .prepare(),
+    // Run by SQLite itself: mapping ten thousand rows by name takes longer than reading them, and the event loop waits for it.
+    load: store.database.prepare(
+      store.query
+        .select({ hash: sql`lower(hex(${apiKey.hash}))`, plan: account.plan, ...LIVE })
+        .from(apiKey)
+        .innerJoin(account, eq(account.id, apiKey.accountId))
+        .where(isNull(apiKey.revokedAt))
+        .toSQL().sql,
+    ),
     version: store.database.prepare("PRAGMA data_version"),
   };
 }
@@ -307,11 +322,11 @@ export class Keys {
     const live = new Map<string, LiveKey>();
     const capped = new Map<string, KeyCaps>();
     const now = this.#clock.now();
-    for (const { hash, plan, ...stored } of this.#statements.load.all()) {
-      const key = toLive(toRow(stored), plan);
+    for (const [hash, plan, ...columns] of this.#statements.load.values() as [string, string, ...LiveColumns][]) {
+      const key = readLive(columns, plan);
       if (now >= key.expiresAt) continue;
-      live.set(hash.toString("hex"), key);
-      if (key.caps) capped.set(stored.id, key.caps);
+      live.set(hash, key);
+      if (key.caps) capped.set(key.caller.keyId, key.caps);
     }
     const before = this.#live;
     this.#live = live;
