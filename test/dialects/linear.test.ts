@@ -72,8 +72,8 @@ function timeOf(
   return { ms: performance.now() - startedAt, text };
 }
 
-const FEW = 1_000;
-const MANY = 16_000;
+const FEW = 500;
+const MANY = 8_000;
 /** Sixteen times as much may take so many times as long; the square would be 256. */
 const MOST = 100;
 /** Below this a measure is noise, milliseconds. */
