@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
+import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { DAY_MS, HOUR_MS } from "../../src/ledger/rollup.ts";
 import { cutRange, type Range } from "../../src/ledger/rollup-range.ts";
 import { type Place, readUsagePage, type UsageRow } from "../../src/ledger/usage-page.ts";
@@ -176,6 +177,40 @@ describe("the sums", () => {
     store.database.run("DROP TRIGGER no_sums");
     expect(store.database.query("SELECT request_id FROM usage ORDER BY 1").values().flat()).toEqual(["r1", "r2", "r4"]);
     expect(sumUp(summarise(store, { groupBy: "day" }))).toMatchObject({ requests: 3, input: 17 });
+  });
+
+  test("what a start settles of requests that a crash cut off is in them, and so are units", async () => {
+    const store = openStore(":memory:");
+    const writer = new Writer(store);
+    store.database.run("INSERT INTO account (id, name, plan, created_at) VALUES ('acct_1', 'team', 'pro', 1)");
+    store.database.run(
+      "INSERT INTO price (id, model, since_ms, input, output, tiers) VALUES (1, 'm/x', 1, 3, 15, '[]')",
+    );
+    store.database.run(
+      `INSERT INTO ledger_hold (request_id, boot, account_id, key_id, dialect, stream, model, vendor, upstream_model, window_nano,
+         wallet_nano, price_id, estimated_input, seen_output, created_at, deadline_at)
+         VALUES ('req_cut', 'dead', 'acct_1', 'key_1', 'chat', 1, 'm/x', 'v', 'x', 0, 1000000, 1, 100, 50, 1, 2)`,
+    );
+    const { book, start } = openLedger(store, writer);
+    await book.deposit({ accountId: "acct_1", amountNano: 10n ** 9n, reference: "r" });
+    expect(start()).toEqual({ settled: 1, released: 0 });
+    const claim = { claimId: "req_web", accountId: "acct_1", keyId: "key_1", kind: "web", units: 3 } as const;
+    await writer.run(() => book.claimUnits({ ...claim, freeUnits: 1, unitNano: 10n }));
+    const facts = {
+      dialect: "web",
+      model: "web_fetch",
+      vendor: "sluice",
+      upstreamModel: "",
+      attempts: 1,
+      durationMs: 1,
+    };
+    await writer.run(() => book.countUnits({ claimId: "req_web", used: 3, usage: { ...facts, outcome: "completed" } }));
+    const [inRows] = store.database
+      .query("SELECT count(*), sum(charged_nano), sum(units), sum(output) FROM usage")
+      .values();
+    const sum = sumUp(summarise(store, { groupBy: "day" }));
+    expect([BigInt(sum.requests), sum.chargedNano, BigInt(sum.units), BigInt(sum.output)]).toEqual(inRows as bigint[]);
+    expect([sum.requests, sum.units, sum.output, sum.chargedNano > 20n]).toEqual([2, 3, 50, true]);
   });
 
   test("a store that has rows gets its sums when it is brought up to date", async () => {
