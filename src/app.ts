@@ -171,6 +171,7 @@ export function createApp(settings: AppSettings): App {
     async stop() {
       state.ready = false;
       await drain(running, clock);
+      await kept.idle();
       unwatch();
       stopSweeping();
       stopRemoving();

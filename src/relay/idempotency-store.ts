@@ -18,6 +18,8 @@ export const MAX_KEYS = 1_000;
 const SWEEP_BATCH = 64;
 /** How often expired rows are looked for, ms. */
 const SWEEP_MS = 10 * 60_000;
+/** How long a stopping server waits for answers to be kept, ms. */
+const IDLE_MS = 5_000;
 
 /** Who asks what under which key. `fingerprint`: SHA-256 of method, path and body. */
 export type Wish = { accountId: string; route: string; key: string; fingerprint: Buffer; requestId: string };
@@ -64,6 +66,7 @@ export class IdempotencyStore {
   readonly #boot = newId("boot");
   /** Requests that this process is running now, by {@link nameOf}. */
   readonly #running = new Set<string>();
+  #onIdle: (() => void) | undefined;
 
   constructor(
     private readonly store: Store,
@@ -91,7 +94,7 @@ export class IdempotencyStore {
       });
       return row ? await readKept(row) : { kind: "run", claim: new Claim(wish, this) };
     } catch (thrown) {
-      if (taken) this.#running.delete(nameOf(wish));
+      if (taken) this.#leave(wish);
       throw thrown;
     }
   }
@@ -162,7 +165,7 @@ export class IdempotencyStore {
     } catch (thrown) {
       this.log.error("idempotency-keep", { request_id: wish.requestId, ...errorFields(thrown) });
     } finally {
-      this.#running.delete(nameOf(wish));
+      this.#leave(wish);
     }
   }
 
@@ -190,7 +193,24 @@ export class IdempotencyStore {
     removed.catch((thrown) =>
       this.log.error("idempotency-drop", { request_id: wish.requestId, ...errorFields(thrown) }),
     );
+    this.#leave(wish);
+  }
+
+  #leave(wish: Wish): void {
     this.#running.delete(nameOf(wish));
+    if (this.#running.size === 0) this.#onIdle?.();
+  }
+
+  /** Resolves when no request is under way any more, and every answer is kept: before the store is closed. After five seconds in any case. */
+  idle(): Promise<void> {
+    if (this.#running.size === 0) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.clock.after(IDLE_MS, resolve);
+    this.#onIdle = () => {
+      cancel();
+      resolve();
+    };
+    return promise;
   }
 
   /** Removes expired rows, some in each transaction. Resolves with how many; rejects as the writer does. */

@@ -1,11 +1,14 @@
-import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { afterEach, expect, setDefaultTimeout, spyOn, test } from "bun:test";
+import { join } from "node:path";
 import { and, eq } from "drizzle-orm";
+import { openStore } from "../../src/db/open.ts";
 import { idempotency } from "../../src/db/schema-idempotency.ts";
 import { fingerprint } from "../../src/relay/idempotency.ts";
 import { serve } from "../cli/support.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 import { makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
-import { until } from "../support/wait.ts";
+import { settle } from "../support/clock.ts";
+import { gate, until } from "../support/wait.ts";
 
 setDefaultTimeout(30_000);
 
@@ -114,6 +117,32 @@ test("cut off and not charged: it runs, once, and is kept from then on", async (
     .where(and(eq(idempotency.key, "k"), eq(idempotency.state, "done")))
     .get();
   expect(row?.requestId).toBe(app.rows()[0]?.requestId ?? "");
+});
+
+test("a server that stops keeps what it answered last", async () => {
+  const folder = makeFolder();
+  closing.push(() => removeFolder(folder));
+  const path = join(folder, "sluice.db");
+  const first = await startApp({ store: openStore(path) });
+  const held = gate();
+  // The last write before the answer waits until the server is told to stop.
+  const compress = Bun.zstdCompress;
+  const spy = spyOn(Bun, "zstdCompress").mockImplementation(async (...args) => {
+    await held.opened;
+    return compress(...args);
+  });
+  closing.push(() => spy.mockRestore());
+  const answer = ask(first);
+  await until(() => spy.mock.calls.length === 1, "the keeping");
+  const stopped = first.stop();
+  // Enough for everything else that a stop does.
+  await settle(100);
+  held.open();
+  expect((await answer).status).toBe(200);
+  await stopped;
+  const store = openStore(path);
+  expect(store.query.select().from(idempotency).all()).toMatchObject([{ key: "k", state: "done", status: 200 }]);
+  store.close();
 });
 
 test("an answer that cannot be kept is given all the same, told to the log, and not run again", async () => {

@@ -67,6 +67,8 @@ export type TestAppOptions = {
   clock?: Clock;
   /** Where requests are noted one by one. */
   requests?: RequestLog;
+  /** Default: one in memory. */
+  store?: Store;
 };
 
 export type UsageRow = typeof usage.$inferSelect;
@@ -93,7 +95,7 @@ export type TestApp = {
 /** Puts the gateway together as `sluice serve` does, without listening. */
 export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
   const { vendors = [], models = [], clock = systemClock } = options;
-  const store = openStore(":memory:");
+  const store = options.store ?? openStore(":memory:");
   const lines: Record<string, unknown>[] = [];
   const log = createLog({
     level: "info",
