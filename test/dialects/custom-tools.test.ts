@@ -263,7 +263,9 @@ describe("custom tools to a vendor that knows them", () => {
     const kept = send(way, BODIES.chat);
     expect(kept.body["tools"]).toEqual(BODIES.chat["tools"] as Wire[]);
     expect(kept.changes).toBeUndefined();
-    const { body, changes } = send({ ...way, quirks: { customTools: false } }, { ...BODIES.chat, min_p: 0.1 });
+    const foreign = send({ ...way, quirks: { customTools: false } }, { ...BODIES.chat, min_p: 0.1 });
+    const { body, changes } = foreign;
+    expect([kept.dropped, foreign.dropped]).toEqual([[], ["tools[0].custom.format"]]);
     expect(body).toMatchObject({
       min_p: 0.1,
       tools: [{ type: "function", function: { name: "patch", parameters: { required: ["input"] } } }],

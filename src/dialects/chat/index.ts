@@ -9,7 +9,7 @@ import { encodeRequest } from "./encode-request.ts";
 import { ChatEncoder } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { readIntent } from "./intent.ts";
-import { replyChanges } from "./older-tools.ts";
+import { lostGrammars, replyChanges } from "./older-tools.ts";
 import { ChatRelabeler } from "./relabel.ts";
 import { repairs, replay } from "./replay.ts";
 import { decodeReply, encodeReply, relabelReply } from "./reply.ts";
@@ -40,5 +40,5 @@ export const chat: Dialect = {
   encodeErrorFrame,
   ping: ": ping\n\n",
   replay,
-  repairs,
+  repairs: (body, edits, orders, quirks) => [...repairs(body, edits, orders, quirks), ...lostGrammars(body, quirks)],
 };

@@ -42,6 +42,15 @@ function toFunctionTool(tool: Wire, at: number): Wire {
   return { type: "function", function: called };
 }
 
+/** Places of grammars that a client's custom tools have and a vendor of functions alone is told in words only. */
+export function lostGrammars(body: Wire, quirks: Quirks): string[] {
+  if (quirks.customTools !== false || !Array.isArray(body["tools"])) return [];
+  return body["tools"].flatMap((tool: unknown, at) => {
+    const format = isObject(tool) && isObject(tool["custom"]) ? tool["custom"]["format"] : undefined;
+    return isObject(format) && format["type"] !== "text" ? [`tools[${at}].custom.format`] : [];
+  });
+}
+
 /** A choice that names a custom tool, names the function that it became; also inside `allowed_tools`. */
 function toFunctionChoice(choice: unknown): unknown {
   if (!isObject(choice)) return choice;
