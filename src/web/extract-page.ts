@@ -69,6 +69,23 @@ function readHtml(text: string, url: string): Content {
   return { ...about, ...note, blocks, cut };
 }
 
+/** JSON without the white space between its parts. */
+function pack(text: string): string {
+  let packed = "";
+  let from = 0;
+  let inString = false;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (inString && code === 92) at++;
+    else if (code === 34) inString = !inString;
+    else if (!inString && code <= 32) {
+      packed += text.slice(from, at);
+      from = at + 1;
+    }
+  }
+  return packed + text.slice(from);
+}
+
 /** JSON as a fenced block, laid out where it stood in one line and where that loses nothing. */
 function readJson(text: string): Content {
   const trimmed = text.trim();
@@ -76,8 +93,7 @@ function readJson(text: string): Content {
   if (!trimmed.includes("\n") && trimmed.length <= MAX_LAID_OUT) {
     try {
       const value: unknown = JSON.parse(trimmed);
-      const same = JSON.stringify(value) === trimmed.replace(/([:,{[])\s+|\s+(?=[\]}])/g, "$1");
-      if (same) shown = JSON.stringify(value, null, 2);
+      if (JSON.stringify(value) === pack(trimmed)) shown = JSON.stringify(value, null, 2);
     } catch {
       // Called JSON and none: shown as it is.
     }
@@ -88,8 +104,8 @@ function readJson(text: string): Content {
 const paragraphs = (text: string) =>
   text
     .replace(/\r\n?/g, "\n")
-    .split(/\n[^\S\n]*\n\s*/)
-    .map((block) => block.replace(/^\n+|\s+$/g, ""))
+    .split(/\n(?:[^\S\n]*\n)+/)
+    .map((block) => block.replace(/^\n+/, "").trimEnd())
     .filter((block) => block !== "");
 
 /** Markdown is cut between its paragraphs, but not inside a fence. */
@@ -104,7 +120,7 @@ function readMarkdown(text: string): Content {
       else if (run[0] === open[0] && run.length >= open.length) open = undefined;
     }
   }
-  const title = /^#\s+(.+)$/m.exec(text)?.[1]?.trim().slice(0, 300);
+  const title = /^#[^\S\n]+(.+)$/m.exec(text)?.[1]?.trim().slice(0, 300);
   return { blocks, ...(title && { title }) };
 }
 

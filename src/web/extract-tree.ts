@@ -3,7 +3,9 @@ import { Parser } from "htmlparser2";
 /** Elements inside elements deeper than this are taken for their own content: nobody nests so deep, but attackers do. */
 export const MAX_DEPTH = 200;
 /** Elements and texts of a page; what comes after them is not read. */
-export const MAX_NODES = 300_000;
+export const MAX_NODES = 150_000;
+/** Elements that are open at a time. More is no page, and closing them takes the square of their number. */
+export const MAX_OPEN = 5_000;
 /** Characters of a page that are read. */
 export const MAX_CHARACTERS = 3_000_000;
 /** Characters given to the parser at a time, so that the bounds are looked at in between. */
@@ -27,6 +29,10 @@ class Builder {
   #beyond = 0;
   nodes = 0;
   flattened = false;
+
+  get full(): boolean {
+    return this.nodes >= MAX_NODES || this.#open.length + this.#beyond > MAX_OPEN;
+  }
 
   onopentag(name: string, attributes: Record<string, string>): void {
     this.nodes++;
@@ -65,7 +71,7 @@ export function parseTree(text: string, { xml = false } = {}): Tree {
   const parser = new Parser(builder, { xmlMode: xml, decodeEntities: true, lowerCaseTags: !xml });
   const end = Math.min(text.length, MAX_CHARACTERS);
   let at = 0;
-  for (; at < end && builder.nodes < MAX_NODES; at += SLICE) parser.write(text.slice(at, Math.min(at + SLICE, end)));
+  for (; at < end && !builder.full; at += SLICE) parser.write(text.slice(at, Math.min(at + SLICE, end)));
   parser.end();
   return { root: builder.root, cut: at < text.length || builder.flattened };
 }

@@ -7,7 +7,7 @@ const WIDE = 4;
 const FAR = 5;
 
 /** Characters of a kind in one token, about (web-and-mcp.md E: estimates against the o200k vocabulary). */
-const PER_TOKEN = [Number.POSITIVE_INFINITY, 6, 3, 2, 1.2, 3];
+const PER_TOKEN = [32, 6, 3, 2, 1.2, 3];
 
 function kindOf(code: number): number {
   if (code <= 32 || code === 0xa0) return SPACE;
@@ -31,7 +31,8 @@ export function estimateTokens(text: string): number {
       run++;
       continue;
     }
-    if (kind !== SPACE) tokens += Math.ceil(run / (PER_TOKEN[kind] ?? 1));
+    // A blank belongs to the word behind it.
+    if (kind !== SPACE || run > 1) tokens += Math.ceil(run / (PER_TOKEN[kind] ?? 1));
     kind = next;
     run = 1;
   }

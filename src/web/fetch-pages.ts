@@ -94,8 +94,8 @@ async function getPage(url: string, call: Call): Promise<PageResult> {
 
 /**
  * The pages at `urls` as Markdown, one result for each URL, in order; what goes wrong with one is its own result (issue 6, web-and-mcp.md
- * C2 to C4). All are fetched at the same time, equal URLs once. At most {@link MAX_URLS}: the caller has checked that, as well as the range
- * of `maxContentTokens`; a URL that is none is that URL's result. Throws only the signal's reason, once that is aborted.
+ * C2 to C4). All are fetched at the same time, equal URLs once; a URL that is none is that URL's result. Throws RangeError for more than
+ * {@link MAX_URLS}, and the signal's reason once that is aborted.
  */
 export async function fetchPages(
   urls: readonly string[],
@@ -104,6 +104,7 @@ export async function fetchPages(
 ): Promise<PageResult[]> {
   const { maxContentTokens = DEFAULT_MAX_TOKENS } = options;
   const maxTokens = Math.min(Math.max(1, Math.floor(maxContentTokens)), MOST_TOKENS);
+  if (urls.length > MAX_URLS) throw new RangeError(`at most ${MAX_URLS} URLs`);
   const leave = new AbortController();
   const onAbort = () => leave.abort(options.signal?.reason);
   options.signal?.addEventListener("abort", onAbort);
@@ -112,11 +113,11 @@ export async function fetchPages(
   const pages = new Map<string, Promise<PageResult>>();
   try {
     leave.signal.throwIfAborted();
-    for (const url of urls.slice(0, MAX_URLS)) {
+    for (const url of urls) {
       const name = url.trim();
       if (!pages.has(name)) pages.set(name, getPage(name, call));
     }
-    const named = urls.slice(0, MAX_URLS).map(async (url) => ({ ...(await pages.get(url.trim())!), url }));
+    const named = urls.map(async (url) => ({ ...(await pages.get(url.trim())!), url }));
     return await Promise.all(named);
   } catch (thrown) {
     leave.abort(thrown);

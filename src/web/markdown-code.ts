@@ -1,10 +1,15 @@
 import { type Element, walkElements } from "./extract-tree.ts";
+import { longestRun } from "./markdown-inline.ts";
+
+/** A cell of a table that numbers the lines of the program in the next one. */
+export const isNumbering = ({ name, attributes }: Element): boolean =>
+  name === "td" && /\b(?:lineno|linenos|line-?numbers?|gutter|blob-num)\b/i.test(attributes["class"] ?? "");
 
 /** Columns of line numbers and buttons beside a program. */
 const BESIDE = /\b(?:lineno|linenos|line-?numbers?|gutter|copy|clipboard|hljs-ln-n|blob-num|code-toolbar-item)\b/i;
 
 const LANGUAGE =
-  /(?:^|\s)(?:language|lang|highlight-source|highlight-text-html|brush:|sourceCode|src)[-\s]?([a-z][\w+#.-]{0,20})/i;
+  /(?:^|\s)(?:language-|lang-|lang:\s?|highlight-source-|highlight-text-html-|highlight-|brush:\s?|sourceCode\s|src-)([a-z][\w+#.-]{0,20})/i;
 /** Highlighters that give the language as a class of its own, beside their own name. */
 const BESIDE_HIGHLIGHTER =
   /(?:^|\s)(?:hljs|prettyprint|highlight|sourceCode|syntax|prism-code)\s+([a-z][\w+#.-]{0,20})(?:\s|$)/i;
@@ -57,8 +62,7 @@ function codeOf(element: Element): string {
 
 /** `code` between fences that are longer than any it holds. */
 export function fence(code: string, language = ""): string {
-  const longest = Math.max(2, ...[...code.matchAll(/^\s*(`{3,})/gm)].map(([, run = ""]) => run.length));
-  const ticks = "`".repeat(longest + 1);
+  const ticks = "`".repeat(Math.max(2, longestRun(code, /^ {0,3}(`{3,})/gm)) + 1);
   return `${ticks}${language}\n${code}\n${ticks}`;
 }
 
@@ -67,6 +71,7 @@ export function writePre(pre: Element, around: readonly Element[]): string {
   const code = codeOf(pre)
     .replace(/\r\n?/g, "\n")
     .replaceAll("\u00a0", " ")
-    .replace(/^(?:[^\S\n]*\n)+|\s+$/g, "");
+    .replace(/^(?:[^\S\n]*\n)+/, "")
+    .trimEnd();
   return code === "" ? "" : fence(code, languageOf(pre, around.slice(0, 2)));
 }

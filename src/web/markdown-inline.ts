@@ -26,20 +26,28 @@ export function escapeText(text: string): string {
     .replace(/<(?=[A-Za-z/!?])/g, "\\<");
 }
 
+/** Length of the longest match of a pattern, or of its first group where it has one; 0 for none. */
+export function longestRun(text: string, pattern: RegExp): number {
+  let longest = 0;
+  for (const [whole, group = whole] of text.matchAll(pattern)) longest = Math.max(longest, group.length);
+  return longest;
+}
+
 /** A code span: fenced by more backticks than it holds in a row. */
 export function codeSpan(text: string): string {
   const code = text.replace(/\s+/g, " ").trim();
   if (code === "") return "";
-  const longest = Math.max(0, ...[...code.matchAll(/`+/g)].map(([run]) => run.length));
-  const fence = "`".repeat(longest + 1);
+  const fence = "`".repeat(longestRun(code, /`+/g) + 1);
   const pad = code.startsWith("`") || code.endsWith("`") ? " " : "";
   return `${fence}${pad}${code}${pad}${fence}`;
 }
 
 /** `text` between marks, its white space outside of them; nothing for nothing. */
 function mark(text: string, sign: string): string {
-  const [, before = "", inner = "", after = ""] = /^(\s*)([\s\S]*?)(\s*)$/.exec(text) ?? [];
-  return inner === "" ? before + after : `${before}${sign}${inner}${sign}${after}`;
+  const inner = text.trim();
+  if (inner === "") return text;
+  const start = text.indexOf(inner);
+  return `${text.slice(0, start)}${sign}${inner}${sign}${text.slice(start + inner.length)}`;
 }
 
 const EMPHASIS: Readonly<Record<string, string>> = {
@@ -149,4 +157,4 @@ export const tidyLine = (line: string): string =>
   line
     .replace(/[^\S\n]+/g, " ")
     .replace(/ ?\n ?/g, "\n")
-    .replace(/^\s+|\s+$/g, "");
+    .trim();

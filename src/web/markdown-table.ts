@@ -63,10 +63,10 @@ function linesOf(element: Element, context: PageContext): string[] {
 const cellText = (element: Element, context: PageContext): string =>
   linesOf(element, context).join("<br>").replaceAll("|", "\\|");
 
-/** Cells laid out as a grid: a cell over several rows stands in each of them, one over several columns in the first. */
+/** Cells laid out as a grid: a cell over several rows stands in each of them, one over several columns in the first, or in all of a heading's. */
 function layOut(rows: readonly Row[], context: PageContext): string[][] {
   const grid: string[][] = rows.map(() => []);
-  rows.forEach(({ cells }, y) => {
+  rows.forEach(({ cells, inHead }, y) => {
     let x = 0;
     for (const { element, columns, rows: height } of cells) {
       while (grid[y]?.[x] !== undefined) x++;
@@ -75,7 +75,7 @@ function layOut(rows: readonly Row[], context: PageContext): string[][] {
       for (let down = 0; down < height && y + down < rows.length; down++) {
         for (let right = 0; right < columns && x + right < MAX_COLUMNS; right++) {
           const row = grid[y + down];
-          if (row) row[x + right] = right === 0 ? text : "";
+          if (row) row[x + right] = right === 0 || inHead ? text : "";
         }
       }
       x += columns;
@@ -88,6 +88,10 @@ const isHeading = ({ cells, inHead }: Row) => inHead || cells.every(({ element }
 
 const writeRow = (cells: readonly string[], width: number): string =>
   `| ${Array.from({ length: width }, (_, at) => cells[at] ?? "").join(" | ")} |`;
+
+/** Rows of headings as one: what stands above each other, once each. */
+const mergeHeadings = (rows: readonly string[][], width: number): string[] =>
+  Array.from({ length: width }, (_, at) => [...new Set(rows.map((row) => row[at] ?? ""))].filter(Boolean).join(" "));
 
 /** Whether a table only arranges what is in it: its cells hold whole parts of a page, or there is but one column. */
 export function isLayout(table: Element): boolean {
@@ -105,9 +109,19 @@ export function writeTable(table: Element, context: PageContext): string {
   const grid = layOut(shown, context);
   const width = Math.max(...grid.map((row) => row.length));
   if (grid.every((row) => row.every((text) => text === ""))) return "";
-  const headed = shown[0] !== undefined && isHeading(shown[0]);
-  const [head = [], ...body] = headed ? grid : [[], ...grid];
-  const lines = [writeRow(head, width), `|${" --- |".repeat(width)}`, ...body.map((row) => writeRow(row, width))];
+  const headings =
+    shown[0] === undefined || !isHeading(shown[0])
+      ? 0
+      : Math.max(
+          1,
+          shown.findIndex(({ inHead }) => !inHead),
+        );
+  const body = grid.slice(headings);
+  const lines = [
+    writeRow(mergeHeadings(grid.slice(0, headings), width), width),
+    `|${" --- |".repeat(width)}`,
+    ...body.map((row) => writeRow(row, width)),
+  ];
   if (rows.length > shown.length) lines.push(`\n(${rows.length - shown.length} more rows)`);
   const caption = [...elementsOf(table)].find(({ name }) => name === "caption");
   const title = caption ? tidyLine(writeInline(caption, context)) : "";

@@ -1,5 +1,5 @@
 import { type Element, elementsOf, squeeze, textOf, walkElements } from "./extract-tree.ts";
-import { writePre } from "./markdown-code.ts";
+import { isNumbering, writePre } from "./markdown-code.ts";
 import { absolute, type PageContext, tidyLine, writeInline, writeNode } from "./markdown-inline.ts";
 import { isLayout, writeTable } from "./markdown-table.ts";
 
@@ -36,6 +36,9 @@ const escapeStart = (line: string) =>
       number === undefined ? `\\${sign}` : `${number}\\${sign.slice(number.length)}`,
   );
 
+/** Quotations and lists inside each other that are pushed in; deeper ones stay where those are. */
+const MAX_PUSHED = 12;
+
 /** Every line of a block pushed in by `by`, empty ones left empty. */
 const indent = (block: string, by: string) => block.replace(/^(?=.)/gm, by);
 
@@ -65,6 +68,7 @@ class Writer {
 
   #block(element: Element, around: readonly Element[]): string[] {
     const { name } = element;
+    if (isNumbering(element)) return [];
     if (/^h[1-6]$/.test(name)) return [this.#heading(element, Number(name[1]))];
     switch (name) {
       case "ul":
@@ -98,7 +102,7 @@ class Writer {
   }
 
   #heading(element: Element, level: number): string {
-    const text = this.#line(element).replace(/\s*#+$/, "");
+    const text = this.#line(element);
     return text === "" ? "" : `${"#".repeat(level)} ${text}`;
   }
 
@@ -126,6 +130,7 @@ class Writer {
 
   #quotation(element: Element, around: readonly Element[]): string {
     const inner = this.blocks(element, around).join("\n\n");
+    if (around.filter(({ name }) => name === "blockquote").length > MAX_PUSHED) return inner;
     return inner === "" ? "" : inner.replace(/^/gm, "> ").replace(/^> $/gm, ">");
   }
 
@@ -158,7 +163,8 @@ class Writer {
     if (blocks.length === 0) return "";
     const box = boxOf(element);
     const [head = "", ...rest] = blocks;
-    const pad = " ".repeat(marker.length);
+    const deep = around.filter(({ name }) => name === "ul" || name === "ol").length > MAX_PUSHED;
+    const pad = deep ? "" : " ".repeat(marker.length);
     let text = `${marker}${box}${indent(head, pad).slice(head.startsWith("\n") ? 0 : pad.length)}`;
     for (const block of rest) text += `${/^(?:[-*] |\d+\. )/.test(block) ? "\n" : "\n\n"}${indent(block, pad)}`;
     return text;

@@ -1,0 +1,106 @@
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { type ReadPage, readPage } from "../../src/web/extract-page.ts";
+
+const FOLDER = join(import.meta.dir, "../fixtures/web-pages");
+const BASE = "https://site.example/a/b/";
+
+async function read(file: string, contentType: string): Promise<ReadPage> {
+  const bytes = new Uint8Array(await Bun.file(join(FOLDER, file)).arrayBuffer());
+  return readPage({ url: BASE + file, contentType, bytes, cut: false, maxTokens: 10_000 });
+}
+
+/** Every kind of page, written for these tests, with what its server says of it and what it says of itself. */
+const PAGES: [file: string, contentType: string, about: Partial<ReadPage>][] = [
+  [
+    "article.html",
+    "text/html; charset=utf-8",
+    { kind: "html", title: "Why bridges hum", published: "2026-02-03T07:30:00Z", language: "en-GB" },
+  ],
+  ["docs.html", "text/html", { kind: "html", title: "Queues — Tuba 3 documentation", language: "en" }],
+  ["tables.html", "application/xhtml+xml", { kind: "html", title: "Wire gauges" }],
+  ["listing.html", "text/html", { kind: "html", title: "Latest - Harbour News" }],
+  ["old-layout.html", "", { kind: "html", title: "Welcome to Olaf's page" }],
+  ["legacy-charset.html", "text/html", { kind: "html", title: "Погода в порту" }],
+  ["unnamed-charset.html", "text/html", { kind: "html", title: "港の天気" }],
+  ["paper.pdf", "application/octet-stream", { kind: "pdf", title: "A short paper", published: "2026-01-02" }],
+  ["feed.xml", "application/rss+xml", { kind: "xml", title: "Harbour News", published: "2026-11-21T06:00:00Z" }],
+  ["atom.xml", "application/atom+xml", { kind: "xml", title: "Tuba releases", published: "2026-05-06T07:08:09Z" }],
+  ["config.xml", "text/xml", { kind: "xml" }],
+  ["data.json", "application/json", { kind: "json" }],
+  ["readme.markdown", "text/markdown; charset=utf-8", { kind: "markdown", title: "Tuba" }],
+  ["minutes.txt", "text/plain", { kind: "text" }],
+  ["shell.html", "text/html", { kind: "html", title: "Dashboard" }],
+];
+
+describe("pages of every kind", () => {
+  test.each(PAGES)("%s comes out as it should", async (file, contentType, about) => {
+    const { markdown, tokens, totalTokens, truncated, note, ...found } = await read(file, contentType);
+    const expected = await Bun.file(join(FOLDER, file.replace(/\.[^.]+$/, ".expected.md"))).text();
+    expect(`${markdown}\n`).toBe(expected);
+    expect(found).toEqual(about as typeof found);
+    expect([truncated, tokens]).toEqual([false, totalTokens]);
+    expect(note === undefined).toBe(file !== "shell.html");
+  });
+
+  test("a page that its programs would make is said to be one", async () => {
+    expect((await read("shell.html", "text/html")).note).toContain("running programs");
+  });
+
+  test("what its server says of a charset goes before what the page says", async () => {
+    const bytes = new TextEncoder().encode('<meta charset="utf-8"><p>x</p>');
+    const latin = Buffer.concat([bytes, Buffer.from([0xe9])]);
+    const page = { url: BASE, bytes: new Uint8Array(latin), cut: false, maxTokens: 100 };
+    expect((await readPage({ ...page, contentType: "text/html; charset=ISO-8859-1" })).markdown).toBe("x\n\né");
+    expect((await readPage({ ...page, contentType: "text/html" })).markdown).toBe("x\n\n\ufffd");
+  });
+
+  test("Markdown that is HTML in truth, and JSON that is not HTML", async () => {
+    const page = (text: string, contentType: string) =>
+      readPage({ url: BASE, bytes: new TextEncoder().encode(text), contentType, cut: false, maxTokens: 100 });
+    expect((await page("<!DOCTYPE html><p>Hi <b>you</b></p>", "text/markdown")).markdown).toBe("Hi **you**");
+    expect((await page('"<html>"', "application/json")).kind).toBe("json");
+    expect((await page("{oops", "application/json")).markdown).toBe("```json\n{oops\n```");
+    // Numbers that would change are left as they stand.
+    expect((await page("[12345678901234567890]", "application/json")).markdown).toContain("12345678901234567890");
+    expect((await page('{"a b":  1}', "application/json")).markdown).toBe('```json\n{\n  "a b": 1\n}\n```');
+    expect((await page("let a;", "text/javascript")).markdown).toBe("```javascript\nlet a;\n```");
+    expect((await page("a,b\n1,2", "text/csv")).markdown).toBe("a,b\n1,2");
+  });
+
+  test.each([
+    ["image/png", "\x89PNG\r\n"],
+    ["application/zip", "PK\x03\x04"],
+    ["video/mp4", "x"],
+    ["application/octet-stream", "\0\0\x01"],
+    ["text/plain", "a\0b"],
+    ["application/pdf", "no pdf at all"],
+  ])("%s holds no text to read", async (contentType, text) => {
+    const bytes = new Uint8Array(Buffer.from(text, "latin1"));
+    const work = readPage({ url: BASE, bytes, contentType, cut: false, maxTokens: 100 });
+    await expect(work).rejects.toMatchObject({ code: "unsupported_content_type" });
+  });
+
+  test("a damaged and a cut PDF file are said to be", async () => {
+    const whole = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
+    const page = { url: BASE, contentType: "application/pdf", maxTokens: 100 };
+    const damaged = readPage({ ...page, bytes: new TextEncoder().encode("%PDF-1.4\nnothing"), cut: false });
+    await expect(damaged).rejects.toMatchObject({ code: "unreadable", message: expect.stringContaining("damaged") });
+    await expect(readPage({ ...page, bytes: whole, cut: true })).rejects.toMatchObject({ code: "unreadable" });
+  });
+
+  test("pages of a PDF file are read until there is no room", async () => {
+    const bytes = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
+    const read = await readPage({ url: BASE, contentType: "application/pdf", bytes, cut: false, maxTokens: 12 });
+    expect(read.truncated).toBe(true);
+    expect(read.markdown).not.toContain("Page two");
+    expect(read.markdown).toContain("of more than");
+  });
+
+  test("signs that hide or turn text are gone", async () => {
+    const text = "a\u202eb\u200bc\u{e0041}d\u0007e\u00adf \u{1f468}\u200d\u{1f469}";
+    const bytes = new TextEncoder().encode(`<p>${text}</p>`);
+    const { markdown } = await readPage({ url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 100 });
+    expect(markdown).toBe("abcdef \u{1f468}\u200d\u{1f469}");
+  });
+});
