@@ -1,4 +1,5 @@
-import type { Encoded } from "./dialect.ts";
+import type { Edits } from "../lib/json.ts";
+import type { Encoded, ReplyChanges } from "./dialect.ts";
 import { watchable } from "./stop-watch.ts";
 
 /**
@@ -14,4 +15,22 @@ export function encodedBody(
   const stops = watchable(unsaidStops, dropped);
   if (!toolNames && stops.length === 0) return { body, dropped };
   return { body, dropped, changes: { ...(toolNames && { toolNames }), ...(stops.length > 0 && { stops }) } };
+}
+
+/** Fields that hold stop sequences, in any dialect that has them. */
+const STOP_FIELDS = ["stop", "stop_sequences"];
+
+/**
+ * Stop sequences that `edits` take out of an encoded body because this model refuses them: the gateway watches for them itself, so they
+ * are no loss. Gives the field they stood in, and the changes with them.
+ */
+export function watchRefusedStops(
+  { body, dropped, changes }: Encoded,
+  edits: Edits,
+): { field: string; changes: ReplyChanges } | undefined {
+  const field = STOP_FIELDS.find((name) => Object.hasOwn(edits, name) && edits[name] === undefined);
+  const refused: unknown = field && body[field];
+  if (field === undefined || !Array.isArray(refused)) return undefined;
+  const said = refused.filter((stop): stop is string => typeof stop === "string");
+  return { field, changes: { ...changes, stops: watchable([...said, ...(changes?.stops ?? [])], dropped) } };
 }

@@ -4,6 +4,7 @@ import type { Orders } from "../canon/intent.ts";
 import type { Memories } from "../canon/memory.ts";
 import { type Edits, editObject, type JsonText } from "../lib/json.ts";
 import type { ClientDialect, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
+import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
 import { restorePrompt } from "./replay.ts";
 import { changeEvents, ReplyChanger } from "./reply-changer.ts";
@@ -45,10 +46,13 @@ export function translateRequest(
   const encoded = upstream.encodeRequest(decoded.prompt, quirks, orders.upstreamModel);
   upstream.markCache?.(encoded.body, orders.upstreamModel, quirks);
   const edits = upstream.amend(encoded.body, orders, quirks);
-  const lost = [...decoded.dropped, ...encoded.dropped, ...refused(encoded.body, edits, orders)];
+  const watched = watchRefusedStops(encoded, edits);
+  const taken = refused(encoded.body, edits, orders).filter((field) => field !== watched?.field);
+  const lost = [...decoded.dropped, ...encoded.dropped, ...taken];
   if (upstream.repairs) lost.push(...upstream.repairs(encoded.body, edits, orders, quirks));
   applyEdits(encoded.body, edits);
-  const changes = decoded.changes || encoded.changes ? { ...decoded.changes, ...encoded.changes } : undefined;
+  const added = watched?.changes ?? encoded.changes;
+  const changes = decoded.changes || added ? { ...decoded.changes, ...added } : undefined;
   return { text: soundText(JSON.stringify(encoded.body)), dropped: showPaths(lost), changes };
 }
 

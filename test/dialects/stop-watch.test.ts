@@ -117,6 +117,21 @@ describe("a reply whose upstream was not told a stop sequence", () => {
     expect(readBack("chat", write("chat", events, changes)).at(-1)).toMatchObject({ finish: { reason: "stop" } });
   });
 
+  test("those that the model refuses are watched for, and are no loss", () => {
+    const body = {
+      messages: [{ role: "user", content: "Hi" }],
+      stop_sequences: ["a", "b", "c", "d", "e"],
+      temperature: 1,
+    };
+    const orders = { remove: ["stop", "temperature"] };
+    const sent = send({ from: "messages", to: "chat", orders }, body);
+    expect(sent.body).not.toContainKey("stop");
+    expect([sent.changes?.stops, sent.dropped]).toEqual([["a", "b", "c", "d", "e"], ["temperature"]]);
+    // On the diagonal frames are forwarded as they come: there the loss is told.
+    const own = send({ from: "chat", to: "chat", orders }, { messages: body.messages, stop: ["a"] });
+    expect([own.changes, own.dropped]).toEqual([undefined, ["stop"]]);
+  });
+
   test("there is a most that is watched for: what is beyond is named as lost", () => {
     const ask = (stop: string[]) =>
       send({ from: "chat", to: "responses" }, { messages: [{ role: "user", content: "Hi" }], stop });
