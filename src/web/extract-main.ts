@@ -20,6 +20,7 @@ const SILENT = new Set([
   "datalist",
   "dialog",
   "head",
+  "title",
   "link",
   "meta",
   "base",

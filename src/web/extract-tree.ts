@@ -73,7 +73,7 @@ export function parseTree(text: string, { xml = false } = {}): Tree {
   let at = 0;
   for (; at < end && !builder.full; at += SLICE) parser.write(text.slice(at, Math.min(at + SLICE, end)));
   parser.end();
-  return { root: builder.root, cut: at < text.length || builder.flattened };
+  return { root: builder.root, cut: end < text.length || at < end || builder.flattened };
 }
 
 /** The elements among `element`'s children. */
