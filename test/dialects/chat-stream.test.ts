@@ -115,6 +115,28 @@ describe("an upstream's stream", () => {
   });
 });
 
+describe("a record that is torn off", () => {
+  const chunk = (choices: unknown[], fields: Record<string, unknown> = {}) =>
+    `data: ${JSON.stringify({ id: "c1", object: "chat.completion.chunk", created: 1, model: "up", choices, ...fields })}\n\n`;
+  const begun = chunk([{ index: 0, delta: { role: "assistant", content: "Hi" }, finish_reason: null }]);
+  const finished = chunk([{ index: 0, delta: {}, finish_reason: "stop" }]);
+  const usage = chunk([], { usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } });
+  const torn = ["data: [DO", usage.slice(0, 40), `${usage.slice(0, 40)}\n\n`];
+
+  test.each(torn)("behind the finish reason takes nothing from a whole reply: %j", (rest) => {
+    const text = begun + finished + rest;
+    expect(decodeText(text).at(-1)).toEqual({ type: "finish", finish: { reason: "stop", raw: "stop" } });
+    const relabelled = relabelText(text);
+    expect(relabelled).toEndWith("data: [DONE]\n\n");
+    expect(recordsOf(relabelled).map((record) => Object.keys(record)[0])).toEqual(["id", "id", "id"]);
+  });
+
+  test.each(torn)("before it breaks the reply: %j", (rest) => {
+    expect(decodeText(begun + rest).at(-1)?.type).toBe("error");
+    expect(relabelText(begun + rest)).not.toContain("[DONE]");
+  });
+});
+
 describe("a relabelled stream", () => {
   test.each(finished)("$name is accepted by the official SDK, with role, finish, model and usage", async (one) => {
     const completion = await readWithSdk(relabelText(one.text, one.quirks));

@@ -112,8 +112,9 @@ export class ChatDecoder implements Decoder {
     try {
       value = frame.value;
     } catch (cause) {
-      // Servers keep a connection open with empty data; anything else that is no JSON is a broken reply.
-      if (frame.data.trim() !== "") {
+      // Servers keep a connection open with empty data; anything else that is no JSON is a broken reply. Torn off behind the finish reason
+      // it takes nothing from one that is whole (dialects.md 4.8 #21).
+      if (frame.data.trim() !== "" && !this.finishing) {
         this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is no JSON.", { cause }), out);
       }
       return out;

@@ -22,6 +22,16 @@ function writeRecord(frame: Frame, text: string): string {
   return others.map((other) => `${other}\n`).join("") + line;
 }
 
+/** A record's value; undefined for what is torn off behind the end of a whole reply, which the decoder lets pass. */
+function readValue(frame: Frame): unknown {
+  try {
+    return frame.value;
+  } catch {
+    // Nothing of it can be forwarded, and nothing of it is missed.
+    return undefined;
+  }
+}
+
 /** Forwards a chat stream to a chat client: only the model ID is exchanged, and what would break an SDK is repaired (dialects.md 1.4). */
 export class ChatRelabeler implements Relabeler {
   #context: ReplyContext;
@@ -53,7 +63,7 @@ export class ChatRelabeler implements Relabeler {
     // The error itself is written by whoever ends the stream.
     if (events.at(-1)?.type === "error") return "";
     if (frame.data.trim() === "" || isTerminator(frame.data)) return "";
-    const value = frame.value;
+    const value = readValue(frame);
     if (!isObject(value)) return "";
     const choices = value["choices"];
     const hasUsage = readUsage(value["usage"], false) !== undefined;
