@@ -135,7 +135,9 @@ describe("headers", () => {
     const client = upstream === "chat" ? "messages" : "chat";
     lab.vendors[upstream].answer(PATH[upstream], json(WIRES[upstream].reply()));
     const body = ask(client, ONE_ROUTE[upstream], "blocking");
-    const response = await lab.gateway.post(PATH[client], body, { headers: OFFERED });
+    const response = await lab.gateway.post(PATH[client], body, {
+      headers: { ...OFFERED, "idempotency-key": `mine, to ${upstream}` },
+    });
     expect(response.status).toBe(200);
     const { headers, text } = await lab.vendors[upstream].called();
     expect(Object.keys(headers).sort()).toEqual([...OURS, AUTH[upstream]].sort());
