@@ -24,6 +24,7 @@ describe("opening", () => {
     expect(pragma("foreign_keys")).toBe("1");
     expect(pragma("trusted_schema")).toBe("0");
     expect(pragma("cell_size_check")).toBe("1");
+    expect(pragma("secure_delete")).toBe("1");
     expect(pragma("busy_timeout")).toBe("0");
     store.close();
     const command = openStore(store.path, { waitMs: 2_000 });

@@ -1,14 +1,19 @@
 import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { answerOnce } from "../../src/http/idempotency.ts";
 import { openapiDocument } from "../../src/http/openapi.ts";
 import { silentLog } from "../../src/observe/log.ts";
-import { IdempotencyStore } from "../../src/relay/idempotency-store.ts";
+import { IdempotencyStore, KEEP_MS } from "../../src/relay/idempotency-store.ts";
+import { temporaryFolders } from "../db/temp-folder.ts";
 import { startApp } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
 import { gate } from "../support/wait.ts";
 import { COST, PRICED, startAccountLab } from "./account-lab.ts";
+
+const folder = temporaryFolders();
 
 function lab() {
   const store = openStore(":memory:");
@@ -78,6 +83,31 @@ describe("any POST that costs", () => {
     expect(ask("", made)).rejects.toMatchObject({ code: "invalid_request", param: "Idempotency-Key" });
     expect(runs()).toBe(2);
   });
+});
+
+test("an answer that has had its day leaves no byte behind", async () => {
+  const path = join(folder(), "sluice.db");
+  const store = openStore(path);
+  const clock = manualClock();
+  const kept = new IdempotencyStore(store, new Writer(store, clock), clock, silentLog);
+  // What cannot be compressed stands in the file as it is.
+  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(9_000))).toString("base64");
+  const wish = { accountId: "acct_1", route: "/v1/web/fetch", key: "the-key-of-a-client", requestId: "req_1" };
+  const claimed = await kept.claim({ ...wish, fingerprint: Buffer.alloc(32, 7) });
+  if (claimed.kind !== "run") throw new Error("it was free");
+  await claimed.claim.keep({ status: 200, headers: { "x-sluice-dropped": "a-header-of-it" }, body: secret });
+  const row = store.database.query("SELECT body FROM idempotency").values()[0]?.[0] as Uint8Array;
+  const piece = Buffer.from(row).subarray(4_000, 4_016);
+  const holds = () => {
+    store.database.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+    const bytes = readFileSync(path);
+    return [piece, "the-key-of-a-client", "a-header-of-it"].map((what) => bytes.includes(what));
+  };
+  expect(holds()).toEqual([true, true, true]);
+  clock.setWall(clock.now() + KEEP_MS + 1);
+  expect(await kept.sweep()).toBe(1);
+  expect(holds()).toEqual([false, false, false]);
+  store.close();
 });
 
 test("a request that is paid for is paid once: the answer that comes again costs nothing and takes no place", async () => {
