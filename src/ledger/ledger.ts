@@ -17,6 +17,8 @@ export type Payment = {
   premium: boolean;
   /** The reply can be ended in the middle: the hold is a slice that grows while it streams (contract 5). */
   sliced: boolean;
+  /** A blocking reply that may be asked for as a stream and put together, where the money is too tight to hold the whole of it. */
+  collectable?: boolean;
   /** Output that may be made without being seen, tokens: hidden reasoning, by effort (reliability 3.5 #7). */
   unseenOutput: number;
   /** The largest output of the model, and its whole window, tokens; where they are known. */
@@ -75,6 +77,8 @@ export type Reading = { vendor: string; upstreamModel: string; output: number };
 export interface Hold {
   /** Output tokens to ask the vendor for at the most; undefined: as many as the client asked for. */
   readonly ceiling: number | undefined;
+  /** The vendor is to be asked for a stream, though the client was promised a whole reply. */
+  readonly asStream: boolean;
   /** The money pays for less than would have been given otherwise. */
   readonly short: boolean;
   /**

@@ -29,6 +29,7 @@ export class PaidHold implements Hold, Journaled, Settling {
   readonly createdAt: number;
   readonly ceiling: number | undefined;
   readonly short: boolean;
+  readonly asStream: boolean;
   growAt: number;
   reading = NOTHING_READ;
   closing = false;
@@ -51,6 +52,7 @@ export class PaidHold implements Hold, Journaled, Settling {
     this.#slice = slice;
     this.#grown = slice.output;
     this.ceiling = ceilingOf(wish, slice);
+    this.asStream = wish.payment.sliced && !request.stream;
     this.short = slice.output < firstOutput(wish);
     this.growAt = growAt(wish, slice);
   }

@@ -7,7 +7,7 @@ import { Legs } from "./legs.ts";
 import { type Desk, PaidHold } from "./paid-hold.ts";
 import { isFree, type Prices } from "./price.ts";
 import type { PriceBook } from "./price-book.ts";
-import { firstSlice } from "./slice.ts";
+import { firstSlice, loosen } from "./slice.ts";
 import type { Window, Windows } from "./windows.ts";
 
 export type PayingLedgerParts = Desk & {
@@ -59,8 +59,9 @@ export class PayingLedger implements Ledger {
   #reserve(request: HoldRequest, { prices, payment, priceId, window }: Terms): Hold {
     const { clock, funds, windows, journal } = this.parts;
     const estimatedInput = request.estimateInput();
-    const wish = { prices, payment, estimatedInput, maxOutputTokens: request.maxOutputTokens };
     const legs = new Legs(request.accountId, window, windows, funds);
+    const whole = { prices, payment, estimatedInput, maxOutputTokens: request.maxOutputTokens };
+    const wish = loosen(whole, legs.free());
     const slice = firstSlice(wish, legs.free());
     if ("affordableOutput" in slice) throw refusal(slice.affordableOutput, windows.find(request.accountId)?.endsAt);
     legs.reach(slice.nano);

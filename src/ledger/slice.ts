@@ -10,6 +10,8 @@ const LEAST_OUTPUT = 256;
 const MARGIN = 512;
 /** Ceiling of a reply that comes whole, where nobody named one: what a model writes in the 95 s it has (interface 8). */
 const BLOCKING_OUTPUT = 16_384;
+/** What of an account's money one blocking request may hold: one part of so many. */
+const TIGHT_PART = 4n;
 /** The estimate of the input is within a fifth; most of that lies on the safe side. In tenths. */
 const ESTIMATE_TENTHS = 11n;
 
@@ -33,6 +35,21 @@ export type Slice = {
 
 /** Nothing can be begun; so much output could be paid for. */
 export type Refusal = { affordableOutput: number };
+
+/**
+ * The wish of a blocking request as one in slices, where holding the whole of it would take more than its part of the money
+ * ({@link TIGHT_PART}): other requests of the account want some too (contract 5: a large `max_tokens` does not lock a small wallet out).
+ * Itself where it need not.
+ */
+export function loosen(wish: SliceWish, availableNano: bigint): SliceWish {
+  const { sliced, collectable, unseenOutput } = wish.payment;
+  if (sliced || !collectable || unseenOutput > 0) return wish;
+  const whole = firstOutput(wish);
+  if (whole <= FIRST_SLICE || sliceCost(wish, whole) * TIGHT_PART <= availableNano) return wish;
+  // With less than a slice the vendor itself is told where to stop.
+  if (sliceCost(wish, FIRST_SLICE) > availableNano) return wish;
+  return { ...wish, payment: { ...wish.payment, sliced: true } };
+}
 
 /** Output tokens that a reply can come to at the most: by the client's word or the model's nature. Infinity: nobody says. */
 export function mostOutput({ maxOutputTokens, payment }: SliceWish): number {

@@ -45,6 +45,7 @@ export class UsageLedger implements Ledger {
 class CountedHold implements Hold {
   readonly ceiling = undefined;
   readonly short = false;
+  readonly asStream = false;
   readonly growAt = Number.POSITIVE_INFINITY;
   #settled: Promise<Charge> | undefined;
   #released = false;

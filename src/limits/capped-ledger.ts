@@ -72,6 +72,7 @@ type CappedParts = {
 class CappedHold implements Hold {
   readonly ceiling: number | undefined;
   readonly short: boolean;
+  readonly asStream: boolean;
   #ownGrowAt = Number.POSITIVE_INFINITY;
   #grown = 0;
 
@@ -82,6 +83,7 @@ class CappedHold implements Hold {
     const { slices } = parts;
     const own = slices && ceilingOf(slices.wish, slices.slice);
     this.ceiling = own === undefined ? inner.ceiling : Math.min(own, inner.ceiling ?? own);
+    this.asStream = inner.asStream;
     this.short = inner.short || (slices !== undefined && slices.slice.output < firstOutput(slices.wish));
     if (!slices) return;
     this.#grown = slices.slice.output;

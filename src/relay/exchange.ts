@@ -85,8 +85,13 @@ export class Exchange {
   beginAttempt(vendor: string, upstreamModel: string): void {
     this.vendor = vendor;
     this.upstreamModel = upstreamModel;
-    if (this.attempts > 0) this.meter = createMeter(this.clock);
+    if (this.attempts > 0) this.forgetReply();
     this.attempts++;
+  }
+
+  /** What came of the reply never reached the client. */
+  forgetReply(): void {
+    this.meter = createMeter(this.clock);
   }
 
   /** The answer is whole: settles the vendor's usage, and keeps its reasoning. Both are durable when it resolves. */

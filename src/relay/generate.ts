@@ -10,6 +10,7 @@ import { dispatch, tryRoutes } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import { clientLeft, closingHeaders, Ended, Exchange } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
+import { Listener } from "./listener.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import { readWhole } from "./read-reply.ts";
 import { Spending } from "./spending.ts";
@@ -49,8 +50,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     await hold(request, services, exchange, body, intent, entry);
     request.client.check(body.value);
-    const paidFor = exchange.hold?.ceiling;
-    const job: Job = { request, services, exchange, abort, body, intent, entry, paidFor };
+    const job: Job = { request, services, exchange, abort, body, intent, entry, money: exchange.hold };
     if (intent.stream) return await answerStream(job, done);
     const reply = await answerWhole(job);
     done();
@@ -113,10 +113,10 @@ async function hold(
     stream: intent.stream,
     estimateInput: () => exchange.estimatedInput,
     prices: pricesOf(entry),
-    payment: paymentOf(planOf(services.plans, caller.plan), entry, intent),
+    payment: paymentOf(planOf(services.plans, caller.plan), entry, intent, body),
   };
   if (intent.maxOutputTokens !== undefined) wanted.maxOutputTokens = intent.maxOutputTokens;
-  if (caller.narrow?.capped) wanted.terms = termsOf(planOf(services.plans, caller.plan), entry, intent);
+  if (caller.narrow?.capped) wanted.terms = termsOf(planOf(services.plans, caller.plan), entry, intent, body);
   exchange.hold = await services.ledger.hold(wanted);
   if (exchange.hold.growAt < Number.POSITIVE_INFINITY) {
     exchange.spending = new Spending(exchange.hold, intent.model, exchange);
@@ -132,11 +132,17 @@ async function answerWhole(job: Job): Promise<Reply> {
     abort.abort(new Ended("timed-out", new GatewayError("request_timeout", text)));
   });
   try {
+    const listener = exchange.hold?.asStream ? new Listener(exchange) : undefined;
     const whole = await tryRoutes(job, async (target) => {
-      const { response, type } = await dispatch(job, target);
-      return await readWhole(response, type, target, abort.signal);
+      try {
+        const { response, type } = await dispatch(job, target);
+        return await readWhole(response, type, target, abort.signal, listener);
+      } catch (thrown) {
+        if (!abort.signal.aborted) listener?.forget();
+        throw thrown;
+      }
     });
-    exchange.meter.take(whole.events);
+    if (!listener?.heard) exchange.meter.take(whole.events);
     exchange.collector?.take(whole.events);
     await exchange.complete();
     return { kind: "whole", headers: replyHeaders(exchange), body: whole.text };

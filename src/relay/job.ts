@@ -4,7 +4,7 @@ import type { Intent } from "../canon/intent.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
@@ -72,6 +72,6 @@ export type Job = {
   body: JsonText;
   intent: Intent;
   entry: Entry;
-  /** Output tokens that the account's money was held for, where the vendor has to keep to them. */
-  paidFor?: number | undefined;
+  /** What the account's money means for what is sent: a ceiling, and whether a blocking reply is asked for as a stream. */
+  money?: Pick<Hold, "ceiling" | "asStream"> | undefined;
 };

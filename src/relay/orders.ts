@@ -2,6 +2,7 @@ import type { Intent, Orders } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
 import { planReasoning } from "../catalog/reasoning.ts";
 import type { UpstreamDialect } from "../dialects/dialect.ts";
+import type { Hold } from "../ledger/ledger.ts";
 
 /** Output ceiling for an upstream that demands one, when neither the client nor the catalog names any. Every current messages model takes it. */
 const DEFAULT_MAX_OUTPUT = 8_192;
@@ -21,19 +22,19 @@ function modelCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect): 
   return upstream.demandsOutputCeiling ? (most ?? DEFAULT_MAX_OUTPUT) : undefined;
 }
 
-/** What the gateway changes in this request, and nothing else: pure. `paidFor`: output tokens that the account's money was held for. */
+/** What the gateway changes in this request, and nothing else: pure. `money`: what the account's hold says of it. */
 export function planOrders(
   intent: Intent,
   entry: Entry,
   route: Route,
   upstream: UpstreamDialect,
-  paidFor?: number,
+  money?: Pick<Hold, "ceiling" | "asStream">,
 ): Orders {
   const reasoning = planReasoning(intent.reasoning, entry, route);
-  const maxOutputTokens = outputCeiling(intent, entry, upstream, paidFor);
+  const maxOutputTokens = outputCeiling(intent, entry, upstream, money?.ceiling);
   return {
     upstreamModel: route.model,
-    stream: intent.stream,
+    stream: intent.stream || money?.asStream === true,
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     reasoning: reasoning.order,
     dropSampling: reasoning.active,

@@ -4,7 +4,7 @@ import type { Entry, Pricing } from "../catalog/entry.ts";
 import { planReasoning } from "../catalog/reasoning.ts";
 import type { ModelPrices, Payment } from "../ledger/ledger.ts";
 import { type PriceTier, type Rates, toMicroPrice } from "../ledger/price.ts";
-import { isObject } from "../lib/json.ts";
+import { isObject, type JsonText } from "../lib/json.ts";
 
 /** Output that is made unseen, by how deep a model is asked to think, tokens (reliability 3.5 #7). */
 const UNSEEN_OUTPUT: Readonly<Record<string, number>> = {
@@ -84,17 +84,25 @@ function unseenOutput(entry: Entry, { reasoning }: Intent): number {
   return plan.active ? unseenFor(plan.order, entry.reasoning.default) : 0;
 }
 
+/** Fields that ask for what is lost when a stream is put together: several choices, likelihoods, sound. */
+const LOST_IN_COLLECTING = ["n", "logprobs", "top_logprobs", "audio", "modalities"];
+
+function isCollectable(body: unknown): boolean {
+  return isObject(body) && LOST_IN_COLLECTING.every((field) => body[field] === undefined);
+}
+
 /** What a plan that pays means for a request; undefined for one that is counted alone (contract 4, plan `local`). */
-export function paymentOf(plan: Plan, entry: Entry, intent: Intent): Payment | undefined {
-  return plan.metered ? termsOf(plan, entry, intent) : undefined;
+export function paymentOf(plan: Plan, entry: Entry, intent: Intent, body: JsonText): Payment | undefined {
+  return plan.metered ? termsOf(plan, entry, intent, body) : undefined;
 }
 
 /** {@link paymentOf} whatever the plan: for keys that have caps of their own. */
-export function termsOf(plan: Plan, entry: Entry, intent: Intent): Payment {
+export function termsOf(plan: Plan, entry: Entry, intent: Intent, body: JsonText): Payment {
   return {
     windowNano: plan.windowNano,
     premium: entry.accessTier === "premium",
     sliced: intent.stream,
+    collectable: !intent.stream && isCollectable(body.value),
     unseenOutput: unseenOutput(entry, intent),
     ...(entry.maxOutputTokens !== undefined && { maxOutputTokens: entry.maxOutputTokens }),
     ...(entry.contextLength !== undefined && { contextLength: entry.contextLength }),

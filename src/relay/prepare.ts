@@ -12,7 +12,7 @@ import type { ReasoningCollector } from "./reasoning-collector.ts";
 export const STRICT_HEADER = "x-sluice-strict";
 
 /** What decides what is sent: a job, or one that is only shown. */
-export type Asked = Pick<Job, "request" | "services" | "body" | "intent" | "entry" | "abort" | "paidFor">;
+export type Asked = Pick<Job, "request" | "services" | "body" | "intent" | "entry" | "abort" | "money">;
 
 /** A request made ready for one route. Nothing has left the process yet. */
 export type Prepared = {
@@ -31,7 +31,7 @@ export type Prepared = {
 export function prepare(asked: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
   const { request, services, abort } = asked;
-  const orders = planOrders(asked.intent, asked.entry, route, upstream, asked.paidFor);
+  const orders = planOrders(asked.intent, asked.entry, route, upstream, asked.money);
   const recall = services.reasoning.recall(asked, target, orders);
   const { quirks } = vendor;
   const { text, dropped, changes } = translateRequest(

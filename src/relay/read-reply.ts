@@ -45,10 +45,19 @@ export async function refuse(response: Response, target: Target, now: number): P
 /** A whole reply: its text for the client, and its events for the meter. */
 export type Whole = { text: string; events: Event[] };
 
+/** Who follows a stream that is put together; see its class. */
+type Follower = { take(events: readonly Event[]): boolean; ending(): Event[] };
+
 /** Reads a whole JSON reply, or a stream that came in its place. Throws GatewayError when it is no reply. */
-export async function readWhole(response: Response, type: string, target: Target, signal: AbortSignal): Promise<Whole> {
+export async function readWhole(
+  response: Response,
+  type: string,
+  target: Target,
+  signal: AbortSignal,
+  follower?: Follower,
+): Promise<Whole> {
   const { upstream, client, vendor, context } = target;
-  if (type === "text/event-stream") return collectStream(response, target, signal);
+  if (type === "text/event-stream") return collectStream(response, target, signal, follower);
   const body = new JsonText(await readCapped(response, MAX_REPLY_BYTES));
   try {
     void body.value;
@@ -58,14 +67,25 @@ export async function readWhole(response: Response, type: string, target: Target
   return translateReply(body, upstream, client, vendor.quirks, context);
 }
 
-async function collectStream(response: Response, target: Target, signal: AbortSignal): Promise<Whole> {
+async function collectStream(
+  response: Response,
+  target: Target,
+  signal: AbortSignal,
+  follower?: Follower,
+): Promise<Whole> {
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
   const events: Event[] = [];
   const reader = new StreamReader(response, decoder, signal);
   for (let step = await reader.next(); ; step = await reader.next()) {
+    const before = events.length;
     for (const { events: some } of step.frames) events.push(...some);
     events.push(...step.tail);
+    const goesOn = follower?.take(events.slice(before)) ?? true;
     if (step.ended) break;
+    if (goesOn || !follower) continue;
+    events.push(...follower.ending());
+    reader.cancel();
+    return { text: writeWhole(events, target.client, target.context), events };
   }
   reader.close();
   const error = errorOf(events);
@@ -147,6 +167,11 @@ export class StreamReader {
     drain()
       .catch(ignoreAborted)
       .finally(() => clearTimeout(timer));
+  }
+
+  /** Ends the upstream's work: nobody wants the rest. */
+  cancel(): void {
+    this.#reader?.cancel().catch(ignoreAborted);
   }
 
   #decode(): Step {

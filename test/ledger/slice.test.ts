@@ -3,6 +3,7 @@ import { createPlans, planOf } from "../../src/accounts/plans.ts";
 import { toEntry } from "../../src/catalog/rows.ts";
 import { clampUsage } from "../../src/ledger/settler.ts";
 import { ceilingOf, firstSlice, growAt, nextSlice, type SliceWish, sliceCost } from "../../src/ledger/slice.ts";
+import { JsonText } from "../../src/lib/json.ts";
 import { paymentOf, pricesOf } from "../../src/relay/payment.ts";
 import { PAYMENT, PRICES } from "./books.ts";
 
@@ -106,7 +107,7 @@ describe("what a request means to a plan that pays", () => {
   const thinker = (form: "effort" | "enable-thinking") =>
     toEntry({ id: "a/b", reasoning_efforts: levels, reasoning: { form, always_reasons: true } }, true);
   const pay = (entry: ReturnType<typeof toEntry>, reasoning: unknown = { kind: "omitted" }, plan = "pro") =>
-    paymentOf(planOf(plans, plan), entry, { ...intent, reasoning } as never);
+    paymentOf(planOf(plans, plan), entry, { ...intent, reasoning } as never, new JsonText("{}"));
 
   test("nothing to plan local", () => {
     expect(pay(thinker("effort"), undefined, "local")).toBeUndefined();
@@ -133,7 +134,7 @@ describe("what a request means to a plan that pays", () => {
   test("its window, its tier and the model's bounds", () => {
     const entry = toEntry({ id: "a/b", access_tier: "premium", max_output_tokens: 8_000, context_length: 9_000 }, true);
     expect(pay(entry)).toEqual({
-      ...{ windowNano: 2_000_000_000n, premium: true, sliced: true, unseenOutput: 0 },
+      ...{ windowNano: 2_000_000_000n, premium: true, sliced: true, collectable: false, unseenOutput: 0 },
       ...{ maxOutputTokens: 8_000, contextLength: 9_000 },
     });
     expect(pay(entry, undefined, "team")?.windowNano).toBe(250_000_000n);

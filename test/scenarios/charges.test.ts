@@ -285,6 +285,8 @@ describe("the money is used up", () => {
     const reading = readAlong(response);
     for (const [at, { open }] of gates.entries()) {
       await until(() => reading.ended || reading.text.split(words).length > (at + 1) * 4, "the next words");
+      // From here on the vendor says nothing more by itself: only the gateway can end it.
+      if (reading.ended) break;
       open();
     }
     const text = await reading.end();
@@ -330,6 +332,90 @@ describe("the money is used up", () => {
       await expectCharged(holdOf(body, 300), costOf(INPUT, OUTPUT), [{ finish: "length", flags: 4 }]);
     },
   );
+
+  describe("a blocking request whose whole ceiling would lock the wallet", () => {
+    const big = (client: Side, upstream: Side) => ask(client, PRICED[upstream], "blocking", { max_tokens: 60_000 });
+
+    test.each(
+      SIDES.flatMap((client) => SIDES.map((upstream) => ({ client, upstream, name: `${client} from ${upstream}` }))),
+    )("is asked for as a stream and put together: $name", async ({ client, upstream }) => {
+      const body = big(client, upstream);
+      const funded = holdOf(body, 60_000) * 2n;
+      await lab.fund(funded);
+      const wire = WIRES[upstream];
+      const held: bigint[] = [];
+      lab.vendors[upstream].answer(PATH[upstream], () => {
+        held.push(lab.wallet().held);
+        return soundAnswer(wire, "stream");
+      });
+      const response = await lab.gateway.post(PATH[client], body);
+      expect([response.status, response.headers.get("content-type")]).toEqual([200, "application/json"]);
+      expect(response.headers.get("x-sluice-stop")).toBeNull();
+      const text = await response.text();
+      expect(text).toContain(SAID);
+      expect(held).toEqual([holdOf(body, 4_096)]);
+      expect(lab.vendors[upstream].calls[0]?.json).toMatchObject({ stream: true });
+      const cost = costOf(INPUT, OUTPUT);
+      await expectCharged(funded, cost, [
+        { stream: false, input: INPUT, output: OUTPUT, estimated: false, chargedNano: cost },
+      ]);
+    });
+
+    test("ends at its ceiling when the money is used up, and the vendor is stopped", async () => {
+      const body = big("chat", "chat");
+      const funded = holdOf(body, 4_096);
+      await lab.fund(funded);
+      const never = gate();
+      play("chat", [WIRES.chat.head(), WIRES.chat.text(words.repeat(250)), never.opened]);
+      const response = await lab.gateway.post(PATH.chat, body);
+      expect([response.status, response.headers.get("x-sluice-stop")]).toEqual([200, "balance"]);
+      const reply = (await response.json()) as { choices: { finish_reason: string; message: { content: string } }[] };
+      expect(reply.choices[0]?.finish_reason).toBe("length");
+      await lab.vendors.chat.calls[0]?.whenAborted;
+      const output = Math.ceil((reply.choices[0]?.message.content.length ?? 0) / 4);
+      expect(output).toBeGreaterThan(3_584);
+      const row = { finish: "length", output, estimated: true, flags: 4 };
+      await expectCharged(funded, costOf(estimateOf(body), output), [row]);
+    });
+
+    test("costs nothing where it breaks off, since the client gets nothing of it", async () => {
+      const body = big("chat", "chat");
+      const funded = holdOf(body, 60_000);
+      await lab.fund(funded);
+      play("chat", WIRES.chat.head() + WIRES.chat.text(PIECES[0]) + WIRES.chat.errorRecord("api_error", "No."));
+      const response = await lab.gateway.post(PATH.chat, body);
+      expect(response.status).toBe(502);
+      await expectCharged(funded, 0n, []);
+    });
+
+    test("is asked for whole where a stream could not carry all of it, or the money is plenty", async () => {
+      lab.vendors.chat.always(PATH.chat, soundAnswer(WIRES.chat, "blocking"));
+      const body = { ...big("chat", "chat"), logprobs: true };
+      await lab.fund(holdOf(body, 60_000));
+      await lab.gateway.post(PATH.chat, body);
+      await lab.fund(holdOf(body, 60_000) * 4n);
+      await lab.gateway.post(PATH.chat, big("chat", "chat"));
+      expect(lab.vendors.chat.calls.map(({ json }) => (json as { stream?: boolean }).stream ?? false)).toEqual([
+        false,
+        false,
+      ]);
+    });
+
+    test("twenty at once, each with a large ceiling, are served from a wallet that could hold one", async () => {
+      const body = big("chat", "chat");
+      const funded = holdOf(body, 60_000) * 2n;
+      await lab.fund(funded);
+      lab.vendors.chat.always(PATH.chat, soundAnswer(WIRES.chat, "stream"));
+      const answers = await Promise.all(Array.from({ length: 20 }, () => lab.gateway.post(PATH.chat, body)));
+      expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+      await Promise.all(answers.map((answer) => answer.text()));
+      await expectCharged(
+        funded,
+        costOf(INPUT, OUTPUT) * 20n,
+        Array.from({ length: 20 }, () => ({ outcome: "completed" })),
+      );
+    });
+  });
 
   test("a long stream holds more as it goes, and a deposit in the middle lets it go on", async () => {
     const body = ask("chat", PRICED.chat, "stream", { max_tokens: 64_000 });

@@ -86,7 +86,13 @@ test("a book that cannot be closed changes nothing of what the client is told, a
   upstream.always("/v1/chat/completions", json({ error: { message: "No." } }, { status: 400 }));
   const app = await appWith({ vendors: [vendorAt(upstream, "chat", "lab")] });
   const broken = () => Promise.reject(new Error("no room on the disk"));
-  const hold = { ceiling: undefined, short: false, growAt: Number.POSITIVE_INFINITY, extend: () => true };
+  const hold = {
+    ceiling: undefined,
+    short: false,
+    asStream: false,
+    growAt: Number.POSITIVE_INFINITY,
+    extend: () => true,
+  };
   app.app.services.ledger = { hold: async () => ({ ...hold, settle: broken, release: broken }) };
   const response = await app.post("/v1/chat/completions", { ...ask, model: "lab/any" });
   expect(response.status).toBe(400);

@@ -41,7 +41,13 @@ const COMMIT_MS = 5_000;
 const SILENCE_MS = 90_000;
 
 /** The money of a hold that sets nothing aside. */
-const UNPAID = { ceiling: undefined, short: false, growAt: Number.POSITIVE_INFINITY, extend: () => true };
+const UNPAID = {
+  ceiling: undefined,
+  short: false,
+  asStream: false,
+  growAt: Number.POSITIVE_INFINITY,
+  extend: () => true,
+};
 
 let clock: ManualClock;
 let lab: ScenarioLab;

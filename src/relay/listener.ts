@@ -1,0 +1,36 @@
+import type { Event } from "../canon/events.ts";
+import type { Exchange } from "./exchange.ts";
+
+/**
+ * Follows a reply that comes as a stream and goes on whole, so that its meter and its money see it as it is made: what it came to is known
+ * when it is cut off, and it can be ended when its money is used up (reliability 3.5 #4).
+ */
+export class Listener {
+  /** The meter has the reply's events already. */
+  heard = false;
+
+  constructor(private readonly exchange: Exchange) {}
+
+  /** Takes the next events; false: the reply is to be ended with {@link ending}. */
+  take(events: readonly Event[]): boolean {
+    const { meter, spending } = this.exchange;
+    this.heard = true;
+    meter.take(events);
+    spending?.take(events);
+    return spending?.exhausted !== true;
+  }
+
+  /** The last events of a reply that is ended here: it has reached its ceiling. */
+  ending(): Event[] {
+    const { exchange } = this;
+    const { usage } = exchange.meter.usage(() => exchange.estimatedInput);
+    exchange.stopped = true;
+    return [{ type: "block-end" }, { type: "usage", usage }, { type: "finish", finish: { reason: "length" } }];
+  }
+
+  /** The attempt has failed, and nothing of it reached the client: nothing of it is paid for. */
+  forget(): void {
+    if (this.heard) this.exchange.forgetReply();
+    this.heard = false;
+  }
+}
