@@ -39,6 +39,8 @@ export class ReplyChanger {
         return this.#delta(event.text);
       case "block-end":
         return this.#end();
+      case "block-signature":
+        return [...this.#takeStart(), event];
       default:
         return [event];
     }
@@ -90,25 +92,28 @@ export class ReplyChanger {
     const stopped = typeof found === "string" ? undefined : found.stop;
     const shown = typeof found === "string" ? found : found.text;
     const out: Event[] = [];
-    if (shown !== "") {
-      if (open.start) out.push(open.start);
-      open.start = undefined;
-      out.push({ type: "block-delta", text: shown });
-    }
+    if (shown !== "") out.push(...this.#takeStart(), { type: "block-delta", text: shown });
     if (stopped === undefined) return out;
     if (!open.start) out.push({ type: "block-end" });
     this.#stopped = stopped;
     return out;
   }
 
+  /** The beginning of a text block, which waits for what is to be shown of it. */
+  #takeStart(): Event[] {
+    const open = this.#open;
+    if (open.kind !== "text" || !open.start) return [];
+    const start = open.start;
+    open.start = undefined;
+    return [start];
+  }
+
   #end(): readonly Event[] {
+    const start = this.#takeStart();
     const open = this.#open;
     this.#open = { kind: "as-it-comes" };
     const end: Event = { type: "block-end" };
-    if (open.kind === "text") {
-      const start: Event[] = open.start ? [open.start] : [];
-      return [...start, ...deltas(this.#watch?.end() ?? ""), end];
-    }
+    if (open.kind === "text") return [...start, ...deltas(this.#watch?.end() ?? ""), end];
     if (open.kind === "free-text") return [...deltas(open.reader.end()), end];
     if (open.kind === "function") return [...deltas(open.text === "" ? "" : wrapInput(open.text)), end];
     return [end];

@@ -3,6 +3,8 @@ import fc from "fast-check";
 import type { Event } from "../../src/canon/events.ts";
 import { changeEvents } from "../../src/dialects/reply-changer.ts";
 import { StopWatch } from "../../src/dialects/stop-watch.ts";
+import { eventList } from "./chat-events.ts";
+import { grammarFault } from "./chat-run.ts";
 import { readBack, send, write } from "./crossing.ts";
 
 /** What a watch lets out of a text cut at the given places. */
@@ -97,6 +99,30 @@ describe("a reply whose upstream was not told a stop sequence", () => {
   test("what is held back comes out at the end of the text", () => {
     const changed = changeEvents([...block("text", "say E"), finish], stops);
     expect(changed.flatMap((event) => (event.type === "block-delta" ? [event.text] : [])).join("")).toBe("say E");
+  });
+
+  test("keeps the grammar of events, whatever is changed and whatever came", () => {
+    const changes = fc.record({
+      stops: fc.array(fc.string({ minLength: 1, maxLength: 2, unit: "binary" }), { maxLength: 3 }),
+      toolNames: fc.constant(new Map([["a", "b.c"]])),
+      customTools: fc.array(fc.stringMatching(/^[a-z]{1,2}$/)).map((names) => new Set(names)),
+    });
+    fc.assert(
+      fc.property(eventList, changes, (events, change) => {
+        const changed = changeEvents(events, change);
+        expect(grammarFault(changed)).toBeUndefined();
+        expect(changed.at(-1)?.type).toBe("finish");
+        const usages = (all: readonly Event[]) => all.filter((event) => event.type === "usage");
+        expect(usages(changed)).toEqual(usages(events));
+      }),
+    );
+  });
+
+  test("a proof inside a text stays inside it", () => {
+    const proof = { type: "block-signature", signature: "s" } as const;
+    const [start, end] = [block("text")[0]!, block("text")[1]!];
+    const events = [start, proof, { type: "block-delta", text: "E" } as const, end, finish];
+    expect(changeEvents(events, stops)).toEqual(events);
   });
 
   test("a call before it is still to be answered", () => {
