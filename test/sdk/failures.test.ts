@@ -15,7 +15,7 @@ import {
   WIRES,
 } from "./lab.ts";
 import { MODES, type Mode } from "./outcomes.ts";
-import { GREETING, splitAfterText } from "./replies.ts";
+import { GREETING, splitAfterText, THREE_TURNS } from "./replies.ts";
 import type { VendorFault } from "./vendors/wire.ts";
 
 setDefaultTimeout(60_000);
@@ -215,6 +215,24 @@ describe("streams that break", () => {
     // After it nobody ran the request again.
     expect(texts).toBeGreaterThan(0);
     expect(callsOf(upstream).length).toBe(1);
+  });
+
+  /** Records at the end of a stream without which it has ended all the same, and the one that ends it. */
+  const CLOSING: Record<DialectName, number> = { chat: 3, messages: 1, responses: 1, gemini: 1 };
+
+  test.each(ways)("cut behind any of its records a stream throws: %s SDK, %s vendor", async (client, upstream) => {
+    const [first] = THREE_TURNS;
+    if (!first) throw new Error("no turn");
+    const records = WIRES[upstream].records(first, upstreamModel(upstream, "plain"));
+    const cuts = records.slice(CLOSING[upstream]).map((_record, at) => records.slice(0, at + 1));
+    for (const cut of cuts) {
+      lab.vendors[upstream].script(sse(cut));
+      await errorOf(client, ask(client, upstream, "stream"));
+    }
+    expect(callsOf(upstream).length).toBe(cuts.length);
+    expect(cuts.length).toBeGreaterThan(2);
+    lab.vendors[upstream].script(sse(records));
+    await ask(client, upstream, "stream");
   });
 
   test.each(ways)("a stream without a word throws: %s SDK, %s vendor", async (client, upstream) => {
