@@ -177,7 +177,9 @@ const SEARCH_ENGINES = ["auto", "brave", "tavily", "exa", "perplexity", "serper"
 const Web = Closed({
   search: Type.Optional(Closed({ engine: Type.Optional(Words(SEARCH_ENGINES)) })),
   fetch: Type.Optional(
-    Closed({ allow_hosts: Type.Optional(list(text("a host name", 253), "a list of host names", 1000)) }),
+    Closed({
+      allow_hosts: Type.Optional(list(text("a host name or an IP address", 253), "a list of host names", 1000)),
+    }),
   ),
 });
 

@@ -40,7 +40,13 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "OPENROUTER_API_KEY",
     models: "discover",
-    quirks: { ...OLDER_CHAT, reasoningReplay: "reasoning", acceptsTopK: true, acceptsCacheControl: true },
+    quirks: {
+      ...OLDER_CHAT,
+      reasoningReplay: "reasoning",
+      acceptsTopK: true,
+      acceptsCacheControl: true,
+      remoteMedia: "all",
+    },
   },
   {
     id: "mistral",

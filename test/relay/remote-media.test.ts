@@ -251,6 +251,14 @@ describe("vendors that fetch by themselves are sent the URL", () => {
     expect(vendor.calls[0]?.text).toContain(`data:application/pdf;base64,${PDF.toString("base64")}`);
   });
 
+  test("a document for a vendor that fetches them too stays a URL, on the diagonal and across", async () => {
+    await start({ vendors: [vendorAt(vendor, "chat", "router", { remoteMedia: "all" })] });
+    const url = "http://papers.example/p.pdf";
+    for (const client of CLIENTS) expect((await ask(client, "router/m", documentIn[client](url))).status).toBe(200);
+    for (const { text } of vendor.calls) expect(text).toContain(`"file_data":"${url}"`);
+    expect(vendor.calls.length).toBe(CLIENTS.length);
+  });
+
   test("addresses that Gemini reads by itself", async () => {
     await start();
     const urls = ["https://www.youtube.com/watch?v=1", "https://generativelanguage.googleapis.com/v1beta/files/x"];

@@ -22,11 +22,13 @@ function encodeTextDocument(part: DocumentPart, text: string): Wire {
   return { type: "text", text: cleanText([...head, text].join("\n")) };
 }
 
-function encodeDocument(part: DocumentPart): Wire {
+function encodeDocument(part: DocumentPart, { remoteMedia }: Quirks): Wire {
   const { source } = part;
   if (source.kind === "text") return encodeTextDocument(part, source.text);
   if (source.kind === "file") throw unsayable(part, FILE_UNSEEN);
-  if (source.kind === "url") throw unsayable(part, NO_WEB_FILES);
+  if (source.kind === "url" && remoteMedia !== "all") throw unsayable(part, NO_WEB_FILES);
+  if (source.kind === "url")
+    return { type: "file", file: { filename: part.title ?? "document", file_data: source.url } };
   if (source.mediaType.startsWith("image/")) return encodeImage({ type: "image", source });
   const text = textOfMedia(source.mediaType, source.data);
   if (text !== undefined) return encodeTextDocument(part, text);
@@ -34,14 +36,14 @@ function encodeDocument(part: DocumentPart): Wire {
   return { type: "file", file: { filename: part.title ?? "document.pdf", file_data: fileData } };
 }
 
-function encodeMedia(part: Part): Wire | undefined {
+function encodeMedia(part: Part, quirks: Quirks): Wire | undefined {
   switch (part.type) {
     case "text":
       return part.text === "" ? undefined : { type: "text", text: cleanText(part.text) };
     case "image":
       return encodeImage(part);
     case "document":
-      return encodeDocument(part);
+      return encodeDocument(part, quirks);
     case "audio":
       return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
     default:
@@ -54,7 +56,7 @@ function encodeMedia(part: Part): Wire | undefined {
  * user message. Throws GatewayError (invalid_request, with the part's place) for media this dialect cannot hold.
  */
 export function encodePart(part: Part, quirks: Quirks): Wire | undefined {
-  const encoded = encodeMedia(part);
+  const encoded = encodeMedia(part, quirks);
   const mark = "cache" in part ? part.cache : undefined;
   return encoded && quirks.acceptsCacheControl && mark != null ? { ...encoded, cache_control: mark } : encoded;
 }
