@@ -1,6 +1,9 @@
 import { expect, test } from "bun:test";
 import { usage } from "../../src/db/schema.ts";
 import { ledgerHold } from "../../src/db/schema-ledger.ts";
+import type { Writer } from "../../src/db/writer.ts";
+import { HoldJournal } from "../../src/ledger/hold-journal.ts";
+import { manualClock } from "../support/clock.ts";
 import { ACCOUNT, type Books, cameTo, openBooks, PAYMENT, wish } from "./books.ts";
 
 const DOLLAR = 1_000_000_000n;
@@ -48,6 +51,25 @@ test("a longer one is written down, and gone with its settle or release", async 
   await released.release();
   expect(holdsOf(books)).toEqual([]);
   expect(books.faults).toEqual([]);
+});
+
+test("one that is let go while its row waits to be written gets none", async () => {
+  const { store } = openBooks();
+  const clock = manualClock();
+  const waiting: (() => unknown)[] = [];
+  const writer = { run: (operation: () => unknown) => Promise.resolve(waiting.push(operation)) } as unknown as Writer;
+  const journal = new HoldJournal(store, writer, clock, "boot", (thrown) => expect(thrown).toBeUndefined());
+  const open = (requestId: string) => ({
+    ...{ request: wish(requestId), createdAt: 1, priceId: 1, estimatedInput: 1, windowId: undefined, windowNano: 0n },
+    ...{ walletNano: 1n, reading: { vendor: "", upstreamModel: "", output: 0 }, closing: false, written: false },
+  });
+  const [first, second] = [open("req_1"), open("req_2")];
+  for (const hold of [first, second]) journal.note(hold);
+  await clock.advance(50);
+  first.closing = true;
+  for (const operation of waiting) operation();
+  expect(holdsOf({ store } as Books).map(({ requestId }) => requestId)).toEqual(["req_2"]);
+  expect([first.written, second.written]).toEqual([false, true]);
 });
 
 test("what was seen of a reply is charged by the next start, to the nano, and never more than was held", async () => {

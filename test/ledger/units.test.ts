@@ -72,6 +72,8 @@ test("the worked timeline of reliability 3.4: three images a day, then the walle
     heldNano: 0n,
     availableNano: DOLLAR - UNIT,
   });
+  clock.setWall(Date.UTC(2026, 4, 2, 10) - 1);
+  expect(used(books)).toBe(4);
   at(10, 0, 1);
   expect(books.book.allowance(ACCOUNT, "image", 3)).toEqual({
     limit: 3,

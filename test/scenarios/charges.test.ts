@@ -268,6 +268,26 @@ test.each(SIDES)(
   },
 );
 
+test("one that was put together when it was cut off: the input and what was made", async () => {
+  await lab.stop();
+  const clock = manualClock();
+  lab = await startPayingLab(clock);
+  const body = ask("chat", PRICED.chat, "blocking", { max_tokens: 60_000 });
+  const funded = holdOf(body, 60_000);
+  await lab.fund(funded);
+  play("chat", WIRES.chat.head() + WIRES.chat.text(PIECES[0]), "silence");
+  const asked = lab.gateway.post(PATH.chat, body);
+  await lab.vendors.chat.called();
+  // A few turns of the loop, until the words are with the gateway.
+  await clock.advance(1_000);
+  await clock.advance(94_000);
+  expect((await asked).status).toBe(504);
+  const cost = costOf(estimateOf(body), SAID_TOKENS);
+  await expectCharged(funded, cost, [
+    { outcome: "timed-out", output: SAID_TOKENS, estimated: true, chargedNano: cost },
+  ]);
+});
+
 describe("the money is used up", () => {
   /** Ten tokens or so: letters that are no word. */
   const words = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do ";
