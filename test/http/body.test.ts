@@ -362,9 +362,13 @@ describe("random", () => {
   test("whatever JSON.stringify writes is read back equal, or refused for its top level", async () => {
     await fc.assert(
       fc.asyncProperty(fc.json({ maxDepth: 6 }), async (text) => {
-        const value = JSON.parse(text) as unknown;
+        let holdsProto = false;
+        const value = JSON.parse(text, (key, inner: unknown) => {
+          if (key === "__proto__") holdsProto = true;
+          return inner;
+        }) as unknown;
         const isTopObject = typeof value === "object" && value !== null && !Array.isArray(value);
-        if (!isTopObject || text.includes("__proto__"))
+        if (!isTopObject || holdsProto)
           expect((await refusalOf(read(text))).code).toBe("invalid_request");
         else expect((await read(text)).value).toEqual(value);
       }),
