@@ -11,6 +11,7 @@ import { HoldJournal } from "./hold-journal.ts";
 import type { Ledger } from "./ledger.ts";
 import { Money } from "./money.ts";
 import { PayingLedger } from "./paying-ledger.ts";
+import { Pen } from "./pen.ts";
 import { PriceBook } from "./price-book.ts";
 import { Receipts } from "./receipts.ts";
 import { type Recovered, Recovery } from "./recovery.ts";
@@ -57,6 +58,7 @@ export function openLedger(store: Store, writer: Writer, options: LedgerOptions 
   const journal = new HoldJournal(store, writer, clock, boot, onFault);
   const ledger = new PayingLedger({
     ...{ writer, journal, clock, funds, windows, priceBook },
+    pen: new Pen(store, writer),
     deposits: new Deposits(store),
     settler: new Settler(rows, entries, funds, clock),
     counted: new UsageLedger(store, writer, clock, priceBook, rows),

@@ -2,12 +2,13 @@ import type { Writer } from "../db/writer.ts";
 import type { HoldJournal, Journaled } from "./hold-journal.ts";
 import type { Charge, Hold, HoldRequest, Reading, Settlement } from "./ledger.ts";
 import type { Legs } from "./legs.ts";
+import type { Pen } from "./pen.ts";
 import type { Settler, Settling } from "./settler.ts";
 import { ceilingOf, firstOutput, growAt, nextSlice, type Slice, type SliceWish } from "./slice.ts";
 import { NO_CHARGE } from "./usage-ledger.ts";
 
 /** Who does for a hold what it cannot do itself. */
-export type Desk = { writer: Writer; journal: HoldJournal; settler: Settler };
+export type Desk = { writer: Writer; journal: HoldJournal; settler: Settler; pen: Pen };
 
 export type PaidHoldParts = {
   request: HoldRequest;
@@ -100,13 +101,16 @@ export class PaidHold implements Hold, Journaled, Settling {
   }
 
   async #settle(settlement: Settlement): Promise<Charge> {
-    const { writer, journal, settler } = this.desk;
+    const { writer, journal, settler, pen } = this.desk;
     this.#close();
     try {
       return await writer.run(() => {
         if (this.written) journal.remove(this.request.requestId);
         return settler.book(this, settlement);
       });
+    } catch (thrown) {
+      pen.note(thrown);
+      throw thrown;
     } finally {
       // Not before: until the charge is in the books, the money is held.
       this.legs.give();

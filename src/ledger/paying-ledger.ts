@@ -36,7 +36,7 @@ export class PayingLedger implements Ledger {
 
   async #holdPaid(request: HoldRequest, payment: Payment): Promise<Hold> {
     const { prices: priced, accountId, model } = request;
-    const { counted, deposits, priceBook, windows } = this.parts;
+    const { counted, deposits, priceBook, windows, pen } = this.parts;
     if (!priced) {
       throw new GatewayError("model_unpriced", `No price is known for the model ${model}, so it cannot be paid for.`);
     }
@@ -46,6 +46,7 @@ export class PayingLedger implements Ledger {
     }
     const { prices } = priced;
     if (isFree(prices)) return counted.hold(request);
+    if (pen.failed) await pen.prove();
     const priceId = priceBook.known(priced) ?? (await priceBook.ensure(priced));
     const { windowNano } = payment;
     const window =

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { StoreError } from "../../src/db/store-error.ts";
 import { LedgerError } from "../../src/ledger/book.ts";
 import { ACCOUNT, cameTo, openBooks, PAYMENT, wish } from "./books.ts";
 
@@ -166,6 +167,59 @@ test("windows open once for requests that come together", async () => {
   expect(book.entries(ACCOUNT).map(({ kind }) => kind)).toEqual(["grant"]);
   await Promise.all(holds.map((hold) => hold.release()));
   expect(book.window(ACCOUNT, 0n)).toMatchObject({ availableNano: 2n * DOLLAR, heldNano: 0n });
+});
+
+test("a full disk: what cannot be charged is not charged, nothing more is begun, reads go on, and it heals by itself", async () => {
+  const { book, ledger, fund, store } = openBooks();
+  await fund(DOLLAR);
+  const running = await ledger.hold(wish("req_running"));
+  const pages = store.database.prepare<{ page_count: bigint }, []>("PRAGMA page_count").get()?.page_count;
+  store.database.run(`PRAGMA max_page_count = ${pages}`);
+  let charged = 0;
+  for (;;) {
+    const hold = await ledger.hold(wish(`req_${charged}`));
+    const failed = await hold.settle(cameTo(1, 1)).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    if (failed) {
+      expect(failed).toMatchObject({ fault: "disk-full" });
+      break;
+    }
+    charged++;
+  }
+  const { heldNano, postedNano } = book.balance(ACCOUNT);
+  expect(postedNano).toBe(DOLLAR - BigInt(charged) * 18_000n);
+  expect(book.verify()).toEqual([]);
+  await expect(running.settle(cameTo(1, 1))).rejects.toMatchObject({ fault: "disk-full" });
+  expect(book.balance(ACCOUNT).heldNano).toBeLessThan(heldNano);
+  store.database.run("PRAGMA max_page_count = 1073741823");
+  await (await ledger.hold(wish("req_after"))).settle(cameTo(1, 1));
+  expect(book.balance(ACCOUNT)).toEqual({
+    postedNano: postedNano - 18_000n,
+    heldNano: 0n,
+    availableNano: postedNano - 18_000n,
+  });
+  expect(book.receipt("req_running")).toBeUndefined();
+  expect(book.verify()).toEqual([]);
+});
+
+test("while nothing can be written, nothing that costs is begun", async () => {
+  const { book, ledger, fund, writer } = openBooks();
+  await fund(DOLLAR);
+  const hold = await ledger.hold(wish("req_1"));
+  const broken = () => Promise.reject(new StoreError("disk-full", "The disk is full."));
+  const sound = writer.run;
+  writer.run = broken;
+  await expect(hold.settle(cameTo(1, 1))).rejects.toMatchObject({ fault: "disk-full" });
+  await expect(ledger.hold(wish("req_2"))).rejects.toMatchObject({ code: "internal_error" });
+  expect(book.balance(ACCOUNT)).toEqual({ postedNano: DOLLAR, heldNano: 0n, availableNano: DOLLAR });
+  writer.run = sound;
+  await (await ledger.hold(wish("req_3"))).settle(cameTo(1, 1));
+  // One charge that is wrong in itself does not stop the others.
+  await expect((await ledger.hold(wish("req_3"))).settle(cameTo(1, 1))).rejects.toThrow("UNIQUE");
+  writer.run = broken;
+  expect(await ledger.hold(wish("req_4"))).toBeDefined();
 });
 
 test("a changed price is a new row, and what was charged keeps its own", async () => {
