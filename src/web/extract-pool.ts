@@ -11,9 +11,9 @@ export const MAX_WAITING_BYTES = 100 * 1024 * 1024;
 /** For one page in its thread, milliseconds; then the thread is ended. */
 export const READ_DEADLINE_MS = 10_000;
 /** A thread without work is ended after this, milliseconds. */
-export const IDLE_MS = 60_000;
+export const IDLE_MS = 30_000;
 /** A thread is replaced after so many bytes: what long pages leave behind in it would not come back otherwise. */
-export const MAX_THREAD_BYTES = 64 * 1024 * 1024;
+export const MAX_THREAD_BYTES = 16 * 1024 * 1024;
 
 /** Why a page could not be read. `message` is for the client. */
 export class ReadFault extends Error {
