@@ -68,6 +68,8 @@ export type Charge = {
   chargedNano: bigint;
   /** The account's plan pays for what it uses. */
   metered: boolean;
+  /** What was odd about it (`USAGE_FLAGS` of book.ts); absent: nothing. */
+  flags?: readonly string[];
 };
 
 /** What is known of a reply under way. */

@@ -93,7 +93,8 @@ export class Settler {
       this.entries.append({ atMs, ...loss, owner, requestId });
     }
     this.rows.count(row);
-    return { costNano: cost, chargedNano, metered: true };
+    const charge = { costNano: cost, chargedNano, metered: true };
+    return flags.length === 0 ? charge : { ...charge, flags };
   }
 
   /**

@@ -171,7 +171,13 @@ export class Exchange {
       fields["error"] = error.code;
       fields["cause"] = describeCause(error.cause);
       this.log.warn("generate", fields);
-    } else this.log.info("generate", fields);
+      return;
+    }
+    const flags = this.charge?.flags;
+    if (flags) fields["flags"] = flags.join(",");
+    // A bill that is not as it was expected is for the operator to see.
+    const odd = flags?.some((flag) => flag !== "balance") === true;
+    this.log[odd ? "warn" : "info"]("generate", fields);
   }
 }
 

@@ -466,6 +466,8 @@ describe("counts that cannot be", () => {
     await lab.gateway.post(PATH.chat, ask("chat", PRICED.chat, "blocking", { max_tokens: 100 }));
     const cost = costOf(INPUT, 116);
     await expectCharged(DOLLAR, cost, [{ output: 116, flags: 3, costNano: cost, chargedNano: cost }]);
+    const told = lab.gateway.log.find(({ event }) => event === "generate");
+    expect(told).toMatchObject({ level: "warn", flags: "overrun,usage_suspect" });
   });
 
   test("an input far beyond its estimate takes no more than the wallet has and a bound; the rest is the operator's", async () => {
