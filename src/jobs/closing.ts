@@ -1,0 +1,82 @@
+import type { Writer } from "../db/writer.ts";
+import type { Book, ClaimCount } from "../ledger/book.ts";
+import type { Outcome } from "../ledger/ledger.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { JobError, JobRow } from "./job.ts";
+import type { Fence, JobStore } from "./store.ts";
+
+type Parts = { jobs: JobStore; writer: Writer; book: Book; clock: Clock };
+
+/** The fence of whoever works on a job as it was claimed. */
+export const fenceOf = ({ id, attempt, boot }: JobRow): Fence => ({ id, attempt, boot: boot ?? "" });
+
+const CANCELLED: JobError = { code: "cancelled", message: "The job was cancelled. Nothing was charged." };
+
+/**
+ * Ends jobs: the state and the money in one transaction, so that a job that succeeded is billed once and any other not at all, crash or not
+ * (reliability 5.2 rule 3). Each function resolves with false when the job was ended or taken over by somebody else before; then nothing
+ * was written. They reject as the writer does.
+ */
+export class Closing {
+  constructor(private readonly parts: Parts) {}
+
+  /** The image is in its file: one unit (contract 5). */
+  succeed(job: JobRow): Promise<boolean> {
+    const { jobs, writer, clock } = this.parts;
+    return writer.run(() => jobs.succeed(fenceOf(job), clock.now()) && this.#count(job, "completed"));
+  }
+
+  /** Refused on content grounds: no money, and counted against the allowance (interface 3). */
+  block(job: JobRow, error: JobError): Promise<boolean> {
+    const { jobs, writer, clock } = this.parts;
+    return writer.run(
+      () => jobs.fail("block", fenceOf(job), error, clock.now()) && this.#count(job, "upstream-failed", "blocked"),
+    );
+  }
+
+  /** It came to nothing: not charged, not counted. */
+  fail(job: JobRow, error: JobError): Promise<boolean> {
+    const { writer } = this.parts;
+    return writer.run(() => this.failNow(job, error));
+  }
+
+  /** {@link fail}, inside an operation of the writer. */
+  failNow(job: JobRow, error: JobError): boolean {
+    const { jobs, book, clock } = this.parts;
+    if (!jobs.fail("fail", fenceOf(job), error, clock.now())) return false;
+    book.giveBackUnits(job.id);
+    return true;
+  }
+
+  /** A job that still waits comes to nothing. */
+  failQueued(id: string, error: JobError): Promise<boolean> {
+    const { jobs, book, writer, clock } = this.parts;
+    return writer.run(() => {
+      if (!jobs.failQueued(id, error, clock.now())) return false;
+      book.giveBackUnits(id);
+      return true;
+    });
+  }
+
+  /** Its caller does not want it any more: not charged, not counted, whatever its vendor does with it. */
+  cancel(id: string): Promise<boolean> {
+    const { jobs, book, writer, clock } = this.parts;
+    return writer.run(() => {
+      if (!jobs.cancel(id, CANCELLED, clock.now())) return false;
+      book.giveBackUnits(id);
+      return true;
+    });
+  }
+
+  /** The last thing of its operation, as the ledger asks. */
+  #count(job: JobRow, outcome: Outcome, error?: string): true {
+    const { book, clock } = this.parts;
+    const usage: ClaimCount["usage"] = {
+      ...{ dialect: "images", model: job.model, vendor: job.vendor, upstreamModel: job.upstreamModel, outcome },
+      ...{ attempts: Math.max(1, job.tries), durationMs: Math.max(0, clock.now() - job.createdMs) },
+      ...(error !== undefined && { error }),
+    };
+    book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage });
+    return true;
+  }
+}

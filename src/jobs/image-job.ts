@@ -1,0 +1,227 @@
+import { createHash } from "node:crypto";
+import { GatewayError } from "../canon/errors.ts";
+import type { Writer } from "../db/writer.ts";
+import type { Clock } from "../lib/clock.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+import type { ImageRequest, ImageStep, ImageUpstream } from "../vendors/image-upstream.ts";
+import { ranOf } from "../vendors/retry-policy.ts";
+import { fenceOf } from "./closing.ts";
+import { type ImageFiles, newFileName, typeOfFile } from "./files.ts";
+import { BadImage, inspectImage } from "./inspect-image.ts";
+import type { JobError, JobRow } from "./job.ts";
+import type { JobStore } from "./store.ts";
+
+/** One call that asks for an image, ms (reliability 5.2); work that a vendor does by name is bounded by the job's own time. */
+export const CREATE_MS = 180_000;
+/** A vendor's own wish of when to be asked again is kept within these, ms. */
+const LEAST_POLL_MS = 250;
+const MOST_POLL_MS = 15_000;
+/** Polls in a row that may fail before the job does: the work goes on meanwhile. */
+export const MAX_POLL_FAULTS = 8;
+
+/** How the work on a job ended. */
+export type Ending =
+  /** The image is in this file; `file` is what the job's row says by now. */
+  | { kind: "done"; file: string }
+  | { kind: "failed" | "blocked"; error: JobError }
+  /** Nothing ran: it may be tried again. `busy`: the vendor said so itself, which is no attempt. */
+  | { kind: "not-run"; error: JobError; busy: boolean; retryAfterSeconds?: number }
+  /** The job is not this worker's any more. */
+  | { kind: "lost" };
+
+export type WorkParts = { jobs: JobStore; writer: Writer; files: ImageFiles; clock: Clock; log: Log };
+
+/** Why the wait for a call was given up: shown as the job's error. */
+export class TimeOver extends Error {
+  override readonly name = "TimeOver";
+}
+
+const failed = (code: JobError["code"], message: string): Ending => ({ kind: "failed", error: { code, message } });
+
+/** What is asked of the vendor for a job, but for its source. */
+function toRequest(job: JobRow): Omit<ImageRequest, "source"> {
+  const { width, height, style, ratio } = job;
+  return {
+    ...{ model: job.upstreamModel, prompt: job.prompt, ratio, key: job.token },
+    ...(width !== null && height !== null && { size: { width, height } }),
+    ...(style !== null && { style }),
+  };
+}
+
+/** The work on one claimed job: asks its vendor, follows what it does, and puts the result into a file. */
+export class ImageWork {
+  /** The vendor's own name of the work, once it gave one. */
+  vendorJob: string | undefined;
+
+  constructor(
+    private readonly job: JobRow,
+    private readonly upstream: ImageUpstream,
+    private readonly parts: WorkParts,
+  ) {
+    this.vendorJob = job.vendorJob ?? undefined;
+  }
+
+  /** Rejects with the signal's reason once that is aborted, and as the writer does; what the vendor does wrong is an ending. */
+  async run(signal: AbortSignal): Promise<Ending> {
+    let step: ImageStep | Ending;
+    try {
+      step = this.vendorJob === undefined ? await this.#create(signal) : await this.#resume(this.vendorJob, signal);
+    } catch (thrown) {
+      signal.throwIfAborted();
+      if (!(thrown instanceof TimeOver)) throw thrown;
+      return failed("timeout", "The vendor took too long. Nothing was charged.");
+    }
+    signal.throwIfAborted();
+    if (step.kind === "image") return this.#keep(step.bytes);
+    return toEnding(step);
+  }
+
+  async #create(signal: AbortSignal): Promise<ImageStep | Ending> {
+    const request: ImageRequest = toRequest(this.job);
+    const { sourceFile } = this.job;
+    if (sourceFile !== null) {
+      const bytes = await this.parts.files.read(sourceFile);
+      if (!bytes) return failed("source_gone", "The source image is gone.");
+      request.source = { bytes, type: typeOfFile(sourceFile) };
+      request.prompt = this.#reframing(request);
+    }
+    const limit = new AbortController();
+    const follow = () => limit.abort(signal.reason);
+    signal.addEventListener("abort", follow, { once: true });
+    if (signal.aborted) follow();
+    const stop = this.parts.clock.after(CREATE_MS, () => limit.abort(new TimeOver()));
+    let step: ImageStep;
+    try {
+      step = await this.upstream.create(request, limit.signal);
+    } catch (thrown) {
+      limit.signal.throwIfAborted();
+      return this.#explain(thrown);
+    } finally {
+      stop();
+      signal.removeEventListener("abort", follow);
+    }
+    return step.kind === "pending" ? this.#follow(step, signal) : step;
+  }
+
+  /** A job that has its source's own words is told beside them what to do with the image (dialects.md 7). */
+  #reframing({ prompt, ratio }: ImageRequest): string {
+    const source = this.parts.jobs.find(this.job.sourceJob ?? "");
+    if (source?.prompt !== prompt) return prompt;
+    return `${prompt}\n\nRe-frame the given image to the aspect ratio ${ratio}. Keep what it shows.`;
+  }
+
+  /** Keeps the vendor's name of the work, in a commit of its own as soon as it is known, and asks until it is done. */
+  async #follow(pending: ImageStep & { kind: "pending" }, signal: AbortSignal): Promise<ImageStep | Ending> {
+    this.vendorJob = pending.resumeId;
+    const { jobs, writer } = this.parts;
+    const mine = await writer.runSingle(() => jobs.keepVendorJob(fenceOf(this.job), pending.resumeId));
+    if (!mine) return { kind: "lost" };
+    await this.#pause(pending.pollAfterMs, signal);
+    return this.#resume(pending.resumeId, signal);
+  }
+
+  async #resume(name: string, signal: AbortSignal): Promise<ImageStep | Ending> {
+    const { resume } = this.upstream;
+    if (!resume) return failed("interrupted", INTERRUPTED);
+    for (let faults = 0; ; ) {
+      const step = await this.#poll(name, signal);
+      signal.throwIfAborted();
+      if (step.kind === "not-run") {
+        if (++faults > MAX_POLL_FAULTS) return { kind: "failed", error: step.error };
+        await this.#pause((step.retryAfterSeconds ?? faults) * 1_000, signal);
+      } else if (step.kind === "pending") {
+        faults = 0;
+        await this.#pause(step.pollAfterMs, signal);
+      } else return step;
+    }
+  }
+
+  /** One look at the work. A look that failed says nothing about the work itself: it is `not-run`. */
+  async #poll(name: string, signal: AbortSignal): Promise<ImageStep | (Ending & { kind: "not-run" | "failed" })> {
+    try {
+      const step = await this.upstream.resume!(name, toRequest(this.job), signal);
+      if (step.kind !== "failed" || step.fault || step.ran === "maybe") return step;
+      const error: JobError = { code: "upstream_error", message: step.message };
+      return { kind: "not-run", error, busy: true, ...retryAfter(step.retryAfterSeconds) };
+    } catch (thrown) {
+      signal.throwIfAborted();
+      const { error } = this.#explain(thrown);
+      return { kind: "not-run", error, busy: true };
+    }
+  }
+
+  /** What an error of the vendor's wire means. Anything unexpected is logged, and told without its words. */
+  #explain(thrown: unknown): Ending & { kind: "not-run" | "failed" } {
+    if (!(thrown instanceof GatewayError)) {
+      this.parts.log.error("image-job", { job: this.job.id, vendor: this.job.vendor, ...errorFields(thrown) });
+      const error: JobError = { code: "internal_error", message: "Something went wrong inside the gateway." };
+      return { kind: "failed", error };
+    }
+    const { code, message, retryAfterSeconds } = thrown;
+    const error: JobError = { code: "upstream_error", message };
+    if (BUSY.has(code)) return { kind: "not-run", error, busy: true, ...retryAfter(retryAfterSeconds) };
+    const unrun = ranOf(thrown) === "no" && code === "upstream_unreachable";
+    return unrun ? { kind: "not-run", error, busy: false } : { kind: "failed", error };
+  }
+
+  #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const onAbort = () => {
+      stop();
+      reject(signal.reason);
+    };
+    const stop = this.parts.clock.after(Math.min(MOST_POLL_MS, Math.max(LEAST_POLL_MS, ms)), () => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    return promise;
+  }
+
+  /** Writes the result. The job's row says where before anybody relies on it: a start finds a whole file again, or a job to be asked anew. */
+  async #keep(bytes: Uint8Array): Promise<Ending> {
+    const { jobs, writer, files, log } = this.parts;
+    let file: string;
+    try {
+      file = newFileName(inspectImage(bytes).type);
+    } catch (thrown) {
+      if (!(thrown instanceof BadImage)) throw thrown;
+      return failed("invalid_result", thrown.message);
+    }
+    const stored = { file, sha256: createHash("sha256").update(bytes).digest(), bytes: bytes.length };
+    const [noted, saved] = await Promise.allSettled([
+      writer.runSingle(() => jobs.fetch(fenceOf(this.job), stored)),
+      files.save(file, bytes),
+    ]);
+    if (noted.status === "rejected") throw noted.reason;
+    if (saved.status === "rejected") {
+      log.error("image-file", { job: this.job.id, ...errorFields(saved.reason) });
+      return failed("internal_error", "The image could not be stored. Nothing was charged.");
+    }
+    if (noted.value) return { kind: "done", file };
+    await files.remove(file);
+    return { kind: "lost" };
+  }
+}
+
+/** Errors by which a vendor says that it has taken nothing on. */
+const BUSY: ReadonlySet<string> = new Set(["upstream_overloaded", "rate_limit_exceeded"]);
+
+export const INTERRUPTED =
+  "The gateway stopped while the vendor worked on this image. Nothing was charged, and it is safe to submit it again.";
+
+const retryAfter = (seconds: number | undefined) => (seconds === undefined ? {} : { retryAfterSeconds: seconds });
+
+function toEnding(step: Exclude<ImageStep, { kind: "image" }> | Ending): Ending {
+  if (step.kind === "blocked" && "message" in step) {
+    return { kind: "blocked", error: { code: "content_policy", message: step.message } };
+  }
+  if (step.kind === "failed" && "message" in step) {
+    const error: JobError = { code: "upstream_error", message: step.message };
+    if (step.ran === "maybe" || step.fault) return { kind: "failed", error };
+    const after = retryAfter(step.retryAfterSeconds);
+    return { kind: "not-run", error, busy: step.retryAfterSeconds !== undefined, ...after };
+  }
+  return step.kind === "pending" ? failed("upstream_error", "The vendor gave no result.") : (step as Ending);
+}

@@ -1,0 +1,137 @@
+import type { Caller } from "../accounts/caller.ts";
+import type { Plans } from "../accounts/plans.ts";
+import { GatewayError } from "../canon/errors.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Entry } from "../catalog/entry.ts";
+import type { Store } from "../db/open.ts";
+import type { Writer } from "../db/writer.ts";
+import type { Book } from "../ledger/book.ts";
+import type { Clock } from "../lib/clock.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+import type { VendorHealth } from "../vendors/health.ts";
+import type { ImageTraits, ImageUpstream } from "../vendors/image-upstream.ts";
+import { Acceptance, type ImageOrder } from "./accept.ts";
+import { Closing } from "./closing.ts";
+import type { ImageFiles } from "./files.ts";
+import { isEnded, type JobRow } from "./job.ts";
+import { Scheduler } from "./scheduler.ts";
+import { JobStore } from "./store.ts";
+import { Sweeper } from "./sweep.ts";
+import { Waiters } from "./waiters.ts";
+
+export type ImageJobsSettings = {
+  store: Store;
+  writer: Writer;
+  book: Book;
+  plans: Plans;
+  catalog: Catalog;
+  clock: Clock;
+  log: Log;
+  health?: VendorHealth | undefined;
+  files: ImageFiles;
+  /** Jobs and their files are forgotten after this, days. */
+  keepDays: number;
+  /** How a vendor draws, by its id; undefined for one that is not switched on or draws nothing. */
+  upstream(vendor: string): ImageUpstream | undefined;
+};
+
+/** Where a model is had, and what it can draw. */
+export type Drawing = { entry: Entry; traits: ImageTraits; route: { vendor: string; model: string } };
+
+/** Image jobs of this gateway: taken, run, asked for, cancelled and forgotten. */
+export class ImageJobs {
+  readonly files: ImageFiles;
+  readonly acceptance: Acceptance;
+  readonly sweeper: Sweeper;
+  readonly #jobs: JobStore;
+  readonly #closing: Closing;
+  readonly #scheduler: Scheduler;
+  readonly #waiters: Waiters;
+
+  constructor(private readonly settings: ImageJobsSettings) {
+    const { store, writer, clock, files } = settings;
+    this.files = files;
+    this.#jobs = new JobStore(store);
+    this.#waiters = new Waiters(clock);
+    this.#closing = new Closing({ ...settings, jobs: this.#jobs });
+    const onEnded = (id: string) => this.#waiters.tell(id);
+    this.#scheduler = new Scheduler({ ...settings, jobs: this.#jobs, closing: this.#closing, onEnded });
+    this.acceptance = new Acceptance({ ...settings, jobs: this.#jobs, waiting: () => this.#scheduler.size });
+    this.sweeper = new Sweeper({ ...settings, jobs: this.#jobs, writer });
+  }
+
+  /** What a start does, before anything listens: goes on with what the last process left, and begins to work. Throws as the store does. */
+  start(): void {
+    const { log } = this.settings;
+    const left = this.#scheduler.takeOver();
+    for (const job of left) {
+      this.#scheduler
+        .recover(job)
+        .catch((thrown) => log.error("image-recovery", { job: job.id, ...errorFields(thrown) }));
+    }
+    this.#scheduler.start();
+    this.sweeper.start();
+  }
+
+  /** Ends the work, see {@link Scheduler.stop}. Jobs that wait are durable. */
+  async stop(): Promise<void> {
+    this.sweeper.stop();
+    this.#waiters.tellAll();
+    await this.#scheduler.stop();
+  }
+
+  /** Where a model can be drawn by now: its first route whose vendor draws. Throws GatewayError (vendor_not_configured) when there is none. */
+  drawingOf(entry: Entry): Drawing {
+    for (const { vendor, model } of entry.routes) {
+      const upstream = this.settings.upstream(vendor);
+      if (upstream) return { entry, traits: upstream.traits(model), route: { vendor, model } };
+    }
+    const text = `No vendor that is switched on here draws images with the model ${entry.id}.`;
+    throw new GatewayError("vendor_not_configured", text, { param: "model" });
+  }
+
+  /** Takes a job and sets it to work. Durable when it resolves. See {@link Acceptance.accept}. */
+  async create(order: ImageOrder, also?: (job: JobRow) => void): Promise<JobRow> {
+    const job = await this.acceptance.accept(order, also);
+    this.#scheduler.add(job);
+    return job;
+  }
+
+  /** A caller's own job; undefined for any other id, also for another account's. */
+  find(caller: Caller, id: string): JobRow | undefined {
+    return this.#jobs.find(id, caller.accountId);
+  }
+
+  /** A caller's jobs just below `before` (Unix ms), newest first; `limit` of them, and one more where there is one. */
+  page(caller: Caller, before: number, limit: number): JobRow[] {
+    return this.#jobs.page(caller.accountId, before, limit + 1);
+  }
+
+  /** The finished job whose image has this name. */
+  ofFile(name: string): JobRow | undefined {
+    return this.#jobs.ofFile(name);
+  }
+
+  /** The job once it has ended, or as it stands after `ms` or when the signal aborts; undefined when it is gone. */
+  async settled(job: JobRow, ms: number, signal: AbortSignal): Promise<JobRow | undefined> {
+    if (isEnded(job.state) || ms <= 0) return job;
+    const waiting = this.#waiters.wait(job.id, ms, signal);
+    // It may have ended between the look and the wait.
+    const now = this.#jobs.find(job.id);
+    if (!now || isEnded(now.state)) {
+      this.#waiters.tell(job.id);
+      return now;
+    }
+    await waiting;
+    return this.#jobs.find(job.id);
+  }
+
+  /** Ends a job that its caller does not want any more; one that has ended stays as it is. Gives the job as it is then. */
+  async cancel(job: JobRow): Promise<JobRow | undefined> {
+    if (!isEnded(job.state) && (await this.#closing.cancel(job.id))) {
+      this.#scheduler.cancelled(job.id);
+      this.#waiters.tell(job.id);
+    }
+    return this.#jobs.find(job.id);
+  }
+}

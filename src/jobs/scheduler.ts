@@ -1,0 +1,338 @@
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Route } from "../catalog/entry.ts";
+import type { Writer } from "../db/writer.ts";
+import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/id.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+import type { VendorHealth } from "../vendors/health.ts";
+import type { ImageUpstream } from "../vendors/image-upstream.ts";
+import { JOB_MS } from "./accept.ts";
+import { type Closing, fenceOf } from "./closing.ts";
+import { FairQueue } from "./fair-queue.ts";
+import type { ImageFiles } from "./files.ts";
+import { type Ending, ImageWork, INTERRUPTED } from "./image-job.ts";
+import type { JobError, JobRow } from "./job.ts";
+import { recoverJob } from "./recovery.ts";
+import { retryPause } from "./retry.ts";
+import type { JobStore, Waiting } from "./store.ts";
+
+/** Jobs that run at the same time, in all and at one vendor (reliability 5.4). */
+export const SLOTS = 8;
+export const VENDOR_SLOTS = 4;
+/** How long a worker is believed to be at work without a word, and how often it gives one, ms (reliability 5.2). */
+export const LEASE_MS = 30_000;
+export const TICK_MS = 5_000;
+/** Jobs whose time is over that are ended in one round. */
+const MAX_ENDED = 1_000;
+/** For telling a vendor that nobody waits any more, ms. */
+const CANCEL_MS = 10_000;
+/** How long a stopping server waits for vendors whose work could not be found again, ms (reliability 6.5). */
+export const DRAIN_MS = 30_000;
+
+/** Why a job's work is broken off. */
+class Broken extends Error {
+  override readonly name = "Broken";
+  constructor(readonly why: "cancelled" | "timeout" | "stopping") {
+    super(why);
+  }
+}
+
+/** A job that this process works on. */
+type Run = {
+  id: string;
+  vendor: string;
+  abort: AbortController;
+  work?: ImageWork;
+  upstream?: ImageUpstream;
+  job?: JobRow;
+  /** Resolves when it is over. */
+  over: Promise<void>;
+};
+
+export type SchedulerParts = {
+  jobs: JobStore;
+  writer: Writer;
+  files: ImageFiles;
+  closing: Closing;
+  catalog: Catalog;
+  clock: Clock;
+  log: Log;
+  health?: VendorHealth | undefined;
+  /** How a vendor draws; undefined for one that is not switched on or draws nothing. */
+  upstream(vendor: string): ImageUpstream | undefined;
+  /** A job has ended. */
+  onEnded(id: string): void;
+  /** Default: Math.random. */
+  random?: () => number;
+};
+
+const TIMED_OUT: JobError = { code: "timeout", message: "The image was not ready in time. Nothing was charged." };
+const NO_VENDOR: JobError = {
+  code: "vendor_not_configured",
+  message: "No vendor that draws images with this model is switched on any more.",
+};
+
+/**
+ * Runs image jobs in this process, fairly among accounts: claim committed before the vendor is called, one lease and one fence for each, an
+ * end in one transaction with the money. Without jobs it does nothing at all, not even keep time.
+ */
+export class Scheduler {
+  readonly boot = newId("boot");
+  readonly #queue = new FairQueue();
+  readonly #running = new Map<string, Run>();
+  readonly #load = new Map<string, number>();
+  /** Jobs that wait for their next attempt, and how to wake them. */
+  readonly #later = new Map<string, () => void>();
+  /** Monotonic ms by which each job that waits has to have ended. */
+  readonly #deadlines = new Map<string, number>();
+  #stopTick: (() => void) | undefined;
+  #stopping = false;
+  #started = false;
+
+  constructor(private readonly parts: SchedulerParts) {}
+
+  /** Jobs that wait or run. */
+  get size(): number {
+    return this.#deadlines.size + this.#running.size;
+  }
+
+  /** Until when a worker of this moment is believed, monotonic ms. */
+  get lease(): number {
+    return this.parts.clock.monotonic() + LEASE_MS;
+  }
+
+  /** Begins to work. What was added before waits until then. */
+  start(): void {
+    this.#started = true;
+    this.#pump();
+  }
+
+  /** Every job that a dead process left: those that waited wait again, and the others are this process's now. Not yet committed work is none. */
+  takeOver(): JobRow[] {
+    const { jobs } = this.parts;
+    const left = jobs.takeOver(this.boot, this.lease);
+    for (const job of jobs.queued()) this.add(job);
+    return left;
+  }
+
+  /** Takes a queued job that is committed. Its time is counted from the deadline of its row, by the wall clock of this moment alone. */
+  add(job: Waiting): void {
+    const { clock } = this.parts;
+    const now = clock.now();
+    const within = (ms: number, most: number) => Math.min(most, Math.max(0, ms));
+    this.#deadlines.set(job.id, clock.monotonic() + within(job.deadlineMs - now, JOB_MS));
+    const waitMs = within(job.runAfterMs - now, JOB_MS);
+    if (waitMs > 0) this.#wakeLater(job, waitMs);
+    else this.#queue.push(job);
+    this.#keepTime();
+    this.#pump();
+  }
+
+  /** Breaks off the work on a job that was cancelled, and tells its vendor. */
+  cancelled(id: string): void {
+    this.#queue.remove(id);
+    this.#forget(id);
+    this.#running.get(id)?.abort.abort(new Broken("cancelled"));
+  }
+
+  /**
+   * Takes nothing more, and lets go of what can be found again at the next start; for the rest the vendors have half a minute. What is still
+   * at work then ends as interrupted.
+   */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    for (const wake of this.#later.values()) wake();
+    this.#later.clear();
+    const breakOff = (runs: Iterable<Run>) => {
+      for (const { abort } of runs) abort.abort(new Broken("stopping"));
+    };
+    breakOff([...this.#running.values()].filter(canBeFoundAgain));
+    const cancel = this.parts.clock.after(DRAIN_MS, () => breakOff(this.#running.values()));
+    await Promise.all([...this.#running.values()].map(({ over }) => over));
+    cancel();
+    this.#stopTick?.();
+  }
+
+  #wakeLater(job: Waiting, ms: number): void {
+    const cancel = this.parts.clock.after(ms, () => {
+      this.#later.delete(job.id);
+      this.#queue.push(job);
+      this.#pump();
+    });
+    this.#later.set(job.id, cancel);
+  }
+
+  #forget(id: string): void {
+    this.#deadlines.delete(id);
+    this.#later.get(id)?.();
+    this.#later.delete(id);
+  }
+
+  #pump(): void {
+    if (!this.#started || this.#stopping) return;
+    const hasRoom = (vendor: string) => (this.#load.get(vendor) ?? 0) < VENDOR_SLOTS;
+    while (this.#running.size < SLOTS) {
+      const next = this.#queue.take(hasRoom);
+      if (!next) return;
+      const { id, vendor } = next;
+      const run: Run = { id, vendor, abort: new AbortController(), over: Promise.resolve() };
+      this.#running.set(id, run);
+      this.#load.set(vendor, (this.#load.get(vendor) ?? 0) + 1);
+      run.over = this.#run(run).finally(() => {
+        this.#running.delete(id);
+        this.#load.set(vendor, (this.#load.get(vendor) ?? 1) - 1);
+        this.#pump();
+      });
+    }
+  }
+
+  /** Never rejects. What could not be written is found by its lease. */
+  async #run(run: Run): Promise<void> {
+    const { jobs, writer, clock, log } = this.parts;
+    const deadline = this.#deadlines.get(run.id) ?? clock.monotonic() + JOB_MS;
+    const stop = clock.after(Math.max(0, deadline - clock.monotonic()), () => run.abort.abort(new Broken("timeout")));
+    try {
+      const job = await writer.runSingle(() => jobs.claim(run.id, this.boot, this.lease, clock.now()));
+      this.#deadlines.delete(run.id);
+      if (!job) return;
+      run.job = job;
+      await this.#close(run, job, await this.#work(run, job), deadline);
+    } catch (thrown) {
+      log.error("image-job", { job: run.id, vendor: run.vendor, ...errorFields(thrown) });
+    } finally {
+      stop();
+    }
+  }
+
+  async #work(run: Run, job: JobRow): Promise<Ending> {
+    const upstream = this.parts.upstream(job.vendor);
+    if (!upstream) return { kind: "failed", error: NO_VENDOR };
+    run.upstream = upstream;
+    const work = new ImageWork(job, upstream, this.parts);
+    run.work = work;
+    const { signal } = run.abort;
+    try {
+      return await work.run(signal);
+    } catch (thrown) {
+      if (!signal.aborted || !(signal.reason instanceof Broken)) throw thrown;
+      return await this.#breakOff(run, job, signal.reason);
+    }
+  }
+
+  /** The work was given up on this side. Its vendor is told, unless the next start goes on with it. */
+  async #breakOff(run: Run, job: JobRow, { why }: Broken): Promise<Ending> {
+    if (why === "stopping") {
+      if (!canBeFoundAgain(run)) return { kind: "failed", error: { code: "interrupted", message: INTERRUPTED } };
+      const { jobs, writer, clock } = this.parts;
+      await writer.run(() => jobs.requeue(fenceOf(job), { runAfterMs: clock.now() }));
+      return { kind: "lost" };
+    }
+    this.#tellVendor(run);
+    return why === "timeout" ? { kind: "failed", error: TIMED_OUT } : { kind: "lost" };
+  }
+
+  #tellVendor({ id, vendor, upstream, work }: Run): void {
+    if (!upstream?.cancel) return;
+    const { clock, log } = this.parts;
+    const limit = new AbortController();
+    const stop = clock.after(CANCEL_MS, () => limit.abort(new Broken("timeout")));
+    upstream
+      .cancel(work?.vendorJob, limit.signal)
+      .catch((thrown) => log.warn("image-cancel", { job: id, vendor, ...errorFields(thrown) }))
+      .finally(stop);
+  }
+
+  async #close(run: Run, job: JobRow, ending: Ending, deadline: number): Promise<void> {
+    const { closing, files, health, log } = this.parts;
+    if (ending.kind === "lost") return;
+    if (ending.kind === "not-run") return this.#tryAgain(run, job, ending, deadline);
+    if (ending.kind === "done") {
+      health?.served(job.vendor);
+      // Whoever was cancelled in the last moment has no image.
+      if (!(await closing.succeed(job))) await files.remove(ending.file);
+    } else {
+      if (ending.kind === "blocked") health?.served(job.vendor);
+      else health?.failed(job.vendor, ending.error.code);
+      log.warn("image-job", { job: job.id, vendor: job.vendor, end: ending.kind, error: ending.error.code });
+      await (ending.kind === "blocked" ? closing.block(job, ending.error) : closing.fail(job, ending.error));
+    }
+    this.parts.onEnded(job.id);
+  }
+
+  /** Back into the queue, for the model's next vendor where it has one; or failed, when it was tried often enough. */
+  async #tryAgain(run: Run, job: JobRow, ending: Ending & { kind: "not-run" }, deadline: number): Promise<void> {
+    const { jobs, writer, clock, health, random = Math.random } = this.parts;
+    const leftMs = deadline - clock.monotonic();
+    const { busy, error, retryAfterSeconds } = ending;
+    health?.failed(job.vendor, error.code);
+    const facts = { tries: job.tries, busy, leftMs, random: random() };
+    const pause = retryPause({ ...facts, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
+    if (pause === undefined) return this.#close(run, job, { kind: "failed", error }, deadline);
+    const route = this.#routeAfter(job);
+    const tries = busy ? Math.max(0, job.tries - 1) : job.tries;
+    const runAfterMs = clock.now() + pause;
+    const values = { runAfterMs, tries, vendor: route.vendor, upstreamModel: route.model };
+    if (await writer.run(() => jobs.requeue(fenceOf(job), values))) {
+      this.#deadlines.set(job.id, deadline);
+      this.#wakeLater({ ...job, ...values }, pause);
+      this.#keepTime();
+    }
+  }
+
+  /** The model's next vendor that draws, after the one that was asked; the same one when there is no other. */
+  #routeAfter(job: JobRow): Route {
+    const same: Route = { vendor: job.vendor, model: job.upstreamModel };
+    const routes = this.parts.catalog.find(job.model)?.routes ?? [];
+    const at = routes.findIndex(({ vendor, model }) => vendor === job.vendor && model === job.upstreamModel);
+    const others = [...routes.slice(at + 1), ...routes.slice(0, Math.max(0, at))];
+    return others.find(({ vendor }) => this.parts.upstream(vendor) !== undefined) ?? same;
+  }
+
+  /** One timer for everything that has a time, and none without jobs. */
+  #keepTime(): void {
+    if (this.#stopTick || this.#stopping) return;
+    this.#stopTick = this.parts.clock.after(TICK_MS, () => {
+      this.#stopTick = undefined;
+      this.#tick().catch((thrown) => this.parts.log.error("image-jobs", errorFields(thrown)));
+      if (this.size > 0) this.#keepTime();
+    });
+  }
+
+  async #tick(): Promise<void> {
+    const { jobs, writer, clock } = this.parts;
+    const running = [...this.#running.keys()];
+    if (running.length > 0) await writer.runSingle(() => jobs.renewLeases(running, this.boot, this.lease));
+    // Nobody works on a job that should be running: its end could not be written.
+    const lost = jobs.expired(this.boot, clock.monotonic()).filter(({ id }) => !this.#running.has(id));
+    for (const job of lost) await this.recover(job);
+    await this.#endLate();
+  }
+
+  /** Goes on with a job whose worker is gone. Rejects as {@link recoverJob} does. */
+  recover(job: JobRow): Promise<void> {
+    return recoverJob(job, { ...this.parts, requeued: (waiting) => this.add(waiting) });
+  }
+
+  /** Jobs that waited too long. Those that run have timers of their own. */
+  async #endLate(): Promise<void> {
+    const { clock, closing, onEnded } = this.parts;
+    const now = clock.monotonic();
+    const late: string[] = [];
+    for (const [id, deadline] of this.#deadlines) {
+      if (deadline <= now && !this.#running.has(id)) late.push(id);
+      if (late.length === MAX_ENDED) break;
+    }
+    await Promise.all(
+      late.map(async (id) => {
+        this.#queue.remove(id);
+        this.#forget(id);
+        if (await closing.failQueued(id, TIMED_OUT)) onEnded(id);
+      }),
+    );
+  }
+}
+
+/** The next start can go on with the work: its vendor knows it by its name, or knows a second sending from a new request. */
+function canBeFoundAgain({ upstream, work }: Run): boolean {
+  return upstream?.recovery === "resend" || (work?.vendorJob !== undefined && upstream?.resume !== undefined);
+}

@@ -1,0 +1,98 @@
+import type { Writer } from "../db/writer.ts";
+import type { Clock } from "../lib/clock.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+import { type ImageFiles, type NameBatch, PART_MS } from "./files.ts";
+import type { JobStore } from "./store.ts";
+
+/** Between two rounds, ms; and before the first, so that it is not in the way of a start. */
+export const SWEEP_MS = 60 * 60_000;
+export const FIRST_SWEEP_MS = 60_000;
+/** Jobs that are forgotten in one transaction. */
+const BATCH = 100;
+/** Missing files that one round tells of. */
+const MAX_TOLD = 20;
+
+const DAY_MS = 24 * 60 * 60_000;
+
+export type SweepParts = {
+  jobs: JobStore;
+  writer: Writer;
+  files: ImageFiles;
+  clock: Clock;
+  log: Log;
+  /** Jobs are forgotten this long after their end, days. */
+  keepDays: number;
+};
+
+/** What a round came to. */
+export type Swept = { jobs: number; orphans: number; missing: number };
+
+/**
+ * Forgets old jobs, row first and file second, so that no address leads to a file that is gone; removes files that no job knows, which a crash
+ * can leave; and tells of jobs whose file is gone, which nothing should (reliability 5.5).
+ */
+export class Sweeper {
+  #cancel = () => {};
+  #stopped = false;
+
+  constructor(private readonly parts: SweepParts) {}
+
+  /** Sweeps soon and every hour. */
+  start(): void {
+    this.#cancel = this.parts.clock.after(FIRST_SWEEP_MS, () => void this.#round());
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancel();
+  }
+
+  async #round(): Promise<void> {
+    try {
+      await this.sweep();
+    } catch (thrown) {
+      this.parts.log.error("image-sweep", errorFields(thrown));
+    }
+    if (!this.#stopped) this.#cancel = this.parts.clock.after(SWEEP_MS, () => void this.#round());
+  }
+
+  /** One round. Rejects as the writer and the files do. */
+  async sweep(): Promise<Swept> {
+    const swept: Swept = { jobs: await this.#forgetOld(), orphans: 0, missing: 0 };
+    for await (const batch of this.parts.files.batches()) {
+      if (this.#stopped) break;
+      await this.#compare(batch, swept);
+    }
+    return swept;
+  }
+
+  async #forgetOld(): Promise<number> {
+    const { jobs, writer, files, clock, keepDays } = this.parts;
+    const endedMs = clock.now() - keepDays * DAY_MS;
+    for (let forgotten = 0; ; ) {
+      const old = jobs.endedBefore(endedMs, BATCH);
+      if (old.length === 0 || this.#stopped) return forgotten;
+      await writer.run(() => jobs.remove(old.map(({ id }) => id)));
+      for (const { file } of old) if (file !== null) await files.remove(file);
+      forgotten += old.length;
+    }
+  }
+
+  async #compare({ from, to, names }: NameBatch, swept: Swept): Promise<void> {
+    const { jobs, files, log } = this.parts;
+    const known = jobs.filesBetween(from, to);
+    const wanted = new Set(known.map(({ file }) => file));
+    const there = new Set(names);
+    for (const name of names) {
+      // A young one may be of a job whose row is just being written.
+      if (wanted.has(name) || ((await files.age(name)) ?? 0) <= PART_MS) continue;
+      if (jobs.knowsFile(name)) continue;
+      await files.remove(name);
+      swept.orphans++;
+    }
+    for (const { file, done } of known) {
+      if (!done || there.has(file) || !jobs.knowsFile(file) || (await files.has(file))) continue;
+      if (swept.missing++ < MAX_TOLD) log.error("image-missing", { file });
+    }
+  }
+}
