@@ -44,7 +44,7 @@ const FRAME_ROLES = new Set([
 
 /** Words in a class or an id that say the same. Each is a whole word between dashes, underscores and blanks. */
 const JUNK = new Set(
-  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus feedback footer gdpr masthead menu modal navbar navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc tooltip topbar widget".split(
+  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus feedback footer gdpr masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc tooltip topbar widget".split(
     " ",
   ),
 );

@@ -1,4 +1,4 @@
-import { type Element, walkElements } from "./extract-tree.ts";
+import { type Element, elementsOf, walkElements } from "./extract-tree.ts";
 import { longestRun } from "./markdown-inline.ts";
 
 /** A cell of a table that numbers the lines of the program in the next one. */
@@ -10,9 +10,12 @@ const BESIDE = /\b(?:lineno|linenos|line-?numbers?|gutter|copy|clipboard|hljs-ln
 
 const LANGUAGE =
   /(?:^|\s)(?:language-|lang-|lang:\s?|highlight-source-|highlight-text-html-|highlight-|brush:\s?|sourceCode\s|src-)([a-z][\w+#.-]{0,20})/i;
-/** Highlighters that give the language as a class of its own, beside their own name. */
-const BESIDE_HIGHLIGHTER =
-  /(?:^|\s)(?:hljs|prettyprint|highlight|sourceCode|syntax|prism-code)\s+([a-z][\w+#.-]{0,20})(?:\s|$)/i;
+/** Languages that stand as a class of their own, as some highlighters have it. */
+const BARE_LANGUAGES = new Set(
+  "rust python py javascript js jsx typescript ts tsx bash sh shell console json yaml yml toml ini html xml css scss c cpp c++ csharp cs java kotlin swift go golang ruby rb php perl lua r sql diff haskell ocaml elixir erlang scala clojure dart zig nix makefile dockerfile graphql".split(
+    " ",
+  ),
+);
 const NOT_A_LANGUAGE = new Set([
   "code",
   "none",
@@ -29,7 +32,13 @@ const NOT_A_LANGUAGE = new Set([
 function languageIn({ attributes }: Element): string | undefined {
   const said = attributes["data-lang"] ?? attributes["data-language"] ?? attributes["data-code-language"];
   const names = attributes["class"] ?? "";
-  const found = said ?? LANGUAGE.exec(names)?.[1] ?? BESIDE_HIGHLIGHTER.exec(names)?.[1];
+  const found =
+    said ??
+    LANGUAGE.exec(names)?.[1] ??
+    names
+      .toLowerCase()
+      .split(/\s+/)
+      .find((name) => BARE_LANGUAGES.has(name));
   const language = found?.toLowerCase();
   return language && !NOT_A_LANGUAGE.has(language) && /^[\w+#.-]+$/.test(language) ? language : undefined;
 }
@@ -66,12 +75,24 @@ export function fence(code: string, language = ""): string {
   return `${ticks}${language}\n${code}\n${ticks}`;
 }
 
-/** A `pre` element as a fenced block, or "" for an empty one. `around`: the elements it stands in, the nearest first. */
-export function writePre(pre: Element, around: readonly Element[]): string {
-  const code = codeOf(pre)
+function writeCode(element: Element, around: readonly Element[]): string {
+  const code = codeOf(element)
     .replace(/\r\n?/g, "\n")
     .replaceAll("\u00a0", " ")
     .replace(/^(?:[^\S\n]*\n)+/, "")
     .trimEnd();
-  return code === "" ? "" : fence(code, languageOf(pre, around.slice(0, 2)));
+  return code === "" ? "" : fence(code, languageOf(element, around));
+}
+
+/**
+ * A `pre` element as fenced blocks: one, or one for each of several programs in it, which pages show one at a time. `around`: the elements
+ * it stands in, the nearest first.
+ */
+export function writePre(pre: Element, around: readonly Element[]): string[] {
+  const programs = [...elementsOf(pre)].filter(({ name }) => name === "code");
+  const lines = pre.children.every((child) => (typeof child === "string" ? child.trim() === "" : child.name !== "br"));
+  // Some highlighters make a code element of every line.
+  const several = programs.length > 1 && lines && programs.some((program) => codeOf(program).trimEnd().includes("\n"));
+  if (several) return programs.map((program) => writeCode(program, [pre]));
+  return [writeCode(pre, around.slice(0, 2))];
 }

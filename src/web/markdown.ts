@@ -78,7 +78,7 @@ class Writer {
         return [this.#definitions(element)];
       case "pre":
       case "listing":
-        return [writePre(element, around.slice(1))];
+        return writePre(element, around.slice(1));
       case "blockquote":
         return [this.#quotation(element, around)];
       case "table":
@@ -89,7 +89,7 @@ class Writer {
       case "caption":
         return this.#aside(element);
       case "summary":
-        return this.#strong(element);
+        return holdsBlocks(element) ? this.blocks(element, around) : this.#strong(element);
       case "a":
         return this.#card(element, around);
       default:
