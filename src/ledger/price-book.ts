@@ -18,6 +18,28 @@ type Row = {
 
 const COLUMNS = "id, model, since_ms, input, output, cache_read, cache_write, tiers";
 
+/** Models whose last prices are remembered. */
+const MAX_LAST = 10_000;
+
+function areRatesEqual(first: Rates, second: Rates): boolean {
+  return (
+    first.input === second.input &&
+    first.output === second.output &&
+    first.cacheRead === second.cacheRead &&
+    first.cacheWrite === second.cacheWrite
+  );
+}
+
+function arePricesEqual(first: Prices, second: Prices): boolean {
+  const { tiers = [] } = first;
+  const { tiers: others = [] } = second;
+  if (!areRatesEqual(first, second) || tiers.length !== others.length) return false;
+  return tiers.every((tier, at) => {
+    const other = others[at];
+    return other !== undefined && tier.above === other.above && areRatesEqual(tier, other);
+  });
+}
+
 /** JSON has no integers beyond 2^53: prices stand in it as text. */
 function writeTiers(tiers: readonly PriceTier[] = []): string {
   const rows = tiers.map(({ above, ...rates }) => {
@@ -49,6 +71,8 @@ function toPrices(row: Row): Prices {
 /** The prices that were ever charged, so that every charge can be recomputed years later (reliability 3.1 rule 3). */
 export class PriceBook {
   readonly #ids = new WeakMap<ModelPrices, number>();
+  /** The last prices of each model: some entries of the catalog are made anew for every request. */
+  readonly #last = new Map<string, { prices: Prices; id: number }>();
   readonly #newest;
   readonly #byId;
   readonly #insert;
@@ -70,13 +94,20 @@ export class PriceBook {
 
   /** The id of these prices, if this process has asked for it before. */
   known(prices: ModelPrices): number | undefined {
-    return this.#ids.get(prices);
+    const id = this.#ids.get(prices);
+    if (id !== undefined) return id;
+    const last = this.#last.get(prices.model);
+    if (!last || !arePricesEqual(last.prices, prices.prices)) return undefined;
+    this.#ids.set(prices, last.id);
+    return last.id;
   }
 
   /** The id of these prices; they are written down where they differ from the model's last ones. Durable when it resolves. */
   async ensure(prices: ModelPrices): Promise<number> {
-    const id = this.#ids.get(prices) ?? (await this.writer.run(() => this.#write(prices)));
+    const id = this.known(prices) ?? (await this.writer.run(() => this.#write(prices)));
     this.#ids.set(prices, id);
+    if (this.#last.size >= MAX_LAST) this.#last.clear();
+    this.#last.set(prices.model, { prices: prices.prices, id });
     return id;
   }
 

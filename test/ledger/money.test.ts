@@ -239,3 +239,29 @@ test("a changed price is a new row, and what was charged keeps its own", async (
   expect(book.receipt("req_2", "acct_2")).toBeUndefined();
   expect(book.receipt("req_none")).toBeUndefined();
 });
+
+test("prices that are equal are one row, whoever read them, and asking for them again writes nothing", async () => {
+  const { ledger, fund, store, writer } = openBooks();
+  await fund(DOLLAR);
+  const prices = (more: object = {}, tier: object = {}) => ({
+    model: "lab/usual",
+    prices: { input: 1n, output: 2n, ...more, tiers: [{ above: 9, input: 2n, output: 3n, ...tier }] },
+  });
+  const ids = async (read: ReturnType<typeof prices>) => {
+    await (await ledger.hold(wish("req_1", { prices: read }))).release();
+    return store.database.prepare<{ n: bigint }, []>("SELECT count(*) AS n FROM price").get()?.n;
+  };
+  expect(await ids(prices())).toBe(1n);
+  const sound = writer.run;
+  writer.run = () => Promise.reject(new Error("something was written"));
+  expect(await ids(prices())).toBe(1n);
+  writer.run = sound;
+  const others = [
+    prices({ output: 3n }),
+    prices({ cacheRead: 1n }),
+    prices({ cacheWrite: 1n }),
+    prices({}, { above: 8 }),
+  ];
+  let rows = 1n;
+  for (const other of [...others, prices({}, { input: 9n }), prices()]) expect(await ids(other)).toBe(++rows);
+});
