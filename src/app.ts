@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { type AnyElysia, Elysia } from "elysia";
 import { Accounts } from "./accounts/accounts.ts";
 import { Keys } from "./accounts/keys.ts";
@@ -19,11 +20,15 @@ import { boundPublic, createDoorman } from "./http/doorman.ts";
 import { answerError, renderElysiaError } from "./http/errors.ts";
 import { createCors, createGuard } from "./http/guard.ts";
 import { healthRoutes } from "./http/health.ts";
+import { imageFileRoutes, imageRoutes } from "./http/images.ts";
 import { messagesRoutes } from "./http/messages.ts";
 import { modelsRoutes } from "./http/models.ts";
 import { openapiRoutes } from "./http/openapi.ts";
 import { responsesRoutes } from "./http/responses.ts";
 import { rootRoutes } from "./http/root.ts";
+import { FolderFiles, type ImageFiles, MemoryFiles } from "./jobs/files.ts";
+import { BucketFiles } from "./jobs/files-s3.ts";
+import { ImageJobs } from "./jobs/image-jobs.ts";
 import type { Book } from "./ledger/book.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import { Retention } from "./ledger/rollup-retention.ts";
@@ -126,6 +131,14 @@ export function createApp(settings: AppSettings): App {
     userAgent: `sluice/${settings.version}`,
     fetchMedia: createMediaFetch(safeFetch, clock),
   };
+  const jobs = new ImageJobs({
+    ...{ store, writer, book: books.book, plans, catalog, clock, log, health },
+    files: openImageFiles(settings),
+    keepDays: config.images.keepDays,
+    upstream: (id) => vendors.get(id)?.images,
+    spend: keySpend,
+  });
+  jobs.start();
   const tokenizer = new Tokenizer(clock);
   const kept = new IdempotencyStore(store, writer, clock, log);
   const stopSweeping = kept.watch();
@@ -141,6 +154,8 @@ export function createApp(settings: AppSettings): App {
     catalog,
     keys,
     services,
+    jobs,
+    keySpend,
     kept,
     bodies: requests?.bodies ? new BodyLog(requests) : undefined,
     tokenizer,
@@ -170,7 +185,7 @@ export function createApp(settings: AppSettings): App {
     discover: () => discoverModels([...vendors.values()], catalog, log, services.userAgent),
     async stop() {
       state.ready = false;
-      await drain(running, clock);
+      await Promise.all([drain(running, clock), jobs.stop()]);
       await kept.idle();
       unwatch();
       stopSweeping();
@@ -182,6 +197,16 @@ export function createApp(settings: AppSettings): App {
       await writer.close();
     },
   };
+}
+
+/** Where images are kept: a configured bucket, the data folder, or memory for a store that is there itself. */
+function openImageFiles({ config, log, store }: AppSettings): ImageFiles {
+  const { bucket } = config.images;
+  if (bucket) {
+    log.addSecret(bucket.secretAccessKey);
+    return new BucketFiles(bucket);
+  }
+  return store.path === ":memory:" ? new MemoryFiles() : new FolderFiles(join(config.dataFolder, "images"));
 }
 
 /** The speed limits of callers and of addresses, in one room; and the note on the store that tells the next start how this one ended. */
@@ -249,6 +274,8 @@ type Routes = {
   catalog: Catalog;
   keys: Keys;
   services: Services;
+  jobs: ImageJobs;
+  keySpend: KeySpend;
   kept: IdempotencyStore;
   bodies: BodyLog | undefined;
   tokenizer: Tokenizer;
@@ -258,14 +285,24 @@ type Routes = {
 };
 
 function mountRoutes(routes: Routes): Elysia {
-  const { config, log, catalog, keys, services, kept, bodies, tokenizer, addresses, admin, ready } = routes;
-  const { allowedHosts, corsOrigins, trustedProxies } = config.server;
+  const { config, log, catalog, keys, services, jobs, keySpend, kept, bodies, tokenizer, addresses, admin, ready } =
+    routes;
+  const { allowedHosts, corsOrigins, trustedProxies, publicUrl, cdnUrl } = config.server;
   const readAddress = createAddressReader(() => app.server as PeerSource, trustedProxies);
   keys.doorman = createDoorman(addresses, readAddress);
   const bounds = { addresses, readAddress, keys, limiter: services.limiter };
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
   const generation = { services, keys, kept, bodies, server: () => app.server };
+  const images = {
+    jobs,
+    catalog,
+    limiter: services.limiter,
+    spend: keySpend,
+    clock: services.clock,
+    publicUrl,
+    cdnUrl,
+  };
   const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
     .onRequest(({ request }) => {
       const refused = guard(request);
@@ -284,6 +321,7 @@ function mountRoutes(routes: Routes): Elysia {
     .use(countTokensRoutes({ ...generation, tokenizer }))
     .use(responsesRoutes(generation))
     .use(debugTranslateRoutes(generation))
+    .use(imageRoutes({ ...generation, ...images }))
     .use(accountRoutes(admin))
     .use(adminRoutes(admin))
     .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))
@@ -291,6 +329,7 @@ function mountRoutes(routes: Routes): Elysia {
       new Elysia()
         .onBeforeHandle(boundPublic("open", bounds))
         .use(healthRoutes({ ready }))
+        .use(imageFileRoutes(images))
         .use(rootRoutes())
         .use(openapiRoutes()),
     );

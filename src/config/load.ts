@@ -1,3 +1,4 @@
+import type { BucketSettings } from "../jobs/files-s3.ts";
 import type { LogLevel } from "../observe/log.ts";
 import { Chooser, type Flags } from "./chooser.ts";
 import { findDataFolder, type Place } from "./data-folder.ts";
@@ -54,6 +55,12 @@ export type Config = {
     /** Undefined: requests are not logged to files. */
     requestLog: { days: number; maxBytes: number; bodies: boolean } | undefined;
   };
+  images: {
+    /** Image jobs and their files are kept this long after their end. */
+    keepDays: number;
+    /** Where images are kept; undefined: in the data folder. */
+    bucket: BucketSettings | undefined;
+  };
   localDiscovery: boolean;
   /** The least level that is logged to standard error. */
   logLevel: LogLevel;
@@ -67,6 +74,8 @@ export const DEFAULT_PORT = 4600;
 export const DEFAULT_BLOCKING_SECONDS = 95;
 /** A year and the month that is being closed. */
 export const DEFAULT_USAGE_DAYS = 400;
+/** Long enough to come back for a picture, short enough that they do not fill a disk unseen. */
+export const DEFAULT_IMAGE_DAYS = 90;
 export const DEFAULT_LOG_DAYS = 14;
 export const DEFAULT_LOG_MEGABYTES = 64;
 /** Requests as they come are logged only when asked for: on a terminal they would bury what matters. */
@@ -120,6 +129,7 @@ export function loadConfig(context: LoadContext): Config {
     web: file.web ?? {},
     limits: { blockingSeconds: blockingSeconds ?? DEFAULT_BLOCKING_SECONDS },
     records: readRecords(file),
+    images: readImages(file),
     localDiscovery,
     logLevel,
     warnings,
@@ -132,6 +142,15 @@ function readRecords({ retention, request_log: log = {} }: ConfigFile): Config["
     usageDays: retention?.usage_days ?? DEFAULT_USAGE_DAYS,
     requestLog: enabled ? { days, maxBytes: megabytes * 1024 * 1024, bodies } : undefined,
   };
+}
+
+function readImages({ images: { keep_days: keepDays = DEFAULT_IMAGE_DAYS, storage } = {} }: ConfigFile) {
+  if (!storage) return { keepDays, bucket: undefined };
+  const { bucket, endpoint, region, prefix, public_url: publicUrl } = storage;
+  const keys = { accessKeyId: storage.access_key_id, secretAccessKey: storage.secret_access_key };
+  const place = { ...(endpoint && { endpoint }), ...(region && { region }), ...(prefix && { prefix }) };
+  const settings: BucketSettings = { bucket, ...keys, ...place };
+  return { keepDays, bucket: publicUrl ? { ...settings, publicUrl: publicUrl.replace(/\/+$/, "") } : settings };
 }
 
 const fileUrl = (written: string | undefined) => (written === undefined ? undefined : readUrl.from(written));

@@ -110,6 +110,8 @@ const Pricing = Closed({
   output: price(),
   cache_read: price(),
   cache_write: price(),
+  /** USD for one image. */
+  per_image: price(),
 });
 
 const Capabilities = Closed({
@@ -183,6 +185,17 @@ const Web = Closed({
   ),
 });
 
+/** A bucket for images, of Amazon S3 or anything that speaks its protocol. */
+const ImageStorage = Closed({
+  bucket: text("the name of a bucket", 255),
+  endpoint: Type.Optional(httpUrl),
+  region: Type.Optional(text("the name of a region", 100)),
+  access_key_id: text("an access key's id", 1_000),
+  secret_access_key: text(`an access key's secret, \${NAME} or file:PATH`, 1_000),
+  prefix: Type.Optional(text("the beginning of every object's name, such as sluice/", 200)),
+  public_url: Type.Optional(httpUrl),
+});
+
 /** The whole configuration file (contract 2). Every object is closed. */
 export const ConfigFile = Closed({
   server: Type.Optional(Server),
@@ -197,6 +210,12 @@ export const ConfigFile = Closed({
   ),
   retention: Type.Optional(
     Closed({ usage_days: Type.Optional(count("a whole number of days from 1 to 10000", 1, 10_000)) }),
+  ),
+  images: Type.Optional(
+    Closed({
+      keep_days: Type.Optional(count("a whole number of days from 1 to 10000", 1, 10_000)),
+      storage: Type.Optional(ImageStorage),
+    }),
   ),
   request_log: Type.Optional(
     Closed({

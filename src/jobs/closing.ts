@@ -2,10 +2,20 @@ import type { Writer } from "../db/writer.ts";
 import type { Book, ClaimCount } from "../ledger/book.ts";
 import type { Outcome } from "../ledger/ledger.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { KeySpend } from "../limits/key-spend.ts";
+import { errorFields, type Log } from "../observe/log.ts";
 import type { JobError, JobRow } from "./job.ts";
 import type { Fence, JobStore } from "./store.ts";
 
-type Parts = { jobs: JobStore; writer: Writer; book: Book; clock: Clock };
+type Parts = {
+  jobs: JobStore;
+  writer: Writer;
+  book: Book;
+  clock: Clock;
+  log: Log;
+  /** The caps of keys that have some. */
+  spend?: KeySpend | undefined;
+};
 
 /** The fence of whoever works on a job as it was claimed. */
 export const fenceOf = ({ id, attempt, boot }: JobRow): Fence => ({ id, attempt, boot: boot ?? "" });
@@ -76,7 +86,15 @@ export class Closing {
       ...{ attempts: Math.max(1, job.tries), durationMs: Math.max(0, clock.now() - job.createdMs) },
       ...(error !== undefined && { error }),
     };
-    book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage });
+    const { chargedNano } = book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage });
+    if (chargedNano > 0n) this.#postToKey(job, chargedNano);
     return true;
+  }
+
+  /** What a key with caps in money has come to. */
+  #postToKey({ id, keyId }: JobRow, nano: bigint): void {
+    const { spend, log } = this.parts;
+    const posted = spend?.of(keyId)?.post(0, nano);
+    posted?.catch((thrown) => log.error("image-key-cap", { job: id, ...errorFields(thrown) }));
   }
 }

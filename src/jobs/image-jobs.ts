@@ -7,6 +7,7 @@ import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Book } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { KeySpend } from "../limits/key-spend.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { ImageTraits, ImageUpstream } from "../vendors/image-upstream.ts";
@@ -28,6 +29,8 @@ export type ImageJobsSettings = {
   clock: Clock;
   log: Log;
   health?: VendorHealth | undefined;
+  /** The caps of keys that have some. */
+  spend?: KeySpend | undefined;
   files: ImageFiles;
   /** Jobs and their files are forgotten after this, days. */
   keepDays: number;

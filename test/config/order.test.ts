@@ -44,6 +44,7 @@ describe("order of sources", () => {
       web: {},
       limits: { blockingSeconds: 95 },
       records: { usageDays: 400, requestLog: { days: 14, maxBytes: 64 * 1024 * 1024, bodies: false } },
+      images: { keepDays: 90, bucket: undefined },
       localDiscovery: true,
       logLevel: "warn",
       warnings: [],

@@ -32,6 +32,7 @@ export const PLAIN_CONFIG: Config = {
   web: {},
   limits: { blockingSeconds: 95 },
   records: { usageDays: 400, requestLog: undefined },
+  images: { keepDays: 90, bucket: undefined },
   localDiscovery: false,
   logLevel: "info",
   warnings: [],

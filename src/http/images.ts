@@ -1,0 +1,273 @@
+import { Elysia } from "elysia";
+import type { Caller } from "../accounts/caller.ts";
+import type { Keys } from "../accounts/keys.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import { dialects } from "../dialects/index.ts";
+import type { ImageJobs } from "../jobs/image-jobs.ts";
+import { isEnded, type JobRow } from "../jobs/job.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { KeySpend } from "../limits/key-spend.ts";
+import type { Limiter, RateState } from "../limits/limiter.ts";
+import { fingerprint } from "../relay/idempotency.ts";
+import type { IdempotencyStore } from "../relay/idempotency-store.ts";
+import { ImageJobList, ImageJobView, ImageRequestBody } from "../wire/images.ts";
+import { MAX_IMAGE_BYTES, readJson } from "./body.ts";
+import { authenticate } from "./credentials.ts";
+import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
+import type { RequestServer } from "./generation.ts";
+import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
+import { answerFile } from "./images-files.ts";
+import { readOrder, readPage, readWait, requireJob } from "./images-request.ts";
+import { type LinkOf, toJobList, toJobView } from "./images-shape.ts";
+import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { rateHeaders } from "./rate-headers.ts";
+import { pathOf, requestIdOf } from "./request.ts";
+
+/** What the image endpoints need. */
+export type ImageDependencies = {
+  jobs: ImageJobs;
+  keys: Keys;
+  catalog: Catalog;
+  limiter: Limiter;
+  /** The caps of keys that have some. */
+  spend: KeySpend;
+  kept: IdempotencyStore;
+  clock: Clock;
+  server(): RequestServer;
+  /** Where clients reach the gateway, and where its files, when that was configured; without a slash at the end. */
+  publicUrl: string | undefined;
+  cdnUrl: string | undefined;
+};
+
+export const IMAGES_PATH = "/v1/images/generations";
+const FILES_PATH = "/v1/images/files";
+/** How soon a client is asked to look again while its job is at work, seconds (contract 8). */
+const POLL_SECONDS = "2";
+
+type Answered = { rate: RateState | undefined };
+type Work = (caller: Caller, answered: Answered) => Promise<Response> | Response;
+
+class ImageEndpoints {
+  constructor(private readonly dependencies: ImageDependencies) {}
+
+  /** Credentials first; whatever goes wrong is told in the chat dialect, with the rate as it stands. */
+  async #answer(request: Request, work: Work): Promise<Response> {
+    const answered: Answered = { rate: undefined };
+    try {
+      const response = await work(authenticate(request, this.dependencies.keys), answered);
+      for (const [name, value] of Object.entries(answered.rate ? rateHeaders("chat", answered.rate) : {})) {
+        response.headers.set(name, value);
+      }
+      return response;
+    } catch (thrown) {
+      return errorResponse(thrown, dialects.chat, requestIdOf(request), answered.rate);
+    }
+  }
+
+  /** Where this request's caller gets files: the configured address, else the one it used itself. */
+  #linkOf(request: Request): LinkOf {
+    const { jobs, cdnUrl, publicUrl } = this.dependencies;
+    const { url } = request;
+    const own = () => publicUrl ?? url.slice(0, url.indexOf("/", url.indexOf("://") + 3));
+    return (file) => jobs.files.link(file) ?? `${cdnUrl ?? `${own()}${FILES_PATH}`}/${file}`;
+  }
+
+  #json(request: Request, value: unknown, status: number, more: Record<string, string> = {}): Response {
+    const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store", ...more };
+    return Response.json(value, { status, headers });
+  }
+
+  #job(request: Request, job: JobRow, status: number, waited: number): Response {
+    return this.#json(request, toJobView(job, this.#linkOf(request)), status, {
+      ...(!isEnded(job.state) && { "retry-after": POLL_SECONDS }),
+      ...(waited > 0 && { "preference-applied": `wait=${waited}` }),
+    });
+  }
+
+  /** The job as it is when it has ended, or after the seconds the client wants to wait. */
+  async #wait(request: Request, job: JobRow): Promise<readonly [job: JobRow, waited: number]> {
+    const seconds = readWait(request.headers);
+    if (seconds === 0) return [job, 0];
+    this.dependencies.server()?.timeout(request, 0);
+    return [requireJob(await this.dependencies.jobs.settled(job, seconds * 1_000, request.signal)), seconds];
+  }
+
+  create(request: Request): Promise<Response> {
+    const { limiter, kept, clock, server } = this.dependencies;
+    return this.#answer(request, async (caller, answered) => {
+      server()?.timeout(request, 0);
+      const read = () => readJson(request, { maxBytes: MAX_IMAGE_BYTES, clock });
+      const take = () => {
+        const permit = limiter.take(caller, "image-create");
+        answered.rate = permit.state;
+        permit.release();
+        this.dependencies.jobs.acceptance.checkFlight(caller);
+      };
+      const key = request.headers.get("idempotency-key");
+      if (key === null) {
+        take();
+        return this.#create(request, caller, (await read()).value);
+      }
+      // An answer that is given again costs nothing: it is looked for before the limits.
+      const { text, value } = await read();
+      return answerOnce({ request, accountId: caller.accountId, body: text }, kept, () => {
+        take();
+        return this.#create(request, caller, value, { key, text });
+      });
+    });
+  }
+
+  async #create(
+    request: Request,
+    caller: Caller,
+    body: unknown,
+    keyed?: { key: string; text: string },
+  ): Promise<Response> {
+    const { jobs, catalog, spend } = this.dependencies;
+    const order = readOrder(body, caller, jobs, catalog);
+    const capped = caller.narrow?.capped ? spend.claim(caller.keyId, 1) : undefined;
+    try {
+      const job = await jobs.create(order, keyed && ((made) => this.#keep(request, caller, keyed, made)));
+      await capped?.count(1, 0n);
+      return this.#job(request, ...insert(202, await this.#wait(request, job)));
+    } finally {
+      capped?.release();
+    }
+  }
+
+  /** The answer of a keyed request, kept in the transaction of its job: no crash between the two can make a second one (reliability 5.2). */
+  #keep(request: Request, { accountId }: Caller, { key, text }: { key: string; text: string }, job: JobRow): void {
+    const route = pathOf(request.url);
+    const wish = { accountId, route, key, requestId: requestIdOf(request), fingerprint: fingerprint(route, text) };
+    const body = JSON.stringify(toJobView(job, this.#linkOf(request)));
+    const headers = { "content-type": "application/json", "retry-after": POLL_SECONDS };
+    this.dependencies.kept.write(wish, { status: 202, headers, body }, Bun.zstdCompressSync(body));
+  }
+
+  #poll(request: Request, work: (caller: Caller) => Promise<Response> | Response, jobId?: string): Promise<Response> {
+    return this.#answer(request, (caller, answered) => {
+      const permit = this.dependencies.limiter.take(caller, "image-poll", jobId === undefined ? {} : { jobId });
+      answered.rate = permit.state;
+      permit.release();
+      return work(caller);
+    });
+  }
+
+  show(request: Request, id: string): Promise<Response> {
+    const { jobs } = this.dependencies;
+    const work = async (caller: Caller) => {
+      const job = requireJob(jobs.find(caller, id));
+      return this.#job(request, ...insert(200, await this.#wait(request, job)));
+    };
+    return this.#poll(request, work, id);
+  }
+
+  cancel(request: Request, id: string): Promise<Response> {
+    const { jobs } = this.dependencies;
+    const work = async (caller: Caller) => {
+      const job = await jobs.cancel(requireJob(jobs.find(caller, id)));
+      return this.#job(request, requireJob(job), 200, 0);
+    };
+    return this.#poll(request, work, id);
+  }
+
+  list(request: Request): Promise<Response> {
+    const { jobs } = this.dependencies;
+    const mark = request.url.indexOf("?");
+    return this.#poll(request, (caller) => {
+      const query = new URLSearchParams(mark < 0 ? "" : request.url.slice(mark + 1));
+      const { before, limit } = readPage(query);
+      return this.#json(request, toJobList(jobs.page(caller, before, limit), limit, this.#linkOf(request)), 200);
+    });
+  }
+}
+
+const insert = (status: number, [job, waited]: readonly [JobRow, number]) => [job, status, waited] as const;
+
+const WAIT_PARAMETER = {
+  name: "Prefer",
+  in: "header" as const,
+  required: false,
+  description: "`wait=N`: answer as soon as the job has ended, or after N seconds, at most 60.",
+  schema: { type: "string" as const },
+};
+const ID_PARAMETER = { name: "id", in: "path" as const, required: true, schema: { type: "string" as const } };
+const TAGS = ["Images"];
+
+const CREATE_DETAIL = {
+  tags: TAGS,
+  summary: "Create an image job",
+  description:
+    "Answers 202 with the job; ask for it until it has ended. One image is one unit, free in the plan's allowance of 24 hours and from the wallet beyond it; failed and cancelled jobs cost nothing.",
+  parameters: [IDEMPOTENCY_PARAMETER, WAIT_PARAMETER],
+  requestBody: jsonBody(ImageRequestBody),
+  responses: {
+    "202": jsonReply(ImageJobView, "The job was accepted."),
+    ...errorReplies("chat", [
+      ...(["insufficient_quota", "deposit_required", "model_not_found", "not_found"] as const),
+      ...(["too_many_inflight_jobs", "allowance_exhausted", "model_unpriced", "vendor_not_configured"] as const),
+      ...(["idempotency_in_progress", "idempotency_key_reused"] as const),
+    ]),
+  },
+};
+const LIST_DETAIL = {
+  tags: TAGS,
+  summary: "List image jobs",
+  description: "The account's jobs, newest first. Pass `next_before` as `before` until it is null.",
+  parameters: [
+    { name: "before", in: "query" as const, required: false, schema: { type: "string" as const } },
+    {
+      ...{ name: "limit", in: "query" as const, required: false },
+      schema: { type: "integer" as const, minimum: 1, maximum: 100, default: 20 },
+    },
+  ],
+  responses: { "200": jsonReply(ImageJobList, "A page of jobs."), ...errorReplies("chat") },
+};
+const SHOW_DETAIL = {
+  tags: TAGS,
+  summary: "Poll an image job",
+  description: "While it is processing, `retry-after` says when to ask again.",
+  parameters: [ID_PARAMETER, WAIT_PARAMETER],
+  responses: { "200": jsonReply(ImageJobView, "The job."), ...errorReplies("chat", ["not_found"]) },
+};
+const CANCEL_DETAIL = {
+  tags: TAGS,
+  summary: "Cancel an image job",
+  description:
+    "A job that has not ended fails with the code `cancelled` and costs nothing; one that has stays as it is.",
+  parameters: [ID_PARAMETER],
+  responses: { "200": jsonReply(ImageJobView, "The job as it is now."), ...errorReplies("chat", ["not_found"]) },
+};
+
+/** `/v1/images/generations` (interface 4.1 to 4.3, contract 8). */
+export function imageRoutes(dependencies: ImageDependencies) {
+  const endpoints = new ImageEndpoints(dependencies);
+  const one = `${IMAGES_PATH}/:id`;
+  return new Elysia({ name: "sluice-images" })
+    .post(IMAGES_PATH, ({ request }) => endpoints.create(request), { parse: "none", detail: CREATE_DETAIL })
+    .get(IMAGES_PATH, ({ request }) => endpoints.list(request), { detail: LIST_DETAIL })
+    .get(one, ({ request, params }) => endpoints.show(request, params.id), { detail: SHOW_DETAIL })
+    .delete(one, ({ request, params }) => endpoints.cancel(request, params.id), {
+      parse: "none",
+      detail: CANCEL_DETAIL,
+    })
+    .all(IMAGES_PATH, methodNotAllowed("GET, HEAD, POST"), { detail: { hide: true } })
+    .all(one, methodNotAllowed("GET, HEAD, DELETE"), { detail: { hide: true } });
+}
+
+/** `/v1/images/files/{name}`: what `data[].url` leads to (contract 3). Needs no key. */
+export function imageFileRoutes({ jobs, cdnUrl }: Pick<ImageDependencies, "jobs" | "cdnUrl">) {
+  const path = `${FILES_PATH}/:name`;
+  return new Elysia({ name: "sluice-image-files" })
+    .get(path, ({ request, params }) => answerFile(request, params.name, jobs, cdnUrl !== undefined), {
+      detail: {
+        tags: TAGS,
+        summary: "An image",
+        description: "PNG, JPEG or WebP; takes `Range`. Its name is all that is needed to see it.",
+        security: [],
+        parameters: [{ name: "name", in: "path" as const, required: true, schema: { type: "string" as const } }],
+        responses: { "200": { description: "The image." }, "404": { description: "There is none of this name." } },
+      },
+    })
+    .all(path, methodNotAllowed("GET, HEAD"), { detail: { hide: true } });
+}
