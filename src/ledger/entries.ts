@@ -78,7 +78,11 @@ export class Entries {
   readonly #head;
   readonly #insert;
 
-  constructor(store: Store) {
+  /** `onPost` is told of both accounts of every transfer, before it is committed. */
+  constructor(
+    store: Store,
+    private readonly onPost: (id: string) => void,
+  ) {
     this.#head = store.database.prepare<{ seq: bigint; hash: Uint8Array }, []>(
       "SELECT seq, hash FROM ledger_entry ORDER BY seq DESC LIMIT 1",
     );
@@ -109,6 +113,8 @@ export class Entries {
     const hash = linkOf(head?.hash ?? FIRST_LINK, row);
     const { seq, at_ms, kind, debit, credit, amount, owner, request_id, reference, detail } = row;
     this.#insert.run(seq, at_ms, kind, debit, credit, amount, owner, request_id, reference, detail, hash);
+    this.onPost(debit);
+    this.onPost(credit);
     return toEntry({ ...row, hash });
   }
 }

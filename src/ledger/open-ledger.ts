@@ -50,8 +50,8 @@ export type LedgerOptions = {
 export function openLedger(store: Store, writer: Writer, options: LedgerOptions = {}): OpenLedger {
   const { clock = systemClock, onFault = (thrown) => console.error(thrown) } = options;
   const boot = randomName(16);
-  const funds = new Funds(store);
-  const entries = new Entries(store);
+  const funds = new Funds(store, clock);
+  const entries = new Entries(store, (id) => funds.touch(id));
   const rows = new UsageRows(store, writer);
   const priceBook = new PriceBook(store, writer, clock);
   const windows = new Windows(store, writer, entries, funds, clock);
