@@ -3,6 +3,7 @@ import { readdirSync } from "node:fs";
 import Anthropic from "@anthropic-ai/sdk";
 import fc from "fast-check";
 import type { Event } from "../../src/canon/events.ts";
+import { NO_USAGE, type Usage } from "../../src/canon/usage.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
 import { eventsOf } from "./messages-events.ts";
@@ -105,7 +106,7 @@ describe("decoder", () => {
     expect(decoder.done).toBe(true);
   });
 
-  test("a stop reason ends nothing, the terminator does", async () => {
+  test("a stop reason ends nothing, the terminator and the body's end do", async () => {
     const text = await streamOf("text");
     const decoder = messages.decoder({ quirks: {} });
     const states = new FrameSplitter().push(text).map((frame) => {
@@ -113,7 +114,67 @@ describe("decoder", () => {
       return [decoder.finishing, decoder.done];
     });
     expect(states.slice(0, -1).every(([finishing, done]) => !finishing && !done)).toBe(true);
-    expect(states.at(-1)).toEqual([false, true]);
+    expect(states.at(-1)).toEqual([true, false]);
+    expect(decoder.end().map((event) => event.type)).toEqual(["finish"]);
+    expect([decoder.finishing, decoder.done]).toEqual([false, true]);
+    expect(decoder.end()).toEqual([]);
+  });
+
+  test("behind the terminator only another message counts: not what is torn off, an error or a stray delta", async () => {
+    const text = await streamOf("text");
+    const plainly = run([text]);
+    const behind = [
+      'event: message_start\ndata: {"type":"mess',
+      'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"x"}}\n\n',
+      'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}\n\n',
+      "event: ping\ndata: {}\n\n".repeat(1_000),
+    ];
+    for (const rest of behind) {
+      const { events, relabeled } = run([text + rest]);
+      expect(plain(events)).toEqual(plain(plainly.events));
+      expect(relabeled).toBe(plainly.relabeled);
+    }
+  });
+
+  test("a vendor that goes on and on behind its terminator has ended, and so has one that says so", async () => {
+    const text = await streamOf("text");
+    const readsOf = (rest: string) => {
+      const decoder = messages.decoder({ quirks: {} });
+      const frames = new FrameSplitter().push(text + rest);
+      return frames.filter((frame) => {
+        const wasDone = decoder.done;
+        decoder.push(frame);
+        return !wasDone;
+      }).length;
+    };
+    const sound = new FrameSplitter().push(text).length;
+    expect(readsOf("event: ping\ndata: {}\n\n".repeat(1_000))).toBe(sound + 17);
+    expect(readsOf("data: [DONE]\n\n".repeat(9))).toBe(sound + 1);
+  });
+
+  test("two messages in one body are one reply: blocks in a row, counts added up, the last reason", async () => {
+    await fc.assert(
+      fc.asyncProperty(eventsOf(), eventsOf(), async (one, other) => {
+        const { events, relabeled } = run([encode(one) + encode(other)]);
+        const blocks = [...one.slice(1, -2), ...other.slice(1, -2)];
+        const wanted = normalise([{ type: "start" }, ...blocks, sumOf(one, other), lastFinish(blocks, other)]);
+        expect(normalise(events)).toEqual(wanted);
+        expect(normalise(run([relabeled]).events)).toEqual(wanted);
+        for (const type of ["message_start", "message_delta", "message_stop"]) {
+          expect(relabeled.split(`event: ${type}\n`)).toHaveLength(2);
+        }
+        const message = await accumulate(relabeled);
+        expect(message.content).toHaveLength(blocks.filter((event) => event.type === "block-start").length);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test("the second of two messages is broken off: the reply is an error", async () => {
+    const text = await streamOf("text");
+    const { events, relabeled } = run([text + text.slice(0, text.indexOf("event: message_delta"))]);
+    expect(plain(events).at(-1)).toEqual({ type: "error", code: "stream_truncated" });
+    expect(relabeled).not.toContain("message_stop");
   });
 
   test("an error's own words are scrubbed and its class kept", async () => {
@@ -197,6 +258,33 @@ describe("decoder", () => {
     );
   });
 });
+
+const usageOf = (events: readonly Event[]): Usage =>
+  events.findLast((event) => event.type === "usage")?.usage ?? { ...NO_USAGE };
+
+function sumOf(one: readonly Event[], other: readonly Event[]): Event {
+  const [first, second] = [usageOf(one), usageOf(other)];
+  const add = (field: keyof Usage) => first[field] + second[field];
+  const usage: Usage = {
+    input: add("input"),
+    cacheRead: add("cacheRead"),
+    cacheWrite: add("cacheWrite"),
+    output: add("output"),
+    reasoning: add("reasoning"),
+  };
+  return { type: "usage", usage };
+}
+
+/** How the reply ends that these blocks and the last message's reason make. */
+function lastFinish(blocks: readonly Event[], other: readonly Event[]): Event {
+  const last = other.findLast((event) => event.type === "finish");
+  if (!last) throw new Error("no finish");
+  const called = blocks.some((event) => event.type === "block-start" && event.block.kind === "tool-call");
+  const { reason } = last.finish;
+  return called && (reason === "stop" || reason === "stop-sequence")
+    ? { type: "finish", finish: { reason: "tool-calls" } }
+    : last;
+}
 
 /** Fails where events break the grammar of canon/events.ts. */
 function expectGrammar(events: readonly Event[]): void {

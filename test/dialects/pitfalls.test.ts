@@ -504,7 +504,7 @@ const PITFALLS: Record<number, Pitfall> = {
   },
   42: {
     what: "a second message_start is merged into one message",
-    fixtures: ["messages/spliced-message-start", "messages/duplicate-message-start"],
+    fixtures: ["messages/several-messages", "messages/spliced-message-start", "messages/duplicate-message-start"],
   },
   43: {
     what: "numbers of arguments keep their digits",

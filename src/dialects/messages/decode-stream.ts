@@ -16,13 +16,16 @@ import {
   readWholeBlock,
 } from "./blocks.ts";
 import { readFinish } from "./stop-reason.ts";
-import { largerUsage, readUsage, sameUsage } from "./usage.ts";
+import { addUsage, largerUsage, readUsage, sameUsage } from "./usage.ts";
 
 /** An open block: how it began, its first content, and for tools and opaque blocks the input that came in fragments. */
 type OpenBlock = { start: BlockStart; block: Block; fragments: boolean; json: string };
 type OpenSlot = Slot<Event, OpenBlock>;
 
 const BLOCK_END: Event = { type: "block-end" };
+
+/** Records that may come behind a message_stop, keep-alives say, before another message begins; with more the reply has ended. */
+const MAX_BEHIND_STOP = 16;
 
 /** Records that carry nothing: keep-alives, and the other dialect's terminator that some proxies append. */
 export const isEmptyFrame = (frame: Frame): boolean =>
@@ -31,6 +34,18 @@ export const isEmptyFrame = (frame: Frame): boolean =>
 /** The word that says what a record is: in its data, else on its event line. */
 export const typeOf = (value: Record<string, unknown>, frame: Frame): string | undefined =>
   typeof value["type"] === "string" ? value["type"] : frame.event;
+
+/** The message_start of one more message behind a message_stop; undefined for any other record there. Never throws. */
+export function readAnother(frame: Frame): Record<string, unknown> | undefined {
+  if (isEmptyFrame(frame)) return undefined;
+  try {
+    const { value } = frame;
+    return isObject(value) && typeOf(value, frame) === "message_start" ? value : undefined;
+  } catch {
+    // Torn off behind the end: it takes nothing from a reply that is whole.
+    return undefined;
+  }
+}
 
 /** An opaque block as a whole: input fragments folded into it, since it is shown only when complete. */
 function foldOpaque(open: OpenBlock): BlockStart {
@@ -44,15 +59,21 @@ function foldOpaque(open: OpenBlock): BlockStart {
   return { kind: "opaque", dialect: "messages", value: { ...open.block, input } };
 }
 
-/** Reads one stream of this dialect by the grammar of dialects.md 2.5, with the deviations of 4.8. */
+/**
+ * Reads one stream of this dialect by the grammar of dialects.md 2.5, with the deviations of 4.8. Several messages in one body are one reply
+ * (#42), so only the end of the body, or what cannot belong to it, is the end.
+ */
 class MessagesDecoder implements Decoder {
   done = false;
+  /** After message_stop, until another message begins. A stop reason alone ends nothing here: without its terminator a stream is truncated. */
+  finishing = false;
   pattern: TextPattern | undefined;
-  /** A stop reason alone ends nothing here: without message_stop the stream is truncated, so its terminator is waited for. */
-  readonly finishing = false;
   #started = false;
+  #behindStop = 0;
   #calledTool = false;
   #lane = new BlockLane<Event, OpenBlock>();
+  /** What the messages before this one came to. */
+  #earlier: Usage = NO_USAGE;
   #usage: Usage = NO_USAGE;
   #reported: Usage = NO_USAGE;
   #stopReason: unknown;
@@ -79,7 +100,9 @@ class MessagesDecoder implements Decoder {
   }
 
   #readFrame(frame: Frame): Event[] {
-    if (this.done || isEmptyFrame(frame)) return [];
+    if (this.done) return [];
+    if (this.finishing && !readAnother(frame)) return this.#passBehind(frame);
+    if (isEmptyFrame(frame)) return [];
     let value: unknown;
     try {
       value = frame.value;
@@ -93,8 +116,14 @@ class MessagesDecoder implements Decoder {
     return out;
   }
 
+  #passBehind(frame: Frame): Event[] {
+    this.#behindStop++;
+    return this.#behindStop > MAX_BEHIND_STOP || frame.data.trim() === "[DONE]" ? this.end() : [];
+  }
+
   end(): Event[] {
     if (this.done) return [];
+    if (this.finishing) return this.#finish();
     return this.#fail(new GatewayError("stream_truncated", "The vendor's stream broke off before its end."));
   }
 
@@ -124,7 +153,7 @@ class MessagesDecoder implements Decoder {
         this.#messageDelta(value, out);
         break;
       case "message_stop":
-        this.#finish(out);
+        this.#stop(out);
         return undefined;
       default:
         if (type === "error" || isObject(value["error"])) {
@@ -149,10 +178,19 @@ class MessagesDecoder implements Decoder {
     });
   }
 
-  /** The first begins the reply; another one, from a proxy that starts anew, is merged into it (dialects.md 4.8 #42). */
+  /**
+   * The first begins the reply; another one, from a proxy that starts anew or behind a whole message, is merged into it (dialects.md 4.8
+   * #42). What a message before it came to is added up; one that was not whole counted the same tokens.
+   */
   #messageStart(message: unknown, out: Event[]): void {
     const fields = isObject(message) ? message : {};
     this.#closeAll(out);
+    if (this.finishing) {
+      this.finishing = false;
+      this.#behindStop = 0;
+      this.#earlier = addUsage(this.#earlier, this.#usage);
+      this.#usage = NO_USAGE;
+    }
     const usage = readUsage(fields["usage"], this.#started ? this.#usage : NO_USAGE);
     this.#usage = largerUsage(this.#usage, usage);
     this.#start(out, fields);
@@ -250,21 +288,28 @@ class MessagesDecoder implements Decoder {
 
   /** Usage stands between blocks only, so a count that comes inside one waits for its end. */
   #report(out: Event[]): void {
-    if (!this.#lane.idle || sameUsage(this.#usage, this.#reported)) return;
-    this.#reported = this.#usage;
-    out.push({ type: "usage", usage: this.#usage });
+    if (!this.#lane.idle) return;
+    const usage = this.#earlier === NO_USAGE ? this.#usage : addUsage(this.#earlier, this.#usage);
+    if (sameUsage(usage, this.#reported)) return;
+    this.#reported = usage;
+    out.push({ type: "usage", usage });
   }
 
-  #finish(out: Event[]): void {
+  #stop(out: Event[]): void {
     this.#start(out);
     this.#closeAll(out);
     this.#report(out);
-    out.push({ type: "finish", finish: readFinish(this.#stopReason, this.#stopSequence, this.#calledTool) });
+    this.finishing = true;
+  }
+
+  #finish(): Event[] {
+    this.finishing = false;
     this.done = true;
+    return [{ type: "finish", finish: readFinish(this.#stopReason, this.#stopSequence, this.#calledTool) }];
   }
 }
 
-/** A reader for one upstream stream of this dialect. It never throws, and ends with `finish` only on message_stop. */
+/** A reader for one upstream stream of this dialect. It never throws, and ends with `finish` only behind a message_stop. */
 export function decodeStream(): Decoder {
   return new MessagesDecoder();
 }

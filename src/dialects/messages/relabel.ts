@@ -6,9 +6,10 @@ import { Frame } from "../frames.ts";
 import { RunWriter } from "../run-writer.ts";
 import { BlockLane, type Slot } from "./block-lane.ts";
 import { type Block, blockOfDelta } from "./blocks.ts";
-import { isEmptyFrame, typeOf } from "./decode-stream.ts";
+import { isEmptyFrame, readAnother, typeOf } from "./decode-stream.ts";
 import { blockStart, blockStop, MESSAGE_STOP, messageDelta, messageStart, record } from "./records.ts";
 import { fittingStopReason } from "./stop-reason.ts";
+import { writeUsage } from "./usage.ts";
 
 /**
  * A whole reply with the client's model ID and a stop reason that fits its blocks, every other byte as it was. `body` is known to be an
@@ -75,10 +76,35 @@ function relabelStart(frame: Frame, value: Block, message: Block, context: Reply
   return forward(frame, value, { message: repaired });
 }
 
-/** Forwards a stream frame by frame, and repairs only what an SDK would choke on (dialects.md 2.5). */
+/** A message_delta that waits for the end: its frame, or where several were merged only what they say. */
+type Closing = { frame?: Frame; value: Block };
+
+const fieldsOf = (value: unknown): Block => (isObject(value) ? value : {});
+
+/** What a later message_delta leaves of an earlier one: what it does not say itself, and the stop reason where it tells none. */
+function mergeClosing(earlier: Block, later: Block): Block {
+  const [before, after] = [fieldsOf(earlier["delta"]), fieldsOf(later["delta"])];
+  const told = typeof after["stop_reason"] === "string" ? after : before;
+  const { stop_reason = null, stop_sequence = null } = told;
+  const counts = Object.entries(fieldsOf(later["usage"])).filter(([, count]) => count !== null);
+  return {
+    ...earlier,
+    ...later,
+    delta: { ...before, ...after, stop_reason, stop_sequence },
+    usage: { ...fieldsOf(earlier["usage"]), ...Object.fromEntries(counts) },
+  };
+}
+
+/**
+ * Forwards a stream frame by frame, and repairs only what an SDK would choke on (dialects.md 2.5). Several messages in one body go out as
+ * one (4.8 #42): hence the only message_delta waits for the end, as the terminator does.
+ */
 class MessagesRelabeler implements Relabeler {
   #started = false;
   #stop = "";
+  #closing: Closing | undefined;
+  /** More than one message, so the counts that were told are not those of the whole. */
+  #isMerged = false;
   #usage: Usage = NO_USAGE;
   #finish: Finish | undefined;
   #toldStop = false;
@@ -99,7 +125,8 @@ class MessagesRelabeler implements Relabeler {
       if (event.type === "error") return "";
       this.#note(event);
     }
-    if (this.#stop !== "" || frame.data.trim() === "[DONE]") return "";
+    if (this.#stop !== "") return this.#another(frame);
+    if (frame.data.trim() === "[DONE]") return "";
     if (isEmptyFrame(frame)) return `${frame.raw}\n\n`;
     // The decoder has read this frame without an error, so it is a JSON object.
     const value = frame.value;
@@ -111,11 +138,23 @@ class MessagesRelabeler implements Relabeler {
     const out: string[] = [];
     if (!this.#started) out.push(messageStart(this.context));
     this.#closeAll(out);
-    if (!this.#toldStop && this.#finish) {
+    // Counts that come only now are not the vendor's: it sent none.
+    const isOwn = events.some((event) => event.type === "usage");
+    if (this.#closing) out.push(this.#messageDelta(this.#closing, isOwn || this.#isMerged));
+    else if (this.#finish && (!this.#toldStop || this.#isMerged || isOwn)) {
       out.push(messageDelta(this.#finish, this.#finish.reason === "tool-calls", this.#usage));
     }
     out.push(this.#stop || MESSAGE_STOP);
     return out.join("");
+  }
+
+  /** Behind a message_stop: another message of the same reply, or what nobody misses. */
+  #another(frame: Frame): string {
+    const value = readAnother(frame);
+    if (!value) return "";
+    this.#stop = "";
+    this.#isMerged = true;
+    return this.#write(frame, value);
   }
 
   #note(event: Event): void {
@@ -143,7 +182,7 @@ class MessagesRelabeler implements Relabeler {
         break;
       case "message_delta":
         this.#begin(out);
-        out.push(this.#messageDelta(frame, value));
+        this.#close(frame, value);
         break;
       case "message_stop":
         this.#stop = forward(frame, value);
@@ -209,18 +248,25 @@ class MessagesRelabeler implements Relabeler {
     for (const slot of this.#lane.openSlots()) this.#lane.close(slot, blockStop(slot.position), out);
   }
 
-  #messageDelta(frame: Frame, value: Block): string {
+  #close(frame: Frame, value: Block): void {
+    if (isObject(value["delta"]) && typeof value["delta"]["stop_reason"] === "string") this.#toldStop = true;
+    this.#closing = this.#closing ? { value: mergeClosing(this.#closing.value, value) } : { frame, value };
+  }
+
+  /** The message_delta as it came, but with a reason that fits, counts where it has none, and all of them with `isCounted`. */
+  #messageDelta({ frame, value }: Closing, isCounted: boolean): string {
     const { delta, usage } = value;
-    if (isObject(delta) && typeof delta["stop_reason"] === "string") this.#toldStop = true;
     const edits: Edits = {};
     if (!isObject(delta)) edits["delta"] = { stop_reason: null, stop_sequence: null };
     else {
       const fitting = fittingStopReason(delta["stop_reason"], this.#calledTool);
       if (fitting !== undefined) edits["delta"] = { ...delta, stop_reason: fitting };
     }
-    if (!isObject(usage) || typeof usage["output_tokens"] !== "number") {
-      edits["usage"] = { ...(isObject(usage) && usage), output_tokens: this.#usage.output };
+    if (isCounted) edits["usage"] = { ...fieldsOf(usage), ...writeUsage(this.#usage) };
+    else if (!isObject(usage) || typeof usage["output_tokens"] !== "number") {
+      edits["usage"] = { ...fieldsOf(usage), output_tokens: this.#usage.output };
     }
+    if (!frame) return record("message_delta", JSON.stringify({ ...value, ...edits, type: "message_delta" }));
     return forward(frame, value, Object.keys(edits).length === 0 ? undefined : edits);
   }
 }
