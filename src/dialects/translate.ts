@@ -2,7 +2,8 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Orders } from "../canon/intent.ts";
 import type { Memories } from "../canon/memory.ts";
-import { type Edits, editObject, type JsonText } from "../lib/json.ts";
+import type { Usage } from "../canon/usage.ts";
+import { type Edits, editObject, isObject, type JsonText } from "../lib/json.ts";
 import type { ClientDialect, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
@@ -91,23 +92,43 @@ function applyEdits(body: Record<string, unknown>, edits: Edits): void {
   }
 }
 
-/** A whole upstream reply as the client's, and the events in it for the meter. Throws GatewayError when it is no reply. */
+/**
+ * A whole upstream reply as the client's, and the events in it for the meter. `ownCounts` gives the counts to tell the client where the
+ * vendor sent none: they are not among the events. Throws GatewayError when it is no reply.
+ */
 export function translateReply(
   body: JsonText,
   upstream: UpstreamDialect,
   client: ClientDialect,
   quirks: Quirks,
   context: ReplyContext,
+  ownCounts?: (events: readonly Event[]) => Usage | undefined,
 ): { text: string; events: Event[] } {
   try {
     const events = upstream.decodeReply(body.value, { quirks });
-    if (isSame(client, upstream) && !context.changes) return { text: client.relabel(body, context), events };
-    return { text: writeWhole(events, client, context), events };
+    const own = ownCounts?.(events);
+    const told = own ? insertUsage(events, own) : events;
+    if (!isSame(client, upstream) || context.changes) return { text: writeWhole(told, client, context), events };
+    const text = client.relabel(body, context);
+    return { text: own ? editObject(text, countEdits(body.value, told, client, context)) : text, events };
   } catch (thrown) {
     // JSON nested beyond the stack can be read, but not written again.
     if (!(thrown instanceof RangeError)) throw thrown;
     throw new GatewayError("upstream_error", "The vendor's answer is nested too deep to be read.", { cause: thrown });
   }
+}
+
+/** Events with these counts, the last word on them, before the finish. */
+export function insertUsage(events: readonly Event[], usage: Usage): Event[] {
+  const at = events.findIndex((event) => event.type === "finish");
+  return at < 0 ? [...events] : [...events.slice(0, at), { type: "usage", usage }, ...events.slice(at)];
+}
+
+/** The counts of `told` as the client's dialect writes them, over what the vendor's reply has in their place. */
+function countEdits(body: unknown, told: readonly Event[], client: ClientDialect, context: ReplyContext): Edits {
+  const { usage } = client.encodeReply(told, context);
+  const sent = isObject(body) ? body["usage"] : undefined;
+  return { usage: isObject(usage) && isObject(sent) ? { ...sent, ...usage } : usage };
 }
 
 /** A whole reply for the client from events, as JSON text. */

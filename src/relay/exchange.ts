@@ -1,5 +1,7 @@
 import type { Caller } from "../accounts/caller.ts";
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
+import type { Event } from "../canon/events.ts";
+import { promptTokens, type Usage } from "../canon/usage.ts";
 import type { Charge, Hold, Outcome, Settlement } from "../ledger/ledger.ts";
 import { createMeter, type Meter } from "../ledger/meter.ts";
 import { formatUsd } from "../ledger/price.ts";
@@ -79,6 +81,15 @@ export class Exchange {
   /** The reply is shorter than it was meant to be, because the account's money is (contract 5). */
   get ranOut(): boolean {
     return this.stopped || (this.hold?.short === true && this.meter.finish?.reason === "length");
+  }
+
+  /** The counts that a whole reply will be billed by where its vendor sent none that say anything; undefined where it did. */
+  ownCounts(events: readonly Event[]): Usage | undefined {
+    const last = events.findLast((event) => event.type === "usage");
+    if (last && promptTokens(last.usage) + last.usage.output > 0) return undefined;
+    const meter = createMeter(this.clock);
+    meter.take(events);
+    return meter.usage(() => this.estimatedInput).usage;
   }
 
   /** Another route is tried. */

@@ -1,6 +1,7 @@
 import { planOf } from "../accounts/plans.ts";
 import { requireModel } from "../accounts/scopes.ts";
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
+import type { Event } from "../canon/events.ts";
 import type { Intent } from "../canon/intent.ts";
 import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
@@ -12,7 +13,7 @@ import { clientLeft, closingHeaders, Ended, Exchange } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { Listener } from "./listener.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
-import { readWhole } from "./read-reply.ts";
+import { type Reading, readWhole } from "./read-reply.ts";
 import { Spending } from "./spending.ts";
 import { relayStream } from "./stream.ts";
 
@@ -133,10 +134,12 @@ async function answerWhole(job: Job): Promise<Reply> {
   });
   try {
     const listener = exchange.hold?.asStream ? new Listener(exchange) : undefined;
+    const ownCounts = (events: readonly Event[]) => exchange.ownCounts(events);
+    const reading: Reading = { signal: abort.signal, clock: services.clock, ownCounts, follower: listener };
     const whole = await tryRoutes(job, async (target) => {
       try {
         const { response, type } = await dispatch(job, target);
-        return await readWhole(response, type, target, abort.signal, listener);
+        return await readWhole(response, type, target, reading);
       } catch (thrown) {
         if (!abort.signal.aborted) listener?.forget();
         throw thrown;

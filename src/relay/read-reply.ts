@@ -1,9 +1,11 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
+import type { Usage } from "../canon/usage.ts";
 import type { Route } from "../catalog/entry.ts";
 import type { ClientDialect, Decoder, ReplyContext, UpstreamDialect } from "../dialects/dialect.ts";
 import { type Frame, FrameSplitter, FrameTooLong } from "../dialects/frames.ts";
-import { errorOf, translateReply, writeWhole } from "../dialects/translate.ts";
+import { errorOf, insertUsage, translateReply, writeWhole } from "../dialects/translate.ts";
+import type { Clock } from "../lib/clock.ts";
 import { JsonText } from "../lib/json.ts";
 import { MAX_ERROR_BYTES, MAX_REPLY_BYTES, readCapped, retryAfterSeconds } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -11,6 +13,8 @@ import { Ended } from "./exchange.ts";
 
 /** An upstream stream that brings more than this is cut. */
 const MAX_STREAM_BYTES = 256 * 1024 * 1024;
+/** What an upstream gets for its usage record, terminator or next message after what would do as its end (dialects.md 4.8 #17, #42). */
+export const FINISHING_MS = 2_000;
 /** How long the rest of a body is read after its terminator, so that its connection can be used again. */
 const DRAIN_MS = 1_000;
 
@@ -48,41 +52,41 @@ export type Whole = { text: string; events: Event[] };
 /** Who follows a stream that is put together; see its class. */
 type Follower = { take(events: readonly Event[]): boolean; ending(): Event[] };
 
+/** How a whole reply is read. */
+export type Reading = {
+  signal: AbortSignal;
+  clock: Clock;
+  /** The counts to tell the client where the vendor sent none; undefined where it did. */
+  ownCounts?(events: readonly Event[]): Usage | undefined;
+  follower?: Follower | undefined;
+};
+
 /** Reads a whole JSON reply, or a stream that came in its place. Throws GatewayError when it is no reply. */
-export async function readWhole(
-  response: Response,
-  type: string,
-  target: Target,
-  signal: AbortSignal,
-  follower?: Follower,
-): Promise<Whole> {
+export async function readWhole(response: Response, type: string, target: Target, reading: Reading): Promise<Whole> {
   const { upstream, client, vendor, context } = target;
-  if (type === "text/event-stream") return collectStream(response, target, signal, follower);
+  if (type === "text/event-stream") return collectStream(response, target, reading);
   const body = new JsonText(await readCapped(response, MAX_REPLY_BYTES));
   try {
     void body.value;
   } catch (cause) {
     throw new GatewayError("upstream_error", "The vendor's answer could not be read.", { cause });
   }
-  return translateReply(body, upstream, client, vendor.quirks, context);
+  return translateReply(body, upstream, client, vendor.quirks, context, reading.ownCounts);
 }
 
-async function collectStream(
-  response: Response,
-  target: Target,
-  signal: AbortSignal,
-  follower?: Follower,
-): Promise<Whole> {
+async function collectStream(response: Response, target: Target, reading: Reading): Promise<Whole> {
+  const { follower, clock } = reading;
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
   const events: Event[] = [];
-  const reader = new StreamReader(response, decoder, signal);
-  for (let step = await reader.next(); ; step = await reader.next()) {
+  const reader = new StreamReader(response, decoder, reading.signal);
+  for (;;) {
+    const step = await (decoder.finishing ? nextOrQuiet(reader, clock) : reader.next());
     const before = events.length;
     for (const { events: some } of step.frames) events.push(...some);
     events.push(...step.tail);
     const goesOn = follower?.take(events.slice(before)) ?? true;
     if (step.ended) break;
-    if (goesOn || !follower) continue;
+    if (goesOn || !follower || decoder.finishing) continue;
     events.push(...follower.ending());
     reader.cancel();
     return { text: writeWhole(events, target.client, target.context), events };
@@ -90,7 +94,19 @@ async function collectStream(
   reader.close();
   const error = errorOf(events);
   if (error) throw error;
-  return { text: writeWhole(events, target.client, target.context), events };
+  const own = reading.ownCounts?.(events);
+  return { text: writeWhole(own ? insertUsage(events, own) : events, target.client, target.context), events };
+}
+
+/** The next step of a reply that would do as it is: when the upstream leaves its body open, that is its end. */
+async function nextOrQuiet(reader: StreamReader, clock: Clock): Promise<Step> {
+  const quiet = Promise.withResolvers<Step>();
+  const stop = clock.after(FINISHING_MS, () => quiet.resolve(reader.breakOff(new QuietEnd())));
+  try {
+    return await Promise.race([reader.next(), quiet.promise]);
+  } finally {
+    stop();
+  }
 }
 
 /** What one read of an upstream's stream brought. `tail`: the decoder's last events, behind all frames. `ended`: nothing follows. */
@@ -196,8 +212,9 @@ export class StreamReader {
 
 /** How a reply ends whose reading broke. What ended the request itself is thrown on. */
 function failure(thrown: unknown, decoder: Decoder): Event[] {
-  if (thrown instanceof QuietEnd) return decoder.end();
   if (thrown instanceof Ended) throw thrown;
+  // Torn off behind what would do as an end: nothing of the reply is missing.
+  if (decoder.finishing) return decoder.end();
   const error =
     thrown instanceof FrameTooLong
       ? new GatewayError("upstream_error", "The vendor's answer is larger than the gateway reads.")

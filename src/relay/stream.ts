@@ -1,17 +1,15 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
-import { errorOf, eventWriter, type StreamWriter, streamWriter } from "../dialects/translate.ts";
+import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } from "../dialects/translate.ts";
 import { SilenceWatch } from "./deadline.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
 import { clientLeft, closingHeaders, Ended, type Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import { QuietEnd, type Read, readWhole, type Step, StreamReader, type Target } from "./read-reply.ts";
+import { FINISHING_MS, QuietEnd, type Read, readWhole, type Step, StreamReader, type Target } from "./read-reply.ts";
 
 /** An upstream that sends nothing for this long is given up (contract 7). */
 const SILENCE_MS = 90_000;
-/** What an upstream gets for its usage record and terminator after its finish reason (dialects.md 4.8 #17). */
-const FINISHING_MS = 2_000;
 
 /** What a step came to: text for the client, and whether the reply ended, well or badly. */
 type Written = { text: string; error?: GatewayError; ended: boolean; tail: readonly Event[] };
@@ -94,10 +92,11 @@ class RelayedStream implements AsyncIterator<string, undefined> {
     try {
       const { reader, writer } = this.#opened as Required<Opened>;
       const step = read ? reader.accept(read) : reader.breakOff(thrown);
-      if (reader.decoder.finishing) this.#watch.limit(FINISHING_MS);
+      const { finishing } = reader.decoder;
+      this.#watch.limit(finishing ? FINISHING_MS : SILENCE_MS);
       const written = writeStep(step, writer, this.#job.exchange);
       if (written.ended) return this.#give(written, writer).catch((failure) => this.#breakOff(failure));
-      if (this.#job.exchange.spending?.exhausted) {
+      if (this.#job.exchange.spending?.exhausted && !finishing) {
         return this.#runOut(written.text, writer).catch((failure) => this.#breakOff(failure));
       }
       if (written.text === "") return this.next();
@@ -225,7 +224,7 @@ async function openStream(
   let text = "";
   for (;;) {
     const written = writeStep(await reader.next(), writer, exchange);
-    if (decoder.finishing) watch.limit(FINISHING_MS);
+    watch.limit(decoder.finishing ? FINISHING_MS : SILENCE_MS);
     text += written.text;
     if (written.error && !meter.sawOutput) {
       reader.close();
@@ -237,7 +236,7 @@ async function openStream(
 
 /** An upstream that answered a stream with one whole body: its events are written as a stream (dialects.md 4.8 #28). */
 async function openWhole(job: Job, target: Target, response: Response, type: string): Promise<Begun> {
-  const { events } = await readWhole(response, type, target, job.abort.signal);
+  const { events } = await readWhole(response, type, target, { signal: job.abort.signal, clock: job.services.clock });
   job.exchange.meter.take(events);
   job.exchange.collector?.take(events);
   const tail = withUsage(events, job.exchange);
@@ -246,10 +245,9 @@ async function openWhole(job: Job, target: Target, response: Response, type: str
 
 /** A vendor that sent no counts: before the finish the client is told those that it will be billed. */
 function withUsage(events: readonly Event[], exchange: Exchange): readonly Event[] {
-  const at = events.findIndex((event) => event.type === "finish");
-  if (at < 0) return events;
+  if (!events.some((event) => event.type === "finish")) return events;
   const { usage, estimated } = exchange.meter.usage(() => exchange.estimatedInput);
-  return estimated ? [...events.slice(0, at), { type: "usage", usage }, ...events.slice(at)] : events;
+  return estimated ? insertUsage(events, usage) : events;
 }
 
 function writeStep(step: Step, writer: StreamWriter, exchange: Exchange): Written {
