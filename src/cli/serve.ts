@@ -25,6 +25,7 @@ type Running = { server: RunningServer; store: Store; lock: FolderLock; requests
 
 function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
   const log = createLog({ level: config.logLevel });
+  for (const { apiKey } of config.search) if (apiKey) log.addSecret(apiKey);
   for (const vendor of vendors) {
     if (vendor.apiKey) log.addSecret(vendor.apiKey);
     for (const value of Object.values({ ...vendor.headers, ...vendor.credentials })) log.addSecret(value);

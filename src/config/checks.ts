@@ -110,11 +110,31 @@ function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<strin
   return faults;
 }
 
+function checkSearch(file: ConfigFile, raw: unknown): Fault[] {
+  const faults: Fault[] = [];
+  for (const [id, { base_url: address, api_key: key }] of Object.entries(file.web?.search?.engines ?? {})) {
+    const steps = ["web", "search", "engines", id];
+    const place = [...steps, "base_url"];
+    if (address !== undefined && readUrl.from(address) === undefined) {
+      faults.push(expected(readUrl.what, valueAt(raw, place), place));
+    }
+    if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
+      const problem = "expected printable characters without spaces (not shown)";
+      faults.push({ steps: [...steps, "api_key"], problem });
+    }
+  }
+  return faults;
+}
+
 /** What a schema cannot say of a configuration file: ids used once, routes that lead somewhere, addresses, headers. */
 export function checkConfigFile(file: ConfigFile, context: CheckContext): Fault[] {
   const vendors = file.vendors ?? [];
   const vendorIds = new Set([...context.registryIds, ...context.builtinIds, ...vendors.map((row) => row.id)]);
-  const faults = [...checkVendors(vendors, context), ...checkModels(file.models ?? [], vendorIds)];
+  const faults = [
+    ...checkVendors(vendors, context),
+    ...checkModels(file.models ?? [], vendorIds),
+    ...checkSearch(file, context.raw),
+  ];
   const seen = new Set<string>();
   return faults.filter(({ steps }) => {
     const path = formatSteps(steps);

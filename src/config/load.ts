@@ -1,11 +1,13 @@
 import type { BucketSettings } from "../jobs/files-s3.ts";
 import type { LogLevel } from "../observe/log.ts";
+import type { SearchSource } from "../web/search/search.ts";
 import { Chooser, type Flags } from "./chooser.ts";
 import { findDataFolder, type Place } from "./data-folder.ts";
 import { ConfigError } from "./faults.ts";
 import { findConfigFile } from "./file.ts";
 import { type KnownVendors, readConfigFile } from "./read-file.ts";
 import type { ConfigFile, ModelSetting, PlanSetting, VendorSetting, WebSetting } from "./schema.ts";
+import { chooseSearch } from "./search.ts";
 import {
   readFlag,
   readHost,
@@ -18,7 +20,7 @@ import {
   readUrl,
 } from "./values.ts";
 import { ownVariables } from "./variables.ts";
-import { allowedHosts, exposureWarnings, idleWarnings, listeningWarnings } from "./warnings.ts";
+import { allowedHosts, exposureWarnings, listeningWarnings } from "./warnings.ts";
 
 /** Everything configuration depends on, passed in so that it can be tested. */
 export type LoadContext = Place & KnownVendors & { flags: Flags };
@@ -48,6 +50,8 @@ export type Config = {
   models: readonly ModelSetting[];
   plans: Readonly<Record<string, PlanSetting>>;
   web: WebSetting;
+  /** Search engines that are on, in the order in which they are tried. */
+  search: readonly SearchSource[];
   limits: { blockingSeconds: number };
   records: {
     /** Usage rows are kept this long; their sums by day for good. */
@@ -108,7 +112,8 @@ export function loadConfig(context: LoadContext): Config {
   const localDiscovery = chooser.take(undefined, "SLUICE_LOCAL_DISCOVERY", readFlag) ?? file.local_discovery ?? true;
   const logLevel = chooser.take(undefined, "SLUICE_LOG_LEVEL", readLogLevel) ?? DEFAULT_LOG_LEVEL;
   if (chooser.faults.length > 0) throw new ConfigError(chooser.faults, chooser.fromFlags);
-  warnings.push(...listeningWarnings(host, publicUrl), ...idleWarnings(file));
+  const search = chooseSearch(file.web ?? {}, context.environment);
+  warnings.push(...listeningWarnings(host, publicUrl), ...search.warnings);
   if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
   return {
     dataFolder,
@@ -127,6 +132,7 @@ export function loadConfig(context: LoadContext): Config {
     models: file.models ?? [],
     plans: file.plans ?? {},
     web: file.web ?? {},
+    search: search.sources,
     limits: { blockingSeconds: blockingSeconds ?? DEFAULT_BLOCKING_SECONDS },
     records: readRecords(file),
     images: readImages(file),

@@ -3,6 +3,7 @@ import { REASONING_FORMS } from "../canon/intent.ts";
 import { MODALITIES } from "../catalog/entry.ts";
 import { type Quirks, REMOTE_MEDIA, UPSTREAM_DIALECTS } from "../dialects/dialect.ts";
 import type { AuthForm } from "../vendors/vendor.ts";
+import { SEARCH_ENGINES, type SearchEngineId } from "../web/search/engine.ts";
 
 /** An object that refuses keys it does not know: a mistyped setting must not be a setting ignored (contract 2). */
 const Closed = <T extends TProperties>(properties: T) =>
@@ -174,10 +175,35 @@ const Plan = Closed({
   web_call_usd: Type.Optional(amount("a price in USD, 0 or more")),
 });
 
-const SEARCH_ENGINES = ["auto", "brave", "tavily", "exa", "perplexity", "serper", "searxng"] as const;
+const SEARCH_CHOICES = ["auto", ...SEARCH_ENGINES, "none"] as const;
+
+const SearchEngine = Closed({
+  api_key: Type.Optional(text(`a key, \${NAME} or file:PATH`, 10_000)),
+  base_url: Type.Optional(httpUrl),
+});
+
+/** Every engine of the network. One that is missing here does not compile. */
+const engineProperties = {
+  ...{ brave: Type.Optional(SearchEngine), tavily: Type.Optional(SearchEngine), exa: Type.Optional(SearchEngine) },
+  ...{ perplexity: Type.Optional(SearchEngine), serper: Type.Optional(SearchEngine) },
+  searxng: Type.Optional(SearchEngine),
+} satisfies Record<Exclude<SearchEngineId, "fixture">, TSchema>;
 
 const Web = Closed({
-  search: Type.Optional(Closed({ engine: Type.Optional(Words(SEARCH_ENGINES)) })),
+  search: Type.Optional(
+    Closed({
+      engine: Type.Optional(
+        Type.Union(
+          [
+            Words(SEARCH_CHOICES),
+            Type.Array(Words(SEARCH_ENGINES), { minItems: 1, maxItems: 10, description: "a list of engines" }),
+          ],
+          { description: `${oneOf(SEARCH_CHOICES)}, or a list of engines that are tried in order` },
+        ),
+      ),
+      engines: Type.Optional(Closed(engineProperties)),
+    }),
+  ),
   fetch: Type.Optional(
     Closed({
       allow_hosts: Type.Optional(list(text("a host name or an IP address", 253), "a list of host names", 1000)),

@@ -1,6 +1,5 @@
 import { statSync } from "node:fs";
 import { isObject } from "../lib/json.ts";
-import type { ConfigFile } from "./schema.ts";
 import { isLoopback } from "./values.ts";
 
 const hostOf = (url: string) => new URL(url).hostname.toLowerCase();
@@ -31,18 +30,14 @@ export function listeningWarnings(host: string, publicUrl: string | undefined): 
   return warnings;
 }
 
-/** Settings of the file that this version reads and checks, and does not act on yet. */
-export function idleWarnings(file: ConfigFile): string[] {
-  const idle = (["web"] as const).filter((name) => file[name] !== undefined);
-  return idle.map((name) => `The section ${name}: of the configuration file has no effect in this version.`);
-}
-
 const holdsPlainKey = (row: unknown) =>
   isObject(row) && typeof row["api_key"] === "string" && !/\$\{|^file:/.test(row["api_key"]);
 
 /** A word when a file that holds a key itself can be read by other users. `raw` is the document before `${NAME}` was filled in. */
 export function exposureWarnings(path: string, raw: Record<string, unknown>, platform: NodeJS.Platform): string[] {
   const vendors = Array.isArray(raw["vendors"]) ? raw["vendors"] : [];
-  if (platform === "win32" || !vendors.some(holdsPlainKey) || (statSync(path).mode & 0o077) === 0) return [];
+  const web = isObject(raw["web"]) && isObject(raw["web"]["search"]) ? raw["web"]["search"]["engines"] : undefined;
+  const rows = [...vendors, ...Object.values(isObject(web) ? web : {})];
+  if (platform === "win32" || !rows.some(holdsPlainKey) || (statSync(path).mode & 0o077) === 0) return [];
   return [`${path} holds a key and can be read by other users: chmod 600 ${path}`];
 }

@@ -42,6 +42,7 @@ describe("order of sources", () => {
       models: [],
       plans: {},
       web: {},
+      search: [{ engine: "tavily" }],
       limits: { blockingSeconds: 95 },
       records: { usageDays: 400, requestLog: { days: 14, maxBytes: 64 * 1024 * 1024, bodies: false } },
       images: { keepDays: 90, bucket: undefined },
@@ -188,12 +189,13 @@ describe("warnings", () => {
     expect(warnings({ flags: { host: "0.0.0.0" } })).toHaveLength(2);
   });
 
-  test("sections without effect, and a key others can read", () => {
+  test.each([
+    "vendors: [{ id: openai, api_key: sk-plain }]",
+    "web: { search: { engines: { brave: { api_key: sk-plain } } } }",
+  ])("a key others can read: %s", (text) => {
     const folder = makeFolder();
-    const path = writeIn(folder, "sluice.yaml", "web: {}\nvendors: [{ id: openai, api_key: sk-plain }]", 0o600);
-    expect(load(folder).warnings).toEqual([
-      "The section web: of the configuration file has no effect in this version.",
-    ]);
+    const path = writeIn(folder, "sluice.yaml", text, 0o600);
+    expect(load(folder).warnings).toEqual([]);
     chmodSync(path, 0o644);
     expect(load(folder).warnings).toContain(`${path} holds a key and can be read by other users: chmod 600 ${path}`);
   });

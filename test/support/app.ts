@@ -30,6 +30,7 @@ export const PLAIN_CONFIG: Config = {
   models: [],
   plans: {},
   web: {},
+  search: [],
   limits: { blockingSeconds: 95 },
   records: { usageDays: 400, requestLog: undefined },
   images: { keepDays: 90, bucket: undefined },

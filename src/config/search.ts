@@ -1,0 +1,60 @@
+import { ENGINES, type SearchSource } from "../web/search/search.ts";
+import type { WebSetting } from "./schema.ts";
+
+type SearchSetting = NonNullable<WebSetting["search"]>;
+type Row = (typeof ENGINES)[number];
+
+/** The search engines that are on, in the order in which they are tried, and what could not be switched on. */
+export type SearchChoice = { sources: SearchSource[]; warnings: string[] };
+
+const trimmed = (written: string | undefined) => written?.trim().replace(/\/+$/, "") || undefined;
+
+/** An engine with its key and address from the file, else from the environment. */
+function toSource(row: Row, { engines = {} }: SearchSetting, environment: Environment): SearchSource {
+  const setting = Object.entries(engines).find(([id]) => id === row.id)?.[1] ?? {};
+  const fromEnvironment = trimmed(environment[row.env]);
+  const apiKey = row.keys === "none" ? undefined : (setting.api_key?.trim() ?? fromEnvironment);
+  const address = trimmed(setting.base_url) ?? (row.keys === "none" ? fromEnvironment : undefined);
+  const baseUrl = address !== undefined && URL.canParse(address) ? address : undefined;
+  return { engine: row.id, ...(apiKey && { apiKey }), ...(baseUrl && { baseUrl }) };
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** It has its key, or its address where it has no key. */
+const isComplete = (row: Row, source: SearchSource) =>
+  row.keys === "none" ? source.baseUrl !== undefined : source.apiKey !== undefined;
+
+/**
+ * The search engines by `web.search` and the environment (contract 9). `auto`: all that have their key or address, in the order of
+ * {@link ENGINES}, and without any Tavily's keyless mode. A name: that one first, then the others that have theirs. A list: exactly these.
+ * `fixture` and `none` alone. Pure.
+ */
+export function chooseSearch(web: WebSetting, environment: Environment): SearchChoice {
+  const setting = web.search ?? {};
+  const { engine = "auto" } = setting;
+  if (engine === "none") return { sources: [], warnings: [] };
+  if (engine === "fixture") return { sources: [{ engine }], warnings: [] };
+  const rows = new Map(ENGINES.map((row) => [row.id as string, { row, source: toSource(row, setting, environment) }]));
+  const complete = [...rows.values()].filter(({ row, source }) => isComplete(row, source));
+  const named = typeof engine === "string" ? [engine] : engine;
+  const sources: SearchSource[] = [];
+  const warnings: string[] = [];
+  for (const id of named) {
+    const known = rows.get(id);
+    if (id === "auto") continue;
+    if (!known) sources.push({ engine: "fixture" });
+    else if (isComplete(known.row, known.source) || known.row.keys === "optional") sources.push(known.source);
+    else warnings.push(whatIsMissing(known.row));
+  }
+  if (typeof engine === "string") {
+    sources.push(...complete.filter(({ row }) => row.id !== engine).map(({ source }) => source));
+    if (sources.length === 0 && engine === "auto") sources.push(rows.get("tavily")!.source);
+  }
+  return { sources, warnings };
+}
+
+function whatIsMissing({ id, env, keys }: Row): string {
+  const field = keys === "none" ? "base_url" : "api_key";
+  return `Search engine ${id} stays off: it needs web.search.engines.${id}.${field} or the variable ${env}.`;
+}

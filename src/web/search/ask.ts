@@ -1,0 +1,99 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { isObject } from "../../lib/json.ts";
+import { fetchUpstream, readCapped } from "../../vendors/send.ts";
+import { limit } from "../safe-fetch-time.ts";
+import type { EngineCall } from "./engine.ts";
+
+/** For one engine's answer, milliseconds (web-and-mcp.md B3). */
+export const ENGINE_DEADLINE_MS = 10_000;
+/** The largest answer that is read, bytes. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+/** What is read of a refusal, bytes. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
+/** The longest pause that an engine can ask for, milliseconds. */
+const MAX_PAUSE_MS = 60 * 60_000;
+
+/**
+ * What became of a call that brought no results. `busy`: too many of them; `auth`: the key is not good; `refused`: this very query is
+ * not liked; `broken`: anything else. Its text is for the log alone.
+ */
+export class EngineFault extends Error {
+  override readonly name = "EngineFault";
+  constructor(
+    readonly kind: "busy" | "auth" | "refused" | "broken",
+    message: string,
+    /** It asked to be left alone for so long. */
+    readonly pauseMs?: number,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
+}
+
+/** Seconds that an answer asks to wait: its header, or Tavily's field (web-and-mcp.md B4), however deep it lies. */
+function readPause(headers: Headers, answer: unknown, depth = 0): number | undefined {
+  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
+  if (seconds >= 0) return Math.min(MAX_PAUSE_MS, seconds * 1_000);
+  if (!isObject(answer) || depth > 3) return undefined;
+  const own = answer["retry_after_seconds"];
+  if (typeof own === "number" && own >= 0) return Math.min(MAX_PAUSE_MS, own * 1_000);
+  for (const inner of Object.values(answer)) {
+    const found = isObject(inner) ? readPause(headers, inner, depth + 1) : undefined;
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // A refusal's body may be anything; a result's is looked at by whoever asked.
+    return undefined;
+  }
+}
+
+const KINDS: Readonly<Record<number, EngineFault["kind"]>> = {
+  ...{ 400: "refused", 404: "broken", 422: "refused", 401: "auth", 403: "auth", 402: "busy", 429: "busy", 432: "busy" },
+  433: "busy",
+};
+
+async function toFault(response: Response): Promise<EngineFault> {
+  const { status, headers } = response;
+  const text = await readCapped(response, MAX_REFUSAL_BYTES);
+  return new EngineFault(KINDS[status] ?? "broken", `it answered ${status}`, readPause(headers, parse(text)));
+}
+
+/**
+ * Calls an engine and gives its answer's JSON. Throws EngineFault, and the signal's reason once that is aborted. Nothing is followed and no proxy of
+ * the environment is used: a key goes along.
+ */
+export async function askEngine(
+  { method, url, headers, body }: EngineCall,
+  { clock, userAgent }: { clock: Clock; userAgent: string },
+  signal: AbortSignal,
+): Promise<unknown> {
+  const patience = limit(clock, ENGINE_DEADLINE_MS, "it took too long", signal);
+  const sent = {
+    "user-agent": userAgent,
+    accept: "application/json",
+    ...(body !== undefined && { "content-type": "application/json" }),
+    ...headers,
+  };
+  try {
+    const request = { url, headers: sent, body: JSON.stringify(body) ?? "", signal: patience.signal };
+    const response = await fetchUpstream(method, request);
+    if (!response.ok) throw await toFault(response);
+    const answer = parse(await readCapped(response, MAX_ANSWER_BYTES));
+    if (!isObject(answer)) throw new EngineFault("broken", "its answer is no JSON object");
+    return answer;
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (thrown instanceof EngineFault) throw thrown;
+    const text = thrown instanceof GatewayError ? thrown.code : thrown instanceof Error ? thrown.message : "unknown";
+    throw new EngineFault("broken", text, undefined, thrown);
+  } finally {
+    patience.end();
+  }
+}

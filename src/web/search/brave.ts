@@ -1,0 +1,57 @@
+import { isObject } from "../../lib/json.ts";
+import { firstText, keyHeader, objectsOf, type SearchEngine, textOf, withDate } from "./engine.ts";
+import { type Recency, withSites } from "./query.ts";
+
+/** A query's bounds there. */
+const BOUNDS = { maxCharacters: 400, maxWords: 50 };
+
+/** The day is its least. */
+const FRESHNESS: Readonly<Record<Recency, string>> = { hour: "pd", day: "pd", week: "pw", month: "pm", year: "py" };
+
+/** Countries it takes; another one is refused with 422. */
+const COUNTRIES = new Set(
+  "AR AU AT BE BR CA CL DK FI FR DE GR HK IN ID IT JP KR MY MX NL NZ NO CN PL PT PH RU SA ZA ES SE CH TW TR GB US".split(
+    " ",
+  ),
+);
+
+/** Brave's web search (web-and-mcp.md B1, B2). */
+export const brave: SearchEngine = {
+  id: "brave",
+  baseUrl: "https://api.search.brave.com/res/v1",
+  env: "BRAVE_API_KEY",
+  keys: "key",
+  most: 20,
+  toCall(query, { baseUrl, apiKey, count }) {
+    const { recency, country } = query;
+    const served = country !== undefined && COUNTRIES.has(country);
+    const parameters = new URLSearchParams({
+      q: withSites(query, BOUNDS),
+      count: String(count),
+      text_decorations: "false",
+      result_filter: "web",
+      ...(recency && { freshness: FRESHNESS[recency] }),
+      ...(served && { country }),
+    });
+    const long = query.query.split(/\s+/).length > BOUNDS.maxWords;
+    return {
+      method: "GET",
+      url: `${baseUrl}/web/search?${parameters}`,
+      headers: keyHeader("x-subscription-token", apiKey),
+      unmet: [
+        ...(recency === "hour" ? (["recency"] as const) : []),
+        ...(country !== undefined && !served ? (["country"] as const) : []),
+        ...(long ? (["length"] as const) : []),
+      ],
+    };
+  },
+  read(answer) {
+    const web = isObject(answer) && isObject(answer["web"]) ? answer["web"] : {};
+    return objectsOf(web["results"]).map((each) => ({
+      title: textOf(each["title"]),
+      url: textOf(each["url"]),
+      snippet: textOf(each["description"]),
+      ...withDate(firstText(each["page_age"], each["age"])),
+    }));
+  },
+};

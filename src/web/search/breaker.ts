@@ -1,0 +1,54 @@
+import type { Clock } from "../../lib/clock.ts";
+
+/** Failures in a row after which an engine is left alone. */
+export const FAILURES = 3;
+/** For how long at first, and at the most, milliseconds; doubled each time it fails again. */
+export const FIRST_PAUSE_MS = 30_000;
+export const LONGEST_PAUSE_MS = 10 * 60_000;
+/** While one search tries an engine again, the others leave it alone for so long, milliseconds. */
+const TRIAL_MS = 15_000;
+
+type State = { failures: number; pauses: number; until: number };
+
+/** Leaves engines alone that fail, and tries them again after a while, with one search at a time. */
+export class Breaker {
+  readonly #states = new Map<string, State>();
+
+  constructor(private readonly clock: Clock) {}
+
+  /** Whether an engine may be asked now. A yes after a pause is a trial: the next one waits for what comes of it. */
+  admits(id: string): boolean {
+    const state = this.#states.get(id);
+    if (!state || state.until === 0) return true;
+    const now = this.clock.monotonic();
+    if (now < state.until) return false;
+    state.until = now + TRIAL_MS;
+    return true;
+  }
+
+  /** How long until an engine may be asked again, milliseconds; 0: now. */
+  waitOf(id: string): number {
+    return Math.max(0, (this.#states.get(id)?.until ?? 0) - this.clock.monotonic());
+  }
+
+  succeeded(id: string): void {
+    this.#states.delete(id);
+  }
+
+  /** It failed. `pauseMs`: it asked to be left alone for so long, and is, at once. */
+  failed(id: string, pauseMs?: number): void {
+    const state = this.#states.get(id) ?? { failures: 0, pauses: 0, until: 0 };
+    this.#states.set(id, state);
+    state.failures++;
+    if (pauseMs === undefined && state.failures < FAILURES) return;
+    const own = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(10, state.pauses));
+    state.pauses++;
+    state.until = this.clock.monotonic() + (pauseMs ?? own);
+  }
+
+  /** What was begun came to nothing that says anything about the engine: a trial is free again. */
+  undecided(id: string): void {
+    const state = this.#states.get(id);
+    if (state && state.until !== 0) state.until = this.clock.monotonic();
+  }
+}

@@ -1,0 +1,68 @@
+import { isObject } from "../../lib/json.ts";
+import type { RawResult, SearchQuery } from "./query.ts";
+
+/** Engines that can be configured, in the order in which `auto` takes them (contract 9); `fixture` only by its name. */
+export const SEARCH_ENGINES = ["brave", "tavily", "exa", "perplexity", "serper", "searxng", "fixture"] as const;
+export type SearchEngineId = (typeof SEARCH_ENGINES)[number];
+
+/** A filter that an engine was not told, or not exactly. */
+export type UnmetFilter = "recency" | "country" | "length";
+
+/** One call to an engine. */
+export type EngineCall = {
+  method: "GET" | "POST";
+  url: string;
+  headers: Record<string, string>;
+  /** JSON; absent for a GET. */
+  body?: unknown;
+  /** Filters of the query that this call does not hold. Domains are never among them: they are applied to the results. */
+  unmet: readonly UnmetFilter[];
+};
+
+/** Where an engine is and how it is paid. */
+export type EngineAccess = {
+  /** Without a slash at the end. */
+  baseUrl: string;
+  apiKey: string | undefined;
+  /** Results to ask for: more than are wanted where some will be taken out. */
+  count: number;
+  /** Unix ms. */
+  now: number;
+};
+
+/** A search engine over the network: how the five arguments are said on its wire, and how its results are read (web-and-mcp.md B). */
+export type SearchEngine = {
+  id: SearchEngineId;
+  /** Where it is when nobody says otherwise; undefined: the operator has to say. */
+  baseUrl: string | undefined;
+  /** The environment variable that holds its key, or its address where it has no key. */
+  env: string;
+  /** `key`: works with a key only; `optional`: without one too, for trying out; `none`: it has no keys. */
+  keys: "key" | "optional" | "none";
+  /** Most results of one call. */
+  most: number;
+  toCall(query: SearchQuery, access: EngineAccess): EngineCall;
+  /** The results of an answer's JSON; an empty list for whatever else that is. */
+  read(answer: unknown): RawResult[];
+};
+
+/** Text, or "" for anything else. */
+export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** The objects of a list; an empty list for anything else. */
+export const objectsOf = (value: unknown): Record<string, unknown>[] =>
+  Array.isArray(value) ? value.filter(isObject) : [];
+
+/** The first of these that is a text with something in it. */
+export function firstText(...values: unknown[]): string {
+  for (const value of values) if (typeof value === "string" && value.trim() !== "") return value;
+  return "";
+}
+
+/** `date`, where there is one. */
+export const withDate = (date: string): { date?: string } => (date === "" ? {} : { date });
+
+/** A header with the key in it, where there is a key. `before`: what stands before it, such as `Bearer `. */
+export function keyHeader(name: string, key: string | undefined, before = ""): Record<string, string> {
+  return key ? { [name]: before + key } : {};
+}

@@ -1,0 +1,90 @@
+import { parseDate } from "./dates.ts";
+import { isBelow, type RawResult, RECENCY_MS, type SearchQuery, type SearchResult } from "./query.ts";
+
+/** What is shown of a result, characters (web-and-mcp.md B2). */
+const MAX_TITLE = 300;
+const MAX_SNIPPET = 600;
+const MAX_SOURCE = 100;
+const MAX_URL = 2_048;
+/** Characters of an engine's text that are looked at. */
+const MAX_READ = 20_000;
+/** Results of an engine that are looked at. */
+const MAX_RAW = 200;
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  ...{ amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: " ", hellip: "…", mdash: "—", ndash: "–" },
+  ...{ lsquo: "‘", rsquo: "’", ldquo: "“", rdquo: "”", middot: "·", bull: "•" },
+};
+
+function decodeEntity(whole: string, name: string): string {
+  if (!name.startsWith("#")) return Object.hasOwn(ENTITIES, name) ? ENTITIES[name]! : whole;
+  const code = /^#x/i.test(name) ? Number.parseInt(name.slice(2), 16) : Number(name.slice(1));
+  return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+}
+
+/** Controls, and marks that are not seen and turn or hide the text around them. */
+const UNSEEN = /[\p{Cc}\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|[\u{e0000}-\u{e007f}]/gu;
+
+/** An engine's text in one line, without markup and without what cannot be seen, at most `most` characters. */
+export function cleanText(written: string, most: number): string {
+  const text = written
+    .slice(0, MAX_READ)
+    .replace(/<\/?[a-z][^<>]{0,500}>/gi, "")
+    .replace(/&(#x[0-9a-f]{1,6}|#\d{1,7}|[a-z]{2,8});/gi, decodeEntity)
+    .replace(/\s+/g, " ")
+    .replace(UNSEEN, "")
+    .trim();
+  const cut = text.length > most ? `${text.slice(0, most - 1).trimEnd()}…` : text;
+  return cut.toWellFormed();
+}
+
+/** Parameters that say where a reader came from, and nothing about the page. */
+const TRACKING = /^(?:utm_[a-z_]+|gclid|fbclid|msclkid|mc_cid|mc_eid|igshid|srsltid)$/i;
+
+/** One name for addresses that lead to the same page (web-and-mcp.md B2). */
+export function pageName(url: URL): string {
+  const host = url.hostname.replace(/^www\./, "");
+  const parameters = [...url.searchParams].filter(([name]) => !TRACKING.test(name));
+  const query = parameters.map(([name, value]) => `${name}=${value}`).join("&");
+  return `${host}:${url.port}${url.pathname.replace(/\/+$/, "")}?${query}`;
+}
+
+function readUrl(written: string): URL | undefined {
+  const url = written.length <= MAX_URL ? URL.parse(written) : null;
+  return url && (url.protocol === "https:" || url.protocol === "http:") && url.hostname !== "" ? url : undefined;
+}
+
+function isWanted(host: string, { include, exclude }: SearchQuery): boolean {
+  if (exclude.some((domain) => isBelow(host, domain))) return false;
+  return include.length === 0 || include.some((domain) => isBelow(host, domain));
+}
+
+/**
+ * An engine's results as they are shown: filters applied again, whatever the engine made of them, each page once, texts clean. A
+ * result without a date stays: nobody knows how old it is. `now`: Unix ms.
+ */
+export function refineResults(raw: readonly RawResult[], query: SearchQuery, now: number): SearchResult[] {
+  const results: SearchResult[] = [];
+  const seen = new Set<string>();
+  const since = query.recency && now - RECENCY_MS[query.recency];
+  for (const each of raw.slice(0, MAX_RAW)) {
+    if (results.length === query.maxResults) break;
+    const url = readUrl(each.url);
+    if (!url || !isWanted(url.hostname, query)) continue;
+    const date = parseDate(each.date, now);
+    if (since !== undefined && date && date.untilMs < since) continue;
+    const name = pageName(url);
+    if (seen.has(name)) continue;
+    seen.add(name);
+    const host = url.hostname.replace(/^www\./, "");
+    results.push({
+      rank: results.length + 1,
+      title: cleanText(each.title, MAX_TITLE) || host,
+      url: url.href,
+      snippet: cleanText(each.snippet, MAX_SNIPPET),
+      source: cleanText(each.source ?? "", MAX_SOURCE) || host,
+      date: date?.iso ?? null,
+    });
+  }
+  return results;
+}

@@ -1,0 +1,162 @@
+import { GatewayError } from "../../canon/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../observe/log.ts";
+import { limit } from "../safe-fetch-time.ts";
+import { askEngine, EngineFault } from "./ask.ts";
+import { brave } from "./brave.ts";
+import { Breaker } from "./breaker.ts";
+import type { SearchEngine, SearchEngineId, UnmetFilter } from "./engine.ts";
+import { exa } from "./exa.ts";
+import { answerFixture } from "./fixture.ts";
+import { perplexity } from "./perplexity.ts";
+import type { SearchQuery, SearchResult } from "./query.ts";
+import { refineResults } from "./results.ts";
+import { searxng } from "./searxng.ts";
+import { serper } from "./serper.ts";
+import { SearchShelf } from "./shelf.ts";
+import { tavily } from "./tavily.ts";
+
+/** The engines of the network, in the order of contract 9. */
+export const ENGINES: readonly SearchEngine[] = [brave, tavily, exa, perplexity, serper, searxng];
+
+/** An engine that is switched on. `baseUrl`: where it is, when not at its own address; without a slash at the end. */
+export type SearchSource = { engine: SearchEngineId; apiKey?: string; baseUrl?: string };
+
+/** For a whole search, over all engines that are tried, milliseconds (web-and-mcp.md B3). */
+export const SEARCH_DEADLINE_MS = 20_000;
+/** How much more is asked for where some results will be taken out. */
+const SURPLUS = 2;
+/** An engine whose key is not good is left alone for so long, milliseconds: only the operator can help. */
+const AUTH_PAUSE_MS = 5 * 60_000;
+/** An engine that has had enough and does not say for how long, milliseconds. */
+const BUSY_PAUSE_MS = 60_000;
+
+/** What a search found, and which engine it was. `notes`: sentences on what could not be said to it, for the client. */
+export type SearchAnswer = {
+  engine: SearchEngineId;
+  results: readonly SearchResult[];
+  notes: readonly string[];
+  /** Engines that were asked. */
+  attempts: number;
+  cached: boolean;
+};
+
+export type SearchSettings = { clock: Clock; log: Log; userAgent: string; sources: readonly SearchSource[] };
+
+const NOTES: Readonly<Record<UnmetFilter, string>> = {
+  recency: "The search engine takes the recency filter only roughly: results without a date may be older.",
+  country: "The search engine could not be told the country exactly: results may be from elsewhere.",
+  length: "The search engine takes 50 words: the query's first ones were searched for.",
+};
+
+const NONE = "No search engine is configured on this gateway. Its operator can set a key, such as BRAVE_API_KEY.";
+
+type Found = Omit<SearchAnswer, "cached" | "attempts">;
+
+/**
+ * Searches the web with the engines that are switched on, in their order: the next one where one fails, and those that keep failing are
+ * left alone for a while (web-and-mcp.md B3).
+ */
+export class WebSearch {
+  readonly #breaker: Breaker;
+  readonly #shelf: SearchShelf<Found>;
+
+  constructor(private readonly settings: SearchSettings) {
+    this.#breaker = new Breaker(settings.clock);
+    this.#shelf = new SearchShelf(settings.clock);
+  }
+
+  /**
+   * Throws GatewayError: vendor_not_configured without engines; upstream_overloaded, with the time to wait, when all have had enough;
+   * upstream_error when none answers. Throws the signal's reason once that is aborted.
+   */
+  async search(query: SearchQuery, signal: AbortSignal): Promise<SearchAnswer> {
+    const { sources, clock } = this.settings;
+    if (sources.length === 0) throw new GatewayError("vendor_not_configured", NONE);
+    const kept = this.#shelf.get(query);
+    if (kept) return { ...kept, attempts: 0, cached: true };
+    const patience = limit(clock, SEARCH_DEADLINE_MS, "it took too long", signal);
+    let attempts = 0;
+    let refused = false;
+    try {
+      for (const source of sources) {
+        if (patience.signal.aborted) break;
+        if (!this.#breaker.admits(source.engine)) continue;
+        attempts++;
+        const found = await this.#try(source, query, patience.signal, signal);
+        if (found instanceof EngineFault) {
+          refused ||= found.kind === "refused";
+          continue;
+        }
+        this.#shelf.put(query, found);
+        return { ...found, attempts, cached: false };
+      }
+    } finally {
+      patience.end();
+    }
+    signal.throwIfAborted();
+    throw this.#giveUp(refused);
+  }
+
+  /** One engine: what it found, or why it found nothing. Throws the caller's own reason. */
+  async #try(
+    source: SearchSource,
+    query: SearchQuery,
+    signal: AbortSignal,
+    callers: AbortSignal,
+  ): Promise<Found | EngineFault> {
+    const { engine } = source;
+    try {
+      const found = await this.#ask(source, query, signal);
+      this.#breaker.succeeded(engine);
+      return found;
+    } catch (thrown) {
+      if (callers.aborted) {
+        this.#breaker.undecided(engine);
+        callers.throwIfAborted();
+      }
+      const fault =
+        thrown instanceof EngineFault ? thrown : new EngineFault("broken", String(thrown), undefined, thrown);
+      this.settings.log.warn("web-search", { engine, kind: fault.kind, reason: fault.message });
+      // A query that one engine does not like says nothing about the engine.
+      if (fault.kind === "refused") this.#breaker.undecided(engine);
+      else this.#breaker.failed(engine, pauseOf(fault));
+      return fault;
+    }
+  }
+
+  async #ask(source: SearchSource, query: SearchQuery, signal: AbortSignal): Promise<Found> {
+    const { clock, userAgent } = this.settings;
+    const now = clock.now();
+    const row = ENGINES.find(({ id }) => id === source.engine);
+    if (!row) {
+      return { engine: source.engine, results: refineResults(answerFixture(query, now), query, now), notes: [] };
+    }
+    const narrows = query.include.length + query.exclude.length > 0 || query.recency !== undefined;
+    const count = Math.min(row.most, narrows ? query.maxResults * SURPLUS : query.maxResults);
+    const baseUrl = source.baseUrl ?? row.baseUrl ?? "";
+    const call = row.toCall(query, { baseUrl, apiKey: source.apiKey, count, now });
+    const answer = await askEngine(call, { clock, userAgent }, signal);
+    const results = refineResults(row.read(answer), query, now);
+    return { engine: row.id, results, notes: call.unmet.map((filter) => NOTES[filter]) };
+  }
+
+  #giveUp(refused: boolean): GatewayError {
+    if (refused) {
+      return new GatewayError("invalid_request", "The search engine does not take this query.", { param: "query" });
+    }
+    const waits = this.settings.sources.map(({ engine }) => this.#breaker.waitOf(engine));
+    const least = Math.min(...waits);
+    if (least === 0) return new GatewayError("upstream_error", "The search engine did not answer. Try again.");
+    const seconds = Math.ceil(least / 1_000);
+    const text = `No search engine is to be had at the moment. Try again in ${seconds} seconds.`;
+    return new GatewayError("upstream_overloaded", text, { retryAfterSeconds: seconds });
+  }
+}
+
+/** How long an engine is to be left alone at once; undefined: only if it goes on like this. */
+function pauseOf({ kind, pauseMs }: EngineFault): number | undefined {
+  if (kind === "auth") return AUTH_PAUSE_MS;
+  if (kind === "busy") return pauseMs ?? BUSY_PAUSE_MS;
+  return pauseMs;
+}

@@ -1,0 +1,39 @@
+import { isObject } from "../../lib/json.ts";
+import { keyHeader, objectsOf, type SearchEngine, textOf, withDate } from "./engine.ts";
+import { type Recency, withSites } from "./query.ts";
+
+const BOUNDS = { maxCharacters: 2_048, maxWords: 200 };
+
+const QDR: Readonly<Record<Recency, string>> = { hour: "h", day: "d", week: "w", month: "m", year: "y" };
+
+/** Serper, which asks Google (web-and-mcp.md B1, B2). */
+export const serper: SearchEngine = {
+  id: "serper",
+  baseUrl: "https://google.serper.dev",
+  env: "SERPER_API_KEY",
+  keys: "key",
+  most: 20,
+  toCall(query, { baseUrl, apiKey, count }) {
+    const { recency, country } = query;
+    return {
+      method: "POST",
+      url: `${baseUrl}/search`,
+      headers: keyHeader("x-api-key", apiKey),
+      body: {
+        q: withSites(query, BOUNDS),
+        num: count,
+        ...(recency && { tbs: `qdr:${QDR[recency]}` }),
+        ...(country && { gl: country.toLowerCase() }),
+      },
+      unmet: [],
+    };
+  },
+  read(answer) {
+    return objectsOf(isObject(answer) ? answer["organic"] : undefined).map((each) => ({
+      title: textOf(each["title"]),
+      url: textOf(each["link"]),
+      snippet: textOf(each["snippet"]),
+      ...withDate(textOf(each["date"])),
+    }));
+  },
+};

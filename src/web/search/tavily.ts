@@ -1,0 +1,49 @@
+import { isObject } from "../../lib/json.ts";
+import { countryName } from "./countries.ts";
+import { keyHeader, objectsOf, type SearchEngine, textOf, withDate } from "./engine.ts";
+import type { Recency } from "./query.ts";
+
+/** It has an argument of its own for hours. */
+const RECENCY: Readonly<Record<Recency, Record<string, unknown>>> = {
+  hour: { max_hours: 1 },
+  day: { time_range: "day" },
+  week: { time_range: "week" },
+  month: { time_range: "month" },
+  year: { time_range: "year" },
+};
+
+const KEYLESS: Record<string, string> = { "x-tavily-access-mode": "keyless" };
+
+/** Tavily's search; without a key its keyless mode, which is meant for trying out (web-and-mcp.md B1, B4). */
+export const tavily: SearchEngine = {
+  id: "tavily",
+  baseUrl: "https://api.tavily.com",
+  env: "TAVILY_API_KEY",
+  keys: "optional",
+  most: 20,
+  toCall({ query, include, exclude, recency, country }, { baseUrl, apiKey, count }) {
+    const name = country && countryName(country);
+    return {
+      method: "POST",
+      url: `${baseUrl}/search`,
+      headers: apiKey ? keyHeader("authorization", apiKey, "Bearer ") : KEYLESS,
+      body: {
+        query,
+        max_results: count,
+        ...(include.length > 0 && { include_domains: include }),
+        ...(exclude.length > 0 && { exclude_domains: exclude }),
+        ...(recency && RECENCY[recency]),
+        ...(name && { country: name }),
+      },
+      unmet: country && !name ? ["country"] : [],
+    };
+  },
+  read(answer) {
+    return objectsOf(isObject(answer) ? answer["results"] : undefined).map((each) => ({
+      title: textOf(each["title"]),
+      url: textOf(each["url"]),
+      snippet: textOf(each["content"]),
+      ...withDate(textOf(each["published_date"])),
+    }));
+  },
+};
