@@ -22,7 +22,12 @@ const TARGETS = {
 type Target = keyof typeof TARGETS;
 
 /** The program, and the threads it starts: a worker is in the executable only when it is named here (runtime.md 1). */
-const ENTRY_POINTS = ["src/main.ts", "src/relay/tokenizer/worker.ts", "src/web/extract-worker.ts"];
+const ENTRY_POINTS = [
+  "src/main.ts",
+  "src/relay/tokenizer/worker.ts",
+  "src/web/extract-worker.ts",
+  "src/vendors/builtin/canvas-worker.ts",
+];
 
 /** Folders that the code reads at run time. */
 const ASSETS = ["drizzle"];

@@ -2,6 +2,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { randomBase62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import type { UpstreamRequest, Vendor } from "../vendor.ts";
+import { builtinImages } from "./canvas.ts";
 import { playEcho } from "./echo.ts";
 import { errorResponse, perform } from "./perform.ts";
 import { type Play, Refusal, refuse } from "./play.ts";
@@ -30,6 +31,7 @@ export function builtinVendor(clock: Clock): Vendor {
     models: "catalog",
     quirks: {},
     serve: (request) => serve(request, clock),
+    images: builtinImages(clock),
   };
 }
 

@@ -1,0 +1,77 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Done, Work } from "./canvas-work.ts";
+
+/** The thread is ended when nothing was drawn for this long, ms. */
+const IDLE_MS = 30_000;
+
+/** In the executable the program lies at the root, and a worker where its source lay below that (build.ts lists it). */
+const WORKER = Bun.isStandaloneExecutable ? "./src/vendors/builtin/canvas-worker.ts" : "./canvas-worker.ts";
+
+type Waiting = { work: Work; resolve(done: Done): void; reject(reason: unknown): void };
+
+/** Draws pictures one after the other in a thread, which is there while there is something to draw. */
+export class DrawingThread {
+  readonly #queue: Waiting[] = [];
+  #worker: Worker | undefined;
+  #current: Waiting | undefined;
+  #stopIdle = () => {};
+
+  constructor(private readonly clock: Clock) {}
+
+  /** Rejects with the signal's reason, or when the thread has died. Who asks bounds how many wait. */
+  draw(work: Work, signal: AbortSignal): Promise<Done> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    const { promise, resolve, reject } = Promise.withResolvers<Done>();
+    const waiting: Waiting = { work, resolve, reject };
+    this.#queue.push(waiting);
+    const onAbort = () => {
+      const at = this.#queue.indexOf(waiting);
+      if (at >= 0) this.#queue.splice(at, 1);
+      // What is being drawn is drawn to its end: that takes less time than a new thread.
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#next();
+    return promise.finally(() => signal.removeEventListener("abort", onAbort));
+  }
+
+  #next(): void {
+    if (this.#current) return;
+    const waiting = this.#queue.shift();
+    if (!waiting) return;
+    this.#stopIdle();
+    this.#current = waiting;
+    this.#worker ??= this.#start();
+    this.#worker.postMessage(waiting.work);
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL(WORKER, import.meta.url).href);
+    // Nobody's process stays for it.
+    worker.unref();
+    worker.addEventListener("message", ({ data }: MessageEvent<Done>) => this.#end((waiting) => waiting.resolve(data)));
+    worker.addEventListener("error", ({ message }) => this.#died(worker, message));
+    worker.addEventListener("close", () => this.#died(worker, "the drawing thread ended"));
+    return worker;
+  }
+
+  #end(tell: (waiting: Waiting) => void): void {
+    const waiting = this.#current;
+    this.#current = undefined;
+    if (waiting) tell(waiting);
+    this.#stopIdle = this.clock.after(IDLE_MS, () => this.#close());
+    this.#next();
+  }
+
+  #died(worker: Worker, message: string): void {
+    if (this.#worker !== worker) return;
+    this.#close();
+    this.#end((waiting) => waiting.reject(new Error(message)));
+  }
+
+  #close(): void {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    worker?.terminate();
+  }
+}
