@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { StoreError } from "../../src/db/store-error.ts";
 import { LedgerError } from "../../src/ledger/book.ts";
-import { ACCOUNT, cameTo, openBooks, PAYMENT, wish } from "./books.ts";
+import { ACCOUNT, cameTo, openBooks, PAYMENT, WALLET, wish } from "./books.ts";
 
 const DOLLAR = 1_000_000_000n;
 const codeOf = async (call: Promise<unknown>) => {
@@ -264,4 +264,21 @@ test("prices that are equal are one row, whoever read them, and asking for them 
   ];
   let rows = 1n;
   for (const other of [...others, prices({}, { input: 9n }), prices()]) expect(await ids(other)).toBe(++rows);
+});
+
+test("another process's deposit counts within 10 ms, and a commit that fails takes back what was read of it", async () => {
+  const { book, clock, ledger, store, writer, restart } = openBooks();
+  const other = restart().book;
+  await expect(ledger.hold(wish("req_1"))).rejects.toMatchObject({ code: "insufficient_quota" });
+  await other.deposit({ accountId: ACCOUNT, amountNano: DOLLAR, reference: "elsewhere" });
+  await clock.advance(10);
+  await (await ledger.hold(wish("req_2"))).release();
+  // An operation that sees its own entry and is undone.
+  const undone = writer.run(() => {
+    store.database.run(`UPDATE ledger_account SET posted = 0 WHERE id = '${WALLET}'`);
+    expect(book.balance(ACCOUNT).postedNano).toBe(0n);
+    throw new Error("undone");
+  });
+  await expect(undone).rejects.toThrow("undone");
+  expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR);
 });
