@@ -1,4 +1,5 @@
 import type { Event, Finish } from "../../canon/events.ts";
+import type { Usage } from "../../canon/usage.ts";
 import { editInside, editObject, isObject, type JsonText } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
@@ -6,6 +7,7 @@ import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
 import { writeFinish } from "./finish.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
+import { readUsage, writeUsage } from "./usage.ts";
 
 /** A whole reply with the client's model ID, every other byte as it was. `body` is known to be an object. */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
@@ -17,6 +19,16 @@ function rewrite(frame: Frame, data: string): string {
   const others = frame.raw.split(/\r\n|\n|\r/).filter((line) => line !== "" && !/^data(?::|$)/.test(line));
   // Line breaks outside strings are mere white space, and a record's data must stay on one line.
   return `${others.map((line) => `${line}\n`).join("")}data: ${data.replaceAll(/[\r\n]+/g, " ")}\n\n`;
+}
+
+const lastUsage = (events: readonly Event[]): Usage | undefined =>
+  events.findLast((event) => event.type === "usage")?.usage;
+
+/** The usage to put into a last response whose vendor counted nothing; undefined where it did, or where nobody knows better. */
+function ownUsage(response: unknown, events: readonly Event[]): Record<string, unknown> | undefined {
+  if (!isObject(response) || readUsage(response["usage"])) return undefined;
+  const usage = lastUsage(events);
+  return usage && { ...(isObject(response["usage"]) && response["usage"]), ...writeUsage(usage) };
 }
 
 /** Forwards a stream frame by frame: only the model ID inside `response` is exchanged, and a type that stands on the event line alone is added. */
@@ -33,9 +45,8 @@ class ResponsesRelabeler implements Relabeler {
     const { value } = frame;
     if (this.#terminal !== "" || !isObject(value)) return "";
     const type = typeOf(value, frame);
-    const text = this.#forward(frame, value, type);
-    if (!isTerminal(type)) return text;
-    this.#terminal = text;
+    if (!isTerminal(type)) return this.#forward(frame, value, type);
+    this.#terminal = this.#forward(frame, value, type, ownUsage(value["response"], events));
     return "";
   }
 
@@ -43,17 +54,18 @@ class ResponsesRelabeler implements Relabeler {
     if (this.#terminal !== "") return this.#terminal;
     let finish: Finish = { reason: "stop" };
     for (const event of events) if (event.type === "finish") finish = event.finish;
-    const state = { ...writeFinish(finish), output: [], usage: estimatedUsage(this.context) };
+    const usage = lastUsage(events) ?? estimatedUsage(this.context);
+    const state = { ...writeFinish(finish), output: [], usage };
     return record({ type: `response.${state.status}`, response: writeResponse(this.context, state) });
   }
 
-  #forward(frame: Frame, value: Record<string, unknown>, type: string): string {
+  #forward(frame: Frame, value: Record<string, unknown>, type: string, usage?: Record<string, unknown>): string {
     const { response } = value;
-    const relabels = isObject(response) && response["model"] !== this.context.model;
+    const relabels = isObject(response) && (usage !== undefined || response["model"] !== this.context.model);
     const missingType = value["type"] === undefined && type !== "";
     if (!relabels && !missingType) return `${frame.raw}\n\n`;
     let data = frame.data;
-    if (relabels) data = editInside(data, "response", { model: this.context.model });
+    if (relabels) data = editInside(data, "response", { model: this.context.model, ...(usage && { usage }) });
     if (missingType) data = editObject(data, { type });
     return rewrite(frame, data);
   }

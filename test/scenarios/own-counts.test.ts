@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { DIALECTS, type DialectName } from "../../src/dialects/dialect.ts";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { MODES, type Mode, readRecords } from "./wires.ts";
+
+const SAID = "Hello there, world.";
+/** What the gateway makes of it: one token for four characters. */
+const SAID_TOKENS = 5;
+
+const PATH: Record<DialectName, string> = {
+  chat: "/v1/chat/completions",
+  messages: "/v1/messages",
+  responses: "/v1/responses",
+};
+
+/** Replies whose vendor counts nothing: says no word of it, or null, or noughts. */
+const SILENCE = ["absent", "null", "nought"] as const;
+type Silence = (typeof SILENCE)[number];
+
+const usageOf = (silence: Silence, input: string, output: string) =>
+  silence === "absent" ? {} : { usage: silence === "null" ? null : { [input]: 0, [output]: 0, note: "kept" } };
+
+const REPLIES: Record<DialectName, (silence: Silence) => Record<string, unknown>> = {
+  chat: (silence) => ({
+    id: "chatcmpl-1",
+    object: "chat.completion",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, message: { role: "assistant", content: SAID }, finish_reason: "stop" }],
+    ...usageOf(silence, "prompt_tokens", "completion_tokens"),
+  }),
+  messages: (silence) => ({
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model: "m",
+    content: [{ type: "text", text: SAID }],
+    stop_reason: "end_turn",
+    stop_sequence: null,
+    ...usageOf(silence, "input_tokens", "output_tokens"),
+  }),
+  responses: (silence) => ({
+    id: "resp_1",
+    object: "response",
+    created_at: 1,
+    status: "completed",
+    model: "m",
+    output: [
+      {
+        id: "msg_1",
+        type: "message",
+        role: "assistant",
+        status: "completed",
+        content: [{ type: "output_text", text: SAID, annotations: [] }],
+      },
+    ],
+    ...usageOf(silence, "input_tokens", "output_tokens"),
+  }),
+};
+
+const record = (type: string, fields: Record<string, unknown>) =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+const chunk = (fields: Record<string, unknown>) =>
+  `data: ${JSON.stringify({ id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "m", ...fields })}\n\n`;
+
+const STREAMS: Record<DialectName, (silence: Silence) => string> = {
+  chat: (silence) =>
+    chunk({ choices: [{ index: 0, delta: { role: "assistant", content: SAID }, finish_reason: null }] }) +
+    chunk({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }) +
+    (silence === "nought" ? chunk({ choices: [], ...usageOf(silence, "prompt_tokens", "completion_tokens") }) : "") +
+    "data: [DONE]\n\n",
+  messages: (silence) => {
+    const usage = usageOf(silence, "input_tokens", "output_tokens");
+    const message = { ...REPLIES.messages(silence), content: [], stop_reason: null };
+    return [
+      record("message_start", { message }),
+      record("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
+      record("content_block_delta", { index: 0, delta: { type: "text_delta", text: SAID } }),
+      record("content_block_stop", { index: 0 }),
+      record("message_delta", { delta: { stop_reason: "end_turn", stop_sequence: null }, ...usage }),
+      record("message_stop", {}),
+    ].join("");
+  },
+  responses: (silence) => {
+    const whole = REPLIES.responses(silence);
+    const [item] = whole["output"] as Record<string, unknown>[];
+    const place = { output_index: 0, item_id: "msg_1", content_index: 0 };
+    const records: [string, Record<string, unknown>][] = [
+      ["response.created", { response: { ...whole, status: "in_progress", output: [] } }],
+      ["response.output_item.added", { output_index: 0, item: { ...item, content: [], status: "in_progress" } }],
+      ["response.content_part.added", { ...place, part: { type: "output_text", text: "", annotations: [] } }],
+      ["response.output_text.delta", { ...place, delta: SAID }],
+      ["response.output_text.done", { ...place, text: SAID }],
+      ["response.content_part.done", { ...place, part: { type: "output_text", text: SAID, annotations: [] } }],
+      ["response.output_item.done", { output_index: 0, item }],
+      ["response.completed", { response: whole }],
+    ];
+    return records.map(([type, fields], at) => record(type, { sequence_number: at, ...fields })).join("");
+  },
+};
+
+let upstreams: Record<DialectName, Upstream>;
+let app: TestApp;
+beforeAll(async () => {
+  upstreams = { chat: startUpstream(), messages: startUpstream(), responses: startUpstream() };
+  app = await startApp({ vendors: DIALECTS.map((dialect) => vendorAt(upstreams[dialect], dialect, dialect)) });
+});
+beforeEach(() => {
+  for (const upstream of Object.values(upstreams)) upstream.reset();
+});
+afterAll(async () => {
+  await app.stop();
+  for (const upstream of Object.values(upstreams)) {
+    expect(upstream.unexpected).toEqual([]);
+    upstream.close();
+  }
+});
+
+function askIn(client: DialectName, upstream: DialectName, mode: Mode) {
+  const shared = { model: `${upstream}/any`, ...(mode === "stream" && { stream: true }) };
+  if (client === "responses") return { ...shared, input: "Hi there" };
+  const talk = { ...shared, messages: [{ role: "user", content: "Hi there" }] };
+  if (client === "messages") return { ...talk, max_tokens: 64 };
+  return mode === "stream" ? { ...talk, stream_options: { include_usage: true } } : talk;
+}
+
+/** The last usage that a client was told, in whatever it was told. */
+function toldIn(client: DialectName, text: string, mode: Mode): Record<string, unknown> {
+  const values = mode === "stream" ? readRecords(text).map(({ value }) => value) : [JSON.parse(text)];
+  const usages = values.flatMap((value) => {
+    const holder = client === "responses" && mode === "stream" ? (value?.["response"] as typeof value) : value;
+    return holder?.["usage"] ? [holder["usage"] as Record<string, unknown>] : [];
+  });
+  return usages.at(-1) ?? {};
+}
+
+const TABLE = DIALECTS.flatMap((client) =>
+  DIALECTS.flatMap((upstream) =>
+    MODES.flatMap((mode) => SILENCE.map((silence) => ({ client, upstream, mode, silence }))),
+  ),
+);
+
+test.each(TABLE)(
+  "a vendor that counts nothing: the client is told what it is billed: $client from $upstream, $mode, $silence",
+  async ({ client, upstream, mode, silence }) => {
+    const before = app.rows().length;
+    const answer = mode === "stream" ? sse(STREAMS[upstream](silence)) : json(REPLIES[upstream](silence));
+    upstreams[upstream].answer(PATH[upstream], answer);
+    const text = await (await app.post(PATH[client], askIn(client, upstream, mode))).text();
+    const told = toldIn(client, text, mode);
+    const rows = app.rows().slice(before);
+    expect(rows).toMatchObject([{ outcome: "completed", output: SAID_TOKENS, estimated: true, attempts: 1 }]);
+    const [input, output] =
+      client === "chat" ? ["prompt_tokens", "completion_tokens"] : ["input_tokens", "output_tokens"];
+    expect([told[input], told[output]]).toEqual([rows[0]?.input, SAID_TOKENS]);
+    expect(rows[0]?.input).toBeGreaterThan(0);
+    if (client === upstream && silence === "nought" && mode === "blocking") expect(told["note"]).toBe("kept");
+  },
+);
