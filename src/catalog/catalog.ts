@@ -2,8 +2,15 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Entry, Modality, Route } from "./entry.ts";
 import { type CatalogRow, mergeRows, nameOf, prefixOf, toEntry, unchartedEntry } from "./rows.ts";
 
-/** A vendor that is switched on, and which of its models are offered: `VendorModels` of the vendor's row says what each word means. */
-export type VendorPolicy = { id: string; models: "catalog" | "discover" | "any" | readonly string[] };
+/**
+ * A vendor that is switched on, and which of its models are offered: `VendorModels` of the vendor's row says what each word means. `modality`:
+ * the kind of its models that no row names; absent: chat.
+ */
+export type VendorPolicy = {
+  id: string;
+  models: "catalog" | "discover" | "any" | readonly string[];
+  modality?: Modality;
+};
 
 export type CatalogSources = {
   /** The built-in rows, complete in themselves. */
@@ -73,6 +80,7 @@ class BuiltCatalog implements Catalog {
   version = 0;
   readonly #known: ReadonlyMap<string, Entry>;
   readonly #policies: Map<string, VendorPolicy["models"]>;
+  readonly #modalities = new Map<string, Modality>();
   /** Names that a vendor's row or its own list says, by vendor. */
   readonly #named = new Map<string, ReadonlySet<string>>();
   #routable = new Map<string, Entry>();
@@ -81,15 +89,20 @@ class BuiltCatalog implements Catalog {
   constructor(sources: CatalogSources) {
     this.#known = readRows(sources);
     this.#policies = new Map(sources.vendors.map((vendor) => [vendor.id, vendor.models]));
-    for (const { id, models } of sources.vendors) if (typeof models === "object") this.#named.set(id, new Set(models));
+    for (const vendor of sources.vendors) this.#note(vendor);
     this.#rebuild();
   }
 
-  addVendor({ id, models }: VendorPolicy): void {
-    if (this.#policies.has(id)) return;
-    this.#policies.set(id, models);
-    if (typeof models === "object") this.#named.set(id, new Set(models));
+  addVendor(vendor: VendorPolicy): void {
+    if (this.#policies.has(vendor.id)) return;
+    this.#policies.set(vendor.id, vendor.models);
+    this.#note(vendor);
     this.#rebuild();
+  }
+
+  #note({ id, models, modality }: VendorPolicy): void {
+    if (typeof models === "object") this.#named.set(id, new Set(models));
+    if (modality) this.#modalities.set(id, modality);
   }
 
   find(id: string): Entry | undefined {
@@ -145,7 +158,8 @@ class BuiltCatalog implements Catalog {
   /** The model behind a vendor's own prefix: with the facts of the row of that ID, if there is one. */
   #behindPrefix(id: string): Entry {
     const row = this.#known.get(id);
-    return row ? { ...row, routes: [{ vendor: prefixOf(id), model: nameOf(id) }] } : unchartedEntry(id);
+    if (row) return { ...row, routes: [{ vendor: prefixOf(id), model: nameOf(id) }] };
+    return unchartedEntry(id, this.#modalities.get(prefixOf(id)));
   }
 
   /** Vendors that take any name, and those whose list is not known yet, serve what no row names. */

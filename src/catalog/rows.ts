@@ -124,7 +124,7 @@ export function toEntry(row: CatalogRow, charted: boolean): Entry {
   };
 }
 
-/** A model of which nothing is known but that a vendor serves it under this name. */
-export function unchartedEntry(id: string): Entry {
-  return toEntry({ id }, false);
+/** A model of which nothing is known but that a vendor serves it under this name, and perhaps its kind. */
+export function unchartedEntry(id: string, modality?: Modality): Entry {
+  return toEntry({ id, ...(modality && { modality }) }, false);
 }

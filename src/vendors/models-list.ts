@@ -3,6 +3,7 @@ import type { UpstreamDialectName } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { isObject } from "../lib/json.ts";
 import { authorize } from "./auth/authorize.ts";
+import { rowOf } from "./images/rows.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import { fetchUpstream, MAX_ERROR_BYTES, readCapped } from "./send.ts";
 import type { Vendor, VendorRow } from "./vendor.ts";
@@ -40,14 +41,20 @@ const LIST_PATH: Record<UpstreamDialectName, string> = {
  * Throws what aborted it, and GatewayError as a generation would: unreachable, refused key, an answer that is no model list.
  */
 export async function listModels(vendor: Vendor, signal: AbortSignal, options: ListOptions = {}): Promise<string[]> {
+  const images = vendor.modality === "image" ? rowOf(vendor)?.list : undefined;
   const timeout = AbortSignal.timeout(options.timeoutMs ?? LIST_TIMEOUT_MS);
   const both = AbortSignal.any([signal, timeout]);
   const names = new Set<string>();
   try {
     let after: string | undefined;
     for (let page = 0; page < MAX_PAGES && names.size < MAX_NAMES; page++) {
-      const value = await askPage(vendor, after, both, options);
+      const path = images?.path ?? LIST_PATH[vendor.dialect];
+      const value = await askPage(vendor, path, after, both, options);
       const before = names.size;
+      if (images) {
+        for (const name of images.read(value)) if (isPlausible(name) && names.size < MAX_NAMES) names.add(name);
+        break;
+      }
       for (const name of readNames(value, vendor)) if (names.size < MAX_NAMES) names.add(name);
       after = nextPage(value);
       // A server that ignores the cursor would send its first page for ever.
@@ -63,11 +70,11 @@ export async function listModels(vendor: Vendor, signal: AbortSignal, options: L
 
 async function askPage(
   vendor: Vendor,
+  path: string,
   after: string | undefined,
   signal: AbortSignal,
   options: ListOptions,
 ): Promise<unknown> {
-  const path = LIST_PATH[vendor.dialect];
   const cursor = after === undefined ? "" : `${path.includes("?") ? "&" : "?"}after_id=${encodeURIComponent(after)}`;
   const own = { accept: "application/json", ...(options.userAgent && { "user-agent": options.userAgent }) };
   const asked = {

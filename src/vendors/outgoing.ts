@@ -7,6 +7,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   "x-api-key",
   "api-key",
   "x-goog-api-key",
+  "x-key",
   "proxy-authorization",
   "cookie",
   "host",
@@ -27,6 +28,9 @@ const AUTH: Record<AuthForm, (apiKey: string) => Record<string, string>> = {
   "x-api-key": (apiKey) => ({ "x-api-key": apiKey }),
   "api-key": (apiKey) => ({ "api-key": apiKey }),
   "x-goog-api-key": (apiKey) => ({ "x-goog-api-key": apiKey }),
+  "x-key": (apiKey) => ({ "x-key": apiKey }),
+  key: (apiKey) => ({ authorization: `Key ${apiKey}` }),
+  basic: (apiKey) => ({ authorization: `Basic ${Buffer.from(apiKey).toString("base64")}` }),
   // These two need more than the key, see auth/authorize.ts.
   "service-account": () => ({}),
   sigv4: () => ({}),

@@ -1,4 +1,4 @@
-import type { KeyWay, Vendor, VendorRow } from "./vendor.ts";
+import type { AuthForm, KeyWay, Vendor, VendorRow } from "./vendor.ts";
 
 /** Every chat vendor but the dialect's own and Azure: no `developer` role (`system` works everywhere), and functions for custom tools. */
 const OTHER_CHAT = { noDeveloperRole: true, customTools: false } as const;
@@ -248,6 +248,12 @@ export const registry: readonly VendorRow[] = [
     models: "any",
     quirks: { versionInBody: "bedrock-2023-05-31", remoteMedia: "none", noAddedCacheMarks: true },
   },
+  drawingVendor("replicate", "Replicate", "https://api.replicate.com/v1", "bearer", "REPLICATE_API_TOKEN"),
+  drawingVendor("fal", "fal", "https://queue.fal.run", "key", "FAL_KEY"),
+  drawingVendor("bfl", "Black Forest Labs", "https://api.bfl.ai/v1", "x-key", "BFL_API_KEY"),
+  drawingVendor("stability", "Stability AI", "https://api.stability.ai", "bearer", "STABILITY_API_KEY"),
+  drawingServer("automatic1111", "AUTOMATIC1111", 7860),
+  drawingServer("comfyui", "ComfyUI", 8188),
   localServer("ollama", "Ollama", 11434, { emptyContent: true }),
   localServer("lmstudio", "LM Studio", 1234, { emptyContent: true }),
   localServer("llamacpp", "llama.cpp", 8080, { acceptsTopK: true }),
@@ -267,6 +273,18 @@ function localServer(id: string, name: string, port: number, quirks: VendorRow["
     quirks: { ...OLDER_CHAT, inlineThinkTags: true, remoteMedia: "none", ...quirks },
     local: true,
   };
+}
+
+/** A row of a vendor that only draws, and takes any name of its models (dialects.md 7); its protocol is in its image row. */
+function drawingVendor(id: string, name: string, baseUrl: string, auth: AuthForm, env: string): VendorRow {
+  return { id, name, dialect: "chat", baseUrl, auth, env, models: "any", quirks: {}, modality: "image" };
+}
+
+/** A row of an image server at its usual loopback port. */
+function drawingServer(id: string, name: string, port: number): VendorRow {
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const row = { id, name, dialect: "chat", baseUrl, auth: "none", models: "discover", quirks: {} } as const;
+  return { ...row, modality: "image", local: true };
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -81,8 +81,8 @@ async function sendSpecially(vendor: Vendor, request: UpstreamRequest, proxy: st
  * Redirects are not followed, Bun's own 300 s limit is off (runtime.md 0.3) and the environment's proxies are ignored.
  */
 export async function fetchUpstream(
-  method: "GET" | "POST",
-  request: UpstreamRequest,
+  method: "GET" | "POST" | "PUT",
+  request: Omit<UpstreamRequest, "body"> & { body: string | FormData },
   proxy?: string,
 ): Promise<Response> {
   const { url, headers, body, signal } = request;
@@ -91,7 +91,7 @@ export async function fetchUpstream(
     response = await fetch(url, {
       method,
       headers,
-      body: method === "POST" ? body : null,
+      body: method === "GET" ? null : body,
       signal,
       redirect: "manual",
       timeout: false,
@@ -174,6 +174,9 @@ const isBrokenConnection = (thrown: unknown) =>
   thrown instanceof Error &&
   !(thrown instanceof GatewayError) &&
   typeof (thrown as { code?: unknown }).code === "string";
+
+/** What reading a body threw, as an error of the wire where it is one: for readers of their own. */
+export const toBrokenBody = (thrown: unknown): unknown => (isBrokenConnection(thrown) ? brokenBody(thrown) : thrown);
 
 function brokenBody(thrown: unknown): GatewayError {
   const cause = new ConnectionLost((thrown as Error).message, { cause: thrown });

@@ -3,9 +3,20 @@ import type { ImageUpstream } from "./image-upstream.ts";
 
 /**
  * How an upstream wants its key: a header's name and form. `service-account`: the key is a Google service account's JSON, or the path of
- * its file, and every call carries a token got for it. `sigv4`: every call is signed the AWS way.
+ * its file, and every call carries a token got for it. `sigv4`: every call is signed the AWS way. `key`: the word Key before it, in
+ * `authorization`. `basic`: the key is `user:password`.
  */
-export type AuthForm = "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "service-account" | "sigv4" | "none";
+export type AuthForm =
+  | "bearer"
+  | "x-api-key"
+  | "api-key"
+  | "x-goog-api-key"
+  | "x-key"
+  | "key"
+  | "basic"
+  | "service-account"
+  | "sigv4"
+  | "none";
 
 /** Paths of generation in place of the dialect's own, below the base URL; `{model}` stands for the model's name as one step. */
 export type GenerationPaths = { whole: string; stream: string };
@@ -15,6 +26,16 @@ export type GenerationPaths = { whole: string; stream: string };
  * model list says, asked at start and now and then. `any`: whatever name the caller writes behind the prefix. A list: these.
  */
 export type VendorModels = "catalog" | "discover" | "any" | readonly string[];
+
+/** What an operator may say of how a vendor draws; what is left out is its image row's (vendors/images/rows.ts). */
+export type DrawingSettings = {
+  /** The image row whose protocol it speaks, for vendors that have none of their own. */
+  wire?: string;
+  ratios?: readonly string[];
+  takesSource?: boolean;
+  /** For ComfyUI: the graph to run, in its API form, with `{{prompt}}` and other placeholders. */
+  workflow?: Readonly<Record<string, unknown>>;
+};
 
 /** A request on its way upstream: all that leaves the process. */
 export type UpstreamRequest = {
@@ -51,6 +72,9 @@ export type Vendor = {
   quirks: Quirks;
   /** An upstream inside this process: answers as a server on the network would. */
   serve?: (request: UpstreamRequest) => Promise<Response>;
+  /** Everything it serves is of this kind; absent: chat, and what rows of the catalog say. */
+  modality?: "image";
+  drawing?: DrawingSettings;
   /** Draws images inside this process; other vendors' image wires are found by their row. */
   images?: ImageUpstream;
 };

@@ -1,0 +1,44 @@
+import { isObject } from "../../lib/json.ts";
+import type { Answer, Reading } from "./wire.ts";
+
+/** The object at a field; an empty one where there is none. */
+export function objectAt(value: unknown, field: string): Record<string, unknown> {
+  const found = isObject(value) ? value[field] : undefined;
+  return isObject(found) ? found : {};
+}
+
+/** The list at a field; an empty one where there is none. */
+export function listAt(value: unknown, field: string): readonly unknown[] {
+  const found = isObject(value) ? value[field] : undefined;
+  return Array.isArray(found) ? found : [];
+}
+
+/** The text at a field; "" where there is none. */
+export function textAt(value: unknown, field: string): string {
+  const found = isObject(value) ? value[field] : undefined;
+  return typeof found === "string" ? found : "";
+}
+
+/** An image as text: a URL of any kind, or its bare base64. */
+export function readImageText(text: string): Reading {
+  return /^(?:https?:|data:|\/)/i.test(text) && !isBareBase64(text)
+    ? { kind: "url", url: text }
+    : { kind: "base64", data: text };
+}
+
+/** JPEG in base64 begins with a slash, as a path does; no path is as long as an image. */
+const isBareBase64 = (text: string) => text.startsWith("/9j/") && text.length > 1_000;
+
+/** The image in an answer of the kind most vendors give: `b64_json` or `url` (dialects.md 7). */
+export function readImageObject(image: unknown): Reading {
+  const data = textAt(image, "b64_json") || textAt(image, "image_base64");
+  if (data) return readImageText(data);
+  const url = textAt(image, "url");
+  return url ? readImageText(url) : { kind: "failed" };
+}
+
+/** For vendors that answer with the image itself, and say in a header whether it was filtered. */
+export function readImageBody({ headers, bytes }: Answer): Reading {
+  const reason = headers.get("finish-reason");
+  return reason !== null && /FILTER/i.test(reason) ? { kind: "blocked" } : { kind: "bytes", bytes };
+}

@@ -1,0 +1,103 @@
+import { authorize, isSigned } from "../auth/authorize.ts";
+import { upstreamHeaders, upstreamUrl } from "../outgoing.ts";
+import { fetchUpstream, MAX_ERROR_BYTES, toBrokenBody } from "../send.ts";
+import type { Vendor } from "../vendor.ts";
+import { type Answer, type Call, type ImageRow, RequestFault } from "./wire.ts";
+
+/** The largest answer that is read: an image of 32 MiB in base64, and a little around it, bytes. */
+export const MAX_ANSWER_BYTES = 48 * 1024 * 1024;
+
+/** What every call needs from outside. */
+export type ApiTools = {
+  /** `sluice/<version>`. */
+  userAgent: string;
+  /** Wall clock, Unix ms: for dates in `retry-after`. */
+  now(): number;
+};
+
+/** More was sent than is read. The message is for the caller. */
+export class TooLarge extends Error {
+  override readonly name = "TooLarge";
+}
+
+/**
+ * A body whole, or TooLarge once it is longer than `maxBytes`, its sender then hung up on. Throws GatewayError (upstream_error) when the connection
+ * breaks under way, and the reason of the signal that its request was made with.
+ */
+export async function readBytes(response: Response, maxBytes: number): Promise<Uint8Array> {
+  const reader = response.body?.getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    while (reader) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      size += value.length;
+      if (size > maxBytes) {
+        await reader.cancel();
+        throw new TooLarge(`The vendor's answer is larger than ${Math.floor(maxBytes / 1_048_576)} MiB.`);
+      }
+      chunks.push(value);
+    }
+  } catch (thrown) {
+    throw toBrokenBody(thrown);
+  }
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size);
+}
+
+/** `host` is one of `names`: equal, or below one that begins with a dot. */
+const isAmong = (host: string, names: readonly string[]) =>
+  names.some((name) => (name.startsWith(".") ? host.endsWith(name) : host === name));
+
+/** Where a call goes. Throws RequestFault for an address that a vendor named and that is not its own: keys are for the API alone (dialects.md 7). */
+function addressOf(vendor: Vendor, { apiHosts = [] }: ImageRow, call: Call): string {
+  if (call.url === undefined) return upstreamUrl(vendor, call.path);
+  const url = URL.parse(call.url);
+  const own = URL.parse(vendor.baseUrl);
+  const isOwn = url !== null && own !== null && url.origin === own.origin;
+  const isApi = url?.protocol === "https:" && url.port === "" && isAmong(url.hostname, apiHosts);
+  // A base URL that the operator set elsewhere has no other hosts: the vendor's own must not get its key.
+  const isUsual = own !== null && isAmong(own.hostname, apiHosts);
+  if (url?.username !== "" || !(isOwn || (isApi && isUsual))) {
+    throw new RequestFault("The vendor names an address that is not its own.");
+  }
+  return url.href;
+}
+
+function parse(bytes: Uint8Array): unknown {
+  // An image is no JSON: nothing of it is decoded in vain.
+  const first = bytes.find((byte) => byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09);
+  if (first !== 0x7b && first !== 0x5b) return undefined;
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    // The wire finds nothing in it, and says so.
+    return undefined;
+  }
+}
+
+/**
+ * One call to the vendor's API, with its key, whatever the status of the answer. Throws as `fetchUpstream` does, TooLarge, and RequestFault for
+ * an address that is not the vendor's.
+ */
+export async function call(
+  vendor: Vendor,
+  row: ImageRow,
+  asked: Call,
+  tools: ApiTools,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { method, body, accept = "application/json" } = asked;
+  const isJson = body !== undefined && !(body instanceof FormData);
+  const own = { accept, "user-agent": tools.userAgent, ...(isJson && { "content-type": "application/json" }) };
+  const plain = {
+    url: addressOf(vendor, row, asked),
+    headers: upstreamHeaders(vendor, {}, own),
+    body: isJson ? JSON.stringify(body) : "",
+    signal,
+  };
+  const signed = isSigned(vendor) ? await authorize(vendor, method === "GET" ? "GET" : "POST", plain) : plain;
+  const response = await fetchUpstream(method, body instanceof FormData ? { ...signed, body } : signed);
+  const bytes = await readBytes(response, response.ok ? MAX_ANSWER_BYTES : MAX_ERROR_BYTES);
+  return { status: response.status, headers: response.headers, bytes, json: parse(bytes) };
+}

@@ -1,0 +1,38 @@
+import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
+import { listAt, objectAt, textAt } from "./answers.ts";
+import { toDataUrl } from "./source.ts";
+import type { Answer, Call, Reading, Wire, WireContext } from "./wire.ts";
+
+/** Finish reasons of the vendors behind, and the aggregator's own, that are a refusal. */
+const REFUSED = /content_filter|SAFETY|PROHIBITED|BLOCKLIST|RECITATION|moderat|refus/i;
+
+function read({ json }: Answer): Reading {
+  const choice = listAt(json, "choices")[0];
+  const message = objectAt(choice, "message");
+  const url = textAt(objectAt(listAt(message, "images")[0], "image_url"), "url");
+  if (url) return { kind: "url", url };
+  const reasons = `${textAt(choice, "finish_reason")} ${textAt(choice, "native_finish_reason")}`;
+  if (REFUSED.test(reasons) || textAt(message, "refusal")) return { kind: "blocked" };
+  // Errors of the vendors behind come inside an answer that is well.
+  const words = [objectAt(choice, "error"), objectAt(json, "error")].map((error) => textAt(error, "message"));
+  const text = words.find(Boolean) ?? textAt(message, "content");
+  return text ? { kind: "failed", words: text } : { kind: "failed" };
+}
+
+function create(request: ImageRequest, { model }: WireContext): Call {
+  const { source, ratio } = request;
+  const text = { type: "text", text: styledPrompt(request) };
+  const image = source && { type: "image_url", image_url: { url: toDataUrl(source) } };
+  const body = {
+    model: request.model,
+    messages: [{ role: "user", content: [text, ...(image ? [image] : [])] }],
+    modalities: ["image", "text"],
+    image_config: { aspect_ratio: ratio },
+    stream: false,
+    ...model.extra,
+  };
+  return { method: "POST", path: "/chat/completions", body, read };
+}
+
+/** Images as the answer of a chat (OpenRouter; dialects.md 7): one blocking call without a name. */
+export const chatWire: Wire = { recovery: "none", create };

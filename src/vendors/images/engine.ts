@@ -1,0 +1,157 @@
+import type { ImageRequest, ImageStep, ImageUpstream } from "../image-upstream.ts";
+import type { Vendor } from "../vendor.ts";
+import { type ApiTools, call as ask, TooLarge } from "./call.ts";
+import { failed, readFailure, readWords, UNREADABLE } from "./failure.ts";
+import { fetchImage, type GuardedFetch, type Taken, takeBase64, takeBytes } from "./result.ts";
+import { type Call, type ImageModel, type ImageRow, type Reading, RequestFault, type WireContext } from "./wire.ts";
+
+export type { GuardedFetch } from "./result.ts";
+
+/** Calls that one step may lead to: an upload, the request, a second try, the result. */
+const MAX_CALLS = 5;
+/** One question after the state of some work, ms; the work goes on meanwhile. */
+export const POLL_CALL_MS = 20_000;
+/** Telling a vendor to stop, ms: nobody waits for it. */
+export const CANCEL_MS = 5_000;
+
+/** What the image vendors need from outside. */
+export type ImageTools = ApiTools & {
+  fetchResult: GuardedFetch;
+  /** Told what went wrong with stopping work that nobody waits for. */
+  onFault(thrown: unknown): void;
+};
+
+/** Where a call stands: what it may cost to have asked, and how long it may take. */
+type Phase = { name: "create" } | { name: "poll"; limitMs: number };
+
+/** The facts of a model: of the first of the row's models that fits, with the operator's own words over them. */
+function modelOf(row: ImageRow, vendor: Vendor, name: string): ImageModel {
+  const found = row.models.find(({ match }) => match.test(name)) ?? row.models.at(-1)!;
+  const { ratios, takesSource } = vendor.drawing ?? {};
+  return { ...found, ...(ratios && { ratios }), ...(takesSource !== undefined && { takesSource }) };
+}
+
+/** Runs one row's wire: all of its input and output. */
+class Engine {
+  constructor(
+    private readonly vendor: Vendor,
+    private readonly row: ImageRow,
+    private readonly tools: ImageTools,
+  ) {}
+
+  context(model: string): WireContext {
+    const { baseUrl, drawing } = this.vendor;
+    return {
+      model: modelOf(this.row, this.vendor, model),
+      baseUrl,
+      ...(drawing?.workflow && { workflow: drawing.workflow }),
+    };
+  }
+
+  async create(request: ImageRequest, signal: AbortSignal): Promise<ImageStep> {
+    signal.throwIfAborted();
+    const { wire } = this.row;
+    const context = this.context(request.model);
+    if (request.source && !context.model.takesSource) return fault("This model takes no source image.");
+    try {
+      return await this.#follow(() => wire.create(request, context), { name: "create" }, signal);
+    } catch (thrown) {
+      if (signal.aborted && wire.abandon) this.#abandon(wire.abandon(request, context));
+      throw thrown;
+    }
+  }
+
+  resume(resumeId: string, request: Omit<ImageRequest, "source">, signal: AbortSignal): Promise<ImageStep> {
+    const { wire } = this.row;
+    const context = this.context(request.model);
+    const phase: Phase = { name: "poll", limitMs: POLL_CALL_MS };
+    return this.#follow(() => wire.resume!(resumeId, request, context), phase, signal);
+  }
+
+  async cancel(resumeId: string | undefined, signal: AbortSignal): Promise<void> {
+    const { cancel } = this.row.wire;
+    if (resumeId === undefined || !cancel) return;
+    await this.#stop(cancel(resumeId, this.context("")), signal);
+  }
+
+  /** Nobody waits for this: what goes wrong is told to whoever keeps the log. */
+  #abandon(call: Call): void {
+    this.#stop(call, new AbortController().signal).catch((thrown) => this.tools.onFault(thrown));
+  }
+
+  async #stop(call: Call, signal: AbortSignal): Promise<void> {
+    const step = await this.#follow(() => call, { name: "poll", limitMs: CANCEL_MS }, signal);
+    if (step.kind === "failed") throw new Error(step.message);
+  }
+
+  /** Asks call after call until there is a step. */
+  async #follow(first: () => Call, phase: Phase, signal: AbortSignal): Promise<ImageStep> {
+    let call: Call | undefined;
+    try {
+      call = first();
+      for (let calls = 0; calls < MAX_CALLS; calls++) {
+        const step = await this.#ask(call, phase, signal);
+        if (!("next" in step)) return step;
+        call = step.next;
+      }
+      return failed("The vendor's answers lead to no image.", "maybe");
+    } catch (thrown) {
+      signal.throwIfAborted();
+      if (thrown instanceof RequestFault) return fault(thrown.message);
+      // What was asked before the image itself has drawn nothing.
+      if (thrown instanceof TooLarge) return failed(thrown.message, "maybe");
+      if (isTimeout(thrown)) return failed("The vendor does not answer.", phase.name === "poll" ? "no" : "maybe");
+      throw thrown;
+    }
+  }
+
+  async #ask(call: Call, phase: Phase, signal: AbortSignal): Promise<ImageStep | { next: Call }> {
+    const limit = phase.name === "poll" ? AbortSignal.any([signal, AbortSignal.timeout(phase.limitMs)]) : signal;
+    const answer = await ask(this.vendor, this.row, call, this.tools, limit);
+    if (answer.status < 200 || answer.status > 299) {
+      const drewNothing = phase.name === "poll" || call.prepares === true;
+      return readFailure(answer, this.row.refusal, { drewNothing, now: this.tools.now() });
+    }
+    let reading: Reading;
+    try {
+      reading = call.read(answer);
+    } catch (thrown) {
+      if (thrown instanceof RequestFault) throw thrown;
+      return failed(UNREADABLE, "maybe");
+    }
+    return this.#take(reading, phase, signal);
+  }
+
+  async #take(reading: Reading, phase: Phase, signal: AbortSignal): Promise<ImageStep | { next: Call }> {
+    if (reading.kind === "next") return { next: reading.call };
+    if (reading.kind === "pending") return reading;
+    if (reading.kind === "blocked") return readWords(undefined, true, this.row.refusal);
+    if (reading.kind === "failed") return readWords(reading.words, false, this.row.refusal);
+    let taken: Taken;
+    if (reading.kind === "bytes") taken = takeBytes(reading.bytes);
+    else if (reading.kind === "base64") taken = takeBase64(reading.data);
+    else taken = await fetchImage(reading.url, { vendor: this.vendor, row: this.row, tools: this.tools, signal });
+    if ("bytes" in taken) return { kind: "image", bytes: taken.bytes };
+    // Where the work has a name, its result can be asked for again.
+    return failed(taken.refused, taken.passing && phase.name === "poll" ? "no" : "maybe");
+  }
+}
+
+const fault = (message: string): ImageStep => ({ kind: "failed", message, ran: "no", fault: true });
+const isTimeout = (thrown: unknown) => thrown instanceof DOMException && thrown.name === "TimeoutError";
+
+/** What draws for a vendor by its row: the interface's functions, keeping nothing. */
+export function createUpstream(vendor: Vendor, row: ImageRow, tools: ImageTools): ImageUpstream {
+  const engine = new Engine(vendor, row, tools);
+  const { wire } = row;
+  return {
+    recovery: wire.recovery,
+    traits(name) {
+      const { ratios, takesSource } = modelOf(row, vendor, name);
+      return { ratios, takesSource };
+    },
+    create: (request, signal) => engine.create(request, signal),
+    ...(wire.resume && { resume: (id, request, signal) => engine.resume(id, request, signal) }),
+    ...(wire.cancel && { cancel: (id, signal) => engine.cancel(id, signal) }),
+  };
+}

@@ -1,0 +1,94 @@
+import { readUpstreamError, scrub } from "../../dialects/upstream-error.ts";
+import { isObject } from "../../lib/json.ts";
+import type { ImageStep } from "../image-upstream.ts";
+import { retryAfterSeconds } from "../send.ts";
+import { textAt } from "./answers.ts";
+import type { Answer, Refusal } from "./wire.ts";
+
+/** Busy vendors that do not say for how long are asked again after this, seconds. */
+const BUSY_SECONDS = 2;
+/** How deep and how far an error answer is looked through. */
+const MAX_DEPTH = 6;
+const MAX_FIELDS = 200;
+/** Letters of an error answer that are searched for words of refusal. */
+const MAX_SEARCHED = 16_000;
+
+const BLOCKED =
+  "The vendor refused the prompt or its result on content grounds. Trying again with the same prompt does not help.";
+export const UNREADABLE = "The vendor's answer cannot be read.";
+
+/** An image that came to nothing; see `ImageStep`. */
+export const failed = (message: string, ran: "no" | "maybe"): ImageStep => ({ kind: "failed", message, ran });
+
+/** Names of fields whose text is a word for programs. */
+const CODES: ReadonlySet<string> = new Set([
+  "code",
+  "type",
+  "name",
+  "status",
+  "finish_reason",
+  "reason",
+  "blockReason",
+]);
+
+/** Every word for programs in an error answer, wherever it stands. */
+function collectCodes(value: unknown, codes: string[], depth = 0): string[] {
+  if (depth > MAX_DEPTH || codes.length > MAX_FIELDS) return codes;
+  if (Array.isArray(value)) for (const item of value.slice(0, MAX_FIELDS)) collectCodes(item, codes, depth + 1);
+  if (!isObject(value)) return codes;
+  for (const [field, inner] of Object.entries(value).slice(0, MAX_FIELDS)) {
+    if (typeof inner === "string" && CODES.has(field)) codes.push(inner);
+    else if (typeof inner === "object") collectCodes(inner, codes, depth + 1);
+  }
+  return codes;
+}
+
+/** Statuses that say why by themselves: no key, no money, no such path, too slow, too many. */
+const PLAIN: ReadonlySet<number> = new Set([401, 402, 404, 405, 408, 429]);
+
+function isRefusal({ status, json }: Answer, text: string, refusal: Refusal): boolean {
+  if (status < 400 || status > 499 || PLAIN.has(status)) return false;
+  const { code } = refusal;
+  if (code && collectCodes(json, []).some((word) => code.test(word))) return true;
+  return refusal.text?.test(text.slice(0, MAX_SEARCHED)) === true;
+}
+
+/** Vendors that write what is wrong as a list (`errors`, Stability's) in the field the others use. */
+function toReadable(answer: Answer, text: string): string {
+  const { json } = answer;
+  const errors = isObject(json) ? json["errors"] : undefined;
+  if (!Array.isArray(errors) || textAt(json, "message")) return text;
+  const first: unknown = errors[0];
+  return JSON.stringify({ error: { message: typeof first === "string" ? first : textAt(first, "message") } });
+}
+
+/**
+ * What an answer of a status other than 2xx means: a refusal on content grounds, a fault of request or account, a vendor that is busy (and ran
+ * nothing), or a vendor that failed (reliability 5.4, 6.2). `drewNothing`: the call could not have drawn anything, whatever became of it.
+ */
+export function readFailure(
+  answer: Answer,
+  refusal: Refusal,
+  { drewNothing, now }: { drewNothing: boolean; now: number },
+): ImageStep {
+  const { status, headers } = answer;
+  const text = new TextDecoder().decode(answer.bytes);
+  if (isRefusal(answer, text, refusal)) return { kind: "blocked", message: BLOCKED };
+  const after = retryAfterSeconds(headers, now);
+  const error = readUpstreamError(status, toReadable(answer, text), after);
+  const { message } = error;
+  if (status === 429 && !error.retry) return { kind: "failed", message, ran: "no", fault: true };
+  if (status === 429 || status === 503 || status === 529) {
+    return { kind: "failed", message, ran: "no", retryAfterSeconds: after ?? BUSY_SECONDS };
+  }
+  if (status >= 400 && status <= 499 && status !== 408) return { kind: "failed", message, ran: "no", fault: true };
+  return failed(message, drewNothing ? "no" : "maybe");
+}
+
+/** What a vendor means that says, in an answer of status 2xx, that there is no image. */
+export function readWords(words: string | undefined, blocked: boolean, { text }: Refusal): ImageStep {
+  if (blocked || (words && text?.test(words.slice(0, MAX_SEARCHED)))) return { kind: "blocked", message: BLOCKED };
+  const excerpt = words ? scrub(words) : "";
+  const message = excerpt === "" ? "The vendor gave no image." : `The vendor gave no image. It says: ${excerpt}`;
+  return failed(message, "maybe");
+}

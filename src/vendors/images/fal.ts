@@ -1,0 +1,80 @@
+import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
+import { listAt, objectAt, readImageObject, textAt } from "./answers.ts";
+import { readPixels } from "./fields.ts";
+import { toDataUrl } from "./source.ts";
+import { encodePath } from "./tasks.ts";
+import { type Answer, type Call, type ImageModel, type Reading, RequestFault, type Wire } from "./wire.ts";
+
+/** Between two questions after a request, ms (dialects.md 7: 1 to 2 s). */
+const POLL_MS = 1_000;
+
+/** A request by its place below the queue's address, which is what is kept of it: `/owner/app/requests/ID`. */
+const PLACE = /^(?:\/[A-Za-z0-9._-]+){2,6}\/requests\/[A-Za-z0-9_-]{1,100}$/;
+
+function checkPlace(resumeId: string): string {
+  if (!PLACE.test(resumeId) || resumeId.includes("/..") || resumeId.includes("/./")) {
+    throw new RequestFault("The vendor gave the work a name that is none.");
+  }
+  return resumeId;
+}
+
+/** The queue says where a request lies: below the app, without the path of the model's endpoint. */
+function readPlace({ json }: Answer, request: ImageRequest, baseUrl: string): Reading {
+  const id = textAt(json, "request_id");
+  const said = textAt(json, "response_url");
+  const [owner, app] = request.model.split("/");
+  const place = said.startsWith(`${baseUrl}/`) ? said.slice(baseUrl.length) : `/${owner}/${app}/requests/${id}`;
+  if (!id) return { kind: "failed" };
+  return { kind: "pending", resumeId: checkPlace(place), pollAfterMs: POLL_MS };
+}
+
+function readResult({ json }: Answer): Reading {
+  const filtered = [...listAt(json, "has_nsfw_concepts"), ...listAt(json, "nsfw_content_detected")];
+  // The image is then a black one (dialects.md 7).
+  if (filtered.includes(true)) return { kind: "blocked" };
+  return readImageObject(listAt(json, "images")[0] ?? objectAt(json, "image"));
+}
+
+function readStatus(resumeId: string, { json }: Answer): Reading {
+  const status = textAt(json, "status");
+  if (status === "IN_QUEUE" || status === "IN_PROGRESS") return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
+  if (status !== "COMPLETED") return status ? { kind: "failed", words: status } : { kind: "failed" };
+  const call: Call = { method: "GET", path: resumeId, read: readResult };
+  return { kind: "next", call };
+}
+
+function sizeFields(request: ImageRequest, model: ImageModel) {
+  if (model.size === "ratio") return { aspect_ratio: request.ratio };
+  const named = request.size ? undefined : model.sizes?.[request.ratio];
+  return { image_size: named ?? readPixels(request, model) };
+}
+
+/** fal's queue: requests asked for by their place, that can be stopped (dialects.md 7). */
+export const falWire: Wire = {
+  recovery: "resume",
+  create(request, { model, baseUrl }) {
+    const { source } = request;
+    const { sourceField = "image_url", sourceList } = model;
+    const image = source && toDataUrl(source);
+    const body = {
+      prompt: styledPrompt(request),
+      num_images: 1,
+      ...sizeFields(request, model),
+      ...model.extra,
+      ...(image && { [sourceField]: sourceList ? [image] : image }),
+    };
+    const path = `/${encodePath(request.model)}`;
+    return { method: "POST", path, body, read: (answer) => readPlace(answer, request, baseUrl) };
+  },
+  resume: (resumeId) => ({
+    method: "GET",
+    path: `${checkPlace(resumeId)}/status`,
+    read: (answer) => readStatus(resumeId, answer),
+  }),
+  cancel: (resumeId) => ({
+    method: "PUT",
+    path: `${checkPlace(resumeId)}/cancel`,
+    body: {},
+    read: () => ({ kind: "pending", resumeId, pollAfterMs: POLL_MS }),
+  }),
+};

@@ -1,0 +1,94 @@
+import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
+import { listAt, objectAt, textAt } from "./answers.ts";
+import { readWording } from "./fields.ts";
+import { toBase64 } from "./source.ts";
+import type { Answer, Call, Reading, Wire, WireContext } from "./wire.ts";
+
+/** Reasons that are a refusal (dialects.md 7). */
+const REFUSED =
+  /^(?:IMAGE_SAFETY|IMAGE_PROHIBITED_CONTENT|PROHIBITED_CONTENT|SAFETY|BLOCKLIST|SPII|RECITATION|IMAGE_RECITATION|MODEL_ARMOR)$/;
+/** How a model says in words that it will not. */
+const DECLINES =
+  /\b(?:can(?:['’]?t|not)|unable to|not able to|won['’]?t|will not|must decline|against (?:my|our|the) (?:policy|policies|guidelines|rules)|violat\w+|inappropriate|not (?:appropriate|allowed|permitted))\b/i;
+
+const isThought = (part: unknown) =>
+  typeof part === "object" && part !== null && "thought" in part && part.thought === true;
+
+/** The parts that count: newer models send drafts of the image as thoughts before it. */
+const partsOf = (candidate: unknown) =>
+  listAt(objectAt(candidate, "content"), "parts").filter((part) => !isThought(part));
+
+function findImage(parts: readonly unknown[]): string {
+  for (const part of parts) {
+    const data = textAt(objectAt(part, "inlineData"), "data") || textAt(objectAt(part, "inline_data"), "data");
+    if (data) return data;
+  }
+  return "";
+}
+
+/** `again`: what is asked once more where the model gave no image without saying that it will not. */
+function read({ json }: Answer, again: Call | undefined): Reading {
+  if (textAt(objectAt(json, "promptFeedback"), "blockReason")) return { kind: "blocked" };
+  const candidate = listAt(json, "candidates")[0];
+  const parts = partsOf(candidate);
+  const data = findImage(parts);
+  if (data) return { kind: "base64", data };
+  if (REFUSED.test(textAt(candidate, "finishReason"))) return { kind: "blocked" };
+  const words =
+    parts
+      .map((part) => textAt(part, "text"))
+      .join(" ")
+      .trim() || textAt(candidate, "finishMessage");
+  if (DECLINES.test(words)) return { kind: "blocked" };
+  if (again) return { kind: "next", call: again };
+  return words ? { kind: "failed", words } : { kind: "failed" };
+}
+
+const pathOf = (name: string, verb: string) => `/models/${encodeURIComponent(name.replace(/^models\//, ""))}:${verb}`;
+
+function createContent(request: ImageRequest, { model }: WireContext): Call {
+  const { prompt, fields } = readWording(request, model);
+  const { source, ratio } = request;
+  const image = source && { inlineData: { mimeType: source.type, data: toBase64(source) } };
+  const body = {
+    contents: [{ role: "user", parts: [...(image ? [image] : []), { text: prompt }] }],
+    generationConfig: {
+      responseModalities: ["IMAGE"],
+      ...model.extra,
+      imageConfig: { aspectRatio: ratio, ...fields },
+    },
+  };
+  const call = (again: Call | undefined): Call => ({
+    method: "POST",
+    path: pathOf(request.model, "generateContent"),
+    body,
+    read: (answer) => read(answer, again),
+  });
+  return call(call(undefined));
+}
+
+function readPrediction({ json }: Answer): Reading {
+  const prediction = listAt(json, "predictions")[0];
+  const data = textAt(prediction, "bytesBase64Encoded");
+  // What was filtered is left out of the list (dialects.md 7).
+  return data ? { kind: "base64", data } : { kind: "blocked" };
+}
+
+function createPrediction(request: ImageRequest): Call {
+  return {
+    method: "POST",
+    path: pathOf(request.model, "predict"),
+    body: {
+      instances: [{ prompt: styledPrompt(request) }],
+      parameters: { sampleCount: 1, aspectRatio: request.ratio },
+    },
+    read: readPrediction,
+  };
+}
+
+/** Google's protocol: models that draw while they talk, and Imagen, which only draws (dialects.md 7). One blocking call without a name. */
+export const geminiWire: Wire = {
+  recovery: "none",
+  create: (request, context) =>
+    context.model.form === "predict" ? createPrediction(request) : createContent(request, context),
+};

@@ -1,0 +1,68 @@
+import type { ImageRequest } from "../image-upstream.ts";
+import { listAt, readImageObject, textAt } from "./answers.ts";
+import { readPixels, readSizeFields, readWording } from "./fields.ts";
+import { toDataUrl, toFile } from "./source.ts";
+import type { Answer, Call, ImageModel, Reading, Wire, WireContext } from "./wire.ts";
+
+/** `size` as this protocol writes it: what the model calls the ratio, or pixels. */
+function readSize(request: ImageRequest, model: ImageModel): string {
+  const named = model.sizes?.[request.ratio];
+  if (named) return named;
+  const { width, height } = readPixels(request, model);
+  return `${width}x${height}`;
+}
+
+/** The first image; a vendor that drew one and will not show it says so beside it (xAI, DeepInfra). */
+function read({ json }: Answer): Reading {
+  const image = listAt(json, "data")[0] ?? listAt(json, "images")[0];
+  const isModerated = typeof image === "object" && image !== null && "respect_moderation" in image;
+  if (isModerated && image.respect_moderation === false) return { kind: "blocked" };
+  if (listAt(json, "nsfw_content_detected")[0] === true) return { kind: "blocked" };
+  const words = textAt(json, "block_reason") || textAt(json, "message");
+  if (image === undefined) return words ? { kind: "failed", words } : { kind: "failed" };
+  return typeof image === "string" ? { kind: "url", url: image } : readImageObject(image);
+}
+
+function toForm(fields: Readonly<Record<string, unknown>>): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.append(name, String(value));
+  return form;
+}
+
+/** Where the source image goes, by the form of the model's row. */
+const SOURCES: Readonly<
+  Record<string, (fields: Record<string, unknown>, request: ImageRequest, model: ImageModel) => Call>
+> = {
+  multipart(fields, { source }) {
+    const body = toForm(fields);
+    if (source) {
+      const { file, name } = toFile(source);
+      body.append("image", file, name);
+    }
+    return { method: "POST", path: "/images/edits", body, read };
+  },
+  object: (fields, { source }) => ({
+    method: "POST",
+    path: "/images/edits",
+    body: { ...fields, image: { url: toDataUrl(source!), type: "image_url" } },
+    read,
+  }),
+  field: (fields, { source }, { sourceField = "image_url" }) => ({
+    method: "POST",
+    path: "/images/generations",
+    body: { ...fields, [sourceField]: toDataUrl(source!) },
+    read,
+  }),
+};
+
+function create(request: ImageRequest, { model }: WireContext): Call {
+  const { prompt, fields: worded } = readWording(request, model);
+  const size = model.size === "fixed" || model.form === "multipart";
+  const sized = size ? { size: readSize(request, model) } : readSizeFields(request, model);
+  const fields = { model: request.model, prompt, n: 1, ...sized, ...worded, ...model.extra };
+  if (request.source) return SOURCES[model.form ?? "multipart"]!(fields, request, model);
+  return { method: "POST", path: "/images/generations", body: fields, read };
+}
+
+/** OpenAI's images protocol, and those of vendors that vary its source and size: one blocking call without a name (dialects.md 7). */
+export const openaiWire: Wire = { recovery: "none", create };

@@ -1,0 +1,53 @@
+import type { ImageRequest } from "../image-upstream.ts";
+import type { PixelRule, Pixels } from "./wire.ts";
+
+/** A size of exactly the ratio is taken where its area is within this factor of the wanted one; else one that is a few pixels off. */
+const EXACT_WITHIN = 1.35;
+
+function greatestDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestDivisor(b, a % b);
+}
+
+/** `16:9` as its two whole numbers, reduced. Throws RangeError for what is no ratio: a fault of a row. */
+export function parseRatio(ratio: string): Pixels {
+  const [, first, second] = /^(\d{1,4}):(\d{1,4})$/.exec(ratio) ?? [];
+  const width = Number(first);
+  const height = Number(second);
+  if (!(width > 0 && height > 0)) throw new RangeError(`${ratio} is no aspect ratio.`);
+  const divisor = greatestDivisor(width, height);
+  return { width: width / divisor, height: height / divisor };
+}
+
+const roundTo = (value: number, multiple: number) => Math.max(multiple, Math.round(value / multiple) * multiple);
+
+/**
+ * Pixels of the request's ratio that follow the rule: of the caller's own area where it named a size, within the rule's bounds; else of the rule's
+ * usual one. Exactly of the ratio where such a size is near, else as near as the rule's multiples let it be (dialects.md 7). Pure.
+ */
+export function pixelsOf({ ratio, size }: Pick<ImageRequest, "ratio" | "size">, rule: PixelRule): Pixels {
+  const { width, height } = parseRatio(ratio);
+  const stretch = Math.max(width, height) / Math.min(width, height);
+  const most = Math.min(rule.maxArea, (rule.maxEdge * rule.maxEdge) / stretch);
+  const wanted = size ? Math.max(rule.minArea, size.width * size.height) : rule.area;
+  const area = Math.min(most, wanted);
+  const unit = width * height * rule.multiple * rule.multiple;
+  let times = Math.max(1, Math.round(Math.sqrt(area / unit)));
+  if (times > 1 && times * times * unit > most) times--;
+  const exact = times * times * unit;
+  if (exact <= most && exact / area < EXACT_WITHIN && area / exact < EXACT_WITHIN) {
+    return { width: width * rule.multiple * times, height: height * rule.multiple * times };
+  }
+  const side = Math.sqrt(area / (width * height));
+  const within = (value: number) =>
+    Math.min(roundTo(value, rule.multiple), rule.maxEdge - (rule.maxEdge % rule.multiple));
+  return { width: within(width * side), height: within(height * side) };
+}
+
+/** The name of the largest step that a caller's size reaches; undefined where it named none or a small one. */
+export function resolutionOf(
+  size: Pixels | undefined,
+  steps: readonly { area: number; name: string }[],
+): string | undefined {
+  if (!size) return undefined;
+  return steps.findLast((step) => size.width * size.height >= step.area)?.name;
+}

@@ -1,0 +1,128 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { sniffMediaType } from "../../dialects/messages/media.ts";
+import { IMAGE_TYPES } from "../image-upstream.ts";
+import { upstreamHeaders } from "../outgoing.ts";
+import { fetchUpstream } from "../send.ts";
+import type { Vendor } from "../vendor.ts";
+import { type ApiTools, readBytes, TooLarge } from "./call.ts";
+import type { ImageRow } from "./wire.ts";
+
+/** The largest image that is taken, bytes (reliability 5.4). */
+export const MAX_IMAGE_BYTES = 32 * 1024 * 1024;
+/** For fetching one result, redirects included, ms. */
+export const RESULT_MS = 60_000;
+
+const ACCEPT = "image/png, image/jpeg, image/webp";
+
+/**
+ * The guarded fetch, as far as results need it: any status of a public address, or an error whose `code` is one of its words and whose `message`
+ * is for callers; rejects with the signal's reason once that is aborted.
+ */
+export type GuardedFetch = (
+  url: string,
+  options: { accept: string; maxBytes: number; whenLonger: "refuse"; deadlineMs: number; signal: AbortSignal },
+) => Promise<{ status: number; body: Uint8Array }>;
+
+/** The image's bytes, or why there are none, for the caller. `passing`: the same may go well a moment later. */
+export type Taken = { bytes: Uint8Array } | { refused: string; passing: boolean };
+
+const refuse = (refused: string, passing = false): Taken => ({ refused, passing });
+const NOT_FETCHED = "The vendor's image could not be fetched.";
+
+/** Bytes that begin as a PNG, JPEG or WebP does, and are not too many: nothing else is a result, whatever its type says (dialects.md 7). */
+export function takeBytes(bytes: Uint8Array): Taken {
+  if (bytes.length === 0) return refuse("The vendor gave an empty image.");
+  if (bytes.length > MAX_IMAGE_BYTES) return refuse("The vendor's image is larger than 32 MiB.");
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(24, bytes.byteLength)).toString("base64");
+  const type = sniffMediaType(head);
+  const isImage = IMAGE_TYPES.some((known) => known === type);
+  return isImage ? { bytes } : refuse("The vendor's answer is no PNG, JPEG or WebP image.");
+}
+
+/** {@link takeBytes} of base64, which may also be a data URL. */
+export function takeBase64(data: string): Taken {
+  const start = data.startsWith("data:") ? data.indexOf(",") + 1 : 0;
+  // A quarter less than its letters, told before any memory is taken for it.
+  if ((data.length - start) * 0.75 > MAX_IMAGE_BYTES + 3) return refuse("The vendor's image is larger than 32 MiB.");
+  if (start > 0 && !/;base64\s*,$/i.test(data.slice(0, Math.min(start, 200)))) {
+    return refuse("The vendor's answer is no PNG, JPEG or WebP image.");
+  }
+  return takeBytes(Buffer.from(start > 0 ? data.slice(start) : data, "base64"));
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
+/** `url` as an address of the vendor's own server, all names of this machine being one; undefined for any other. */
+function ownAddress(url: URL, baseUrl: string): URL | undefined {
+  const own = URL.parse(baseUrl);
+  if (!own || url.username !== "") return undefined;
+  if (url.origin === own.origin) return url;
+  const isSame = url.protocol === own.protocol && url.port === own.port;
+  if (!isSame || !LOOPBACK.test(url.hostname) || !LOOPBACK.test(own.hostname)) return undefined;
+  return new URL(url.pathname + url.search, own.origin);
+}
+
+type FetchParts = {
+  vendor: Vendor;
+  row: ImageRow;
+  tools: ApiTools & { fetchResult: GuardedFetch };
+  signal: AbortSignal;
+};
+
+/**
+ * The image behind an address that a vendor wrote. At the vendor's own server it is asked for as any call is; anywhere else only over https,
+ * through the guarded fetch and without the vendor's key, so that nothing inside is ever reached (dialects.md 7, reliability 7.5).
+ * Rejects with the signal's reason once that is aborted.
+ */
+export async function fetchImage(text: string, { vendor, tools, signal }: FetchParts): Promise<Taken> {
+  if (/^data:/i.test(text)) return takeBase64(text);
+  const url = URL.parse(text, `${vendor.baseUrl}/`);
+  if (!url) return refuse(`${NOT_FETCHED} Its address is none.`);
+  const own = ownAddress(url, vendor.baseUrl);
+  if (own) return fetchOwn(own, vendor, tools, signal);
+  if (url.protocol !== "https:") return refuse(`${NOT_FETCHED} Only https addresses are fetched.`);
+  try {
+    const options = { accept: ACCEPT, maxBytes: MAX_IMAGE_BYTES, whenLonger: "refuse", deadlineMs: RESULT_MS } as const;
+    const { status, body } = await tools.fetchResult(url.href, { ...options, signal });
+    return readStatus(status) ?? takeBytes(body);
+  } catch (thrown) {
+    signal.throwIfAborted();
+    return explain(thrown);
+  }
+}
+
+async function fetchOwn(url: URL, vendor: Vendor, tools: ApiTools, signal: AbortSignal): Promise<Taken> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(RESULT_MS)]);
+  const headers = upstreamHeaders(vendor, {}, { accept: ACCEPT, "user-agent": tools.userAgent });
+  try {
+    const response = await fetchUpstream("GET", { url: url.href, headers, body: "", signal: limit });
+    const refused = readStatus(response.status);
+    if (!refused) return takeBytes(await readBytes(response, MAX_IMAGE_BYTES));
+    await response.body?.cancel();
+    return refused;
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (thrown instanceof TooLarge) return refuse("The vendor's image is larger than 32 MiB.");
+    if (thrown instanceof GatewayError) return refuse(`${NOT_FETCHED} ${thrown.message}`, thrown.retry);
+    return refuse(`${NOT_FETCHED} It took too long.`, true);
+  }
+}
+
+/** What a status means for a result; undefined for one that brings it. */
+function readStatus(status: number): Taken | undefined {
+  if (status >= 200 && status <= 299) return undefined;
+  if (status === 401 || status === 403 || status === 404 || status === 410) {
+    return refuse(`${NOT_FETCHED} The vendor's link to it has expired.`);
+  }
+  return refuse(`${NOT_FETCHED} Its server answered ${status}.`, status === 429 || status >= 500);
+}
+
+/** The guarded fetch's words for what may go well a moment later. */
+const PASSING: ReadonlySet<string> = new Set(["timeout", "unreachable", "unresolved"]);
+
+function explain(thrown: unknown): Taken {
+  const { code, message } = thrown as { code?: unknown; message?: unknown };
+  // An error without a code of its own is none of the guarded fetch: a fault in here, which must be seen.
+  if (typeof code !== "string" || typeof message !== "string") throw thrown;
+  return refuse(`${NOT_FETCHED} ${message}`, PASSING.has(code));
+}

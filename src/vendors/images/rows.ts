@@ -1,0 +1,391 @@
+import type { UpstreamDialectName } from "../../dialects/dialect.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Vendor } from "../vendor.ts";
+import { listAt, textAt } from "./answers.ts";
+import { automaticWire } from "./automatic.ts";
+import { chatWire } from "./chat.ts";
+import { comfyWire } from "./comfy.ts";
+import { falWire } from "./fal.ts";
+import { geminiWire } from "./gemini.ts";
+import { openaiWire } from "./openai.ts";
+import { replicateWire } from "./replicate.ts";
+import { stabilityWire } from "./stability.ts";
+import { bflWire, fireworksWire } from "./tasks.ts";
+import type { ImageRow, PixelRule } from "./wire.ts";
+
+const MEGAPIXEL = 1024 * 1024;
+
+/** Ratios that most models draw. */
+const USUAL = ["1:1", "3:2", "2:3", "4:3", "3:4", "5:4", "4:5", "16:9", "9:16", "21:9", "9:21"] as const;
+/** The same, without the last, which Google's models lack. */
+const GOOGLE = USUAL.slice(0, -1);
+
+const EVERY = /^/;
+
+const pixelRule = (multiple: number, maxEdge: number, area = MEGAPIXEL): PixelRule => ({
+  multiple,
+  area,
+  minArea: Math.min(area, 256 * 256),
+  maxArea: maxEdge * maxEdge,
+  maxEdge,
+});
+
+/** Sentences by which hosts of other people's models say that a filter spoke. */
+const FILTERED =
+  /\bNSFW\b|\bflagged\b|\bsensitive\b|E005|content[ _-]?(?:policy|moderation|filter)|moderat(?:ed|ion)|safety (?:system|filter|checker)/i;
+
+/** OpenAI's codes, and Azure's for the same (dialects.md 7). */
+const OPENAI_REFUSAL = {
+  code: /^(?:moderation_blocked|content_policy_violation|contentFilter|content_filter|ResponsibleAIPolicyViolation)$/i,
+  text: /rejected (?:by|as a result of) (?:the|our) safety system/i,
+};
+
+const THREE_SIZES = { "1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536" } as const;
+
+const openai: ImageRow = {
+  wire: openaiWire,
+  refusal: OPENAI_REFUSAL,
+  models: [
+    {
+      match: /gpt-image-1(?:\.|-|$)/,
+      ratios: Object.keys(THREE_SIZES),
+      takesSource: true,
+      form: "multipart",
+      size: "fixed",
+      sizes: THREE_SIZES,
+    },
+    {
+      match: /dall-e-3/,
+      ratios: ["1:1", "7:4", "4:7"],
+      takesSource: false,
+      size: "fixed",
+      sizes: { "1:1": "1024x1024", "7:4": "1792x1024", "4:7": "1024x1792" },
+      styles: { field: "style", names: ["vivid", "natural"] },
+      extra: { response_format: "b64_json" },
+    },
+    {
+      // From the second on: any size whose sides are multiples of 16, from 1:3 to 3:1, up to 3840x2160.
+      match: EVERY,
+      ratios: [...USUAL, "2:1", "1:2", "3:1", "1:3"],
+      takesSource: true,
+      form: "multipart",
+      size: "fixed",
+      pixels: { ...pixelRule(16, 3840), maxArea: 3840 * 2160 },
+    },
+  ],
+};
+
+/** Any server that speaks OpenAI's images protocol. Base64 is asked for: what it would link to may be out of reach. */
+const compatible: ImageRow = {
+  wire: openaiWire,
+  refusal: { ...OPENAI_REFUSAL, text: FILTERED },
+  models: [
+    ...openai.models.slice(0, 2),
+    { ...openai.models[2]!, match: /gpt-image/ },
+    {
+      match: EVERY,
+      ratios: USUAL,
+      takesSource: true,
+      form: "multipart",
+      size: "fixed",
+      pixels: pixelRule(8, 2048),
+      extra: { response_format: "b64_json" },
+    },
+  ],
+};
+
+const gemini: ImageRow = {
+  wire: geminiWire,
+  refusal: { code: /SAFETY|PROHIBITED/, text: /safety (?:filter|polic)|Responsible AI/i },
+  models: [
+    { match: /^imagen/, ratios: ["1:1", "4:3", "3:4", "16:9", "9:16"], takesSource: false, form: "predict" },
+    {
+      match: /3\.1-flash-image/,
+      ratios: [...GOOGLE, "4:1", "1:4", "8:1", "1:8"],
+      takesSource: true,
+      resolutions: {
+        field: "imageSize",
+        steps: [
+          { area: 2.5 * MEGAPIXEL, name: "2K" },
+          { area: 12 * MEGAPIXEL, name: "4K" },
+        ],
+      },
+    },
+    {
+      match: /gemini-3-pro/,
+      ratios: GOOGLE,
+      takesSource: true,
+      resolutions: {
+        field: "imageSize",
+        steps: [
+          { area: 2.5 * MEGAPIXEL, name: "2K" },
+          { area: 12 * MEGAPIXEL, name: "4K" },
+        ],
+      },
+    },
+    // The oldest one draws only beside text.
+    { match: /gemini-2\.0/, ratios: ["1:1"], takesSource: true, extra: { responseModalities: ["TEXT", "IMAGE"] } },
+    { match: EVERY, ratios: GOOGLE, takesSource: true },
+  ],
+};
+
+const xai: ImageRow = {
+  wire: openaiWire,
+  refusal: { code: /content_(?:policy|filter)|moderation/i, text: /moderat|content polic|usage guidelines|safety/i },
+  models: [
+    {
+      match: EVERY,
+      ratios: ["1:1", "3:2", "2:3", "4:3", "3:4", "16:9", "9:16", "2:1", "1:2", "20:9", "9:20"],
+      takesSource: true,
+      form: "object",
+      size: "ratio",
+      resolutions: { field: "resolution", steps: [{ area: 2.5 * MEGAPIXEL, name: "2k" }] },
+      extra: { response_format: "b64_json" },
+    },
+  ],
+};
+
+const together: ImageRow = {
+  wire: openaiWire,
+  refusal: { code: /^(?:nsfw|content_policy_violation)$/i, text: FILTERED },
+  models: [
+    {
+      match: /kontext/i,
+      ratios: USUAL,
+      takesSource: true,
+      form: "field",
+      size: "pixels",
+      pixels: pixelRule(16, 1792),
+      extra: { response_format: "base64" },
+    },
+    {
+      match: EVERY,
+      ratios: USUAL,
+      takesSource: false,
+      size: "pixels",
+      pixels: pixelRule(16, 1792),
+      extra: { response_format: "base64" },
+    },
+  ],
+};
+
+const openrouter: ImageRow = {
+  wire: chatWire,
+  refusal: { code: /^(?:content_filter|moderation|moderation_blocked|content_policy_violation)$/i, text: FILTERED },
+  models: [
+    { match: /^google\/gemini/, ratios: GOOGLE, takesSource: true },
+    { match: /^openai\//, ratios: Object.keys(THREE_SIZES), takesSource: true },
+    // It draws vectors and pictures from text alone.
+    { match: /^recraft\//, ratios: USUAL, takesSource: false, extra: { modalities: ["image"] } },
+    // The rest draws and does not talk.
+    { match: EVERY, ratios: USUAL, takesSource: true, extra: { modalities: ["image"] } },
+  ],
+};
+
+const fireworks: ImageRow = {
+  wire: fireworksWire,
+  refusal: { text: FILTERED },
+  models: [
+    { match: /kontext/i, ratios: USUAL, takesSource: true, form: "task", size: "ratio" },
+    {
+      match: /stable-diffusion-xl|playground-v2|SSD-1B|japanese-stable/i,
+      ratios: USUAL,
+      takesSource: false,
+      form: "generation",
+      size: "pixels",
+      pixels: pixelRule(8, 1536),
+    },
+    { match: EVERY, ratios: USUAL, takesSource: false, form: "workflow", size: "ratio" },
+  ],
+};
+
+const replicate: ImageRow = {
+  wire: replicateWire,
+  refusal: { text: FILTERED },
+  list: {
+    path: "/models",
+    read: (answer) => listAt(answer, "results").map((model) => `${textAt(model, "owner")}/${textAt(model, "name")}`),
+  },
+  models: [
+    {
+      match: /openai\/gpt-image/,
+      ratios: Object.keys(THREE_SIZES),
+      takesSource: true,
+      sourceField: "input_images",
+      sourceList: true,
+    },
+    {
+      match: /nano-banana|seedream-4|seedream-5/,
+      ratios: GOOGLE,
+      takesSource: true,
+      sourceField: "image_input",
+      sourceList: true,
+    },
+    { match: /imagen/, ratios: ["1:1", "4:3", "3:4", "16:9", "9:16"], takesSource: false },
+    { match: /kontext/, ratios: USUAL, takesSource: true, sourceField: "input_image" },
+    { match: /flux-2/, ratios: USUAL, takesSource: true, sourceField: "input_images", sourceList: true },
+    {
+      match: /sdxl|stable-diffusion(?!-3)/,
+      ratios: USUAL,
+      takesSource: true,
+      size: "pixels",
+      pixels: pixelRule(8, 1536),
+    },
+    { match: /flux-(?:dev|1\.1-pro-ultra)|qwen-image|stable-diffusion-3/, ratios: USUAL, takesSource: true },
+    { match: EVERY, ratios: USUAL, takesSource: false },
+  ],
+};
+
+const FAL_SIZES = {
+  "1:1": "square_hd",
+  "4:3": "landscape_4_3",
+  "3:4": "portrait_4_3",
+  "16:9": "landscape_16_9",
+  "9:16": "portrait_16_9",
+} as const;
+
+const fal: ImageRow = {
+  wire: falWire,
+  refusal: { code: /^(?:content_policy_violation|nsfw)/i, text: FILTERED },
+  models: [
+    {
+      match: /(?:nano-banana|gemini|seedream|flux-3|gpt-image).*(?:edit|image-to-image)/,
+      ratios: GOOGLE,
+      takesSource: true,
+      size: "ratio",
+      sourceField: "image_urls",
+      sourceList: true,
+    },
+    { match: /kontext/, ratios: USUAL, takesSource: true, size: "ratio" },
+    {
+      match: /flux-2.*edit/,
+      ratios: USUAL,
+      takesSource: true,
+      pixels: pixelRule(16, 2048),
+      sizes: FAL_SIZES,
+      sourceField: "image_urls",
+      sourceList: true,
+    },
+    {
+      match: /\/edit|image-to-image|redux|reframe/,
+      ratios: USUAL,
+      takesSource: true,
+      pixels: pixelRule(16, 2048),
+      sizes: FAL_SIZES,
+    },
+    { match: /nano-banana|imagen|gemini|flux-3|ultra/, ratios: GOOGLE, takesSource: false, size: "ratio" },
+    { match: EVERY, ratios: USUAL, takesSource: false, pixels: pixelRule(16, 2048), sizes: FAL_SIZES },
+  ],
+};
+
+const bfl: ImageRow = {
+  wire: bflWire,
+  refusal: { code: /moderated/i, text: /(?:request|content) moderated/i },
+  apiHosts: [".bfl.ai"],
+  models: [
+    // Its field for a source is in no source; the aggregator's route takes one.
+    { match: /flux-3/, ratios: [...USUAL, "2:1", "1:2", "7:5", "5:7"], takesSource: false, size: "ratio" },
+    { match: /kontext/, ratios: [...USUAL, "7:3", "3:7"], takesSource: true, size: "ratio" },
+    { match: /ultra/, ratios: USUAL, takesSource: true, size: "ratio", sourceField: "image_prompt" },
+    { match: /flux-2/, ratios: USUAL, takesSource: true, size: "pixels", pixels: pixelRule(16, 2048) },
+    {
+      match: EVERY,
+      ratios: USUAL,
+      takesSource: true,
+      size: "pixels",
+      pixels: pixelRule(32, 1440),
+      sourceField: "image_prompt",
+    },
+  ],
+};
+
+const STABILITY_RATIOS = ["1:1", "3:2", "2:3", "5:4", "4:5", "16:9", "9:16", "21:9", "9:21"] as const;
+const STABILITY_STYLES = {
+  field: "style_preset",
+  names:
+    "enhance anime photographic digital-art comic-book fantasy-art line-art analog-film neon-punk isometric low-poly origami modeling-compound cinematic 3d-model pixel-art tile-texture".split(
+      " ",
+    ),
+} as const;
+
+const stability: ImageRow = {
+  wire: stabilityWire,
+  refusal: { code: /^content_moderation$|CONTENT_FILTERED/i },
+  models: [
+    { match: /core/, path: "core", ratios: STABILITY_RATIOS, takesSource: false, styles: STABILITY_STYLES },
+    { match: /ultra/, path: "ultra", ratios: STABILITY_RATIOS, takesSource: true, styles: STABILITY_STYLES },
+    { match: EVERY, path: "sd3", form: "named", ratios: STABILITY_RATIOS, takesSource: true },
+  ],
+};
+
+const automatic: ImageRow = {
+  wire: automaticWire,
+  refusal: {},
+  list: {
+    path: "/sdapi/v1/sd-models",
+    read: (answer) => (Array.isArray(answer) ? answer.map((model) => textAt(model, "model_name")) : []),
+  },
+  models: [
+    // Models of the newer kinds draw at a megapixel, the first ones fall apart there.
+    { match: /xl|flux|sd_?3|pony|illustrious/i, ratios: USUAL, takesSource: true, pixels: pixelRule(8, 2048) },
+    { match: EVERY, ratios: USUAL, takesSource: true, pixels: pixelRule(8, 2048, 512 * 512) },
+  ],
+};
+
+/** Names of checkpoints, as the node that loads them is told them. */
+function readCheckpoints(answer: unknown): unknown[] {
+  const node = isObject(answer) ? answer["CheckpointLoaderSimple"] : undefined;
+  const input = isObject(node) ? node["input"] : undefined;
+  const required = isObject(input) ? input["required"] : undefined;
+  const names = listAt(required, "ckpt_name");
+  const first: unknown = names[0];
+  if (Array.isArray(first)) return first;
+  // Newer servers write the choices beside the kind of the field.
+  return [...listAt(names[1], "options")];
+}
+
+const comfy: ImageRow = {
+  wire: comfyWire,
+  refusal: {},
+  list: { path: "/object_info/CheckpointLoaderSimple", read: readCheckpoints },
+  models: [
+    { match: /xl|flux|sd_?3|pony|illustrious/i, ratios: USUAL, takesSource: true, pixels: pixelRule(8, 2048) },
+    { match: EVERY, ratios: USUAL, takesSource: true, pixels: pixelRule(8, 2048, 512 * 512) },
+  ],
+};
+
+/** The vendors that draw, by their ids in the registry; `compatible` is any server of OpenAI's protocol (dialects.md 7 is the source of all). */
+export const imageRows: Readonly<Record<string, ImageRow>> = {
+  openai,
+  azure: openai,
+  google: gemini,
+  vertex: gemini,
+  xai,
+  together,
+  fireworks,
+  openrouter,
+  replicate,
+  fal,
+  bfl,
+  stability,
+  automatic1111: automatic,
+  comfyui: comfy,
+  compatible,
+};
+
+/** Names that `drawing.wire` of a vendor may have. */
+export const IMAGE_ROW_NAMES: readonly string[] = Object.keys(imageRows);
+
+/** What a vendor without a row of its own is taken for, by its dialect. */
+const BY_DIALECT: Partial<Record<UpstreamDialectName, ImageRow>> = {
+  chat: compatible,
+  responses: compatible,
+  gemini,
+};
+
+/** How a vendor draws: by what the operator says, its own row, or its dialect. Undefined where it cannot. */
+export function rowOf(vendor: Pick<Vendor, "id" | "dialect" | "drawing" | "serve">): ImageRow | undefined {
+  if (vendor.serve) return undefined;
+  const named = vendor.drawing?.wire ?? vendor.id;
+  return Object.hasOwn(imageRows, named) ? imageRows[named] : BY_DIALECT[vendor.dialect];
+}

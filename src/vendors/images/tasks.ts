@@ -1,0 +1,102 @@
+import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
+import { objectAt, readImageBody, readImageText, textAt } from "./answers.ts";
+import { readSizeFields } from "./fields.ts";
+import { toBase64, toDataUrl } from "./source.ts";
+import { type Answer, type Call, type Reading, RequestFault, type Wire, type WireContext } from "./wire.ts";
+
+/** Between two questions after a task, ms (dialects.md 7: 1 to 2 s). */
+const POLL_MS = 1_000;
+
+/** States of a task, in the words of Black Forest Labs, which Fireworks took over with its models (dialects.md 7). */
+function readTask(resumeId: string, { json }: Answer): Reading {
+  const status = textAt(json, "status") || textAt(json, "state");
+  if (/^(?:Request|Content) Moderated$/i.test(status)) return { kind: "blocked" };
+  const result = objectAt(json, "result");
+  if (/^Ready$/i.test(status)) {
+    const sample = textAt(result, "sample");
+    return sample ? readImageText(sample) : { kind: "failed" };
+  }
+  if (/^(?:Pending|Queued|Processing|Running)$/i.test(status))
+    return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
+  const words = textAt(json, "error") || textAt(objectAt(json, "details"), "error") || status;
+  return words ? { kind: "failed", words } : { kind: "failed" };
+}
+
+const prompted = (request: Omit<ImageRequest, "source">, { model }: WireContext) => ({
+  prompt: styledPrompt(request),
+  ...readSizeFields(request, model),
+  ...model.extra,
+});
+
+/** The address to ask at: of a task on one of several clusters the vendor names it with the task. */
+function readPollingUrl({ json }: Answer): Reading {
+  const resumeId = textAt(json, "polling_url");
+  return resumeId ? { kind: "pending", resumeId, pollAfterMs: POLL_MS } : { kind: "failed" };
+}
+
+/** Black Forest Labs: a task is known by the address to ask at. It cannot be stopped. */
+export const bflWire: Wire = {
+  recovery: "resume",
+  create(request, context) {
+    const { source } = request;
+    const { sourceField = "input_image" } = context.model;
+    const body = { ...prompted(request, context), ...(source && { [sourceField]: toBase64(source) }) };
+    return { method: "POST", path: `/${encodePath(request.model)}`, body, read: readPollingUrl };
+  },
+  resume: (url) => ({ method: "GET", url, read: (answer) => readTask(url, answer) }),
+};
+
+/** A model's name as steps of a path: none of them leads upwards or ends the path. */
+export function encodePath(name: string): string {
+  const steps = name.split("/");
+  if (steps.some((step) => step === "" || step === "." || step === "..")) {
+    throw new RequestFault("The vendor has no model of this name.");
+  }
+  return steps.map(encodeURIComponent).join("/");
+}
+
+/** Fireworks: its models' full names have `accounts/…/models/` before them. */
+const fireworksPath = (name: string) => encodePath(name.includes("/") ? name : `accounts/fireworks/models/${name}`);
+
+/** The task's own name is all that is needed beside the model's. */
+function readRequestId({ json }: Answer): Reading {
+  const resumeId = textAt(json, "request_id");
+  return resumeId ? { kind: "pending", resumeId, pollAfterMs: POLL_MS } : { kind: "failed" };
+}
+
+const IMAGE_BODY = { accept: "image/*", read: readImageBody } as const;
+
+/** The three ways that Fireworks' models lie at. */
+const FIREWORKS: Readonly<Record<string, (request: ImageRequest, context: WireContext) => Call>> = {
+  /** Answered with the image itself. */
+  workflow: (request, context) => ({
+    method: "POST",
+    path: `/workflows/${fireworksPath(request.model)}/text_to_image`,
+    body: prompted(request, context),
+    ...IMAGE_BODY,
+  }),
+  generation: (request, context) => ({
+    method: "POST",
+    path: `/image_generation/${fireworksPath(request.model)}`,
+    body: prompted(request, context),
+    ...IMAGE_BODY,
+  }),
+  task: (request, context) => ({
+    method: "POST",
+    path: `/workflows/${fireworksPath(request.model)}`,
+    body: { ...prompted(request, context), ...(request.source && { input_image: toDataUrl(request.source) }) },
+    read: readRequestId,
+  }),
+};
+
+/** Fireworks: most models answer at once; the tasks of the others are asked for by name. */
+export const fireworksWire: Wire = {
+  recovery: "resume",
+  create: (request, context) => FIREWORKS[context.model.form ?? "workflow"]!(request, context),
+  resume: (resumeId, request) => ({
+    method: "POST",
+    path: `/workflows/${fireworksPath(request.model)}/get_result`,
+    body: { id: resumeId },
+    read: (answer) => readTask(resumeId, answer),
+  }),
+};
