@@ -16,6 +16,7 @@ import type { Exchange } from "./exchange.ts";
 import type { FetchMedia } from "./fetch-media.ts";
 import type { ReasoningState } from "./reasoning-state.ts";
 import type { Running } from "./running.ts";
+import type { RunWebTool } from "./server-tools-run.ts";
 
 /** What the way of a request needs of the rest of the house. */
 export type Services = {
@@ -39,6 +40,8 @@ export type Services = {
   userAgent: string;
   /** Fetches files for vendors that fetch none. */
   fetchMedia: FetchMedia;
+  /** Runs web tools for models whose vendor has none. Absent: they are not served. */
+  runWebTool?: RunWebTool;
 };
 
 /** A client's request for generation, its body not yet read. */
