@@ -21,11 +21,13 @@ import { answerError, renderElysiaError } from "./http/errors.ts";
 import { createCors, createGuard } from "./http/guard.ts";
 import { healthRoutes } from "./http/health.ts";
 import { imageFileRoutes, imageRoutes } from "./http/images.ts";
+import { mcpRoutes } from "./http/mcp.ts";
 import { messagesRoutes } from "./http/messages.ts";
 import { modelsRoutes } from "./http/models.ts";
 import { openapiRoutes } from "./http/openapi.ts";
 import { responsesRoutes } from "./http/responses.ts";
 import { rootRoutes } from "./http/root.ts";
+import { webRoutes } from "./http/web.ts";
 import { FolderFiles, type ImageFiles, MemoryFiles } from "./jobs/files.ts";
 import { BucketFiles } from "./jobs/files-s3.ts";
 import { ImageJobs } from "./jobs/image-jobs.ts";
@@ -51,10 +53,13 @@ import { Running } from "./relay/running.ts";
 import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
 import { builtinVendor } from "./vendors/builtin/vendor.ts";
 import { VendorHealth } from "./vendors/health.ts";
+import { createImageUpstreams } from "./vendors/images/index.ts";
 import { listModels } from "./vendors/models-list.ts";
 import type { Vendor } from "./vendors/vendor.ts";
+import { McpServer } from "./web/mcp.ts";
 import { createSafeFetch, type SafeFetch } from "./web/safe-fetch.ts";
 import { createMediaFetch } from "./web/safe-fetch-media.ts";
+import { WebTools } from "./web/tools.ts";
 
 /** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
 const MAX_BODY_BYTES = 40 * 1024 * 1024;
@@ -87,6 +92,8 @@ export type App = {
   services: Services;
   /** Money, allowances and receipts. */
   book: Book;
+  /** Image jobs and their files. */
+  jobs: ImageJobs;
   plans: Plans;
   /** Switches on a vendor that was found after the start; without effect for one that is on. */
   addVendor(vendor: Vendor): void;
@@ -131,14 +138,23 @@ export function createApp(settings: AppSettings): App {
     userAgent: `sluice/${settings.version}`,
     fetchMedia: createMediaFetch(safeFetch, clock),
   };
+  const draw = createImageUpstreams({
+    ...{ userAgent: services.userAgent, now: () => clock.now(), fetchResult: safeFetch },
+    onFault: (thrown) => log.warn("image-cancel", errorFields(thrown)),
+  });
   const jobs = new ImageJobs({
     ...{ store, writer, book: books.book, plans, catalog, clock, log, health },
     files: openImageFiles(settings),
     keepDays: config.images.keepDays,
-    upstream: (id) => vendors.get(id)?.images,
+    upstream: (id) => draw(vendors.get(id)),
     spend: keySpend,
   });
   jobs.start();
+  const web = new WebTools({
+    ...{ clock, log, limiter: limits.limiter, keySpend, plans, book: books.book, writer, safeFetch },
+    ...{ userAgent: services.userAgent, sources: config.search },
+  });
+  web.recover().catch((thrown: unknown) => log.error("web-recovery", errorFields(thrown)));
   const tokenizer = new Tokenizer(clock);
   const kept = new IdempotencyStore(store, writer, clock, log);
   const stopSweeping = kept.watch();
@@ -155,6 +171,8 @@ export function createApp(settings: AppSettings): App {
     keys,
     services,
     jobs,
+    web,
+    mcp: new McpServer({ tools: web, log, version: settings.version }),
     keySpend,
     kept,
     bodies: requests?.bodies ? new BodyLog(requests) : undefined,
@@ -176,6 +194,7 @@ export function createApp(settings: AppSettings): App {
     running,
     services,
     book: books.book,
+    jobs,
     plans,
     addVendor(vendor) {
       if (vendors.has(vendor.id)) return;
@@ -192,6 +211,7 @@ export function createApp(settings: AppSettings): App {
       stopRemoving();
       stopForgetting();
       tokenizer.stop();
+      web.stop();
       books.stop();
       await limits.close();
       await writer.close();
@@ -275,6 +295,8 @@ type Routes = {
   keys: Keys;
   services: Services;
   jobs: ImageJobs;
+  web: WebTools;
+  mcp: McpServer;
   keySpend: KeySpend;
   kept: IdempotencyStore;
   bodies: BodyLog | undefined;
@@ -294,6 +316,17 @@ function mountRoutes(routes: Routes): Elysia {
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
   const generation = { services, keys, kept, bodies, server: () => app.server };
+  const { clock, limiter, running } = services;
+  const webTools = {
+    tools: routes.web,
+    mcp: routes.mcp,
+    keys,
+    kept,
+    limiter,
+    running,
+    clock,
+    server: () => app.server,
+  };
   const images = {
     jobs,
     catalog,
@@ -322,6 +355,8 @@ function mountRoutes(routes: Routes): Elysia {
     .use(responsesRoutes(generation))
     .use(debugTranslateRoutes(generation))
     .use(imageRoutes({ ...generation, ...images }))
+    .use(mcpRoutes(webTools))
+    .use(webRoutes(webTools))
     .use(accountRoutes(admin))
     .use(adminRoutes(admin))
     .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))
