@@ -252,12 +252,12 @@ export const registry: readonly VendorRow[] = [
   drawingVendor("fal", "fal", "https://queue.fal.run", "key", "FAL_KEY"),
   drawingVendor("bfl", "Black Forest Labs", "https://api.bfl.ai/v1", "x-key", "BFL_API_KEY"),
   drawingVendor("stability", "Stability AI", "https://api.stability.ai", "bearer", "STABILITY_API_KEY"),
-  drawingServer("automatic1111", "AUTOMATIC1111", 7860),
-  drawingServer("comfyui", "ComfyUI", 8188),
   localServer("ollama", "Ollama", 11434, { emptyContent: true }),
   localServer("lmstudio", "LM Studio", 1234, { emptyContent: true }),
   localServer("llamacpp", "llama.cpp", 8080, { acceptsTopK: true }),
   localServer("vllm", "vLLM", 8000, { acceptsTopK: true, prefill: "continue" }),
+  drawingServer("automatic1111", "AUTOMATIC1111", 7860),
+  drawingServer("comfyui", "ComfyUI", 8188),
 ];
 
 /** A row of a model server at its usual loopback port (contract 2). */

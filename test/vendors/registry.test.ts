@@ -3,7 +3,7 @@ import { UPSTREAM_DIALECTS } from "../../src/dialects/dialect.ts";
 import { upstreamUrl } from "../../src/vendors/outgoing.ts";
 import { fromEnvironment, registry } from "../../src/vendors/registry.ts";
 
-/** Contract 2: what switches which vendor on. */
+/** Contract 2, and the vendors that only draw (dialects.md 7): what switches which one on. */
 const VARIABLES: Record<string, string> = {
   openai: "OPENAI_API_KEY",
   anthropic: "ANTHROPIC_API_KEY",
@@ -21,6 +21,10 @@ const VARIABLES: Record<string, string> = {
   perplexity: "PERPLEXITY_API_KEY",
   nvidia: "NVIDIA_API_KEY",
   google: "GEMINI_API_KEY",
+  replicate: "REPLICATE_API_TOKEN",
+  fal: "FAL_KEY",
+  bfl: "BFL_API_KEY",
+  stability: "STABILITY_API_KEY",
 };
 
 describe("the registry", () => {
@@ -30,7 +34,7 @@ describe("the registry", () => {
     for (const row of registry) {
       expect(UPSTREAM_DIALECTS).toContain(row.dialect);
       expect(row.name).not.toBe("");
-      expect(row.id).toMatch(/^[a-z]+$/);
+      expect(row.id).toMatch(/^[a-z]+[0-9]*$/);
       expect(row.baseUrl.endsWith("/")).toBe(false);
       // Only the messages dialect's base URL lacks its version: its path brings it (contract 2).
       if (row.dialect === "messages") expect(row.baseUrl).not.toContain("/v1");
@@ -53,6 +57,8 @@ describe("the registry", () => {
       ["lmstudio", "http://127.0.0.1:1234/v1"],
       ["llamacpp", "http://127.0.0.1:8080/v1"],
       ["vllm", "http://127.0.0.1:8000/v1"],
+      ["automatic1111", "http://127.0.0.1:7860"],
+      ["comfyui", "http://127.0.0.1:8188"],
     ]);
   });
 });

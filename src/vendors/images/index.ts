@@ -10,10 +10,10 @@ export type { GuardedFetch, ImageTools } from "./engine.ts";
  * upstream is made for each vendor and kept. `tools.fetchResult` is the guarded fetch (contract 9): results come from addresses that
  * vendors write.
  */
-export function createImageUpstreams(tools: ImageTools): (vendor: Vendor) => ImageUpstream | undefined {
+export function createImageUpstreams(tools: ImageTools): (vendor: Vendor | undefined) => ImageUpstream | undefined {
   const made = new WeakMap<Vendor, ImageUpstream>();
   return (vendor) => {
-    if (vendor.images) return vendor.images;
+    if (!vendor || vendor.images) return vendor?.images;
     const known = made.get(vendor);
     if (known) return known;
     const row = rowOf(vendor);
