@@ -3,6 +3,7 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import { RateLimited, type RateState } from "../limits/limiter.ts";
 import { errorFields, type Log } from "../observe/log.ts";
+import { isMcpRequest, mcpErrorBody } from "./mcp-error.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 
@@ -71,7 +72,17 @@ export function errorResponse(error: unknown, dialect: Dialect, requestId: strin
 
 /** {@link errorResponse} in the dialect and with the id of the request it answers. */
 export function answerError(error: unknown, request: Request): Response {
+  if (isMcpRequest(request)) return answerMcpError(error, request);
   return errorResponse(error, dialectOf(request), requestIdOf(request));
+}
+
+/** An error of the MCP endpoint: JSON-RPC under the error's HTTP status, with the headers of every error (interface 5 rule 3). */
+function answerMcpError(error: unknown, request: Request): Response {
+  const response = errorResponse(error, dialects.chat, requestIdOf(request));
+  const { body, headers } = mcpErrorBody(error, request);
+  const told = new Response(body, { status: response.status, headers: response.headers });
+  for (const [name, value] of Object.entries(headers)) told.headers.set(name, value);
+  return told;
 }
 
 /** What Elysia's own faults mean. Its texts are not shown: they quote the body and the schema. */

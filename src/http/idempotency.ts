@@ -15,8 +15,8 @@ export const IDEMPOTENCY_PARAMETER = {
 /** Headers of an answer that belong to the request it was made for, not to the answer. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(["x-request-id", "request-id", "date", "content-length"]);
 
-/** Who asks, and with which body, as text. */
-export type Asked = { request: Request; accountId: string; body: string };
+/** Who asks, and with which body, as text. `route`: what is asked, where the path does not say it in words that may be written down. */
+export type Asked = { request: Request; accountId: string; body: string; route?: string };
 
 /**
  * A POST that can cost and answers with a whole body (image jobs, web tools), under its Idempotency-Key where it has one (contract 5): `run` runs once, and
@@ -24,14 +24,13 @@ export type Asked = { request: Request; accountId: string; body: string };
  * invalid_request, idempotency_in_progress, idempotency_key_reused, and what `run` throws.
  */
 export async function answerOnce(
-  { request, accountId, body }: Asked,
+  { request, accountId, body, route = pathOf(request.url) }: Asked,
   kept: IdempotencyStore,
   run: () => Promise<Response>,
 ): Promise<Response> {
   const key = request.headers.get("idempotency-key");
   if (key === null) return run();
   checkIdempotencyKey(key);
-  const route = pathOf(request.url);
   const requestId = requestIdOf(request);
   const claimed = await kept.claim({ accountId, route, key, requestId, fingerprint: fingerprint(route, body) });
   if (claimed.kind === "kept") {

@@ -1,4 +1,4 @@
-import { type RawResult, RECENCY_MS, type SearchQuery } from "./query.ts";
+import type { RawResult, SearchQuery } from "./query.ts";
 
 /** Hosts of the made-up results; nobody can own them (RFC 2606). */
 const HOSTS = ["docs.example.com", "news.example.org", "blog.example.net", "www.example.com", "wiki.example.org"];
@@ -12,7 +12,7 @@ const slugOf = (query: string) =>
 /** How old the result at a place is: the first ones are of this hour, the last ones years old; every fifth has no date. */
 function ageOf(at: number): number | undefined {
   if (at % 5 === 4) return undefined;
-  return at === 0 ? 10 * MINUTE_MS : Math.floor(RECENCY_MS.hour * 2 ** (at * 0.7));
+  return at === 0 ? 10 * MINUTE_MS : Math.floor(60 * 2 ** (at * 0.7)) * MINUTE_MS;
 }
 
 /**

@@ -1,10 +1,6 @@
-/** How new results have to be, longest last (interface 2.7 `search_recency_filter`). */
-export const RECENCIES = ["hour", "day", "week", "month", "year"] as const;
-export type Recency = (typeof RECENCIES)[number];
+import type { RECENCIES } from "../../wire/web.ts";
 
-/** Results of one search: the most, and where nothing is said (web-and-mcp.md A3). */
-export const MOST_RESULTS = 20;
-export const DEFAULT_RESULTS = 10;
+export type Recency = (typeof RECENCIES)[number];
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -21,7 +17,7 @@ export const RECENCY_MS: Readonly<Record<Recency, number>> = {
 /** What is searched for, checked and in one form. */
 export type SearchQuery = {
   query: string;
-  /** 1 to {@link MOST_RESULTS}. */
+  /** 1 to 20. */
   maxResults: number;
   /** Hosts, small letters, without `www.`: results come from these and what lies below them. Empty: from anywhere. */
   include: readonly string[];

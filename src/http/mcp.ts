@@ -1,0 +1,200 @@
+import { Elysia } from "elysia";
+import type { Caller } from "../accounts/caller.ts";
+import type { Keys } from "../accounts/keys.ts";
+import { GatewayError } from "../canon/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Limiter } from "../limits/limiter.ts";
+import type { IdempotencyStore } from "../relay/idempotency-store.ts";
+import type { Running } from "../relay/running.ts";
+import type { McpAnswer, McpServer } from "../web/mcp.ts";
+import {
+  INVALID_REQUEST,
+  PARSE_ERROR,
+  REFUSED,
+  type RpcMessage,
+  readMessage,
+  VERSIONS,
+  writeFault,
+} from "../web/mcp-message.ts";
+import { RpcMessage as RpcMessageBody, RpcReply } from "../wire/web.ts";
+import { checkJson, readText } from "./body.ts";
+import { authenticate, authenticateToken } from "./credentials.ts";
+import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
+import type { RequestServer } from "./generation.ts";
+import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
+import { MCP_PATH, MCP_TOKEN_PATH } from "./mcp-error.ts";
+import { jsonBody, jsonReply } from "./openapi-detail.ts";
+import { requestIdOf } from "./request.ts";
+import { runCall } from "./web-call.ts";
+
+/** Largest message, bytes (web-and-mcp.md A2 #4). */
+const MAX_MESSAGE_BYTES = 1024 * 1024;
+
+/** What the MCP endpoint needs. */
+export type McpDependencies = {
+  mcp: McpServer;
+  keys: Keys;
+  kept: IdempotencyStore;
+  limiter: Limiter;
+  running: Running;
+  clock: Clock;
+  server(): RequestServer;
+};
+
+/** `POST /mcp/web` (interface 4.9), and the same with a narrow token in the path. Every other method is told 405, also without a key. */
+export function mcpRoutes(dependencies: McpDependencies) {
+  const { keys } = dependencies;
+  const onlyPost = methodNotAllowed("POST");
+  return new Elysia({ name: "sluice-mcp" })
+    .post(MCP_PATH, ({ request }) => answerMcp(request, () => authenticate(request, keys), dependencies), {
+      parse: "none",
+      detail: {
+        tags: ["Web tools"],
+        summary: "MCP server",
+        description: `Model Context Protocol over Streamable HTTP, versions ${VERSIONS.join(", ")}; tools \`web_search\` and \`web_fetch\`. One message with each POST: a request is answered as JSON, a notification with 202. Clients that cannot send headers use \`/mcp/web/t/{token}\` with a narrow token.`,
+        parameters: [IDEMPOTENCY_PARAMETER],
+        requestBody: jsonBody(RpcMessageBody),
+        responses: {
+          200: jsonReply(RpcReply, "The answer; faults of a request among them."),
+          202: { description: "A notification was taken." },
+          400: jsonReply(RpcReply, "No JSON-RPC message, a batch, or an MCP-Protocol-Version that is not spoken."),
+          401: jsonReply(RpcReply, "No valid key."),
+          403: jsonReply(RpcReply, "Not from this Host or Origin, or not with this key."),
+        },
+      },
+    })
+    .post(
+      MCP_TOKEN_PATH,
+      async ({ request, params }) => {
+        const caller = () => authenticateToken(request, params.token, keys);
+        const response = await answerMcp(request, caller, dependencies);
+        // The address is a secret (reliability 7.2).
+        response.headers.set("referrer-policy", "no-referrer");
+        return response;
+      },
+      { parse: "none", detail: { hide: true } },
+    )
+    .all(MCP_PATH, onlyPost, { detail: { hide: true } })
+    .all(MCP_TOKEN_PATH, onlyPost, { detail: { hide: true } });
+}
+
+function answer(request: Request, status: number, body: string): Response {
+  const headers = { "content-type": "application/json", "cache-control": "no-store" };
+  return new Response(body, { status, headers: { ...headers, ...commonHeaders(requestIdOf(request)) } });
+}
+
+/** The order of checks is that of web-and-mcp.md A2: credentials, types, size, JSON, form, version, then the message itself. */
+async function answerMcp(request: Request, identify: () => Caller, dependencies: McpDependencies): Promise<Response> {
+  const { clock, server } = dependencies;
+  try {
+    const caller = identify();
+    if (!admitsJson(request.headers.get("accept"))) {
+      return answer(
+        request,
+        406,
+        writeFault(REFUSED, "Answers are application/json: the Accept header must admit it."),
+      );
+    }
+    // The body reader and the tools have bounds of their own.
+    server()?.timeout(request, 0);
+    const text = await readMessageText(request, clock);
+    const message = parseMessage(text);
+    if (message.kind === "fault") {
+      return answer(request, 400, writeFault(message.code, message.message, message.id));
+    }
+    const version = request.headers.get("mcp-protocol-version");
+    if (version !== null && !isInitialize(message) && !(VERSIONS as readonly string[]).includes(version.trim())) {
+      const told = `This MCP-Protocol-Version is not spoken here. Spoken are ${VERSIONS.join(", ")}.`;
+      return answer(request, 400, writeFault(REFUSED, told, message.kind === "request" ? message.id : null));
+    }
+    if (message.kind === "note") {
+      return new Response(null, { status: 202, headers: commonHeaders(requestIdOf(request)) });
+    }
+    return await answerRequest(request, { caller, message, text }, dependencies);
+  } catch (thrown) {
+    return answerError(thrown, request);
+  }
+}
+
+const isInitialize = (message: RpcMessage) => message.kind === "request" && message.method === "initialize";
+
+/** Lenient: only who says in so many words that JSON is not wanted is refused (web-and-mcp.md A2 #4). */
+function admitsJson(accept: string | null): boolean {
+  return (
+    accept === null ||
+    accept.trim() === "" ||
+    /(?:^|[\s,])(?:application\/(?:json|\*)|\*\/\*)(?=$|[\s;,])/i.test(accept)
+  );
+}
+
+/** The body's text; "" for one that is no text at all: that is no JSON either. */
+async function readMessageText(request: Request, clock: Clock): Promise<string> {
+  try {
+    return await readText(request, { maxBytes: MAX_MESSAGE_BYTES, clock });
+  } catch (thrown) {
+    if (thrown instanceof GatewayError && thrown.code === "invalid_request") return "";
+    throw thrown;
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A body as a message. Text that is no JSON, and JSON that is no message, are faults of different codes. */
+function parseMessage(text: string): RpcMessage {
+  const first = text.trimStart()[0];
+  try {
+    if (first === "{") return readMessage(checkJson(text).value);
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown;
+    const code = isJson(text) ? INVALID_REQUEST : PARSE_ERROR;
+    return { kind: "fault", code, message: thrown.message, id: null };
+  }
+  if (!isJson(text)) {
+    return { kind: "fault", code: PARSE_ERROR, message: "The request body is not valid JSON.", id: null };
+  }
+  return readMessage(first === "[" ? [] : null);
+}
+
+type Asked = { caller: Caller; message: Extract<RpcMessage, { kind: "request" }>; text: string };
+
+/** An answer that cost nothing: its Idempotency-Key stays free. */
+class Unkept extends Error {
+  constructor(readonly response: Response) {
+    super("not kept");
+  }
+}
+
+async function answerRequest(
+  request: Request,
+  { caller, message, text }: Asked,
+  { mcp, kept, limiter, running }: McpDependencies,
+): Promise<Response> {
+  const requestId = requestIdOf(request);
+  const toResponse = ({ body }: McpAnswer) => answer(request, 200, body);
+  if (mcp.isPlain(message)) {
+    // Calls of tools have bounds of their own, which are told as results.
+    limiter.take(caller, "catalog").release();
+    return toResponse(mcp.answer(message));
+  }
+  const run = () => runCall(request, caller, running, (signal) => mcp.call(message, { caller, requestId, signal }));
+  if (!request.headers.has("idempotency-key")) return toResponse(await run());
+  try {
+    // The path may hold a token, which is not to be written down: one name for both ways.
+    const asked = { request, accountId: caller.accountId, body: text, route: MCP_PATH };
+    return await answerOnce(asked, kept, async () => {
+      const answered = await run();
+      if (answered.failed) throw new Unkept(toResponse(answered));
+      return toResponse(answered);
+    });
+  } catch (thrown) {
+    if (thrown instanceof Unkept) return thrown.response;
+    throw thrown;
+  }
+}

@@ -1,0 +1,122 @@
+import { Elysia } from "elysia";
+import type { Caller } from "../accounts/caller.ts";
+import type { Keys } from "../accounts/keys.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { RateState } from "../limits/limiter.ts";
+import type { IdempotencyStore } from "../relay/idempotency-store.ts";
+import type { Running } from "../relay/running.ts";
+import { isFault, readFetchArguments, readSearchArguments, toBodyError, type WebTools } from "../web/tools.ts";
+import type { WebCall } from "../web/tools-meter.ts";
+import { describePage } from "../web/tools-text.ts";
+import { FetchReply, FetchRequest, SearchReply, SearchRequest } from "../wire/web.ts";
+import { MAX_WEB_BYTES, readJson } from "./body.ts";
+import { authenticate } from "./credentials.ts";
+import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
+import type { RequestServer } from "./generation.ts";
+import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
+import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { rateHeaders } from "./rate-headers.ts";
+import { requestIdOf } from "./request.ts";
+import { runCall } from "./web-call.ts";
+
+const SEARCH_PATH = "/v1/web/search";
+const FETCH_PATH = "/v1/web/fetch";
+
+/** What the standalone web tools need. */
+export type WebDependencies = {
+  tools: WebTools;
+  keys: Keys;
+  kept: IdempotencyStore;
+  running: Running;
+  clock: Clock;
+  server(): RequestServer;
+};
+
+const metered = ["insufficient_quota", "concurrency_exceeded", "allowance_exhausted"] as const;
+const idempotent = ["idempotency_in_progress", "idempotency_key_reused"] as const;
+
+/** `POST /v1/web/search` and `POST /v1/web/fetch` (contract 3): the tools of the MCP server in REST form, on the same allowance. */
+export function webRoutes(dependencies: WebDependencies) {
+  return new Elysia({ name: "sluice-web" })
+    .post(SEARCH_PATH, ({ request }) => answerWeb(request, dependencies, search), {
+      parse: "none",
+      detail: {
+        tags: ["Web tools"],
+        summary: "Search the web",
+        description: "Ranked results. One call of the day's allowance.",
+        parameters: [IDEMPOTENCY_PARAMETER],
+        requestBody: jsonBody(SearchRequest),
+        responses: {
+          200: jsonReply(SearchReply, "The results."),
+          ...errorReplies("chat", [
+            ...metered,
+            ...idempotent,
+            ...(["vendor_not_configured", "upstream_error", "upstream_overloaded"] as const),
+          ]),
+        },
+      },
+    })
+    .post(FETCH_PATH, ({ request }) => answerWeb(request, dependencies, fetch), {
+      parse: "none",
+      detail: {
+        tags: ["Web tools"],
+        summary: "Read web pages",
+        description:
+          "Up to 10 pages as Markdown, one result for each URL in order. Each page that was read is one call of the day's allowance; what could not be read costs nothing.",
+        parameters: [IDEMPOTENCY_PARAMETER],
+        requestBody: jsonBody(FetchRequest),
+        responses: { 200: jsonReply(FetchReply, "The pages."), ...errorReplies("chat", [...metered, ...idempotent]) },
+      },
+    })
+    .all(SEARCH_PATH, methodNotAllowed("POST"), { detail: { hide: true } })
+    .all(FETCH_PATH, methodNotAllowed("POST"), { detail: { hide: true } });
+}
+
+/** What a tool gave, and how its caller's limit stands. */
+type Told = { body: Record<string, unknown>; rate: RateState | undefined };
+type Tool = (body: unknown, tools: WebTools) => (call: WebCall) => Promise<Told>;
+
+const search: Tool = (body, tools) => {
+  const query = readSearchArguments(body, true);
+  if (isFault(query)) throw toBodyError(query);
+  return async (call) => {
+    const { value, rate } = await tools.search(query, call);
+    const { results, notes, cached } = value;
+    const usage = tools.usage(call.caller);
+    return { body: { object: "web.search", query: value.query, results, notes, cached, usage }, rate };
+  };
+};
+
+const fetch: Tool = (body, tools) => {
+  const asked = readFetchArguments(body, true);
+  if (isFault(asked)) throw toBodyError(asked);
+  return async (call) => {
+    const { value: pages, rate } = await tools.fetch(asked.urls, asked.max_content_tokens, call);
+    const results = pages.map((page) =>
+      page.status === "ok" ? { ...describePage(page), content: page.markdown.toWellFormed() } : describePage(page),
+    );
+    return { body: { object: "web.fetch", results, usage: tools.usage(call.caller) }, rate };
+  };
+};
+
+/** Credentials, body, arguments, then the tool under its Idempotency-Key. */
+async function answerWeb(request: Request, dependencies: WebDependencies, tool: Tool): Promise<Response> {
+  const { tools, keys, kept, running, clock, server } = dependencies;
+  const requestId = requestIdOf(request);
+  try {
+    const caller: Caller = authenticate(request, keys);
+    // The body reader and the tools have bounds of their own.
+    server()?.timeout(request, 0);
+    const body = await readJson(request, { maxBytes: MAX_WEB_BYTES, clock });
+    const run = tool(body.value, tools);
+    return await answerOnce({ request, accountId: caller.accountId, body: body.text }, kept, async () => {
+      const told = await runCall(request, caller, running, (signal) =>
+        run({ caller, requestId, dialect: "web", signal }),
+      );
+      const headers = { "cache-control": "no-store", ...commonHeaders(requestId) };
+      return Response.json(told.body, { headers: { ...headers, ...(told.rate && rateHeaders("chat", told.rate)) } });
+    });
+  } catch (thrown) {
+    return answerError(thrown, request);
+  }
+}
