@@ -31,9 +31,10 @@ function checkHeaders(headers: Record<string, string>, steps: Steps): Fault[] {
   return faults;
 }
 
-/** A row for a vendor that is not built in has to say what it speaks and where it is. */
+/** A row for a vendor that is not built in has to say what it speaks and where it is. One that only draws says the former by its wire. */
 function checkCustomVendor(row: VendorSetting, steps: Steps, registryIds: readonly string[]): Fault[] {
-  const missing = (["dialect", "base_url"] as const).filter((field) => row[field] === undefined);
+  const needed = row.images?.wire === undefined ? (["dialect", "base_url"] as const) : (["base_url"] as const);
+  const missing = needed.filter((field) => row[field] === undefined);
   if (missing.length === 0) return [];
   const meant = nearest(row.id, registryIds);
   const hint = meant ? `did you mean ${quoted(meant)}?` : "it is no built-in vendor";

@@ -1,4 +1,4 @@
-import type { AuthForm, Vendor, VendorModels, VendorRow } from "../vendors/vendor.ts";
+import type { AuthForm, DrawingSettings, Vendor, VendorModels, VendorRow } from "../vendors/vendor.ts";
 import { type ModelSetting, toCamelCase, type VendorSetting } from "./schema.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -33,8 +33,10 @@ const DEFAULT_HEADERS: Readonly<Partial<Record<Vendor["dialect"], Record<string,
 };
 
 /** A vendor that the registry does not know: `any` name behind its prefix, unless the file itself says which models it has. */
-function customVendor(row: VendorSetting, models: readonly ModelSetting[]): Vendor {
+function customVendor(row: VendorSetting, { models, registry }: VendorSources): Vendor {
   const dialect = row.dialect ?? "chat";
+  // A server that speaks as one of the registry's that only draw is one too.
+  const like = row.dialect ? undefined : registry.find(({ id, modality }) => id === row.images?.wire && modality);
   // A model without routes is had from the vendor of its prefix.
   const routed = models.some(({ id, routes }) =>
     routes ? routes.some((route) => route.vendor === row.id) : id.startsWith(`${row.id}/`),
@@ -45,10 +47,11 @@ function customVendor(row: VendorSetting, models: readonly ModelSetting[]): Vend
     name: row.id,
     dialect,
     baseUrl: row.base_url ?? "",
-    auth: row.api_key === undefined ? "none" : DEFAULT_AUTH[dialect],
+    auth: row.api_key === undefined ? "none" : (like?.auth ?? DEFAULT_AUTH[dialect]),
     ...(headers && { headers }),
-    models: routed ? "catalog" : "any",
+    models: routed ? "catalog" : (like?.models ?? "any"),
     quirks: {},
+    ...(like?.modality && { modality: like.modality }),
   };
 }
 
@@ -62,7 +65,7 @@ function incomplete(known: VendorRow, environment: Environment): Vendor {
 /** What a row of the file is laid over: the vendor as its variables make it, with the file's key, else the registry's row. */
 function baseOf(row: VendorSetting, sources: VendorSources): Vendor {
   const known = sources.registry.find((candidate) => candidate.id === row.id);
-  if (!known) return customVendor(row, sources.models);
+  if (!known) return customVendor(row, sources);
   const key = known.env && row.api_key ? { [known.env]: row.api_key } : {};
   const switchedOn = sources.fromEnvironment({ ...sources.environment, ...key });
   return switchedOn.find((vendor) => vendor.id === row.id) ?? incomplete(known, sources.environment);
@@ -85,7 +88,18 @@ function overlay(base: Vendor, row: VendorSetting): Vendor {
     ...(row.query !== undefined && { query: row.query.replace(/^\?/, "") }),
     ...(row.models !== undefined && { models: row.models as VendorModels }),
     quirks: { ...base.quirks, ...Object.fromEntries(quirks) },
+    ...(row.images !== undefined && { drawing: readDrawing(row.images) }),
   };
+}
+
+function readDrawing({ wire, ratios, takes_source: takesSource, workflow }: NonNullable<VendorSetting["images"]>) {
+  const drawing: DrawingSettings = {
+    ...(wire !== undefined && { wire }),
+    ...(ratios && { ratios }),
+    ...(takesSource !== undefined && { takesSource }),
+    ...(workflow && { workflow }),
+  };
+  return drawing;
 }
 
 /** Why a vendor cannot be called, as a sentence, or undefined when it can. */

@@ -2,6 +2,7 @@ import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typ
 import { REASONING_FORMS } from "../canon/intent.ts";
 import { MODALITIES } from "../catalog/entry.ts";
 import { type Quirks, REMOTE_MEDIA, UPSTREAM_DIALECTS } from "../dialects/dialect.ts";
+import { IMAGE_ROW_NAMES } from "../vendors/images/rows.ts";
 import type { AuthForm } from "../vendors/vendor.ts";
 import { SEARCH_ENGINES, type SearchEngineId } from "../web/search/engine.ts";
 
@@ -30,7 +31,16 @@ const flag = () => Type.Boolean({ description: "true or false" });
 const url = (description: string) => Type.String({ minLength: 1, maxLength: 2000, description });
 const httpUrl = url("a URL beginning with http:// or https://");
 
-const AUTH_FORMS = ["bearer", "x-api-key", "api-key", "x-goog-api-key", "none"] as const satisfies readonly AuthForm[];
+const AUTH_FORMS = [
+  "bearer",
+  "x-api-key",
+  "api-key",
+  "x-goog-api-key",
+  "x-key",
+  "key",
+  "basic",
+  "none",
+] as const satisfies readonly AuthForm[];
 
 type SnakeCase<T extends string> = T extends `${infer Head}${infer Tail}`
   ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${SnakeCase<Tail>}`
@@ -77,6 +87,23 @@ const Server = Closed({
   ),
 });
 
+/** How a vendor draws, where it is not as its image row says (dialects.md 7). */
+const Drawing = Closed({
+  wire: Type.Optional(Words(IMAGE_ROW_NAMES)),
+  ratios: Type.Optional(
+    Type.Array(Type.String({ pattern: "^[1-9]\\d{0,3}:[1-9]\\d{0,3}$", description: "a ratio such as 16:9" }), {
+      minItems: 1,
+      maxItems: 50,
+      uniqueItems: true,
+      description: "a list of ratios, none twice",
+    }),
+  ),
+  takes_source: Type.Optional(flag()),
+  workflow: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), { maxProperties: 500, description: "a ComfyUI graph in its API form" }),
+  ),
+});
+
 const VendorRow = Closed({
   id: Type.String({
     pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
@@ -100,6 +127,7 @@ const VendorRow = Closed({
     }),
   ),
   quirks: Type.Optional(Closed(quirkProperties)),
+  images: Type.Optional(Drawing),
 });
 
 const price = () => Type.Optional(amount("a price in USD, 0 or more"));

@@ -106,13 +106,14 @@ describe("local servers", () => {
   const ids = (rows: { id: string }[]) => rows.map((row) => row.id);
 
   test("are asked for unless a vendor stands for them by id or by address", () => {
-    expect(ids(localCandidates(registry, []))).toEqual(["ollama", "lmstudio", "llamacpp", "vllm"]);
+    const drawing = ["automatic1111", "comfyui"];
+    expect(ids(localCandidates(registry, []))).toEqual(["ollama", "lmstudio", "llamacpp", "vllm", ...drawing]);
     const { vendors } = resolve({}, [
       { id: "ollama", base_url: "http://127.0.0.1:9999/v1" },
       { id: "lab", dialect: "chat", base_url: "http://localhost:8000/v1" },
     ]);
     expect(ids(vendors)).toEqual(["ollama", "lab"]);
-    expect(ids(localCandidates(registry, vendors))).toEqual(["lmstudio", "llamacpp"]);
+    expect(ids(localCandidates(registry, vendors))).toEqual(["lmstudio", "llamacpp", ...drawing]);
   });
 
   test("a local row of the file is on without a key and keeps its own way", () => {
@@ -120,5 +121,35 @@ describe("local servers", () => {
     expect(vendors).toMatchObject([{ id: "ollama", auth: "none", models: "discover" }]);
     expect(vendors[0]).not.toHaveProperty("local");
     expect(warnings).toEqual([]);
+  });
+});
+
+describe("vendors that draw", () => {
+  test("a server of one's own that speaks as one of the registry's does is one of its kind", () => {
+    const graph = { "1": { class_type: "SaveImage", inputs: { text: "{{prompt}}" } } };
+    const images = { wire: "comfyui", ratios: ["2:1"], takes_source: false, workflow: graph };
+    const { vendors } = resolve({}, [{ id: "studio", base_url: "http://10.0.0.7:8188", images }]);
+    expect(vendors).toMatchObject([{ id: "studio", auth: "none", models: "discover", modality: "image" }]);
+    expect(vendors[0]?.drawing).toEqual({ wire: "comfyui", ratios: ["2:1"], takesSource: false, workflow: graph });
+  });
+
+  test("one that chats and draws stays open for both", () => {
+    const row = {
+      id: "lab",
+      dialect: "chat",
+      base_url: "http://10.0.0.7:1/v1",
+      images: { takes_source: false },
+    } as const;
+    const { vendors } = resolve({}, [row]);
+    expect(vendors[0]).toMatchObject({ models: "any", drawing: { takesSource: false } });
+    expect(vendors[0]).not.toHaveProperty("modality");
+  });
+
+  test("their keys go out in their own forms", () => {
+    const { vendors } = resolve({ FAL_KEY: "f", BFL_API_KEY: "b" }, []);
+    expect(vendors.map(({ id, auth, modality }) => [id, auth, modality])).toEqual([
+      ["fal", "key", "image"],
+      ["bfl", "x-key", "image"],
+    ]);
   });
 });
