@@ -4,7 +4,7 @@ import { checkCountTokens } from "../dialects/messages/index.ts";
 import { type CountRequest, countTokens } from "../relay/count-tokens.ts";
 import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
 import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
-import { MAX_COUNT_TOKENS_BYTES, readJson } from "./body.ts";
+import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
 import type { GenerationDependencies } from "./generation.ts";
@@ -56,7 +56,7 @@ async function answerCount(
       requestId,
       headers: request.headers,
       signal: request.signal,
-      readBody: () => readJson(request, { maxBytes: MAX_COUNT_TOKENS_BYTES, clock: services.clock }),
+      readBody: () => readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock }),
       check: checkCountTokens,
     };
     const { inputTokens, by } = await countTokens(asked, services, tokenizer);

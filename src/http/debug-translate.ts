@@ -6,7 +6,7 @@ import { fieldText, JsonText } from "../lib/json.ts";
 import { type ShownRoute, type ShownTranslation, showTranslation } from "../relay/show-translation.ts";
 import { TranslateReply, TranslateRequest } from "../wire/debug-translate.ts";
 import { checker } from "../wire/open.ts";
-import { MAX_COUNT_TOKENS_BYTES, readJson } from "./body.ts";
+import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
 import type { GenerationDependencies } from "./generation.ts";
@@ -44,7 +44,7 @@ async function answerTranslation(request: Request, dependencies: GenerationDepen
     const caller = authenticate(request, keys);
     // The body reader has bounds of its own.
     server()?.timeout(request, 0);
-    const asked = await readJson(request, { maxBytes: MAX_COUNT_TOKENS_BYTES, clock: services.clock });
+    const asked = await readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock });
     const { dialect, body } = readAsked(asked);
     const shown = showTranslation(
       { client: dialects[dialect], caller, requestId, headers: request.headers, body },

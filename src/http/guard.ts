@@ -82,6 +82,8 @@ function checkHost(
   request: Request,
   isServed: (authority: string, comparePort: boolean, defaultPort: number) => boolean,
 ): GatewayError | undefined {
+  // The host of a target in absolute form is never seen: the runtime drops it and builds the URL from the Host header, under which the
+  // request is then served or refused. No page of a stranger can bring its browser to send that form to us.
   // A relative URL is what a Host with a path, a user or odd bytes in it leaves behind, and CONNECT: no route may see it.
   const authority = /^https?:\/\/([^/?#]*)(?=\/)/.exec(request.url)?.[1];
   const host = request.headers.get("host");

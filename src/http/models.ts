@@ -186,6 +186,15 @@ const RETRIEVE_DETAIL = {
   summary: "One model",
   description: "The slashes of the ID may be raw or encoded.",
   security: [],
+  parameters: [
+    {
+      name: "id",
+      in: "path" as const,
+      required: true,
+      description: "The whole ID, with its vendor prefix.",
+      schema: { type: "string" as const },
+    },
+  ],
   responses: { "200": jsonReply(ModelReply, "The model."), ...(notFound && { "404": notFound }) },
 };
 
@@ -206,9 +215,13 @@ export function modelsRoutes(dependencies: { catalog: Catalog }) {
     if (paged) return answer(writeMessagesList(catalog.list(selection), query), request);
     return answer(readyList(shape, selection), request);
   };
-  return new Elysia({ name: "sluice-models" })
-    .get("/v1/models", ({ request }) => list(request), { detail: LIST_DETAIL })
-    .get("/v1/models/*", ({ request }) => retrieve(catalog, request), { detail: RETRIEVE_DETAIL })
-    .all("/v1/models", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
-    .all("/v1/models/*", methodNotAllowed("GET, HEAD"), { detail: { hide: true } });
+  return (
+    new Elysia({ name: "sluice-models" })
+      .get("/v1/models", ({ request }) => list(request), { detail: LIST_DETAIL })
+      // Two routes for one: a raw slash matches the second only, and the document has no word for a path of any length.
+      .get("/v1/models/:id", ({ request }) => retrieve(catalog, request), { detail: RETRIEVE_DETAIL })
+      .get("/v1/models/*", ({ request }) => retrieve(catalog, request), { detail: { hide: true } })
+      .all("/v1/models", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
+      .all("/v1/models/*", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
+  );
 }

@@ -366,9 +366,15 @@ describe("refused as everywhere", () => {
     expect([noKey.status, await noKey.json()]).toMatchObject([401, { error: { type: "authentication_error" } }]);
     const read = await app.call(PATH);
     expect([read.status, read.headers.get("allow")]).toEqual([405, "POST"]);
-    const large = await app.post(PATH, ask("x".repeat(8 * 1024 * 1024)));
+    const large = await app.post(PATH, ask("x".repeat(32 * 1024 * 1024)));
     expect([large.status, await large.json()]).toMatchObject([413, { error: { type: "request_too_large" } }]);
   });
+});
+
+test("what a generation takes can be counted too: a picture of 20 MiB", async () => {
+  const padded = Buffer.concat([Buffer.from(png(1_000, 1_000), "base64"), Buffer.alloc(15 * 1024 * 1024)]);
+  const small = await tokensOf(ask([image(png(1_000, 1_000))]));
+  expect(await tokensOf(ask([image(padded.toString("base64"))]))).toBe(small);
 });
 
 test("a place of its own class is taken for each count and given back, whatever came of it; without one nothing is read", async () => {

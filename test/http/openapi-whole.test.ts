@@ -1,0 +1,44 @@
+import { expect, test } from "bun:test";
+import { openapiDocument } from "../../src/http/openapi.ts";
+import { startApp } from "../support/app.ts";
+
+type Operation = { parameters?: { name: string; in: string; required?: boolean }[]; operationId?: string };
+
+/** Endpoints of contract 3 that clients are to find in the document, and those that the interface adds. */
+const PUBLIC: readonly string[] = [
+  "POST /v1/chat/completions",
+  "POST /v1/messages",
+  "POST /v1/messages/count_tokens",
+  "POST /v1/responses",
+  "GET /v1/models",
+  "GET /v1/models/{id}",
+  "GET /v1/account",
+  "GET /v1/usage",
+  "GET /v1/usage/{request_id}",
+  "GET /healthz",
+  "GET /readyz",
+];
+
+test("the gateway's own document holds every endpoint, with every parameter of its path, under a name of its own", async () => {
+  const app = await startApp({});
+  const document = (await openapiDocument(app.app.elysia)) as { paths: Record<string, Record<string, Operation>> };
+  await app.stop();
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      path,
+      name: `${method.toUpperCase()} ${path}`,
+      operation,
+    })),
+  );
+  const names = operations.map(({ name }) => name);
+  for (const endpoint of PUBLIC) expect(names).toContain(endpoint);
+  expect(names.filter((name) => name.includes("*"))).toEqual([]);
+  const ids = operations.map(({ operation }) => operation.operationId);
+  expect(new Set(ids).size).toBe(ids.length);
+  for (const { path, name, operation } of operations) {
+    const inPath = (operation.parameters ?? []).filter((parameter) => parameter.in === "path");
+    const wanted = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+    expect([name, inPath.map((parameter) => parameter.name)]).toEqual([name, wanted as string[]]);
+    expect(inPath.every((parameter) => parameter.required === true)).toBe(true);
+  }
+});
