@@ -23,13 +23,16 @@ const IN_WORDS = /^(?:[a-z]{3,9}\.? \d{1,2},? \d{4}|\d{1,2} [a-z]{3,9}\.? \d{4})
 /** `Tue, 03 Mar 2026 10:00:00 GMT`. */
 const RFC_2822 = /^[a-z]{3}, \d{1,2} [a-z]{3} \d{4} \d{2}:\d{2}(?::\d{2})? (?:GMT|UTC|[+-]\d{4})$/i;
 
+/** Years of four figures: others are told in another form, and are no publication's. */
+const isSensible = (ms: number) => ms >= Date.UTC(1000, 0, 1) && ms < Date.UTC(10_000, 0, 1);
+
 function ofDay(ms: number): FoundDate | undefined {
-  if (!Number.isFinite(ms)) return undefined;
+  if (!isSensible(ms)) return undefined;
   return { iso: new Date(ms).toISOString().slice(0, 10), untilMs: Math.floor(ms / DAY_MS) * DAY_MS + DAY_MS - 1 };
 }
 
 function ofMoment(ms: number): FoundDate | undefined {
-  return Number.isFinite(ms) ? { iso: new Date(ms).toISOString(), untilMs: ms } : undefined;
+  return isSensible(ms) ? { iso: new Date(ms).toISOString(), untilMs: ms } : undefined;
 }
 
 /** A time without a zone is taken as UTC: it must not depend on where this runs. */

@@ -71,11 +71,11 @@ export function refineResults(raw: readonly RawResult[], query: SearchQuery, now
     if (results.length === query.maxResults) break;
     const url = readUrl(each.url);
     if (!url || !isWanted(url.hostname, query)) continue;
-    const date = parseDate(each.date, now);
-    if (since !== undefined && date && date.untilMs < since) continue;
     const name = pageName(url);
     if (seen.has(name)) continue;
     seen.add(name);
+    const date = parseDate(each.date, now);
+    if (since !== undefined && date && date.untilMs < since) continue;
     const host = url.hostname.replace(/^www\./, "");
     results.push({
       rank: results.length + 1,

@@ -1,0 +1,351 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { GatewayError } from "../../src/canon/errors.ts";
+import { createLog } from "../../src/observe/log.ts";
+import { ENGINE_DEADLINE_MS } from "../../src/web/search/ask.ts";
+import { Breaker, FAILURES, FIRST_PAUSE_MS, LONGEST_PAUSE_MS } from "../../src/web/search/breaker.ts";
+import { parseDate } from "../../src/web/search/dates.ts";
+import { isBelow, parseDomains, RECENCY_MS, type SearchQuery, withSites } from "../../src/web/search/query.ts";
+import { cleanText, pageName, refineResults } from "../../src/web/search/results.ts";
+import { SEARCH_DEADLINE_MS, type SearchSource, WebSearch } from "../../src/web/search/search.ts";
+import { HOUR_SHELF_MS, MAX_SHELF, SearchShelf, SHELF_MS } from "../../src/web/search/shelf.ts";
+import { RECENCIES } from "../../src/wire/web.ts";
+import { type ManualClock, manualClock } from "../support/clock.ts";
+import {
+  html,
+  json,
+  neverAnswer,
+  redirect,
+  reset,
+  startUpstream,
+  truncatedJson,
+  type Upstream,
+} from "../support/upstream.ts";
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const NEVER = new AbortController().signal;
+const QUERY: SearchQuery = {
+  ...{ query: "solar cells", maxResults: 5, include: [], exclude: [], recency: undefined, country: undefined },
+};
+
+let first: Upstream;
+let second: Upstream;
+let clock: ManualClock;
+let lines: Record<string, unknown>[];
+beforeEach(() => {
+  first = startUpstream();
+  second = startUpstream();
+  clock = manualClock(NOW);
+  lines = [];
+});
+afterEach(() => {
+  expect([first.unexpected, second.unexpected]).toEqual([[], []]);
+  first.close();
+  second.close();
+});
+
+const search = (sources: readonly SearchSource[]) =>
+  new WebSearch({
+    clock,
+    log: createLog({ level: "info", write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) }),
+    userAgent: "sluice/test",
+    sources,
+  });
+
+const both = () =>
+  search([
+    { engine: "serper", apiKey: "first-key", baseUrl: first.url },
+    { engine: "exa", apiKey: "second-key", baseUrl: second.url },
+  ]);
+
+const ORGANIC = json({ organic: [{ title: "One", link: "https://one.example/", snippet: "1" }] });
+const RESULTS = json({ results: [{ title: "Two", url: "https://two.example/", text: "2" }] });
+
+/** What a search threw. */
+async function thrownBy(work: Promise<unknown>): Promise<GatewayError> {
+  const thrown: unknown = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(thrown).toBeInstanceOf(GatewayError);
+  return thrown as GatewayError;
+}
+
+describe("the chain", () => {
+  test.each([
+    ["an error", html(500)],
+    ["too many", json({}, { status: 429 })],
+    ["a bad key", json({ error: "the key first-key is bad" }, { status: 401 })],
+    ["a query it does not like", json({}, { status: 422 })],
+    ["a page instead of JSON", html(200)],
+    ["JSON that stops", truncatedJson({ organic: [1, 2, 3] })],
+    ["a list instead of an object", json([])],
+    ["a redirect", redirect("http://127.0.0.1:1/")],
+    ["a connection torn down", reset()],
+  ])("goes on to the next engine after %s", async (_name, answer) => {
+    first.answer("/search", answer);
+    second.answer("/search", RESULTS);
+    const found = await both().search(QUERY, NEVER);
+    expect(found).toMatchObject({ engine: "exa", attempts: 2, cached: false });
+    expect(found.results.map(({ title }) => title)).toEqual(["Two"]);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({ level: "warn", event: "web-search", engine: "serper" });
+    expect(JSON.stringify(lines)).not.toContain("first-key");
+  });
+
+  test("goes on after silence, and does not wait for ever in all", async () => {
+    first.answer("/search", neverAnswer());
+    second.answer("/search", neverAnswer());
+    const work = thrownBy(both().search(QUERY, NEVER));
+    await first.called();
+    await clock.advance(ENGINE_DEADLINE_MS);
+    await second.called();
+    await clock.advance(SEARCH_DEADLINE_MS - ENGINE_DEADLINE_MS);
+    expect((await work).code).toBe("upstream_error");
+    expect(clock.pending).toBe(0);
+  });
+
+  test("a caller who leaves ends the call, and is held against nobody", async () => {
+    first.answer("/search", neverAnswer());
+    const leave = new AbortController();
+    const work = both().search(QUERY, leave.signal);
+    const call = await first.called();
+    leave.abort(new Error("left"));
+    expect(work).rejects.toThrow("left");
+    await call.whenAborted;
+    await work.catch(() => undefined);
+    expect([second.calls, lines]).toEqual([[], []]);
+  });
+
+  test("without engines, and with none that answers, says what is the matter and nothing else", async () => {
+    expect(await thrownBy(search([]).search(QUERY, NEVER))).toMatchObject({ code: "vendor_not_configured" });
+    first.answer("/search", html(500, "secret upstream text"));
+    second.answer("/search", html(503));
+    const broken = await thrownBy(both().search(QUERY, NEVER));
+    expect(broken).toMatchObject({ code: "upstream_error", message: "The search engine did not answer. Try again." });
+    first.answer("/search", json({}, { status: 400 }));
+    second.answer("/search", json({}, { status: 422 }));
+    expect(await thrownBy(both().search(QUERY, NEVER))).toMatchObject({ code: "invalid_request", param: "query" });
+  });
+
+  test("an engine that has had enough is left alone for as long as it says, in header or body", async () => {
+    const chain = both();
+    first.answer("/search", json({}, { status: 429, headers: { "retry-after": "40" } }));
+    const tavilys = { detail: { error: { code: "keyless_limit", retry_after_seconds: 90 } } };
+    second.answer("/search", json(tavilys, { status: 432 }));
+    const refused = await thrownBy(chain.search(QUERY, NEVER));
+    expect(refused).toMatchObject({ code: "upstream_overloaded", retryAfterSeconds: 40 });
+    expect((await thrownBy(chain.search(QUERY, NEVER))).code).toBe("upstream_overloaded");
+    await clock.advance(39_999);
+    await thrownBy(chain.search(QUERY, NEVER));
+    expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
+    await clock.advance(1);
+    first.answer("/search", ORGANIC);
+    expect((await chain.search(QUERY, NEVER)).engine).toBe("serper");
+    expect(second.calls).toHaveLength(1);
+  });
+
+  test("an engine that keeps failing is left alone, and tried again by one search at a time", async () => {
+    const chain = both();
+    first.always("/search", html(500));
+    second.always("/search", RESULTS);
+    const queries = Array.from({ length: FAILURES + 3 }, (_, at) => ({ ...QUERY, query: `number ${at}` }));
+    for (const query of queries) expect((await chain.search(query, NEVER)).engine).toBe("exa");
+    expect(first.calls).toHaveLength(FAILURES);
+    await clock.advance(FIRST_PAUSE_MS);
+    first.always("/search", ORGANIC);
+    const again = ["x", "y"].map((query) => chain.search({ ...QUERY, query }, NEVER));
+    expect((await Promise.all(again)).map(({ engine }) => engine).sort()).toEqual(["exa", "serper"]);
+    expect((await chain.search({ ...QUERY, query: "z" }, NEVER)).engine).toBe("serper");
+  });
+});
+
+describe("the shelf", () => {
+  test("an answer is given again for a while, a shorter one about the last hour", async () => {
+    first.always("/search", ORGANIC);
+    const chain = both();
+    const ask = async (changes: Partial<SearchQuery> = {}) =>
+      (await chain.search({ ...QUERY, ...changes }, NEVER)).cached;
+    expect([await ask(), await ask(), await ask({ maxResults: 4 }), await ask({ country: "DE" })]).toEqual([
+      ...[false, true, false, false],
+    ]);
+    expect([await ask({ recency: "hour" }), await ask({ recency: "hour" })]).toEqual([false, true]);
+    await clock.advance(HOUR_SHELF_MS);
+    expect([await ask({ recency: "hour" }), await ask()]).toEqual([false, true]);
+    await clock.advance(SHELF_MS);
+    expect(await ask()).toBe(false);
+    expect(second.calls).toEqual([]);
+  });
+
+  test("is bounded, and a failure is not kept", () => {
+    const shelf = new SearchShelf<number>(clock);
+    for (let at = 0; at <= MAX_SHELF; at++) shelf.put({ ...QUERY, query: String(at) }, at);
+    expect([shelf.get({ ...QUERY, query: "0" }), shelf.get({ ...QUERY, query: "1" })]).toEqual([undefined, 1]);
+  });
+});
+
+describe("the breaker", () => {
+  test("pauses double up to the longest, and one success forgets them", () => {
+    const breaker = new Breaker(clock);
+    const pauses: number[] = [];
+    for (let round = 0; round < 8; round++) {
+      for (let at = 0; at < FAILURES; at++) breaker.failed("x");
+      pauses.push(breaker.waitOf("x"));
+    }
+    expect(pauses[0]).toBe(FIRST_PAUSE_MS);
+    expect(Math.max(...pauses)).toBe(LONGEST_PAUSE_MS);
+    expect(breaker.admits("x")).toBe(false);
+    expect(breaker.admits("y")).toBe(true);
+    breaker.succeeded("x");
+    expect([breaker.admits("x"), breaker.waitOf("x")]).toEqual([true, 0]);
+  });
+});
+
+describe("the engine without a network", () => {
+  const fixture = () => search([{ engine: "fixture" }]);
+
+  test("gives the same for the same, each page once, and what filters ask for", async () => {
+    const one = await fixture().search({ ...QUERY, maxResults: 20 }, NEVER);
+    expect(await fixture().search({ ...QUERY, maxResults: 20 }, NEVER)).toEqual(one);
+    expect(one.results).toHaveLength(20);
+    expect(new Set(one.results.map(({ url }) => url)).size).toBe(20);
+    const hosts = async (changes: Partial<SearchQuery>) =>
+      new Set(
+        (await fixture().search({ ...QUERY, maxResults: 20, ...changes }, NEVER)).results.map(({ source }) => source),
+      );
+    expect(await hosts({ include: ["a.example", "b.example"] })).toEqual(new Set(["a.example", "b.example"]));
+    expect(await hosts({ exclude: ["example.com"] })).toEqual(
+      new Set(["news.example.org", "blog.example.net", "wiki.example.org"]),
+    );
+  });
+
+  test("has something of every age", async () => {
+    const counts: number[] = [];
+    for (const recency of RECENCIES) {
+      const { results } = await fixture().search({ ...QUERY, maxResults: 20, recency }, NEVER);
+      const dated = results.filter(({ date }) => date !== null);
+      expect(dated.every(({ date }) => NOW - Date.parse(date!) <= RECENCY_MS[recency])).toBe(true);
+      counts.push(dated.length);
+    }
+    expect(counts[0]).toBeGreaterThan(0);
+    expect(counts).toEqual([...counts].sort((a, b) => a - b));
+  });
+});
+
+describe("what comes from engines is made clean", () => {
+  test.each([
+    ["a <b>bold</b> &amp; <i class=x>odd</i> text", "a bold & odd text"],
+    ["1 < 2 and 3 > 2", "1 < 2 and 3 > 2"],
+    ["&lt;script&gt; &#x27;&#39; &nope; &#0; &#x110000;", "<script> '' &nope; &#0; &#x110000;"],
+    ["a\u202eb\u200bc\u0000d\u{e0041}e\n\tf", "abcde f"],
+    ["\ud800x", "\ufffdx"],
+  ])("%j", (written, text) => expect(cleanText(written, 100)).toBe(text));
+
+  test("is never longer than asked, and never fails", () => {
+    const parts = fc.constantFrom("<", ">", "&", ";", "&amp;", "<b", "a", " ", "\ud83d", "\u202e", "日");
+    fc.assert(
+      fc.property(fc.array(parts, { maxLength: 60 }), fc.integer({ min: 1, max: 40 }), (written, most) => {
+        const text = cleanText(written.join(""), most);
+        expect(text.length).toBeLessThanOrEqual(most);
+        expect(text.isWellFormed()).toBe(true);
+        expect(text).not.toMatch(/[\u202e\n]/);
+      }),
+    );
+    const startedAt = process.cpuUsage().user;
+    cleanText("<a ".repeat(300_000), 100);
+    cleanText("<".repeat(1_000_000), 100);
+    expect(process.cpuUsage().user - startedAt).toBeLessThan(1_000_000);
+  });
+
+  test.each([
+    ["https://www.example.com/a/?utm_source=x&b=1#f", "http://example.com/a?b=1", true],
+    ["https://example.com/", "https://example.com", true],
+    ["https://example.com/a?gclid=1", "https://example.com/a", true],
+    ["https://example.com/a?id=1", "https://example.com/a?id=2", false],
+    ["https://example.com:8080/", "https://example.com/", false],
+    ["https://example.com/A", "https://example.com/a", false],
+  ])("%s and %s: one page? %p", (one, other, same) => {
+    expect(pageName(new URL(one)) === pageName(new URL(other))).toBe(same);
+  });
+
+  test("only pages of the web are results", () => {
+    const urls = ["ftp://x.example/", "javascript:alert(1)", "/x", "", `https://x.example/${"a".repeat(2_100)}`];
+    const raw = urls.map((url) => ({ title: "t", url, snippet: "" }));
+    expect(refineResults(raw, QUERY, NOW)).toEqual([]);
+  });
+
+  test("a page that is told of twice is judged by its first date", () => {
+    const old = { title: "t", url: "https://x.example/", snippet: "", date: "2020-01-01" };
+    const raw = [old, { title: "t", url: "https://x.example/#again", snippet: "" }];
+    expect(refineResults(raw, { ...QUERY, recency: "year" }, NOW)).toEqual([]);
+  });
+});
+
+describe("dates", () => {
+  test.each([
+    ["2026-11-20", "2026-11-20"],
+    ["2026-11-20T08:00:00Z", "2026-11-20T08:00:00.000Z"],
+    ["2026-11-20T08:00:00", "2026-11-20T08:00:00.000Z"],
+    ["2026-11-20 08:00", "2026-11-20T08:00:00.000Z"],
+    ["2026-11-20T08:00:00.123+02:00", "2026-11-20T06:00:00.123Z"],
+    ["Nov 20, 2026", "2026-11-20"],
+    ["20 November 2026", "2026-11-20"],
+    ["Fri, 20 Nov 2026 08:00:00 GMT", "2026-11-20T08:00:00.000Z"],
+    ["3 hours ago", "2026-11-21T09:00:00.000Z"],
+    ["a day ago", "2026-11-20"],
+    ["2 weeks ago", "2026-11-07"],
+    ["yesterday", "2026-11-20"],
+    ["", undefined],
+    ["soon", undefined],
+    ["2026-13-45", undefined],
+    ["20 Nonsense 2026", undefined],
+    ["9999 years ago", undefined],
+  ])("%s", (written, iso) => expect(parseDate(written, NOW)?.iso).toBe(iso));
+
+  test("nothing makes it fail, and what it gives is a date", () => {
+    const part = fc.constantFrom("2026-01-01", "T", "12:00", "Z", "3", " days ago", "Nov ", "20, 2026", "+99:99", "-");
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
+        const found = parseDate(parts.join(""), NOW);
+        if (found) expect(Number.isFinite(Date.parse(found.iso))).toBe(true);
+      }),
+    );
+  });
+});
+
+describe("domain filters", () => {
+  test.each([
+    [["example.com"], { include: ["example.com"], exclude: [] }],
+    [[" https://www.Example.com/ ", "b.example"], { include: ["example.com", "b.example"], exclude: [] }],
+    [["-example.com", "-*.b.example"], { include: [], exclude: ["example.com", "b.example"] }],
+    [[".gov"], { include: ["gov"], exclude: [] }],
+    [["bücher.example"], { include: ["xn--bcher-kva.example"], exclude: [] }],
+    [[], { include: [], exclude: [] }],
+  ])("%j", (entries, expected) => expect(parseDomains(entries)).toEqual(expected));
+
+  test.each([
+    [["a.example", "-b.example"]],
+    [["a.example/path"]],
+    [[""]],
+    [["-"]],
+    [["a b"]],
+    [["a.example:80"]],
+    [["u@a.example"]],
+    [["a".repeat(300)]],
+  ])("%j is refused with a sentence", (entries) => expect(typeof parseDomains(entries)).toBe("string"));
+
+  test("below means below, not beside", () => {
+    expect(isBelow("docs.example.com", "example.com")).toBe(true);
+    expect(isBelow("badexample.com", "example.com")).toBe(false);
+    expect(isBelow("example.com.evil.example", "example.com")).toBe(false);
+  });
+
+  test("operators are left out where they do not fit, the query never", () => {
+    const include = Array.from({ length: 20 }, (_, at) => `a-rather-long-name-${at}.example`);
+    expect(withSites({ ...QUERY, include }, { maxCharacters: 400, maxWords: 50 })).toBe("solar cells");
+    const exclude = include;
+    const text = withSites({ ...QUERY, exclude }, { maxCharacters: 400, maxWords: 50 });
+    expect(text).toStartWith("solar cells -site:a-rather-long-name-0.example");
+    expect(text.length).toBeLessThanOrEqual(400);
+  });
+});
