@@ -9,6 +9,7 @@ import { openStore, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
 import type { Book } from "../ledger/book.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
+import { throughProxies } from "../vendors/environment-proxy.ts";
 import { fromEnvironment, registry } from "../vendors/registry.ts";
 import type { FolderOptions, ServeOptions } from "./options.ts";
 import { Failure, warn } from "./output.ts";
@@ -34,10 +35,18 @@ export function readConfig(options: ServeOptions): Config {
   });
 }
 
-/** The vendors that configuration and environment switch on, without local servers and the built-in vendor. */
+/**
+ * The vendors that configuration and environment switch on, without local servers and the built-in vendor. Throws Failure for a proxy of
+ * the environment that cannot be used.
+ */
 export function readVendors(config: Config): ReturnType<typeof resolveVendors> {
   const { vendors: rows, models } = config;
-  return resolveVendors({ registry, fromEnvironment, environment: process.env, rows, models });
+  const { vendors, warnings } = resolveVendors({ registry, fromEnvironment, environment: process.env, rows, models });
+  try {
+    return { vendors: throughProxies(vendors, process.env), warnings };
+  } catch (thrown) {
+    throw new Failure(thrown instanceof Error ? thrown.message : String(thrown));
+  }
 }
 
 /** The books of a data folder, open for one command. */

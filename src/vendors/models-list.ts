@@ -22,7 +22,6 @@ const PROBE_TIMEOUT_MS = 300;
 export type ListOptions = {
   /** `sluice/<version>`. */
   userAgent?: string;
-  proxy?: string;
   /** Milliseconds for the whole list. Default 10 s. */
   timeoutMs?: number;
 };
@@ -83,8 +82,8 @@ async function askPage(
     body: "",
     signal,
   };
-  const request = await authorize(vendor, "GET", asked, options.proxy);
-  const response = await fetchUpstream("GET", request, options.proxy);
+  const request = await authorize(vendor, "GET", asked, vendor.proxy);
+  const response = await fetchUpstream("GET", request, vendor.proxy);
   if (!response.ok) {
     const { decodeError } = upstreamDialects[vendor.dialect];
     throw decodeError(response.status, await readCapped(response, MAX_ERROR_BYTES), undefined);

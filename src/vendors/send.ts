@@ -24,8 +24,6 @@ export type Sending = {
   stream?: boolean;
   /** Our name of the request, for the vendor's log; no more than that. */
   requestId?: string;
-  /** An http proxy, only when the operator configured one: the environment's are never used (reliability 2 #21). */
-  proxy?: string;
 };
 
 /** The connection broke after the request went out: whether the vendor worked on it cannot be known (reliability 6.2). */
@@ -42,7 +40,8 @@ export class ConnectionLost extends Error {
  * the row itself is at fault. Bun's fetch tells a slow connect from a slow answer in no way: the caller's signal ends both.
  */
 export async function send(vendor: Vendor, sending: Sending): Promise<Response> {
-  const { signal, proxy } = sending;
+  const { signal } = sending;
+  const { proxy } = vendor;
   signal.throwIfAborted();
   const request = toUpstreamRequest(vendor, sending);
   if (isSigned(vendor) || vendor.framing) return sendSpecially(vendor, request, proxy);

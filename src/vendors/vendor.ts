@@ -65,6 +65,8 @@ export type Vendor = {
   headers?: Readonly<Record<string, string>>;
   /** Query string of every call, without its question mark (Azure's api-version). */
   query?: string;
+  /** The http proxy through which it is called, where the operator wants one (reliability 2 #21). */
+  proxy?: string;
   paths?: GenerationPaths;
   /** How streamed replies are framed, where that is not SSE. */
   framing?: "aws-event-stream";
@@ -90,7 +92,7 @@ export type KeyWay = {
  * A vendor this gateway knows of (contract 2), before any key is at hand. `{NAME}` in `baseUrl`, `region` and `query` stands for a
  * variable of the environment: a base URL or region with one missing leaves the vendor off, a query with one missing is left out.
  */
-export type VendorRow = Omit<Vendor, "apiKey" | "credentials" | "serve" | "images"> & {
+export type VendorRow = Omit<Vendor, "apiKey" | "credentials" | "proxy" | "serve" | "images"> & {
   /** Tried in order when the variable `env` is not there. */
   otherKeys?: readonly KeyWay[];
   /** Values of variables that are not there. */

@@ -142,7 +142,7 @@ describe("what leaves", () => {
   });
 
   test("a configured proxy is used", async () => {
-    const error = await failureOf(send(vendorAt(), sending({ proxy: "http://127.0.0.1:1" })));
+    const error = await failureOf(send(vendorAt({ proxy: "http://127.0.0.1:1" }), sending()));
     expect(error.code).toBe("upstream_unreachable");
     expect(upstream.calls).toEqual([]);
   });

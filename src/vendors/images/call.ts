@@ -96,8 +96,10 @@ export async function call(
     body: isJson ? JSON.stringify(body) : "",
     signal,
   };
-  const signed = isSigned(vendor) ? await authorize(vendor, method === "GET" ? "GET" : "POST", plain) : plain;
-  const response = await fetchUpstream(method, body instanceof FormData ? { ...signed, body } : signed);
+  const signed = isSigned(vendor)
+    ? await authorize(vendor, method === "GET" ? "GET" : "POST", plain, vendor.proxy)
+    : plain;
+  const response = await fetchUpstream(method, body instanceof FormData ? { ...signed, body } : signed, vendor.proxy);
   const bytes = await readBytes(response, response.ok ? MAX_ANSWER_BYTES : MAX_ERROR_BYTES);
   return { status: response.status, headers: response.headers, bytes, json: parse(bytes) };
 }

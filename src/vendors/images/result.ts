@@ -95,7 +95,7 @@ async function fetchOwn(url: URL, vendor: Vendor, tools: ApiTools, signal: Abort
   const limit = AbortSignal.any([signal, AbortSignal.timeout(RESULT_MS)]);
   const headers = upstreamHeaders(vendor, {}, { accept: ACCEPT, "user-agent": tools.userAgent });
   try {
-    const response = await fetchUpstream("GET", { url: url.href, headers, body: "", signal: limit });
+    const response = await fetchUpstream("GET", { url: url.href, headers, body: "", signal: limit }, vendor.proxy);
     const refused = readStatus(response.status);
     if (!refused) return takeBytes(await readBytes(response, MAX_IMAGE_BYTES));
     await response.body?.cancel();
