@@ -3,23 +3,29 @@ import type { Clock } from "../lib/clock.ts";
 /** A client that takes nothing for this long is given up, ms: its vendor waits behind it. */
 const STALLED_MS = 300_000;
 
+/** Why a stream is given up: its upstream is silent, its client takes nothing, or it has gone on for as long as any may. */
+export type GivenUp = "silent" | "stalled" | "too-long";
+
 /**
- * Calls `onSilence` when `touch` has not been called for `limitMs`. One timer per stream, set again only when it fires, so that a
+ * Calls `onEnd` when `touch` has not been called for `limitMs`. One timer per stream, set again only when it fires, so that a
  * chunk costs a clock reading and no timer. While it rests, nothing is asked of the upstream, so its silence means nothing; only a client
- * that does not come back for five minutes is told of, with `stalled`.
+ * that does not come back for five minutes is told of, as `stalled`. After `totalMs` it is over whatever happens.
  */
 export class SilenceWatch {
   #lastAt: number;
   #stop: () => void = () => {};
   #stopped = false;
   #resting = false;
+  readonly #endsAt: number;
 
   constructor(
     private readonly clock: Clock,
     private limitMs: number,
-    private readonly onSilence: (stalled: boolean) => void,
+    totalMs: number,
+    private readonly onEnd: (reason: GivenUp) => void,
   ) {
     this.#lastAt = clock.monotonic();
+    this.#endsAt = this.#lastAt + totalMs;
     this.#arm(limitMs);
   }
 
@@ -43,18 +49,21 @@ export class SilenceWatch {
     this.#arm(limitMs);
   }
 
-  /** Ends the watch; `onSilence` is not called any more. */
+  /** Ends the watch; `onEnd` is not called any more. */
   stop(): void {
     this.#stopped = true;
     this.#stop();
   }
 
   #arm(waitMs: number): void {
-    this.#stop = this.clock.after(waitMs, () => {
+    const leftMs = Math.max(0, this.#endsAt - this.clock.monotonic());
+    this.#stop = this.clock.after(Math.min(waitMs, leftMs), () => {
       if (this.#stopped) return;
-      const silentMs = this.clock.monotonic() - this.#lastAt;
+      const now = this.clock.monotonic();
+      const silentMs = now - this.#lastAt;
       const limitMs = this.#resting ? STALLED_MS : this.limitMs;
-      if (silentMs >= limitMs) this.onSilence(this.#resting);
+      if (silentMs >= limitMs) this.onEnd(this.#resting ? "stalled" : "silent");
+      else if (now >= this.#endsAt) this.onEnd("too-long");
       else this.#arm(Math.min(this.limitMs, limitMs - silentMs));
     });
   }

@@ -2,7 +2,7 @@ import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } from "../dialects/translate.ts";
-import { SilenceWatch } from "./deadline.ts";
+import { type GivenUp, SilenceWatch } from "./deadline.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
 import { clientLeft, closingHeaders, Ended, type Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
@@ -10,6 +10,8 @@ import { FINISHING_MS, QuietEnd, type Read, readWhole, type Step, StreamReader, 
 
 /** An upstream that sends nothing for this long is given up (contract 7). */
 const SILENCE_MS = 90_000;
+/** No stream goes on for longer than this, whatever it brings (reliability 6.1). */
+const STREAM_MS = 30 * 60_000;
 
 /** What a step came to: text for the client, and whether the reply ended, well or badly. */
 type Written = { text: string; error?: GatewayError; ended: boolean; tail: readonly Event[] };
@@ -51,7 +53,7 @@ class RelayedStream implements AsyncIterator<string, undefined> {
     this.#job = job;
     this.#state = state;
     this.#done = done;
-    this.#watch = new SilenceWatch(job.services.clock, SILENCE_MS, (stalled) => this.#giveUp(stalled));
+    this.#watch = new SilenceWatch(job.services.clock, SILENCE_MS, STREAM_MS, (reason) => this.#giveUp(reason));
   }
 
   /** The next piece; one call at a time. */
@@ -175,17 +177,31 @@ class RelayedStream implements AsyncIterator<string, undefined> {
     return OVER;
   }
 
-  #giveUp(stalled: boolean): void {
-    if (stalled) {
-      const error = new GatewayError("request_timeout", "The stream was not read for minutes, and was given up.");
-      this.#job.abort.abort(new Ended("client-left", error));
-      void this.#job.exchange.fail("client-left", error);
+  #giveUp(reason: GivenUp): void {
+    const { abort, exchange } = this.#job;
+    if (this.#decoder?.finishing && reason !== "stalled") {
+      abort.abort(new QuietEnd());
       return;
     }
-    const text = `The vendor sent nothing for ${SILENCE_MS / 1000} s.`;
-    const silent = new Ended("upstream-failed", new GatewayError("upstream_error", text, { retry: false }));
-    this.#job.abort.abort(this.#decoder?.finishing ? new QuietEnd() : silent);
+    const ended = reasonOf(reason);
+    abort.abort(ended);
+    // A client that reads nothing asks for no further piece, with which the books would be closed.
+    if (reason !== "silent") void exchange.fail(ended.outcome, ended.error);
   }
+}
+
+/** What it means for the request that its stream is given up. */
+function reasonOf(reason: GivenUp): Ended {
+  if (reason === "silent") {
+    const text = `The vendor sent nothing for ${SILENCE_MS / 1000} s.`;
+    return new Ended("upstream-failed", new GatewayError("upstream_error", text, { retry: false }));
+  }
+  if (reason === "too-long") {
+    const text = `The stream was cut off after ${STREAM_MS / 60_000} minutes.`;
+    return new Ended("timed-out", new GatewayError("request_timeout", text));
+  }
+  const text = "The stream was not read for minutes, and was given up.";
+  return new Ended("client-left", new GatewayError("request_timeout", text));
 }
 
 /** What a stream's end says of its money, as comments before the closing records; nothing where nothing is paid. */

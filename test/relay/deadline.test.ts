@@ -1,24 +1,26 @@
 import { expect, test } from "bun:test";
-import { SilenceWatch } from "../../src/relay/deadline.ts";
+import { type GivenUp, SilenceWatch } from "../../src/relay/deadline.ts";
 import { manualClock } from "../support/clock.ts";
+
+const TOTAL_MS = 1_800_000;
 
 test("silence counts from the last touch, and is told once", async () => {
   const clock = manualClock();
-  const told: boolean[] = [];
-  const watch = new SilenceWatch(clock, 90_000, (stalled) => told.push(stalled));
+  const told: GivenUp[] = [];
+  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, (reason) => told.push(reason));
   await clock.advance(60_000);
   watch.touch();
   await clock.advance(89_999);
   expect(told).toEqual([]);
   await clock.advance(1);
-  expect(told).toEqual([false]);
+  expect(told).toEqual(["silent"]);
   expect(clock.pending).toBe(0);
 });
 
 test("while the client holds what came, the upstream is not blamed; a client that never comes back is", async () => {
   const clock = manualClock();
-  const told: boolean[] = [];
-  const watch = new SilenceWatch(clock, 90_000, (stalled) => told.push(stalled));
+  const told: GivenUp[] = [];
+  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, (reason) => told.push(reason));
   watch.rest();
   await clock.advance(250_000);
   expect(told).toEqual([]);
@@ -30,13 +32,13 @@ test("while the client holds what came, the upstream is not blamed; a client tha
   await clock.advance(299_999);
   expect(told).toEqual([]);
   await clock.advance(1);
-  expect(told).toEqual([true]);
+  expect(told).toEqual(["stalled"]);
 });
 
 test("another limit counts from now on; a stopped watch says nothing", async () => {
   const clock = manualClock();
   let told = 0;
-  const watch = new SilenceWatch(clock, 90_000, () => told++);
+  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, () => told++);
   await clock.advance(89_000);
   watch.limit(2_000);
   await clock.advance(1_999);
@@ -44,4 +46,23 @@ test("another limit counts from now on; a stopped watch says nothing", async () 
   watch.stop();
   await clock.advance(200_000);
   expect([told, clock.pending]).toEqual([0, 0]);
+});
+
+test("after its whole time it is over, to the millisecond and once, whatever came and whoever waits", async () => {
+  for (const rests of [false, true]) {
+    const clock = manualClock();
+    const told: GivenUp[] = [];
+    const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, (reason) => told.push(reason));
+    for (let at = 0; at < TOTAL_MS - 50_000; at += 50_000) {
+      await clock.advance(50_000);
+      watch.touch();
+      if (rests) watch.rest();
+    }
+    await clock.advance(49_999);
+    expect(told).toEqual([]);
+    await clock.advance(1);
+    expect(told).toEqual(["too-long"]);
+    await clock.advance(TOTAL_MS);
+    expect([told.length, clock.pending]).toEqual([1, 0]);
+  }
 });

@@ -163,6 +163,28 @@ describe("silence", () => {
   });
 });
 
+describe("half an hour", () => {
+  test.each(WAYS)("is the most a stream goes on, whatever comes: $name", async (way) => {
+    const wire = WIRES[way.upstream];
+    const gates = Array.from({ length: 21 }, () => gate());
+    play(way.upstream, [begun(wire), ...gates.flatMap(({ opened }, at) => [opened, wire.text(`(${at})`)])], "silence");
+    const reading = readAlong(await post(way));
+    await reading.has(PIECES[0]);
+    for (const [at, { open }] of gates.entries()) {
+      await clock.advance(85_000);
+      open();
+      await reading.has(`(${at})`);
+    }
+    await clock.advance(15 * 1_000 - 1);
+    expect([reading.ended, lab.rows()]).toEqual([false, []]);
+    await clock.advance(1);
+    const told = expectBroken(way.client, readRecords(await reading.end()));
+    expect(told).toMatchObject({ code: "request_timeout", message: "The stream was cut off after 30 minutes." });
+    expect(charged(lab.rows())).toMatchObject([{ outcome: "timed-out", estimated: true, error: "request_timeout" }]);
+    await within((await lab.vendors[way.upstream].called()).whenAborted, "the abort");
+  });
+});
+
 describe("the end", () => {
   test.each(SIDES)("a finish without a terminator waits 2 s and counts as terminated: %s", async (client) => {
     const wire = WIRES.chat;
