@@ -461,6 +461,26 @@ describe("a slow client", () => {
   });
 });
 
+describe("a client that takes nothing", () => {
+  const TAKEN_MS = 300_000;
+
+  test.each(WAYS)("is given up after five minutes, and its books are closed without it: $name", async (way) => {
+    play(way.upstream, [begun(WIRES[way.upstream])], "silence");
+    const response = await post(way);
+    const call = await lab.vendors[way.upstream].called();
+    await clock.advance(TAKEN_MS - 1);
+    expect([lab.rows(), call.aborted]).toEqual([[], false]);
+    await clock.advance(1);
+    await until(() => lab.rows().length > 0, "the row");
+    expect(charged(lab.rows())).toMatchObject([
+      { outcome: "client-left", output: 4, estimated: true, error: "request_timeout" },
+    ]);
+    await within(call.whenAborted, "the abort");
+    await response.body?.cancel();
+    expect(lab.rows()).toHaveLength(1);
+  });
+});
+
 describe("95 s", () => {
   test.each(WAYS)("cut a whole answer off: $name", async (way) => {
     lab.vendors[way.upstream].answer(PATH[way.upstream], neverAnswer());
