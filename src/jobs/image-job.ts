@@ -92,7 +92,7 @@ export class ImageWork {
     const stop = this.parts.clock.after(CREATE_MS, () => limit.abort(new TimeOver()));
     let step: ImageStep;
     try {
-      step = await this.upstream.create(request, limit.signal);
+      step = await orAborted(limit.signal, () => this.upstream.create(request, limit.signal));
     } catch (thrown) {
       limit.signal.throwIfAborted();
       return this.#explain(thrown);
@@ -139,7 +139,7 @@ export class ImageWork {
   /** One look at the work. A look that failed says nothing about the work itself: it is `not-run`. */
   async #poll(name: string, signal: AbortSignal): Promise<ImageStep | (Ending & { kind: "not-run" | "failed" })> {
     try {
-      const step = await this.upstream.resume!(name, toRequest(this.job), signal);
+      const step = await orAborted(signal, () => this.upstream.resume!(name, toRequest(this.job), signal));
       if (step.kind !== "failed" || step.fault || step.ran === "maybe") return step;
       const error: JobError = { code: "upstream_error", message: step.message };
       return { kind: "not-run", error, busy: true, ...retryAfter(step.retryAfterSeconds) };
@@ -202,6 +202,19 @@ export class ImageWork {
     if (noted.value) return { kind: "done", file };
     await files.remove(file);
     return { kind: "lost" };
+  }
+}
+
+/** A call that ends with its signal at the latest: a slot must not hang on code that does not look at it. */
+async function orAborted<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([call(), aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }
 

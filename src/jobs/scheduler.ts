@@ -8,7 +8,7 @@ import type { VendorHealth } from "../vendors/health.ts";
 import type { ImageUpstream } from "../vendors/image-upstream.ts";
 import { JOB_MS } from "./accept.ts";
 import { type Closing, fenceOf } from "./closing.ts";
-import { FairQueue } from "./fair-queue.ts";
+import { FairQueue, type Queued } from "./fair-queue.ts";
 import type { ImageFiles } from "./files.ts";
 import { type Ending, ImageWork, INTERRUPTED } from "./image-job.ts";
 import type { JobError, JobRow } from "./job.ts";
@@ -40,6 +40,7 @@ class Broken extends Error {
 /** A job that this process works on. */
 type Run = {
   id: string;
+  accountId: string;
   vendor: string;
   abort: AbortController;
   work?: ImageWork;
@@ -98,7 +99,7 @@ export class Scheduler {
 
   /** Until when a worker of this moment is believed, monotonic ms. */
   get lease(): number {
-    return this.parts.clock.monotonic() + LEASE_MS;
+    return Math.ceil(this.parts.clock.monotonic()) + LEASE_MS;
   }
 
   /** Begins to work. What was added before waits until then. */
@@ -153,7 +154,7 @@ export class Scheduler {
     this.#stopTick?.();
   }
 
-  #wakeLater(job: Waiting, ms: number): void {
+  #wakeLater(job: Queued, ms: number): void {
     const cancel = this.parts.clock.after(ms, () => {
       this.#later.delete(job.id);
       this.#queue.push(job);
@@ -174,8 +175,8 @@ export class Scheduler {
     while (this.#running.size < SLOTS) {
       const next = this.#queue.take(hasRoom);
       if (!next) return;
-      const { id, vendor } = next;
-      const run: Run = { id, vendor, abort: new AbortController(), over: Promise.resolve() };
+      const { id, accountId, vendor } = next;
+      const run: Run = { id, accountId, vendor, abort: new AbortController(), over: Promise.resolve() };
       this.#running.set(id, run);
       this.#load.set(vendor, (this.#load.get(vendor) ?? 0) + 1);
       run.over = this.#run(run).finally(() => {
@@ -188,19 +189,35 @@ export class Scheduler {
 
   /** Never rejects. What could not be written is found by its lease. */
   async #run(run: Run): Promise<void> {
-    const { jobs, writer, clock, log } = this.parts;
+    const { clock, log } = this.parts;
     const deadline = this.#deadlines.get(run.id) ?? clock.monotonic() + JOB_MS;
     const stop = clock.after(Math.max(0, deadline - clock.monotonic()), () => run.abort.abort(new Broken("timeout")));
     try {
-      const job = await writer.runSingle(() => jobs.claim(run.id, this.boot, this.lease, clock.now()));
-      this.#deadlines.delete(run.id);
+      // The slot came too late: its vendor is not asked for what nobody waits for any more.
+      if (deadline <= clock.monotonic()) return await this.#endQueued(run.id);
+      const job = await this.#claim(run);
       if (!job) return;
+      this.#deadlines.delete(run.id);
       run.job = job;
       await this.#close(run, job, await this.#work(run, job), deadline);
     } catch (thrown) {
       log.error("image-job", { job: run.id, vendor: run.vendor, ...errorFields(thrown) });
     } finally {
       stop();
+    }
+  }
+
+  /** Undefined for a job that does not wait any more, and when it could not be written down that it does not: then it waits on. */
+  async #claim(run: Run): Promise<JobRow | undefined> {
+    const { jobs, writer, clock, log } = this.parts;
+    try {
+      const job = await writer.runSingle(() => jobs.claim(run.id, this.boot, this.lease, clock.now()));
+      if (!job) this.#deadlines.delete(run.id);
+      return job;
+    } catch (thrown) {
+      log.error("image-claim", { job: run.id, ...errorFields(thrown) });
+      if (!this.#stopping) this.#wakeLater(run, TICK_MS);
+      return undefined;
     }
   }
 
@@ -303,7 +320,7 @@ export class Scheduler {
     const running = [...this.#running.keys()];
     if (running.length > 0) await writer.runSingle(() => jobs.renewLeases(running, this.boot, this.lease));
     // Nobody works on a job that should be running: its end could not be written.
-    const lost = jobs.expired(this.boot, clock.monotonic()).filter(({ id }) => !this.#running.has(id));
+    const lost = jobs.expired(this.boot, Math.floor(clock.monotonic())).filter(({ id }) => !this.#running.has(id));
     for (const job of lost) await this.recover(job);
     await this.#endLate();
   }
@@ -315,20 +332,19 @@ export class Scheduler {
 
   /** Jobs that waited too long. Those that run have timers of their own. */
   async #endLate(): Promise<void> {
-    const { clock, closing, onEnded } = this.parts;
-    const now = clock.monotonic();
+    const now = this.parts.clock.monotonic();
     const late: string[] = [];
     for (const [id, deadline] of this.#deadlines) {
       if (deadline <= now && !this.#running.has(id)) late.push(id);
       if (late.length === MAX_ENDED) break;
     }
-    await Promise.all(
-      late.map(async (id) => {
-        this.#queue.remove(id);
-        this.#forget(id);
-        if (await closing.failQueued(id, TIMED_OUT)) onEnded(id);
-      }),
-    );
+    await Promise.all(late.map((id) => this.#endQueued(id)));
+  }
+
+  async #endQueued(id: string): Promise<void> {
+    this.#queue.remove(id);
+    this.#forget(id);
+    if (await this.parts.closing.failQueued(id, TIMED_OUT)) this.parts.onEnded(id);
   }
 }
 

@@ -1,0 +1,226 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { type App, createApp } from "../../src/app.ts";
+import { openStore, type Store } from "../../src/db/open.ts";
+import { Writer } from "../../src/db/writer.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/observe/log.ts";
+import type { Vendor } from "../../src/vendors/vendor.ts";
+import { PLAIN_CONFIG } from "../support/app.ts";
+import { makeFolder, removeFolder } from "../support/binary.ts";
+import { settle } from "../support/clock.ts";
+import { until } from "../support/wait.ts";
+import { endHanging, hang, IMAGE, Painter, paintVendor } from "./lab.ts";
+
+type Life = { app: App; store: Store; key: string; end(): Promise<void> };
+type Row = {
+  id: string;
+  state: string;
+  error_code: string | null;
+  crashes: bigint;
+  file: string | null;
+  vendor_job: string | null;
+};
+
+const folders: string[] = [];
+const lives: Life[] = [];
+afterEach(async () => {
+  endHanging();
+  for (const life of lives.splice(0)) await life.end();
+  for (const folder of folders.splice(0)) removeFolder(folder);
+});
+
+/** A gateway on a folder, like a process of its own: its boot is another one, and it takes over what an earlier one left. */
+async function live(folder: string, vendors: readonly Vendor[]): Promise<Life> {
+  const store = openStore(join(folder, "sluice.db"), { waitMs: 2_000 });
+  const log = createLog({ level: "error", write: () => undefined });
+  const config = {
+    ...PLAIN_CONFIG,
+    dataFolder: folder,
+    models: [{ id: "paint/a", modality: "image" as const, pricing: "free" as const }],
+  };
+  const app = createApp({ config, vendors, store, clock: systemClock, log, version: "0.0.0-test" });
+  const writer = new Writer(store);
+  const accounts = new Accounts(store, writer, app.keys);
+  const made = await accounts.ensureLocal();
+  const accountId = made?.account.id ?? accounts.list()[0]!.id;
+  const { key } = await app.keys.create({ accountId, name: `k${lives.length}`, kind: "api" });
+  await writer.close();
+  const life = {
+    ...{ app, store, key },
+    async end() {
+      await app.stop();
+      store.close();
+    },
+  };
+  lives.push(life);
+  return life;
+}
+
+const newFolder = () => {
+  const folder = makeFolder();
+  folders.push(folder);
+  return folder;
+};
+
+async function create({ app, key }: Life): Promise<string> {
+  const response = await app.elysia.handle(
+    new Request("http://localhost/v1/images/generations", {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "paint/a", prompt: "a cat" }),
+    }),
+  );
+  expect(response.status).toBe(202);
+  return ((await response.json()) as { id: string }).id;
+}
+
+const row = ({ store }: Life, id: string) =>
+  store.database.query("SELECT * FROM image_job WHERE id = ?").get(id) as Row;
+const claims = ({ store }: Life) =>
+  (store.database.query("SELECT state FROM unit_claim").all() as { state: string }[]).map(({ state }) => state);
+const ended = async (life: Life, id: string) => {
+  await until(
+    () =>
+      row(life, id).state !== "queued" && row(life, id).state !== "dispatched" && row(life, id).state !== "fetching",
+    "the end",
+  );
+  return row(life, id);
+};
+
+/** A first life that dies while its vendor works: it is not stopped, and what it does later counts for nothing. */
+async function die(
+  folder: string,
+  painter: Painter,
+): Promise<{ first: Life; id: string; late: ReturnType<typeof hang> }> {
+  const late = hang();
+  painter.create_ = [late.script];
+  const first = await live(folder, [paintVendor("paint", painter)]);
+  const id = await create(first);
+  await until(() => painter.running === 1, "the call");
+  return { first, id, late };
+}
+
+describe("a job whose process died while its vendor worked", () => {
+  test("fails uncharged where nobody can know, is never sent twice, and what comes late is dropped", async () => {
+    const folder = newFolder();
+    const { first, id, late } = await die(folder, new Painter("none"));
+    const again = new Painter("none");
+    const second = await live(folder, [paintVendor("paint", again)]);
+    expect(await ended(second, id)).toMatchObject({ state: "failed", error_code: "interrupted" });
+    expect(claims(second)).toEqual(["returned"]);
+    late.end(IMAGE);
+    for (let round = 0; round < 20; round++) await settle();
+    expect(row(first, id)).toMatchObject({ state: "failed", error_code: "interrupted", file: null });
+    expect(again.creates).toEqual([]);
+    expect(second.app.book.verify()).toEqual([]);
+  });
+
+  test("is sent again with the same key where its vendor knows it by that", async () => {
+    const folder = newFolder();
+    const painter = new Painter("resend");
+    const { id } = await die(folder, painter);
+    const again = new Painter("resend");
+    const second = await live(folder, [paintVendor("paint", again)]);
+    expect((await ended(second, id)).state).toBe("succeeded");
+    expect(again.creates.map(({ key }) => key)).toEqual(painter.creates.map(({ key }) => key));
+    expect(claims(second)).toEqual(["counted"]);
+  });
+
+  test("is asked for by its name where its vendor gave one", async () => {
+    const folder = newFolder();
+    const painter = new Painter("resume");
+    painter.create_ = [{ kind: "pending", resumeId: "work-7", pollAfterMs: 15_000 }];
+    const first = await live(folder, [paintVendor("paint", painter)]);
+    const id = await create(first);
+    await until(() => row(first, id).vendor_job === "work-7", "the name");
+    const again = new Painter("resume");
+    const second = await live(folder, [paintVendor("paint", again)]);
+    expect((await ended(second, id)).state).toBe("succeeded");
+    expect([again.creates.length, again.resumes]).toEqual([0, ["work-7"]]);
+    expect(second.store.database.query("SELECT attempts FROM usage").get()).toEqual({ attempts: 1n });
+  });
+
+  test("has its image when that is in its file already", async () => {
+    const folder = newFolder();
+    const painter = new Painter("none");
+    const first = await live(folder, [paintVendor("paint", painter)]);
+    // The file is written, and the process dies before it can say so.
+    const { files } = first.app.jobs;
+    const save = files.save.bind(files);
+    let saved = "";
+    files.save = async (name, bytes) => {
+      await save(name, bytes);
+      saved = name;
+      await new Promise(() => undefined);
+    };
+    const id = await create(first);
+    await until(() => saved !== "" && row(first, id).state === "fetching", "the file");
+    const again = new Painter("none");
+    const second = await live(folder, [paintVendor("paint", again)]);
+    expect(await ended(second, id)).toMatchObject({ state: "succeeded", file: saved });
+    expect(again.creates).toEqual([]);
+    expect(claims(second)).toEqual(["counted"]);
+    // It waits for its file for ever: it cannot be ended.
+    lives.splice(0, 1);
+  });
+
+  test("twice is not run a third time", async () => {
+    const folder = newFolder();
+    const { id } = await die(folder, new Painter("resend"));
+    const painter = new Painter("resend");
+    painter.create_ = [hang().script];
+    const second = await live(folder, [paintVendor("paint", painter)]);
+    await until(() => painter.running === 1, "the second call");
+    expect(row(second, id).crashes).toBe(1n);
+    const last = new Painter("resend");
+    const third = await live(folder, [paintVendor("paint", last)]);
+    expect(await ended(third, id)).toMatchObject({ state: "failed", error_code: "poisoned", crashes: 2n });
+    expect(last.creates).toEqual([]);
+    expect(claims(third)).toEqual(["returned"]);
+  });
+
+  test("waits on when it had not begun, and its vendor is gone: it fails in words", async () => {
+    const folder = newFolder();
+    const painter = new Painter("none");
+    painter.create_ = Array.from({ length: 5 }, () => hang().script);
+    const first = await live(folder, [paintVendor("paint", painter)]);
+    const ids: string[] = [];
+    for (let at = 0; at < 5; at++) ids.push(await create(first));
+    await until(() => painter.running === 4, "full slots");
+    const second = await live(folder, []);
+    const states = await Promise.all(ids.map((id) => ended(second, id)));
+    expect(states.map(({ error_code }) => error_code)).toEqual([
+      ...["interrupted", "interrupted", "interrupted", "interrupted", "vendor_not_configured"],
+    ]);
+  });
+});
+
+describe("a gateway that is told to stop", () => {
+  test("lets go of work that is found again, and the next start goes on with it without a death to its name", async () => {
+    const folder = newFolder();
+    const painter = new Painter("resume");
+    painter.create_ = [{ kind: "pending", resumeId: "work-8", pollAfterMs: 15_000 }];
+    const first = await live(folder, [paintVendor("paint", painter)]);
+    const id = await create(first);
+    await until(() => row(first, id).vendor_job === "work-8", "the name");
+    await lives.splice(0, 1)[0]!.end();
+    const again = new Painter("resume");
+    const second = await live(folder, [paintVendor("paint", again)]);
+    expect(await ended(second, id)).toMatchObject({ state: "succeeded", crashes: 0n });
+    expect(painter.cancels).toEqual([]);
+    expect(again.resumes).toEqual(["work-8"]);
+  });
+
+  test("waits for work that would be lost", async () => {
+    const folder = newFolder();
+    const { first, id, late } = await die(folder, new Painter("none"));
+    const stopped = lives.splice(0, 1)[0]!.app.stop();
+    await settle();
+    late.end(IMAGE);
+    await stopped;
+    expect(row(first, id).state).toBe("succeeded");
+    first.store.close();
+  });
+});

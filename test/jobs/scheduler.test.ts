@@ -1,0 +1,337 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { GatewayError } from "../../src/canon/errors.ts";
+import { JOB_MS } from "../../src/jobs/accept.ts";
+import { CREATE_MS } from "../../src/jobs/image-job.ts";
+import { LEASE_MS, SLOTS, TICK_MS, VENDOR_SLOTS } from "../../src/jobs/scheduler.ts";
+import { ConnectionLost } from "../../src/vendors/send.ts";
+import { type ManualClock, manualClock, settle } from "../support/clock.ts";
+import { until, within } from "../support/wait.ts";
+import { hang, IMAGE, type ImageLab, Painter, startImageLab } from "./lab.ts";
+
+let lab: ImageLab | undefined;
+afterEach(async () => {
+  await lab?.stop();
+  lab = undefined;
+});
+
+async function start(
+  painter = new Painter(),
+  second = new Painter(),
+): Promise<{ lab: ImageLab; clock: ManualClock; painter: Painter; second: Painter }> {
+  const clock = manualClock();
+  lab = await startImageLab({ clock, painter, second });
+  return { lab, clock, painter, second };
+}
+
+const stateOf = (from: ImageLab, id: string) => from.stored().find((row) => row["id"] === id)?.["state"];
+/** Turns the clock on, a second at a time, until `condition` holds; at most for ten minutes. */
+async function turnUntil(clock: ManualClock, condition: () => boolean): Promise<void> {
+  for (let second = 0; second < 600 && !condition(); second++) {
+    await clock.advance(1_000);
+    // The writer gathers by the real clock.
+    await new Promise<void>((resolve) => setTimeout(resolve, 2));
+  }
+  expect(condition()).toBe(true);
+}
+
+const unreachable = () => new GatewayError("upstream_unreachable", "The vendor cannot be reached.");
+const pending = (resumeId: string, pollAfterMs = 1_000) => ({ kind: "pending", resumeId, pollAfterMs }) as const;
+
+describe("what may be tried again, and what never is", () => {
+  test("nothing ran: tried three times, with pauses, and failed", async () => {
+    const { lab, clock, painter } = await start();
+    painter.create_ = [unreachable()];
+    const { id } = await lab.create();
+    await turnUntil(clock, () => stateOf(lab, id) === "failed");
+    expect(clock.monotonic()).toBeGreaterThanOrEqual(2_000);
+    expect(await lab.ended(id)).toMatchObject({ status: "failed", error: { code: "upstream_error" } });
+    expect(painter.creates).toHaveLength(3);
+    expect(new Set(painter.creates.map(({ key }) => key)).size).toBe(1);
+    expect(lab.claims()).toMatchObject([{ state: "returned" }]);
+  });
+
+  test("a vendor that is busy is asked again when it says, and that is no attempt", async () => {
+    const { lab, clock, painter } = await start();
+    const busy = new GatewayError("rate_limit_exceeded", "Too fast.", { retryAfterSeconds: 20 });
+    painter.create_ = [busy, busy, busy, busy, IMAGE];
+    const { id } = await lab.create();
+    for (let at = 1; at <= 4; at++) {
+      await until(() => painter.creates.length === at && stateOf(lab, id) === "queued", `refusal ${at}`);
+      await settle();
+      await clock.advance(19_000);
+      expect(painter.creates).toHaveLength(at);
+      await clock.advance(1_000);
+    }
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    expect(lab.gateway.rows()).toMatchObject([{ attempts: 1 }]);
+  });
+
+  test.each([
+    ["a connection that broke", new GatewayError("upstream_error", "Broken.", { cause: new ConnectionLost("reset") })],
+    ["a 500", new GatewayError("upstream_error", "Broken.", { cause: { status: 500 } })],
+    ["a refused key", new GatewayError("upstream_auth", "The vendor refused the gateway's key.")],
+    ["an answer that is no image", { kind: "image", bytes: new TextEncoder().encode("<svg/>") } as const],
+    ["a failure that may have run", { kind: "failed", message: "Broken.", ran: "maybe" } as const],
+    ["a refusal", { kind: "blocked", message: "No." } as const],
+    ["a fault of the request", { kind: "failed", message: "Bad.", ran: "no", fault: true } as const],
+  ])("%s is never sent twice", async (_name, script) => {
+    const { lab, clock, painter } = await start();
+    painter.create_ = [script];
+    const { id } = await lab.create();
+    await lab.ended(id);
+    await clock.advance(JOB_MS);
+    expect(painter.creates).toHaveLength(1);
+    expect(lab.second.creates).toHaveLength(0);
+  });
+
+  test("the model's next vendor is asked when the first surely did nothing, and never after a refusal", async () => {
+    const { lab, clock, painter, second } = await start();
+    painter.create_ = [unreachable()];
+    second.create_ = [IMAGE];
+    const { id } = await lab.create({ model: "paint/two" });
+    await turnUntil(clock, () => stateOf(lab, id) === "succeeded");
+    expect(second.creates.map(({ model }) => model)).toEqual(["two-too"]);
+    expect(lab.gateway.rows()).toMatchObject([{ vendor: "paint2", upstreamModel: "two-too" }]);
+    painter.create_ = [{ kind: "blocked", message: "No." }];
+    expect((await lab.ended((await lab.create({ model: "paint/two" })).id)).status).toBe("blocked");
+    expect(second.creates).toHaveLength(1);
+  });
+
+  test("what a fault of this program says is not shown", async () => {
+    const { lab, painter } = await start();
+    painter.create_ = [new Error("secret of the house")];
+    const job = await lab.ended((await lab.create()).id);
+    expect(job).toMatchObject({ status: "failed", error: { code: "internal_error" } });
+    expect(JSON.stringify(job)).not.toContain("secret");
+    expect(JSON.stringify(lab.gateway.log)).toContain("secret of the house");
+  });
+});
+
+describe("work that a vendor does by name", () => {
+  test("is asked for as often as the vendor says, its name kept before", async () => {
+    const { lab, clock, painter } = await start(new Painter("resume"));
+    painter.create_ = [pending("work-1")];
+    painter.resume_ = [pending("work-1", 2_000), IMAGE];
+    const { id } = await lab.create();
+    await clock.armed(1_000);
+    expect(lab.stored()[0]).toMatchObject({ vendor_job: "work-1", state: "dispatched" });
+    await clock.advance(1_000);
+    await clock.armed(2_000);
+    expect(painter.resumes).toEqual(["work-1"]);
+    await clock.advance(2_000);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    expect(painter.creates).toHaveLength(1);
+  });
+
+  test("goes on though looks at it fail, but not without end", async () => {
+    const { lab, clock, painter } = await start(new Painter("resume"));
+    painter.create_ = [pending("work-1")];
+    const busy = { kind: "failed", message: "Busy.", ran: "no", retryAfterSeconds: 3 } as const;
+    painter.resume_ = [unreachable(), unreachable(), busy, IMAGE];
+    const { id } = await lab.create();
+    await clock.armed(1_000);
+    await clock.advance(20_000);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    painter.create_ = [pending("work-2")];
+    painter.resume_ = [unreachable()];
+    const never = await lab.create();
+    await clock.armed(1_000);
+    await clock.advance(120_000);
+    expect(await lab.ended(never.id)).toMatchObject({ status: "failed", error: { code: "upstream_error" } });
+    expect(painter.resumes.filter((name) => name === "work-2").length).toBe(9);
+  });
+});
+
+describe("time", () => {
+  test("one call may take three minutes; then it is broken off and its vendor told", async () => {
+    const { lab, clock, painter } = await start();
+    const endless = hang();
+    painter.create_ = [endless.script];
+    const { id } = await lab.create();
+    await clock.armed(CREATE_MS);
+    await clock.advance(CREATE_MS - 1);
+    expect((await lab.show(id)).status).toBe("processing");
+    await clock.advance(1);
+    await within(endless.aborted, "the end of the call");
+    expect(await lab.ended(id)).toMatchObject({ status: "failed", error: { code: "timeout" } });
+    expect(lab.claims()).toMatchObject([{ state: "returned", charged: 0n }]);
+  });
+
+  test("five minutes from acceptance are the end, for jobs that run and for jobs that wait", async () => {
+    const { lab, clock, painter } = await start(new Painter("resume"));
+    painter.create_ = [pending("endless")];
+    painter.resume_ = [pending("endless", 10_000)];
+    const jobs = [];
+    for (let at = 0; at < VENDOR_SLOTS + 2; at++) jobs.push(await lab.create());
+    await until(() => lab.stored().filter((row) => row["vendor_job"] !== null).length === VENDOR_SLOTS, "all names");
+    await settle();
+    await clock.advance(JOB_MS - 1_000);
+    for (const { id } of jobs) expect((await lab.show(id)).status).toBe("processing");
+    await clock.advance(1_000 + TICK_MS);
+    for (const { id } of jobs) expect(await lab.ended(id)).toMatchObject({ error: { code: "timeout" } });
+    expect(painter.creates).toHaveLength(VENDOR_SLOTS);
+    expect(painter.cancels).toEqual(Array.from({ length: VENDOR_SLOTS }, () => "endless"));
+    expect(lab.claims().every(({ state }) => state === "returned")).toBe(true);
+    expect(lab.gateway.app.book.verify()).toEqual([]);
+  });
+
+  test("a step of the wall clock ends nothing", async () => {
+    const { lab, clock, painter } = await start();
+    const waiting = hang();
+    painter.create_ = [waiting.script];
+    const { id } = await lab.create();
+    await clock.armed(CREATE_MS);
+    clock.setWall(clock.now() + 3_600_000);
+    await clock.advance(TICK_MS * 2);
+    expect((await lab.show(id)).status).toBe("processing");
+    clock.setWall(clock.now() - 7_200_000);
+    await clock.advance(TICK_MS * 2);
+    waiting.end(IMAGE);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+  });
+
+  test("without jobs nothing keeps time", async () => {
+    const { lab, clock } = await start();
+    const idle = clock.pending;
+    const { id } = await lab.create();
+    await lab.ended(id);
+    await clock.advance(TICK_MS * 3);
+    expect(clock.pending).toBe(idle);
+  });
+});
+
+describe("cancelling", () => {
+  test("reaches the vendor, frees the slot, and what comes later counts for nothing", async () => {
+    const { lab, painter } = await start();
+    const runs = Array.from({ length: VENDOR_SLOTS }, () => hang());
+    painter.create_ = [...runs.map(({ script }) => script), IMAGE];
+    const running = [];
+    for (const _ of runs) running.push(await lab.create());
+    const waiting = await lab.create();
+    await until(() => painter.running === VENDOR_SLOTS, "full slots");
+    const job = await lab.cancel(running[0]!.id);
+    expect(job).toMatchObject({ status: "failed", error: { code: "cancelled" } });
+    await within(runs[0]!.aborted, "the end of the call");
+    expect(painter.cancels).toEqual([undefined]);
+    expect((await lab.ended(waiting.id)).status).toBe("succeeded");
+    for (const { end } of runs) end(IMAGE);
+    for (const { id } of running.slice(1)) expect((await lab.ended(id)).status).toBe("succeeded");
+    expect(await lab.show(job.id)).toEqual(job);
+    expect(lab.gateway.rows()).toHaveLength(VENDOR_SLOTS);
+  });
+
+  test("a job that waits never reaches its vendor; one that has ended stays as it is", async () => {
+    const { lab, painter } = await start();
+    const runs = Array.from({ length: VENDOR_SLOTS }, () => hang());
+    painter.create_ = [...runs.map(({ script }) => script), IMAGE];
+    for (const _ of runs) await lab.create();
+    const waiting = await lab.create();
+    await until(() => painter.running === VENDOR_SLOTS, "full slots");
+    expect((await lab.cancel(waiting.id)).error?.code).toBe("cancelled");
+    const done = await lab.create();
+    for (const { end } of runs) end(IMAGE);
+    const ended = await lab.ended(done.id);
+    expect(await lab.cancel(done.id)).toEqual(ended);
+    expect(painter.creates).toHaveLength(VENDOR_SLOTS + 1);
+  });
+
+  test("between the result and its end there is no image left behind", async () => {
+    const { lab, painter } = await start();
+    const waiting = hang();
+    painter.create_ = [waiting.script];
+    const { id } = await lab.create();
+    await until(() => painter.running === 1, "the call");
+    const { files } = lab.gateway.app.jobs;
+    const save = files.save.bind(files);
+    const saved: string[] = [];
+    files.save = async (name, bytes) => {
+      await save(name, bytes);
+      saved.push(name);
+      await lab.cancel(id);
+    };
+    waiting.end(IMAGE);
+    expect((await lab.ended(id)).error?.code).toBe("cancelled");
+    let there = true;
+    const look = () => {
+      files.has(saved[0] ?? "").then((has) => {
+        there = has;
+      });
+      return !there;
+    };
+    await until(look, "the end of the file");
+    expect(lab.gateway.rows()).toEqual([]);
+  });
+});
+
+describe("slots and turns", () => {
+  test("four at a vendor, eight in all", async () => {
+    const { lab, painter, second } = await start();
+    const held: { end(step: typeof IMAGE): void }[] = [];
+    const holding = (at: Painter) => {
+      at.create_ = Array.from({ length: 30 }, () => {
+        const each = hang();
+        held.push(each);
+        return each.script;
+      });
+    };
+    holding(painter);
+    holding(second);
+    const jobs = [];
+    for (let at = 0; at < 12; at++) jobs.push(await lab.create());
+    for (let at = 0; at < 3; at++) jobs.push(await lab.create({ model: "paint2/any" }));
+    await until(() => painter.running === VENDOR_SLOTS && second.running === 3, "full slots");
+    expect(VENDOR_SLOTS * 2).toBe(SLOTS);
+    for (const { end } of held) end(IMAGE);
+    for (const { id } of jobs) await lab.ended(id);
+    expect([painter.most, second.most]).toEqual([VENDOR_SLOTS, 3]);
+  });
+
+  test("an account with many jobs delays another's first by one slot at the most", async () => {
+    const { lab, painter } = await start();
+    const held: ReturnType<typeof hang>[] = [];
+    painter.create_ = Array.from({ length: 200 }, () => {
+      const each = hang();
+      held.push(each);
+      return each.script;
+    });
+    for (let at = 0; at < 100; at++) await lab.create({ prompt: `many ${at}` });
+    await until(() => painter.running === VENDOR_SLOTS, "full slots");
+    const other = await lab.account("other");
+    expect((await lab.post({ model: "paint/priced", prompt: "the other's" }, {}, other.key)).status).toBe(202);
+    const started = () => painter.creates.map(({ prompt }) => prompt);
+    for (let slot = 0; slot < 2; slot++) {
+      held[slot]!.end(IMAGE);
+      await until(() => painter.creates.length === VENDOR_SLOTS + slot + 1, "the next start");
+    }
+    expect(started().slice(VENDOR_SLOTS)).toContain("the other's");
+    for (const each of held) each.end(IMAGE);
+    await until(() => lab.stored().every((row) => row["ended_ms"] !== null), "the end of all jobs");
+  });
+});
+
+describe("leases", () => {
+  test("a job whose end could not be written is found again, and not paid for", async () => {
+    const { lab, clock, painter } = await start();
+    painter.create_ = [hang().script];
+    const { id } = await lab.create();
+    await until(() => painter.running === 1, "the call");
+    // As if its worker had gone without a word: another attempt, of which nobody here knows.
+    lab.gateway.store.database.run("UPDATE image_job SET id = 'lost' WHERE id = ?", [id]);
+    lab.gateway.store.database.run("UPDATE unit_claim SET id = 'lost' WHERE id = ?", [id]);
+    await clock.advance(LEASE_MS + TICK_MS);
+    expect(lab.stored()).toMatchObject([{ id: "lost", state: "failed", error_code: "interrupted" }]);
+    expect(lab.claims()).toMatchObject([{ state: "returned" }]);
+  });
+
+  test("a worker that gives word keeps its job", async () => {
+    const { lab, clock, painter } = await start();
+    const waiting = hang();
+    painter.create_ = [waiting.script];
+    const { id } = await lab.create();
+    await until(() => painter.running === 1, "the call");
+    await clock.advance(LEASE_MS * 3);
+    expect((await lab.show(id)).status).toBe("processing");
+    waiting.end(IMAGE);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+  });
+});
