@@ -1,0 +1,325 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { GatewayError } from "../../src/canon/errors.ts";
+import type { ImageStep } from "../../src/vendors/image-upstream.ts";
+import { imageRows } from "../../src/vendors/images/rows.ts";
+import { ranOf } from "../../src/vendors/retry-policy.ts";
+import { html, json, neverAnswer, redirect, reset, truncatedJson } from "../support/upstream.ts";
+import { BFL_BLOCKED, CASES, play, type VendorCase } from "./image-cases.ts";
+import { follow, type Lab, type LabOptions, linesOf, openLab, PNG, RESULT, request, VENDOR_KEY } from "./image-lab.ts";
+
+let open: Lab[] = [];
+afterEach(() => {
+  const all = open;
+  open = [];
+  for (const lab of all) {
+    lab.close();
+    expect(linesOf(lab.upstream.unexpected)).toEqual([]);
+    expect(lab.faults).toEqual([]);
+  }
+});
+
+function start(id: string, options?: LabOptions): Lab {
+  const lab = openLab(id, options);
+  open.push(lab);
+  return lab;
+}
+
+const at = (value: unknown, path: string): unknown =>
+  path.split(".").reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value);
+
+const wanted = ({ model, ratio }: VendorCase) => request({ model, ratio });
+const isPolled = ({ calls }: VendorCase) => calls.length > 1;
+const thrownBy = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+const title = (each: VendorCase) => `${each.id} ${each.model}`;
+
+test("every row is tried, and every row is sound", () => {
+  const tried = new Set(CASES.map((each) => each.id));
+  const same = new Set(["azure", "vertex", "compatible"]);
+  expect(Object.keys(imageRows).filter((id) => !tried.has(id) && !same.has(id))).toEqual([]);
+  for (const [id, row] of Object.entries(imageRows)) {
+    expect([id, row.models.at(-1)?.match.test("")]).toEqual([id, true]);
+    for (const { ratios, size, sizes, pixels, match } of row.models) {
+      expect(ratios.length).toBeGreaterThan(0);
+      expect(new Set(ratios).size).toBe(ratios.length);
+      for (const ratio of ratios) expect(ratio).toMatch(/^[1-9]\d?:[1-9]\d?$/);
+      // Every ratio can be said, whatever form the model takes.
+      if (size === "pixels") expect([id, String(match), pixels !== undefined]).toEqual([id, String(match), true]);
+      if (sizes && !pixels) expect(Object.keys(sizes)).toEqual([...ratios]);
+    }
+    // Work that is asked for by name can be asked for.
+    expect([id, row.wire.recovery === "resume"]).toEqual([id, row.wire.resume !== undefined]);
+  }
+});
+
+for (const each of CASES) {
+  describe(title(each), () => {
+    test("succeeds: its calls, its fields, its key, the image's bytes", async () => {
+      const lab = start(each.id);
+      play(lab.upstream, each.wins(lab.upstream));
+      expect(lab.draw.traits(each.model).ratios).toContain(each.ratio);
+      const step = await follow(lab.draw, wanted(each));
+      expect(step).toEqual({ kind: "image", bytes: expect.anything() });
+      expect(Buffer.from((step as { bytes: Uint8Array }).bytes).equals(PNG)).toBe(true);
+      expect(linesOf(lab.upstream.calls)).toEqual([...each.calls]);
+      const asked = lab.upstream.calls[0]!;
+      for (const [path, value] of Object.entries(each.asks))
+        expect([path, at(asked.json, path)]).toEqual([path, value]);
+      for (const call of lab.upstream.calls) {
+        expect(call.headers["user-agent"]).toBe("sluice/test");
+        if (each.auth) expect(call.headers[each.auth[0]]).toBe(each.auth[1].replace("KEY", VENDOR_KEY));
+        else expect(JSON.stringify(call.headers)).not.toContain(VENDOR_KEY);
+        // The key is in its header and nowhere else.
+        expect(call.path + call.query + call.text).not.toContain(VENDOR_KEY);
+      }
+      // Results on other hosts go through the guarded fetch, which has no key to give.
+      const isLinked = JSON.stringify(Object.values(each.wins(lab.upstream))).includes(RESULT);
+      expect(lab.fetched).toEqual(isLinked ? [RESULT] : []);
+    });
+
+    if (each.blocked.length > 0) {
+      test("blocked, however it says so", async () => {
+        for (const scripts of each.blocked) {
+          const lab = start(each.id);
+          play(lab.upstream, scripts);
+          const step = await follow(lab.draw, wanted(each));
+          expect([JSON.stringify(scripts), step.kind]).toEqual([JSON.stringify(scripts), "blocked"]);
+          expect((step as { message: string }).message).toMatch(/content grounds/);
+          expect(lab.fetched).toEqual([]);
+        }
+      });
+    }
+
+    test("failed, in words for the caller", async () => {
+      const lab = start(each.id);
+      play(lab.upstream, each.fails[0]);
+      const step = await follow(lab.draw, wanted(each));
+      expect(step.kind).toBe("failed");
+      expect((step as { message: string }).message).toMatch(each.fails[1]);
+      // Whatever it was, it is not tried again: it is the request's fault, or may have run.
+      const { ran, fault } = step as ImageStep & { kind: "failed" };
+      expect(ran === "maybe" || fault === true).toBe(true);
+    });
+
+    test("busy, without a key, without money, broken: told apart by whether it may have run", async () => {
+      const lab = start(each.id);
+      const words = { error: { message: `see https://inside.example/x, key sk-abcdefghijkl` } };
+      const table: [number, object][] = [
+        [429, { ran: "no", retryAfterSeconds: 7 }],
+        [503, { ran: "no", retryAfterSeconds: 7 }],
+        [401, { ran: "no", fault: true }],
+        [402, { ran: "no", fault: true }],
+        [404, { ran: "no", fault: true }],
+        [500, { ran: "maybe" }],
+        [502, { ran: "maybe" }],
+      ];
+      for (const [status, expected] of table) {
+        lab.upstream.answer(each.path, json(words, { status, headers: { "retry-after": "7" } }));
+        const step = await lab.draw.create(wanted(each), new AbortController().signal);
+        const { message, ...rest } = step as ImageStep & { kind: "failed" };
+        expect([status, rest]).toEqual([status, { kind: "failed", ...expected } as typeof rest]);
+        expect(message).toMatch(/^[A-Z].*\.$/);
+        expect(JSON.stringify(step)).not.toMatch(/inside\.example|sk-abc/);
+      }
+      expect(lab.upstream.calls).toHaveLength(table.length);
+    });
+
+    test("pages, half answers and redirects are no image", async () => {
+      const lab = start(each.id);
+      lab.upstream.answer(
+        each.path,
+        html(200),
+        truncatedJson({ data: [{ b64_json: "x".repeat(100) }] }),
+        json(null),
+        json([]),
+      );
+      for (let turn = 0; turn < 4; turn++) {
+        const step = await lab.draw.create(wanted(each), new AbortController().signal);
+        // Imagen says a refusal by leaving the image out.
+        expect(["failed", ...(each.model.startsWith("imagen") ? ["blocked"] : [])]).toContain(step.kind);
+        expect((step as { message: string }).message).not.toContain("<");
+        lab.upstream.answer(each.path);
+      }
+      lab.upstream.reset();
+      lab.upstream.answer(each.path, redirect("http://169.254.169.254/latest"));
+      const thrown = await thrownBy(lab.draw.create(wanted(each), new AbortController().signal));
+      expect(thrown).toMatchObject({ code: "upstream_error", retry: false });
+      expect(lab.upstream.calls).toHaveLength(1);
+      expect(lab.fetched).toEqual([]);
+    });
+
+    test("a lost connection may have run, a refused one has not", async () => {
+      const lab = start(each.id);
+      lab.upstream.answer(each.path, reset());
+      const lost = await thrownBy(lab.draw.create(wanted(each), new AbortController().signal));
+      expect(lost).toBeInstanceOf(GatewayError);
+      expect(ranOf(lost as GatewayError)).toBe("unknown");
+      lab.close();
+      const refused = await thrownBy(lab.draw.create(wanted(each), new AbortController().signal));
+      expect(refused).toMatchObject({ code: "upstream_unreachable" });
+      expect(ranOf(refused as GatewayError)).toBe("no");
+    });
+
+    test("given up while it is slow: the call ends at once, with the caller's reason", async () => {
+      const lab = start(each.id);
+      lab.upstream.answer(each.path, neverAnswer());
+      lab.upstream.always("/sdapi/v1/progress", json({ current_task: "" }));
+      const giveUp = new AbortController();
+      const work = thrownBy(lab.draw.create(wanted(each), giveUp.signal));
+      const call = await lab.upstream.called(0);
+      giveUp.abort(new Error("cancelled by its caller"));
+      expect(await work).toEqual(new Error("cancelled by its caller"));
+      await call.whenAborted;
+      // Already given up, nothing is asked.
+      const before = lab.upstream.calls.filter(({ path }) => path === each.path).length;
+      await thrownBy(lab.draw.create(wanted(each), giveUp.signal));
+      expect(lab.upstream.calls.filter(({ path }) => path === each.path)).toHaveLength(before);
+    });
+  });
+}
+
+describe("work that has a name", () => {
+  for (const each of CASES.filter((candidate) => isPolled(candidate) && candidate.id !== "lab")) {
+    const start2 = () => {
+      const lab = start(each.id);
+      play(lab.upstream, each.wins(lab.upstream));
+      return lab;
+    };
+
+    test(`${title(each)}: resumed by another process, the request sent once`, async () => {
+      const lab = start2();
+      const first = await lab.draw.create(wanted(each), new AbortController().signal);
+      expect(first.kind).toBe("pending");
+      const { resumeId, pollAfterMs } = first as ImageStep & { kind: "pending" };
+      expect(pollAfterMs).toBeWithin(1_000, 2_001);
+      expect(resumeId).not.toContain(VENDOR_KEY);
+      const draw = lab.again();
+      expect(draw.recovery).toBe("resume");
+      let step = await draw.resume!(resumeId, wanted(each), new AbortController().signal);
+      expect(step).toMatchObject({ kind: "pending", resumeId });
+      step = await draw.resume!(resumeId, wanted(each), new AbortController().signal);
+      expect(step.kind).toBe("image");
+      expect(lab.upstream.calls.filter(({ path }) => path === each.path)).toHaveLength(1);
+    });
+
+    test(`${title(each)}: a flapping vendor is asked again, and what it drew is not lost`, async () => {
+      const lab = start2();
+      const first = await lab.draw.create(wanted(each), new AbortController().signal);
+      const { resumeId } = first as ImageStep & { kind: "pending" };
+      const path = each.calls[1]!.split(" ")[1]!;
+      const poll = () => lab.draw.resume!(resumeId, wanted(each), new AbortController().signal);
+      const rest = [await thrownBy(poll())];
+      expect(rest).toEqual([undefined]);
+      lab.upstream.reset();
+      // A lost GET is asked a second time by fetch itself.
+      const losses = each.calls[1]!.startsWith("GET") ? [reset(), reset()] : [reset()];
+      lab.upstream.answer(path, html(502), json({}, { status: 429 }), html(500), ...losses);
+      for (const expected of [{ ran: "no" }, { ran: "no" }, { ran: "no" }])
+        expect(await poll()).toMatchObject({ kind: "failed", ...expected });
+      expect(await thrownBy(poll())).toBeInstanceOf(GatewayError);
+      play(lab.upstream, each.wins(lab.upstream));
+      lab.upstream.answer(path);
+      expect((await poll()).kind).toBe("pending");
+      expect((await poll()).kind).toBe("image");
+    });
+
+    test(`${title(each)}: a name that is none is never asked for`, async () => {
+      const lab = start(each.id);
+      for (const name of [
+        "../../v1/account",
+        "https://evil.example/x?id=1",
+        "http://127.0.0.1:1/",
+        "a b",
+        "/x/../requests/1",
+        "",
+      ]) {
+        if (each.id === "fireworks") continue;
+        const step = await lab.draw.resume!(name, wanted(each), new AbortController().signal);
+        expect(step).toMatchObject({ kind: "failed", fault: true });
+      }
+      expect(lab.upstream.calls).toEqual([]);
+    });
+  }
+
+  test("Black Forest Labs: moderated tasks, and names of other hosts", async () => {
+    for (const status of ["Request Moderated", "Content Moderated"]) {
+      const lab = start("bfl");
+      play(lab.upstream, BFL_BLOCKED(lab.upstream, status));
+      expect((await follow(lab.draw, request({ model: "flux-kontext-pro" }))).kind).toBe("blocked");
+    }
+    for (const status of ["Error", "Failed", "Task not found"]) {
+      const lab = start("bfl");
+      play(lab.upstream, BFL_BLOCKED(lab.upstream, status));
+      expect(await follow(lab.draw, request({ model: "flux-kontext-pro" }))).toMatchObject({
+        kind: "failed",
+        ran: "maybe",
+      });
+    }
+    const lab = start("bfl");
+    lab.upstream.answer(
+      "/v1/flux-2-pro",
+      json({ id: "t", polling_url: "https://api.us1.bfl.ai.evil.example/get?id=t" }),
+    );
+    const step = await follow(lab.draw, request({ model: "flux-2-pro" }));
+    expect(step.kind).toBe("failed");
+    expect((step as { message: string }).message).toContain("not its own");
+    expect(lab.upstream.calls).toHaveLength(1);
+  });
+
+  test("the vendor is told to stop what nobody waits for", async () => {
+    const signal = new AbortController().signal;
+    const replicate = start("replicate");
+    replicate.upstream.answer("/v1/predictions/p1/cancel", json({ id: "p1", status: "canceled" }));
+    await replicate.draw.cancel!("p1", signal);
+    expect(linesOf(replicate.upstream.calls)).toEqual(["POST /v1/predictions/p1/cancel"]);
+
+    const fal = start("fal");
+    fal.upstream.answer(
+      "/fal-ai/flux/requests/r-1/cancel",
+      json({ status: "CANCELLATION_REQUESTED" }, { status: 202 }),
+    );
+    await fal.draw.cancel!("/fal-ai/flux/requests/r-1", signal);
+    expect(linesOf(fal.upstream.calls)).toEqual(["PUT /fal-ai/flux/requests/r-1/cancel"]);
+    // Without a name there is nothing to stop, and nobody is asked.
+    await fal.draw.cancel!(undefined, signal);
+    expect(fal.upstream.calls).toHaveLength(1);
+    fal.upstream.answer("/fal-ai/flux/requests/r-1/cancel", json({ status: "ALREADY_COMPLETED" }, { status: 400 }));
+    expect(await thrownBy(fal.draw.cancel!("/fal-ai/flux/requests/r-1", signal))).toBeInstanceOf(Error);
+  });
+
+  test("ComfyUI interrupts only this work, and takes waiting work out of the queue", async () => {
+    const signal = new AbortController().signal;
+    for (const [running, expected] of [
+      [[[0, "c-1", {}]], "POST /interrupt"],
+      [[[0, "somebody-else", {}]], "POST /queue"],
+    ] as const) {
+      const lab = start("comfyui");
+      lab.upstream.answer("/queue", json({ queue_running: running, queue_pending: [] }), json({}));
+      lab.upstream.always("/interrupt", json({}));
+      await lab.draw.cancel!("c-1", signal);
+      expect(linesOf(lab.upstream.calls)).toEqual(["GET /queue", expected]);
+      expect(lab.upstream.calls[1]!.text).toContain("c-1");
+    }
+  });
+
+  test("AUTOMATIC1111 interrupts an image that is given up, if it is the one being drawn", async () => {
+    for (const mine of [true, false]) {
+      const lab = start("automatic1111");
+      lab.upstream.answer("/sdapi/v1/txt2img", neverAnswer());
+      const giveUp = new AbortController();
+      const work = thrownBy(lab.draw.create(request(), giveUp.signal));
+      const call = await lab.upstream.called(0);
+      const { force_task_id: task } = call.json as { force_task_id: string };
+      lab.upstream.answer("/sdapi/v1/progress", json({ current_task: mine ? task : "task(other)" }));
+      lab.upstream.answer("/sdapi/v1/interrupt", json({}));
+      giveUp.abort(new Error("enough"));
+      expect(await work).toEqual(new Error("enough"));
+      await lab.upstream.called(mine ? 2 : 1);
+      const lines = linesOf(lab.upstream.calls).slice(1);
+      expect(lines).toEqual(["GET /sdapi/v1/progress", ...(mine ? ["POST /sdapi/v1/interrupt"] : [])]);
+    }
+  });
+});
