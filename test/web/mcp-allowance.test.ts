@@ -1,0 +1,403 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { openStore } from "../../src/db/open.ts";
+import { Writer } from "../../src/db/writer.ts";
+import { neverAnswer, startUpstream } from "../support/upstream.ts";
+import { DAY_END, type Json, type McpLab, request, startMcpLab, type Tenant } from "./mcp-lab.ts";
+
+const CENT = 10_000_000n;
+
+let lab: McpLab;
+beforeEach(async () => {
+  lab = await startMcpLab();
+});
+afterEach(() => lab.stop());
+
+/** Searches, each for something else, at a pace that no plan minds. */
+async function searchOften(tenant: Tenant, times: number): Promise<void> {
+  for (let at = 0; at < times; at++) {
+    const { isError, content } = await lab.call(
+      "web_search",
+      { query: `${tenant.id} ${at}`, max_results: 1 },
+      tenant.key,
+    );
+    expect([isError, isError ? content[0]?.text : ""]).toEqual([false, ""]);
+    await lab.clock.advance(15_000);
+  }
+}
+
+const urlsOf = (...names: string[]) => names.map((name) => `${lab.page}/${name}`);
+const rowsOf = ({ id }: Tenant) => lab.gateway.rows().filter(({ accountId }) => accountId === id);
+const usedOf = ({ id }: Tenant) => lab.gateway.app.book.allowance(id, "web", 20).used;
+const balanceOf = ({ id }: Tenant) => lab.gateway.app.book.balance(id);
+
+async function account({ key }: Tenant): Promise<Json> {
+  const response = await lab.gateway.call("/v1/account", { headers: { authorization: `Bearer ${key}` } });
+  return (await response.json()) as Json;
+}
+
+/** Asks a standalone tool. */
+async function rest(key: string, path: string, body: unknown, headers: Record<string, string> = {}) {
+  const response = await lab.gateway.post(path, body, { headers: { authorization: `Bearer ${key}`, ...headers } });
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Json };
+}
+
+describe("the day's allowance (interface 8)", () => {
+  test("free: 20 calls over both ways, then none without money; the next UTC day they begin anew", async () => {
+    const tenant = await lab.tenant("free");
+    await searchOften(tenant, 18);
+    expect((await rest(tenant.key, "/v1/web/search", { query: "rest" })).status).toBe(200);
+    await lab.clock.advance(15_000);
+    const last = await lab.call("web_search", { query: "last" }, tenant.key);
+    const usage = last._meta["sluice/usage"];
+    expect(usage).toMatchObject({
+      plan: "free",
+      day: { limit: 20, used: 20, remaining: 0, resets_at: DAY_END },
+      concurrent: { limit: 2 },
+      overage: { usd_per_call: 0.01 },
+    });
+    expect((await account(tenant))["allowances"]).toMatchObject({ web: usage.day });
+    await lab.clock.advance(60_000);
+    const { content, isError, structuredContent } = await lab.call("web_search", { query: "over" }, tenant.key);
+    expect(isError).toBe(true);
+    expect(content).toHaveLength(1);
+    const { text } = content[0]!;
+    expect(text).toBe(
+      `The 20 web calls that plan free includes a day are used up, and the wallet does not pay 0.01 USD a call for more; they begin anew at ${DAY_END}.`,
+    );
+    expect(structuredContent).toMatchObject({ error: { code: "insufficient_quota", reset_at: DAY_END } });
+    const refused = await rest(tenant.key, "/v1/web/search", { query: "over" });
+    expect([refused.status, refused.headers.get("x-should-retry")]).toEqual([402, "false"]);
+    expect(refused.body).toMatchObject({ error: { code: "insufficient_quota", message: text } });
+    expect(rowsOf(tenant)).toHaveLength(20);
+    expect(rowsOf(tenant).filter(({ dialect }) => dialect === "web")).toHaveLength(1);
+    lab.clock.setWall(Date.parse(DAY_END));
+    expect((await lab.call("web_search", { query: "anew" }, tenant.key)).isError).toBe(false);
+    expect(usedOf(tenant)).toBe(1);
+  });
+
+  test("a plan that does not pay as it goes: 429 allowance_exhausted, never the wallet", async () => {
+    const tenant = await lab.tenant("pro", "5");
+    for (let at = 0; at < 10; at++) {
+      const urls = urlsOf(...Array.from({ length: 10 }, (_, page) => `${at}-${page}`));
+      expect((await rest(tenant.key, "/v1/web/fetch", { urls })).status).toBe(200);
+      await lab.clock.advance(60_000);
+    }
+    const { content, isError } = await lab.call("web_search", { query: "over" }, tenant.key);
+    expect([isError, content[0]?.text]).toEqual([
+      true,
+      `The 100 web calls that plan pro includes a day are used up; they begin anew at ${DAY_END}.`,
+    ]);
+    const refused = await rest(tenant.key, "/v1/web/fetch", { urls: urlsOf("x") });
+    expect([refused.status, refused.headers.get("x-should-retry")]).toEqual([429, "false"]);
+    expect(refused.body).toMatchObject({ error: { code: "allowance_exhausted", reset_at: DAY_END } });
+    expect(lab.fetched).toBe(100);
+    expect(balanceOf(tenant)).toMatchObject({ postedNano: 500n * CENT, heldNano: 0n });
+  });
+
+  test("free with money, the example of reliability 3.4: 3 of the allowance, 5 from the wallet, 2 given back", async () => {
+    const tenant = await lab.tenant("free", "0.07");
+    await searchOften(tenant, 17);
+    await lab.clock.advance(60_000);
+    const urls = [...urlsOf("1", "2", "3", "4", "5", "6", "7", "8"), "http://127.0.0.1:1/", "file:///etc/passwd"];
+    expect((await lab.call("web_fetch", { urls }, tenant.key)).isError).toBe(false);
+    expect(usedOf(tenant)).toBe(20);
+    expect(balanceOf(tenant)).toEqual({ postedNano: 2n * CENT, heldNano: 0n, availableNano: 2n * CENT });
+    expect(rowsOf(tenant).at(-1)).toMatchObject({ units: 8, costNano: 5n * CENT, chargedNano: 5n * CENT });
+    await lab.clock.advance(60_000);
+    const before = lab.fetched;
+    const refused = await lab.call("web_fetch", { urls: urlsOf("a", "b", "c") }, tenant.key);
+    expect(refused.isError).toBe(true);
+    expect(lab.fetched).toBe(before);
+    await lab.clock.advance(60_000);
+    expect((await lab.call("web_fetch", { urls: urlsOf("a", "b") }, tenant.key)).isError).toBe(false);
+    expect(balanceOf(tenant)).toEqual({ postedNano: 0n, heldNano: 0n, availableNano: 0n });
+    expect(lab.gateway.app.book.verify()).toEqual([]);
+  });
+
+  test("a call that asks for more than is left is refused whole, and says so", async () => {
+    const tenant = await lab.tenant("free");
+    await searchOften(tenant, 18);
+    await lab.clock.advance(60_000);
+    const { content, isError } = await lab.call("web_fetch", { urls: urlsOf("a", "b", "c") }, tenant.key);
+    expect(isError).toBe(true);
+    expect(content[0]!.text).toStartWith(
+      "Of the 20 web calls that plan free includes a day 2 are left, and this asks for 3",
+    );
+    expect([lab.fetched, usedOf(tenant)]).toEqual([0, 18]);
+  });
+
+  test("what comes to nothing costs nothing", async () => {
+    const tenant = await lab.tenant("free", "1");
+    const { isError } = await lab.call("web_fetch", { urls: [`${lab.page}/missing`, "http://10.0.0.1/"] }, tenant.key);
+    expect(isError).toBe(true);
+    expect([usedOf(tenant), rowsOf(tenant), balanceOf(tenant).heldNano]).toEqual([0, [], 0n]);
+    expect(lab.gateway.app.book.openClaims("web")).toEqual([]);
+  });
+});
+
+describe("speed (contract 4)", () => {
+  test("calls a minute, one sentence with the time to wait; bad parameters take nothing", async () => {
+    const tenant = await lab.tenant("free");
+    for (let at = 0; at < 20; at++) {
+      await lab.send(request("tools/call", { name: "web_search", arguments: {} }), { key: tenant.key });
+    }
+    await lab.call("web_fetch", { urls: urlsOf("a", "b", "c", "d", "e") }, tenant.key);
+    const { content, isError, _meta } = await lab.call("web_search", { query: "fast" }, tenant.key);
+    expect([isError, content.map(({ text }) => text)]).toEqual([
+      true,
+      ["Plan free allows 5 web calls a minute, each page being one. Try again in 12 seconds."],
+    ]);
+    expect(_meta["sluice/usage"].minute).toEqual({ limit: 5, remaining: 0 });
+    const refused = await rest(tenant.key, "/v1/web/search", { query: "fast" });
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "12"]);
+    expect(refused.headers.get("x-ratelimit-remaining-requests")).toBe("0");
+    await lab.clock.advance(12_000);
+    const served = await rest(tenant.key, "/v1/web/search", { query: "fast" });
+    expect([served.status, served.headers.get("x-ratelimit-limit-requests")]).toEqual([200, "5"]);
+    expect(usedOf(tenant)).toBe(6);
+  });
+
+  test("at the same time: two on free, and the third is told; a place comes free", async () => {
+    const tenant = await lab.tenant("free");
+    const letGo = lab.hold();
+    const running = ["a", "b"].map((name) => lab.call("web_fetch", { urls: urlsOf(name) }, tenant.key));
+    while (lab.fetched < 2) await new Promise<void>((resolve) => setImmediate(resolve));
+    const third = await lab.call("web_search", { query: "x" }, tenant.key);
+    expect([third.isError, third.content[0]?.text]).toEqual([
+      true,
+      "Plan free lets 2 web calls run at the same time. Try again when one has ended.",
+    ]);
+    letGo();
+    for (const { isError } of await Promise.all(running)) expect(isError).toBe(false);
+    expect((await lab.call("web_search", { query: "x" }, tenant.key)).isError).toBe(false);
+    expect(usedOf(tenant)).toBe(3);
+  });
+
+  test("messages without a tool are bounded by HTTP, far above what a client needs", async () => {
+    const tenant = await lab.tenant("free");
+    const statuses: number[] = [];
+    for (let at = 0; at < 110; at++) {
+      statuses.push((await lab.send(request("ping"), { key: tenant.key })).status);
+    }
+    expect(statuses.slice(0, 100).every((status) => status === 200)).toBe(true);
+    expect(statuses.at(-1)).toBe(429);
+    const refused = await lab.send(request("ping"), { key: tenant.key });
+    expect(refused.json).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32000 } });
+    expect(refused.headers.get("retry-after")).toBe("1");
+  });
+});
+
+describe("narrow tokens in the path (contract 3, 4)", () => {
+  test("call tools, within their own cap, and nothing else", async () => {
+    const token = await lab.token(2);
+    const path = `/mcp/web/t/${token}`;
+    const call = async (query: string) =>
+      (await lab.send(request("tools/call", { name: "web_search", arguments: { query } }), { key: "", path })).json;
+    const list = await lab.send(request("tools/list"), { key: "", path });
+    expect([list.status, list.headers.get("referrer-policy")]).toEqual([200, "no-referrer"]);
+    for (const query of ["a", "b"]) expect(await call(query)).toMatchObject({ result: { isError: false } });
+    const over = ((await call("c"))["result"] as { content: { text: string }[]; isError: boolean }) ?? {};
+    expect([over.isError, over.content[0]?.text]).toEqual([
+      true,
+      `This key may make 2 requests a day, and has made them. The day ends at ${DAY_END}.`,
+    ]);
+    expect(lab.gateway.rows()).toHaveLength(2);
+    const elsewhere = await lab.gateway.call("/v1/models?modality=all", {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(elsewhere.status).toBe(200);
+    const chat = await rest(token, "/v1/chat/completions", { model: "sluice/echo", messages: [] });
+    expect(chat.status).toBe(403);
+    expect(JSON.stringify(lab.gateway.log)).not.toContain(token);
+  });
+
+  test("of another scope: 403; wrong, revoked, or a key where a token belongs: 401", async () => {
+    const list = request("tools/list");
+    const at = async (token: string) => {
+      const { status, json } = await lab.send(list, { key: "", path: `/mcp/web/t/${token}` });
+      return [status, json["jsonrpc"], json["id"]];
+    };
+    expect(await at(await lab.token(5, ["images:read"]))).toEqual([403, "2.0", null]);
+    const token = await lab.token();
+    expect(await at(token)).toEqual([200, "2.0", 1]);
+    expect(await at(lab.gateway.key)).toEqual([401, "2.0", null]);
+    expect(await at(`${token.slice(0, -1)}x`)).toEqual([401, "2.0", null]);
+    const id = lab.gateway.app.keys.listTokens().at(-1)!.id;
+    await lab.gateway.app.keys.revoke(id);
+    expect(await at(token)).toEqual([401, "2.0", null]);
+    const wrong = await lab.send(list, { key: "", path: "/mcp/web/t/slt-x" });
+    expect(wrong.headers.get("www-authenticate")).toBe('Bearer realm="mcp", error="invalid_token"');
+  });
+});
+
+describe("the standalone endpoints (contract 3)", () => {
+  test("give what the tools give", async () => {
+    const { key } = lab.gateway;
+    const found = await rest(key, "/v1/web/search", { query: "solar", max_results: 2, unknown_field: 1 });
+    expect(found.status).toBe(200);
+    expect(found.body).toMatchObject({ object: "web.search", query: "solar", notes: [], cached: false });
+    expect(found.body["results"]).toHaveLength(2);
+    expect(found.body["usage"]).toMatchObject({ plan: "local", day: { used: 1, limit: null, remaining: null } });
+    const urls = [...urlsOf("a"), "file:///x"];
+    const read = await rest(key, "/v1/web/fetch", { urls, max_content_tokens: 50 });
+    expect(read.body).toMatchObject({ object: "web.fetch", usage: { day: { used: 2 } } });
+    const [page, lost] = read.body["results"] as Json[];
+    expect(page).toMatchObject({ url: urls[0], status: "ok", http_status: 200, content: "# Page /a\n\nText of /a." });
+    expect(lost).toEqual({
+      url: "file:///x",
+      status: "error",
+      error: { code: "invalid_url", message: expect.any(String) },
+    });
+    expect(read.headers.get("x-request-id")).toBe(lab.gateway.rows().at(-1)?.requestId as string);
+    const receipt = await lab.gateway.call(`/v1/usage/${read.headers.get("x-request-id")}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    expect(await receipt.json()).toMatchObject({ model: "web_fetch", dialect: "web", units: 1 });
+  });
+
+  test.each([
+    ["/v1/web/search", {}, "query"],
+    ["/v1/web/search", { query: 5 }, "query"],
+    ["/v1/web/search", { query: "x", max_results: 50 }, "max_results"],
+    ["/v1/web/search", { query: "x", search_domain_filter: ["a.example", "-b.example"] }, "search_domain_filter"],
+    ["/v1/web/fetch", {}, "urls"],
+    ["/v1/web/fetch", { urls: [] }, "urls"],
+    ["/v1/web/fetch", { urls: [5] }, "urls[0]"],
+    ["/v1/web/fetch", { urls: Array.from({ length: 11 }, () => "https://a.example/") }, "urls"],
+  ])("%s %j: 400 with the field", async (path, body, param) => {
+    const refused = await rest(lab.gateway.key, path, body);
+    expect([refused.status, (refused.body["error"] as Json)["param"]]).toEqual([400, param]);
+    expect([lab.gateway.rows(), lab.fetched]).toEqual([[], 0]);
+  });
+
+  test("without a key 401, by GET 405, and other text than JSON 415, in REST form", async () => {
+    for (const path of ["/v1/web/search", "/v1/web/fetch"]) {
+      const none = await lab.gateway.call(path, { method: "POST", body: "{}" });
+      expect([none.status, await none.json()]).toMatchObject([401, { error: { code: "invalid_api_key" } }]);
+      const read = await lab.gateway.call(path);
+      expect([read.status, read.headers.get("allow")]).toEqual([405, "POST"]);
+      const typed = await lab.gateway.post(path, "{}", { headers: { "content-type": "text/plain" } });
+      expect(typed.status).toBe(415);
+    }
+  });
+
+  test("under an Idempotency-Key a call runs once and is charged once; another body is refused", async () => {
+    const tenant = await lab.tenant("free");
+    const headers = { "idempotency-key": "once" };
+    const body = { urls: urlsOf("a") };
+    const one = await rest(tenant.key, "/v1/web/fetch", body, headers);
+    const again = await rest(tenant.key, "/v1/web/fetch", body, headers);
+    expect(again.body).toEqual(one.body);
+    expect(again.headers.get("idempotency-replayed")).toBe("true");
+    expect([lab.fetched, usedOf(tenant)]).toEqual([1, 1]);
+    expect((await rest(tenant.key, "/v1/web/fetch", { urls: urlsOf("b") }, headers)).status).toBe(422);
+  });
+
+  test("so it is over MCP, by either way; a result that cost nothing leaves its key free", async () => {
+    const token = await lab.token();
+    const headers = { "idempotency-key": "over-mcp" };
+    const message = request("tools/call", { name: "web_fetch", arguments: { urls: urlsOf("a") } });
+    const one = await lab.send(message, { key: "", path: `/mcp/web/t/${token}`, headers });
+    const again = await lab.send(message, { headers });
+    expect([again.headers.get("idempotency-replayed"), again.text]).toEqual(["true", one.text]);
+    expect([lab.fetched, lab.gateway.rows().length]).toEqual([1, 1]);
+    const other = await lab.send(request("tools/call", { name: "web_fetch", arguments: { urls: urlsOf("b") } }), {
+      headers,
+    });
+    expect([other.status, other.json]).toMatchObject([422, { jsonrpc: "2.0", id: null }]);
+    const failing = request("tools/call", { name: "web_fetch", arguments: { urls: [`${lab.page}/missing`] } });
+    for (let at = 0; at < 2; at++) {
+      const lost = await lab.send(failing, { headers: { "idempotency-key": "lost" } });
+      expect([lost.json, lost.headers.has("idempotency-replayed")]).toMatchObject([
+        { result: { isError: true } },
+        false,
+      ]);
+    }
+    const written = lab.gateway.store.database.query("SELECT route FROM idempotency").values();
+    expect(JSON.stringify(written)).not.toContain("slt-");
+  });
+});
+
+describe("ends", () => {
+  test("a key that is revoked ends its call at once, and nothing is charged", async () => {
+    const tenant = await lab.tenant("free", "1");
+    const letGo = lab.hold();
+    const running = lab.send(request("tools/call", { name: "web_fetch", arguments: { urls: urlsOf("a") } }), {
+      key: tenant.key,
+    });
+    while (lab.fetched < 1) await new Promise<void>((resolve) => setImmediate(resolve));
+    const keyId = lab.gateway.app.keys.list().find((row) => row.accountId === tenant.id)!.id;
+    await lab.gateway.app.keys.revoke(keyId);
+    const { status, json } = await running;
+    letGo();
+    expect([status, json]).toMatchObject([401, { jsonrpc: "2.0", error: { code: -32001 } }]);
+    expect([usedOf(tenant), rowsOf(tenant), balanceOf(tenant).heldNano]).toEqual([0, [], 0n]);
+  });
+
+  test("a client that leaves ends the call to the engine, and nothing is charged", async () => {
+    const engine = startUpstream();
+    engine.answer("/search", neverAnswer());
+    const other = await startMcpLab({ sources: [{ engine: "exa", apiKey: "the-key", baseUrl: engine.url }] });
+    try {
+      const leave = new AbortController();
+      const init = { signal: leave.signal };
+      const running = other.gateway.post("/v1/web/search", { query: "x" }, init);
+      const call = await engine.called();
+      leave.abort();
+      await call.whenAborted;
+      await running;
+      expect(other.gateway.rows()).toEqual([]);
+      expect(other.gateway.app.book.openClaims("web")).toEqual([]);
+    } finally {
+      await other.stop();
+      engine.close();
+    }
+  });
+
+  test("when no engine answers, the result says so, and nothing is charged", async () => {
+    const other = await startMcpLab({ sources: [] });
+    try {
+      const { content, isError } = await other.call("web_search", { query: "x" });
+      expect([isError, content[0]?.text]).toEqual([
+        true,
+        "No search engine is configured on this gateway. Its operator can set a key, such as BRAVE_API_KEY.",
+      ]);
+      const refused = await other.gateway.post("/v1/web/search", { query: "x" });
+      expect([refused.status, await refused.json()]).toMatchObject([503, { error: { code: "vendor_not_configured" } }]);
+      expect(other.gateway.rows()).toEqual([]);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  test("what the end of the process cut off is given back by the next start", async () => {
+    const store = openStore(":memory:");
+    const once = await startMcpLab({ store });
+    const tenant = await once.tenant("free", "0.05");
+    const writer = new Writer(store, once.clock);
+    const order = { claimId: "req_cut", accountId: tenant.id, keyId: "key_1", kind: "web", units: 3 } as const;
+    await writer.run(() => once.gateway.app.book.claimUnits({ ...order, freeUnits: 0, unitNano: CENT }));
+    expect(once.gateway.app.book.balance(tenant.id).heldNano).toBe(3n * CENT);
+    const { WebTools } = await import("../../src/web/tools.ts");
+    const { app } = once.gateway;
+    const again = new WebTools({
+      ...{
+        clock: once.clock,
+        log: app.services.log,
+        plans: app.plans,
+        book: app.book,
+        writer,
+        sources: [],
+        userAgent: "x",
+      },
+      ...{ limiter: { take: app.services.limiter.take, peek: () => undefined }, keySpend: app.services.keySpend },
+      safeFetch: () => Promise.reject(new Error("not asked")),
+    });
+    await again.recover();
+    again.stop();
+    expect(app.book.balance(tenant.id)).toMatchObject({ heldNano: 0n, availableNano: 5n * CENT });
+    expect([app.book.openClaims("web"), app.book.verify()]).toEqual([[], []]);
+    await writer.close();
+    await once.stop();
+  });
+});
