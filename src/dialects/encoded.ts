@@ -25,12 +25,18 @@ const STOP_FIELDS = ["stop", "stop_sequences"];
  * are no loss. Gives the field they stood in, and the changes with them.
  */
 export function watchRefusedStops(
-  { body, dropped, changes }: Encoded,
+  {
+    body,
+    dropped,
+    changes,
+  }: { body: Readonly<Record<string, unknown>>; dropped: string[]; changes?: ReplyChanges | undefined },
   edits: Edits,
 ): { field: string; changes: ReplyChanges } | undefined {
   const field = STOP_FIELDS.find((name) => Object.hasOwn(edits, name) && edits[name] === undefined);
   const refused: unknown = field && body[field];
-  if (field === undefined || !Array.isArray(refused)) return undefined;
-  const said = refused.filter((stop): stop is string => typeof stop === "string");
+  if (field === undefined || refused == null) return undefined;
+  const said = (Array.isArray(refused) ? refused : [refused]).filter(
+    (stop): stop is string => typeof stop === "string",
+  );
   return { field, changes: { ...changes, stops: watchable([...said, ...(changes?.stops ?? [])], dropped) } };
 }

@@ -40,7 +40,15 @@ export function translateRequest(
     if (headers && upstream.headerEdits) Object.assign(edits, upstream.headerEdits(value, headers, quirks));
     const changes = upstream.replyChanges?.(value, quirks);
     const lost = refused(value, edits, orders, upstream.repairs?.(value, edits, orders, quirks));
-    return { text: soundText(editObject(body.text, edits)), dropped: lost, changes };
+    const edited = body.edit(edits);
+    // What the client spelled out, and nobody put anything in, holds no half characters: it was read as UTF-8.
+    const text = restored || body.hasEscapes ? soundText(edited) : edited;
+    if (lost.length === 0) return { text, dropped: lost, changes };
+    const unwatched: string[] = [];
+    const watched = watchRefusedStops({ body: value, dropped: unwatched, changes }, edits);
+    if (!watched) return { text, dropped: lost, changes };
+    const dropped = [...lost.filter((field) => field !== watched.field), ...unwatched];
+    return { text, dropped, changes: watched.changes };
   }
   const decoded = client.decodeRequest(sent);
   if (memories) restorePrompt(decoded.prompt, memories);

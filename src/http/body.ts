@@ -1,6 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
-import { isObject, JsonText } from "../lib/json.ts";
+import { type Fields, isObject, JsonText } from "../lib/json.ts";
 
 const MIB = 1024 * 1024;
 
@@ -219,43 +219,88 @@ function numberEnd(text: string, start: number): number {
   return at;
 }
 
-/** Walks the text once, strings skipped, and counts. Throws on a bomb. Returns whether every bracket and string was closed. */
-function scanJson(text: string): boolean {
-  let depth = 0;
-  let tokens = 0;
-  let at = 0;
-  while (at < text.length) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) {
-      at = stringEnd(text, at);
-      if (at < 0) return false;
-      continue;
+/** Walks a text once, strings skipped: counts, and notes where its top-level fields stand, so that nobody has to look for them again. */
+class Scan {
+  readonly fields: Fields = { at: [], close: -1 };
+  #depth = 0;
+  #tokens = 0;
+  /** At the top level: a key is to come next; else the place of its colon, until its value has ended. */
+  #keyComes = false;
+  #colonAt = -1;
+
+  constructor(private readonly text: string) {}
+
+  /** Throws on a bomb. Returns whether every bracket and string was closed. */
+  run(): boolean {
+    const { text } = this;
+    let at = 0;
+    while (at < text.length) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) {
+        const start = at;
+        at = stringEnd(text, at);
+        if (at < 0) return false;
+        if (this.#keyComes) {
+          this.#keyComes = false;
+          this.fields.at.push(start, at);
+        }
+        continue;
+      }
+      if ((code >= 48 && code <= 57) || code === 45) {
+        at = numberEnd(text, at);
+        continue;
+      }
+      if (code === 44 || code === 58 || code === 123 || code === 91 || code === 125 || code === 93)
+        this.#take(code, at);
+      at++;
     }
-    if ((code >= 48 && code <= 57) || code === 45) {
-      at = numberEnd(text, at);
-      continue;
-    }
-    at++;
-    if (code === 44 || code === 58) tokens++;
-    else if (code === 123 || code === 91) {
-      tokens++;
-      if (++depth > MAX_DEPTH) throw invalid(`The request body is nested deeper than ${MAX_DEPTH} levels.`);
-    } else if (code === 125 || code === 93) {
-      tokens++;
-      depth--;
-    }
-    if (tokens > MAX_TOKENS) throw invalid(`The request body has more than ${MAX_TOKENS} parts.`);
+    return this.#depth <= 0;
   }
-  return depth <= 0;
+
+  #take(code: number, at: number): void {
+    if (++this.#tokens > MAX_TOKENS) throw invalid(`The request body has more than ${MAX_TOKENS} parts.`);
+    if (code === 44) {
+      if (this.#depth !== 1) return;
+      this.#endValue(at);
+      this.#keyComes = true;
+    } else if (code === 58) {
+      if (this.#depth === 1) this.#colonAt = at;
+    } else if (code === 123 || code === 91) {
+      if (++this.#depth > MAX_DEPTH) throw invalid(`The request body is nested deeper than ${MAX_DEPTH} levels.`);
+      this.#keyComes = this.#depth === 1;
+    } else {
+      if (this.#depth === 1) {
+        this.#endValue(at);
+        this.#keyComes = false;
+        this.fields.close = at;
+      }
+      this.#depth--;
+    }
+  }
+
+  /** The value of the last key ends before `end`: its blanks belong to nobody. */
+  #endValue(end: number): void {
+    if (this.#colonAt < 0) return;
+    let start = this.#colonAt + 1;
+    while (isBlank(this.text.charCodeAt(start))) start++;
+    let last = end;
+    while (isBlank(this.text.charCodeAt(last - 1))) last--;
+    this.fields.at.push(start, last);
+    this.#colonAt = -1;
+  }
 }
+
+const isBlank = (code: number) => code === 32 || code === 10 || code === 13 || code === 9;
 
 /**
  * A body's text as bounded JSON: at most {@link MAX_DEPTH} levels and {@link MAX_TOKENS} tokens, no number beyond a double, no key
  * `__proto__` however it is spelled, an object at the top. Throws GatewayError `invalid_request`.
  */
 export function checkJson(text: string): JsonText {
-  const closed = scanJson(text);
-  const json = new JsonText(text);
+  const scan = new Scan(text);
+  const closed = scan.run();
+  // Of a text that is no JSON object the fields mean nothing; below, such a text is refused.
+  const json = new JsonText(text, scan.fields);
   let value: unknown;
   try {
     value = json.value;
@@ -266,7 +311,7 @@ export function checkJson(text: string): JsonText {
     );
   }
   if (!isObject(value)) throw invalid("The request body must be a JSON object.");
-  if (mayHoldProto(text)) {
+  if (mayHoldProto(json)) {
     const param = findProto(value, "");
     if (param !== undefined) throw invalid("The key __proto__ is not allowed.", param);
   }
@@ -274,8 +319,8 @@ export function checkJson(text: string): JsonText {
 }
 
 /** A cheap no for nearly every body: neither the word itself nor an escape of one of its letters occurs. */
-function mayHoldProto(text: string): boolean {
-  return text.includes("__proto__") || (text.includes("\\u00") && /\\u00(?:5f|70|72|6f|74)/i.test(text));
+function mayHoldProto(json: JsonText): boolean {
+  return json.text.includes("__proto__") || (json.hasEscapes && /\\u00(?:5f|70|72|6f|74)/i.test(json.text));
 }
 
 /** Path of the first `__proto__` key, if any. The depth is bounded by the scan. */

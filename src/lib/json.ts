@@ -3,9 +3,13 @@ export class JsonText {
   #text: string;
   #value: unknown;
   #parsed = false;
+  #fields: Fields | undefined;
+  #escapes: boolean | undefined;
 
-  constructor(text: string) {
+  /** `fields`, when whoever made the text knows them already, are those of {@link findFields}. */
+  constructor(text: string, fields?: Fields) {
     this.#text = text;
+    this.#fields = fields;
   }
 
   get text(): string {
@@ -21,11 +25,25 @@ export class JsonText {
     return this.#value;
   }
 
+  /** Whether any character is spelled by its number: without one, neither half a character nor a hidden key can stand in the text. */
+  get hasEscapes(): boolean {
+    this.#escapes ??= this.#text.includes("\\u");
+    return this.#escapes;
+  }
+
+  /** {@link editObject} of this document, which must be an object. */
+  edit(edits: Edits): string {
+    this.#fields ??= findFields(this.#text);
+    return spliceFields(this.#text, this.#fields, edits);
+  }
+
   /** Becomes an empty object: for a document that nobody reads any more while others still hold it. */
   forget(): void {
     this.#text = "{}";
     this.#value = undefined;
     this.#parsed = false;
+    this.#fields = undefined;
+    this.#escapes = undefined;
   }
 }
 
@@ -81,78 +99,98 @@ function skipValue(text: string, start: number): number {
 }
 
 /**
- * `text`, a JSON object, with the named top-level fields set or removed, and every other byte as it was: big integers, spelling and
- * order survive. A field that occurs twice is edited at each place. The text must already be known to parse as an object.
+ * Where the top-level fields of an object stand in its text: for each field, in the text's order, the start of its key, the end of its key,
+ * the start of its value and the end of its value; ends are the index just behind.
  */
-export function editObject(text: string, edits: Edits): string {
-  const found: string[] = [];
-  const open = text.indexOf("{");
-  let at = open + 1;
-  let kept = "";
-  let copied = at;
-  let first = true;
-  let any = false;
+export type Fields = {
+  at: number[];
+  /** Index of the brace that closes the object. */
+  close: number;
+};
+
+/** The fields of `text`, which must already be known to parse as an object. */
+export function findFields(text: string): Fields {
+  const found: number[] = [];
+  let at = text.indexOf("{") + 1;
   for (;;) {
     while (isSpace(text.charCodeAt(at)) || text.charCodeAt(at) === 44) at++;
-    if (text.charCodeAt(at) !== QUOTE) break;
+    if (text.charCodeAt(at) !== QUOTE) return { at: found, close: at };
     const keyAt = at;
     at = skipString(text, at);
-    const literal = text.slice(keyAt + 1, at - 1);
-    const key = literal.includes("\\") ? (JSON.parse(`"${literal}"`) as string) : literal;
+    const keyEnd = at;
     while (text.charCodeAt(at) !== 58) at++;
     at++;
     while (isSpace(text.charCodeAt(at))) at++;
     const valueAt = at;
     at = skipValue(text, at);
+    found.push(keyAt, keyEnd, valueAt, at);
+  }
+}
+
+/** The name that the key literal from `start` to `end`, quotes included, spells. */
+function readKey(text: string, start: number, end: number): string {
+  const literal = text.slice(start + 1, end - 1);
+  return literal.includes("\\") ? (JSON.parse(`"${literal}"`) as string) : literal;
+}
+
+/** {@link editObject} where the fields have been found already. */
+function spliceFields(text: string, { at: places, close }: Fields, edits: Edits): string {
+  const found: string[] = [];
+  let done = "";
+  /** How far the text has been copied, and whether a field stands in what was. */
+  let copied = 0;
+  let any = false;
+  for (let place = 0; place < places.length; place += 4) {
+    const keyAt = places[place] as number;
+    const key = readKey(text, keyAt, places[place + 1] as number);
     if (!Object.hasOwn(edits, key)) {
-      first = false;
       any = true;
       continue;
     }
     found.push(key);
+    const valueAt = places[place + 2] as number;
+    const valueEnd = places[place + 3] as number;
     const value = edits[key];
     if (value !== undefined) {
-      kept += text.slice(copied, valueAt) + JSON.stringify(value);
-      copied = at;
-      first = false;
+      done += text.slice(copied, valueAt) + JSON.stringify(value);
+      copied = valueEnd;
       any = true;
       continue;
     }
     // Removing takes the comma before the field along, or the one after it when it is the first left.
-    let cut = keyAt;
-    if (!first) cut = text.lastIndexOf(",", keyAt);
-    kept += text.slice(copied, cut);
-    if (first) {
-      while (isSpace(text.charCodeAt(at))) at++;
-      if (text.charCodeAt(at) === 44) at++;
-    }
-    copied = at;
+    done += text.slice(copied, any ? text.lastIndexOf(",", keyAt) : keyAt);
+    copied = valueEnd;
+    if (any) continue;
+    while (isSpace(text.charCodeAt(copied))) copied++;
+    if (text.charCodeAt(copied) === 44) copied++;
   }
-  let added = "";
-  for (const [key, value] of Object.entries(edits)) {
+  done += text.slice(copied, close);
+  for (const key in edits) {
+    const value = edits[key];
     if (value === undefined || found.includes(key)) continue;
-    added += `${any || added ? "," : ""}${JSON.stringify(key)}:${JSON.stringify(value)}`;
+    done += `${any ? "," : ""}${JSON.stringify(key)}:${JSON.stringify(value)}`;
+    any = true;
   }
-  return text.slice(0, open + 1) + kept + text.slice(copied, at) + added + text.slice(at);
+  return done + text.slice(close);
+}
+
+/**
+ * `text`, a JSON object, with the named top-level fields set or removed, and every other byte as it was: big integers, spelling and
+ * order survive. A field that occurs twice is edited at each place. The text must already be known to parse as an object.
+ */
+export function editObject(text: string, edits: Edits): string {
+  return spliceFields(text, findFields(text), edits);
 }
 
 /** Start and end of the value of top-level `field`, the last one where it occurs twice; undefined where there is none. */
 function findValue(text: string, field: string): readonly [start: number, end: number] | undefined {
-  let found: readonly [number, number] | undefined;
-  let at = text.indexOf("{") + 1;
-  for (;;) {
-    while (isSpace(text.charCodeAt(at)) || text.charCodeAt(at) === 44) at++;
-    if (text.charCodeAt(at) !== QUOTE) return found;
-    const keyAt = at;
-    at = skipString(text, at);
-    const key = JSON.parse(text.slice(keyAt, at)) as string;
-    while (text.charCodeAt(at) !== 58) at++;
-    at++;
-    while (isSpace(text.charCodeAt(at))) at++;
-    const valueAt = at;
-    at = skipValue(text, at);
-    if (key === field) found = [valueAt, at];
+  const { at } = findFields(text);
+  for (let place = at.length - 4; place >= 0; place -= 4) {
+    if (readKey(text, at[place] as number, at[place + 1] as number) === field) {
+      return [at[place + 2] as number, at[place + 3] as number];
+    }
   }
+  return undefined;
 }
 
 /** The text of top-level `field`'s value, as it was written; undefined where there is none. The text must already be known to parse as an object. */

@@ -3,7 +3,7 @@ import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
 import { type FoundMedia, type InlineMedia, replaceMedia, soundDataUrl } from "../dialects/media-walk.ts";
 import { sniffMediaType } from "../dialects/messages/media.ts";
-import { editObject, JsonText } from "../lib/json.ts";
+import { JsonText } from "../lib/json.ts";
 import type { FetchMedia } from "./fetch-media.ts";
 import type { Asked } from "./prepare.ts";
 import type { Target } from "./read-reply.ts";
@@ -145,7 +145,7 @@ function findMedia(asked: Asked, target: Target, sound: Map<string, InlineMedia>
 /** The request with `media` in the place of their addresses. */
 function withMedia(asked: Asked, media: ReadonlyMap<string, InlineMedia>): Asked {
   const edits = replaceMedia(asked.body.value as Record<string, unknown>, (found) => media.get(keyOf(found)));
-  return edits ? { ...asked, body: new JsonText(editObject(asked.body.text, edits)) } : asked;
+  return edits ? { ...asked, body: new JsonText(asked.body.edit(edits)) } : asked;
 }
 
 /**

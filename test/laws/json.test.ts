@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { checkJson } from "../../src/http/body.ts";
 import { type Edits, editObject, isObject, JsonText } from "../../src/lib/json.ts";
 
 /** JSON.stringify with random white space around every token, as hand-written bodies have. */
@@ -28,6 +29,33 @@ const applied = (value: Record<string, unknown>, changes: Edits) => {
   }
   return result;
 };
+
+describe("a checked body", () => {
+  test("is edited as editObject edits its text, without looking for the fields again", () => {
+    fc.assert(
+      fc.property(
+        objects,
+        edits,
+        fc.array(fc.constantFrom("", " ", "\n", "\t "), { minLength: 1 }),
+        (value, changes, spaces) => {
+          let at = 0;
+          const text = looselyPrinted(value, () => spaces[at++ % spaces.length]!);
+          fc.pre(!text.includes("__proto__"));
+          expect(checkJson(text).edit(changes)).toBe(editObject(text, changes));
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("with a field that stands twice is edited at each place", () => {
+    const text = '{ "model" : "a", "x":[1,{"model":2}] ,"model":\t"b" }';
+    expect(checkJson(text).edit({ model: "c", y: 1 })).toBe(
+      '{ "model" : "c", "x":[1,{"model":2}] ,"model":\t"c" ,"y":1}',
+    );
+    expect(checkJson(text).edit({ model: undefined })).toBe('{  "x":[1,{"model":2}]  }');
+  });
+});
 
 describe("editObject", () => {
   test("means what editing the parsed object means, whatever the spacing", () => {

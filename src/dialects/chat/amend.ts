@@ -6,6 +6,7 @@ import { shortCallId } from "./call-ids.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { LOST_REASONING, lacksReasoning } from "./replay.ts";
 import { soundMessages } from "./sound-messages.ts";
+import { stopsOf, unsaidStops } from "./stops.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -15,13 +16,18 @@ const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_t
 /** Words of `thinking.type`; a catalog that calls its positions `on` and `off` means enabled and disabled. */
 const THINKING_TYPES = new Set(["adaptive", "auto", "enabled", "disabled"]);
 
+/** Equal as JSON. Hardly ever is more than a word compared. */
+const isSame = (before: unknown, value: unknown): boolean =>
+  before === value ||
+  (typeof before === "object" && typeof value === "object" && JSON.stringify(before) === JSON.stringify(value));
+
 /** The edits of one body: a field counts as edited only when its value really changes, so that all else stays byte-equal. */
 class EditList {
   readonly edits: Edits = {};
   constructor(readonly body: Wire) {}
 
   set(field: string, value: unknown): void {
-    if (JSON.stringify(this.body[field]) === JSON.stringify(value)) delete this.edits[field];
+    if (isSame(this.body[field], value)) delete this.edits[field];
     else this.edits[field] = value;
   }
 
@@ -125,6 +131,20 @@ function amendToolChoice(list: EditList, orders: Orders, quirks: Quirks): string
   return hintFor(choice);
 }
 
+/** A stop sequence too many is not told: the gateway watches for it (dialects.md 4.1). */
+function amendStop(list: EditList, quirks: Quirks): void {
+  if (unsaidStops(list.body, quirks).length > 0) list.set("stop", stopsOf(list.body).slice(0, quirks.maxStopSequences));
+}
+
+/** A schema that the vendor does not take as one: it is told in words what to keep to, and JSON is all that is enforced. */
+function amendFormat(list: EditList, quirks: Quirks): string | undefined {
+  const format = list.body["response_format"];
+  if (!quirks.noJsonSchema || !isObject(format) || format["type"] !== "json_schema") return undefined;
+  list.set("response_format", { type: "json_object" });
+  const wrapped = isObject(format["json_schema"]) ? format["json_schema"] : {};
+  return `Answer with one JSON object and nothing else. It must meet this JSON Schema: ${JSON.stringify(wrapped["schema"] ?? {})}`;
+}
+
 /** The system prompt with one more sentence at its end. */
 function withHint(messages: readonly unknown[], hint: string | undefined): readonly unknown[] {
   if (hint === undefined) return messages;
@@ -151,6 +171,13 @@ function amendPrefill(messages: readonly unknown[], list: EditList, quirks: Quir
   return messages;
 }
 
+/** Where an assistant turn carries its reasoning (dialects.md 1.1). JSON leaves out what is undefined. */
+const REPLAYED = ["reasoning_content", "reasoning", "reasoning_details"] as const;
+
+/** A call that carries another vendor's proof of reasoning (dialects.md 3.3). */
+const isSigned = (call: unknown): call is Wire => isObject(call) && Object.hasOwn(call, "extra_content");
+const withoutProof = (call: unknown) => (isSigned(call) ? { ...call, extra_content: undefined } : call);
+
 /** One message as this upstream takes it: the same object where nothing is in its way. */
 function amendMessage(message: Wire, quirks: Quirks): Wire {
   const changes: Wire = {};
@@ -161,10 +188,17 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
     const known = message["reasoning"];
     changes["reasoning_content"] = typeof known === "string" ? known : "";
   }
+  if (isAssistant && quirks.refusesReasoning) removeReasoning(message, changes);
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
   for (const _ in changes) return { ...message, ...changes };
   return message;
+}
+
+function removeReasoning(message: Wire, changes: Wire): void {
+  for (const field of REPLAYED) if (Object.hasOwn(message, field)) changes[field] = undefined;
+  const calls = message["tool_calls"];
+  if (Array.isArray(calls) && calls.some(isSigned)) changes["tool_calls"] = calls.map(withoutProof);
 }
 
 function amendCallIds(message: Wire, changes: Wire): void {
@@ -172,7 +206,7 @@ function amendCallIds(message: Wire, changes: Wire): void {
   if (typeof resultOf === "string" && shortCallId(resultOf) !== resultOf) {
     changes["tool_call_id"] = shortCallId(resultOf);
   }
-  const calls = message["tool_calls"];
+  const calls = changes["tool_calls"] ?? message["tool_calls"];
   if (!Array.isArray(calls)) return;
   const isLong = (call: unknown): call is Wire & { id: string } =>
     isObject(call) && typeof call["id"] === "string" && shortCallId(call["id"]) !== call["id"];
@@ -187,6 +221,7 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
     quirks.emptyContent ||
     quirks.reasoningReplayAlways ||
     quirks.reasoningReplayCalls ||
+    quirks.refusesReasoning ||
     quirks.nineCharacterToolIds;
   if (!hasOddity) return messages;
   let changed = false;
@@ -198,11 +233,11 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
   return changed ? amended : messages;
 }
 
-function amendMessages(list: EditList, quirks: Quirks, hint: string | undefined): void {
+function amendMessages(list: EditList, quirks: Quirks, hints: readonly (string | undefined)[]): void {
   const messages = list.body["messages"];
   if (!Array.isArray(messages)) return;
   const sound = soundMessages(toFunctionMessages(messages, quirks));
-  const amended = amendPrefill(amendOddities(withHint(sound, hint), quirks), list, quirks);
+  const amended = amendPrefill(amendOddities(hints.reduce(withHint, sound), quirks), list, quirks);
   // Not through `set`, which would write a long conversation twice only to compare it.
   if (amended !== messages) list.edits["messages"] = amended;
 }
@@ -229,9 +264,11 @@ export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
     list.remove("seed");
   }
   Object.assign(list.edits, toolEdits(body, quirks));
-  amendMessages(list, quirks, amendToolChoice(list, orders, quirks));
+  amendStop(list, quirks);
+  amendMessages(list, quirks, [amendToolChoice(list, orders, quirks), amendFormat(list, quirks)]);
   if (quirks.acceptsCacheControl) amendCacheMarks(list, orders);
   amendReasoning(list, orders);
+  if (quirks.unknownFields) for (const field of quirks.unknownFields) list.remove(field);
   for (const field of orders.remove) list.remove(field);
   return list.edits;
 }

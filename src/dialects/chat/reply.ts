@@ -1,9 +1,10 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { Event } from "../../canon/events.ts";
 import { NO_USAGE } from "../../canon/usage.ts";
-import { type Edits, editObject, isObject, type JsonText } from "../../lib/json.ts";
+import { type Edits, isObject, type JsonText } from "../../lib/json.ts";
 import type { DecodeContext, ReplyContext } from "../dialect.ts";
 import { errorOf } from "../translate.ts";
+import { annotationOf } from "./citations.ts";
 import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
 import { replyIdOf } from "./encode-stream.ts";
 import { extraContentOf } from "./extra-content.ts";
@@ -67,6 +68,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
   let usage = NO_USAGE;
   let kind = "";
   const calls: Call[] = [];
+  const annotations: Wire[] = [];
   for (const event of events) {
     if (event.type === "block-start") {
       const { block } = event;
@@ -80,7 +82,8 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
     } else if (event.type === "block-signature") {
       const extra = kind === "tool-call" ? extraContentOf(event.signature) : undefined;
       if (extra) calls.at(-1)!.extra = extra;
-    } else if (event.type === "usage") usage = event.usage;
+    } else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
+    else if (event.type === "usage") usage = event.usage;
     else if (event.type === "finish") finish = writeFinish(event.finish, legacy);
   }
   const message = {
@@ -88,6 +91,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
     content: calls.length === 0 ? (content ?? "") : content,
     refusal: null,
     ...(reasoning !== "" && { reasoning_content: reasoning }),
+    ...(annotations.length > 0 && { annotations }),
     ...writeCalls(calls, legacy),
   };
   return {
@@ -157,5 +161,5 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     });
     if (changed) edits["choices"] = repaired;
   }
-  return editObject(body.text, edits);
+  return body.edit(edits);
 }

@@ -19,7 +19,7 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
   const { content, stop_reason: word } = body.value as Block;
   const calledTool = Array.isArray(content) && content.some((block) => isObject(block) && block["type"] === "tool_use");
   const fitting = fittingStopReason(word, calledTool);
-  return editObject(body.text, { model: context.model, ...(fitting !== undefined && { stop_reason: fitting }) });
+  return body.edit({ model: context.model, ...(fitting !== undefined && { stop_reason: fitting }) });
 }
 
 /** The frame as it came, or with edits and what a client needs to see it: an event line that says the type (dialects.md 2.5). */

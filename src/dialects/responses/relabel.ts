@@ -11,7 +11,7 @@ import { readUsage, writeUsage } from "./usage.ts";
 
 /** A whole reply with the client's model ID, every other byte as it was. `body` is known to be an object. */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
-  return editObject(body.text, { model: context.model });
+  return body.edit({ model: context.model });
 }
 
 /** The record with new data. Lines other than `data:` (the event's name) are kept before it. */
