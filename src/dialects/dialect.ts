@@ -31,6 +31,12 @@ export type Quirks = {
   /** chat: while it reasons, an assistant turn with tool calls is refused without its reasoning text; a blank stands for a lost one (Kimi). */
   reasoningReplayCalls?: boolean;
   /** chat: `stream_options` is refused. */
+  /** chat: reasoning text on an assistant turn is refused: what clients send back of an earlier reply is taken out. */
+  refusesReasoning?: boolean;
+  /** chat: fields of the dialect's own vendor that this one refuses or knows nothing of; they are left out and named (dialects.md 1.1). */
+  unknownFields?: readonly string[];
+  /** chat: no JSON Schema as `response_format`: any JSON is asked for, and the schema stands in the system prompt. */
+  noJsonSchema?: boolean;
   noStreamOptions?: boolean;
   /** chat, responses: the role `developer` is unknown and becomes `system`. */
   noDeveloperRole?: boolean;

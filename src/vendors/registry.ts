@@ -1,7 +1,14 @@
 import type { AuthForm, KeyWay, Vendor, VendorRow } from "./vendor.ts";
 
+/** Fields of the chat dialect that only its own vendor reads; some of the others refuse a request for each (dialects.md 1.1). */
+const OPENAI_FIELDS = (
+  "store metadata verbosity safety_identifier prompt_cache_key prompt_cache_retention prompt_cache_options " +
+  "service_tier prediction moderation"
+).split(" ");
+const without = (...names: string[]) => OPENAI_FIELDS.filter((field) => !names.includes(field));
+
 /** Every chat vendor but the dialect's own and Azure: no `developer` role (`system` works everywhere), and functions for custom tools. */
-const OTHER_CHAT = { noDeveloperRole: true, customTools: false } as const;
+const OTHER_CHAT = { noDeveloperRole: true, customTools: false, unknownFields: OPENAI_FIELDS } as const;
 /** Most of these also know only the older name of the ceiling. */
 const OLDER_CHAT = { ...OTHER_CHAT, maxTokensField: "max_tokens" } as const;
 
@@ -19,7 +26,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "OPENAI_API_KEY",
     models: "catalog",
-    quirks: { customTools: true, legacyFunctions: true, countTokens: true },
+    quirks: { customTools: true, legacyFunctions: true, refusesReasoning: true, countTokens: true },
   },
   {
     id: "anthropic",
@@ -42,6 +49,7 @@ export const registry: readonly VendorRow[] = [
     models: "discover",
     quirks: {
       ...OLDER_CHAT,
+      unknownFields: [],
       reasoningReplay: "reasoning",
       acceptsTopK: true,
       acceptsCacheControl: true,
@@ -60,6 +68,13 @@ export const registry: readonly VendorRow[] = [
       ...OLDER_CHAT,
       // Refuses fields it does not know, and sends its usage unasked.
       noStreamOptions: true,
+      unknownFields: [
+        ...without("metadata", "prediction"),
+        ..."user logit_bias logprobs top_logprobs top_k min_p repetition_penalty modalities audio web_search_options".split(
+          " ",
+        ),
+      ],
+      refusesReasoning: true,
       toolChoiceRequired: "any",
       nineCharacterToolIds: true,
       seedField: "random_seed",
@@ -74,7 +89,12 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "GROQ_API_KEY",
     models: "discover",
-    quirks: { ...OTHER_CHAT, inlineThinkTags: true },
+    quirks: {
+      ...OTHER_CHAT,
+      inlineThinkTags: true,
+      refusesReasoning: true,
+      unknownFields: [...without("service_tier"), "logit_bias", "logprobs", "top_logprobs"],
+    },
   },
   {
     id: "deepseek",
@@ -92,6 +112,7 @@ export const registry: readonly VendorRow[] = [
       toolChoiceRequired: "auto",
       maxStopSequences: 16,
     },
+      noJsonSchema: true,
   },
   {
     id: "xai",
@@ -101,7 +122,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "XAI_API_KEY",
     models: "catalog",
-    quirks: { ...OTHER_CHAT, exclusiveReasoningTokens: true },
+    quirks: { ...OTHER_CHAT, exclusiveReasoningTokens: true, refusesReasoning: true },
   },
   {
     id: "together",
@@ -131,7 +152,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "CEREBRAS_API_KEY",
     models: "discover",
-    quirks: { ...OTHER_CHAT, inlineThinkTags: true },
+    quirks: { ...OTHER_CHAT, inlineThinkTags: true, refusesReasoning: true },
   },
   {
     id: "moonshotai",
@@ -144,6 +165,7 @@ export const registry: readonly VendorRow[] = [
     quirks: {
       ...OLDER_CHAT,
       reasoningReplay: "reasoning_content",
+      unknownFields: without("prompt_cache_key", "safety_identifier"),
       reasoningReplayCalls: true,
       toolChoiceRequired: "auto",
     },
@@ -156,7 +178,13 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "ZAI_API_KEY",
     models: "catalog",
-    quirks: { ...OLDER_CHAT, reasoningReplay: "reasoning_content", toolChoiceRequired: "auto", maxStopSequences: 1 },
+    quirks: {
+      ...OLDER_CHAT,
+      reasoningReplay: "reasoning_content",
+      toolChoiceRequired: "auto",
+      maxStopSequences: 1,
+      noJsonSchema: true,
+    },
   },
   {
     id: "qwen",
@@ -177,7 +205,14 @@ export const registry: readonly VendorRow[] = [
     env: "PERPLEXITY_API_KEY",
     models: "catalog",
     // Usage comes unasked, cumulative, with every chunk.
-    quirks: { ...OLDER_CHAT, noStreamOptions: true, acceptsTopK: true, inlineThinkTags: true },
+    quirks: {
+      ...OLDER_CHAT,
+      noStreamOptions: true,
+      acceptsTopK: true,
+      inlineThinkTags: true,
+      refusesReasoning: true,
+      webTools: true,
+    },
   },
   {
     id: "nvidia",
@@ -199,7 +234,7 @@ export const registry: readonly VendorRow[] = [
     query: "api-version={AZURE_OPENAI_API_VERSION}",
     // A model's name there is the operator's own name of a deployment.
     models: "any",
-    quirks: { customTools: true, legacyFunctions: true },
+    quirks: { customTools: true, legacyFunctions: true, refusesReasoning: true },
   },
   {
     id: "google",
@@ -270,7 +305,7 @@ function localServer(id: string, name: string, port: number, quirks: VendorRow["
     auth: "none",
     models: "discover",
     // A model server must not be a way into the network it stands in: what is at a URL is fetched by the gateway's guarded fetch.
-    quirks: { ...OLDER_CHAT, inlineThinkTags: true, remoteMedia: "none", ...quirks },
+    quirks: { ...OLDER_CHAT, unknownFields: [], inlineThinkTags: true, remoteMedia: "none", ...quirks },
     local: true,
   };
 }

@@ -153,9 +153,10 @@ describe("a reply whose upstream was not told a stop sequence", () => {
     const sent = send({ from: "messages", to: "chat", orders }, body);
     expect(sent.body).not.toContainKey("stop");
     expect([sent.changes?.stops, sent.dropped]).toEqual([["a", "b", "c", "d", "e"], ["temperature"]]);
-    // On the diagonal frames are forwarded as they come: there the loss is told.
-    const own = send({ from: "chat", to: "chat", orders }, { messages: body.messages, stop: ["a"] });
-    expect([own.changes, own.dropped]).toEqual([undefined, ["stop"]]);
+    for (const stop of [["a"], "a"]) {
+      const own = send({ from: "chat", to: "chat", orders }, { messages: body.messages, stop });
+      expect([own.changes?.stops, own.dropped, own.body["stop"]]).toEqual([["a"], [], undefined]);
+    }
   });
 
   test("there is a most that is watched for: what is beyond is named as lost", () => {

@@ -75,4 +75,11 @@ export function checkRequest(body: unknown): void {
     checkMessage(request.messages[index]!, `messages[${index}]`);
   }
   if (Array.isArray(request["tools"])) checkTools(request["tools"]);
+  const format = request["response_format"];
+  if (isObject(format) && format["type"] === "json_schema" && !isObject(format["json_schema"])) {
+    refuse(
+      "response_format.json_schema",
+      "response_format.json_schema is required: an object with a name and a schema",
+    );
+  }
 }

@@ -66,7 +66,12 @@ function notOffered(legacy: boolean): GatewayError {
  */
 export function decodeToolChoice(body: Wire, tools: Tool[]): { tools: Tool[]; toolChoice: ToolChoice | undefined } {
   const choice = body["tool_choice"] ?? body["function_call"];
-  if (tools.length === 0 || choice == null) return { tools, toolChoice: undefined };
+  if (choice == null) return { tools, toolChoice: undefined };
+  if (tools.length === 0) {
+    if (nameIn(choice) !== "" || choiceOfWord(choice)?.type === "required")
+      throw notOffered(body["tool_choice"] == null);
+    return { tools, toolChoice: undefined };
+  }
   const allowed = isObject(choice) ? choice["allowed_tools"] : undefined;
   if (isObject(allowed) && Array.isArray(allowed["tools"])) {
     const names = new Set(allowed["tools"].map(nameIn));

@@ -13,6 +13,8 @@ import { lostGrammars, replyChanges } from "./older-tools.ts";
 import { ChatRelabeler } from "./relabel.ts";
 import { repairs, replay } from "./replay.ts";
 import { decodeReply, encodeReply, relabelReply } from "./reply.ts";
+import { serverTools } from "./server-tools.ts";
+import { lostFields, withUnsaidStops } from "./stops.ts";
 
 /** The chat completions dialect, both halves (interface 4.7, dialects.md 1). */
 export const chat: Dialect = {
@@ -28,7 +30,7 @@ export const chat: Dialect = {
     if (quirks.acceptsCacheControl) markChatBody(body, model);
   },
   amend,
-  replyChanges,
+  replyChanges: (body, quirks) => withUnsaidStops(body, quirks, replyChanges(body, quirks)),
   decodeReply,
   encodeReply,
   relabel: relabelReply,
@@ -40,5 +42,10 @@ export const chat: Dialect = {
   encodeErrorFrame,
   ping: ": ping\n\n",
   replay,
-  repairs: (body, edits, orders, quirks) => [...repairs(body, edits, orders, quirks), ...lostGrammars(body, quirks)],
+  serverTools,
+  repairs: (body, edits, orders, quirks) => [
+    ...repairs(body, edits, orders, quirks),
+    ...lostGrammars(body, quirks),
+    ...lostFields(body, edits, quirks),
+  ],
 };

@@ -49,10 +49,21 @@ function nameVersion(body: Record<string, unknown>, version: string): Edits {
 
 const isSwitchedOff = ({ thinking }: Edits): boolean => isObject(thinking) && thinking["type"] === "disabled";
 
-/** Thinking that was wanted and had to be switched off: the loop's own is lost, or the ceiling leaves no room for any. */
-export function repairs(_body: Record<string, unknown>, edits: Edits, { reasoning }: Orders): string[] {
-  const isWanted = reasoning.kind !== "off" && reasoning.kind !== "nothing";
-  return isWanted && isSwitchedOff(edits) ? ["thinking"] : [];
+/** Claude models refuse both of these together: the temperature stays (dialects.md 4.1). */
+const isSampledTwice = (body: Record<string, unknown>, { upstreamModel, dropSampling, remove }: Orders): boolean =>
+  body["top_p"] != null &&
+  body["temperature"] != null &&
+  !dropSampling &&
+  !remove.includes("top_p") &&
+  !remove.includes("temperature") &&
+  upstreamModel.includes("claude");
+
+/** Thinking that was wanted and had to be switched off (the loop's own is lost, or the ceiling leaves no room for any), and other repairs. */
+export function repairs(body: Record<string, unknown>, edits: Edits, orders: Orders): string[] {
+  const { kind } = orders.reasoning;
+  const lost = kind !== "off" && kind !== "nothing" && isSwitchedOff(edits) ? ["thinking"] : [];
+  if (isSampledTwice(body, orders)) lost.push("top_p");
+  return lost;
 }
 
 /**
@@ -77,6 +88,7 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
     if (system !== body["system"]) edits["system"] = system;
   }
   Object.assign(edits, choiceEdits(body, edits, orders.upstreamModel));
+  if (isSampledTwice(body, orders)) edits["top_p"] = undefined;
   const removed = orders.dropSampling ? [...SAMPLING, ...orders.remove] : orders.remove;
   for (const field of removed) {
     if (field in body) edits[field] = undefined;

@@ -1,0 +1,149 @@
+import { describe, expect, test } from "bun:test";
+import type { Quirks } from "../../src/dialects/dialect.ts";
+import { registry } from "../../src/vendors/registry.ts";
+import { faultOf, reply, send, stream } from "./crossing.ts";
+
+const quirksOf = (id: string): Quirks => registry.find((row) => row.id === id)?.quirks ?? {};
+const toVendor = (id: string) => ({ from: "chat", to: "chat", quirks: quirksOf(id) }) as const;
+const user = { role: "user", content: "Hi" };
+
+describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", () => {
+  const asked = {
+    messages: [user],
+    user: "u",
+    store: true,
+    verbosity: "low",
+    prompt_cache_key: "k",
+    metadata: { a: "b" },
+  };
+
+  test("is not told the fields of another vendor, and each is named", () => {
+    const { body, dropped } = send(toVendor("mistral"), asked);
+    expect(Object.keys(body).sort()).toEqual(["messages", "metadata", "model"]);
+    expect(dropped.sort()).toEqual(["prompt_cache_key", "store", "user", "verbosity"]);
+  });
+
+  test("a field that asks for nothing is no loss, and a vendor of one's own gets every field", () => {
+    expect(send(toVendor("qwen"), { messages: [user], store: false }).dropped).toEqual([]);
+    const own = send({ from: "chat", to: "chat" }, asked);
+    expect([own.body, own.dropped]).toEqual([{ ...asked, model: "up-1" }, []]);
+  });
+
+  test("an end user's name of another dialect is named as lost too", () => {
+    const way = { from: "messages", to: "chat", quirks: quirksOf("mistral") } as const;
+    const { body, dropped } = send(way, { messages: [user], metadata: { user_id: "u" } });
+    expect(body).not.toContainKey("user");
+    expect(dropped).toContain("user");
+  });
+
+  test("is not shown reasoning that a client sends back, nor another vendor's proof on a call", () => {
+    const call = { id: "abcdefghi", type: "function", function: { name: "f", arguments: "{}" } };
+    const said = { role: "assistant", content: "a", reasoning_content: "r", reasoning: "r", reasoning_details: [] };
+    const signed = { ...call, id: "call_long_id_1", extra_content: { google: { thought_signature: "s" } } };
+    const messages = [
+      user,
+      { ...said, tool_calls: [signed] },
+      { role: "tool", tool_call_id: signed.id, content: "x" },
+      said,
+      user,
+    ];
+    const { text } = send(toVendor("mistral"), { messages });
+    for (const word of ["reasoning", "extra_content", "call_long_id_1"]) expect(text).not.toContain(word);
+    expect(send(toVendor("moonshotai"), { messages }).text).toContain("reasoning_content");
+  });
+});
+
+describe("stop sequences of a chat client beyond those its vendor takes (dialects.md 4.1)", () => {
+  const { body, dropped, changes } = send(toVendor("zai"), { messages: [user], stop: ["A", "B", "C"] });
+
+  test("are not told, and watched for", () => {
+    expect([body["stop"], dropped, changes?.stops]).toEqual([["A"], [], ["B", "C"]]);
+    const whole = reply(
+      toVendor("zai"),
+      { id: "1", choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "one B two" } }] },
+      changes,
+    ) as { choices: { message: { content: string }; finish_reason: string }[] };
+    expect(whole.choices[0]).toMatchObject({ finish_reason: "stop", message: { content: "one " } });
+    const chunk = (delta: object, finish_reason: string | null = null) =>
+      `data: ${JSON.stringify({ id: "1", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const sse = stream(
+      toVendor("zai"),
+      `${chunk({ content: "one B two" })}${chunk({}, "stop")}data: [DONE]\n\n`,
+      changes,
+    );
+    expect(sse).toContain("one ");
+    expect(sse).not.toContain("two");
+    expect(sse.endsWith("data: [DONE]\n\n")).toBe(true);
+  });
+
+  test("one too long to be watched for is named as lost; what fits is left as it is", () => {
+    const long = send(toVendor("zai"), { messages: [user], stop: ["A", "x".repeat(501)] });
+    expect([long.body["stop"], long.dropped]).toEqual([["A"], ["stop"]]);
+    const fits = send(toVendor("zai"), { messages: [user], stop: "A" });
+    expect([fits.body["stop"], fits.changes]).toEqual(["A", undefined]);
+  });
+});
+
+describe("a vendor without JSON Schema as an output format", () => {
+  const schema = {
+    type: "object",
+    properties: { a: { type: "string" } },
+    required: ["a"],
+    additionalProperties: false,
+  };
+  const format = { type: "json_schema", json_schema: { name: "o", schema } };
+
+  test("is asked for JSON, and told the schema in the system prompt", () => {
+    for (const messages of [[user], [{ role: "system", content: "Be brief." }, user]]) {
+      const { body } = send(toVendor("deepseek"), { messages, response_format: format });
+      const [system] = body["messages"] as { role: string; content: string }[];
+      expect(body["response_format"]).toEqual({ type: "json_object" });
+      expect(system).toMatchObject({ role: "system" });
+      expect(system?.content).toContain(JSON.stringify(schema));
+    }
+    const { body } = send(toVendor("qwen"), { messages: [user], response_format: format });
+    expect([body["response_format"], body["messages"]]).toEqual([format, [user]]);
+  });
+});
+
+describe("what every vendor refuses is refused here, with its place", () => {
+  const refused: [string, object, string][] = [
+    ["a schema format without a schema", { response_format: { type: "json_schema" } }, "response_format.json_schema"],
+    ["a forced choice without tools", { tool_choice: "required" }, "tool_choice"],
+    ["a named choice without tools", { tool_choice: { type: "function", function: { name: "f" } } }, "tool_choice"],
+    ["the older choice without functions", { function_call: { name: "f" } }, "function_call"],
+    ...["notaurl", "data:image/png;base64,!!!", "data:image/png;base64,"].map((url): [string, object, string] => [
+      `an image at ${url}`,
+      { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }] },
+      "messages[0].content[0].image_url.url",
+    ]),
+  ];
+  test.each(refused)("%s", (_name, body, param) => {
+    const fault = faultOf(() => send({ from: "chat", to: "messages" }, { messages: [user], ...body }));
+    expect([fault.code, fault.param]).toEqual(["invalid_request", param]);
+  });
+
+  test("a choice that forces nothing needs no tools", () => {
+    for (const choice of ["auto", "none"]) {
+      expect(send({ from: "chat", to: "messages" }, { messages: [user], tool_choice: choice }).dropped).toEqual([]);
+    }
+  });
+});
+
+describe("temperature and top_p together towards Claude models (dialects.md 4.1)", () => {
+  const both = { messages: [user], temperature: 1, top_p: 0.5 };
+  const claude = { from: "messages", to: "messages", orders: { upstreamModel: "claude-opus-4-6" } } as const;
+
+  test("the temperature stays, and the loss is named once", () => {
+    const { body, dropped } = send(claude, both);
+    expect([body["temperature"], body["top_p"], dropped]).toEqual([1, undefined, ["top_p"]]);
+    const { orders } = claude;
+    const active = send({ ...claude, orders: { ...orders, dropSampling: true } }, both);
+    expect(active.dropped.sort()).toEqual(["temperature", "top_p"]);
+  });
+
+  test("other models, and one of the two, are left alone", () => {
+    expect(send({ from: "messages", to: "messages" }, both).body).toMatchObject({ temperature: 1, top_p: 0.5 });
+    expect(send(claude, { messages: [user], top_p: 0.5 }).body).toMatchObject({ top_p: 0.5 });
+  });
+});
