@@ -154,7 +154,13 @@ export async function startImageLab(
   const gateway = await startApp({
     vendors: [paintVendor("paint", painter), paintVendor("paint2", second)],
     models: MODELS,
-    config: { plans: { fast: { ...fast, images_per_day: 3 }, ...options.plans } },
+    config: {
+      plans: {
+        fast: { ...fast, images_per_day: 3 },
+        pro_window: { ...fast, images_per_day: 0, spending_window_usd: 5 },
+        ...options.plans,
+      },
+    },
     ...(clock && { clock }),
   });
   const { store } = gateway;

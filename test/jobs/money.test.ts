@@ -1,0 +1,208 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { manualClock } from "../support/clock.ts";
+import { until } from "../support/wait.ts";
+import { hang, IMAGE, type ImageLab, Painter, PRICE_NANO, startImageLab } from "./lab.ts";
+
+const DAY_MS = 24 * 60 * 60_000;
+
+let lab: ImageLab | undefined;
+afterEach(async () => {
+  await lab?.stop();
+  lab = undefined;
+});
+
+type Fault = { error: Record<string, unknown> & { code: string } };
+
+async function start(plan: string, painter = new Painter()) {
+  const clock = manualClock(Date.UTC(2026, 4, 1, 10));
+  const made = await startImageLab({ clock, painter });
+  lab = made;
+  made.join(plan);
+  const { book } = made.gateway.app;
+  const { accountId } = made.gateway;
+  return {
+    ...{ lab: made, clock, painter, book, accountId },
+    deposit: (amountNano: bigint) => book.deposit({ accountId, amountNano, reference: crypto.randomUUID() }),
+    balance: () => book.balance(accountId),
+  };
+}
+
+const refuse = async (from: ImageLab, body: Record<string, unknown> = {}) => {
+  const response = await from.post({ model: "paint/priced", prompt: "a cat", ...body });
+  return { status: response.status, error: ((await response.json()) as Fault).error, headers: response.headers };
+};
+
+describe("what images cost", () => {
+  test("the worked timeline: three a day, then the wallet, and they come back after exactly 24 hours", async () => {
+    const { lab, clock, painter, book, accountId, deposit, balance } = await start("fast");
+    await deposit(100_000_000n);
+    const used = () => book.allowance(accountId, "image", 3).used;
+    const make = async (step: typeof IMAGE | { kind: "blocked" | "failed"; message: string; ran: "maybe" }) => {
+      painter.create_ = [step as typeof IMAGE];
+      return lab.ended((await lab.create()).id);
+    };
+    const blocked = { kind: "blocked", message: "No.", ran: "maybe" } as const;
+    await make(IMAGE);
+    expect(used()).toBe(1);
+    await clock.advance(5 * 60_000);
+    await make({ kind: "failed", message: "Broken.", ran: "maybe" });
+    expect(used()).toBe(1);
+    await clock.advance(60_000);
+    await make(blocked);
+    expect(used()).toBe(2);
+    await clock.advance(60_000);
+    painter.create_ = [hang().script];
+    await lab.cancel((await lab.create()).id);
+    expect(used()).toBe(2);
+    await clock.advance(60_000);
+    await make(IMAGE);
+    expect([used(), balance().postedNano]).toEqual([3, 100_000_000n]);
+    await clock.advance(60_000);
+    await make(IMAGE);
+    expect([used(), balance().postedNano]).toEqual([3, 80_000_000n]);
+    await clock.advance(60_000);
+    await make(blocked);
+    expect([used(), balance().postedNano, balance().heldNano]).toEqual([4, 80_000_000n, 0n]);
+    // The first falls out to the millisecond, the blocked one of 10:06 six minutes later: one is free.
+    await clock.advance(DAY_MS - 10 * 60_000 - 1);
+    expect(used()).toBe(4);
+    await clock.advance(1);
+    expect(used()).toBe(3);
+    await clock.advance(6 * 60_000);
+    expect(used()).toBe(2);
+    await make(IMAGE);
+    expect([used(), balance().postedNano]).toEqual([3, 80_000_000n]);
+    expect(book.verify()).toEqual([]);
+  }, 20_000);
+
+  test("held on the wallet while it runs, never taken from the plan's window, and given back when it fails", async () => {
+    const { lab, painter, book, accountId, deposit, balance } = await start("pro_window");
+    await deposit(PRICE_NANO);
+    const waiting = hang();
+    painter.create_ = [waiting.script];
+    const job = await lab.create();
+    expect(balance()).toEqual({ postedNano: PRICE_NANO, heldNano: PRICE_NANO, availableNano: 0n });
+    const second = await refuse(lab);
+    expect([second.status, second.error.code]).toEqual([402, "insufficient_quota"]);
+    waiting.end({ kind: "failed", message: "Broken.", ran: "maybe" });
+    await lab.ended(job.id);
+    expect(balance()).toEqual({ postedNano: PRICE_NANO, heldNano: 0n, availableNano: PRICE_NANO });
+    expect(book.window(accountId, 5_000_000_000n)?.startedAtMs).toBeUndefined();
+  });
+
+  test("an account that cannot pay is told before anything is asked of a vendor, and before its body's faults", async () => {
+    const { lab } = await start("fast");
+    for (let at = 0; at < 3; at++) await lab.ended((await lab.create()).id);
+    const told = await refuse(lab, { n: 7 });
+    expect([told.status, told.error.code, told.headers.get("x-should-retry")]).toEqual([
+      402,
+      "insufficient_quota",
+      "false",
+    ]);
+    expect(told.error["reset_at"]).toBe("2026-05-02T10:00:00.000Z");
+    expect(lab.painter.creates).toHaveLength(3);
+    expect(lab.stored()).toHaveLength(3);
+    // A model without a price is given as often as the plan gives images.
+    const free = await refuse(lab, { model: "paint/free" });
+    expect([free.status, free.error.code, free.headers.get("x-should-retry")]).toEqual([
+      429,
+      "allowance_exhausted",
+      "false",
+    ]);
+    expect(free.headers.get("retry-after")).toBeNull();
+    expect(free.error["reset_at"]).toBe("2026-05-02T10:00:00.000Z");
+  });
+
+  test("no known price and no deposit", async () => {
+    const { lab } = await start("fast");
+    const unpriced = await refuse(lab, { model: "paint/unpriced" });
+    expect([unpriced.status, unpriced.error.code]).toEqual([503, "model_unpriced"]);
+    const premium = await refuse(lab, { model: "paint/premium" });
+    expect([premium.status, premium.error.code]).toEqual([403, "deposit_required"]);
+    lab.join("local");
+    expect((await lab.ended((await lab.create({ model: "paint/unpriced" })).id)).status).toBe("succeeded");
+    expect((await lab.ended((await lab.create({ model: "paint/premium" })).id)).status).toBe("succeeded");
+  });
+
+  test("plan local counts and charges nothing", async () => {
+    const { lab, balance } = await start("local");
+    for (let at = 0; at < 6; at++) await lab.ended((await lab.create()).id);
+    expect(balance().postedNano).toBe(0n);
+    expect(lab.gateway.rows().map(({ units, chargedNano }) => [units, chargedNano])).toEqual(Array(6).fill([1, 0n]));
+  });
+});
+
+describe("what an account may have at a time", () => {
+  test("the plan's jobs in flight, counted in the store and not in memory", async () => {
+    const { lab, painter } = await start("pro");
+    const runs = [hang(), hang()];
+    painter.create_ = [...runs.map(({ script }) => script), IMAGE];
+    const first = await lab.create();
+    await lab.create();
+    const told = await refuse(lab);
+    expect([told.status, told.error.code, told.headers.get("retry-after")]).toEqual([
+      429,
+      "too_many_inflight_jobs",
+      "5",
+    ]);
+    runs[0]!.end(IMAGE);
+    await lab.ended(first.id);
+    await lab.create();
+    expect(lab.stored()).toHaveLength(3);
+  });
+
+  test("many at once cannot pass the cap together", async () => {
+    const { lab, painter } = await start("pro");
+    painter.create_ = [hang().script];
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => lab.post({ model: "paint/priced", prompt: "a cat" })),
+    );
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 202)).toHaveLength(2);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(8);
+    expect(lab.claims()).toHaveLength(2);
+  });
+
+  test("ten blocked prompts in an hour, and there are no more until the first is an hour old", async () => {
+    const { lab, clock, painter, deposit } = await start("fast");
+    await deposit(1_000_000_000n);
+    painter.create_ = [{ kind: "blocked", message: "No." }];
+    for (let at = 0; at < 10; at++) {
+      await lab.ended((await lab.create()).id);
+      await clock.advance(60_000);
+    }
+    const told = await refuse(lab);
+    expect([told.status, told.error.code, told.headers.get("x-should-retry")]).toEqual([
+      429,
+      "allowance_exhausted",
+      "false",
+    ]);
+    expect(told.error).toMatchObject({ reason: "too_many_blocked", reset_at: "2026-05-01T11:00:00.000Z" });
+    await clock.advance(50 * 60_000 - 1);
+    expect((await refuse(lab)).status).toBe(429);
+    await clock.advance(1);
+    painter.create_ = [IMAGE];
+    expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
+  }, 20_000);
+});
+
+describe("keys with caps of their own", () => {
+  test("requests of a day are counted, and what images cost", async () => {
+    const { lab, accountId, deposit } = await start("fast");
+    await deposit(1_000_000_000n);
+    const { keys } = lab.gateway.app;
+    const { key } = await keys.create({ accountId, name: "capped", kind: "api", capRequestsDay: 2 });
+    const ask = () => lab.post({ model: "paint/priced", prompt: "a cat" }, {}, key);
+    expect([(await ask()).status, (await ask()).status]).toEqual([202, 202]);
+    const told = (await (await ask()).json()) as Fault;
+    expect(told.error.code).toBe("allowance_exhausted");
+    const spender = await keys.create({ accountId, name: "spender", kind: "api", capTotalNano: PRICE_NANO });
+    await until(() => lab.stored().every((row) => row["ended_ms"] !== null), "the end of all jobs");
+    await lab.ended((await lab.create()).id);
+    const paid = () => lab.post({ model: "paint/priced", prompt: "a cat" }, {}, spender.key);
+    const job = (await (await paid()).json()) as { id: string };
+    await lab.ended(job.id);
+    const over = await paid();
+    expect([over.status, ((await over.json()) as Fault).error.code]).toEqual([402, "insufficient_quota"]);
+  });
+});
