@@ -37,6 +37,8 @@ export type HoldRequest = {
   estimateInput(): number;
   /** The client's ceiling on output tokens. */
   maxOutputTokens?: number;
+  /** The model's whole window, tokens, where it is known: what a vendor counts beyond it is not believed. */
+  contextLength?: number;
   /** Undefined: no price is known. */
   prices?: ModelPrices | undefined;
   /** Undefined: counted, and not paid for (plan `local`). */

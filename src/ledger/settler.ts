@@ -34,12 +34,17 @@ export type Settling = {
 type Draw = { window: bigint; wallet: bigint; loss: bigint; overrun: boolean };
 
 /** Counts that can be: a vendor's slip must not become a bill. `suspect`: they could not, and were cut. */
-export function clampUsage(
-  usage: Usage,
-  { ceiling, wish }: Pick<Settling, "ceiling" | "wish">,
-): { usage: Usage; suspect: boolean } {
+export type Believed = { usage: Usage; suspect: boolean };
+
+/** What can be believed of a paid request: no more output than it was given money for. */
+export function clampUsage(usage: Usage, { ceiling, wish }: Pick<Settling, "ceiling" | "wish">): Believed {
   const { contextLength = Number.POSITIVE_INFINITY } = wish.payment;
-  const told = Math.min(ceiling ?? Number.POSITIVE_INFINITY, mostOutput(wish), contextLength);
+  return clampCounts(usage, contextLength, Math.min(ceiling ?? Number.POSITIVE_INFINITY, mostOutput(wish)));
+}
+
+/** What can be believed of a reply from a model with this window, of which at most `asked` tokens of output were asked for. */
+export function clampCounts(usage: Usage, contextLength: number, asked: number): Believed {
+  const told = Math.min(asked, contextLength);
   const mostOut = Math.max(Math.floor(told * OUTPUT_SLACK), told + OUTPUT_GRACE);
   const mostIn = contextLength * INPUT_SLACK;
   const fits = usage.output <= mostOut && promptTokens(usage) <= mostIn;

@@ -4,7 +4,10 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Charge, Hold, HoldRequest, Ledger, Settlement } from "./ledger.ts";
 import { costNano } from "./price.ts";
 import { PriceBook } from "./price-book.ts";
-import { toUsageRow, UsageRows } from "./usage-rows.ts";
+import { clampCounts } from "./settler.ts";
+import { readFlags, toUsageRow, UsageRows, writeFlags } from "./usage-rows.ts";
+
+const SUSPECT = writeFlags(["usage_suspect"]);
 
 /** What a request comes to that was let go. */
 export const NO_CHARGE: Charge = { costNano: undefined, chargedNano: 0n, metered: false };
@@ -31,13 +34,17 @@ export class UsageLedger implements Ledger {
 
   /** Resolves once the row is on the disk; rejects as the writer does, or when this request has a row already. */
   #write(request: HoldRequest, settlement: Settlement, priceId: number | undefined): Promise<Charge> {
-    const cost = request.prices ? costNano(settlement.usage, request.prices.prices) : undefined;
-    const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags: 0 };
-    const row = toUsageRow(request, settlement, this.clock.now(), billing);
+    // Of the output, a model that cannot be kept from thinking makes more than was asked for: only its window says what cannot be.
+    const { contextLength = Number.POSITIVE_INFINITY } = request;
+    const { usage, suspect } = clampCounts(settlement.usage, contextLength, Number.POSITIVE_INFINITY);
+    const cost = request.prices ? costNano(usage, request.prices.prices) : undefined;
+    const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags: suspect ? SUSPECT : 0 };
+    const row = toUsageRow(request, suspect ? { ...settlement, usage } : settlement, this.clock.now(), billing);
     return this.writer.runSingle(() => {
       this.rows.insert(row);
       this.rows.count(row);
-      return { costNano: cost, chargedNano: 0n, metered: request.payment !== undefined };
+      const charge = { costNano: cost, chargedNano: 0n, metered: request.payment !== undefined };
+      return suspect ? { ...charge, flags: readFlags(SUSPECT) } : charge;
     });
   }
 }

@@ -117,6 +117,7 @@ async function hold(
     payment: paymentOf(planOf(services.plans, caller.plan), entry, intent, body),
   };
   if (intent.maxOutputTokens !== undefined) wanted.maxOutputTokens = intent.maxOutputTokens;
+  if (entry.contextLength !== undefined) wanted.contextLength = entry.contextLength;
   if (caller.narrow?.capped) wanted.terms = termsOf(planOf(services.plans, caller.plan), entry, intent, body);
   exchange.hold = await services.ledger.hold(wanted);
   if (exchange.hold.growAt < Number.POSITIVE_INFINITY) {
