@@ -211,7 +211,6 @@ export const registry: readonly VendorRow[] = [
       acceptsTopK: true,
       inlineThinkTags: true,
       refusesReasoning: true,
-      webTools: true,
     },
   },
   {
