@@ -21,10 +21,14 @@ export class TooLarge extends Error {
 }
 
 /**
- * A body whole, or TooLarge once it is longer than `maxBytes`, its sender then hung up on. Throws GatewayError (upstream_error) when the connection
+ * A body whole. One longer than `maxBytes` is cut there, or TooLarge is thrown; its sender is hung up on either way. Throws GatewayError (upstream_error) when the connection
  * breaks under way, and the reason of the signal that its request was made with.
  */
-export async function readBytes(response: Response, maxBytes: number): Promise<Uint8Array> {
+export async function readBytes(
+  response: Response,
+  maxBytes: number,
+  whenLonger: "cut" | "refuse" = "refuse",
+): Promise<Uint8Array> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -33,11 +37,11 @@ export async function readBytes(response: Response, maxBytes: number): Promise<U
       const { done, value } = await reader.read();
       if (done) break;
       size += value.length;
-      if (size > maxBytes) {
-        await reader.cancel();
-        throw new TooLarge(`The vendor's answer is larger than ${Math.floor(maxBytes / 1_048_576)} MiB.`);
-      }
       chunks.push(value);
+      if (size <= maxBytes) continue;
+      await reader.cancel();
+      if (whenLonger === "cut") return Buffer.concat(chunks, maxBytes);
+      throw new TooLarge(`The vendor's answer is larger than ${Math.floor(maxBytes / 1_048_576)} MiB.`);
     }
   } catch (thrown) {
     throw toBrokenBody(thrown);
@@ -100,6 +104,7 @@ export async function call(
     ? await authorize(vendor, method === "GET" ? "GET" : "POST", plain, vendor.proxy)
     : plain;
   const response = await fetchUpstream(method, body instanceof FormData ? { ...signed, body } : signed, vendor.proxy);
-  const bytes = await readBytes(response, response.ok ? MAX_ANSWER_BYTES : MAX_ERROR_BYTES);
+  const { ok } = response;
+  const bytes = await readBytes(response, ok ? MAX_ANSWER_BYTES : MAX_ERROR_BYTES, ok ? "refuse" : "cut");
   return { status: response.status, headers: response.headers, bytes, json: parse(bytes) };
 }
