@@ -67,7 +67,6 @@ export const registry: readonly VendorRow[] = [
     quirks: {
       ...OLDER_CHAT,
       // Refuses fields it does not know, and sends its usage unasked.
-      noStreamOptions: true,
       unknownFields: [
         ...without("metadata", "prediction"),
         ..."user logit_bias logprobs top_logprobs top_k min_p repetition_penalty modalities audio web_search_options".split(
@@ -75,6 +74,7 @@ export const registry: readonly VendorRow[] = [
         ),
       ],
       refusesReasoning: true,
+      noStreamOptions: true,
       toolChoiceRequired: "any",
       nineCharacterToolIds: true,
       seedField: "random_seed",
@@ -111,8 +111,8 @@ export const registry: readonly VendorRow[] = [
       // While it thinks, which is its default, a forced choice is refused.
       toolChoiceRequired: "auto",
       maxStopSequences: 16,
-    },
       noJsonSchema: true,
+    },
   },
   {
     id: "xai",
@@ -164,8 +164,8 @@ export const registry: readonly VendorRow[] = [
     models: "catalog",
     quirks: {
       ...OLDER_CHAT,
-      reasoningReplay: "reasoning_content",
       unknownFields: without("prompt_cache_key", "safety_identifier"),
+      reasoningReplay: "reasoning_content",
       reasoningReplayCalls: true,
       toolChoiceRequired: "auto",
     },
