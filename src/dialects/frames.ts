@@ -6,6 +6,12 @@ import { JsonText } from "../lib/json.ts";
  */
 export type TextPattern = { readonly head: string; readonly tail: string };
 
+/**
+ * A run ends with the record that brings it to so many characters: a fast vendor sends thousands of tokens at a time, and a reply whose money
+ * ends among them is cut behind a frame (contract 5).
+ */
+const MAX_RUN_CHARACTERS = 1_024;
+
 /** Records of one pattern, in a row. Their strings hold no escaped quote, so nothing of head or tail can stand inside them. */
 export class TextRun {
   #text: string | undefined;
@@ -163,9 +169,13 @@ export class FrameSplitter {
     const start = this.#from;
     const literals: string[] = [];
     let from = start;
+    let characters = 0;
     for (let at = end; at >= 0 && fits(pattern, buffer, from, at); at = buffer.indexOf("\n\n", from)) {
-      literals.push(buffer.slice(from + pattern.head.length, at - pattern.tail.length));
+      const literal = buffer.slice(from + pattern.head.length, at - pattern.tail.length);
+      literals.push(literal);
       from = at + 2;
+      characters += literal.length;
+      if (characters >= MAX_RUN_CHARACTERS) break;
     }
     this.#from = from;
     return new Frame(buffer.slice(start, from - 2), undefined, "", new TextRun(pattern, literals));

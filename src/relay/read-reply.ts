@@ -81,21 +81,28 @@ async function collectStream(response: Response, target: Target, reading: Readin
   const reader = new StreamReader(response, decoder, reading.signal);
   for (;;) {
     const step = await (decoder.finishing ? nextOrQuiet(reader, clock) : reader.next());
-    const before = events.length;
-    for (const { events: some } of step.frames) events.push(...some);
-    events.push(...step.tail);
-    const goesOn = follower?.take(events.slice(before)) ?? true;
+    if (!takeStep(step, events, follower)) {
+      events.push(...(follower?.ending() ?? []));
+      reader.cancel();
+      return { text: writeWhole(events, target.client, target.context), events };
+    }
     if (step.ended) break;
-    if (goesOn || !follower || decoder.finishing) continue;
-    events.push(...follower.ending());
-    reader.cancel();
-    return { text: writeWhole(events, target.client, target.context), events };
   }
   reader.close();
   const error = errorOf(events);
   if (error) throw error;
   const own = reading.ownCounts?.(events);
   return { text: writeWhole(own ? insertUsage(events, own) : events, target.client, target.context), events };
+}
+
+/** Collects a step's events until whoever follows has had enough: then false, and what was read beyond is nobody's. */
+function takeStep({ frames, tail }: Step, events: Event[], follower: Follower | undefined): boolean {
+  for (const { events: some } of frames) {
+    events.push(...some);
+    if (follower?.take(some) === false) return false;
+  }
+  events.push(...tail);
+  return follower?.take(tail) ?? true;
 }
 
 /** The next step of a reply that would do as it is: when the upstream leaves its body open, that is its end. */

@@ -28,11 +28,14 @@ export class Spending {
 
   /** Takes the next events of the reply, in their order. */
   take(events: readonly Event[]): void {
+    let goesOn = false;
     for (const event of events) {
-      if (event.type === "block-delta") this.#take(event.text);
-      else if (event.type === "usage") this.#seen = Math.max(this.#seen, event.usage.output);
+      if (event.type === "block-delta") {
+        goesOn = true;
+        this.#take(event.text);
+      } else if (event.type === "usage") this.#seen = Math.max(this.#seen, event.usage.output);
     }
-    if (this.#seen > this.hold.growAt) this.#grow();
+    if (this.#seen > this.hold.growAt) this.#grow(goesOn);
   }
 
   /** The larger of two estimates: the finer one, and the one that is charged where the vendor sends no counts. */
@@ -42,12 +45,15 @@ export class Spending {
     this.#seen = Math.max(this.#seen, this.#estimated, this.#characters / CHARACTERS_PER_TOKEN);
   }
 
-  #grow(): void {
+  /** Counts without text are those of a reply's end: there is nothing left of it to save. */
+  #grow(goesOn: boolean): void {
     const { vendor, upstreamModel } = this.server;
     const output = Math.ceil(this.#seen);
     // One step may have brought more than a slice.
     while (!this.exhausted && this.#seen > this.hold.growAt) {
-      this.exhausted = !this.hold.extend({ vendor, upstreamModel, output });
+      if (this.hold.extend({ vendor, upstreamModel, output })) continue;
+      this.exhausted = goesOn;
+      return;
     }
   }
 }

@@ -13,11 +13,11 @@ const SILENCE_MS = 90_000;
 /** No stream goes on for longer than this, whatever it brings (reliability 6.1). */
 const STREAM_MS = 30 * 60_000;
 
-/** What a step came to: text for the client, and whether the reply ended, well or badly. */
-type Written = { text: string; error?: GatewayError; ended: boolean; tail: readonly Event[] };
+/** What a step came to: text for the client, and whether the reply ended, well or badly, or because its money did (`spent`). */
+type Written = { text: string; error?: GatewayError; ended: boolean; spent?: true; tail: readonly Event[] };
 
 /** A stream that has begun: where the rest comes from; no reader: all is there. */
-type Opened = { writer: StreamWriter; reader?: StreamReader };
+type Opened = { writer: StreamWriter; reader?: UpstreamReader };
 /** With what to send first. */
 type Begun = Opened & { first: Written };
 
@@ -98,9 +98,6 @@ class RelayedStream implements AsyncIterator<string, undefined> {
       this.#watch.limit(finishing ? FINISHING_MS : SILENCE_MS);
       const written = writeStep(step, writer, this.#job.exchange);
       if (written.ended) return this.#give(written, writer).catch((failure) => this.#breakOff(failure));
-      if (this.#job.exchange.spending?.exhausted && !finishing) {
-        return this.#runOut(written.text, writer).catch((failure) => this.#breakOff(failure));
-      }
       if (written.text === "") return this.next();
       this.#watch.rest();
       return { done: false, value: written.text };
@@ -112,7 +109,8 @@ class RelayedStream implements AsyncIterator<string, undefined> {
   /** A piece that is not empty or the last one; the books are closed before the client hears that its answer is whole. */
   async #give(written: Written, writer: StreamWriter): Promise<Result> {
     const { exchange, request } = this.#job;
-    const { text, error, ended, tail } = written;
+    const { text, error, ended, spent, tail } = written;
+    if (spent) return this.#runOut(text, writer);
     if (error) {
       await exchange.fail("upstream-failed", error);
       this.#ended = true;
@@ -278,6 +276,8 @@ function writeStep(step: Step, writer: StreamWriter, exchange: Exchange): Writte
     const error = errorOf(events);
     if (error) return { text, error, ended: true, tail: [] };
     text += writer.push(frame, withUsage(events, exchange));
+    // What was read beyond is neither shown nor paid: a fast vendor brings thousands of tokens at a time.
+    if (exchange.spending?.exhausted) return { text, ended: true, spent: true, tail: [] };
   }
   meter.take(step.tail);
   exchange.collector?.take(step.tail);

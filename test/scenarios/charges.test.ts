@@ -331,6 +331,29 @@ describe("the money is used up", () => {
     );
   });
 
+  test.each([...STREAMS, ...OWN_WAYS.filter(({ mode }) => mode === "blocking")])(
+    "a vendor that says everything in one breath takes no more than there is: $name",
+    async ({ client, upstream, mode }) => {
+      const body = ask(client, PRICED[upstream], mode, { max_tokens: 60_000 });
+      // More than a slice, so that a blocking request streams towards its vendor too.
+      const funded = holdOf(body, 5_000);
+      await lab.fund(funded);
+      const wire = WIRES[upstream];
+      play(upstream, wire.head() + wire.text("words ").repeat(12_000) + wire.finish());
+      const response = await lab.gateway.post(PATH[client], body);
+      expect(response.status).toBe(200);
+      const text = await response.text();
+      expect(text).toContain(client === "chat" ? '"finish_reason":"length"' : '"stop_reason":"max_tokens"');
+      await until(() => lab.gateway.app.running.count === 0 && lab.wallet().held === 0n, "the end of the request");
+      expect(lab.rows()).toMatchObject([{ finish: "length", estimated: true, flags: 4 }]);
+      // Neither overdrawn nor cut off long before the end, and what was paid for is what was said.
+      expect(lab.wallet().posted).toBeGreaterThanOrEqual(0n);
+      expect(lab.wallet().posted).toBeLessThan(costOf(0, 1_000));
+      const said = text.split("words ").length - 1;
+      expect(Math.abs(said * 1.5 - (lab.rows()[0]?.output ?? 0))).toBeLessThanOrEqual(2);
+    },
+  );
+
   test.each(OWN_WAYS.filter(({ mode }) => mode === "blocking"))(
     "a blocking request asks its vendor for what is paid for, and says so: $name",
     async ({ client }) => {
