@@ -51,7 +51,8 @@ export async function listModels(vendor: Vendor, signal: AbortSignal, options: L
       const value = await askPage(vendor, path, after, both, options);
       const before = names.size;
       if (images) {
-        for (const name of images.read(value)) if (isPlausible(name) && names.size < MAX_NAMES) names.add(name);
+        for (const name of images.read(value) ?? refuseList(vendor))
+          if (isPlausible(name) && names.size < MAX_NAMES) names.add(name);
         break;
       }
       for (const name of readNames(value, vendor)) if (names.size < MAX_NAMES) names.add(name);
@@ -113,11 +114,13 @@ function findList(value: unknown): unknown[] | undefined {
   return undefined;
 }
 
+function refuseList(vendor: Vendor): never {
+  throw new GatewayError("upstream_error", `Vendor ${vendor.id} answered with something that is no model list.`);
+}
+
 function readNames(value: unknown, vendor: Vendor): string[] {
   const list = findList(value);
-  if (!list)
-    throw new GatewayError("upstream_error", `Vendor ${vendor.id} answered with something that is no model list.`);
-  return list.filter(mayChat).map(nameOf).filter(isPlausible);
+  return (list ?? refuseList(vendor)).filter(mayChat).map(nameOf).filter(isPlausible);
 }
 
 /** A model's name where vendors put it; Google writes it as a path. */

@@ -237,7 +237,7 @@ describe("the whole of it", () => {
 describe("the built-in rows", () => {
   const VENDORS = [
     ..."openai anthropic google openrouter mistral groq deepseek xai together fireworks cerebras".split(" "),
-    ..."moonshotai zai qwen perplexity nvidia sluice".split(" "),
+    ..."moonshotai zai qwen perplexity nvidia bfl fal sluice".split(" "),
   ];
 
   test("every row is whole: one ID, known words, sound figures, levels that hold their default", () => {

@@ -1,7 +1,7 @@
 import type { UpstreamDialectName } from "../../dialects/dialect.ts";
 import { isObject } from "../../lib/json.ts";
 import type { Vendor } from "../vendor.ts";
-import { listAt, textAt } from "./answers.ts";
+import { listAt, objectAt, textAt } from "./answers.ts";
 import { automaticWire } from "./automatic.ts";
 import { chatWire } from "./chat.ts";
 import { comfyWire } from "./comfy.ts";
@@ -323,7 +323,7 @@ const automatic: ImageRow = {
   refusal: {},
   list: {
     path: "/sdapi/v1/sd-models",
-    read: (answer) => (Array.isArray(answer) ? answer.map((model) => textAt(model, "model_name")) : []),
+    read: (answer) => (Array.isArray(answer) ? answer.map((model) => textAt(model, "model_name")) : undefined),
   },
   models: [
     // Models of the newer kinds draw at a megapixel, the first ones fall apart there.
@@ -333,11 +333,10 @@ const automatic: ImageRow = {
 };
 
 /** Names of checkpoints, as the node that loads them is told them. */
-function readCheckpoints(answer: unknown): unknown[] {
+function readCheckpoints(answer: unknown): unknown[] | undefined {
   const node = isObject(answer) ? answer["CheckpointLoaderSimple"] : undefined;
-  const input = isObject(node) ? node["input"] : undefined;
-  const required = isObject(input) ? input["required"] : undefined;
-  const names = listAt(required, "ckpt_name");
+  if (!isObject(node)) return undefined;
+  const names = listAt(objectAt(objectAt(node, "input"), "required"), "ckpt_name");
   const first: unknown = names[0];
   if (Array.isArray(first)) return first;
   // Newer servers write the choices beside the kind of the field.

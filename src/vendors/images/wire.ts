@@ -99,8 +99,8 @@ export type Wire = {
   abandon?(request: ImageRequest, context: WireContext): Call;
 };
 
-/** How a vendor lists the models it draws with. */
-export type ImageModelList = { path: string; read(answer: unknown): unknown[] };
+/** How a vendor lists the models it draws with. `read` gives undefined for an answer that is no such list. */
+export type ImageModelList = { path: string; read(answer: unknown): unknown[] | undefined };
 
 /** A vendor that draws, as data. */
 export type ImageRow = {

@@ -1,0 +1,184 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { builtInRows } from "../../src/catalog/rows.ts";
+import { rowOf } from "../../src/vendors/images/rows.ts";
+import { probeLocal } from "../../src/vendors/models-list.ts";
+import { registry } from "../../src/vendors/registry.ts";
+import type { VendorRow } from "../../src/vendors/vendor.ts";
+import { startApp, type TestApp } from "../support/app.ts";
+import { html, json, startUpstream, type Upstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
+import { type Lab, linesOf, openLab, PNG, PNG_BASE64 } from "./image-lab.ts";
+
+let gateway: TestApp | undefined;
+let open: { close(): void }[] = [];
+afterEach(async () => {
+  await gateway?.stop();
+  gateway = undefined;
+  for (const each of open) each.close();
+  open = [];
+});
+
+type Job = {
+  id: string;
+  status: string;
+  aspect_ratio: string;
+  data?: { url: string }[];
+  error?: { code: string; message: string };
+};
+
+function start(id: string): Lab {
+  const lab = openLab(id);
+  open.push(lab);
+  return lab;
+}
+
+/** Asks for an image as a client would, and waits for its end. */
+async function draw(app: TestApp, body: object): Promise<Job> {
+  const response = await app.post("/v1/images/generations", body);
+  expect(response.status).toBe(202);
+  const { id } = (await response.json()) as Job;
+  let job: Job | undefined;
+  const look = async () => {
+    const poll = await app.call(`/v1/images/generations/${id}`, {
+      headers: { authorization: `Bearer ${app.key}`, prefer: "wait=5" },
+    });
+    job = (await poll.json()) as Job;
+  };
+  await look();
+  expect(job!.status).not.toBe("processing");
+  return job!;
+}
+
+describe("through the front door", () => {
+  test("OpenAI: the size becomes the model's nearest, the image its file", async () => {
+    const lab = start("openai");
+    gateway = await startApp({ vendors: [lab.vendor] });
+    lab.upstream.answer("/v1/images/generations", json({ data: [{ b64_json: PNG_BASE64 }] }));
+    const job = await draw(gateway, { model: "openai/gpt-image-1.5", prompt: "a fox", size: "1920x1200" });
+    expect(job).toMatchObject({ status: "succeeded", aspect_ratio: "3:2" });
+    expect(lab.upstream.calls[0]!.json).toMatchObject({ model: "gpt-image-1.5", size: "1536x1024" });
+    const file = await gateway.call(new URL(job.data![0]!.url).pathname);
+    expect(Buffer.from(await file.arrayBuffer()).equals(PNG)).toBe(true);
+
+    lab.upstream.answer("/v1/images/edits", json({ data: [{ b64_json: PNG_BASE64 }] }));
+    const reframed = await draw(gateway, { source_job_id: job.id, size: "1024x1536" });
+    expect(reframed).toMatchObject({ status: "succeeded", aspect_ratio: "2:3" });
+    expect(lab.upstream.calls[1]!.text).toContain("Re-frame the given image to the aspect ratio 2:3");
+    expect(linesOf(lab.upstream.calls)).toEqual(["POST /v1/images/generations", "POST /v1/images/edits"]);
+  });
+
+  test("refusals are blocked, pages are failed, and neither is sent twice", async () => {
+    const lab = start("openai");
+    gateway = await startApp({ vendors: [lab.vendor] });
+    const refusal = { error: { code: "moderation_blocked", type: "image_generation_user_error", message: "no" } };
+    lab.upstream.answer("/v1/images/generations", json(refusal, { status: 400 }), html(200));
+    const asked = { model: "openai/gpt-image-2", prompt: "a fox" };
+    expect(await draw(gateway, asked)).toMatchObject({ status: "blocked", error: { code: "content_policy" } });
+    expect(await draw(gateway, asked)).toMatchObject({ status: "failed" });
+    expect(lab.upstream.calls).toHaveLength(2);
+    expect(lab.upstream.unexpected).toEqual([]);
+  });
+
+  test("a vendor that only draws takes any name, draws with it, and does not chat", async () => {
+    const lab = start("replicate");
+    gateway = await startApp({ vendors: [lab.vendor] });
+    lab.upstream.answer("/v1/models/owner/some-model/predictions", json({ id: "p1", status: "starting" }));
+    lab.upstream.answer(
+      "/v1/predictions/p1",
+      json({ id: "p1", status: "succeeded", output: `data:image/png;base64,${PNG_BASE64}` }),
+    );
+    const model = "replicate/owner/some-model";
+    expect(await draw(gateway, { model, prompt: "a fox" })).toMatchObject({ status: "succeeded" });
+    const chat = await gateway.post("/v1/chat/completions", { model, messages: [{ role: "user", content: "hi" }] });
+    expect(chat.status).toBeWithin(400, 405);
+    expect(lab.upstream.calls).toHaveLength(2);
+  });
+
+  test("an image link into the gateway's own network is not fetched", async () => {
+    const lab = start("xai");
+    gateway = await startApp({ vendors: [lab.vendor] });
+    lab.upstream.answer("/v1/images/generations", json({ data: [{ url: "https://169.254.169.254/image.png" }] }));
+    const job = await draw(gateway, { model: "xai/grok-imagine-image-2.0", prompt: "a fox" });
+    expect(job).toMatchObject({ status: "failed" });
+    expect(job.error!.message).toContain("could not be fetched");
+  });
+});
+
+describe("the catalog", () => {
+  test("every route of an image model leads to a vendor that draws, at a ratio it has", () => {
+    const images = builtInRows.filter(({ modality }) => modality === "image");
+    expect(images.length).toBeGreaterThanOrEqual(16);
+    for (const { id, routes = [] } of images.filter((row) => !row.id.startsWith("sluice/"))) {
+      for (const { vendor, model } of routes) {
+        const known = registry.find((row) => row.id === vendor);
+        const row = known && rowOf(known);
+        expect([id, vendor, row !== undefined]).toEqual([id, vendor, true]);
+        const facts = row!.models.find(({ match }) => match.test(model))!;
+        expect(facts.ratios).toContain("1:1");
+      }
+    }
+  });
+});
+
+describe("image servers of this machine", () => {
+  const local = (id: string, upstream: Upstream): VendorRow => ({
+    ...registry.find((row) => row.id === id)!,
+    baseUrl: upstream.url,
+  });
+
+  function serve(): Upstream {
+    const upstream = startUpstream();
+    open.push(upstream);
+    return upstream;
+  }
+
+  test("are found with their models, and draw with them", async () => {
+    const [automatic, comfy] = [serve(), serve()];
+    automatic.always(
+      "/sdapi/v1/sd-models",
+      json([{ title: "a [1]", model_name: "sd_xl_base_1.0" }, { model_name: "with blank" }]),
+    );
+    const names = ["sdxl/one.safetensors", "two.safetensors"];
+    comfy.always(
+      "/object_info/CheckpointLoaderSimple",
+      json({ CheckpointLoaderSimple: { input: { required: { ckpt_name: [names, {}] } } } }),
+    );
+    const found = await probeLocal([local("automatic1111", automatic), local("comfyui", comfy)], { timeoutMs: 5_000 });
+    expect(found.map(({ vendor, models }) => [vendor.id, models])).toEqual([
+      ["automatic1111", ["sd_xl_base_1.0"]],
+      ["comfyui", names],
+    ]);
+    gateway = await startApp();
+    for (const { vendor } of found) gateway.app.addVendor(vendor);
+    await gateway.app.discover();
+    await until(() => gateway!.app.catalog.find("comfyui/two.safetensors") !== undefined, "the list of models");
+    const listed = gateway.app.catalog.list("image").map(({ id }) => id);
+    expect(listed).toContain("automatic1111/sd_xl_base_1.0");
+    expect(listed).toContain("comfyui/sdxl/one.safetensors");
+    expect(gateway.app.catalog.list("chat").some(({ id }) => id.startsWith("comfyui/"))).toBe(false);
+    automatic.answer("/sdapi/v1/txt2img", json({ images: [PNG_BASE64] }));
+    expect(await draw(gateway, { model: "automatic1111/sd_xl_base_1.0", prompt: "a fox" })).toMatchObject({
+      status: "succeeded",
+    });
+  });
+
+  test("whatever else lives at their ports is none", async () => {
+    const upstream = serve();
+    for (const answer of [json({}), json({ detail: "Not Found" }, { status: 404 }), html(200), json("x")]) {
+      upstream.always("/sdapi/v1/sd-models", answer);
+      upstream.always("/object_info/CheckpointLoaderSimple", answer);
+      const rows = [local("automatic1111", upstream), local("comfyui", upstream)];
+      expect(await probeLocal(rows, { timeoutMs: 5_000 })).toEqual([]);
+    }
+  });
+
+  test("newer ComfyUI writes its choices elsewhere", async () => {
+    const upstream = serve();
+    upstream.always(
+      "/object_info/CheckpointLoaderSimple",
+      json({ CheckpointLoaderSimple: { input: { required: { ckpt_name: ["COMBO", { options: ["a.ckpt"] }] } } } }),
+    );
+    const [found] = await probeLocal([local("comfyui", upstream)], { timeoutMs: 5_000 });
+    expect(found?.models).toEqual(["a.ckpt"]);
+  });
+});
