@@ -18,9 +18,15 @@ export type BlockStart =
   | { kind: "opaque"; dialect: string; value: Record<string, unknown> };
 
 /**
- * A reply as it happens. Grammar: `start (block-start (block-delta | block-signature)* block-end | usage)* finish`, or an `error`
- * at any point. `finish` or `error` is always the last event. Blocks never overlap, so a delta needs no index; a tool call's deltas,
- * joined, are its JSON arguments. `usage` is cumulative: the last one wins.
+ * A page that a text block rests on, found by the gateway's own tools. `start` and `end`: where the block's text names it, UTF-16 units from the
+ * block's beginning, `before` of them in the reply's earlier blocks of text. `quote`: what was shown of the page.
+ */
+export type Citation = { url: string; title: string; start: number; end: number; before: number; quote: string };
+
+/**
+ * A reply as it happens. Grammar: `start (block-start (block-delta | block-signature)* block-citation* block-end | usage)* finish`, or an
+ * `error` at any point. `finish` or `error` is always the last event. Blocks never overlap, so a delta needs no index; a tool call's deltas,
+ * joined, are its JSON arguments, and those of an opaque block its `input`. `usage` is cumulative: the last one wins.
  */
 export type Event =
   | { type: "start"; id?: string; model?: string; created?: number }
@@ -29,6 +35,8 @@ export type Event =
   | { type: "block-delta"; text: string }
   /** The vendor's proof of the open block: reasoning, a tool call, or text (Gemini); replaces an earlier one. */
   | { type: "block-signature"; signature: string }
+  /** Only from the gateway itself, at the end of a text block. */
+  | { type: "block-citation"; citation: Citation }
   | { type: "block-end" }
   | { type: "usage"; usage: Usage }
   | { type: "finish"; finish: Finish }

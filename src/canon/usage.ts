@@ -18,6 +18,17 @@ export const NO_USAGE: Readonly<Usage> = Object.freeze({
   reasoning: 0,
 });
 
+/** The counts of two requests that make one reply. */
+export function sumUsage(one: Usage, other: Usage): Usage {
+  return {
+    input: one.input + other.input,
+    cacheRead: one.cacheRead + other.cacheRead,
+    cacheWrite: one.cacheWrite + other.cacheWrite,
+    output: one.output + other.output,
+    reasoning: one.reasoning + other.reasoning,
+  };
+}
+
 /** All tokens the model read: fresh, from the cache and into the cache. */
 export function promptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;

@@ -77,6 +77,7 @@ const quirkProperties = {
   count_tokens: Type.Optional(flag()),
   bare_count_body: Type.Optional(flag()),
   remote_media: Type.Optional(Words(REMOTE_MEDIA)),
+  web_tools: Type.Optional(Type.Boolean()),
 } satisfies Record<SnakeCase<keyof Quirks>, TSchema>;
 
 const Server = Closed({

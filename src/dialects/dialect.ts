@@ -5,6 +5,7 @@ import type { Prompt } from "../canon/prompt.ts";
 import type { Edits, JsonText } from "../lib/json.ts";
 import type { Frame, TextPattern } from "./frames.ts";
 import type { ReplayHalf } from "./replay.ts";
+import type { ServerToolHalf } from "./server-tools.ts";
 
 export const DIALECTS = ["chat", "messages", "responses"] as const;
 /** A wire protocol that clients can speak. */
@@ -30,13 +31,13 @@ export type Quirks = {
   reasoningReplayAlways?: boolean;
   /** chat: while it reasons, an assistant turn with tool calls is refused without its reasoning text; a blank stands for a lost one (Kimi). */
   reasoningReplayCalls?: boolean;
-  /** chat: `stream_options` is refused. */
   /** chat: reasoning text on an assistant turn is refused: what clients send back of an earlier reply is taken out. */
   refusesReasoning?: boolean;
   /** chat: fields of the dialect's own vendor that this one refuses or knows nothing of; they are left out and named (dialects.md 1.1). */
   unknownFields?: readonly string[];
   /** chat: no JSON Schema as `response_format`: any JSON is asked for, and the schema stands in the system prompt. */
   noJsonSchema?: boolean;
+  /** chat: `stream_options` is refused. */
   noStreamOptions?: boolean;
   /** chat, responses: the role `developer` is unknown and becomes `system`. */
   noDeveloperRole?: boolean;
@@ -84,6 +85,11 @@ export type Quirks = {
   countTokens?: boolean;
   /** gemini: the counter takes the request's own fields, not a request inside a field (Vertex). */
   bareCountBody?: boolean;
+  /**
+   * The vendor itself runs the web tools that its dialect knows; the gateway runs them for others (issue 6). Default: as the dialect's own
+   * vendor does, which in the chat dialect is for a few models only: no.
+   */
+  webTools?: boolean;
   /** Images and documents at URLs that the vendor fetches by itself; the gateway fetches the others. Default: as its dialect's own vendor does. */
   remoteMedia?: RemoteMedia;
 };
@@ -113,6 +119,8 @@ export type ReplyContext = {
   wantsUsage: boolean;
   /** Estimate of the input tokens, shown before the vendor's count is known. */
   estimatedInputTokens: number;
+  /** What the gateway's own tools were used for so far; absent where they are not offered. */
+  webCalls?: { searches: number; pages: number };
   /** Set once the request is translated, where its reply cannot go back as it comes. */
   changes?: ReplyChanges;
 };
@@ -181,6 +189,8 @@ export interface ClientDialect {
   readonly ping: string;
   /** Looks up and puts back reasoning that clients did not send back. */
   readonly replay: ReplayHalf;
+  /** How its clients ask for tools that a vendor's servers run, and are shown what came of them. */
+  readonly serverTools: ServerToolHalf;
 }
 
 /** How vendors of a dialect count the tokens of a request themselves. */

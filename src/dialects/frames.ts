@@ -72,6 +72,9 @@ export class Frame {
   }
 }
 
+/** A record that says nothing: it stands for what the gateway adds to a reply. */
+export const NO_FRAME = new Frame("", undefined, "");
+
 /** One SSE record longer than this ends the stream as an error. Images travel in one record as base64, hence the size. */
 export const MAX_FRAME_CHARACTERS = 16 * 1024 * 1024;
 

@@ -1,6 +1,6 @@
 import type { GatewayError } from "../canon/errors.ts";
 import type { Event, Finish } from "../canon/events.ts";
-import { promptTokens, type Usage } from "../canon/usage.ts";
+import { promptTokens, sumUsage, type Usage } from "../canon/usage.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /** Characters of generated text that count as one token where the vendor sent no counts. */
@@ -23,6 +23,9 @@ function clampUsage(usage: Usage): Usage {
   };
 }
 
+/** Counts, and whether one of them is the gateway's own. */
+export type Metered = { usage: Usage; estimated: boolean };
+
 /** Reads one reply's events as they pass and says what it came to. It keeps counts, never content. */
 export class Meter {
   /** Why the reply ended, once it did. */
@@ -35,6 +38,9 @@ export class Meter {
   readonly generated: Generated = { text: 0, reasoning: 0, arguments: 0 };
   #kind: keyof Generated = "text";
   #usage: Usage | undefined;
+  /** Of the rounds before this one, and how the input of this one is estimated. */
+  #earlier: Metered | undefined;
+  #estimateRound: (() => number) | undefined;
 
   constructor(private readonly clock: Clock) {}
 
@@ -71,12 +77,35 @@ export class Meter {
   }
 
   /**
-   * What the reply came to, in tokens. The vendor's last counts where it sent any and finished. Of a reply that broke off, a vendor has
+   * The vendor is asked once more for the same reply: what was counted stays, and what follows is counted anew and added. The two functions
+   * estimate the input of the round that ends and of the one that begins.
+   */
+  nextRound(estimateInput: () => number, estimateNext: () => number): void {
+    this.#earlier = this.usage(estimateInput);
+    this.#estimateRound = estimateNext;
+    this.#usage = undefined;
+    this.finish = undefined;
+    Object.assign(this.generated, { text: 0, reasoning: 0, arguments: 0 });
+  }
+
+  /** What the whole reply came to, in tokens: one round, or more where the gateway answered calls of tools itself. */
+  usage(estimateInput: () => number): Metered {
+    const earlier = this.#earlier;
+    if (!earlier) return this.#roundUsage(estimateInput);
+    const { text, reasoning, arguments: given } = this.generated;
+    // A round of which nothing came is not charged.
+    if (!this.#usage && !this.finish && text + reasoning + given === 0) return earlier;
+    const round = this.#roundUsage(this.#estimateRound ?? estimateInput);
+    return { usage: sumUsage(earlier.usage, round.usage), estimated: earlier.estimated || round.estimated };
+  }
+
+  /**
+   * What a round came to, in tokens. The vendor's last counts where it sent any and finished. Of a reply that broke off, a vendor has
    * often said the input and no more than a beginning of the output: its input is taken, and of the output the larger of its count
    * and the estimate. Without any counts: `estimateInput`, and a token for every four characters generated. `estimated` says that
    * a figure is the gateway's own (contract 5). All counts are whole, from 0 to 100,000,000.
    */
-  usage(estimateInput: () => number): { usage: Usage; estimated: boolean } {
+  #roundUsage(estimateInput: () => number): Metered {
     const own = this.#estimateOutput();
     const vendor = this.#usage && clampUsage(this.#usage);
     // Some servers send zeros where they count nothing.

@@ -44,6 +44,8 @@ export class Exchange {
   estimateInput: () => number = () => 0;
   #estimated: number | undefined;
   hold: Hold | undefined;
+  /** Set aside beside the hold, for further requests that one reply takes; given back when it is settled. */
+  readonly reserved: Hold[] = [];
   /** Of a reply that is paid for and streams. */
   spending: Spending | undefined;
   /** The gateway ended the reply, since its money was used up. */
@@ -133,6 +135,7 @@ export class Exchange {
     this.permit.release();
     const { hold } = this;
     try {
+      for (const held of this.reserved) await held.release();
       if (hold && outcome) this.charge = await hold.settle(this.#settlement(outcome, error?.code));
       else if (hold) await hold.release();
     } finally {

@@ -13,7 +13,10 @@ import { clientLeft, closingHeaders, Ended, Exchange } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { Listener } from "./listener.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
-import { type Reading, readWhole } from "./read-reply.ts";
+import { type Reading, readWhole, type Whole } from "./read-reply.ts";
+import { findServed, serveTools } from "./server-tools.ts";
+import type { ServedLoop } from "./server-tools-loop.ts";
+import { finishWhole } from "./server-tools-stream.ts";
 import { Spending } from "./spending.ts";
 import { relayStream } from "./stream.ts";
 
@@ -51,7 +54,8 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     await hold(request, services, exchange, body, intent, entry);
     request.client.check(body.value);
-    const job: Job = { request, services, exchange, abort, body, intent, entry, money: exchange.hold };
+    const served = findServed(request.client, body.value, entry, services);
+    const job: Job = { request, services, exchange, abort, body, intent, entry, money: exchange.hold, served };
     if (intent.stream) return await answerStream(job, done);
     const reply = await answerWhole(job);
     done();
@@ -137,10 +141,12 @@ async function answerWhole(job: Job): Promise<Reply> {
     const listener = exchange.hold?.asStream ? new Listener(exchange) : undefined;
     const ownCounts = (events: readonly Event[]) => exchange.ownCounts(events);
     const reading: Reading = { signal: abort.signal, clock: services.clock, ownCounts, follower: listener };
-    const whole = await tryRoutes(job, async (target) => {
+    const whole = await tryRoutes(job, async (target): Promise<Whole & { loop?: ServedLoop }> => {
       try {
-        const { response, type } = await dispatch(job, target);
-        return await readWhole(response, type, target, reading);
+        const loop = job.served && serveTools(job, target);
+        const { response, type } = await (loop ? loop.send() : dispatch(job, target));
+        const read = await readWhole(response, type, target, reading);
+        return loop ? { ...read, loop } : read;
       } catch (thrown) {
         if (!abort.signal.aborted) listener?.forget();
         throw thrown;
@@ -148,8 +154,9 @@ async function answerWhole(job: Job): Promise<Reply> {
     });
     if (!listener?.heard) exchange.meter.take(whole.events);
     exchange.collector?.take(whole.events);
+    const text = whole.loop ? await finishWhole(whole.loop, whole.events, reading) : whole.text;
     await exchange.complete();
-    return { kind: "whole", headers: replyHeaders(exchange), body: whole.text };
+    return { kind: "whole", headers: replyHeaders(exchange), body: text };
   } finally {
     stop();
   }

@@ -4,6 +4,7 @@ import type { Intent } from "../canon/intent.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
+import type { OfferedTool } from "../dialects/server-tools.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
@@ -77,4 +78,6 @@ export type Job = {
   entry: Entry;
   /** What the account's money means for what is sent: a ceiling, and whether a blocking reply is asked for as a stream. */
   money?: Pick<Hold, "ceiling" | "asStream"> | undefined;
+  /** Web tools that are asked for, and that the gateway runs where a vendor does not. */
+  served?: readonly OfferedTool[] | undefined;
 };

@@ -127,6 +127,11 @@ const NO_BODY: Promise<Read> = Promise.resolve({ done: true });
 /** The upstream went quiet after its finish reason: its stream counts as ended (dialects.md 4.8 #17). */
 export class QuietEnd extends Error {}
 
+/** An upstream's stream, as those see it who hand it on. */
+export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" | "next" | "close"> & {
+  readonly decoder: Pick<Decoder, "finishing">;
+};
+
 /** An upstream's SSE body, read step by step and never before it is asked for. */
 export class StreamReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;

@@ -13,6 +13,7 @@ import { findEntry } from "./generate.ts";
 import type { Services } from "./job.ts";
 import { type Asked, prepare } from "./prepare.ts";
 import { showMedia } from "./remote-media.ts";
+import { showTools } from "./server-tools.ts";
 
 /** A body to be shown as the model's vendors would be sent it. */
 export type ShowRequest = {
@@ -77,7 +78,7 @@ function showRoute(asked: Asked & Targeted, route: Route): ShownRoute {
   try {
     const target = targetOf(asked, route);
     if (!target) throw new GatewayError("vendor_not_configured", "This route's vendor is switched off.");
-    const { orders, dropped, sending } = prepare(showMedia(asked, target), target);
+    const { orders, dropped, sending } = prepare(showMedia(showTools(asked, target), target), target);
     const { url, headers, body } = toUpstreamRequest(target.vendor, sending);
     const shown = { url: maskUrl(url), headers: maskHeaders(target.vendor, headers), body };
     return { ...named, request: { dialect: target.upstream.name, ...shown, reasoning: orders.reasoning, dropped } };

@@ -6,7 +6,18 @@ import { type GivenUp, SilenceWatch } from "./deadline.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
 import { clientLeft, closingHeaders, Ended, type Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import { FINISHING_MS, QuietEnd, type Read, readWhole, type Step, StreamReader, type Target } from "./read-reply.ts";
+import {
+  FINISHING_MS,
+  QuietEnd,
+  type Read,
+  readWhole,
+  type Step,
+  StreamReader,
+  type Target,
+  type UpstreamReader,
+} from "./read-reply.ts";
+import { serveTools } from "./server-tools.ts";
+import { RoundsReader } from "./server-tools-stream.ts";
 
 /** An upstream that sends nothing for this long is given up (contract 7). */
 const SILENCE_MS = 90_000;
@@ -227,13 +238,28 @@ async function openStream(
   onDecoder: (decoder: Decoder) => void,
 ): Promise<Begun> {
   const { exchange, abort } = job;
+  const loop = job.served && serveTools(job, target);
+  if (loop) {
+    const reader = new RoundsReader(loop, await loop.send(), watch);
+    watch.touch();
+    return readFirst(reader, reader.writer, exchange, watch);
+  }
   const { response, type } = await dispatch(job, target);
   watch.touch();
   if (type === "application/json") return openWhole(job, target, response, type);
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
   onDecoder(decoder);
   const writer = streamWriter(target.upstream, target.client, target.context);
-  const reader = new StreamReader(response, decoder, abort.signal, watch);
+  return readFirst(new StreamReader(response, decoder, abort.signal, watch), writer, exchange, watch);
+}
+
+async function readFirst(
+  reader: UpstreamReader,
+  writer: StreamWriter,
+  exchange: Exchange,
+  watch: SilenceWatch,
+): Promise<Begun> {
+  const { decoder } = reader;
   const { meter } = exchange;
   let text = "";
   for (;;) {

@@ -54,6 +54,7 @@ export const registry: readonly VendorRow[] = [
       acceptsTopK: true,
       acceptsCacheControl: true,
       remoteMedia: "all",
+      webTools: true,
     },
   },
   {
@@ -211,6 +212,7 @@ export const registry: readonly VendorRow[] = [
       acceptsTopK: true,
       inlineThinkTags: true,
       refusesReasoning: true,
+      webTools: true,
     },
   },
   {
@@ -280,7 +282,7 @@ export const registry: readonly VendorRow[] = [
       },
     ],
     models: "any",
-    quirks: { versionInBody: "bedrock-2023-05-31", remoteMedia: "none", noAddedCacheMarks: true },
+    quirks: { versionInBody: "bedrock-2023-05-31", remoteMedia: "none", noAddedCacheMarks: true, webTools: false },
   },
   drawingVendor("replicate", "Replicate", "https://api.replicate.com/v1", "bearer", "REPLICATE_API_TOKEN"),
   drawingVendor("fal", "fal", "https://queue.fal.run", "key", "FAL_KEY"),

@@ -1,6 +1,7 @@
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
+import { annotationOf } from "./citations.ts";
 import { extraContentOf } from "./extra-content.ts";
 import { writeFinish } from "./finish.ts";
 import { writeUsage } from "./usage.ts";
@@ -29,6 +30,7 @@ export class ChatEncoder implements Encoder {
   #calls = 0;
   #hasArguments = false;
   #usage: Usage = NO_USAGE;
+  #annotations: Record<string, unknown>[] | undefined;
 
   constructor(context: ReplyContext) {
     this.#context = context;
@@ -45,7 +47,11 @@ export class ChatEncoder implements Encoder {
     const opening = this.#started ? "" : this.#open();
     if (event.type === "block-start") return opening + this.#startBlock(event.block);
     if (event.type === "block-end") return this.#endBlock();
-    if (event.type === "finish") return opening + this.#finish(event.finish);
+    if (event.type === "finish") return opening + this.#annotate() + this.#finish(event.finish);
+    if (event.type === "block-citation") {
+      this.#annotations ??= [];
+      this.#annotations.push(annotationOf(event.citation));
+    }
     return opening;
   }
 
@@ -112,6 +118,11 @@ export class ChatEncoder implements Encoder {
     const text = isFunction && !this.#hasArguments ? this.#fragment("{}") : "";
     this.#kind = "skipped";
     return text;
+  }
+
+  /** All in one chunk: SDKs cannot put together a list that comes in pieces without numbers. */
+  #annotate(): string {
+    return this.#annotations ? `${this.#head}{"annotations":${JSON.stringify(this.#annotations)}}${this.#tail}` : "";
   }
 
   #finish(finish: Finish): string {

@@ -13,6 +13,7 @@ import { lostGrammars, replyChanges } from "./older-tools.ts";
 import { ChatRelabeler } from "./relabel.ts";
 import { repairs, replay } from "./replay.ts";
 import { decodeReply, encodeReply, relabelReply } from "./reply.ts";
+import { serverTools } from "./server-tools.ts";
 import { lostFields, withUnsaidStops } from "./stops.ts";
 
 /** The chat completions dialect, both halves (interface 4.7, dialects.md 1). */
@@ -41,6 +42,7 @@ export const chat: Dialect = {
   encodeErrorFrame,
   ping: ": ping\n\n",
   replay,
+  serverTools,
   repairs: (body, edits, orders, quirks) => [
     ...repairs(body, edits, orders, quirks),
     ...lostGrammars(body, quirks),

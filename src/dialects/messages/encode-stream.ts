@@ -1,13 +1,23 @@
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
-import { blockDelta, blockStart, blockStop, MESSAGE_STOP, messageDelta, messageStart } from "./records.ts";
+import { citationOf, serverToolUsage } from "./citations.ts";
+import {
+  blockDelta,
+  blockStart,
+  blockStop,
+  citationDelta,
+  MESSAGE_STOP,
+  messageDelta,
+  messageStart,
+} from "./records.ts";
 
 /** How the deltas of a block are written: their type, and the field that holds the text. */
 const DELTAS: Partial<Record<BlockStart["kind"], readonly [type: string, field: string]>> = {
   text: ["text_delta", "text"],
   reasoning: ["thinking_delta", "thinking"],
   "tool-call": ["input_json_delta", "partial_json"],
+  opaque: ["input_json_delta", "partial_json"],
 };
 
 /** A block as its content_block_start shows it, or undefined for a block of another dialect, which is left out whole. */
@@ -43,13 +53,15 @@ class MessagesEncoder implements Encoder {
       case "block-signature":
         if (this.#kind === "reasoning") this.#signature = event.signature;
         return "";
+      case "block-citation":
+        return this.#kind === "text" ? citationDelta(this.#position, citationOf(event.citation)) : "";
       case "block-end":
         return this.#close();
       case "usage":
         this.#usage = event.usage;
         return "";
       case "finish":
-        return messageDelta(event.finish, this.#calledTool, this.#usage);
+        return messageDelta(event.finish, this.#calledTool, this.#usage, serverToolUsage(this.context));
       case "error":
         // The edge writes it, since only that knows the request's id.
         return "";

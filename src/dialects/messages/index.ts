@@ -15,6 +15,7 @@ import { PING } from "./records.ts";
 import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
+import { serverTools } from "./server-tools.ts";
 
 export { checkCountTokens } from "./check.ts";
 
@@ -45,6 +46,7 @@ export const messages: Dialect = {
   encodeErrorFrame,
   ping: PING,
   replay,
+  serverTools,
   repairs,
   provesReasoning: true,
 };

@@ -41,14 +41,25 @@ export const blockStart = (position: number, block: Record<string, unknown>): st
 export const blockDelta = (position: number, type: string, field: string, text: string): string =>
   `event: content_block_delta\ndata: {"type":"content_block_delta","index":${position},"delta":{"type":"${type}","${field}":${JSON.stringify(text)}}}\n\n`;
 
+export const citationDelta = (position: number, citation: Record<string, unknown>): string =>
+  record(
+    "content_block_delta",
+    `{"type":"content_block_delta","index":${position},"delta":{"type":"citations_delta","citation":${JSON.stringify(citation)}}}`,
+  );
+
 export const blockStop = (position: number): string =>
   record("content_block_stop", `{"type":"content_block_stop","index":${position}}`);
 
-/** The one record that tells why the reply ended and what the whole of it cost. */
-export function messageDelta(finish: Finish, calledTool: boolean, usage: Usage): string {
+/** The one record that tells why the reply ended and what the whole of it cost; `more`: counts that are no tokens. */
+export function messageDelta(
+  finish: Finish,
+  calledTool: boolean,
+  usage: Usage,
+  more?: Record<string, unknown>,
+): string {
   const delta = JSON.stringify(writeFinish(finish, calledTool));
   return record(
     "message_delta",
-    `{"type":"message_delta","delta":${delta},"usage":${JSON.stringify(writeUsage(usage))}}`,
+    `{"type":"message_delta","delta":${delta},"usage":${JSON.stringify({ ...writeUsage(usage), ...more })}}`,
   );
 }

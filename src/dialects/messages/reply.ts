@@ -5,6 +5,7 @@ import { isObject } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { type Block, readWholeBlock } from "./blocks.ts";
+import { citationOf, serverToolUsage } from "./citations.ts";
 import { startOfBlock } from "./encode-stream.ts";
 import { readFinish, writeFinish } from "./stop-reason.ts";
 import { toInput } from "./tool-input.ts";
@@ -38,13 +39,13 @@ export function decodeReply(body: unknown): Event[] {
   ];
 }
 
-/** A finished block from how it began, its text and its signature. */
-function assembleBlock(start: BlockStart, text: string, signature: string): Block | undefined {
+/** A finished block from how it began, its text, its signature and what its text rests on. */
+function assembleBlock(start: BlockStart, text: string, signature: string, citations: Block[]): Block | undefined {
   const block = startOfBlock(start);
-  if (start.kind === "text") return { ...block, text };
+  if (start.kind === "text") return { ...block, text, ...(citations.length > 0 && { citations }) };
   if (start.kind === "reasoning") return { ...block, thinking: text, signature };
   if (start.kind === "tool-call") return { ...block, input: toInput(text) };
-  return block;
+  return block && text !== "" ? { ...block, input: toInput(text) } : block;
 }
 
 /** Events of a finished reply as a message (interface 2.4). Blocks of other dialects are left out. */
@@ -53,6 +54,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
   let start: BlockStart | undefined;
   let text = "";
   let signature = "";
+  let citations: Block[] = [];
   let usage: Usage = { ...NO_USAGE, input: context.estimatedInputTokens };
   let finish: Finish = { reason: "stop" };
   for (const event of events) {
@@ -60,10 +62,12 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
       start = event.block;
       text = "";
       signature = "";
+      citations = [];
     } else if (event.type === "block-delta") text += event.text;
     else if (event.type === "block-signature") signature = event.signature;
+    else if (event.type === "block-citation") citations.push(citationOf(event.citation));
     else if (event.type === "block-end" && start) {
-      const block = assembleBlock(start, text, signature);
+      const block = assembleBlock(start, text, signature, citations);
       if (block) content.push(block);
       start = undefined;
     } else if (event.type === "usage") usage = event.usage;
@@ -79,6 +83,6 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
       finish,
       content.some((block) => block["type"] === "tool_use"),
     ),
-    usage: writeUsage(usage),
+    usage: { ...writeUsage(usage), ...serverToolUsage(context) },
   };
 }

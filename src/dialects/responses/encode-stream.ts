@@ -1,14 +1,17 @@
-import type { BlockStart, Event, Finish } from "../../canon/events.ts";
+import type { BlockStart, Citation, Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
 import { writeFinish } from "./finish.ts";
 import { CUSTOM_CALL, type Item } from "./items.ts";
-import { finishItem, startItem, summaryPart, textPart } from "./output-items.ts";
+import { annotationOf, finishItem, startItem, summaryPart, textPart } from "./output-items.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 
 /** The block being written: its item as announced, and all of its text. */
-type Current = { kind: BlockStart["kind"]; item: Item; text: string; signature: string };
+type Current = { kind: BlockStart["kind"]; item: Item; text: string; signature: string; annotations: Item[] };
+
+/** A search that the gateway ran: its records tell that it was begun and done. */
+const isSearch = (item: Item): boolean => item["type"] === "web_search_call";
 
 const isCustom = ({ item }: Current): boolean => item["type"] === CUSTOM_CALL;
 
@@ -38,6 +41,7 @@ class ResponsesEncoder implements Encoder {
     if (event.type === "usage" || event.type === "block-signature" || event.type === "error") return "";
     const opening = this.#open();
     if (event.type === "block-start") return opening + this.#startBlock(event.block);
+    if (event.type === "block-citation") return opening + this.#cite(event.citation);
     if (event.type === "block-end") return opening + this.#endBlock();
     if (event.type === "finish") this.#finish = event.finish;
     return opening;
@@ -68,10 +72,25 @@ class ResponsesEncoder implements Encoder {
   #startBlock(block: BlockStart): string {
     const item = startItem(block, `${this.context.replyId}_${this.#output.length}`);
     if (!item) return "";
-    this.#current = { kind: block.kind, item, text: "", signature: "" };
-    const added = this.#write("response.output_item.added", { output_index: this.#output.length, item });
+    this.#current = { kind: block.kind, item, text: "", signature: "", annotations: [] };
+    const shown = isSearch(item) ? { ...item, status: "in_progress" } : item;
+    const added = this.#write("response.output_item.added", { output_index: this.#output.length, item: shown });
+    if (isSearch(item)) return added + this.#tellSearch(this.#current, "in_progress", "searching");
     if (block.kind !== "text") return added;
     return added + this.#about(this.#current, "response.content_part.added", { content_index: 0, part: textPart("") });
+  }
+
+  #tellSearch(current: Current, ...states: string[]): string {
+    return states.map((state) => this.#about(current, `response.web_search_call.${state}`, {})).join("");
+  }
+
+  #cite(citation: Citation): string {
+    const current = this.#current;
+    if (current?.kind !== "text") return "";
+    const annotation = annotationOf(citation);
+    const index = current.annotations.push(annotation) - 1;
+    const fields = { content_index: 0, annotation_index: index, annotation };
+    return this.#about(current, "response.output_text.annotation.added", fields);
   }
 
   #delta(delta: string): string {
@@ -96,7 +115,7 @@ class ResponsesEncoder implements Encoder {
     if (!current) return "";
     const empty = current.kind === "tool-call" && !isCustom(current) && current.text === "" ? this.#delta("{}") : "";
     const parts = this.#endParts(current);
-    const item = finishItem(current.item, current.kind, current.text, current.signature);
+    const item = finishItem(current.item, current.kind, current.text, current.signature, current.annotations);
     const done = this.#write("response.output_item.done", { output_index: this.#output.length, item });
     this.#output.push(item);
     this.#current = undefined;
@@ -104,11 +123,12 @@ class ResponsesEncoder implements Encoder {
   }
 
   #endParts(current: Current): string {
-    const { kind, text } = current;
+    const { kind, text, annotations } = current;
+    if (isSearch(current.item)) return this.#tellSearch(current, "completed");
     if (kind === "text") {
       return (
         this.#about(current, "response.output_text.done", { content_index: 0, text, logprobs: [] }) +
-        this.#about(current, "response.content_part.done", { content_index: 0, part: textPart(text) })
+        this.#about(current, "response.content_part.done", { content_index: 0, part: textPart(text, annotations) })
       );
     }
     if (isCustom(current)) return this.#about(current, "response.custom_tool_call_input.done", { input: text });

@@ -13,6 +13,7 @@ import { PING } from "./records.ts";
 import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
+import { serverTools } from "./server-tools.ts";
 
 /** The wire protocol of OpenAI's newer SDK calls and of agents that know only it; stateless here (contract 3). */
 export const responses: Dialect = {
@@ -37,5 +38,6 @@ export const responses: Dialect = {
   encodeErrorFrame,
   ping: PING,
   replay,
+  serverTools,
   provesReasoning: true,
 };

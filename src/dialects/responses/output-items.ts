@@ -1,9 +1,23 @@
-import type { BlockStart } from "../../canon/events.ts";
+import type { BlockStart, Citation } from "../../canon/events.ts";
 import { carryRedacted, carrySignature, unpackReasoning } from "../reasoning-proof.ts";
 import { CUSTOM_CALL, type Item } from "./items.ts";
 
 /** The content part of a message. */
-export const textPart = (text: string): Item => ({ type: "output_text", annotations: [], logprobs: [], text });
+export const textPart = (text: string, annotations: readonly Item[] = []): Item => ({
+  type: "output_text",
+  annotations,
+  logprobs: [],
+  text,
+});
+
+/** A citation as an annotation of its text (dialects.md 1.6). */
+export const annotationOf = ({ url, title, start, end }: Citation): Item => ({
+  type: "url_citation",
+  start_index: start,
+  end_index: end,
+  title,
+  url,
+});
 
 export const summaryPart = (text: string): Item => ({ type: "summary_text", text });
 
@@ -36,8 +50,14 @@ export function startItem(block: BlockStart, id: string): Item | undefined {
 }
 
 /** An announced item once it is whole. */
-export function finishItem(item: Item, kind: BlockStart["kind"], text: string, signature: string): Item {
-  if (kind === "text") return { ...item, status: "completed", content: [textPart(text)] };
+export function finishItem(
+  item: Item,
+  kind: BlockStart["kind"],
+  text: string,
+  signature: string,
+  annotations: readonly Item[] = [],
+): Item {
+  if (kind === "text") return { ...item, status: "completed", content: [textPart(text, annotations)] };
   if (item["type"] === CUSTOM_CALL) return { ...item, status: "completed", input: text };
   // Clients parse arguments as JSON: none at all are an empty object (dialects.md 4.8 #10).
   if (kind === "tool-call") return { ...item, status: "completed", arguments: text || "{}" };

@@ -5,7 +5,7 @@ import type { ReplyContext } from "../dialect.ts";
 import { failureOf } from "./decode-stream.ts";
 import { readFinish, writeFinish } from "./finish.ts";
 import { type Item, isCallType, readWholeItem } from "./items.ts";
-import { finishItem, startItem } from "./output-items.ts";
+import { annotationOf, finishItem, startItem } from "./output-items.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 import { readUsage } from "./usage.ts";
 
@@ -43,6 +43,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
   let block: BlockStart | undefined;
   let text = "";
   let signature = "";
+  let annotations: Item[] = [];
   let usage = estimatedUsage(context);
   let finish: Finish = { reason: "stop" };
   for (const event of events) {
@@ -50,11 +51,13 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
       block = event.block;
       text = "";
       signature = "";
+      annotations = [];
     } else if (event.type === "block-delta") text += event.text;
     else if (event.type === "block-signature") signature = event.signature;
+    else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
     else if (event.type === "block-end" && block) {
       const item = startItem(block, `${context.replyId}_${output.length}`);
-      if (item) output.push(finishItem(item, block.kind, text, signature));
+      if (item) output.push(finishItem(item, block.kind, text, signature, annotations));
       block = undefined;
     } else if (event.type === "usage") usage = event.usage;
     else if (event.type === "finish") finish = event.finish;

@@ -1,0 +1,72 @@
+import { type Edits, isObject } from "../../lib/json.ts";
+import {
+  type OfferedTool,
+  readPlace,
+  resultsOfSize,
+  type ServedFunction,
+  type ServedOutcome,
+  type ServerToolHalf,
+} from "../server-tools.ts";
+
+type Wire = Record<string, unknown>;
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+const NONE: readonly OfferedTool[] = [];
+
+/** `web_search_options` asks for a search, even when it is empty; what offers functions in the older form alone knows none of it. */
+function find(body: Wire): readonly OfferedTool[] {
+  const options = body["web_search_options"];
+  if (!isObject(options)) return NONE;
+  if (listOf(body["functions"]).length > 0 && listOf(body["tools"]).length === 0) return NONE;
+  const place = isObject(options["user_location"]) ? options["user_location"]["approximate"] : undefined;
+  const offered: OfferedTool = {
+    tool: "web_search",
+    place: "web_search_options",
+    maxUses: undefined,
+    allowed: [],
+    blocked: [],
+    ...readPlace(place),
+    maxResults: resultsOfSize(options["search_context_size"]),
+    maxContentTokens: undefined,
+  };
+  return [offered];
+}
+
+function open(body: Wire, functions: readonly ServedFunction[]): Edits {
+  const served = functions.map(({ name, description, schema }) => ({
+    type: "function",
+    function: { name, description, parameters: schema },
+  }));
+  return { web_search_options: undefined, tools: [...listOf(body["tools"]), ...served] };
+}
+
+/** A choice that the first round has honoured binds the next ones no more: the loop would never end. */
+function freeChoice(choice: unknown, last: boolean): Edits {
+  if (last) return { tool_choice: "none" };
+  return choice === "required" || (isObject(choice) && choice["type"] !== "allowed_tools")
+    ? { tool_choice: "auto" }
+    : {};
+}
+
+function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], last: boolean): Edits {
+  const [choice] = listOf(reply["choices"]);
+  const said = isObject(choice) && isObject(choice["message"]) ? choice["message"] : {};
+  const { refusal: _refusal, ...turn } = said;
+  const results = outcomes.map(({ call, text }) => ({ role: "tool", tool_call_id: call.id, content: text }));
+  return { messages: [...listOf(body["messages"]), turn, ...results], ...freeChoice(body["tool_choice"], last) };
+}
+
+/** Searching for clients of the chat dialect (dialects.md 1.1, 1.3): they see the answer and its annotations. */
+export const serverTools: ServerToolHalf = {
+  ownVendorRuns: false,
+  keepsResults: false,
+  citesAll: true,
+  repeats: [],
+  find,
+  open,
+  extend,
+  shownId: (id) => id,
+  callBlock: () => undefined,
+  resultBlock: () => undefined,
+};

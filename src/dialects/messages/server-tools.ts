@@ -1,0 +1,273 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { type Edits, isObject } from "../../lib/json.ts";
+import {
+  countOf,
+  describeResults,
+  type OfferedTool,
+  readPlace,
+  type ServedCall,
+  type ServedFault,
+  type ServedFunction,
+  type ServedOutcome,
+  type ServerToolHalf,
+  textOf,
+  textsOf,
+  type WebToolName,
+} from "../server-tools.ts";
+
+type Wire = Record<string, unknown>;
+
+/** Versions of the two tools come and go; all take the same bounds (dialects.md 2.3). */
+const TYPES: readonly [RegExp, WebToolName][] = [
+  [/^web_search_\d{8}$/, "web_search"],
+  [/^web_fetch_\d{8}$/, "web_fetch"],
+];
+
+const RESULT_OF: Readonly<Record<string, WebToolName>> = {
+  web_search_tool_result: "web_search",
+  web_fetch_tool_result: "web_fetch",
+};
+
+/** Stands before a call's own id in what clients see. */
+const ID_PREFIX = "srvtoolu_";
+/** Stands before a text that the gateway put where the vendor puts its cipher. */
+const SEAL = "sluice.";
+
+/** A text where clients expect one that only its maker can read. */
+export const sealText = (text: string): string => SEAL + Buffer.from(text.toWellFormed()).toString("base64url");
+
+/** The text of {@link sealText}; undefined for the vendor's own cipher. */
+function openText(sealed: unknown): string | undefined {
+  const text = textOf(sealed);
+  return text.startsWith(SEAL) ? Buffer.from(text.slice(SEAL.length), "base64url").toString("utf8") : undefined;
+}
+
+const FAULT_OF: Readonly<Record<WebToolName, Readonly<Record<ServedFault, string>>>> = {
+  web_search: {
+    bad_arguments: "invalid_tool_input",
+    not_allowed: "invalid_tool_input",
+    not_accessible: "unavailable",
+    unsupported: "unavailable",
+    too_many: "too_many_requests",
+    too_long: "query_too_long",
+    used_up: "max_uses_exceeded",
+    unavailable: "unavailable",
+  },
+  web_fetch: {
+    bad_arguments: "invalid_tool_input",
+    not_allowed: "url_not_allowed",
+    not_accessible: "url_not_accessible",
+    unsupported: "unsupported_content_type",
+    too_many: "too_many_requests",
+    too_long: "url_too_long",
+    used_up: "max_uses_exceeded",
+    unavailable: "unavailable",
+  },
+};
+
+function toolOf(entry: unknown): WebToolName | undefined {
+  const type = isObject(entry) ? textOf(entry["type"]) : "";
+  return type.startsWith("web_") ? TYPES.find(([pattern]) => pattern.test(type))?.[1] : undefined;
+}
+
+function readOffer(tool: WebToolName, entry: Wire, place: string): OfferedTool {
+  const allowed = textsOf(entry["allowed_domains"]);
+  const blocked = textsOf(entry["blocked_domains"]);
+  if (allowed.length > 0 && blocked.length > 0) {
+    const message = `${place}: allowed_domains and blocked_domains cannot both be given.`;
+    throw new GatewayError("invalid_request", message, { param: `${place}.blocked_domains` });
+  }
+  return {
+    tool,
+    place,
+    maxUses: countOf(entry["max_uses"]),
+    allowed,
+    blocked,
+    ...readPlace(entry["user_location"]),
+    maxResults: undefined,
+    maxContentTokens: countOf(entry["max_content_tokens"]),
+  };
+}
+
+const NONE: readonly OfferedTool[] = [];
+
+function find(body: Wire): readonly OfferedTool[] {
+  const { tools } = body;
+  if (!Array.isArray(tools) || !tools.some(toolOf)) return NONE;
+  return tools.flatMap((entry: unknown, at) => {
+    const tool = toolOf(entry);
+    return tool ? [readOffer(tool, entry as Wire, `tools[${at}]`)] : [];
+  });
+}
+
+/** The text of an earlier search result, as far as it can be read: another vendor's own is a title and an address. */
+function readResult(entry: Wire) {
+  const date = textOf(entry["page_age"]);
+  const snippet = openText(entry["encrypted_content"]) ?? "";
+  return { title: textOf(entry["title"]), url: textOf(entry["url"]), snippet, source: "", date: date || null };
+}
+
+/** An earlier result as the content of a tool_result. */
+function resultContent(block: Wire): { content: unknown; is_error?: true } {
+  const { content } = block;
+  if (Array.isArray(content)) return { content: describeResults(content.filter(isObject).map(readResult)) };
+  if (!isObject(content) || content["error_code"] !== undefined) {
+    const code = isObject(content) ? textOf(content["error_code"]) : "";
+    return { content: `The tool failed: ${code || "unavailable"}.`, is_error: true };
+  }
+  const page = content["content"];
+  const source = isObject(page) ? page["source"] : undefined;
+  if (isObject(source) && source["type"] === "text") {
+    return { content: `${textOf(content["url"])}\n\n${textOf(source["data"])}` };
+  }
+  return { content: isObject(page) ? [page] : textOf(content["url"]) };
+}
+
+const callIdOf = (shown: unknown): string => {
+  const id = textOf(shown);
+  return id.startsWith(ID_PREFIX) && id.length > ID_PREFIX.length ? id.slice(ID_PREFIX.length) : id;
+};
+
+/** Cuts an assistant turn at its results into the turns of a client that ran the tools itself. */
+class TurnCutter {
+  readonly messages: Wire[] = [];
+  #content: unknown[] = [];
+  #results: Wire[] = [];
+
+  constructor(
+    private readonly message: Wire,
+    private readonly names: ReadonlyMap<WebToolName, string>,
+  ) {}
+
+  cut(blocks: readonly unknown[]): Wire[] {
+    for (const block of blocks) this.#take(isObject(block) ? block : {}, block);
+    this.#flush();
+    return this.messages;
+  }
+
+  #take(fields: Wire, block: unknown): void {
+    const type = textOf(fields["type"]);
+    if (Object.hasOwn(RESULT_OF, type)) {
+      const id = callIdOf(fields["tool_use_id"]);
+      this.#results.push({ type: "tool_result", tool_use_id: id, ...resultContent(fields) });
+      return;
+    }
+    if (this.#results.length > 0) this.#flush();
+    const name = type === "server_tool_use" ? this.names.get(fields["name"] as WebToolName) : undefined;
+    if (name === undefined) this.#content.push(block);
+    else this.#content.push({ type: "tool_use", id: callIdOf(fields["id"]), name, input: fields["input"] ?? {} });
+  }
+
+  #flush(): void {
+    if (this.#content.length > 0) this.messages.push({ ...this.message, content: this.#content });
+    if (this.#results.length > 0) this.messages.push({ role: "user", content: this.#results });
+    this.#content = [];
+    this.#results = [];
+  }
+}
+
+const isServed = (block: unknown): boolean =>
+  isObject(block) && (block["type"] === "server_tool_use" || Object.hasOwn(RESULT_OF, textOf(block["type"])));
+
+/** The conversation with earlier calls and results of these tools where a client's own would stand; undefined where there are none. */
+function openHistory(messages: unknown, functions: readonly ServedFunction[]): unknown[] | undefined {
+  if (!Array.isArray(messages)) return undefined;
+  const holds = (message: unknown): message is Wire & { content: unknown[] } =>
+    isObject(message) && Array.isArray(message["content"]) && message["content"].some(isServed);
+  if (!messages.some(holds)) return undefined;
+  const names = new Map<WebToolName, string>([
+    ["web_search", "web_search"],
+    ["web_fetch", "web_fetch"],
+    ...functions.map(({ offered, name }) => [offered.tool, name] as const),
+  ]);
+  return messages.flatMap((message) =>
+    holds(message) ? new TurnCutter(message, names).cut(message.content) : [message],
+  );
+}
+
+/** Not copied to the function: what steers the vendor's own tool. */
+function toFunction({ name, description, schema }: ServedFunction, entry: Wire): Wire {
+  const mark = entry["cache_control"];
+  return { name, description, input_schema: schema, ...(mark != null && { cache_control: mark }) };
+}
+
+function open(body: Wire, functions: readonly ServedFunction[]): Edits {
+  const left = functions.values();
+  const tools = (body["tools"] as unknown[]).map((entry) => {
+    const served = toolOf(entry) ? left.next().value : undefined;
+    return served ? toFunction(served, entry as Wire) : entry;
+  });
+  const edits: Edits = { tools };
+  const messages = openHistory(body["messages"], functions);
+  if (messages) edits["messages"] = messages;
+  return edits;
+}
+
+/** A choice that the first round has honoured binds the next ones no more: the loop would never end. */
+function freeChoice(choice: unknown, last: boolean): Edits {
+  if (last) return { tool_choice: { type: "none" } };
+  const type = isObject(choice) ? choice["type"] : undefined;
+  if (type !== "any" && type !== "tool") return {};
+  const parallel = (choice as Wire)["disable_parallel_tool_use"];
+  return { tool_choice: { type: "auto", ...(parallel != null && { disable_parallel_tool_use: parallel }) } };
+}
+
+function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], last: boolean): Edits {
+  const messages = Array.isArray(body["messages"]) ? body["messages"] : [];
+  const results = outcomes.map(({ call, text, kind }) => ({
+    type: "tool_result",
+    tool_use_id: call.id,
+    content: text,
+    ...(kind === "fault" && { is_error: true }),
+  }));
+  const turns = [
+    { role: "assistant", content: reply["content"] },
+    { role: "user", content: results },
+  ];
+  return { messages: [...messages, ...turns], ...freeChoice(body["tool_choice"], last) };
+}
+
+function callBlock({ shownId, offered }: ServedCall): Wire {
+  return { type: "server_tool_use", id: shownId, name: offered.tool, input: {}, caller: { type: "direct" } };
+}
+
+function resultOf(outcome: ServedOutcome): unknown {
+  const { tool } = outcome.call.offered;
+  if (outcome.kind === "fault") {
+    return { type: `${tool}_tool_result_error`, error_code: FAULT_OF[tool][outcome.fault] };
+  }
+  if (outcome.kind === "results") {
+    return outcome.results.map(({ title, url, snippet, date }) => ({
+      type: "web_search_result",
+      title,
+      url,
+      encrypted_content: sealText(snippet),
+      page_age: date,
+    }));
+  }
+  const { url, title, text } = outcome.page;
+  const source = { type: "text", media_type: "text/plain", data: text };
+  const content = { type: "document", source, title: title || null, citations: null };
+  return { type: "web_fetch_result", url, content, retrieved_at: outcome.retrievedAt };
+}
+
+function resultBlock(outcome: ServedOutcome): Wire {
+  const { shownId, offered } = outcome.call;
+  const named = { type: `${offered.tool}_tool_result`, tool_use_id: shownId };
+  return { ...named, content: resultOf(outcome), caller: { type: "direct" } };
+}
+
+/** Server tools of the messages dialect (dialects.md 2.2 to 2.5): a block for the call and a block for its result, both in the reply. */
+export const serverTools: ServerToolHalf = {
+  ownVendorRuns: true,
+  keepsResults: true,
+  citesAll: false,
+  repeats: [],
+  find,
+  open,
+  extend,
+  // The model's own name is found again in later turns.
+  shownId: (id) => ID_PREFIX + id.replace(/[^a-zA-Z0-9_]/g, "_"),
+  callBlock,
+  resultBlock,
+};

@@ -1,0 +1,152 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { type Edits, isObject } from "../../lib/json.ts";
+import {
+  countOf,
+  describeResults,
+  type OfferedTool,
+  readPlace,
+  resultsOfSize,
+  type SearchHit,
+  type ServedFunction,
+  type ServedOutcome,
+  type ServerToolHalf,
+  textOf,
+  textsOf,
+} from "../server-tools.ts";
+
+type Wire = Record<string, unknown>;
+
+/** `web_search`, `web_search_preview`, and either with the day of its version. */
+const TYPE = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/;
+/** Item of a search. */
+const SEARCH_CALL = "web_search_call";
+const ID_PREFIX = "ws_";
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const isSearch = (entry: unknown): entry is Wire => isObject(entry) && TYPE.test(textOf(entry["type"]));
+
+function readOffer(entry: Wire, place: string, maxUses: number | undefined): OfferedTool {
+  const filters = isObject(entry["filters"]) ? entry["filters"] : {};
+  const allowed = textsOf(filters["allowed_domains"]);
+  const blocked = textsOf(filters["blocked_domains"]);
+  if (allowed.length > 0 && blocked.length > 0) {
+    const message = `${place}.filters: allowed_domains and blocked_domains cannot both be given.`;
+    throw new GatewayError("invalid_request", message, { param: `${place}.filters.blocked_domains` });
+  }
+  return {
+    tool: "web_search",
+    place,
+    maxUses,
+    allowed,
+    blocked,
+    ...readPlace(entry["user_location"]),
+    maxResults: resultsOfSize(entry["search_context_size"]),
+    maxContentTokens: undefined,
+  };
+}
+
+const NONE: readonly OfferedTool[] = [];
+
+function find(body: Wire): readonly OfferedTool[] {
+  const { tools } = body;
+  if (!Array.isArray(tools) || !tools.some(isSearch)) return NONE;
+  return tools.flatMap((entry: unknown, at) =>
+    isSearch(entry) ? [readOffer(entry, `tools[${at}]`, countOf(body["max_tool_calls"]))] : [],
+  );
+}
+
+function readHit(entry: Wire): SearchHit {
+  const { title, url, snippet, date } = entry;
+  return { title: textOf(title), url: textOf(url), snippet: textOf(snippet), source: "", date: textOf(date) || null };
+}
+
+/** What an earlier search gave: its results where the item still has them, else the addresses. */
+function outputOf(item: Wire): string {
+  const results = listOf(item["results"]).filter(isObject).map(readHit);
+  if (results.length > 0) return describeResults(results);
+  if (item["status"] === "failed") return "The search failed.";
+  const sources = isObject(item["action"]) ? listOf(item["action"]["sources"]).filter(isObject) : [];
+  const places = sources.map((source) => textOf(source["url"])).filter((url) => url !== "");
+  return ["The results of this search are not at hand any more.", ...places].join("\n");
+}
+
+/** An earlier search of these tools as the call and the output of a client's own function. */
+function openItem(item: unknown, name: string): unknown[] {
+  if (!isObject(item) || item["type"] !== SEARCH_CALL || !isObject(item["action"])) return [item];
+  const { action } = item;
+  if (action["type"] !== "search") return [item];
+  const callId = textOf(item["id"]).slice(ID_PREFIX.length) || textOf(item["id"]);
+  const [first] = textsOf(action["queries"]);
+  const query = JSON.stringify({ query: textOf(action["query"]) || (first ?? "") });
+  return [
+    { type: "function_call", call_id: callId, name, arguments: query },
+    { type: "function_call_output", call_id: callId, output: outputOf(item) },
+  ];
+}
+
+function open(body: Wire, functions: readonly ServedFunction[]): Edits {
+  const left = functions.values();
+  const tools = listOf(body["tools"]).map((entry) => {
+    const served = isSearch(entry) ? left.next().value : undefined;
+    if (!served) return entry;
+    const { name, description, schema } = served;
+    return { type: "function", name, description, parameters: schema, strict: false };
+  });
+  const [first] = functions;
+  const edits: Edits = { tools };
+  if (body["max_tool_calls"] != null) edits["max_tool_calls"] = undefined;
+  const choice = body["tool_choice"];
+  if (first && isSearch(choice)) edits["tool_choice"] = { type: "function", name: first.name };
+  const { input } = body;
+  if (first && Array.isArray(input) && input.some((item) => isObject(item) && item["type"] === SEARCH_CALL)) {
+    edits["input"] = input.flatMap((item) => openItem(item, first.name));
+  }
+  const include = listOf(body["include"]);
+  const kept = include.filter((entry) => !textOf(entry).startsWith(`${SEARCH_CALL}.`));
+  if (kept.length < include.length) edits["include"] = kept;
+  return edits;
+}
+
+/** A choice that the first round has honoured binds the next ones no more: the loop would never end. */
+function freeChoice(choice: unknown, last: boolean): Edits {
+  if (last) return { tool_choice: "none" };
+  return choice === "required" || (isObject(choice) && choice["type"] !== "allowed_tools")
+    ? { tool_choice: "auto" }
+    : {};
+}
+
+function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], last: boolean): Edits {
+  const { input } = body;
+  const before = typeof input === "string" ? [{ role: "user", content: input }] : listOf(input);
+  const results = outcomes.map(({ call, text }) => ({ type: "function_call_output", call_id: call.id, output: text }));
+  return { input: [...before, ...listOf(reply["output"]), ...results], ...freeChoice(body["tool_choice"], last) };
+}
+
+/** The item of a search. Its results stay with it, since clients send items back and nothing is stored here. */
+function resultBlock({ call, subject, ...outcome }: ServedOutcome): Wire {
+  const results = outcome.kind === "results" ? outcome.results : [];
+  const sources = results.map(({ url }) => ({ type: "url", url }));
+  const shown = results.map(({ title, url, snippet, date }) => ({ title, url, snippet, ...(date && { date }) }));
+  return {
+    id: call.shownId,
+    type: SEARCH_CALL,
+    status: outcome.kind === "fault" ? "failed" : "completed",
+    action: { type: "search", query: subject, queries: [subject], sources },
+    ...(shown.length > 0 && { results: shown }),
+  };
+}
+
+/** Searching for clients of the responses dialect: an item for each search, and annotations in the text. */
+export const serverTools: ServerToolHalf = {
+  ownVendorRuns: true,
+  keepsResults: true,
+  citesAll: true,
+  repeats: ["tools", "tool_choice", "max_tool_calls"],
+  find,
+  open,
+  extend,
+  // The model's own name is found again in later turns.
+  shownId: (id) => ID_PREFIX + id.replace(/[^a-zA-Z0-9_-]/g, "_"),
+  callBlock: () => undefined,
+  resultBlock,
+};

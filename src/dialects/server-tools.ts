@@ -1,0 +1,133 @@
+import type { Edits } from "../lib/json.ts";
+
+export type WebToolName = "web_search" | "web_fetch";
+
+/** A web tool that a client asks its model's vendor to run, and the bounds it puts on it. */
+export type OfferedTool = {
+  tool: WebToolName;
+  /** Where the client wrote it, such as `tools[1]`. */
+  place: string;
+  /** Calls in one reply; undefined: the gateway's own bound. */
+  maxUses: number | undefined;
+  /** Hosts, perhaps with a path behind them: only these, or none of these. Never both. */
+  allowed: readonly string[];
+  blocked: readonly string[];
+  /** ISO 3166, two letters. */
+  country: string | undefined;
+  /** Where the user is, in words: for the model, which writes the query. */
+  near: string | undefined;
+  maxResults: number | undefined;
+  maxContentTokens: number | undefined;
+};
+
+/** A function that stands for an offered tool while the vendor is asked. */
+export type ServedFunction = {
+  offered: OfferedTool;
+  name: string;
+  description: string;
+  schema: Record<string, unknown>;
+};
+
+/** A call of an offered tool by the model. `shownId`: its name in what the client sees. */
+export type ServedCall = { id: string; shownId: string; offered: OfferedTool; arguments: string };
+
+export type SearchHit = { title: string; url: string; snippet: string; source: string; date: string | null };
+export type ReadPage = { url: string; title: string; contentType: string; text: string };
+
+/** Why a call gave nothing, in words of no dialect. */
+export type ServedFault =
+  | "bad_arguments"
+  | "not_allowed"
+  | "not_accessible"
+  | "unsupported"
+  | "too_many"
+  | "too_long"
+  | "used_up"
+  | "unavailable";
+
+/** What came of a call. `text` is what the model reads, `subject` the query or the URL. */
+export type ServedOutcome = { call: ServedCall; subject: string; text: string } & (
+  | { kind: "results"; results: readonly SearchHit[] }
+  | { kind: "page"; page: ReadPage; retrievedAt: string }
+  | { kind: "fault"; fault: ServedFault }
+);
+
+/**
+ * How clients of one dialect ask for tools that a vendor's servers run, and what they are shown when the gateway runs them instead. Between
+ * the rounds the gateway is the client of its own dialect: it offers the tools as functions, and gives their results back as any client
+ * would.
+ */
+export interface ServerToolHalf {
+  /** The dialect's own vendor runs them. */
+  readonly ownVendorRuns: boolean;
+  /** Clients send results back in later turns: a reply may then end with calls of their own beside served ones. */
+  readonly keepsResults: boolean;
+  /** The annotations are all that a client sees of a search, so pages that the text does not name are annotated too. */
+  readonly citesAll: boolean;
+  /** Fields of the request that replies repeat, as the client wrote them. */
+  readonly repeats: readonly string[];
+
+  /**
+   * The tools that a checked body asks for; an empty list for nearly every one, found at once. Throws GatewayError (invalid_request,
+   * with param) for bounds that contradict each other.
+   */
+  find(body: Record<string, unknown>): readonly OfferedTool[];
+  /** Edits of a body by which `functions` stand in the place of the offered tools, and earlier results where any client would put them. */
+  open(body: Record<string, unknown>, functions: readonly ServedFunction[]): Edits;
+  /**
+   * Edits by which such a body goes on with the model's reply and what came of its calls. The model may choose freely from now on, and with
+   * `last` only to answer.
+   */
+  extend(
+    body: Record<string, unknown>,
+    reply: Record<string, unknown>,
+    outcomes: readonly ServedOutcome[],
+    last: boolean,
+  ): Edits;
+  /** The name of a call in what clients see, from the model's own. */
+  shownId(id: string): string;
+  /** The block that shows a call to the client while the model makes it; its input follows as deltas. Undefined: nothing is shown. */
+  callBlock(call: ServedCall): Record<string, unknown> | undefined;
+  /** The block that shows what came of it; undefined: nothing is shown. */
+  resultBlock(outcome: ServedOutcome): Record<string, unknown> | undefined;
+}
+
+/** A positive whole number, or undefined for anything else. */
+export const countOf = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isInteger(value) && value > 0 ? value : undefined;
+
+export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** The texts of a list; an empty one for anything else. */
+export const textsOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((entry): entry is string => typeof entry === "string" && entry !== "") : [];
+
+/** A place as clients of all dialects tell it: `city`, `region`, `country` and `timezone`. */
+export function readPlace(value: unknown): Pick<OfferedTool, "country" | "near"> {
+  const place = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  const country = textOf(place["country"]);
+  const named = [place["city"], place["region"], country].map(textOf).filter((text) => text !== "");
+  const zone = textOf(place["timezone"]);
+  const near = [...named, ...(zone === "" ? [] : [`time zone ${zone}`])].join(", ");
+  return {
+    country: /^[a-z]{2}$/i.test(country) ? country.toUpperCase() : undefined,
+    near: near === "" ? undefined : near.slice(0, 200),
+  };
+}
+
+/** Results of one search by how much of the context they may take (dialects.md 1.1: search_context_size). */
+const RESULTS_OF_SIZE: Readonly<Record<string, number>> = { low: 5, medium: 10, high: 20 };
+
+export function resultsOfSize(size: unknown): number | undefined {
+  return typeof size === "string" && Object.hasOwn(RESULTS_OF_SIZE, size) ? RESULTS_OF_SIZE[size] : undefined;
+}
+
+/** Search results as the model reads them. */
+export function describeResults(results: readonly SearchHit[], notes: readonly string[] = []): string {
+  const entries = results.map(({ title, url, date, snippet }, index) => {
+    const head = `${index + 1}. ${title}\n   URL: ${url}${date ? `\n   Date: ${date}` : ""}`;
+    return snippet === "" ? head : `${head}\n   ${snippet}`;
+  });
+  if (entries.length === 0) entries.push("No results.");
+  return [...entries, ...notes].join("\n\n");
+}

@@ -1,0 +1,146 @@
+import {
+  describeResults,
+  type OfferedTool,
+  type ServedCall,
+  type ServedFault,
+  type ServedOutcome,
+} from "../dialects/server-tools.ts";
+import { isObject } from "../lib/json.ts";
+import { errorFields } from "../observe/log.ts";
+import type { Job } from "./job.ts";
+import type { WebToolAnswer, WebToolCall } from "./server-tools-run.ts";
+
+/** Characters of a query and of an address (web-and-mcp.md A3). */
+const MAX_QUERY = 400;
+const MAX_URL = 2_048;
+/** Hosts that an engine is told of one filter (web-and-mcp.md A3). */
+const MAX_DOMAINS = 20;
+
+/** The arguments of a call, or why they are none. */
+type Read = { subject: string; arguments: Record<string, unknown> } | { subject: string; fault: ServedFault };
+
+const SENTENCES: Readonly<Record<ServedFault, string>> = {
+  bad_arguments: "The arguments of this call are not as the tool's schema says.",
+  not_allowed: "This address is outside of what may be used here.",
+  not_accessible: "The page could not be had.",
+  unsupported: "What is at this address cannot be read as text.",
+  too_many: "The tool cannot be used at the moment: too many calls.",
+  too_long: "This is too long.",
+  used_up: "This tool has been used as often as it may be. Answer with what you have.",
+  unavailable: "The tool is not to be had at the moment.",
+};
+
+/** A domain of a filter, perhaps with a path behind it, in parts. */
+function splitDomain(entry: string): { host: string; path: string } {
+  const bare = entry.trim().replace(/^https?:\/\//i, "");
+  const slash = bare.indexOf("/");
+  const host = (slash < 0 ? bare : bare.slice(0, slash)).toLowerCase().replace(/^(?:\*\.|\.|www\.)/, "");
+  const path = slash < 0 ? "" : bare.slice(slash).replace(/\*.*$/, "");
+  return { host, path: path === "/" ? "" : path };
+}
+
+function lies(url: URL, entry: string): boolean {
+  const { host, path } = splitDomain(entry);
+  const own = url.hostname.replace(/^www\./, "");
+  return host !== "" && (own === host || own.endsWith(`.${host}`)) && url.pathname.startsWith(path);
+}
+
+/** Whether a page may be shown or fetched by the client's own filters. */
+export function isAllowed(address: string, { allowed, blocked }: OfferedTool): boolean {
+  const url = URL.parse(address);
+  if (!url) return false;
+  if (blocked.some((entry) => lies(url, entry))) return false;
+  return allowed.length === 0 || allowed.some((entry) => lies(url, entry));
+}
+
+/** The filters as the tools take them: hosts. What they say beyond that is applied to the results. */
+function domainFilter({ allowed, blocked }: OfferedTool): string[] {
+  const hosts = (entries: readonly string[]) => [...new Set(entries.map((entry) => splitDomain(entry).host))];
+  if (allowed.length > 0) return hosts(allowed).slice(0, MAX_DOMAINS);
+  const whole = blocked.filter((entry) => splitDomain(entry).path === "");
+  return hosts(whole)
+    .slice(0, MAX_DOMAINS)
+    .map((host) => `-${host}`);
+}
+
+function readSearch(given: Record<string, unknown>, offered: OfferedTool): Read {
+  const query = typeof given["query"] === "string" ? given["query"].trim() : "";
+  if (query === "") return { subject: "", fault: "bad_arguments" };
+  if (query.length > MAX_QUERY) return { subject: query.slice(0, MAX_QUERY).toWellFormed(), fault: "too_long" };
+  const filter = domainFilter(offered);
+  return {
+    subject: query,
+    arguments: {
+      query,
+      ...(offered.maxResults !== undefined && { max_results: offered.maxResults }),
+      ...(filter.length > 0 && { search_domain_filter: filter }),
+      ...(offered.country !== undefined && { country: offered.country }),
+    },
+  };
+}
+
+function readFetch(given: Record<string, unknown>, offered: OfferedTool): Read {
+  const url = typeof given["url"] === "string" ? given["url"].trim() : "";
+  if (url === "") return { subject: "", fault: "bad_arguments" };
+  if (url.length > MAX_URL) return { subject: url.slice(0, MAX_URL).toWellFormed(), fault: "too_long" };
+  if (!/^https?:\/\//i.test(url) || !isAllowed(url, offered)) return { subject: url, fault: "not_allowed" };
+  const { maxContentTokens } = offered;
+  return {
+    subject: url,
+    arguments: { urls: [url], ...(maxContentTokens !== undefined && { max_content_tokens: maxContentTokens }) },
+  };
+}
+
+function readArguments({ offered, arguments: text }: ServedCall): Read {
+  let given: unknown;
+  try {
+    given = JSON.parse(text === "" ? "{}" : text);
+  } catch {
+    // Cut off or never JSON: the model is told.
+    given = undefined;
+  }
+  if (!isObject(given)) return { subject: "", fault: "bad_arguments" };
+  return offered.tool === "web_search" ? readSearch(given, offered) : readFetch(given, offered);
+}
+
+/** The outcome of a call that was not run, or gave nothing. `message`: what the model reads of it. */
+export function faultOf(call: ServedCall, fault: ServedFault, subject = "", message?: string): ServedOutcome {
+  return { call, subject, kind: "fault", fault, text: message ?? SENTENCES[fault] };
+}
+
+function toOutcome(call: ServedCall, subject: string, answer: WebToolAnswer, now: number): ServedOutcome {
+  if (answer.kind === "fault") return faultOf(call, answer.fault, subject, answer.message);
+  if (answer.kind === "results") {
+    const results = answer.results.filter(({ url }) => isAllowed(url, call.offered));
+    return { call, subject, kind: "results", results, text: describeResults(results, answer.notes) };
+  }
+  const { page } = answer;
+  const text = `${page.title === "" ? "" : `# ${page.title}\n`}${page.url}\n\n${page.text}`;
+  return { call, subject, kind: "page", page, retrievedAt: new Date(now).toISOString(), text };
+}
+
+/**
+ * Runs one call of an offered tool for its request's caller. Whatever goes wrong with it is an outcome; throws the signal's reason once the
+ * request is aborted.
+ */
+export async function runCall(call: ServedCall, { request, services, abort }: Job): Promise<ServedOutcome> {
+  const read = readArguments(call);
+  const { runWebTool } = services;
+  if ("fault" in read) return faultOf(call, read.fault, read.subject);
+  if (!runWebTool) return faultOf(call, "unavailable", read.subject);
+  const { caller, requestId } = request;
+  const asked: WebToolCall = {
+    name: call.offered.tool,
+    arguments: read.arguments,
+    caller,
+    requestId,
+    signal: abort.signal,
+  };
+  try {
+    return toOutcome(call, read.subject, await runWebTool(asked), services.clock.now());
+  } catch (thrown) {
+    abort.signal.throwIfAborted();
+    services.log.error("server-tool", { request_id: requestId, tool: asked.name, ...errorFields(thrown) });
+    return faultOf(call, "unavailable", read.subject);
+  }
+}

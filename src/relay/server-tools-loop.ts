@@ -1,0 +1,370 @@
+import { planOf } from "../accounts/plans.ts";
+import { GatewayError } from "../canon/errors.ts";
+import type { BlockStart, Event, Finish } from "../canon/events.ts";
+import { ReplyChanger } from "../dialects/reply-changer.ts";
+import type { ServedCall, ServedFunction, ServedOutcome } from "../dialects/server-tools.ts";
+import { newId } from "../lib/id.ts";
+import { editObject, JsonText } from "../lib/json.ts";
+import { dispatch } from "./dispatch.ts";
+import { estimateInputTokens } from "./estimate.ts";
+import type { Job } from "./job.ts";
+import { paymentOf, pricesOf, termsOf } from "./payment.ts";
+import type { Target } from "./read-reply.ts";
+import { faultOf, runCall } from "./server-tools-call.ts";
+import { Sources } from "./server-tools-cite.ts";
+
+/** Requests to the vendor that one reply may take; the last one must answer. */
+export const MAX_ROUNDS = 10;
+/** Calls of tools that one reply may make, and how many of them run at the same time. */
+export const MAX_CALLS = 20;
+const PARALLEL = 2;
+
+/** What the open block is to the client: shown as it comes, a call that the gateway answers, or a call of the client's own that waits. */
+type Open =
+  | { kind: "shown" }
+  | { kind: "text"; text: string }
+  | { kind: "served"; call: ServedCall }
+  | { kind: "held" };
+
+/**
+ * One reply in which the gateway answers the model's calls of web tools itself (issue 6, build 5). The model's rounds are one reply to the
+ * client: one start, blocks in a row, usage summed, one finish. Between the rounds the gateway is a client of its own dialect.
+ */
+export class ServedLoop {
+  /** The request as it stands, for the vendor. */
+  job: Job;
+  /** Another round follows. */
+  goesOn = false;
+  readonly target: Target;
+  readonly #functions: ReadonlyMap<string, ServedFunction>;
+  readonly #sources = new Sources();
+  readonly #shownIds = new Set<string>();
+  readonly #uses = new Map<ServedFunction, number>();
+  readonly #repeated: Record<string, unknown>;
+  #rounds = 1;
+  #calls = 0;
+  #started = false;
+  #changer: ReplyChanger | undefined;
+  #open: Open | undefined;
+  /** A text block whose end waits for what follows it. */
+  #ended: string | undefined;
+  /** Characters of text in earlier blocks, and citations so far. */
+  #before = 0;
+  #cited = 0;
+  // Of the round under way.
+  #said: Event[] = [];
+  #pending: ServedCall[] = [];
+  #held: Event[] = [];
+  #finish: Finish | undefined;
+
+  constructor(job: Job, target: Target, functions: readonly ServedFunction[]) {
+    const body = job.body.value as Record<string, unknown>;
+    const half = target.client.serverTools;
+    this.target = target;
+    this.#functions = new Map(functions.map((served) => [served.name, served]));
+    this.#repeated = Object.fromEntries(half.repeats.map((field) => [field, body[field]]));
+    this.job = { ...job, body: new JsonText(editObject(job.body.text, half.open(body, functions))) };
+    target.context.webCalls = { searches: 0, pages: 0 };
+  }
+
+  /** The model has made calls that the gateway is to answer, and the round has ended. */
+  get hasCalls(): boolean {
+    return this.#finish !== undefined && this.#pending.length > 0;
+  }
+
+  /** Takes the next events of the vendor's reply and gives those for the client: all but its end. */
+  take(events: readonly Event[]): Event[] {
+    const { changes } = this.target.context;
+    if (changes && !this.#changer) this.#changer = new ReplyChanger(changes);
+    const out: Event[] = [];
+    for (const event of events) {
+      if (this.#changer) for (const changed of this.#changer.push(event)) this.#take(changed, out);
+      else this.#take(event, out);
+    }
+    return out;
+  }
+
+  #take(event: Event, out: Event[]): void {
+    switch (event.type) {
+      case "start":
+        if (!this.#started) out.push(event);
+        this.#started = true;
+        return;
+      case "block-start":
+        this.#begin(event.block, event, out);
+        return;
+      case "block-delta":
+      case "block-signature":
+        this.#add(event, out);
+        return;
+      case "block-end":
+        this.#end(event, out);
+        return;
+      case "finish":
+        this.#finish = event.finish;
+        return;
+      case "error":
+        out.push(event);
+        return;
+      default:
+        // Usage is told once, when all rounds are known.
+        return;
+    }
+  }
+
+  #begin(block: BlockStart, event: Event, out: Event[]): void {
+    this.#endText(out, false);
+    const served = block.kind === "tool-call" ? this.#functions.get(block.name) : undefined;
+    if (served && block.kind === "tool-call") {
+      const call = this.#newCall(block.id, served);
+      this.#open = { kind: "served", call };
+      this.#said.push(event);
+      const shown = this.#half.callBlock(call);
+      if (shown) out.push(this.#opaque(shown));
+    } else if (block.kind === "tool-call") {
+      this.#open = this.#half.keepsResults ? { kind: "shown" } : { kind: "held" };
+      this.#say(this.#open, event, out);
+    } else {
+      this.#open = block.kind === "text" ? { kind: "text", text: "" } : { kind: "shown" };
+      if (block.kind !== "opaque") this.#said.push(event);
+      out.push(event);
+    }
+  }
+
+  #newCall(id: string, { offered }: ServedFunction): ServedCall {
+    const wanted = this.#half.shownId(id);
+    let shownId = wanted;
+    // Some vendors count their calls anew in each round.
+    for (let count = 2; this.#shownIds.has(shownId); count++) shownId = `${wanted}_${count}`;
+    this.#shownIds.add(shownId);
+    return { id, shownId, offered, arguments: "" };
+  }
+
+  #add(event: Extract<Event, { type: "block-delta" | "block-signature" }>, out: Event[]): void {
+    const open = this.#open;
+    if (!open) return;
+    if (open.kind === "served") {
+      this.#said.push(event);
+      if (event.type === "block-signature") return;
+      open.call.arguments += event.text;
+      if (this.#half.callBlock(open.call)) out.push(event);
+      return;
+    }
+    if (open.kind === "text" && event.type === "block-delta") open.text += event.text;
+    this.#say(open, event, out);
+  }
+
+  #end(event: Event, out: Event[]): void {
+    const open = this.#open;
+    this.#open = undefined;
+    if (!open) return;
+    if (open.kind === "served") {
+      this.#said.push(event);
+      this.#pending.push(open.call);
+      if (this.#half.callBlock(open.call)) out.push(event);
+    } else if (open.kind === "text") {
+      this.#said.push(event);
+      this.#ended = open.text;
+    } else this.#say(open, event, out);
+  }
+
+  /** To the client, and into what is repeated to the model; a client's own calls wait where no result could go with them. */
+  #say(open: Open, event: Event, out: Event[]): void {
+    if (open.kind === "held") {
+      this.#held.push(event);
+      return;
+    }
+    this.#said.push(event);
+    out.push(event);
+  }
+
+  /** The end of a text block with the pages that it names; `all`: those that it does not name too, where no text has named one. */
+  #endText(out: Event[], all: boolean): void {
+    const text = this.#ended;
+    if (text === undefined) return;
+    this.#ended = undefined;
+    let citations = this.#sources.cited(text, this.#before);
+    if (all && this.#cited + citations.length === 0) citations = this.#sources.unnamed(text, this.#before);
+    this.#cited += citations.length;
+    this.#before += text.length;
+    for (const citation of citations) out.push({ type: "block-citation", citation });
+    out.push({ type: "block-end" });
+  }
+
+  /**
+   * Answers the calls of the round that has ended, and gives what the client sees of it. Then `goesOn` tells whether the vendor is to be asked
+   * again. Throws the reason of the request's signal.
+   */
+  async answerCalls(): Promise<Event[]> {
+    const out: Event[] = [];
+    this.#endText(out, false);
+    const finish = this.#finish;
+    // A call that was cut off may not be what the model meant.
+    const sound = finish?.reason === "tool-calls" || finish?.reason === "stop";
+    const calls = this.#pending;
+    this.#pending = [];
+    const outcomes = sound ? await this.#run(calls) : calls.map((call) => faultOf(call, "unavailable"));
+    for (const outcome of outcomes) {
+      this.#note(outcome);
+      const shown = this.#half.resultBlock(outcome);
+      if (shown) out.push(this.#opaque(shown), { type: "block-end" });
+    }
+    const ownCalls = this.#half.keepsResults && this.#said.some((event) => this.#isOwnCall(event));
+    this.goesOn = sound && !ownCalls && this.#rounds < MAX_ROUNDS;
+    if (this.goesOn) this.#extend(outcomes);
+    else if (sound && !ownCalls) this.#finish = { reason: "stop", raw: "pause_turn" };
+    return out;
+  }
+
+  #isOwnCall(event: Event): boolean {
+    return event.type === "block-start" && event.block.kind === "tool-call" && !this.#functions.has(event.block.name);
+  }
+
+  async #run(calls: readonly ServedCall[]): Promise<ServedOutcome[]> {
+    const outcomes: ServedOutcome[] = new Array(calls.length);
+    const left = calls.entries();
+    const runInTurn = async () => {
+      for (const [at, call] of left) {
+        outcomes[at] = this.#mayRun(call) ? await runCall(call, this.job) : faultOf(call, "used_up");
+      }
+    };
+    await Promise.all(Array.from({ length: PARALLEL }, runInTurn));
+    return outcomes;
+  }
+
+  /** Counts a call against the client's bound and the gateway's own. */
+  #mayRun({ offered }: ServedCall): boolean {
+    for (const served of this.#functions.values()) {
+      if (served.offered !== offered) continue;
+      const uses = (this.#uses.get(served) ?? 0) + 1;
+      if (this.#calls >= MAX_CALLS || uses > (offered.maxUses ?? MAX_CALLS)) return false;
+      this.#uses.set(served, uses);
+      this.#calls++;
+    }
+    return true;
+  }
+
+  #note(outcome: ServedOutcome): void {
+    this.#sources.add(outcome);
+    const { webCalls } = this.target.context;
+    if (!webCalls || outcome.kind === "fault") return;
+    if (outcome.kind === "results") webCalls.searches++;
+    else webCalls.pages++;
+  }
+
+  /** The request goes on with what the model said and what came of it. */
+  #extend(outcomes: readonly ServedOutcome[]): void {
+    const { client, context } = this.target;
+    const { job } = this;
+    this.#rounds++;
+    const told = { ...context, replyId: `${context.replyId}${this.#rounds}` };
+    delete told.webCalls;
+    delete told.changes;
+    const said: Event[] = [...this.#said, { type: "finish", finish: { reason: "tool-calls" } }];
+    const reply = client.encodeReply(said, told);
+    const last = this.#rounds === MAX_ROUNDS;
+    const edits = this.#half.extend(job.body.value as Record<string, unknown>, reply, outcomes, last);
+    this.job = { ...job, body: new JsonText(editObject(job.body.text, edits)) };
+    this.#said = [];
+    this.#held = [];
+    this.#finish = undefined;
+    this.#changer = undefined;
+  }
+
+  /**
+   * Sends the request of the next round; undefined when there are no tokens or no money left for it, and the reply is to end. Throws
+   * GatewayError when no usable answer comes.
+   */
+  async openRound(): Promise<{ response: Response; type: string } | undefined> {
+    const { job } = this;
+    const { exchange, intent } = job;
+    await exchange.collector?.kept;
+    const estimate = () => estimateInputTokens(job.body, intent.model);
+    exchange.meter.nextRound(() => exchange.estimatedInput, estimate);
+    if (!this.#boundOutput() || !(await this.#reserve(estimate))) {
+      this.#finish = { reason: "length" };
+      return undefined;
+    }
+    return this.send();
+  }
+
+  /** Sends the request of this round; see {@link dispatch}. What replies repeat of it is what the client wrote, not what the vendor was told. */
+  async send(): Promise<{ response: Response; type: string }> {
+    const sent = await dispatch(this.job, this.target);
+    const { context } = this.target;
+    if (context.changes?.request) {
+      const said = Object.entries({ ...context.changes.request, ...this.#repeated });
+      const request = Object.fromEntries(said.filter(([, value]) => value !== undefined && value !== null));
+      context.changes = { ...context.changes, request };
+    }
+    return sent;
+  }
+
+  /** The client's ceiling is for all rounds together. False: nothing is left of it. */
+  #boundOutput(): boolean {
+    const { exchange, intent } = this.job;
+    const ceiling = Math.min(intent.maxOutputTokens ?? Infinity, exchange.hold?.ceiling ?? Infinity);
+    if (ceiling === Infinity) return true;
+    const left = ceiling - exchange.meter.usage(() => exchange.estimatedInput).usage.output;
+    if (left < 1) return false;
+    this.job = { ...this.job, money: { ceiling: left, asStream: exchange.hold?.asStream === true } };
+    return true;
+  }
+
+  /** Sets the input of the next round aside, which the request's own hold knows nothing of. False: there is no money for it. */
+  async #reserve(estimateInput: () => number): Promise<boolean> {
+    const { exchange, request, services, entry, intent, body } = this.job;
+    const { caller, client } = request;
+    const plan = planOf(services.plans, caller.plan);
+    const payment = paymentOf(plan, entry, intent, body);
+    if (!payment && !caller.narrow?.capped) return true;
+    const terms = caller.narrow?.capped ? termsOf(plan, entry, intent, body) : undefined;
+    try {
+      const held = await services.ledger.hold({
+        requestId: newId("req"),
+        accountId: caller.accountId,
+        keyId: caller.keyId,
+        model: intent.model,
+        dialect: client.name,
+        stream: intent.stream,
+        estimateInput,
+        maxOutputTokens: 1,
+        prices: pricesOf(entry),
+        payment: payment && { ...payment, sliced: true, unseenOutput: 0 },
+        terms: terms && { ...terms, sliced: true, unseenOutput: 0 },
+      });
+      exchange.reserved.push(held);
+      return true;
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError) || thrown.code !== "insufficient_quota") throw thrown;
+      exchange.stopped = true;
+      return false;
+    }
+  }
+
+  /** The reply's last events. `cut`: it is ended from outside, perhaps inside a block. */
+  finish(cut?: Finish): Event[] {
+    const { exchange } = this.job;
+    const out: Event[] = [];
+    const finish = cut ?? this.#finish ?? { reason: "stop" };
+    if (this.#open?.kind === "text") this.#ended = this.#open.text;
+    else if (this.#open && this.#isShown(this.#open)) out.push({ type: "block-end" });
+    this.#endText(out, this.#half.citesAll && finish.reason === "stop");
+    if (!cut) out.push(...this.#held);
+    const { usage } = exchange.meter.usage(() => exchange.estimatedInput);
+    out.push({ type: "usage", usage }, { type: "finish", finish });
+    return out;
+  }
+
+  #isShown(open: Open): boolean {
+    return open.kind === "served" ? this.#half.callBlock(open.call) !== undefined : open.kind !== "held";
+  }
+
+  #opaque(value: Record<string, unknown>): Event {
+    return { type: "block-start", block: { kind: "opaque", dialect: this.target.client.name, value } };
+  }
+
+  get #half() {
+    return this.target.client.serverTools;
+  }
+}

@@ -1,0 +1,201 @@
+import { toGatewayError } from "../canon/errors.ts";
+import type { Event } from "../canon/events.ts";
+import type { Decoder } from "../dialects/dialect.ts";
+import { NO_FRAME } from "../dialects/frames.ts";
+import { errorOf, type StreamWriter } from "../dialects/translate.ts";
+import {
+  FINISHING_MS,
+  type Read,
+  type Reading,
+  readWhole,
+  type Step,
+  StreamReader,
+  type UpstreamReader,
+} from "./read-reply.ts";
+import type { ServedLoop } from "./server-tools-loop.ts";
+
+/** A made-up piece of a body: what it stands for is kept beside it. */
+const MADE: Read = { done: false };
+
+const step = (fields: Partial<Step> = {}): Step => ({ frames: [], tail: [], ended: false, ...fields });
+
+/** The silence of an upstream, as far as rounds must tell it that another one begins. */
+type Watch = { touch(): void };
+
+/** What reads one round: a stream, or a whole body that came in its place. */
+type Round = Pick<StreamReader, "read" | "accept" | "breakOff" | "close" | "cancel"> & {
+  decoder: Pick<Decoder, "finishing">;
+};
+
+/** A whole body in the place of a stream (dialects.md 4.8 #28). */
+function wholeRound(loop: ServedLoop, response: Response, type: string): Round {
+  let events: Event[] = [];
+  return {
+    decoder: { finishing: false },
+    async read() {
+      const { abort, services } = loop.job;
+      events = (await readWhole(response, type, loop.target, { signal: abort.signal, clock: services.clock })).events;
+      return MADE;
+    },
+    accept: () => step({ frames: [{ frame: NO_FRAME, events }], ended: true }),
+    breakOff(thrown) {
+      throw thrown;
+    },
+    close() {},
+    cancel() {},
+  };
+}
+
+/**
+ * The streams of a served reply's rounds as one: between two of them the model's calls are answered. To whoever reads, it is one upstream; the
+ * events of its steps are the vendor's own, for the meter, and `writer` writes what the client sees.
+ */
+export class RoundsReader implements UpstreamReader {
+  #round: Round;
+  #state: "reading" | "answering" | "opening" = "reading";
+  /** Made by `read`, for `accept`. */
+  #ready: Step | undefined;
+  /** What the client is to see next. */
+  #shown: Event[] = [];
+
+  constructor(
+    private readonly loop: ServedLoop,
+    opened: { response: Response; type: string },
+    private readonly watch: Watch,
+  ) {
+    this.#round = this.#open(opened);
+  }
+
+  /** A vendor that is quiet at its end is not waited for in here: whoever reads must not end the request for it. */
+  readonly decoder = { finishing: false };
+
+  /** Writes what the client sees. Its `push` must follow every step that has frames. */
+  readonly writer: StreamWriter = this.#createWriter();
+
+  #open({ response, type }: { response: Response; type: string }): Round {
+    const { job, target } = this.loop;
+    if (type === "application/json") return wholeRound(this.loop, response, type);
+    const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
+    return new StreamReader(response, decoder, job.abort.signal, this.watch);
+  }
+
+  #createWriter(): StreamWriter {
+    const { client, context } = this.loop.target;
+    const encoder = client.encoder(context);
+    const write = (events: readonly Event[]) => events.map((event) => encoder.push(event)).join("");
+    const drain = () => {
+      const shown = this.#shown;
+      this.#shown = [];
+      return shown;
+    };
+    return {
+      push: () => write(drain()),
+      end: (tail) => {
+        // Steps of this reader carry no finish at their end: whoever gives one cuts the reply off.
+        const cut = tail.find((event) => event.type === "finish")?.finish;
+        return write(drain()) + write(this.loop.finish(cut)) + encoder.end();
+      },
+    };
+  }
+
+  read(): Promise<Read> {
+    if (this.#state === "answering") return this.#answer();
+    if (this.#state === "opening") return this.#openNext();
+    return this.#round.decoder.finishing ? this.#readEnd() : this.#round.read();
+  }
+
+  /** The rest of a round that has told why it ended: its usage and its terminator, if they come soon. */
+  async #readEnd(): Promise<Read> {
+    const round = this.#round;
+    const quiet = Promise.withResolvers<Read>();
+    const stop = this.loop.job.services.clock.after(FINISHING_MS, () => {
+      round.cancel();
+      quiet.resolve({ done: true });
+    });
+    try {
+      return await Promise.race([quiet.promise, round.read()]);
+    } finally {
+      stop();
+    }
+  }
+
+  async #answer(): Promise<Read> {
+    this.#shown.push(...(await this.loop.answerCalls()));
+    this.watch.touch();
+    this.#state = this.loop.goesOn ? "opening" : "reading";
+    this.#ready = step({ frames: [{ frame: NO_FRAME, events: [] }], ended: !this.loop.goesOn });
+    return MADE;
+  }
+
+  async #openNext(): Promise<Read> {
+    const opened = await this.loop.openRound();
+    this.watch.touch();
+    this.#state = "reading";
+    if (opened) this.#round = this.#open(opened);
+    this.#ready = step({ ended: !opened });
+    return MADE;
+  }
+
+  accept(read: Read): Step {
+    const ready = this.#ready;
+    if (!ready) return this.#see(this.#round.accept(read));
+    this.#ready = undefined;
+    return ready;
+  }
+
+  breakOff(thrown: unknown): Step {
+    const { signal } = this.loop.job.abort;
+    if (this.#state === "reading") return this.#see(this.#round.breakOff(thrown));
+    if (signal.aborted) throw signal.reason;
+    return step({ tail: [{ type: "error", error: toGatewayError(thrown) }], ended: true });
+  }
+
+  async next(): Promise<Step> {
+    let read: Read;
+    try {
+      read = await this.read();
+    } catch (thrown) {
+      return this.breakOff(thrown);
+    }
+    return this.accept(read);
+  }
+
+  close(): void {
+    this.#round.close();
+  }
+
+  /** Shows the client what a step brought; a round that ends with calls to be answered is not the end. */
+  #see({ frames, tail, ended }: Step): Step {
+    for (const { events } of frames) this.#shown.push(...this.loop.take(events));
+    if (errorOf(tail)) return { frames, tail, ended };
+    this.#shown.push(...this.loop.take(tail));
+    const seen = tail.length > 0 ? [...frames, { frame: NO_FRAME, events: tail }] : frames;
+    const failed = seen.some(({ events }) => errorOf(events) !== undefined);
+    if (!ended || failed || !this.loop.hasCalls) return step({ frames: seen, ended });
+    this.#round.close();
+    this.#state = "answering";
+    return step({ frames: seen });
+  }
+}
+
+/**
+ * Answers a blocking request's calls and asks again, until the model has answered; gives the reply for the client, as JSON text. `reading`: how
+ * each round is read. Throws GatewayError when a round fails.
+ */
+export async function finishWhole(loop: ServedLoop, first: readonly Event[], reading: Reading): Promise<string> {
+  const { exchange } = loop.job;
+  const { client, context } = loop.target;
+  const shown = loop.take(first);
+  while (loop.hasCalls) {
+    if (exchange.stopped) break;
+    shown.push(...(await loop.answerCalls()));
+    if (!loop.goesOn) break;
+    const opened = await loop.openRound();
+    if (!opened) break;
+    const { events } = await readWhole(opened.response, opened.type, loop.target, reading);
+    if (!reading.follower) exchange.meter.take(events);
+    exchange.collector?.take(events);
+    shown.push(...loop.take(events));
+  }
+  return JSON.stringify(client.encodeReply([...shown, ...loop.finish()], context));
+}

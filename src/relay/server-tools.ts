@@ -1,0 +1,98 @@
+import type { Entry } from "../catalog/entry.ts";
+import type { ClientDialect } from "../dialects/dialect.ts";
+import type { OfferedTool, ServedFunction } from "../dialects/server-tools.ts";
+import { editObject, isObject, JsonText } from "../lib/json.ts";
+import type { Job, Services } from "./job.ts";
+import type { Asked } from "./prepare.ts";
+import type { Target } from "./read-reply.ts";
+import { ServedLoop } from "./server-tools-loop.ts";
+
+const SEARCH_TEXT =
+  "Searches the web. Returns results with title, URL, date and a snippet. Use it for what may have changed since you were trained, and for what you are not sure of. Name the pages that your answer rests on as Markdown links: [title](URL).";
+const FETCH_TEXT = "Reads the page or PDF at a URL and returns its text as Markdown.";
+
+const object = (field: string, description: string) => ({
+  type: "object",
+  properties: { [field]: { type: "string", description } },
+  required: [field],
+  additionalProperties: false,
+});
+
+/** A name that no tool of the client has. */
+function freeName(wanted: string, taken: ReadonlySet<string>): string {
+  let name = wanted;
+  for (let count = 2; taken.has(name); count++) name = `${wanted}_${count}`;
+  return name;
+}
+
+/** Names of the client's own tools, in any dialect's way of writing them. Offered tools are none of these. */
+function ownNames(body: Record<string, unknown>, offered: readonly OfferedTool[]): Set<string> {
+  const { tools } = body;
+  const places = new Set(offered.map(({ place }) => place));
+  const names = new Set<string>();
+  for (const [at, entry] of (Array.isArray(tools) ? tools : []).entries()) {
+    if (!isObject(entry) || places.has(`tools[${at}]`)) continue;
+    for (const holder of [entry, entry["function"], entry["custom"]]) {
+      if (isObject(holder) && typeof holder["name"] === "string") names.add(holder["name"]);
+    }
+  }
+  return names;
+}
+
+/** The offered tools as functions that the model can call. */
+export function toFunctions(body: Record<string, unknown>, offered: readonly OfferedTool[]): ServedFunction[] {
+  const taken = ownNames(body, offered);
+  return offered.map((tool) => {
+    const name = freeName(tool.tool, taken);
+    taken.add(name);
+    if (tool.tool === "web_fetch") {
+      return { offered: tool, name, description: FETCH_TEXT, schema: object("url", "An http or https URL.") };
+    }
+    const near = tool.near === undefined ? "" : ` The user is here: ${tool.near}.`;
+    return {
+      offered: tool,
+      name,
+      description: SEARCH_TEXT + near,
+      schema: object("query", "What to search for, at most 400 characters."),
+    };
+  });
+}
+
+/** A model that is known to take no tools cannot be served any. */
+const takesTools = ({ capabilities, uncharted }: Entry): boolean => capabilities.tools || uncharted === true;
+
+/**
+ * The web tools that a checked body asks for and that can be served; undefined for nearly every one. Throws GatewayError (invalid_request,
+ * with param) for bounds that contradict each other.
+ */
+export function findServed(
+  client: ClientDialect,
+  body: unknown,
+  entry: Entry,
+  services: Services,
+): readonly OfferedTool[] | undefined {
+  if (!services.runWebTool || !isObject(body) || !takesTools(entry)) return undefined;
+  const offered = client.serverTools.find(body);
+  return offered.length > 0 ? offered : undefined;
+}
+
+/** Whether the vendor of this route runs the tools itself: then it is told of them as the client wrote them. */
+function runsThemselves({ client, upstream, vendor }: Target): boolean {
+  return client.name === upstream.name && (vendor.quirks.webTools ?? client.serverTools.ownVendorRuns);
+}
+
+/** The loop that serves a request's web tools on this route; undefined where there are none, or the vendor runs them itself. */
+export function serveTools(job: Job, target: Target): ServedLoop | undefined {
+  if (!job.served || runsThemselves(target)) return undefined;
+  const body = job.body.value as Record<string, unknown>;
+  return new ServedLoop(job, target, toFunctions(body, job.served));
+}
+
+/** A request that is only shown, with its web tools as this route's vendor would be told of them. */
+export function showTools(asked: Asked, target: Target): Asked {
+  const offered = findServed(target.client, asked.body.value, asked.entry, asked.services);
+  if (!offered || runsThemselves(target)) return asked;
+  const body = asked.body.value as Record<string, unknown>;
+  const edits = target.client.serverTools.open(body, toFunctions(body, offered));
+  return { ...asked, body: new JsonText(editObject(asked.body.text, edits)) };
+}
