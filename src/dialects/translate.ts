@@ -15,7 +15,7 @@ import { soundText } from "./sound-text.ts";
 export type UpstreamBody = { text: string; dropped: string[]; changes?: ReplyChanges | undefined };
 
 /** The diagonal: client and upstream speak one dialect, and nothing is touched that need not change. */
-const isSame = (client: ClientDialect, upstream: UpstreamDialect) => client.name === upstream.name;
+export const isSame = (client: ClientDialect, upstream: UpstreamDialect) => client.name === upstream.name;
 
 const NOTHING_DROPPED: string[] = [];
 

@@ -1,6 +1,7 @@
 import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
 import type { OfferedTool, ServedFunction } from "../dialects/server-tools.ts";
+import { isSame } from "../dialects/translate.ts";
 import { editObject, isObject, JsonText } from "../lib/json.ts";
 import type { Job, Services } from "./job.ts";
 import type { Asked } from "./prepare.ts";
@@ -78,7 +79,7 @@ export function findServed(
 
 /** Whether the vendor of this route runs the tools itself: then it is told of them as the client wrote them. */
 function runsThemselves({ client, upstream, vendor }: Target): boolean {
-  return client.name === upstream.name && (vendor.quirks.webTools ?? client.serverTools.ownVendorRuns);
+  return isSame(client, upstream) && (vendor.quirks.webTools ?? client.serverTools.ownVendorRuns);
 }
 
 /** The loop that serves a request's web tools on this route; undefined where there are none, or the vendor runs them itself. */
