@@ -58,10 +58,10 @@ export type Lab = {
   close(): void;
 };
 
-export type LabOptions = { vendor?: Partial<Vendor>; fetchResult?: GuardedFetch };
+export type LabOptions = { vendor?: Partial<Vendor>; fetchResult?: GuardedFetch; pollCallMs?: number };
 
 /** A vendor of the registry (or, by another id, one of the file), its base URL led to a fake of it. */
-export function openLab(id: string, { vendor: more = {}, fetchResult }: LabOptions = {}): Lab {
+export function openLab(id: string, { vendor: more = {}, fetchResult, pollCallMs }: LabOptions = {}): Lab {
   const upstream = startUpstream();
   const known = registry.find((row) => row.id === id);
   const path = known ? new URL(known.baseUrl.replace(/\{\w+\}/g, "x")).pathname.replace(/\/$/, "") : "/v1";
@@ -84,7 +84,12 @@ export function openLab(id: string, { vendor: more = {}, fetchResult }: LabOptio
     return found;
   };
   const again = () => {
-    const tools = { userAgent: "sluice/test", now: () => 0, fetchResult: fetchResult ?? fromFiles };
+    const tools = {
+      userAgent: "sluice/test",
+      now: () => 0,
+      fetchResult: fetchResult ?? fromFiles,
+      ...(pollCallMs && { pollCallMs }),
+    };
     return createImageUpstreams({ ...tools, onFault: (thrown) => faults.push(thrown) })(vendor)!;
   };
   return { upstream, vendor, draw: again(), files, fetched, faults, again, close: () => upstream.close() };

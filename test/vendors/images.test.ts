@@ -244,6 +244,17 @@ describe("work that has a name", () => {
     });
   }
 
+  test("a poll that is never answered is given up by itself, the work is not", async () => {
+    const lab = start("replicate", { pollCallMs: 30 });
+    lab.upstream.answer("/v1/predictions/p1", neverAnswer());
+    const poll = () => lab.draw.resume!("p1", request(), new AbortController().signal);
+    expect(await poll()).toMatchObject({ kind: "failed", ran: "no" });
+    await lab.upstream.calls[0]!.whenAborted;
+    const slow = start("replicate");
+    slow.upstream.always("/v1/predictions/p1", json({ id: "p1", status: "processing" }));
+    expect((await slow.draw.resume!("p1", request(), new AbortController().signal)).kind).toBe("pending");
+  });
+
   test("Black Forest Labs: moderated tasks, and names of other hosts", async () => {
     for (const status of ["Request Moderated", "Content Moderated"]) {
       const lab = start("bfl");

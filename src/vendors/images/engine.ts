@@ -17,6 +17,8 @@ export const CANCEL_MS = 5_000;
 /** What the image vendors need from outside. */
 export type ImageTools = ApiTools & {
   fetchResult: GuardedFetch;
+  /** For one poll, ms. Default: {@link POLL_CALL_MS}. */
+  pollCallMs?: number;
   /** Told what went wrong with stopping work that nobody waits for. */
   onFault(thrown: unknown): void;
 };
@@ -64,7 +66,7 @@ class Engine {
   resume(resumeId: string, request: Omit<ImageRequest, "source">, signal: AbortSignal): Promise<ImageStep> {
     const { wire } = this.row;
     const context = this.context(request.model);
-    const phase: Phase = { name: "poll", limitMs: POLL_CALL_MS };
+    const phase: Phase = { name: "poll", limitMs: this.tools.pollCallMs ?? POLL_CALL_MS };
     return this.#follow(() => wire.resume!(resumeId, request, context), phase, signal);
   }
 
@@ -98,7 +100,6 @@ class Engine {
     } catch (thrown) {
       signal.throwIfAborted();
       if (thrown instanceof RequestFault) return fault(thrown.message);
-      // What was asked before the image itself has drawn nothing.
       if (thrown instanceof TooLarge) return failed(thrown.message, "maybe");
       if (isTimeout(thrown)) return failed("The vendor does not answer.", phase.name === "poll" ? "no" : "maybe");
       throw thrown;

@@ -47,7 +47,7 @@ const openai: ImageRow = {
   refusal: OPENAI_REFUSAL,
   models: [
     {
-      match: /gpt-image-1(?:\.|-|$)/,
+      match: /gpt-image-1(?:\.|-|$)|^chatgpt-image/,
       ratios: Object.keys(THREE_SIZES),
       takesSource: true,
       form: "multipart",
@@ -72,6 +72,16 @@ const openai: ImageRow = {
       size: "fixed",
       pixels: { ...pixelRule(16, 3840), maxArea: 3840 * 2160 },
     },
+  ],
+};
+
+/** A name there is the operator's own name of a deployment: unless it tells, what every model of the kind draws. */
+const azure: ImageRow = {
+  ...openai,
+  models: [
+    openai.models[1]!,
+    { ...openai.models[2]!, match: /gpt-image-[2-9]/ },
+    { ...openai.models[0]!, match: EVERY },
   ],
 };
 
@@ -356,7 +366,7 @@ const comfy: ImageRow = {
 /** The vendors that draw, by their ids in the registry; `compatible` is any server of OpenAI's protocol (dialects.md 7 is the source of all). */
 export const imageRows: Readonly<Record<string, ImageRow>> = {
   openai,
-  azure: openai,
+  azure,
   google: gemini,
   vertex: gemini,
   xai,
