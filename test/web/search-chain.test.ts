@@ -160,6 +160,21 @@ describe("the chain", () => {
   });
 });
 
+test("a trial that its caller gives up is free for the next search", async () => {
+  const chain = search([{ engine: "serper", apiKey: "first-key", baseUrl: first.url }]);
+  first.always("/search", html(500));
+  for (let at = 0; at < FAILURES; at++) await thrownBy(chain.search(QUERY, NEVER));
+  await clock.advance(FIRST_PAUSE_MS);
+  first.always("/search", neverAnswer());
+  const leave = new AbortController();
+  const work = chain.search(QUERY, leave.signal).catch((thrown: unknown) => thrown);
+  await first.called(FAILURES);
+  leave.abort("left");
+  expect(await work).toBe("left");
+  first.always("/search", ORGANIC);
+  expect((await chain.search(QUERY, NEVER)).engine).toBe("serper");
+});
+
 describe("the shelf", () => {
   test("an answer is given again for a while, a shorter one about the last hour", async () => {
     first.always("/search", ORGANIC);
