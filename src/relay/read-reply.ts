@@ -138,6 +138,8 @@ export class StreamReader {
   readonly #text = new TextDecoder();
   readonly #splitter = new FrameSplitter();
   #bytes = 0;
+  /** The body was read to its end. */
+  #isRead = false;
 
   constructor(
     response: Response,
@@ -157,7 +159,10 @@ export class StreamReader {
   accept({ done, value }: Read): Step {
     try {
       this.watch?.touch();
-      if (done || !value) return this.#last();
+      if (done || !value) {
+        this.#isRead = true;
+        return this.#last();
+      }
       this.#bytes += value.byteLength;
       if (this.#bytes > MAX_STREAM_BYTES) throw new FrameTooLong();
       this.#splitter.add(this.#text.decode(value, { stream: true }));
@@ -187,7 +192,7 @@ export class StreamReader {
   /** Lets the connection go back to the pool: reads on to the body's end for a moment, then gives up on it. */
   close(): void {
     const reader = this.#reader;
-    if (!reader) return;
+    if (!reader || this.#isRead) return;
     const timer = setTimeout(() => reader.cancel().catch(ignoreAborted), DRAIN_MS);
     const drain = async () => {
       while (!(await reader.read()).done);
