@@ -1,0 +1,253 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openStore } from "../../src/db/open.ts";
+import { Writer } from "../../src/db/writer.ts";
+import { FolderFiles, type ImageFiles, MemoryFiles, newFileName, PART_MS } from "../../src/jobs/files.ts";
+import { BucketFiles } from "../../src/jobs/files-s3.ts";
+import { JobStore } from "../../src/jobs/store.ts";
+import { Sweeper } from "../../src/jobs/sweep.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { makeFolder, removeFolder } from "../support/binary.ts";
+import { PNG } from "./lab.ts";
+
+const undo: (() => void)[] = [];
+afterEach(() => {
+  for (const each of undo.splice(0)) each();
+});
+
+const NAME = "0123456789abcdef0123456789abcdef.png";
+const newFolder = () => {
+  const folder = makeFolder();
+  undo.push(() => removeFolder(folder));
+  return folder;
+};
+
+/** A service that keeps objects as S3 does, as far as it is used here. */
+function startBucket(): { url: string; objects: Map<string, { bytes: Uint8Array; at: Date }>; signed: boolean[] } {
+  const objects = new Map<string, { bytes: Uint8Array; at: Date }>();
+  const signed: boolean[] = [];
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const url = new URL(request.url);
+      signed.push(request.headers.has("authorization") || url.searchParams.has("X-Amz-Signature"));
+      const key = decodeURIComponent(url.pathname.replace("/pictures", "").slice(1));
+      if (request.method === "PUT") {
+        objects.set(key, { bytes: await request.bytes(), at: new Date() });
+        return new Response(null, { headers: { etag: '"1"' } });
+      }
+      if (request.method === "DELETE") {
+        objects.delete(key);
+        return new Response(null, { status: 204 });
+      }
+      if (key === "") return listing(url.searchParams);
+      const object = objects.get(key);
+      if (!object) {
+        const text = "<Error><Code>NoSuchKey</Code><Message>There is none.</Message></Error>";
+        return new Response(request.method === "HEAD" ? null : text, { status: 404 });
+      }
+      const headers = {
+        "content-length": String(object.bytes.length),
+        "last-modified": object.at.toUTCString(),
+        etag: '"1"',
+      };
+      return new Response(request.method === "HEAD" ? null : object.bytes.slice(), { headers });
+    },
+  });
+  const listing = (query: URLSearchParams) => {
+    const after = query.get("start-after") ?? "";
+    const all = [...objects.keys()].filter((key) => key.startsWith(query.get("prefix") ?? "") && key > after).sort();
+    const shown = all.slice(0, 2);
+    const contents = shown.map((key) => `<Contents><Key>${key}</Key><Size>1</Size></Contents>`).join("");
+    const more = all.length > shown.length;
+    return new Response(
+      `<?xml version="1.0"?><ListBucketResult><Name>pictures</Name><IsTruncated>${more}</IsTruncated>${contents}</ListBucketResult>`,
+      { headers: { "content-type": "application/xml" } },
+    );
+  };
+  undo.push(() => void server.stop(true));
+  return { url: `http://127.0.0.1:${server.port}`, objects, signed };
+}
+
+const bucketAt = (url: string, publicUrl?: string) =>
+  new BucketFiles({
+    ...{ bucket: "pictures", endpoint: url, region: "eu-central-1", prefix: "sluice/" },
+    ...{ accessKeyId: "id", secretAccessKey: "secret", ...(publicUrl && { publicUrl }) },
+  });
+
+const KINDS: [string, () => ImageFiles][] = [
+  ["a folder", () => new FolderFiles(join(newFolder(), "images"))],
+  ["memory", () => new MemoryFiles()],
+  ["a bucket", () => bucketAt(startBucket().url)],
+];
+
+describe.each(KINDS)("files in %s", (_name, make) => {
+  test("what is saved is there, whole, until it is removed", async () => {
+    const files = make();
+    expect([await files.has(NAME), await files.read(NAME), await files.open(NAME), await files.age(NAME)]).toEqual([
+      ...[false, undefined, undefined, undefined],
+    ]);
+    await files.save(NAME, PNG);
+    expect(await files.has(NAME)).toBe(true);
+    expect(Buffer.from((await files.read(NAME))!).equals(PNG)).toBe(true);
+    const blob = await files.open(NAME);
+    expect([blob?.size, blob?.type]).toEqual([PNG.length, "image/png"]);
+    expect(Math.abs((await files.age(NAME))!)).toBeLessThan(60_000);
+    await files.remove(NAME);
+    await files.remove(NAME);
+    expect(await files.has(NAME)).toBe(false);
+  });
+
+  test("every name is in one batch, and the batches leave nothing out between them", async () => {
+    const files = make();
+    const names = Array.from({ length: 7 }, () => newFileName("image/webp")).sort();
+    for (const name of names) await files.save(name, PNG);
+    const seen: string[] = [];
+    let end: string | undefined;
+    for await (const { from, to, names: some } of files.batches()) {
+      if (end !== undefined) expect(from >= end.replace("~", "")).toBe(true);
+      for (const name of some) expect(name >= from && name < to).toBe(true);
+      seen.push(...some);
+      end = to;
+    }
+    expect(seen.sort()).toEqual(names);
+    expect(names.every((name) => end !== undefined && name < end)).toBe(true);
+  });
+});
+
+describe("a folder of files", () => {
+  test("files are the user's own, and nothing half written stays", async () => {
+    const folder = join(newFolder(), "images");
+    const files = new FolderFiles(folder);
+    await files.save(NAME, PNG);
+    expect(statSync(join(folder, "01", NAME)).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder, "01")).mode & 0o077).toBe(0);
+    expect(readdirSync(join(folder, "tmp"))).toEqual([]);
+  });
+
+  test.each(["../../etc/passwd", "x.png", `${NAME}/..`, "0123456789abcdef0123456789abcdef.svg", ""])(
+    "%j is no name",
+    async (name) => {
+      const files = new FolderFiles(newFolder());
+      expect(() => files.remove(name)).toThrow(RangeError);
+      await expect(files.save(name, PNG)).rejects.toThrow(RangeError);
+      await expect(files.read(name)).rejects.toThrow(RangeError);
+    },
+  );
+
+  test("a link in place of a file is not followed", async () => {
+    const folder = newFolder();
+    writeFileSync(join(folder, "secret"), "secret");
+    mkdirSync(join(folder, "01"));
+    symlinkSync(join(folder, "secret"), join(folder, "01", NAME));
+    const files = new FolderFiles(folder);
+    expect([await files.has(NAME), await files.read(NAME)]).toEqual([false, undefined]);
+  });
+});
+
+describe("a bucket", () => {
+  test("every call is signed, and addresses are signed or public", async () => {
+    const { url, objects, signed } = startBucket();
+    await bucketAt(url).save(NAME, PNG);
+    expect([...objects.keys()]).toEqual([`sluice/${NAME}`]);
+    expect(signed.every(Boolean)).toBe(true);
+    const link = new URL(bucketAt(url).link(NAME));
+    expect(link.pathname).toEndWith(`/sluice/${NAME}`);
+    expect(link.searchParams.get("X-Amz-Expires")).toBe("86400");
+    expect(await (await fetch(link)).bytes()).toEqual(PNG);
+    expect(bucketAt(url, "https://pictures.example").link(NAME)).toBe(`https://pictures.example/sluice/${NAME}`);
+    expect(link.href).not.toContain("secret");
+  });
+});
+
+describe("what is left behind", () => {
+  const DAY_MS = 86_400_000;
+  const OLD = new Date(Date.now() - PART_MS - 60_000);
+
+  async function makeWorld() {
+    const folder = join(newFolder(), "images");
+    const files = new FolderFiles(folder);
+    const store = openStore(":memory:");
+    undo.push(() => store.close());
+    const writer = new Writer(store);
+    const jobs = new JobStore(store);
+    const told: unknown[] = [];
+    const log = { error: (event: string, fields: unknown) => told.push([event, fields]) } as never;
+    const sweeper = new Sweeper({ jobs, writer, files, clock: systemClock, log, keepDays: 90 });
+    const age = (name: string) => utimesSync(join(folder, name.slice(0, 2), name), OLD, OLD);
+    const finish = async (endedMs: number) => {
+      const file = newFileName("image/png");
+      const id = crypto.randomUUID();
+      jobs.insert({
+        ...{
+          id,
+          accountId: "a",
+          keyId: "k",
+          createdMs: endedMs - 5,
+          model: "m",
+          prompt: "p",
+          ratio: "1:1",
+          token: "t",
+        },
+        ...{
+          vendor: "v",
+          upstreamModel: "u",
+          width: null,
+          height: null,
+          style: null,
+          sourceJob: null,
+          sourceFile: null,
+        },
+        ...{ runAfterMs: 0, deadlineMs: 0 },
+      });
+      const { attempt } = jobs.claim(id, "b", 1, 1)!;
+      jobs.fetch({ id, attempt, boot: "b" }, { file, sha256: Buffer.alloc(32), bytes: PNG.length });
+      jobs.succeed({ id, attempt, boot: "b" }, endedMs);
+      await files.save(file, PNG);
+      age(file);
+      return { id, file };
+    };
+    return { folder, files, jobs, sweeper, told, age, finish, writer };
+  }
+
+  test("old files that no job knows go, young ones and those of jobs stay", async () => {
+    const { folder, files, sweeper, age, finish, told } = await makeWorld();
+    const kept = await finish(Date.now());
+    const [orphan, young] = [newFileName("image/png"), newFileName("image/jpeg")];
+    await files.save(orphan, PNG);
+    await files.save(young, PNG);
+    age(orphan);
+    const part = join(folder, "tmp", "x.part");
+    writeFileSync(part, "half");
+    writeFileSync(join(folder, "tmp", "y.part"), "half");
+    utimesSync(part, OLD, OLD);
+    expect(await sweeper.sweep()).toEqual({ jobs: 0, orphans: 1, missing: 0 });
+    expect(await Promise.all([kept.file, young, orphan].map((name) => files.has(name)))).toEqual([true, true, false]);
+    expect(readdirSync(join(folder, "tmp"))).toEqual(["y.part"]);
+    expect(told).toEqual([]);
+  });
+
+  test("jobs older than they are kept go with their files, row first", async () => {
+    const { files, jobs, sweeper, finish } = await makeWorld();
+    const old = await finish(Date.now() - 91 * DAY_MS);
+    const kept = await finish(Date.now() - 89 * DAY_MS);
+    const remove = files.remove.bind(files);
+    files.remove = (name) => {
+      expect(jobs.find(old.id)).toBeUndefined();
+      return remove(name);
+    };
+    expect((await sweeper.sweep()).jobs).toBe(1);
+    expect([jobs.find(old.id), await files.has(old.file)]).toEqual([undefined, false]);
+    expect([jobs.find(kept.id)?.state, await files.has(kept.file)]).toEqual(["succeeded", true]);
+  });
+
+  test("a finished job whose file is gone is told of", async () => {
+    const { files, sweeper, finish, told } = await makeWorld();
+    const { file } = await finish(Date.now());
+    await files.remove(file);
+    expect((await sweeper.sweep()).missing).toBe(1);
+    expect(told).toEqual([["image-missing", { file }]]);
+  });
+});
