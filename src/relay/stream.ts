@@ -28,7 +28,7 @@ const STREAM_MS = 30 * 60_000;
 type Written = { text: string; error?: GatewayError; ended: boolean; spent?: true; tail: readonly Event[] };
 
 /** A stream that has begun: where the rest comes from; no reader: all is there. */
-type Opened = { writer: StreamWriter; reader?: UpstreamReader };
+type Opened = { writer: StreamWriter; reader?: StreamReader };
 /** With what to send first. */
 type Begun = Opened & { first: Written };
 
