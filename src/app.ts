@@ -60,6 +60,7 @@ import { McpServer } from "./web/mcp.ts";
 import { createSafeFetch, type SafeFetch } from "./web/safe-fetch.ts";
 import { createMediaFetch } from "./web/safe-fetch-media.ts";
 import { WebTools } from "./web/tools.ts";
+import { createServedTools } from "./web/tools-served.ts";
 
 /** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
 const MAX_BODY_BYTES = 40 * 1024 * 1024;
@@ -154,6 +155,7 @@ export function createApp(settings: AppSettings): App {
     ...{ clock, log, limiter: limits.limiter, keySpend, plans, book: books.book, writer, safeFetch },
     ...{ userAgent: services.userAgent, sources: config.search },
   });
+  services.runWebTool = createServedTools(web, log);
   web.recover().catch((thrown: unknown) => log.error("web-recovery", errorFields(thrown)));
   const tokenizer = new Tokenizer(clock);
   const kept = new IdempotencyStore(store, writer, clock, log);

@@ -32,7 +32,7 @@ const MAX_SHOWN_ID = 128;
 export async function generate(request: GenerateRequest, services: Services): Promise<Reply> {
   const permit = services.limiter.take(request.caller, "generate");
   request.rate = permit.state;
-  const exchange = new Exchange(services.clock, services.log, permit);
+  const exchange = new Exchange(services.clock, services.log, permit, services.observer);
   request.onExchange?.(exchange);
   const abort = new AbortController();
   const leave = services.running.enter(request.caller.keyId, abort);
@@ -54,7 +54,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     await hold(request, services, exchange, body, intent, entry);
     request.client.check(body.value);
-    const served = findServed(request.client, body.value, entry, services);
+    const served = findServed(request, body.value, entry, services);
     const job: Job = { request, services, exchange, abort, body, intent, entry, money: exchange.hold, served };
     if (intent.stream) return await answerStream(job, done);
     const reply = await answerWhole(job);
@@ -108,6 +108,7 @@ async function hold(
 ): Promise<void> {
   const { requestId, caller, client } = request;
   exchange.identity = { requestId, caller, dialect: client.name, stream: intent.stream, model: intent.model };
+  if (services.observer?.traces) exchange.identity.traceparent = request.headers.get("traceparent") ?? undefined;
   exchange.estimateInput = () => estimateInputTokens(body, intent.model);
   const wanted: HoldRequest = {
     requestId,
@@ -195,6 +196,7 @@ async function answerStream(job: Job, done: () => void): Promise<Reply> {
 function replyHeaders(exchange: Exchange): Record<string, string> {
   const { dropped, charge } = exchange;
   const headers: Record<string, string> = charge?.metered ? closingHeaders(exchange) : {};
+  if (exchange.attempts > 1) headers["x-sluice-attempts"] = String(exchange.attempts);
   if (dropped.length > 0) headers["x-sluice-dropped"] = dropped.join(", ").slice(0, 2_000);
   return headers;
 }

@@ -134,6 +134,7 @@ export async function runCall(call: ServedCall, { request, services, abort }: Jo
     arguments: read.arguments,
     caller,
     requestId,
+    dialect: request.client.name,
     signal: abort.signal,
   };
   try {

@@ -11,6 +11,8 @@ export type WebToolCall = {
   caller: Caller;
   /** Of the generation that it belongs to, for the log. */
   requestId: string;
+  /** The client's, for the usage row. */
+  dialect: string;
   signal: AbortSignal;
 };
 

@@ -1,9 +1,8 @@
 import type { Entry } from "../catalog/entry.ts";
-import type { ClientDialect } from "../dialects/dialect.ts";
 import type { OfferedTool, ServedFunction } from "../dialects/server-tools.ts";
 import { isSame } from "../dialects/translate.ts";
 import { editObject, isObject, JsonText } from "../lib/json.ts";
-import type { Job, Services } from "./job.ts";
+import type { GenerateRequest, Job, Services } from "./job.ts";
 import type { Asked } from "./prepare.ts";
 import type { Target } from "./read-reply.ts";
 import { ServedLoop } from "./server-tools-loop.ts";
@@ -63,18 +62,20 @@ export function toFunctions(body: Record<string, unknown>, offered: readonly Off
 const takesTools = ({ capabilities, uncharted }: Entry): boolean => capabilities.tools || uncharted === true;
 
 /**
- * The web tools that a checked body asks for and that can be served; undefined for nearly every one. Throws GatewayError (invalid_request,
+ * The web tools that a checked body asks for and that can be served to its caller; undefined for nearly every one. Throws GatewayError (invalid_request,
  * with param) for bounds that contradict each other.
  */
 export function findServed(
-  client: ClientDialect,
+  { client, caller }: Pick<GenerateRequest, "client" | "caller">,
   body: unknown,
   entry: Entry,
   services: Services,
 ): readonly OfferedTool[] | undefined {
-  if (!services.runWebTool || !isObject(body) || !takesTools(entry)) return undefined;
+  if (!isObject(body)) return undefined;
   const offered = client.serverTools.find(body);
-  return offered.length > 0 ? offered : undefined;
+  if (offered.length === 0 || !services.runWebTool || !takesTools(entry)) return undefined;
+  const scopes = caller.narrow?.endpoints;
+  return scopes === undefined || scopes.includes("web") ? offered : undefined;
 }
 
 /** Whether the vendor of this route runs the tools itself: then it is told of them as the client wrote them. */
@@ -91,7 +92,7 @@ export function serveTools(job: Job, target: Target): ServedLoop | undefined {
 
 /** A request that is only shown, with its web tools as this route's vendor would be told of them. */
 export function showTools(asked: Asked, target: Target): Asked {
-  const offered = findServed(target.client, asked.body.value, asked.entry, asked.services);
+  const offered = findServed(asked.request, asked.body.value, asked.entry, asked.services);
   if (!offered || runsThemselves(target)) return asked;
   const body = asked.body.value as Record<string, unknown>;
   const edits = target.client.serverTools.open(body, toFunctions(body, offered));

@@ -1,0 +1,84 @@
+import type { Caller } from "../accounts/caller.ts";
+import { toGatewayError } from "../canon/errors.ts";
+import { newId } from "../lib/id.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+import type { PageFaultCode, PageResult } from "./fetch-results.ts";
+import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "./tools.ts";
+import type { WebCall } from "./tools-meter.ts";
+
+type Asked = {
+  name: "web_search" | "web_fetch";
+  arguments: Record<string, unknown>;
+  caller: Caller;
+  /** Of the generation it belongs to; the call has an id of its own in the books. */
+  requestId: string;
+  dialect: string;
+  signal: AbortSignal;
+};
+
+type Fault = "bad_arguments" | "not_allowed" | "not_accessible" | "unsupported" | "too_many" | "unavailable";
+
+type Hit = { title: string; url: string; snippet: string; source: string; date: string | null };
+type Page = { url: string; title: string; contentType: string; text: string; published?: string };
+
+type Answer =
+  | { kind: "results"; results: readonly Hit[]; notes: readonly string[] }
+  | { kind: "page"; page: Page }
+  | { kind: "fault"; fault: Fault; message: string };
+
+/** What of a page's failure concerns the address, what its content, and what this gateway. */
+const FAULT_OF_PAGE: Readonly<Partial<Record<PageFaultCode, Fault>>> = {
+  invalid_url: "bad_arguments",
+  blocked: "not_allowed",
+  unsupported_content_type: "unsupported",
+  busy: "too_many",
+  internal: "unavailable",
+};
+
+const TOO_MANY = new Set(["rate_limit_exceeded", "concurrency_exceeded", "allowance_exhausted", "insufficient_quota"]);
+
+function toFault(thrown: unknown): Answer {
+  const { code, message } = toGatewayError(thrown);
+  const fault = TOO_MANY.has(code) ? "too_many" : code === "invalid_request" ? "bad_arguments" : "unavailable";
+  return { kind: "fault", fault, message };
+}
+
+function toPage(result: PageResult | undefined): Answer {
+  if (!result || result.status === "error") {
+    const fault = (result && FAULT_OF_PAGE[result.error.code]) ?? "not_accessible";
+    return { kind: "fault", fault, message: result?.error.message ?? "The page could not be read." };
+  }
+  const { finalUrl: url, title = "", contentType, published, markdown: text } = result;
+  return { kind: "page", page: { url, title, contentType, text, ...(published !== undefined && { published }) } };
+}
+
+async function run(tools: WebTools, asked: Asked, call: WebCall): Promise<Answer> {
+  if (asked.name === "web_search") {
+    const query = readSearchArguments(asked.arguments);
+    if (isFault(query)) return { kind: "fault", fault: "bad_arguments", message: query.message };
+    const { results, notes } = (await tools.search(query, call)).value;
+    return { kind: "results", results, notes };
+  }
+  const wanted = readFetchArguments(asked.arguments);
+  if (isFault(wanted)) return { kind: "fault", fault: "bad_arguments", message: wanted.message };
+  return toPage((await tools.fetch(wanted.urls, wanted.max_content_tokens, call)).value[0]);
+}
+
+/**
+ * The web tools for models whose vendor has none (issue 6, build 5): one more call of the caller's allowance each, and a usage row of its own.
+ * The function rejects only when the signal is aborted; whatever else goes wrong is a fault with a sentence for the model.
+ */
+export function createServedTools(tools: WebTools, log: Log): (asked: Asked) => Promise<Answer> {
+  return async (asked) => {
+    const { caller, dialect, signal, name, requestId } = asked;
+    const call = { caller, requestId: newId("req"), dialect, signal };
+    try {
+      return await run(tools, asked, call);
+    } catch (thrown) {
+      signal.throwIfAborted();
+      const answer = toFault(thrown);
+      log.warn("served-tool", { request_id: requestId, call: call.requestId, tool: name, ...errorFields(thrown) });
+      return answer;
+    }
+  };
+}
