@@ -15,8 +15,18 @@ import type { UsageOptions } from "./options.ts";
 import { type Column, Failure, formatCount, formatTable, print, printJson } from "./output.ts";
 import { readSince } from "./since.ts";
 
-const COUNTS = ["requests", "input", "cacheRead", "cacheWrite", "output", "reasoning"] as const;
-const TITLES = ["requests", "input", "cache read", "cache write", "output", "reasoning", "cost USD", "paid USD"];
+const COUNTS = ["requests", "input", "cacheRead", "cacheWrite", "output", "reasoning", "units"] as const;
+const TITLES = [
+  "requests",
+  "input",
+  "cache read",
+  "cache write",
+  "output",
+  "reasoning",
+  "images, calls",
+  "cost USD",
+  "paid USD",
+];
 
 function formatReport(rows: readonly ReportRow[], by: Grouping): string[] {
   const columns: Column[] = [{ title: by }, ...TITLES.map((title): Column => ({ title, align: "right" }))];
