@@ -208,7 +208,8 @@ export const CASES: readonly VendorCase[] = [
     calls: [`POST ${GENERATIONS}`],
     asks: { width: 1280, height: 720, response_format: "base64", aspect_ratio: undefined },
     blocked: [{ [GENERATIONS]: [openaiError(422, null, "NSFW content detected in the prompt")] }],
-    fails: [{ [GENERATIONS]: [openaiError(422, null, "steps must be below 5")] }, /steps must be below 5/],
+    // Some answer a failure as if all were well.
+    fails: [{ [GENERATIONS]: [json({ error: { message: "steps must be below 5" } })] }, /steps must be below 5/],
   },
   {
     id: "openrouter",

@@ -341,6 +341,11 @@ describe("pixels", () => {
       width: 3840,
       height: 2160,
     });
+    // One step down and of the ratio, rather than a little too large.
+    expect(pixelsOf({ ratio: "4:3", size: { width: 4000, height: 3000 } }, rule)).toEqual({
+      width: 3264,
+      height: 2448,
+    });
     expect(pixelsOf({ ratio: "1:1", size: { width: 2048, height: 2048 } }, rule)).toEqual({
       width: 2048,
       height: 2048,

@@ -301,6 +301,15 @@ describe("work that has a name", () => {
     expect(await thrownBy(fal.draw.cancel!("/fal-ai/flux/requests/r-1", signal))).toBeInstanceOf(Error);
   });
 
+  test("ComfyUI: what was kept is taken, not its preview", async () => {
+    const each = CASES.find(({ id }) => id === "comfyui")!;
+    const lab = start("comfyui");
+    play(lab.upstream, each.wins(lab.upstream));
+    await follow(lab.draw, wanted(each));
+    const view = new URLSearchParams(lab.upstream.calls.at(-1)!.query);
+    expect(Object.fromEntries(view)).toEqual({ filename: "sluice_1 a.png", subfolder: "x", type: "output" });
+  });
+
   test("ComfyUI interrupts only this work, and takes waiting work out of the queue", async () => {
     const signal = new AbortController().signal;
     for (const [running, expected] of [

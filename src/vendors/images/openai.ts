@@ -1,3 +1,4 @@
+import { readRawError } from "../../dialects/upstream-error.ts";
 import type { ImageRequest } from "../image-upstream.ts";
 import { listAt, readImageObject, textAt } from "./answers.ts";
 import { readPixels, readSizeFields, readWording } from "./fields.ts";
@@ -18,7 +19,7 @@ function read({ json }: Answer): Reading {
   const isModerated = typeof image === "object" && image !== null && "respect_moderation" in image;
   if (isModerated && image.respect_moderation === false) return { kind: "blocked" };
   if (listAt(json, "nsfw_content_detected")[0] === true) return { kind: "blocked" };
-  const words = textAt(json, "block_reason") || textAt(json, "message");
+  const words = textAt(json, "block_reason") || readRawError(json).message;
   if (image === undefined) return words ? { kind: "failed", words } : { kind: "failed" };
   return typeof image === "string" ? { kind: "url", url: image } : readImageObject(image);
 }

@@ -7,10 +7,12 @@ import { type Answer, type Call, type Reading, RequestFault, type Wire, type Wir
 /** Between two questions after a task, ms (dialects.md 7: 1 to 2 s). */
 const POLL_MS = 1_000;
 
-/** States of a task, in the words of Black Forest Labs, which Fireworks took over with its models (dialects.md 7). */
+/**
+ * States of a task, in the words of Black Forest Labs, which Fireworks took over with its models (dialects.md 7). A state that it does not know is
+ * told on as words: the rows know those that are refusals.
+ */
 function readTask(resumeId: string, { json }: Answer): Reading {
   const status = textAt(json, "status") || textAt(json, "state");
-  if (/^(?:Request|Content) Moderated$/i.test(status)) return { kind: "blocked" };
   const result = objectAt(json, "result");
   if (/^Ready$/i.test(status)) {
     const sample = textAt(result, "sample");
