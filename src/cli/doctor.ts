@@ -3,6 +3,7 @@ import { ConfigError } from "../config/faults.ts";
 import type { Config } from "../config/load.ts";
 import { currentPlace, readConfig } from "./context.ts";
 import { examineClock, examineLimits, examinePort } from "./examine-machine.ts";
+import { examineSearch } from "./examine-search.ts";
 import { examineFiles, examineStore, serverIsRunning } from "./examine-store.ts";
 import { examineVendors } from "./examine-vendors.ts";
 import { type Finding, fault, formatFindings, note, ok } from "./findings.ts";
@@ -37,7 +38,7 @@ export async function examine(options: ServeOptions & JsonOption): Promise<numbe
   findings.push(...found, examineClock(Date.now(), newestAt));
   if (config) {
     findings.push(examinePort(config.server, running));
-    findings.push(...(await examineVendors(config)));
+    findings.push(...(await examineVendors(config)), examineSearch(config));
   }
   findings.push(examineLimits());
   if (options.json) printJson(findings);

@@ -249,8 +249,10 @@ describe("doctor", () => {
       "clock",
       "port",
       "vendors",
+      "web search",
       "limits",
     ]);
+    expect(findings.find((finding) => finding.check === "web search")?.detail).toStartWith("tavily without a key");
     expect(dataExists()).toBe(false);
   });
 
