@@ -4,7 +4,9 @@ import fc from "fast-check";
 import OpenAI from "openai";
 import type { Event } from "../../src/canon/events.ts";
 import { chat } from "../../src/dialects/chat/index.ts";
+import { relabelReply } from "../../src/dialects/chat/reply.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
+import { JsonText } from "../../src/lib/json.ts";
 import { eventList } from "./chat-events.ts";
 import {
   CONTEXT,
@@ -20,6 +22,8 @@ import {
 
 const FOLDER = new URL("../fixtures/chat/", import.meta.url);
 const DONE = "data: [DONE]\n\n";
+
+type Called = { index: number; function: { arguments: string } };
 
 const read = (name: string, file: string) => readFileSync(new URL(`${name}/${file}`, FOLDER), "utf8");
 const cases = readdirSync(FOLDER).map((name) => ({
@@ -154,7 +158,44 @@ describe("a relabelled stream", () => {
   test.each(finished)("$name keeps its meaning", ({ text, quirks }) => {
     expect(
       outcomeOf(decodeText(relabelText(text, quirks), quirks)).filter((line) => !line.startsWith("usage 0 ")),
-    ).toEqual(outcomeOf(decodeText(text, quirks)));
+    ).toEqual(outcomeOf(decodeText(text, quirks)).map((line) => line.replace(/^(tool-call .*) ""$/, '$1 "{}"')));
+  });
+
+  test("arguments that never came are an empty object, also of the second call and where the finish is missing", () => {
+    const chunk = (delta: object, finish_reason: string | null = null) =>
+      `data: ${JSON.stringify({ id: "c1", model: "up", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const call = (index: number, args: string) => ({
+      tool_calls: [{ index, id: `call_${index}`, type: "function", function: { name: `f${index}`, arguments: args } }],
+    });
+    const begun = chunk({ role: "assistant", ...call(0, '{"a":1}') }) + chunk(call(1, ""));
+    for (const end of [chunk({}, "tool_calls") + DONE, DONE]) {
+      const argumentsOf = new Map<number, string>();
+      for (const record of recordsOf(relabelText(begun + end))) {
+        const [choice] = record["choices"] as { delta: { tool_calls?: Called[] } }[];
+        for (const { index, function: called } of choice?.delta.tool_calls ?? []) {
+          argumentsOf.set(index, (argumentsOf.get(index) ?? "") + called.arguments);
+        }
+      }
+      expect([...argumentsOf.values()]).toEqual(['{"a":1}', "{}"]);
+    }
+  });
+
+  test.each([
+    ["model_length", "length"],
+    ["sensitive", "content_filter"],
+    ["eos", "stop"],
+    ["STOP", "stop"],
+    ["length", "length"],
+  ])("a vendor's own word for the end, %s, is told as %s", (word, told) => {
+    const chunk = {
+      id: "c1",
+      model: "up",
+      choices: [{ index: 0, delta: { role: "assistant", content: "x" }, finish_reason: word }],
+    };
+    expect(relabelText(`data: ${JSON.stringify(chunk)}\n\n${DONE}`)).toContain(`"finish_reason":"${told}"`);
+    const message = { role: "assistant", content: "x" };
+    const body = new JsonText(JSON.stringify({ id: "1", choices: [{ index: 0, message, finish_reason: word }] }));
+    expect(relabelReply(body, CONTEXT)).toContain(`"finish_reason":"${told}"`);
   });
 
   test.each(finished)("$name has one finish a choice, one terminator and its usage last", ({ text, quirks }) => {

@@ -56,16 +56,6 @@ export function readFinish(raw: string | undefined, hasCalls: boolean, stopSeque
   return { reason, ...word };
 }
 
-/**
- * The word to put in place of one that does not fit what was sent: clients answer calls that a reply says it ends with, and wait for no
- * others (dialects.md 4.5). Undefined where the word fits, or tells of something else than a natural end.
- */
-export function fittingWord(word: string, hasCalls: boolean): string | undefined {
-  const reason = REASONS[word.toLowerCase()] ?? "stop";
-  if (hasCalls && (reason === "stop" || reason === "stop-sequence") && !failureOf(word)) return "tool_calls";
-  return !hasCalls && reason === "tool-calls" ? "stop" : undefined;
-}
-
 const WORDS: Readonly<Record<FinishReason, string>> = {
   stop: "stop",
   "stop-sequence": "stop",
@@ -73,6 +63,21 @@ const WORDS: Readonly<Record<FinishReason, string>> = {
   "tool-calls": "tool_calls",
   "content-filter": "content_filter",
 };
+
+/** The dialect's own words; clients with typed readers fail on any other (dialects.md 1.3). */
+const OWN_WORDS = new Set([...Object.values(WORDS), "function_call"]);
+
+/**
+ * The word to put in place of one that does not fit what was sent: clients answer calls that a reply says it ends with, and wait for no
+ * others (dialects.md 4.5); or of one that only its vendor knows. Undefined where the word fits, or tells of a failure.
+ */
+export function fittingWord(word: string, hasCalls: boolean): string | undefined {
+  if (failureOf(word)) return undefined;
+  const reason = REASONS[word.toLowerCase()] ?? "stop";
+  if (hasCalls && (reason === "stop" || reason === "stop-sequence")) return "tool_calls";
+  if (!hasCalls && reason === "tool-calls") return "stop";
+  return OWN_WORDS.has(word) ? undefined : WORDS[reason];
+}
 
 /** The chat dialect's word for a finish (dialects.md 4.5). `legacy`: the client called its tools functions. */
 export function writeFinish(finish: Finish, legacy = false): string {

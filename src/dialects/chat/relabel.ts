@@ -165,6 +165,7 @@ export class ChatRelabeler implements Relabeler {
 
   #finishChunk(choice: ChoiceRepairer, finish: string): string {
     choice.finished = true;
+    const rest = choice.emptyCalls();
     const chunk = {
       id: this.#id ?? replyIdOf(this.#context),
       object: "chat.completion.chunk",
@@ -173,7 +174,7 @@ export class ChatRelabeler implements Relabeler {
       choices: [
         {
           index: choice.index,
-          delta: choice.roleSent ? {} : { role: "assistant", content: "" },
+          delta: choice.roleSent ? (rest.length > 0 ? { tool_calls: rest } : {}) : { role: "assistant", content: "" },
           logprobs: null,
           finish_reason: finish,
         },

@@ -54,9 +54,18 @@ export class ChoiceRepairer {
       this.finished = true;
       const word = this.#calledFunction ? undefined : fittingWord(finish, this.#announced !== undefined);
       if (word !== undefined) changes["finish_reason"] = word;
+      const rest = this.emptyCalls();
+      if (rest.length > 0) changes["delta"] = withCalls(changes["delta"] ?? delta, rest);
     }
     for (const _ in changes) return { ...choice, ...changes };
     return choice;
+  }
+
+  /** The arguments of calls that were made without any: clients parse them as JSON (dialects.md 4.8 #10). */
+  emptyCalls(): Wire[] {
+    const isEmpty = (slot: ToolSlot) => !slot.custom && slot.arguments === "";
+    const slots = this.#announced ? [...this.#announced].filter(isEmpty) : [];
+    return slots.map((slot) => ({ index: slot.ordinal, function: { arguments: "{}" } }));
   }
 
   #repairDelta(delta: Wire, replySeed: string): Wire {
@@ -97,6 +106,14 @@ export class ChoiceRepairer {
     this.#announced.add(slot);
     return announceCall(call, slot);
   }
+}
+
+function withCalls(delta: unknown, calls: readonly Wire[]): Wire {
+  const own = isObject(delta) ? delta : {};
+  return {
+    ...own,
+    tool_calls: [...(Array.isArray(own["tool_calls"]) ? (own["tool_calls"] as unknown[]) : []), ...calls],
+  };
 }
 
 /** The first record of a call: index, id, type and name, once. */

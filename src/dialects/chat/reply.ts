@@ -104,6 +104,8 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
   };
 }
 
+const holdsText = (value: unknown) => typeof value === "string" && value.trim() !== "";
+
 /** Calls whose id, type or arguments a client could not use; the same array when all are sound. */
 function repairCalls(calls: readonly unknown[], seed: string): readonly unknown[] {
   let changed = false;
@@ -111,7 +113,7 @@ function repairCalls(calls: readonly unknown[], seed: string): readonly unknown[
     const fragment = readToolFragment(call);
     if (!fragment || !isObject(call)) return call;
     const called = call["function"];
-    const wrongArguments = isObject(called) && typeof called["arguments"] !== "string";
+    const wrongArguments = isObject(called) && !holdsText(called["arguments"]);
     if (fragment.id !== "" && typeof call["type"] === "string" && !wrongArguments) return call;
     changed = true;
     return {
