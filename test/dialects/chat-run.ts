@@ -3,6 +3,8 @@ import { chat } from "../../src/dialects/chat/index.ts";
 import type { Quirks, ReplyContext } from "../../src/dialects/dialect.ts";
 import { type Frame, FrameSplitter } from "../../src/dialects/frames.ts";
 
+export { grammarFault } from "./diagonal.ts";
+
 export const CONTEXT: ReplyContext = {
   model: "lab/tiny",
   replyId: "Reply1",
@@ -99,20 +101,4 @@ function summarizeOne(event: Event): string {
     default:
       return event.type;
   }
-}
-
-/** The grammar of events: what is wrong with a list of them, or undefined. */
-export function grammarFault(events: readonly Event[]): string | undefined {
-  let open = false;
-  for (const [index, event] of events.entries()) {
-    const isLast = index === events.length - 1;
-    if ((event.type === "finish" || event.type === "error") !== isLast) return `${event.type} at ${index}`;
-    if (event.type === "start" && index !== 0) return "start is not first";
-    if (event.type === "block-delta" && event.text === "") return "an empty delta";
-    const inside = event.type === "block-delta" || event.type === "block-signature" || event.type === "block-end";
-    if (inside !== open && event.type !== "error") return `${event.type} at ${index} while open is ${open}`;
-    if (event.type === "block-start") open = true;
-    if (event.type === "block-end") open = false;
-  }
-  return undefined;
 }

@@ -2,6 +2,8 @@ import type { Event } from "../../src/canon/events.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { gemini } from "../../src/dialects/gemini/index.ts";
 
+export { grammarFault } from "./diagonal.ts";
+
 /** Reads SSE text, cut into the given chunks, as the relay does. */
 export function run(chunks: readonly string[]): Event[] {
   const splitter = new FrameSplitter();
@@ -26,22 +28,4 @@ export function plain(events: readonly Event[]): unknown[] {
       return `call_${made.indexOf(id) + 1}`;
     }),
   ) as unknown[];
-}
-
-/** Fails where events break the grammar of canon/events.ts. */
-export function grammarFault(events: readonly Event[]): string | undefined {
-  let open = false;
-  for (const [at, event] of events.entries()) {
-    const last = at === events.length - 1;
-    if ((event.type === "finish" || event.type === "error") !== last) return `${event.type} at ${at}`;
-    if (event.type === "error") continue;
-    if (event.type === "start" && at !== 0) return "a second start";
-    if (event.type === "block-start" || event.type === "usage" || event.type === "finish") {
-      if (open) return `${event.type} inside a block`;
-    } else if (event.type !== "start" && !open) return `${event.type} outside a block`;
-    if (event.type === "block-delta" && event.text === "") return "an empty delta";
-    if (event.type === "block-start") open = true;
-    if (event.type === "block-end") open = false;
-  }
-  return undefined;
 }

@@ -4,8 +4,8 @@ import { ERRORS, type ErrorCode, GatewayError } from "../../src/canon/errors.ts"
 import type { Event } from "../../src/canon/events.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { context, normalise } from "./diagonal.ts";
 import { eventsOf } from "./messages-events.ts";
-import { context, normalise } from "./messages-run.ts";
 
 const decode = (body: unknown) => messages.decodeReply(body, { quirks: {} });
 

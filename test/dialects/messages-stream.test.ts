@@ -1,20 +1,17 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
 import Anthropic from "@anthropic-ai/sdk";
 import fc from "fast-check";
 import type { Event } from "../../src/canon/events.ts";
 import { NO_USAGE, type Usage } from "../../src/canon/usage.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
+import { context, grammarFault, isFinished, normalise, plain } from "./diagonal.ts";
+import { fixturesOf, testFixtures } from "./diagonal-fixtures.ts";
 import { eventsOf } from "./messages-events.ts";
-import { context, encode, normalise, plain, run } from "./messages-run.ts";
+import { encode, run } from "./messages-run.ts";
 
-const ROOT = `${import.meta.dir}/../fixtures/messages`;
-const cases = readdirSync(ROOT).sort();
-const read = (name: string, file: string) => Bun.file(`${ROOT}/${name}/${file}`);
-/** The bytes as text, a byte order mark included. */
-const streamOf = async (name: string) =>
-  new TextDecoder("utf-8", { ignoreBOM: true }).decode(await read(name, "stream.sse").bytes());
+const fixtures = fixturesOf("messages");
+const { cases, read, streamOf } = fixtures;
 
 /** What the official SDK makes of a stream. */
 function accumulate(sse: string): Promise<Anthropic.Message> {
@@ -27,26 +24,16 @@ function accumulate(sse: string): Promise<Anthropic.Message> {
   return client.messages.stream(body).finalMessage();
 }
 
-const isFinished = (events: readonly Event[]) => events.at(-1)?.type === "finish";
-
 describe("every fixture", () => {
-  for (const name of cases) {
-    test(`${name}: events`, async () => {
-      expect(plain(run([await streamOf(name)]).events)).toEqual(await read(name, "events.json").json());
-    });
+  testFixtures(fixtures, run, /message_stop/);
 
+  for (const name of cases) {
     test(`${name}: the diagonal changes the model and what is broken, nothing else`, async () => {
       const text = await streamOf(name);
       const wanted = (await read(name, "relabeled.sse").exists())
         ? await read(name, "relabeled.sse").text()
         : text.replace('"model":"vendor-model-1"', '"model":"some/model-id"');
       expect(run([text]).relabeled).toBe(wanted);
-    });
-
-    test(`${name}: read again after the diagonal, the events are the same`, async () => {
-      const { events, relabeled } = run([await streamOf(name)]);
-      if (isFinished(events)) expect(normalise(run([relabeled]).events)).toEqual(normalise(events));
-      else expect(relabeled).not.toContain("message_stop");
     });
 
     test(`${name}: the SDK takes both the forwarded and the encoded stream`, async () => {
@@ -60,40 +47,7 @@ describe("every fixture", () => {
         expect(message.stop_reason).toBeString();
       }
     });
-
-    test(`${name}: any split of the text gives the same`, async () => {
-      const text = await streamOf(name);
-      const whole = run([text]);
-      fc.assert(
-        fc.property(fc.array(fc.nat(text.length), { maxLength: 20 }), (cuts) => {
-          const places = [0, ...cuts.sort((a, b) => a - b), text.length];
-          const chunks = places.slice(1).map((place, at) => text.slice(places[at], place));
-          const split = run(chunks);
-          expect(plain(split.events)).toEqual(plain(whole.events));
-          expect(split.relabeled).toBe(whole.relabeled);
-        }),
-        { numRuns: 15 },
-      );
-      expect(plain(run([...text]).events)).toEqual(plain(whole.events));
-    });
   }
-
-  test("cut at any record before the last, a stream is an error and never a finish", async () => {
-    let cut = 0;
-    for (const name of cases) {
-      const records = (await streamOf(name))
-        .split("\n\n")
-        .filter((record) => record.includes("message_stop") === false);
-      for (let count = 0; count <= records.length; count++) {
-        const { events, relabeled } = run([`${records.slice(0, count).join("\n\n")}\n\n`]);
-        expect(events.at(-1)?.type).toBe("error");
-        expect(events.filter((event) => event.type === "finish")).toHaveLength(0);
-        expect(relabeled).not.toContain("message_stop");
-        cut++;
-      }
-    }
-    expect(cut).toBeGreaterThan(150);
-  });
 });
 
 describe("decoder", () => {
@@ -252,7 +206,7 @@ describe("decoder", () => {
         const { events, relabeled } = run([records.join("")]);
         expect(events.filter((event) => event.type === "finish" || event.type === "error")).toHaveLength(1);
         expect(["finish", "error"]).toContain(events.at(-1)?.type ?? "");
-        expectGrammar(events);
+        expect(grammarFault(events)).toBeUndefined();
         if (isFinished(events)) expect(run([relabeled]).events.at(-1)?.type).toBe("finish");
       }),
     );
@@ -286,29 +240,12 @@ function lastFinish(blocks: readonly Event[], other: readonly Event[]): Event {
     : last;
 }
 
-/** Fails where events break the grammar of canon/events.ts. */
-function expectGrammar(events: readonly Event[]): void {
-  let open = false;
-  for (const event of events) {
-    if (event.type === "block-start") {
-      expect(open).toBe(false);
-      open = true;
-    } else if (event.type === "block-end") {
-      expect(open).toBe(true);
-      open = false;
-    } else if (event.type === "block-delta") {
-      expect(open).toBe(true);
-      expect(event.text).not.toBe("");
-    } else if (event.type !== "error") expect(open).toBe(event.type === "block-signature");
-  }
-}
-
 describe("encoder", () => {
   test("decode(encode(events)) = events", () => {
     fc.assert(
       fc.property(eventsOf(), (events) => {
         const read = run([encode(events)]).events;
-        expectGrammar(read);
+        expect(grammarFault(read)).toBeUndefined();
         expect(normalise(read)).toEqual(normalise(events));
       }),
     );

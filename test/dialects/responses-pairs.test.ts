@@ -8,8 +8,9 @@ import { dialects } from "../../src/dialects/index.ts";
 import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { streamWriter, translateReply, translateRequest } from "../../src/dialects/translate.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { context, normalise } from "./diagonal.ts";
 import { eventsOf } from "./responses-events.ts";
-import { accumulate, context, normalise } from "./responses-run.ts";
+import { accumulate } from "./responses-run.ts";
 
 type Wire = Record<string, unknown>;
 const { chat, messages, responses } = dialects;

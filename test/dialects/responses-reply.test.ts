@@ -4,8 +4,9 @@ import { GatewayError } from "../../src/canon/errors.ts";
 import type { Event } from "../../src/canon/events.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { context, normalise, plain } from "./diagonal.ts";
 import { eventsOf } from "./responses-events.ts";
-import { clientOf, context, encode, normalise, plain } from "./responses-run.ts";
+import { clientOf, encode } from "./responses-run.ts";
 
 const decode = (body: unknown) => responses.decodeReply(body, { quirks: {} });
 const terminalOf = (events: readonly Event[]): Record<string, unknown> => {

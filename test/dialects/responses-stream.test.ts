@@ -1,51 +1,25 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
 import fc from "fast-check";
 import { GatewayError } from "../../src/canon/errors.ts";
-import type { Event } from "../../src/canon/events.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
 import { editInside } from "../../src/lib/json.ts";
+import { context, grammarFault, isFinished, normalise, plain } from "./diagonal.ts";
+import { fixturesOf, testFixtures } from "./diagonal-fixtures.ts";
 import { eventsOf } from "./responses-events.ts";
-import { accumulate, clientOf, context, encode, normalise, plain, run } from "./responses-run.ts";
+import { accumulate, clientOf, encode, run } from "./responses-run.ts";
 
-const ROOT = `${import.meta.dir}/../fixtures/responses`;
-const cases = readdirSync(ROOT).sort();
-const read = (name: string, file: string) => Bun.file(`${ROOT}/${name}/${file}`);
-const streamOf = async (name: string) =>
-  new TextDecoder("utf-8", { ignoreBOM: true }).decode(await read(name, "stream.sse").bytes());
-
-const isFinished = (events: readonly Event[]) => events.at(-1)?.type === "finish";
+const fixtures = fixturesOf("responses");
+const { cases, read, streamOf } = fixtures;
 const TERMINATOR = /response\.(?:completed|incomplete|failed)/;
 
 /** A stream that leaves out what the SDK insists on, and that is read all the same. */
 const TOO_POOR_FOR_THE_SDK = new Set(["no-item-done"]);
 
-/** Fails where events break the grammar of canon/events.ts. */
-function expectGrammar(events: readonly Event[]): void {
-  let open = false;
-  for (const event of events) {
-    if (event.type === "block-start") {
-      expect(open).toBe(false);
-      open = true;
-    } else if (event.type === "block-end") {
-      expect(open).toBe(true);
-      open = false;
-    } else if (event.type === "block-delta") {
-      expect(open).toBe(true);
-      expect(event.text).not.toBe("");
-    } else if (event.type !== "error") expect(open).toBe(event.type === "block-signature");
-  }
-}
-
 describe("every fixture", () => {
-  for (const name of cases) {
-    test(`${name}: events`, async () => {
-      const { events } = run([await streamOf(name)]);
-      expect(plain(events)).toEqual(await read(name, "events.json").json());
-      expectGrammar(events);
-    });
+  testFixtures(fixtures, run, TERMINATOR);
 
+  for (const name of cases) {
     test(`${name}: the diagonal changes the model, and nothing else`, async () => {
       const text = await streamOf(name);
       const { events, relabeled } = run([text]);
@@ -53,12 +27,6 @@ describe("every fixture", () => {
       if (await read(name, "relabeled.sse").exists()) expect(relabeled).toBe(await read(name, "relabeled.sse").text());
       else if (isFinished(events)) expect(relabeled).toBe(forwarded);
       else expect(forwarded).toStartWith(relabeled);
-    });
-
-    test(`${name}: read again after the diagonal, the events are the same`, async () => {
-      const { events, relabeled } = run([await streamOf(name)]);
-      if (isFinished(events)) expect(normalise(run([relabeled]).events)).toEqual(normalise(events));
-      else expect(relabeled).not.toMatch(TERMINATOR);
     });
 
     test(`${name}: the SDK takes both the forwarded and the encoded stream`, async () => {
@@ -73,37 +41,7 @@ describe("every fixture", () => {
         expect(response.usage?.total_tokens).toBeGreaterThan(0);
       }
     });
-
-    test(`${name}: any split of the text gives the same`, async () => {
-      const text = await streamOf(name);
-      const whole = run([text]);
-      fc.assert(
-        fc.property(fc.array(fc.nat(text.length), { maxLength: 20 }), (cuts) => {
-          const places = [0, ...cuts.sort((a, b) => a - b), text.length];
-          const split = run(places.slice(1).map((place, at) => text.slice(places[at], place)));
-          expect(plain(split.events)).toEqual(plain(whole.events));
-          expect(split.relabeled).toBe(whole.relabeled);
-        }),
-        { numRuns: 10 },
-      );
-      expect(plain(run([...text]).events)).toEqual(plain(whole.events));
-    });
   }
-
-  test("cut at any record before the last, a stream is an error and never a finish", async () => {
-    let cut = 0;
-    for (const name of cases) {
-      const records = (await streamOf(name)).split("\n\n").filter((record) => !TERMINATOR.test(record));
-      for (let count = 0; count <= records.length; count++) {
-        const { events, relabeled } = run([`${records.slice(0, count).join("\n\n")}\n\n`]);
-        expect(events.at(-1)?.type).toBe("error");
-        expect(events.filter((event) => event.type === "finish")).toHaveLength(0);
-        expect(relabeled).not.toMatch(TERMINATOR);
-        cut++;
-      }
-    }
-    expect(cut).toBeGreaterThan(150);
-  });
 });
 
 describe("decoder", () => {
@@ -182,7 +120,7 @@ describe("decoder", () => {
         const { events, relabeled } = run([sse]);
         expect(events.filter((event) => event.type === "finish" || event.type === "error")).toHaveLength(1);
         expect(["finish", "error"]).toContain(events.at(-1)?.type ?? "");
-        expectGrammar(events);
+        expect(grammarFault(events)).toBeUndefined();
         if (isFinished(events)) expect(run([relabeled]).events.at(-1)?.type).toBe("finish");
       }),
     );
@@ -230,7 +168,7 @@ describe("encoder", () => {
     fc.assert(
       fc.property(eventsOf(), (events) => {
         const { events: decoded } = run([encode(events)]);
-        expectGrammar(decoded);
+        expect(grammarFault(decoded)).toBeUndefined();
         expect(normalise(decoded)).toEqual(normalise(events));
       }),
     );
