@@ -64,13 +64,14 @@ export class RoundsReader implements UpstreamReader {
     private readonly watch: Watch,
   ) {
     this.#round = this.#open(opened);
+    this.writer = this.#createWriter();
   }
 
   /** A vendor that is quiet at its end is not waited for in here: whoever reads must not end the request for it. */
   readonly decoder = { finishing: false };
 
   /** Writes what the client sees. Its `push` must follow every step that has frames. */
-  readonly writer: StreamWriter = this.#createWriter();
+  readonly writer: StreamWriter;
 
   #open({ response, type }: { response: Response; type: string }): Round {
     const { job, target } = this.loop;

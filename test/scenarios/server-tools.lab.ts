@@ -1,0 +1,69 @@
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+import type { Config } from "../../src/config/load.ts";
+import type { UpstreamDialectName } from "../../src/dialects/dialect.ts";
+import type { Vendor } from "../../src/vendors/vendor.ts";
+import { apiKeyOf, DIALECTS, type LabVendor, startVendor, upstreamModel, WIRES } from "../sdk/lab.ts";
+import type { Reply } from "../sdk/replies.ts";
+import { startApp, type TestApp } from "../support/app.ts";
+
+/** A gateway in this process with a strict vendor of every dialect behind it, none of which runs web tools, and both SDKs before it. */
+export type ServedLab = {
+  gateway: TestApp;
+  vendors: Record<UpstreamDialectName, LabVendor>;
+  openai: OpenAI;
+  anthropic: Anthropic;
+  stop(): Promise<void>;
+};
+
+export const modelOf = (dialect: UpstreamDialectName) => `lab/${dialect}`;
+
+export async function startServedLab(config: Partial<Config> = {}): Promise<ServedLab> {
+  const vendors = Object.fromEntries(DIALECTS.map((dialect) => [dialect, startVendor(dialect)])) as Record<
+    UpstreamDialectName,
+    LabVendor
+  >;
+  const rows = DIALECTS.map((dialect): Vendor => {
+    const baseUrl = WIRES[dialect].base(vendors[dialect].upstream.url);
+    const quirks = { webTools: false };
+    return {
+      ...{ id: `lab-${dialect}`, name: dialect, dialect, baseUrl, auth: WIRES[dialect].auth, quirks },
+      ...{ apiKey: apiKeyOf(dialect), models: "any" },
+      ...(dialect === "messages" && { headers: { "anthropic-version": "2023-06-01" } }),
+    };
+  });
+  const models: Config["models"] = DIALECTS.map((dialect) => ({
+    id: modelOf(dialect),
+    pricing: { input: 3, output: 15 },
+    capabilities: { tools: true, vision: true, reasoning: false },
+    routes: [{ vendor: `lab-${dialect}`, model: upstreamModel(dialect, "plain") }],
+  }));
+  const gateway = await startApp({ vendors: rows, models, config: { search: [{ engine: "fixture" }], ...config } });
+  const fetch = (url: string | URL | Request, init?: RequestInit) =>
+    gateway.app.elysia.handle(url instanceof Request ? url : new Request(url, init));
+  const shared = { apiKey: gateway.key, maxRetries: 0, timeout: 20_000, fetch: fetch as typeof globalThis.fetch };
+  return {
+    gateway,
+    vendors,
+    openai: new OpenAI({ ...shared, baseURL: "http://localhost/v1" }),
+    anthropic: new Anthropic({ ...shared, baseURL: "http://localhost" }),
+    async stop() {
+      await gateway.stop();
+      for (const dialect of DIALECTS) vendors[dialect].upstream.close();
+    },
+  };
+}
+
+/** A round in which the model says something and searches. */
+export const searches = (query: string, id = "look", text = "I will look."): Reply => ({
+  steps: [
+    { kind: "text", pieces: [text] },
+    { kind: "call", id, name: "web_search", pieces: ['{"que', `ry":${JSON.stringify(query)}}`] },
+  ],
+  finish: "calls",
+});
+
+export const says = (...pieces: string[]): Reply => ({ steps: [{ kind: "text", pieces }], finish: "stop" });
+
+/** The test engine's first result for a query. */
+export const FIRST = { title: "sluice gates: result 1", url: "https://docs.example.com/sluice-gates/1" };
