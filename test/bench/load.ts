@@ -10,6 +10,8 @@ export type LoadOptions = {
   requests: number;
   /** Events of each stream; 0 for whole replies. */
   events: number;
+  /** The status of a right answer. Default: 200. */
+  status?: string;
   /** Whether an answer's body is right, where it is no generation's. */
   check?: (body: string) => boolean;
   /** Called once when all connections have had their first byte of an answer. */
@@ -111,8 +113,8 @@ class Load {
     const answer = readBody(data.text);
     if (!answer) return;
     this.latencies.push((performance.now() - data.startedAt) * 1000);
-    const { check } = this.options;
-    this.#count(answer.status === "200" && (check ? check(answer.body) : isRight(answer.body, events)));
+    const { check, status = "200" } = this.options;
+    this.#count(answer.status === status && (check ? check(answer.body) : isRight(answer.body, events)));
     this.#ask(socket);
   }
 
