@@ -222,6 +222,27 @@ test("while nothing can be written, nothing that costs is begun", async () => {
   expect(await ledger.hold(wish("req_4"))).toBeDefined();
 });
 
+test("a disk with room for a page and not for a charge is full: nothing that costs is begun, until there is room again", async () => {
+  const { ledger, fund, store } = openBooks();
+  await fund(DOLLAR);
+  const limitTo = (pages: number) => store.database.run(`PRAGMA max_page_count = ${pages}`);
+  await (await ledger.hold(wish("req_0"))).settle(cameTo(1, 1));
+  const [size = [0n]] = store.database.prepare("PRAGMA page_count").values() as bigint[][];
+  limitTo(Number(size[0]));
+  const charge = async (at: number) => (await ledger.hold(wish(`req_${at}`))).settle(cameTo(1, 1));
+  let at = 1;
+  for (let written = true; written && at < 1_000; at++) written = await charge(at).then(Boolean, () => false);
+  expect(at).toBeLessThan(1_000);
+  for (const more of [0, 1, 2]) {
+    limitTo(Number(size[0]) + more);
+    await expect(ledger.hold(wish(`req_${at}`))).rejects.toMatchObject({ code: "internal_error" });
+  }
+  limitTo(Number(size[0]) + 1_000);
+  await charge(at);
+  const [left = []] = store.database.prepare("SELECT count(*) FROM idempotency").values();
+  expect(left).toEqual([0n]);
+});
+
 test("a changed price is a new row, and what was charged keeps its own", async () => {
   const { book, ledger, fund } = openBooks();
   await fund(DOLLAR);
