@@ -68,7 +68,8 @@ export function mergeRows(base: CatalogRow, override: CatalogRow): CatalogRow {
 function toPricing(pricing: RowPricing | undefined): Pricing | undefined {
   if (pricing === undefined) return undefined;
   if (pricing === "free") return { currency: "USD", unit: "per_1m_tokens", input: 0, output: 0 };
-  return { ...pricing, currency: "USD", unit: pricing.unit ?? "per_1m_tokens" };
+  const perImage = pricing.input === undefined && pricing["per_image"] !== undefined;
+  return { ...pricing, currency: "USD", unit: pricing.unit ?? (perImage ? "per_image" : "per_1m_tokens") };
 }
 
 /** The tier of a row that states none: free at price zero, premium at 40 USD and above per 1M tokens out, else paid. */
