@@ -1,10 +1,17 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createApp } from "../../src/app.ts";
 import { builtInRows } from "../../src/catalog/rows.ts";
+import { openStore } from "../../src/db/open.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/observe/log.ts";
 import { rowOf } from "../../src/vendors/images/rows.ts";
 import { probeLocal } from "../../src/vendors/models-list.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import type { VendorRow } from "../../src/vendors/vendor.ts";
-import { startApp, type TestApp } from "../support/app.ts";
+import { PLAIN_CONFIG, startApp, type TestApp } from "../support/app.ts";
 import { html, json, startUpstream, type Upstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { type Lab, linesOf, openLab, PNG, PNG_BASE64 } from "./image-lab.ts";
@@ -92,6 +99,38 @@ describe("through the front door", () => {
     const chat = await gateway.post("/v1/chat/completions", { model, messages: [{ role: "user", content: "hi" }] });
     expect(chat.status).toBeWithin(400, 405);
     expect(lab.upstream.calls).toHaveLength(2);
+  });
+
+  test("work that a vendor does by name outlives the gateway: asked for again, sent once", async () => {
+    const lab = start("replicate");
+    const path = join(mkdtempSync(join(tmpdir(), "sluice-images-")), "sluice.db");
+    const first = openStore(path);
+    gateway = await startApp({ vendors: [lab.vendor], store: first });
+    lab.upstream.answer("/v1/models/owner/m/predictions", json({ id: "p1", status: "starting" }));
+    lab.upstream.always("/v1/predictions/p1", json({ id: "p1", status: "processing" }));
+    const { id } = (await (
+      await gateway.post("/v1/images/generations", { model: "replicate/owner/m", prompt: "x" })
+    ).json()) as Job;
+    await lab.upstream.called(1);
+    const { key } = gateway;
+    await gateway.stop();
+    lab.upstream.always(
+      "/v1/predictions/p1",
+      json({ id: "p1", status: "succeeded", output: `data:image/png;base64,${PNG_BASE64}` }),
+    );
+    const config = { ...PLAIN_CONFIG, dataFolder: dirname(path) };
+    const store = openStore(path);
+    const log = createLog({ level: "error", write: () => {} });
+    const again = createApp({ config, vendors: [lab.vendor], store, clock: systemClock, log, version: "0.0.0-test" });
+    gateway = undefined;
+    const poll = new Request(`http://localhost/v1/images/generations/${id}`, {
+      headers: { authorization: `Bearer ${key}`, prefer: "wait=5" },
+    });
+    expect(await (await again.elysia.handle(poll)).json()).toMatchObject({ id, status: "succeeded" });
+    expect(lab.upstream.calls.filter(({ method }) => method === "POST")).toHaveLength(1);
+    await again.stop();
+    store.close();
+    rmSync(dirname(path), { recursive: true });
   });
 
   test("an image link into the gateway's own network is not fetched", async () => {

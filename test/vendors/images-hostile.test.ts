@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import type { ImageStep } from "../../src/vendors/image-upstream.ts";
 import type { GuardedFetch } from "../../src/vendors/images/index.ts";
 import { MAX_IMAGE_BYTES, RESULT_MS } from "../../src/vendors/images/result.ts";
@@ -312,6 +312,34 @@ describe("the vendor's key", () => {
     expect(linesOf(fal.upstream.calls)).toHaveLength(3);
     expect(canary.connections).toBe(0);
     canary.close();
+  });
+
+  test("goes to the clusters of the API's own domain, over https alone", async () => {
+    const asked: [string, string | null][] = [];
+    const fetching = spyOn(globalThis, "fetch").mockImplementation((async (url: string, init: RequestInit) => {
+      asked.push([url, new Headers(init.headers).get("x-key")]);
+      return Response.json({ id: "t", status: "Pending" });
+    }) as unknown as typeof fetch);
+    const lab = openLab("bfl", { vendor: { baseUrl: "https://api.bfl.ai/v1" } });
+    open.push(lab);
+    const { source: _source, ...rest } = request({ model: "flux-dev" });
+    const own = ["https://api.us1.bfl.ai/v1/get_result?id=t", "https://api.bfl.ai/v1/get_result?id=t"];
+    const others = [
+      "http://api.us1.bfl.ai/v1/get_result?id=t",
+      "https://api.us1.bfl.ai:8443/v1/get_result?id=t",
+      "https://api.us1.bfl.ai.evil.example/get_result?id=t",
+      "https://evilbfl.ai/get_result?id=t",
+      "https://a@api.us1.bfl.ai/get_result?id=t",
+    ];
+    try {
+      for (const name of [...own, ...others]) {
+        const step = await lab.draw.resume!(name, rest, new AbortController().signal);
+        expect([name, step.kind]).toEqual([name, own.includes(name) ? "pending" : "failed"]);
+      }
+    } finally {
+      fetching.mockRestore();
+    }
+    expect(asked).toEqual(own.map((url) => [url, VENDOR_KEY]));
   });
 
   test("no model's name leads out of the API", async () => {
