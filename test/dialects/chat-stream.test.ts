@@ -156,9 +156,12 @@ describe("a relabelled stream", () => {
   });
 
   test.each(finished)("$name keeps its meaning", ({ text, quirks }) => {
-    expect(
-      outcomeOf(decodeText(relabelText(text, quirks), quirks)).filter((line) => !line.startsWith("usage 0 ")),
-    ).toEqual(outcomeOf(decodeText(text, quirks)).map((line) => line.replace(/^(tool-call .*) ""$/, '$1 "{}"')));
+    // No arguments and an empty object of them mean the same.
+    const meaning = (from: string) =>
+      outcomeOf(decodeText(from, quirks))
+        .filter((line) => !line.startsWith("usage 0 "))
+        .map((line) => line.replace(/^(tool-call .*) ""$/, '$1 "{}"'));
+    expect(meaning(relabelText(text, quirks))).toEqual(meaning(text));
   });
 
   test("arguments that never came are an empty object, also of the second call and where the finish is missing", () => {
