@@ -1,11 +1,11 @@
 import type { Clock } from "../../lib/clock.ts";
+import { workerUrl } from "../../lib/worker-thread.ts";
 import type { Done, Work } from "./canvas-work.ts";
 
 /** The thread is ended when nothing was drawn for this long, ms. */
 const IDLE_MS = 30_000;
 
-/** In the executable the program lies at the root, and a worker where its source lay below that (build.ts lists it). */
-const WORKER = Bun.isStandaloneExecutable ? "./src/vendors/builtin/canvas-worker.ts" : "./canvas-worker.ts";
+const WORKER = "src/vendors/builtin/canvas-worker.ts";
 
 type Waiting = { work: Work; resolve(done: Done): void; reject(reason: unknown): void };
 
@@ -46,7 +46,7 @@ export class DrawingThread {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL(WORKER, import.meta.url).href);
+    const worker = new Worker(workerUrl(WORKER));
     // Nobody's process stays for it.
     worker.unref();
     worker.addEventListener("message", ({ data }: MessageEvent<Done>) => this.#end((waiting) => waiting.resolve(data)));
