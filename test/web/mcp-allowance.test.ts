@@ -102,7 +102,11 @@ describe("the day's allowance (interface 8)", () => {
     expect((await lab.call("web_fetch", { urls }, tenant.key)).isError).toBe(false);
     expect(usedOf(tenant)).toBe(20);
     expect(balanceOf(tenant)).toEqual({ postedNano: 2n * CENT, heldNano: 0n, availableNano: 2n * CENT });
-    expect(rowsOf(tenant).at(-1)).toMatchObject({ units: 8, costNano: 5n * CENT, chargedNano: 5n * CENT });
+    expect(rowsOf(tenant).find(({ model }) => model === "web_fetch")).toMatchObject({
+      units: 8,
+      costNano: 5n * CENT,
+      chargedNano: 5n * CENT,
+    });
     await lab.clock.advance(60_000);
     const before = lab.fetched;
     const refused = await lab.call("web_fetch", { urls: urlsOf("a", "b", "c") }, tenant.key);
@@ -133,6 +137,34 @@ describe("the day's allowance (interface 8)", () => {
     expect([usedOf(tenant), rowsOf(tenant), balanceOf(tenant).heldNano]).toEqual([0, [], 0n]);
     expect(lab.gateway.app.book.openClaims("web")).toEqual([]);
   });
+});
+
+test("calls at the same time never pass the allowance and the wallet together", async () => {
+  const figures = {
+    web_calls_per_day: 20,
+    web_calls_per_minute: 10_000,
+    web_calls_concurrent: 1_000,
+    web_call_usd: 0.01,
+  };
+  const race = await startMcpLab({ plans: { race: figures } });
+  try {
+    const tenant = await race.tenant("race", "0.055");
+    const calls = Array.from({ length: 60 }, (_, at) =>
+      at % 3 === 0
+        ? race.call("web_fetch", { urls: [`${race.page}/${at}-a`, `${race.page}/${at}-b`] }, tenant.key)
+        : race.call("web_search", { query: `number ${at}` }, tenant.key),
+    );
+    const results = await Promise.all(calls);
+    const counted = race.gateway.rows().reduce((sum, { units }) => sum + units, 0);
+    expect(counted).toBe(25);
+    expect(results.filter(({ isError }) => !isError)).toHaveLength(race.gateway.rows().length);
+    const { book } = race.gateway.app;
+    expect(book.allowance(tenant.id, "web", 20).used).toBe(20);
+    expect(book.balance(tenant.id)).toEqual({ postedNano: CENT / 2n, heldNano: 0n, availableNano: CENT / 2n });
+    expect([book.openClaims("web"), book.verify()]).toEqual([[], []]);
+  } finally {
+    await race.stop();
+  }
 });
 
 describe("speed (contract 4)", () => {
@@ -248,7 +280,7 @@ describe("the standalone endpoints (contract 3)", () => {
       status: "error",
       error: { code: "invalid_url", message: expect.any(String) },
     });
-    expect(read.headers.get("x-request-id")).toBe(lab.gateway.rows().at(-1)?.requestId as string);
+    expect(lab.gateway.rows().map(({ requestId }) => requestId)).toContain(read.headers.get("x-request-id") as string);
     const receipt = await lab.gateway.call(`/v1/usage/${read.headers.get("x-request-id")}`, {
       headers: { authorization: `Bearer ${key}` },
     });

@@ -1,4 +1,5 @@
 import { Tokens } from "../../src/accounts/tokens.ts";
+import type { Config } from "../../src/config/load.ts";
 import type { Store } from "../../src/db/open.ts";
 import type { SearchSource } from "../../src/web/search/search.ts";
 import { startApp, type TestApp } from "../support/app.ts";
@@ -48,7 +49,7 @@ export const request = (method: string, params?: unknown, id: string | number = 
 
 /** A gateway whose search engine needs no network and whose clock is turned by hand, and a page on loopback that it may read. */
 export async function startMcpLab(
-  options: { sources?: readonly SearchSource[]; store?: Store; clock?: ManualClock } = {},
+  options: { sources?: readonly SearchSource[]; store?: Store; clock?: ManualClock; plans?: Config["plans"] } = {},
 ): Promise<McpLab> {
   const clock = options.clock ?? manualClock(NOON);
   let fetched = 0;
@@ -69,6 +70,7 @@ export async function startMcpLab(
     clock,
     ...(options.store && { store: options.store }),
     config: {
+      plans: options.plans ?? {},
       search: options.sources ?? [{ engine: "fixture" }],
       web: { fetch: { allow_hosts: [`127.0.0.1:${pages.port}`] } },
     },
