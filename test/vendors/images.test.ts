@@ -181,6 +181,23 @@ for (const each of CASES) {
   });
 }
 
+test("a fault that repeats the prompt is no refusal, whatever the prompt says", async () => {
+  const lab = start("fal");
+  const detail = [
+    { loc: ["body", "seed"], msg: "value is not an integer", type: "type_error", input: { prompt: "NSFW flagged" } },
+  ];
+  for (const answer of [
+    json({ detail }, { status: 422 }),
+    json({ detail: "model names are case-sensitive" }, { status: 422 }),
+  ]) {
+    lab.upstream.answer("/fal-ai/x", answer);
+    const step = await lab.draw.create(request({ model: "fal-ai/x" }), new AbortController().signal);
+    expect(step).toMatchObject({ kind: "failed", fault: true });
+  }
+  lab.upstream.answer("/fal-ai/x", json({ detail: [{ msg: "The prompt was flagged", type: "x" }] }, { status: 422 }));
+  expect((await lab.draw.create(request({ model: "fal-ai/x" }), new AbortController().signal)).kind).toBe("blocked");
+});
+
 describe("work that has a name", () => {
   for (const each of CASES.filter((candidate) => isPolled(candidate) && candidate.id !== "lab")) {
     const start2 = () => {

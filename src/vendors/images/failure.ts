@@ -31,16 +31,30 @@ const CODES: ReadonlySet<string> = new Set([
   "blockReason",
 ]);
 
-/** Every word for programs in an error answer, wherever it stands. */
-function collectCodes(value: unknown, codes: string[], depth = 0): string[] {
-  if (depth > MAX_DEPTH || codes.length > MAX_FIELDS) return codes;
-  if (Array.isArray(value)) for (const item of value.slice(0, MAX_FIELDS)) collectCodes(item, codes, depth + 1);
-  if (!isObject(value)) return codes;
-  for (const [field, inner] of Object.entries(value).slice(0, MAX_FIELDS)) {
-    if (typeof inner === "string" && CODES.has(field)) codes.push(inner);
-    else if (typeof inner === "object") collectCodes(inner, codes, depth + 1);
+/** Names of fields whose text is a sentence. Others, such as `input`, repeat what the caller wrote, which is no word of the vendor's. */
+const SENTENCES: ReadonlySet<string> = new Set([
+  "message",
+  "msg",
+  "detail",
+  "details",
+  "error",
+  "errors",
+  "title",
+  "reason",
+]);
+
+/** Every text of an error answer that stands in a field of these names, or in a list in one. */
+function collect(value: unknown, fields: ReadonlySet<string>, found: string[] = [], name = "", depth = 0): string[] {
+  if (depth > MAX_DEPTH || found.length > MAX_FIELDS) return found;
+  if (typeof value === "string" && fields.has(name)) found.push(value);
+  if (Array.isArray(value)) {
+    for (const item of value.slice(0, MAX_FIELDS)) collect(item, fields, found, name, depth + 1);
+  } else if (isObject(value)) {
+    for (const [field, inner] of Object.entries(value).slice(0, MAX_FIELDS)) {
+      collect(inner, fields, found, field, depth + 1);
+    }
   }
-  return codes;
+  return found;
 }
 
 /** Statuses that say why by themselves: no key, no money, no such path, too slow, too many. */
@@ -49,8 +63,9 @@ const PLAIN: ReadonlySet<number> = new Set([401, 402, 404, 405, 408, 429]);
 function isRefusal({ status, json }: Answer, text: string, refusal: Refusal): boolean {
   if (status < 400 || status > 499 || PLAIN.has(status)) return false;
   const { code } = refusal;
-  if (code && collectCodes(json, []).some((word) => code.test(word))) return true;
-  return refusal.text?.test(text.slice(0, MAX_SEARCHED)) === true;
+  if (code && collect(json, CODES).some((word) => code.test(word))) return true;
+  const sentences = json === undefined ? text : collect(json, SENTENCES).join("\n");
+  return refusal.text?.test(sentences.slice(0, MAX_SEARCHED)) === true;
 }
 
 /** Vendors that write what is wrong as a list (`errors`, Stability's) in the field the others use. */

@@ -32,7 +32,7 @@ const pixelRule = (multiple: number, maxEdge: number, area = MEGAPIXEL): PixelRu
 
 /** Sentences by which hosts of other people's models say that a filter spoke. */
 const FILTERED =
-  /\bNSFW\b|\bflagged\b|\bsensitive\b|E005|content[ _-]?(?:policy|moderation|filter)|moderat(?:ed|ion)|safety (?:system|filter|checker)/i;
+  /\bNSFW\b|\bflagged\b|(?<!case[ -])\bsensitive\b|E005|content[ _-]?(?:policy|moderation|filter)|moderat(?:ed|ion)|safety (?:system|filter|checker)/i;
 
 /** OpenAI's codes, and Azure's for the same (dialects.md 7). */
 const OPENAI_REFUSAL = {
