@@ -31,6 +31,7 @@ import { webRoutes } from "./http/web.ts";
 import { FolderFiles, type ImageFiles, MemoryFiles } from "./jobs/files.ts";
 import { BucketFiles } from "./jobs/files-s3.ts";
 import { ImageJobs } from "./jobs/image-jobs.ts";
+import { keepAttempts } from "./ledger/attempts.ts";
 import type { Book } from "./ledger/book.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import { Retention } from "./ledger/rollup-retention.ts";
@@ -42,6 +43,8 @@ import { endedCleanly, noteStop } from "./limits/clean-stop.ts";
 import { KeySpend } from "./limits/key-spend.ts";
 import { SpeedLimiter } from "./limits/limiter.ts";
 import { errorFields, type Log } from "./observe/log.ts";
+import { createObserver } from "./observe/observer.ts";
+import type { RequestObserver } from "./observe/request-facts.ts";
 import { type RequestLog, withRequestLog } from "./observe/request-log.ts";
 import { BodyLog } from "./relay/body-log.ts";
 import { Ended } from "./relay/exchange.ts";
@@ -138,6 +141,7 @@ export function createApp(settings: AppSettings): App {
     blockingMs: config.limits.blockingSeconds * 1000,
     userAgent: `sluice/${settings.version}`,
     fetchMedia: createMediaFetch(safeFetch, clock),
+    observer: observeRequests(store, writer, log),
   };
   const draw = createImageUpstreams({
     ...{ userAgent: services.userAgent, now: () => clock.now(), fetchResult: safeFetch },
@@ -219,6 +223,15 @@ export function createApp(settings: AppSettings): App {
       await writer.close();
     },
   };
+}
+
+/** What is kept of requests beside their books: the attempts of those that took several. */
+function observeRequests(store: Store, writer: Writer, log: Log): RequestObserver {
+  const failed = (thrown: unknown) => log.error("observe", errorFields(thrown));
+  return createObserver(
+    [{ settling: (requestId, attempts) => void keepAttempts(store, writer, requestId, attempts).catch(failed) }],
+    failed,
+  );
 }
 
 /** Where images are kept: a configured bucket, the data folder, or memory for a store that is there itself. */

@@ -7,10 +7,12 @@ export type Modality = (typeof MODALITIES)[number];
 
 export type AccessTier = "free" | "paid" | "premium";
 
-/** Where a model can be had: a vendor's id, and the name the vendor knows it by. Tried in order. */
+/** Where a model can be had: a vendor's id, and the name the vendor knows it by. Tried in order, or by weight. */
 export type Route = {
   vendor: string;
   model: string;
+  /** Its part of the conversations, beside the weights of the model's other routes. One route with a weight: all have one, 1 by default. */
+  weight?: number;
   /** How this vendor takes the model's reasoning control, where it is another way than the model's own (an aggregator's, say). */
   form?: ReasoningForm;
   /** The dialect in which this vendor serves the model best, where it speaks more than one. */

@@ -27,7 +27,7 @@ function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
   const log = createLog({ level: config.logLevel });
   for (const { apiKey } of config.search) if (apiKey) log.addSecret(apiKey);
   for (const vendor of vendors) {
-    if (vendor.apiKey) log.addSecret(vendor.apiKey);
+    for (const key of vendor.apiKeys ?? [vendor.apiKey]) if (key) log.addSecret(key);
     for (const value of Object.values({ ...vendor.headers, ...vendor.credentials })) log.addSecret(value);
   }
   return log;

@@ -66,14 +66,16 @@ function checkVendors(rows: readonly VendorSetting[], context: CheckContext): Fa
       if (!fits) faults.push(expected(readUrl.what, valueAt(context.raw, place), place));
     }
     faults.push(...checkHeaders(row.headers ?? {}, [...steps, "headers"]));
-    if (row.api_key !== undefined && !/^[\x21-\x7e]+$/.test(row.api_key)) {
-      faults.push({
-        steps: [...steps, "api_key"],
-        problem: "expected printable characters without spaces (not shown)",
-      });
-    }
+    faults.push(...checkKeys(row, steps));
   });
   return faults;
+}
+
+function checkKeys({ api_key: key, api_keys: keys = [] }: VendorSetting, steps: Steps): Fault[] {
+  const problem = "expected printable characters without spaces (not shown)";
+  const isBad = (one: string) => !/^[\x21-\x7e]+$/.test(one);
+  const faults = keys.flatMap((one, at) => (isBad(one) ? [{ steps: [...steps, "api_keys", at], problem }] : []));
+  return key !== undefined && isBad(key) ? [{ steps: [...steps, "api_key"], problem }, ...faults] : faults;
 }
 
 function checkRoutes(row: ModelSetting, steps: Steps, vendorIds: ReadonlySet<string>): Fault[] {

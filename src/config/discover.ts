@@ -74,8 +74,19 @@ function baseOf(row: VendorSetting, sources: VendorSources): Vendor {
 const lowerCaseNames = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
+/** A row of several keys is switched on as one of a single key is, by the first of them. */
+const withFirstKey = (row: VendorSetting): VendorSetting =>
+  row.api_key === undefined && row.api_keys?.[0] !== undefined ? { ...row, api_key: row.api_keys[0] } : row;
+
+/** The keys of a row that has more than one, each once, `api_key` first. */
+function severalKeys({ api_key: first, api_keys: keys }: VendorSetting): string[] | undefined {
+  const all = new Set([...(first === undefined ? [] : [first]), ...(keys ?? [])]);
+  return keys && all.size > 1 ? [...all] : undefined;
+}
+
 /** Only the fields that the row gives change; headers and quirks are added one by one. */
 function overlay(base: Vendor, row: VendorSetting): Vendor {
+  const keys = severalKeys(row);
   const quirks = Object.entries(row.quirks ?? {}).map(([name, value]) => [toCamelCase(name), value]);
   return {
     ...base,
@@ -83,6 +94,7 @@ function overlay(base: Vendor, row: VendorSetting): Vendor {
     ...(row.dialect !== undefined && { dialect: row.dialect }),
     ...(row.base_url !== undefined && { baseUrl: row.base_url }),
     ...(row.api_key !== undefined && { apiKey: row.api_key }),
+    ...(keys && { apiKeys: keys }),
     ...(row.auth !== undefined && { auth: row.auth }),
     ...(row.headers !== undefined && { headers: { ...base.headers, ...lowerCaseNames(row.headers) } }),
     ...(row.query !== undefined && { query: row.query.replace(/^\?/, "") }),
@@ -118,7 +130,8 @@ function whatIsMissing(vendor: Vendor): string | undefined {
 export function resolveVendors(sources: VendorSources): Discovery {
   const vendors = new Map(sources.fromEnvironment(sources.environment).map((vendor) => [vendor.id, vendor]));
   const warnings: string[] = [];
-  for (const row of sources.rows) {
+  for (const written of sources.rows) {
+    const row = withFirstKey(written);
     const vendor = overlay(baseOf(row, sources), row);
     const missing = whatIsMissing(vendor);
     if (missing === undefined) vendors.set(vendor.id, vendor);

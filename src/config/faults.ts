@@ -36,7 +36,7 @@ export function formatSteps(steps: Steps): string {
 }
 
 /** Fields whose values may be, or hold, a secret: they are never shown. */
-const SECRET_FIELDS: ReadonlySet<unknown> = new Set(["api_key", "headers", "query", "secret_access_key"]);
+const SECRET_FIELDS: ReadonlySet<unknown> = new Set(["api_key", "api_keys", "headers", "query", "secret_access_key"]);
 
 /** True for a place whose value must not be printed. */
 export function isSecret(steps: Steps): boolean {

@@ -117,6 +117,13 @@ const VendorRow = Closed({
   dialect: Type.Optional(Words(UPSTREAM_DIALECTS)),
   base_url: Type.Optional(httpUrl),
   api_key: Type.Optional(text(`a key, \${NAME} or file:PATH`, 10_000)),
+  api_keys: Type.Optional(
+    Type.Array(text(`a key, \${NAME} or file:PATH`, 10_000), {
+      minItems: 1,
+      maxItems: 100,
+      description: "a list of keys that are used in turn",
+    }),
+  ),
   auth: Type.Optional(Words(AUTH_FORMS)),
   headers: Type.Optional(
     Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
@@ -168,7 +175,11 @@ const Reasoning = Closed({
   refuses: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
 });
 
-const Route = Closed({ vendor: text("the id of a vendor", 64), model: text("a model name", 200) });
+const Route = Closed({
+  vendor: text("the id of a vendor", 64),
+  model: text("a model name", 200),
+  weight: Type.Optional(count("a whole number from 1 to 1000", 1, 1_000)),
+});
 
 const ModelRow = Closed({
   id: Type.String({
@@ -190,7 +201,11 @@ const ModelRow = Closed({
   reasoning: Type.Optional(Reasoning),
   refuses: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
   routes: Type.Optional(
-    Type.Array(Route, { minItems: 1, maxItems: 20, description: "a list of {vendor, model}, tried in order" }),
+    Type.Array(Route, {
+      minItems: 1,
+      maxItems: 20,
+      description: "a list of {vendor, model}, tried in order, or by weight",
+    }),
   ),
 });
 

@@ -30,8 +30,10 @@ export function listeningWarnings(host: string, publicUrl: string | undefined): 
   return warnings;
 }
 
+const isPlainKey = (value: unknown) => typeof value === "string" && !/\$\{|^file:/.test(value);
+
 const holdsPlainKey = (row: unknown) =>
-  isObject(row) && typeof row["api_key"] === "string" && !/\$\{|^file:/.test(row["api_key"]);
+  isObject(row) && (isPlainKey(row["api_key"]) || (Array.isArray(row["api_keys"]) && row["api_keys"].some(isPlainKey)));
 
 /** A word when a file that holds a key itself can be read by other users. `raw` is the document before `${NAME}` was filled in. */
 export function exposureWarnings(path: string, raw: Record<string, unknown>, platform: NodeJS.Platform): string[] {

@@ -5,6 +5,7 @@ import type { Keys } from "../accounts/keys.ts";
 import { type Plans, planOf } from "../accounts/plans.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
+import { findAttempts } from "../ledger/attempts.ts";
 import type { Book } from "../ledger/book.ts";
 import { findUsageRow } from "../ledger/usage-page.ts";
 import type { Limiter } from "../limits/limiter.ts";
@@ -58,7 +59,7 @@ export function showReceipt(
       "There is no settled request of this id. One that cost nothing has no receipt.",
     );
   }
-  return toReceipt(row, receipt);
+  return toReceipt(row, receipt, findAttempts(store, requestId));
 }
 
 /** `GET /v1/account`, `GET /v1/usage`, `GET /v1/usage/{request_id}`: what a caller has, and what it used (contract 3). */

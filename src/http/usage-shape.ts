@@ -2,6 +2,7 @@ import type { Receipt } from "../ledger/book.ts";
 import { formatUsd, type Rates, ratesFor } from "../ledger/price.ts";
 import type { UsageRow } from "../ledger/usage-page.ts";
 import type { ReportRow, Totals } from "../ledger/usage-report.ts";
+import type { Attempt } from "../observe/request-facts.ts";
 
 const NANO_PER_USD = 1_000_000_000;
 const MICRO_PER_USD = 1_000_000;
@@ -110,13 +111,28 @@ const unitLines = ({ units, chargedNano }: Receipt) => [
   { bucket: "units", count: units, usd_per_1m: null, usd: formatPico(chargedNano * 1_000n) },
 ];
 
+/** The calls to vendors that a request took: those that were kept, or the only one. */
+function attemptLines(row: UsageRow, kept: readonly Attempt[]) {
+  const { vendor, upstreamModel: model, outcome, error, durationMs: ms } = row;
+  const only: Attempt = { vendor, model, key: 0, outcome: outcome === "completed" ? "served" : (error ?? outcome), ms };
+  const line = ({ vendor, model, outcome, ms }: Attempt) => ({
+    vendor,
+    upstream_model: model,
+    outcome,
+    duration_ms: ms,
+  });
+  if (kept.length > 0) return kept.map((attempt) => ({ ...line(attempt), key: attempt.key + 1 }));
+  return row.attempts === 1 ? [line(only)] : [];
+}
+
 /** One request's receipt: who served it, what was counted, at which price, and who paid (contract 3). */
-export function toReceipt(row: UsageRow, receipt: Receipt) {
+export function toReceipt(row: UsageRow, receipt: Receipt, attempts: readonly Attempt[] = []) {
   const { price, usage, costNano, chargedNano, legs, flags, units } = receipt;
   const rates = price && ratesFor(price.prices, usage.input + usage.cacheRead + usage.cacheWrite);
   return {
     ...toEntry(row, toUsd),
     object: "usage.receipt" as const,
+    attempt_list: attemptLines(row, attempts),
     price: price && rates ? priceView(rates, price.sinceMs) : null,
     lines: units > 0 ? unitLines(receipt) : tokenLines(receipt, rates),
     cost: costNano === undefined ? null : formatUsd(costNano),

@@ -4,44 +4,43 @@ import { upstreamDialects } from "../dialects/index.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
 import { randomName } from "../lib/id.ts";
 import { isObject } from "../lib/json.ts";
-import { decideRetry, ranOf } from "../vendors/retry-policy.ts";
 import { send } from "../vendors/send.ts";
+import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import { prepare, refuseLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
 import { inlineMedia } from "./remote-media.ts";
+import { Tries } from "./routes-tries.ts";
 
 /** What a target is made of. */
 export type Targeted = Pick<Job, "request" | "services" | "intent"> & { exchange: { readonly estimatedInput: number } };
 
-/** Tries the model's routes in order until one answers; another one only while nothing has reached the client (reliability 6.2). */
+/**
+ * Tries the ways to the model until one answers; another one only while nothing has reached the client (reliability 6.2). Throws GatewayError
+ * of the last attempt, or why the request was ended.
+ */
 export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promise<T>): Promise<T> {
-  const { entry, exchange, services, abort } = job;
-  let doubtfulBefore = 0;
-  for (let index = 0; ; index++) {
-    const route = entry.routes[index];
-    const target = route && targetOf(job, route);
-    if (!route || !target) throw new GatewayError("vendor_not_configured", "No vendor of this model is switched on.");
-    exchange.beginAttempt(route.vendor, route.model);
+  const { exchange, abort } = job;
+  const tries = new Tries(job);
+  for (let candidate = tries.first(); ; ) {
+    const { route, vendor, way } = candidate;
+    exchange.beginAttempt(route.vendor, route.model, way.key);
+    const target = makeTarget(job, route, vendor);
     try {
       const result = await attempt(target);
-      services.health?.served(route.vendor);
+      tries.wentWell(candidate);
       return result;
     } catch (thrown) {
-      if (abort.signal.aborted) throw abort.signal.reason;
+      if (abort.signal.aborted) {
+        tries.left(candidate);
+        throw abort.signal.reason;
+      }
       const error = relabelError(completeOverflow(toGatewayError(thrown), job), target);
-      const routesLeft = entry.routes.length - index - 1;
-      const elapsedMs = services.clock.monotonic() - exchange.startedAt;
-      if (isVendorsFault(error)) services.health?.failed(route.vendor, error.code);
-      if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "stop") throw error;
-      if (ranOf(error) !== "no") doubtfulBefore++;
-      services.log.warn("failover", { request_id: job.request.requestId, vendor: route.vendor, error: error.code });
+      exchange.endAttempt(error.code);
+      candidate = await tries.next(candidate, error);
     }
   }
 }
-
-/** An error that says something about the vendor, and not about the request. */
-const isVendorsFault = ({ code }: GatewayError) => code.startsWith("upstream_") || code === "stream_truncated";
 
 /**
  * A request that overran the window, told with both figures (contract 6). A refusal without a word, of a request that by the gateway's
@@ -75,7 +74,10 @@ function relabelError(error: GatewayError, { route, context }: Target): GatewayE
 /** One of the model's routes, as a target; undefined when its vendor is switched off. */
 export function targetOf(job: Targeted, route: Route): Target | undefined {
   const vendor = job.services.vendor(route.vendor);
-  if (!vendor) return undefined;
+  return vendor && makeTarget(job, route, vendor);
+}
+
+function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target {
   const context = {
     model: job.intent.model,
     replyId: randomName(24),

@@ -1,4 +1,3 @@
-import type { Caller } from "../accounts/caller.ts";
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import { promptTokens, type Usage } from "../canon/usage.ts";
@@ -7,8 +6,10 @@ import { createMeter, type Meter } from "../ledger/meter.ts";
 import { formatUsd } from "../ledger/price.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Permit } from "../limits/limiter.ts";
-import type { Fields, Log } from "../observe/log.ts";
+import type { Log } from "../observe/log.ts";
+import type { Attempt, RequestObserver } from "../observe/request-facts.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
+import { describeCause, type Identity, recordRequest } from "./record.ts";
 import type { Spending } from "./spending.ts";
 
 /** How a request ends that is not answered in full. */
@@ -26,8 +27,7 @@ export class Ended extends Error {
 
 export const clientLeft = () => new Ended("client-left", new GatewayError("invalid_request", "The client left."));
 
-/** What is written of every request, whatever became of it. */
-type Identity = { requestId: string; caller: Caller; dialect: string; stream: boolean; model: string };
+const NO_ATTEMPTS: readonly Attempt[] = [];
 
 /**
  * The book of one request: its place in the limiter, its hold, its meter, and the one closing of all three. `close` works once;
@@ -40,6 +40,12 @@ export class Exchange {
   /** Field paths that could not cross to the upstream's dialect. */
   dropped: readonly string[] = [];
   attempts = 0;
+  /** Attempts that failed, in their order; absent where none did. */
+  failedAttempts: Attempt[] | undefined;
+  /** Which of the vendor's keys is used, from 0. */
+  vendorKey = 0;
+  /** When the attempt under way began, monotonic ms. */
+  attemptAt = 0;
   /** Sets how the input is estimated; it is done when somebody asks. */
   estimateInput: () => number = () => 0;
   #estimated: number | undefined;
@@ -65,6 +71,7 @@ export class Exchange {
     private readonly clock: Clock,
     private readonly log: Log,
     private readonly permit: Permit,
+    private readonly observer?: RequestObserver,
   ) {
     this.meter = createMeter(clock);
     this.startedAt = clock.monotonic();
@@ -95,11 +102,22 @@ export class Exchange {
   }
 
   /** Another route is tried. */
-  beginAttempt(vendor: string, upstreamModel: string): void {
+  beginAttempt(vendor: string, upstreamModel: string, key = 0): void {
     this.vendor = vendor;
     this.upstreamModel = upstreamModel;
+    this.vendorKey = key;
+    this.attemptAt = this.clock.monotonic();
     if (this.attempts > 0) this.forgetReply();
+    else this.observer?.began();
     this.attempts++;
+  }
+
+  /** The attempt under way failed. */
+  endAttempt(error: ErrorCode): void {
+    const { vendor, upstreamModel: model, vendorKey: key } = this;
+    const ms = Math.round(this.clock.monotonic() - this.attemptAt);
+    this.failedAttempts ??= [];
+    this.failedAttempts.push({ vendor, model, key, outcome: error, ms });
   }
 
   /** What came of the reply never reached the client. */
@@ -134,12 +152,17 @@ export class Exchange {
     this.settledAs = outcome;
     this.permit.release();
     const { hold } = this;
+    let settlement: Settlement | undefined;
     try {
       for (const held of this.reserved) await held.release();
-      if (hold && outcome) this.charge = await hold.settle(this.#settlement(outcome, error?.code));
+      if (outcome && this.failedAttempts && this.identity) {
+        this.observer?.settling(this.identity.requestId, this.#allAttempts(outcome, error));
+      }
+      settlement = outcome && this.#settlement(outcome, error?.code);
+      if (hold && settlement) this.charge = await hold.settle(settlement);
       else if (hold) await hold.release();
     } finally {
-      this.#record(outcome, error);
+      this.#record(outcome, error, settlement);
     }
   }
 
@@ -165,33 +188,36 @@ export class Exchange {
     return settlement;
   }
 
-  #record(outcome: Outcome | undefined, error: GatewayError | undefined): void {
-    if (!this.identity) return;
-    const { requestId, caller, dialect, stream, model } = this.identity;
-    const fields: Fields = {
-      request_id: requestId,
-      account: caller.accountId,
-      key: caller.keyId,
-      dialect,
-      stream,
-      model,
-      vendor: this.vendor,
-      attempts: this.attempts,
-      outcome: outcome ?? "refused",
-      duration_ms: Math.round(this.clock.monotonic() - this.startedAt),
+  /** All attempts, the last one too, where one failed. */
+  #allAttempts(outcome: Outcome | undefined, error: GatewayError | undefined): readonly Attempt[] {
+    const { failedAttempts: failed = NO_ATTEMPTS, vendor, upstreamModel: model, vendorKey: key } = this;
+    if (failed.length === 0 || failed.length === this.attempts) return failed;
+    const ms = Math.round(this.clock.monotonic() - this.attemptAt);
+    return [
+      ...failed,
+      { vendor, model, key, outcome: outcome === "completed" ? "served" : (error?.code ?? "ended"), ms },
+    ];
+  }
+
+  #record(outcome: Outcome | undefined, error: GatewayError | undefined, settlement: Settlement | undefined): void {
+    const { identity, charge, vendor, upstreamModel, dropped } = this;
+    if (!identity) return;
+    const durationMs = Math.round(this.clock.monotonic() - this.startedAt);
+    const over = {
+      identity,
+      outcome,
+      error,
+      settlement,
+      charge,
+      vendor,
+      upstreamModel,
+      dropped,
+      tried: this.attempts,
+      attempts: this.#allAttempts(outcome, error),
+      startedAt: this.clock.now() - durationMs,
+      durationMs,
     };
-    if (this.dropped.length > 0) fields["dropped"] = this.dropped.join(",");
-    if (error) {
-      fields["error"] = error.code;
-      fields["cause"] = describeCause(error.cause);
-      this.log.warn("generate", fields);
-      return;
-    }
-    const flags = this.charge?.flags;
-    if (flags) fields["flags"] = flags.join(",");
-    // A bill that is not as it was expected is for the operator to see.
-    const odd = flags?.some((flag) => flag !== "balance") === true;
-    this.log[odd ? "warn" : "info"]("generate", fields);
+    recordRequest(over, this.log, this.observer);
   }
 }
 
@@ -200,10 +226,4 @@ export function closingHeaders({ charge, ranOut }: Exchange): Record<string, str
   const headers: Record<string, string> = { "x-sluice-cost-usd": formatUsd(charge?.chargedNano ?? 0n) };
   if (ranOut) headers["x-sluice-stop"] = "balance";
   return headers;
-}
-
-function describeCause(cause: unknown): string {
-  if (cause === undefined) return "";
-  if (cause instanceof Error) return `${cause.name}: ${cause.message}`;
-  return JSON.stringify(cause);
 }

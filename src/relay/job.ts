@@ -11,6 +11,7 @@ import type { JsonText } from "../lib/json.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
+import type { RequestObserver } from "../observe/request-facts.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Exchange } from "./exchange.ts";
@@ -27,8 +28,10 @@ export type Services = {
   catalog: Catalog;
   /** A vendor that is switched on, by its id. */
   vendor(id: string): Vendor | undefined;
-  /** How vendors fare, for the operator. */
-  health?: VendorHealth;
+  /** How vendors fare: records, breakers, keys that rest. */
+  health: VendorHealth;
+  /** Waits between two attempts, ms. Default: by the clock, until the request is ended. */
+  pause?(waitMs: number): Promise<void>;
   ledger: Ledger;
   /** What keys with caps of their own have come to: for whatever is not held by the ledger, such as calls of tools. */
   keySpend: KeySpend;
@@ -39,6 +42,8 @@ export type Services = {
   /** A blocking request is cut off after this (interface 8). */
   blockingMs: number;
   userAgent: string;
+  /** Keeps figures of requests. */
+  observer?: RequestObserver | undefined;
   /** Fetches files for vendors that fetch none. */
   fetchMedia: FetchMedia;
   /** Runs web tools for models whose vendor has none. Absent: they are not served. */

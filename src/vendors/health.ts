@@ -1,4 +1,9 @@
+import type { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { isObject } from "../lib/json.ts";
+import { Breakers } from "./breakers.ts";
+import { REFUSED_KEY_MS, Rests } from "./keys.ts";
+import { RetryBudget } from "./retry-budget.ts";
 
 /** How a vendor fared since the start. Times are Unix ms. */
 export type VendorRecord = {
@@ -9,20 +14,46 @@ export type VendorRecord = {
   lastError: string | undefined;
   /** When the failures in a row began; undefined while it answers. */
   failingSince: number | undefined;
+  /** How much it may be burdened with repeats. */
+  readonly budget: RetryBudget;
 };
 
-/** Counts what became of calls to vendors, for the operator (contract 3). One record for each vendor that is switched on. */
+/** One way to a model: a vendor, one of its keys by its place, and the vendor's name of the model. `keys`: how many the vendor has. */
+export type Way = { vendor: string; key: number; keys: number; model: string };
+
+/** Under this name a vendor's key is known, whatever model it is used for. Holds nothing of the key. */
+export const keyName = ({ vendor, key }: Way): string => `${vendor}#${key + 1}`;
+/** Under this name the way is known. */
+export const wayName = (way: Way): string => `${keyName(way)}/${way.model}`;
+
+/** What a failure did, for the log: a breaker opened, or a key or a way was put to rest for so many ms. */
+export type Consequence = { kind: "opened" | "rested"; name: string; restMs?: number };
+
+/**
+ * What became of calls to vendors: the operator's record of each that is switched on (contract 3), the breakers of ways that fail, and the
+ * rest of keys that were refused or limited (reliability 6.2).
+ */
 export class VendorHealth {
   readonly #records = new Map<string, VendorRecord>();
+  readonly breakers: Breakers;
+  readonly rests: Rests;
 
-  constructor(private readonly clock: Clock) {}
+  constructor(
+    private readonly clock: Clock,
+    random: () => number = Math.random,
+  ) {
+    this.breakers = new Breakers(clock, random);
+    this.rests = new Rests(clock);
+  }
 
   /** A call brought an answer. */
   served(vendorId: string): void {
     const record = this.of(vendorId);
+    const now = this.clock.now();
     record.served++;
-    record.lastServedAt = this.clock.now();
+    record.lastServedAt = now;
     record.failingSince = undefined;
+    record.budget.note(now);
   }
 
   /** A call failed by the vendor's doing; `code` is the error's (contract 6). */
@@ -33,6 +64,7 @@ export class VendorHealth {
     record.lastFailedAt = now;
     record.lastError = code;
     record.failingSince ??= now;
+    record.budget.note(now);
   }
 
   /** A vendor's record. */
@@ -41,10 +73,99 @@ export class VendorHealth {
     if (!record) {
       record = {
         ...{ served: 0, failed: 0, lastServedAt: undefined, lastFailedAt: undefined },
-        ...{ lastError: undefined, failingSince: undefined },
+        ...{ lastError: undefined, failingSince: undefined, budget: new RetryBudget() },
       };
       this.#records.set(vendorId, record);
     }
     return record;
   }
+
+  /** Nothing is in trouble: every way is open, and nothing needs to be noted of one that does well. */
+  get calm(): boolean {
+    return this.breakers.idle && this.rests.idle;
+  }
+
+  /** Whether a way is free for a call. Changes nothing. */
+  isFree(way: Way): boolean {
+    if (this.calm) return true;
+    return this.restsUntil(way) === 0 && this.breakers.allows(wayName(way));
+  }
+
+  /** When the rest of a way or of its key ends, monotonic ms; 0 where neither rests. */
+  restsUntil(way: Way): number {
+    return this.rests.idle ? 0 : Math.max(this.rests.until(keyName(way)), this.rests.until(wayName(way)));
+  }
+
+  /** When a way that is in trouble may be tried again, monotonic ms; 0 where it may be now. */
+  freeAt(way: Way): number {
+    return Math.max(this.restsUntil(way), this.breakers.opensAt(wayName(way)));
+  }
+
+  /** A call is about to go along a way. False: its breaker is open, and it is not among the few calls that find out. */
+  enter(way: Way): boolean {
+    return this.breakers.idle || this.breakers.enter(wayName(way));
+  }
+
+  /** A call along a way brought an answer. */
+  wentWell(way: Way): void {
+    this.served(way.vendor);
+    if (this.calm) return;
+    this.breakers.succeeded(wayName(way));
+    this.rests.wake(wayName(way));
+    this.rests.wake(keyName(way));
+  }
+
+  /**
+   * A call along a way failed. A key that was refused rests for ten minutes where the vendor has others, a way that was limited as long as
+   * the vendor says; whatever else is the vendor's fault counts towards the way's breaker.
+   */
+  wentWrong(way: Way, error: GatewayError): Consequence | undefined {
+    const { code, retryAfterSeconds = 1 } = error;
+    if (code === "rate_limit_exceeded") {
+      this.of(way.vendor).budget.note(this.clock.now());
+      return this.#rest(wayName(way), retryAfterSeconds * 1_000);
+    }
+    if (!isVendorsFault(error)) {
+      // It answered: what is wrong is the request.
+      if (!this.breakers.idle) this.breakers.succeeded(wayName(way));
+      return undefined;
+    }
+    this.failed(way.vendor, code);
+    if (way.keys > 1 && isKeysFault(error)) return this.#rest(keyName(way), REFUSED_KEY_MS);
+    if (way.keys > 1 && code === "upstream_auth") return this.#rest(wayName(way), REFUSED_KEY_MS);
+    const name = wayName(way);
+    return this.breakers.failed(name) ? { kind: "opened", name } : undefined;
+  }
+
+  /** A call along a way ended without telling anything of it, such as one whose client left. */
+  cameToNothing(way: Way): void {
+    if (!this.breakers.idle) this.breakers.left(wayName(way));
+  }
+
+  /** Every way is as good as new: the configuration was changed. */
+  forgetTrouble(): void {
+    this.breakers.clear();
+    this.rests.clear();
+  }
+
+  #rest(name: string, restMs: number): Consequence {
+    this.rests.rest(name, restMs);
+    return { kind: "rested", name, restMs };
+  }
+}
+
+/** An error that says something about the vendor, and not about the request. */
+export const isVendorsFault = ({ code }: GatewayError): boolean =>
+  code.startsWith("upstream_") || code === "stream_truncated";
+
+const statusOf = ({ cause }: GatewayError): unknown => (isObject(cause) ? cause["status"] : undefined);
+
+/** The key itself was refused (401), or the account behind it is empty (402, insufficient_quota): no model takes it now. */
+function isKeysFault(error: GatewayError): boolean {
+  const status = statusOf(error);
+  if (error.code === "upstream_auth") return status !== 403;
+  const empty =
+    isObject(error.cause) &&
+    /insufficient_quota|credit_balance|billing/i.test(`${error.cause["code"]} ${error.cause["type"]}`);
+  return error.code === "upstream_error" && (status === 402 || empty);
 }

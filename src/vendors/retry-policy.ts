@@ -5,6 +5,12 @@ import { ConnectionLost } from "./send.ts";
 /** Whether the vendor worked on a request that failed: surely not, perhaps (it answered badly), or nobody can know (it broke off). */
 export type Ran = "no" | "maybe" | "unknown";
 
+/** Pauses before the same way is asked again, ms (reliability 6.2): for an overload, and for a connection that did not come about. */
+const OVERLOAD_PAUSE_MS = { least: 250, most: 2_000 };
+const CONNECT_PAUSE_MS = { least: 50, most: 250 };
+/** A vendor that asks for a longer wait is not waited for. */
+export const MAX_WAIT_MS = 5_000;
+
 /** A doubtful attempt is repeated only in this time after the request came, milliseconds (reliability 6.2). */
 export const DOUBTFUL_WITHIN_MS = 15_000;
 
@@ -51,4 +57,23 @@ export function decideRetry(error: GatewayError, facts: AttemptFacts): "next-rou
   if (!DOUBTFUL.has(error.code)) return "stop";
   if ((facts.ran ?? ranOf(error)) === "no") return "next-route";
   return (facts.doubtfulBefore ?? 0) === 0 && facts.elapsedMs < DOUBTFUL_WITHIN_MS ? "next-route" : "stop";
+}
+
+/**
+ * The pause after which the only way is asked once more, milliseconds, or undefined where it is not (reliability 6.2, column three): a busy
+ * vendor and a failed connection after a jittered moment, a limit after the wait that the vendor named, where that is short and ends within
+ * `leftMs`. `random` gives 0 up to 1. Pure.
+ */
+export function pauseBeforeRepeat(error: GatewayError, leftMs: number, random: () => number): number | undefined {
+  const wait = waitOf(error, random);
+  return wait !== undefined && wait < leftMs ? wait : undefined;
+}
+
+function waitOf({ code, retryAfterSeconds }: GatewayError, random: () => number): number | undefined {
+  const between = ({ least, most }: { least: number; most: number }) => least + (most - least) * random();
+  if (code === "upstream_overloaded") return between(OVERLOAD_PAUSE_MS);
+  if (code === "upstream_unreachable") return between(CONNECT_PAUSE_MS);
+  if (code !== "rate_limit_exceeded" || retryAfterSeconds === undefined) return undefined;
+  const wait = retryAfterSeconds * 1_000;
+  return wait <= MAX_WAIT_MS ? wait : undefined;
 }

@@ -57,6 +57,8 @@ export type Vendor = {
   env?: string;
   /** The key itself, once read from environment or file. Never logged, never shown. */
   apiKey?: string;
+  /** All its keys, where it has more than one; `apiKey` is the first of them. They are used in turn (vendors/keys.ts). */
+  apiKeys?: readonly string[];
   /** What `sigv4` needs beside the key, which is then the access key's id. Never logged, never shown. */
   credentials?: Readonly<{ secretAccessKey?: string; sessionToken?: string }>;
   /** The region that `sigv4` signs for. */
@@ -92,7 +94,7 @@ export type KeyWay = {
  * A vendor this gateway knows of (contract 2), before any key is at hand. `{NAME}` in `baseUrl`, `region` and `query` stands for a
  * variable of the environment: a base URL or region with one missing leaves the vendor off, a query with one missing is left out.
  */
-export type VendorRow = Omit<Vendor, "apiKey" | "credentials" | "proxy" | "serve" | "images"> & {
+export type VendorRow = Omit<Vendor, "apiKey" | "apiKeys" | "credentials" | "proxy" | "serve" | "images"> & {
   /** Tried in order when the variable `env` is not there. */
   otherKeys?: readonly KeyWay[];
   /** Values of variables that are not there. */

@@ -80,6 +80,18 @@ export const UsageReceipt = Open(
   {
     ...UsageEntry.properties,
     object: Type.Literal("usage.receipt"),
+    attempt_list: Type.Array(
+      Open({
+        vendor: Type.String(),
+        upstream_model: Type.String(),
+        key: Type.Optional(
+          Type.Integer({ description: "Which of the vendor's keys, from 1; where several were tried." }),
+        ),
+        outcome: Type.String({ description: "`served`, or the code of its error." }),
+        duration_ms: Type.Integer(),
+      }),
+      { description: "The calls to vendors, in their order." },
+    ),
     price: Nullable(
       Open({
         currency: Type.Literal("USD"),

@@ -12,7 +12,7 @@ export type ScenarioLab = {
   gateway: TestApp;
   vendors: Record<Side, Upstream>;
   spare: Upstream;
-  /** Forgets calls, scripts, earlier rows and log lines. */
+  /** Forgets calls, scripts, earlier rows, log lines, and which vendors are in trouble. */
   reset(): void;
   /** Rows written since the last reset. */
   rows(): UsageRow[];
@@ -63,6 +63,8 @@ export async function startScenarioLab(clock?: Clock): Promise<ScenarioLab> {
     models: ROWS,
     ...(clock && { clock }),
   });
+  // How long is waited between two attempts is the routes' tests to see.
+  gateway.app.services.pause = () => Promise.resolve();
   // The ledger takes no row back, so earlier ones are told apart by their request.
   let earlier = new Set<string>();
   return {
@@ -71,6 +73,7 @@ export async function startScenarioLab(clock?: Clock): Promise<ScenarioLab> {
     spare,
     reset() {
       for (const upstream of [vendors.chat, vendors.messages, spare]) upstream.reset();
+      gateway.app.services.health.forgetTrouble();
       earlier = new Set(gateway.rows().map(({ requestId }) => requestId));
       gateway.log.length = 0;
     },

@@ -1,0 +1,47 @@
+/** One call to a vendor on the way of a request. `key`: which of its keys, from 0. `outcome`: `served`, or the error's code. `ms`: its duration. */
+export type Attempt = { vendor: string; model: string; key: number; outcome: string; ms: number };
+
+/** What became of a request that was held, told once, when its book is closed. */
+export type RequestFacts = {
+  requestId: string;
+  accountId: string;
+  keyId: string;
+  dialect: string;
+  stream: boolean;
+  /** The model ID that was asked for, and what served it; both empty strings where nothing was asked. */
+  model: string;
+  vendor: string;
+  upstreamModel: string;
+  /** How it ended; `refused` where nothing was charged. */
+  outcome: string;
+  /** The error's code, where it ended in one. */
+  error: string | undefined;
+  /** How its reply ended, where it did. */
+  finish: string | undefined;
+  /** How often a vendor was asked, and each time, where one failed. */
+  tried: number;
+  attempts: readonly Attempt[];
+  /** Unix ms, and the durations from there, ms. */
+  startedAt: number;
+  durationMs: number;
+  firstTokenMs: number | undefined;
+  /** What was counted; absent where nothing was charged. */
+  usage: { input: number; cacheRead: number; cacheWrite: number; output: number; reasoning: number } | undefined;
+  /** At the price of its time, nano-USD; undefined where none is known. */
+  costNano: bigint | undefined;
+  /** The client's W3C trace context. */
+  traceparent: string | undefined;
+};
+
+/** Told of every request, for figures, traces and the like. Its functions wait for nothing and never throw. */
+export type RequestObserver = {
+  /** The clients' trace context is wanted. */
+  readonly traces: boolean;
+  /** A first attempt goes out; `ended` follows. */
+  began(): void;
+  /** It is being settled after attempts that failed: they belong to its receipt. */
+  settling(requestId: string, attempts: readonly Attempt[]): void;
+  ended(facts: RequestFacts): void;
+  /** A client was told of an error, in whatever dialect. */
+  told(code: string): void;
+};

@@ -1,0 +1,149 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { RetryBudget } from "../vendors/retry-budget.ts";
+import { decideRetry, pauseBeforeRepeat, ranOf } from "../vendors/retry-policy.ts";
+import type { Job } from "./job.ts";
+import { type Candidate, freeWays, nameConversation, orderWays } from "./routes.ts";
+
+/** Longest wait a client is told of while every way is left alone, seconds (contract 6). */
+const MAX_TOLD_SECONDS = 60;
+/** Errors of a vendor's host: another key leads to the same one. */
+const HOSTS_FAULT: ReadonlySet<string> = new Set(["upstream_unreachable", "upstream_overloaded"]);
+
+/**
+ * The attempts of one request: which way is tried first, and which after one that failed, by the table of reliability 6.2, inside the request's
+ * time, the vendors' retry budgets and their breakers. Nothing here asks a vendor anything.
+ */
+export class Tries {
+  readonly #ways: readonly Candidate[];
+  #at = -1;
+  #doubtfulBefore = 0;
+  #lent: { budget: RetryBudget; doubtful: boolean } | undefined;
+
+  constructor(private readonly job: Job) {
+    const { entry, services, request, body } = job;
+    const ways = orderWays({
+      routes: entry.routes,
+      vendor: services.vendor,
+      conversation: () => nameConversation(request.caller.accountId, body.value),
+    });
+    this.#ways = freeWays(ways, services.health);
+  }
+
+  /**
+   * The way to try first. Throws GatewayError: vendor_not_configured where no vendor is switched on, upstream_overloaded where every one is being
+   * left alone.
+   */
+  first(): Candidate {
+    if (this.#ways.length === 0) {
+      throw new GatewayError("vendor_not_configured", "No vendor of this model is switched on.");
+    }
+    const way = this.#advance(() => false);
+    if (way) return way;
+    const { health, clock } = this.job.services;
+    const waitMs = health.freeAt(this.#ways[0]!.way) - clock.monotonic();
+    const retryAfterSeconds = Math.min(Math.max(1, Math.ceil(waitMs / 1_000)), MAX_TOLD_SECONDS);
+    const text = "The vendor has failed again and again, and is left alone for a moment. Try again later.";
+    throw new GatewayError("upstream_overloaded", text, { retryAfterSeconds });
+  }
+
+  /** The way brought an answer. */
+  wentWell({ way }: Candidate): void {
+    this.#giveBack();
+    this.job.services.health.wentWell(way);
+  }
+
+  /** The request was ended while this way was tried. */
+  left({ way }: Candidate): void {
+    this.#giveBack();
+    this.job.services.health.cameToNothing(way);
+  }
+
+  /** The way to try after one that failed with `error`, perhaps after a pause. Throws `error` when there is none, and why a request was aborted. */
+  async next(failed: Candidate, error: GatewayError): Promise<Candidate> {
+    this.#giveBack();
+    this.#note(failed, error);
+    const { exchange, services } = this.job;
+    const elapsedMs = services.clock.monotonic() - exchange.startedAt;
+    const isVain = ({ way }: Candidate) => way.vendor === failed.way.vendor && HOSTS_FAULT.has(error.code);
+    const routesLeft = this.#ways.slice(this.#at + 1).filter((candidate) => !isVain(candidate)).length;
+    const doubtfulBefore = this.#doubtfulBefore;
+    const doubtful = ranOf(error) !== "no";
+    if (doubtful) this.#doubtfulBefore++;
+    let next: Candidate | undefined;
+    if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "next-route") {
+      next = this.#advance(isVain);
+      if (next && !this.#lend(next, failed, doubtful)) next = undefined;
+    } else if (exchange.attempts === 1) next = await this.#again(failed, error, elapsedMs);
+    if (!next) throw error;
+    const fields = { request_id: this.job.request.requestId, vendor: failed.way.vendor, error: error.code };
+    services.log.warn(next === failed ? "retry" : "failover", fields);
+    return next;
+  }
+
+  /** The next way that its breaker lets through. */
+  #advance(isVain: (candidate: Candidate) => boolean): Candidate | undefined {
+    const { health } = this.job.services;
+    while (++this.#at < this.#ways.length) {
+      const candidate = this.#ways[this.#at]!;
+      if (!isVain(candidate) && health.enter(candidate.way)) return candidate;
+    }
+    return undefined;
+  }
+
+  /** The only way once more, where the table says so. */
+  async #again(failed: Candidate, error: GatewayError, elapsedMs: number): Promise<Candidate | undefined> {
+    const { services, intent, abort } = this.job;
+    const leftMs = intent.stream ? Number.POSITIVE_INFINITY : services.blockingMs - elapsedMs;
+    const waitMs = pauseBeforeRepeat(error, leftMs, Math.random);
+    if (waitMs === undefined || !this.#lend(failed, failed, false)) return undefined;
+    await pause(this.job, waitMs);
+    abort.signal.throwIfAborted();
+    if (services.health.enter(failed.way)) return failed;
+    this.#giveBack();
+    return undefined;
+  }
+
+  /**
+   * Takes a place in the budget of the vendor that is burdened a second time, or whose work may be done twice. Another vendor that is asked
+   * because nothing ran has no more to do than it would have had by itself.
+   */
+  #lend(next: Candidate, failed: Candidate, doubtful: boolean): boolean {
+    if (!doubtful && next.way.vendor !== failed.way.vendor) return true;
+    const { health, clock } = this.job.services;
+    const { budget } = health.of(next.way.vendor);
+    if (!budget.take(clock.now(), doubtful)) {
+      health.cameToNothing(next.way);
+      return false;
+    }
+    this.#lent = { budget, doubtful };
+    return true;
+  }
+
+  #giveBack(): void {
+    this.#lent?.budget.give(this.#lent.doubtful);
+    this.#lent = undefined;
+  }
+
+  #note(failed: Candidate, error: GatewayError): void {
+    const { services, request } = this.job;
+    const done = services.health.wentWrong(failed.way, error);
+    if (!done) return;
+    const { kind, name, restMs } = done;
+    const fields = { request_id: request.requestId, way: name, error: error.code, rest_ms: restMs };
+    // A key that is refused is for the operator to see; a limit passes by itself.
+    services.log[error.code === "rate_limit_exceeded" ? "info" : "error"](`route-${kind}`, fields);
+  }
+}
+
+/** Waits between two attempts, or until the request is ended. */
+function pause({ services, abort }: Job, waitMs: number): Promise<void> {
+  if (services.pause) return services.pause(waitMs);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const stop = services.clock.after(waitMs, resolve);
+  const end = () => {
+    stop();
+    resolve();
+  };
+  abort.signal.addEventListener("abort", end);
+  return promise.finally(() => abort.signal.removeEventListener("abort", end));
+}

@@ -1,0 +1,97 @@
+import type { Route } from "../catalog/entry.ts";
+import { isObject } from "../lib/json.ts";
+import type { VendorHealth, Way } from "../vendors/health.ts";
+import { keysOf } from "../vendors/keys.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+
+/** One way to a model: a route, and its vendor with the one key that is used. */
+export type Candidate = { route: Route; vendor: Vendor; way: Way };
+
+/** What decides in which order ways are tried. */
+export type RouteQuestion = {
+  routes: readonly Route[];
+  /** A vendor that is switched on. */
+  vendor(id: string): Vendor | undefined;
+  /** Names the conversation: asked only where there is a choice. */
+  conversation(): string;
+};
+
+/** How much of a conversation's head names it, characters: enough to tell two apart, and no more to hash. */
+const HEAD_CHARACTERS = 2_048;
+
+/**
+ * The ways to a model in the order in which they are tried. Routes stand in the order of the catalog, or, where one of them has a weight,
+ * so that each comes first for its part of the conversations; the keys of a vendor share its part evenly. A conversation always has the
+ * same order, so that its vendor's prompt cache is found again: where a way falls away, the others keep their places. Pure.
+ */
+export function orderWays({ routes, vendor: find, conversation }: RouteQuestion): Candidate[] {
+  const groups: Candidate[][] = [];
+  for (const route of routes) {
+    const vendor = find(route.vendor);
+    if (!vendor) continue;
+    const each = vendor.apiKeys === undefined ? [vendor] : keysOf(vendor);
+    const keys = each.length;
+    groups.push(
+      each.map((keyed, key) => ({
+        route,
+        vendor: keyed,
+        way: { vendor: vendor.id, key, keys, model: route.model },
+      })),
+    );
+  }
+  if (groups.length > 1 && routes.some(({ weight }) => weight !== undefined)) {
+    return drawLots(groups.flat(), conversation());
+  }
+  if (groups.every(({ length }) => length === 1)) return groups.flat();
+  const head = conversation();
+  return groups.flatMap((group) => drawLots(group, head));
+}
+
+/**
+ * Weighted rendezvous hashing: every way draws a lot from its own name and the conversation's, and the best lot is first. A way comes first
+ * with the odds of its weight, and nothing has to be remembered, in this process or another.
+ */
+function drawLots(candidates: readonly Candidate[], head: string): Candidate[] {
+  const drawn = candidates.map((candidate) => {
+    const { way, route } = candidate;
+    const hash = Bun.hash.xxHash64(`${way.vendor}#${way.key}/${way.model}\n${head}`);
+    // Above 0 and below 1, from the upper 52 bits.
+    const lot = (Number(hash >> 12n) + 0.5) / 2 ** 52;
+    return { candidate, score: -((route.weight ?? 1) / way.keys) / Math.log(lot) };
+  });
+  return drawn.sort((first, second) => second.score - first.score).map(({ candidate }) => candidate);
+}
+
+/**
+ * The ways that are free, in their order. Where every one is in trouble, all of them, the one whose rest ends first in front: a gateway that
+ * asks nobody helps nobody (reliability 6.2).
+ */
+export function freeWays(ways: readonly Candidate[], health: VendorHealth): readonly Candidate[] {
+  if (health.calm || ways.length < 2) return ways;
+  const free = ways.filter(({ way }) => health.isFree(way));
+  if (free.length > 0) return free;
+  return [...ways].sort((first, second) => health.freeAt(first.way) - health.freeAt(second.way));
+}
+
+/**
+ * The name of a conversation: the account, and the first thing its user says, which stands at the beginning of every later turn too. Marks
+ * such as cache breakpoints move from turn to turn, so only text counts. `body`: a request of any client dialect.
+ */
+export function nameConversation(accountId: string, body: unknown): string {
+  const turns = isObject(body) ? (body["messages"] ?? body["input"]) : undefined;
+  if (typeof turns === "string") return `${accountId}\n${turns.slice(0, HEAD_CHARACTERS)}`;
+  const list: unknown[] = Array.isArray(turns) ? turns : [];
+  const first = list.find((turn) => isObject(turn) && turn["role"] === "user");
+  return `${accountId}\n${isObject(first) ? textOf(first["content"]).slice(0, HEAD_CHARACTERS) : ""}`;
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  let text = "";
+  for (const part of content) {
+    if (isObject(part) && typeof part["text"] === "string") text += part["text"];
+    if (text.length >= HEAD_CHARACTERS) break;
+  }
+  return text;
+}

@@ -1,0 +1,162 @@
+import type { Clock } from "../lib/clock.ts";
+
+/** Failures in a row that open a breaker (reliability 6.2). */
+export const OPEN_AFTER = 5;
+/** More than this part of at least {@link RATE_CALLS} calls within {@link RATE_WINDOW_MS} opens it too. */
+const OPEN_RATE = 0.5;
+const RATE_CALLS = 20;
+const RATE_WINDOW_MS = 30_000;
+/** How long it stays open, times how often it has opened; at most {@link MAX_OPEN_MS}, give or take {@link JITTER} of it. */
+export const OPEN_MS = 30_000;
+const MAX_OPEN_MS = 300_000;
+const JITTER = 0.2;
+/** A probe that has not come back by then no longer keeps others from trying. */
+const PROBE_MS = 30_000;
+/** While nothing else is left, every so many-th call goes through beside the one that is under way (reliability 6.2: never quite shut). */
+const PASS_EVERY = 10;
+/** Routes that are remembered as troubled at the same time. The oldest makes room. */
+const MAX_CIRCUITS = 10_000;
+
+type Circuit = {
+  /** Failures in a row. */
+  failures: number;
+  /** Calls and failures since `windowAt`. */
+  calls: number;
+  failed: number;
+  windowAt: number;
+  /** Monotonic ms; 0: closed. */
+  openUntil: number;
+  ejections: number;
+  /** When the one call went out that is let through while it is open. */
+  probeAt: number | undefined;
+  /** Calls turned away or let through while nothing else was left. */
+  lastResorts: number;
+};
+
+/** How a route that has failed lately stands. */
+export type CircuitState = { id: string; open: boolean; failures: number };
+
+/**
+ * A breaker for every route that has failed lately, by name (reliability 6.2): opened by failures in a row or by their part, it keeps calls
+ * away for a while, then lets one through to see. A route that does well has none, and costs nothing.
+ */
+export class Breakers {
+  readonly #circuits = new Map<string, Circuit>();
+
+  constructor(
+    private readonly clock: Clock,
+    /** 0 up to 1, for the jitter. */
+    private readonly random: () => number = Math.random,
+  ) {}
+
+  /** No route has failed lately: nothing needs to be asked or told. */
+  get idle(): boolean {
+    return this.#circuits.size === 0;
+  }
+
+  /** Whether a call may go to this route: it is closed, or due for the one call that finds out. Changes nothing. */
+  allows(id: string): boolean {
+    const circuit = this.#circuits.get(id);
+    if (!circuit || circuit.openUntil === 0) return true;
+    const now = this.clock.monotonic();
+    return now >= circuit.openUntil && !isProbed(circuit, now);
+  }
+
+  /** When the route may be tried again, monotonic ms; 0 where it may be now. */
+  opensAt(id: string): number {
+    return this.#circuits.get(id)?.openUntil ?? 0;
+  }
+
+  /**
+   * A call goes out. False: the route is open, this is the last one left, and the call is not among the few that go through all the
+   * same: one at a time, and each tenth.
+   */
+  enter(id: string): boolean {
+    const circuit = this.#circuits.get(id);
+    if (!circuit || circuit.openUntil === 0) return true;
+    const now = this.clock.monotonic();
+    if (!isProbed(circuit, now)) {
+      circuit.probeAt = now;
+      return true;
+    }
+    circuit.lastResorts++;
+    return circuit.lastResorts % PASS_EVERY === 0;
+  }
+
+  /** A call was answered. */
+  succeeded(id: string): void {
+    const circuit = this.#circuits.get(id);
+    if (!circuit) return;
+    this.#count(circuit, false);
+    circuit.failures = 0;
+    circuit.openUntil = 0;
+    circuit.probeAt = undefined;
+    if (circuit.failed === 0) this.#circuits.delete(id);
+  }
+
+  /** A call failed by the vendor's doing. True when this is what opens the breaker. */
+  failed(id: string): boolean {
+    let circuit = this.#circuits.get(id);
+    if (!circuit) {
+      circuit = this.#create(id);
+    }
+    this.#count(circuit, true);
+    circuit.failures++;
+    const wasProbe = circuit.openUntil > 0 && circuit.probeAt !== undefined;
+    circuit.probeAt = undefined;
+    const rated = circuit.calls >= RATE_CALLS && circuit.failed > circuit.calls * OPEN_RATE;
+    if (circuit.openUntil > 0 ? !wasProbe : circuit.failures < OPEN_AFTER && !rated) return false;
+    this.#open(circuit);
+    return true;
+  }
+
+  /** A call ended without telling anything of the route, such as one whose client left. */
+  left(id: string): void {
+    const circuit = this.#circuits.get(id);
+    if (circuit) circuit.probeAt = undefined;
+  }
+
+  /** All that are remembered, for the operator. */
+  states(): CircuitState[] {
+    return [...this.#circuits].map(([id, { openUntil, failures }]) => ({ id, open: openUntil > 0, failures }));
+  }
+
+  /** Every route is as good as new: what was wrong with them may have been mended. */
+  clear(): void {
+    this.#circuits.clear();
+  }
+
+  #create(id: string): Circuit {
+    if (this.#circuits.size >= MAX_CIRCUITS) {
+      const [oldest] = this.#circuits.keys();
+      if (oldest !== undefined) this.#circuits.delete(oldest);
+    }
+    const windowAt = this.clock.monotonic();
+    const counts = { failures: 0, calls: 0, failed: 0, ejections: 0, lastResorts: 0 };
+    const circuit: Circuit = { ...counts, windowAt, openUntil: 0, probeAt: undefined };
+    this.#circuits.set(id, circuit);
+    return circuit;
+  }
+
+  #count(circuit: Circuit, failed: boolean): void {
+    const now = this.clock.monotonic();
+    if (now - circuit.windowAt > RATE_WINDOW_MS) {
+      circuit.windowAt = now;
+      circuit.calls = 0;
+      circuit.failed = 0;
+    }
+    circuit.calls++;
+    if (failed) circuit.failed++;
+  }
+
+  #open(circuit: Circuit): void {
+    circuit.ejections++;
+    const length = Math.min(OPEN_MS * circuit.ejections, MAX_OPEN_MS);
+    circuit.openUntil = this.clock.monotonic() + length * (1 - JITTER + 2 * JITTER * this.random());
+    circuit.failures = 0;
+    circuit.calls = 0;
+    circuit.failed = 0;
+  }
+}
+
+const isProbed = ({ probeAt }: Circuit, now: number) => probeAt !== undefined && now - probeAt < PROBE_MS;

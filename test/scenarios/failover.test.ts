@@ -1,0 +1,322 @@
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Vendor } from "../../src/vendors/vendor.ts";
+import { startApp, type TestApp, type TestAppOptions, vendorAt } from "../support/app.ts";
+import { type ManualClock, manualClock } from "../support/clock.ts";
+import { type Answer, json, reset, startUpstream, type Upstream } from "../support/upstream.ts";
+
+const PATH = "/v1/chat/completions";
+const first = startUpstream();
+const second = startUpstream();
+const apps: TestApp[] = [];
+
+const reply = (text: string) => ({
+  id: "chatcmpl-1",
+  object: "chat.completion",
+  created: 1,
+  model: "m-1",
+  choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+});
+const fault = (status: number, headers: Record<string, string> = {}, type = "x") =>
+  json({ error: { message: "No.", type, code: type } }, { status, headers });
+const keysOf = ({ calls }: Upstream) => calls.map(({ headers }) => headers["authorization"]?.replace("Bearer ", ""));
+
+async function appWith(options: TestAppOptions): Promise<TestApp> {
+  const app = await startApp(options);
+  app.app.services.pause = () => Promise.resolve();
+  apps.push(app);
+  return app;
+}
+
+const ROUTES = [
+  { vendor: "one", model: "big" },
+  { vendor: "two", model: "big" },
+];
+const twoVendors = (clock?: ManualClock, routes = ROUTES) =>
+  appWith({
+    vendors: [vendorAt(first, "chat", "one"), vendorAt(second, "chat", "two")],
+    models: [{ id: "lab/big", pricing: "free", routes }],
+    ...(clock && { clock }),
+  });
+const withKeys = (...keys: string[]): Vendor => ({
+  ...vendorAt(first, "chat", "one"),
+  ...{ apiKey: keys[0] ?? "", apiKeys: keys },
+});
+const say = (app: TestApp, content: string, model = "lab/big") =>
+  app.post(PATH, { model, messages: [{ role: "user", content }] });
+const answers = (upstream: Upstream, ...scripts: Answer[]) => upstream.answer(PATH, ...scripts);
+
+beforeEach(() => {
+  first.reset();
+  second.reset();
+});
+afterAll(async () => {
+  for (const app of apps) await app.stop();
+  first.close();
+  second.close();
+});
+
+describe("several routes", () => {
+  test("a breaker opens after five failures: the sixth request does not ask that vendor, and later one finds out", async () => {
+    const clock = manualClock();
+    const app = await twoVendors(clock);
+    first.always(PATH, fault(500));
+    second.always(PATH, json(reply("two")));
+    for (let count = 0; count < 7; count++) expect((await say(app, `${count}`)).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([5, 7]);
+    expect(app.log.filter(({ event }) => event === "route-opened")).toHaveLength(1);
+    first.always(PATH, json(reply("one")));
+    await clock.advance(37_000);
+    expect(await (await say(app, "is it mended?")).text()).toContain("one");
+    expect(await (await say(app, "and stays so?")).text()).toContain("one");
+    expect([first.calls.length, second.calls.length]).toEqual([7, 7]);
+  });
+
+  test("what is wrong with the request opens nothing and goes nowhere else", async () => {
+    const app = await twoVendors();
+    first.always(PATH, fault(400));
+    for (let count = 0; count < 8; count++) expect((await say(app, `${count}`)).status).toBe(400);
+    expect([first.calls.length, second.calls.length]).toEqual([8, 0]);
+  });
+
+  test("by weight, and a conversation stays where it began", async () => {
+    const app = await twoVendors(
+      undefined,
+      ROUTES.map((route) => ({ ...route, weight: 1 })),
+    );
+    for (const upstream of [first, second]) upstream.always(PATH, json(reply("yes")));
+    for (let count = 0; count < 40; count++) await say(app, `talk ${count}`);
+    expect(first.calls.length).toBeGreaterThan(5);
+    expect(second.calls.length).toBeGreaterThan(5);
+    first.reset();
+    second.reset();
+    for (const upstream of [first, second]) upstream.always(PATH, json(reply("yes")));
+    for (let turn = 0; turn < 6; turn++) {
+      const more = Array.from({ length: turn }, (_, at) => [
+        { role: "assistant", content: "yes" },
+        { role: "user", content: `${at}` },
+      ]);
+      await app.post(PATH, { model: "lab/big", messages: [{ role: "user", content: "one talk" }, ...more.flat()] });
+    }
+    expect([first.calls.length, second.calls.length].sort()).toEqual([0, 6]);
+  });
+
+  test("a vendor that hangs up on everybody does not keep a hundred clients from the other one", async () => {
+    const dead = startUpstream();
+    dead.close();
+    const gone = await appWith({
+      vendors: [vendorAt(dead, "chat", "one"), vendorAt(second, "chat", "two")],
+      models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
+    });
+    second.always(PATH, json(reply("two")));
+    const replies = await Promise.all(Array.from({ length: 100 }, (_, at) => say(gone, `${at}`)));
+    expect(replies.every(({ status }) => status === 200)).toBe(true);
+    expect(second.calls).toHaveLength(100);
+  });
+});
+
+describe("several keys of a vendor", () => {
+  const models = [{ id: "one/big", pricing: "free" as const }];
+  const talk = (app: TestApp, content: string) => say(app, content, "one/big");
+
+  test("share the conversations, and each conversation keeps its key", async () => {
+    const app = await appWith({ vendors: [withKeys("key-a1", "key-b2", "key-c3")], models });
+    first.always(PATH, json(reply("yes")));
+    for (let count = 0; count < 30; count++) await talk(app, `talk ${count}`);
+    const once = keysOf(first);
+    expect(new Set(once)).toEqual(new Set(["key-a1", "key-b2", "key-c3"]));
+    for (let count = 0; count < 30; count++) await talk(app, `talk ${count}`);
+    expect(keysOf(first).slice(30)).toEqual(once);
+  });
+
+  test.each([
+    ["401", fault(401)],
+    ["402", fault(402)],
+    ["429 that means no credit", fault(429, {}, "insufficient_quota")],
+  ])("a key that is refused (%s) rests for ten minutes, and nobody notices", async (_name, refusal) => {
+    const clock = manualClock();
+    const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models, clock });
+    const bad = "Bearer key-a1";
+    first.always(PATH, ({ headers }) => (headers["authorization"] === bad ? refusal : json(reply("yes"))));
+    for (let count = 0; count < 20; count++) expect((await talk(app, `${count}`)).status).toBe(200);
+    const tried = keysOf(first).filter((key) => key === "key-a1");
+    expect([tried.length, first.calls.length]).toEqual([1, 21]);
+    const told = app.log.filter(({ event }) => event === "route-rested");
+    expect(told).toMatchObject([{ level: "error", way: "one#1", rest_ms: 600_000 }]);
+    expect(JSON.stringify(app.log)).not.toContain("key-a1");
+    await clock.advance(600_001);
+    for (let count = 0; count < 20; count++) await talk(app, `${count}`);
+    expect(keysOf(first).filter((key) => key === "key-a1")).toHaveLength(2);
+  });
+
+  test("a key that is limited rests as long as its vendor says, for that model alone", async () => {
+    const clock = manualClock();
+    const app = await appWith({
+      vendors: [withKeys("key-a1", "key-b2")],
+      models: [...models, { id: "one/small", pricing: "free" }],
+      clock,
+    });
+    first.always(PATH, ({ headers, json: body }) => {
+      const limited = headers["authorization"] === "Bearer key-a1" && (body as { model: string }).model === "big";
+      return limited ? fault(429, { "retry-after": "7" }) : json(reply("yes"));
+    });
+    for (let count = 0; count < 20; count++) expect((await talk(app, `${count}`)).status).toBe(200);
+    expect(keysOf(first).filter((key) => key === "key-a1")).toHaveLength(1);
+    for (let count = 0; count < 20; count++) await say(app, `${count}`, "one/small");
+    const before = keysOf(first).filter((key) => key === "key-a1").length;
+    expect(before).toBeGreaterThan(1);
+    await clock.advance(7_001);
+    for (let count = 0; count < 20; count++) await talk(app, `${count}`);
+    expect(keysOf(first).filter((key) => key === "key-a1")).toHaveLength(before + 1);
+  });
+
+  test("when every key is refused, all are asked once and the client is told so; the next request asks again", async () => {
+    const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
+    first.always(PATH, fault(401));
+    for (const calls of [2, 4]) {
+      const response = await talk(app, "well?");
+      expect(response.status).toBe(502);
+      expect(await response.json()).toMatchObject({ error: { code: "upstream_auth" } });
+      expect(first.calls).toHaveLength(calls);
+    }
+  });
+
+  test("a vendor that is overloaded is not asked again with another key", async () => {
+    const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
+    first.always(PATH, fault(503));
+    expect((await talk(app, "well?")).status).toBe(503);
+    expect(new Set(keysOf(first)).size).toBe(1);
+    // The once that the table allows, on the same way.
+    expect(first.calls).toHaveLength(2);
+  });
+});
+
+describe("the only way", () => {
+  const single = (clock?: ManualClock) =>
+    appWith({ vendors: [vendorAt(first, "chat", "one")], ...(clock && { clock }) });
+  const talk = (app: TestApp, content = "well?") => say(app, content, "one/any");
+
+  test.each([
+    ["503", fault(503)],
+    ["429 with a short wait", fault(429, { "retry-after": "2" })],
+  ])("%s: is asked once more, and its answer is the answer", async (_name, answer) => {
+    const app = await single();
+    answers(first, answer, json(reply("yes")));
+    const response = await talk(app);
+    expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "2"]);
+    expect(app.rows()).toMatchObject([{ attempts: 2, outcome: "completed" }]);
+  });
+
+  test.each([
+    ["500", fault(500)],
+    ["401", fault(401)],
+    ["429 with a long wait", fault(429, { "retry-after": "6" })],
+    ["a connection torn down", reset()],
+  ])("%s: is not asked again", async (_name, answer) => {
+    const app = await single();
+    answers(first, answer);
+    expect((await talk(app)).status).toBeGreaterThan(400);
+    expect([first.calls.length, first.unexpected.length]).toEqual([1, 0]);
+  });
+
+  test("waits as long as the vendor says before it asks again", async () => {
+    const clock = manualClock();
+    const app = await single(clock);
+    delete app.app.services.pause;
+    answers(first, fault(429, { "retry-after": "3" }), json(reply("yes")));
+    const response = talk(app);
+    await clock.armed(3_000);
+    await clock.advance(2_999);
+    expect(first.calls).toHaveLength(1);
+    await clock.advance(1);
+    expect((await response).status).toBe(200);
+  });
+
+  test("a client that leaves during the wait leaves nothing behind", async () => {
+    const clock = manualClock();
+    const app = await single(clock);
+    delete app.app.services.pause;
+    answers(first, fault(429, { "retry-after": "3" }));
+    const leaving = new AbortController();
+    const body = { model: "one/any", messages: [{ role: "user", content: "Hi" }] };
+    const response = app.post(PATH, body, { signal: leaving.signal });
+    await clock.armed(3_000);
+    leaving.abort();
+    await response.catch(() => undefined);
+    await app.app.running.idle();
+    await clock.advance(10_000);
+    expect([first.calls.length, app.app.running.count]).toEqual([1, 0]);
+  });
+
+  test("a storm does not become two: three repeats at a time, no more", async () => {
+    const app = await single();
+    const waiting = Promise.withResolvers<void>();
+    app.app.services.pause = () => waiting.promise;
+    first.always(PATH, fault(503));
+    const all = Array.from({ length: 30 }, (_, at) => talk(app, `${at}`));
+    const settled = await Promise.race([
+      Promise.all(all.map((one) => one.then(() => 1))),
+      first.called(29).then(() => 0),
+    ]);
+    waiting.resolve();
+    const statuses = await Promise.all(all);
+    expect([settled, new Set(statuses.map(({ status }) => status))]).toEqual([0, new Set([503])]);
+    expect(first.calls.length).toBeLessThanOrEqual(30 * 1.2 + 3);
+  });
+
+  test("while its breaker is open one call at a time finds out, and the others are told at once", async () => {
+    const app = await single();
+    first.always(PATH, fault(500));
+    for (let count = 0; count < 5; count++) await talk(app, `${count}`);
+    const held = Promise.withResolvers<void>();
+    first.always(PATH, { ...json(reply("yes")), headersAfter: held.promise });
+    const probe = talk(app, "probe");
+    await first.called(5);
+    const refused = await talk(app, "beside it");
+    expect([refused.status, first.calls.length]).toEqual([503, 6]);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    held.resolve();
+    expect((await probe).status).toBe(200);
+    expect((await talk(app, "after it")).status).toBe(200);
+  });
+});
+
+describe("the receipt", () => {
+  test("tells each attempt: vendor, key, outcome, time", async () => {
+    const app = await appWith({
+      vendors: [withKeys("key-a1", "key-b2"), vendorAt(second, "chat", "two")],
+      models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
+    });
+    first.always(PATH, fault(401));
+    second.always(PATH, json(reply("two")));
+    const response = await say(app, "well?");
+    const id = response.headers.get("x-request-id");
+    const receipt = await (
+      await app.call(`/v1/usage/${id}`, { headers: { authorization: `Bearer ${app.key}` } })
+    ).json();
+    const { attempts, attempt_list: list } = receipt as { attempts: number; attempt_list: Record<string, unknown>[] };
+    expect(attempts).toBe(3);
+    expect(list.map(({ vendor, upstream_model: model, outcome }) => [vendor, model, outcome])).toEqual([
+      ["one", "big", "upstream_auth"],
+      ["one", "big", "upstream_auth"],
+      ["two", "big", "served"],
+    ]);
+    expect(list.map(({ key }) => key).sort()).toEqual([1, 1, 2]);
+    expect(list.every(({ duration_ms: ms }) => typeof ms === "number" && ms >= 0)).toBe(true);
+    app.store.database.run(`UPDATE usage_kept SET rows_from_ms = ${Date.now() + 1_000}`);
+    app.store.database.run("DELETE FROM usage");
+    expect(app.store.database.query("SELECT count(*) FROM attempt").values()).toEqual([[0n]]);
+  });
+
+  test("of a request that took one call has that one", async () => {
+    const app = await appWith({ vendors: [vendorAt(first, "chat", "one")] });
+    first.always(PATH, json(reply("yes")));
+    const response = await say(app, "well?", "one/any");
+    expect(response.headers.has("x-sluice-attempts")).toBe(false);
+    const id = response.headers.get("x-request-id");
+    const receipt = await (
+      await app.call(`/v1/usage/${id}`, { headers: { authorization: `Bearer ${app.key}` } })
+    ).json();
+    expect(receipt).toMatchObject({ attempt_list: [{ vendor: "one", upstream_model: "any", outcome: "served" }] });
+  });
+});

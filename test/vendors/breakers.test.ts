@@ -1,0 +1,146 @@
+import { describe, expect, test } from "bun:test";
+import { Breakers, OPEN_AFTER, OPEN_MS } from "../../src/vendors/breakers.ts";
+import { keysOf, Rests } from "../../src/vendors/keys.ts";
+import { RetryBudget } from "../../src/vendors/retry-budget.ts";
+import type { Vendor } from "../../src/vendors/vendor.ts";
+import { manualClock } from "../support/clock.ts";
+
+/** Without jitter: the middle of its range. */
+function opened(times = OPEN_AFTER) {
+  const clock = manualClock();
+  const breakers = new Breakers(clock, () => 0.5);
+  const told = Array.from({ length: times }, () => breakers.failed("way"));
+  return { clock, breakers, told };
+}
+
+describe("a breaker (reliability 6.2)", () => {
+  test("opens at the fifth failure in a row, not before, and an answer in between begins the row anew", () => {
+    expect(opened().told).toEqual([false, false, false, false, true]);
+    const { breakers } = opened(OPEN_AFTER - 1);
+    breakers.succeeded("way");
+    for (let count = 1; count < OPEN_AFTER; count++) expect(breakers.failed("way")).toBe(false);
+    expect(breakers.allows("way")).toBe(true);
+    expect(breakers.failed("way")).toBe(true);
+    expect([breakers.allows("way"), breakers.allows("other")]).toEqual([false, true]);
+  });
+
+  test("opens when more than half of at least twenty calls fail, though never five in a row", () => {
+    const breakers = new Breakers(manualClock(), () => 0.5);
+    const told: boolean[] = [];
+    for (let count = 0; count < 7; count++) {
+      told.push(breakers.failed("way"), breakers.failed("way"));
+      breakers.succeeded("way");
+    }
+    // The 20th call is the second failure of the seventh round.
+    expect(told.indexOf(true)).toBe(13);
+  });
+
+  test("half of the calls failing is not enough, and thirty seconds are not added up", async () => {
+    const clock = manualClock();
+    const breakers = new Breakers(clock, () => 0.5);
+    for (let count = 0; count < 40; count++) {
+      breakers.succeeded("way");
+      expect(breakers.failed("way")).toBe(false);
+      if (count % 10 === 9) await clock.advance(31_000);
+    }
+    expect(breakers.allows("way")).toBe(true);
+  });
+
+  test("lets one call through when its time is over: an answer closes it, a failure opens it for twice as long", async () => {
+    const { clock, breakers } = opened();
+    await clock.advance(OPEN_MS - 1);
+    expect(breakers.allows("way")).toBe(false);
+    await clock.advance(1);
+    expect([breakers.allows("way"), breakers.enter("way"), breakers.allows("way")]).toEqual([true, true, false]);
+    expect(breakers.failed("way")).toBe(true);
+    await clock.advance(2 * OPEN_MS - 1);
+    expect(breakers.allows("way")).toBe(false);
+    await clock.advance(1);
+    expect(breakers.enter("way")).toBe(true);
+    breakers.succeeded("way");
+    expect([breakers.allows("way"), breakers.idle]).toEqual([true, true]);
+  });
+
+  test("never stays open for more than five minutes, and a probe that tells nothing makes room for another", async () => {
+    const { clock, breakers } = opened();
+    for (let round = 0; round < 20; round++) {
+      await clock.advance(300_000);
+      expect(breakers.enter("way")).toBe(true);
+      expect(breakers.failed("way")).toBe(true);
+    }
+    await clock.advance(300_000);
+    expect([breakers.enter("way"), breakers.allows("way")]).toEqual([true, false]);
+    breakers.left("way");
+    expect(breakers.allows("way")).toBe(true);
+  });
+
+  test("as the last one left it lets one call through at a time, and each tenth beside it", () => {
+    const { breakers } = opened();
+    const entered = Array.from({ length: 21 }, () => breakers.enter("way"));
+    expect(entered.flatMap((let_, at) => (let_ ? [at] : []))).toEqual([0, 10, 20]);
+    breakers.left("way");
+    expect(breakers.enter("way")).toBe(true);
+  });
+
+  test("remembers a bounded number", () => {
+    const breakers = new Breakers(manualClock());
+    for (let count = 0; count < 12_000; count++) breakers.failed(`way ${count}`);
+    expect(breakers.states()).toHaveLength(10_000);
+    expect(breakers.states().at(-1)?.id).toBe("way 11999");
+  });
+});
+
+test("a key rests as long as it was told, and a longer rest is not shortened", async () => {
+  const clock = manualClock();
+  const rests = new Rests(clock);
+  rests.rest("a", 10_000);
+  rests.rest("a", 1_000);
+  await clock.advance(9_999);
+  expect([rests.until("a") > 0, rests.until("b"), rests.names()]).toEqual([true, 0, ["a"]]);
+  await clock.advance(1);
+  expect([rests.until("a"), rests.idle]).toEqual([0, true]);
+});
+
+test("a vendor of several keys is several vendors of one, always the same objects", () => {
+  const vendor: Vendor = {
+    ...{
+      id: "lab",
+      name: "lab",
+      dialect: "chat",
+      baseUrl: "http://lab.test",
+      auth: "bearer",
+      models: "any",
+      quirks: {},
+    },
+    ...{ apiKey: "one", apiKeys: ["one", "two"] },
+  };
+  expect(keysOf(vendor).map(({ apiKey, apiKeys }) => [apiKey, apiKeys])).toEqual([
+    ["one", undefined],
+    ["two", undefined],
+  ]);
+  expect(keysOf(vendor)[1]).toBe(keysOf(vendor)[1]!);
+  const { apiKeys: _keys, ...single } = vendor;
+  expect(keysOf(single)).toEqual([single]);
+});
+
+describe("a retry budget (reliability 6.2)", () => {
+  test("three repeats at a time are always allowed, and no fourth on a quiet gateway", () => {
+    const budget = new RetryBudget();
+    expect(Array.from({ length: 5 }, () => budget.take(1_000, false))).toEqual([true, true, true, false, false]);
+    budget.give(false);
+    expect([budget.take(1_000, false), budget.take(1_000, false)]).toEqual([true, false]);
+  });
+
+  test("a fifth of the calls of the last ten seconds, a fiftieth of what may have run", () => {
+    const budget = new RetryBudget();
+    for (let count = 0; count < 1_000; count++) budget.note(100_000);
+    const doubtful = Array.from({ length: 30 }, () => budget.take(100_001, true)).filter(Boolean);
+    expect(doubtful).toHaveLength(20);
+    const plain = Array.from({ length: 300 }, () => budget.take(100_001, false)).filter(Boolean);
+    expect(plain).toHaveLength(180);
+    for (const _ of doubtful) budget.give(true);
+    for (const _ of plain) budget.give(false);
+    // Eleven seconds later those calls are no longer lately.
+    expect(Array.from({ length: 5 }, () => budget.take(111_001, false)).filter(Boolean)).toHaveLength(3);
+  });
+});
