@@ -8,7 +8,7 @@ import type { Writer } from "../db/writer.ts";
 import type { Book } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
-import { errorFields, type Log } from "../observe/log.ts";
+import type { Log } from "../observe/log.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { ImageTraits, ImageUpstream } from "../vendors/image-upstream.ts";
 import { Acceptance, type ImageOrder } from "./accept.ts";
@@ -65,13 +65,7 @@ export class ImageJobs {
 
   /** What a start does, before anything listens: goes on with what the last process left, and begins to work. Throws as the store does. */
   start(): void {
-    const { log } = this.settings;
-    const left = this.#scheduler.takeOver();
-    for (const job of left) {
-      this.#scheduler
-        .recover(job)
-        .catch((thrown) => log.error("image-recovery", { job: job.id, ...errorFields(thrown) }));
-    }
+    this.#scheduler.takeOver();
     this.#scheduler.start();
     this.sweeper.start();
   }

@@ -86,6 +86,8 @@ export class Scheduler {
   readonly #later = new Map<string, () => void>();
   /** Monotonic ms by which each job that waits has to have ended. */
   readonly #deadlines = new Map<string, number>();
+  /** Jobs of this process that nobody works on: their end, or their second beginning, could not be written yet. */
+  readonly #lost = new Set<string>();
   #stopTick: (() => void) | undefined;
   #stopping = false;
   #started = false;
@@ -94,7 +96,7 @@ export class Scheduler {
 
   /** Jobs that wait or run. */
   get size(): number {
-    return this.#deadlines.size + this.#running.size;
+    return this.#deadlines.size + this.#running.size + this.#lost.size;
   }
 
   /** Until when a worker of this moment is believed, monotonic ms. */
@@ -108,12 +110,25 @@ export class Scheduler {
     this.#pump();
   }
 
-  /** Every job that a dead process left: those that waited wait again, and the others are this process's now. Not yet committed work is none. */
-  takeOver(): JobRow[] {
+  /** Takes on every job that a dead process left: those that waited wait again, and work on the others is gone on with. For a start. */
+  takeOver(): void {
     const { jobs } = this.parts;
     const left = jobs.takeOver(this.boot, this.lease);
     for (const job of jobs.queued()) this.add(job);
-    return left;
+    for (const job of left) {
+      this.#lose(job.id);
+      this.#recover(job).catch((thrown) => this.#tellLost(job.id, thrown));
+    }
+  }
+
+  /** Nobody works on the job now; once its lease is over it is looked after. */
+  #lose(id: string): void {
+    this.#lost.add(id);
+    this.#keepTime();
+  }
+
+  #tellLost(id: string, thrown: unknown): void {
+    this.parts.log.error("image-job", { job: id, ...errorFields(thrown) });
   }
 
   /** Takes a queued job that is committed. Its time is counted from the deadline of its row, by the wall clock of this moment alone. */
@@ -189,7 +204,7 @@ export class Scheduler {
 
   /** Never rejects. What could not be written is found by its lease. */
   async #run(run: Run): Promise<void> {
-    const { clock, log } = this.parts;
+    const { clock } = this.parts;
     const deadline = this.#deadlines.get(run.id) ?? clock.monotonic() + JOB_MS;
     const stop = clock.after(Math.max(0, deadline - clock.monotonic()), () => run.abort.abort(new Broken("timeout")));
     try {
@@ -201,7 +216,8 @@ export class Scheduler {
       run.job = job;
       await this.#close(run, job, await this.#work(run, job), deadline);
     } catch (thrown) {
-      log.error("image-job", { job: run.id, vendor: run.vendor, ...errorFields(thrown) });
+      this.#tellLost(run.id, thrown);
+      this.#lose(run.id);
     } finally {
       stop();
     }
@@ -222,6 +238,8 @@ export class Scheduler {
   }
 
   async #work(run: Run, job: JobRow): Promise<Ending> {
+    // It was claimed while the process began to stop: nothing was asked of anybody yet.
+    if (this.#stopping) return this.#letGo(job, Math.max(0, job.tries - 1));
     const upstream = this.parts.upstream(job.vendor);
     if (!upstream) return { kind: "failed", error: NO_VENDOR };
     run.upstream = upstream;
@@ -240,12 +258,17 @@ export class Scheduler {
   async #breakOff(run: Run, job: JobRow, { why }: Broken): Promise<Ending> {
     if (why === "stopping") {
       if (!canBeFoundAgain(run)) return { kind: "failed", error: { code: "interrupted", message: INTERRUPTED } };
-      const { jobs, writer, clock } = this.parts;
-      await writer.run(() => jobs.requeue(fenceOf(job), { runAfterMs: clock.now() }));
-      return { kind: "lost" };
+      return this.#letGo(job, job.tries);
     }
     this.#tellVendor(run);
     return why === "timeout" ? { kind: "failed", error: TIMED_OUT } : { kind: "lost" };
+  }
+
+  /** Back into the queue, for the next start. */
+  async #letGo(job: JobRow, tries: number): Promise<Ending> {
+    const { jobs, writer, clock } = this.parts;
+    await writer.run(() => jobs.requeue(fenceOf(job), { runAfterMs: clock.now(), tries }));
+    return { kind: "lost" };
   }
 
   #tellVendor({ id, vendor, upstream, work }: Run): void {
@@ -319,15 +342,17 @@ export class Scheduler {
     const { jobs, writer, clock } = this.parts;
     const running = [...this.#running.keys()];
     if (running.length > 0) await writer.runSingle(() => jobs.renewLeases(running, this.boot, this.lease));
-    // Nobody works on a job that should be running: its end could not be written.
-    const lost = jobs.expired(this.boot, Math.floor(clock.monotonic())).filter(({ id }) => !this.#running.has(id));
-    for (const job of lost) await this.recover(job);
     await this.#endLate();
+    const lost = jobs.expired(this.boot, Math.floor(clock.monotonic())).filter(({ id }) => !this.#running.has(id));
+    for (const job of lost) await this.#recover(job);
+    // What is not there any more as a job that runs has ended, or waits.
+    if (lost.length === 0) for (const id of this.#lost) if (!jobs.isRunning(id)) this.#lost.delete(id);
   }
 
   /** Goes on with a job whose worker is gone. Rejects as {@link recoverJob} does. */
-  recover(job: JobRow): Promise<void> {
-    return recoverJob(job, { ...this.parts, requeued: (waiting) => this.add(waiting) });
+  async #recover(job: JobRow): Promise<void> {
+    await recoverJob(job, { ...this.parts, requeued: (waiting) => this.add(waiting) });
+    this.#lost.delete(job.id);
   }
 
   /** Jobs that waited too long. Those that run have timers of their own. */

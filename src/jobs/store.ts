@@ -211,6 +211,11 @@ export class JobStore {
     return this.store.query.select().from(imageJob).where(where).all();
   }
 
+  /** Somebody is believed to work on the job. */
+  isRunning(id: string): boolean {
+    return RUNNING.includes(this.find(id)?.state ?? "queued");
+  }
+
   /**
    * The jobs that other processes were running are this one's now, with one death more to their name: those processes are dead, since this one
    * holds the folder (reliability 5.2 rule 6). For a start; in a transaction of its own.

@@ -310,17 +310,33 @@ describe("slots and turns", () => {
 });
 
 describe("leases", () => {
-  test("a job whose end could not be written is found again, and not paid for", async () => {
-    const { lab, clock, painter } = await start();
-    painter.create_ = [hang().script];
+  test("a job whose end could not be written is found again, with its image", async () => {
+    const { lab, clock } = await start();
+    const { store } = lab.gateway;
+    // The disk says no at the very end.
+    store.database.run(
+      "CREATE TRIGGER no BEFORE UPDATE ON image_job WHEN new.state = 'succeeded' BEGIN SELECT raise(ABORT, 'no'); END",
+    );
     const { id } = await lab.create();
-    await until(() => painter.running === 1, "the call");
-    // As if its worker had gone without a word: another attempt, of which nobody here knows.
-    lab.gateway.store.database.run("UPDATE image_job SET id = 'lost' WHERE id = ?", [id]);
-    lab.gateway.store.database.run("UPDATE unit_claim SET id = 'lost' WHERE id = ?", [id]);
-    await clock.advance(LEASE_MS + TICK_MS);
-    expect(lab.stored()).toMatchObject([{ id: "lost", state: "failed", error_code: "interrupted" }]);
-    expect(lab.claims()).toMatchObject([{ state: "returned" }]);
+    await until(() => lab.gateway.log.some(({ event }) => event === "image-job"), "the fault");
+    expect(lab.claims()).toMatchObject([{ state: "claimed" }]);
+    store.database.run("DROP TRIGGER no");
+    await turnUntil(clock, () => stateOf(lab, id) === "succeeded");
+    expect(clock.monotonic()).toBeGreaterThan(LEASE_MS);
+    expect(lab.painter.creates).toHaveLength(1);
+    expect(lab.claims()).toMatchObject([{ state: "counted" }]);
+  });
+
+  test("a claim that could not be written is made again", async () => {
+    const { lab, clock } = await start();
+    const { store } = lab.gateway;
+    store.database.run("CREATE TRIGGER no BEFORE UPDATE ON image_job BEGIN SELECT raise(ABORT, 'no'); END");
+    const { id } = await lab.create();
+    await until(() => lab.gateway.log.some(({ event }) => event === "image-claim"), "the fault");
+    expect(lab.painter.creates).toEqual([]);
+    store.database.run("DROP TRIGGER no");
+    await turnUntil(clock, () => stateOf(lab, id) === "succeeded");
+    expect(lab.painter.creates).toHaveLength(1);
   });
 
   test("a worker that gives word keeps its job", async () => {
