@@ -24,7 +24,7 @@ const LEAST_MS = 60;
 const MOST_MS = 420;
 /** For a start on a busy machine, and for the last jobs to end, ms. */
 const START_MS = 30_000;
-const END_MS = 90_000;
+const END_MS = 330_000;
 
 /** What the loop came to; `faults` says what is wrong. */
 export type JobsReport = {
@@ -136,7 +136,7 @@ class Proof {
         const { id } = (await response.json()) as { id: string };
         this.accepted.push({ id, prompt });
         if (Math.random() < 0.12) await (await fetch(`${path}/${id}`, { method: "DELETE", headers })).text();
-        await Bun.sleep(Math.random() * 40);
+        await Bun.sleep(20 + Math.random() * 180);
       } catch (thrown) {
         // The gateway is gone in the middle of it: that is what this is about.
         if (!state.dead) throw thrown;
