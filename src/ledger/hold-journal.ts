@@ -13,6 +13,11 @@ const BATCH = 256;
 /** A hold older than this was forgotten, ms: no request runs so long (reliability 3.3, I7). */
 const DEADLINE_MS = 6 * 60 * 60_000;
 
+/** How long after a settle that could not be written the row of its hold is tried to be taken away, ms, again and again. */
+const STRIKE_AFTER_MS = 2_000;
+/** Rows that wait for that; those beyond are closed at the next start. */
+const MAX_STRUCK = 10_000;
+
 /** What the journal keeps of an open hold. */
 export type Journaled = {
   readonly request: HoldRequest;
@@ -34,6 +39,9 @@ export class HoldJournal {
   /** In the order in which they came. */
   #waiting = new Set<Journaled>();
   #cancel: (() => void) | undefined;
+  /** Requests whose rows are to go. */
+  readonly #struck = new Set<string>();
+  #cancelStrike: (() => void) | undefined;
   #stopped = false;
   readonly #upsert;
   readonly #remove;
@@ -70,11 +78,41 @@ export class HoldJournal {
     this.#remove.run(requestId);
   }
 
+  /**
+   * A hold was closed, and that could not be written: nobody is charged any more, and its row goes as soon as the store takes writes again. Else it
+   * would stand as held until the next start, which would charge by it what the client was told is not charged.
+   */
+  strike({ request, written }: Journaled): void {
+    if (!written || this.#struck.size >= MAX_STRUCK) return;
+    this.#struck.add(request.requestId);
+    this.#strikeLater();
+  }
+
   /** Nothing is written any more. */
   stop(): void {
     this.#stopped = true;
     this.#cancel?.();
+    this.#cancelStrike?.();
     this.#waiting.clear();
+  }
+
+  #strikeLater(): void {
+    if (this.#cancelStrike || this.#stopped || this.#struck.size === 0) return;
+    this.#cancelStrike = this.clock.after(STRIKE_AFTER_MS, () => void this.#strikeAll());
+  }
+
+  async #strikeAll(): Promise<void> {
+    this.#cancelStrike = undefined;
+    const requestIds = [...this.#struck];
+    try {
+      await this.writer.run(() => {
+        for (const requestId of requestIds) this.#remove.run(requestId);
+      });
+      for (const requestId of requestIds) this.#struck.delete(requestId);
+    } catch (thrown) {
+      this.onFault(thrown);
+    }
+    this.#strikeLater();
   }
 
   #sweep(): void {

@@ -110,6 +110,7 @@ export class PaidHold implements Hold, Journaled, Settling {
       });
     } catch (thrown) {
       pen.note(thrown);
+      journal.strike(this);
       throw thrown;
     } finally {
       // Not before: until the charge is in the books, the money is held.
@@ -122,7 +123,13 @@ export class PaidHold implements Hold, Journaled, Settling {
     const { writer, journal } = this.desk;
     this.#close();
     this.legs.give();
-    if (this.written) await writer.runSingle(() => journal.remove(this.request.requestId));
+    if (!this.written) return;
+    try {
+      await writer.runSingle(() => journal.remove(this.request.requestId));
+    } catch (thrown) {
+      journal.strike(this);
+      throw thrown;
+    }
   }
 
   #close(): void {

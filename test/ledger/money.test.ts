@@ -243,6 +243,33 @@ test("a disk with room for a page and not for a charge is full: nothing that cos
   expect(left).toEqual([0n]);
 });
 
+test("the journal's row of a hold that could not be closed goes as soon as the store takes writes again", async () => {
+  const { book, clock, faults, ledger, fund, store, writer } = openBooks();
+  await fund(DOLLAR);
+  const journal = () => store.database.prepare("SELECT request_id FROM ledger_hold ORDER BY 1").values().flat();
+  const settled = await ledger.hold(wish("req_1"));
+  const released = await ledger.hold(wish("req_2"));
+  await ledger.hold(wish("req_3"));
+  await clock.advance(50);
+  await writer.run(() => undefined);
+  expect(journal()).toEqual(["req_1", "req_2", "req_3"]);
+  const full = new StoreError("disk-full", "The disk is full.");
+  const { run, runSingle } = writer;
+  writer.run = () => Promise.reject(full);
+  writer.runSingle = () => Promise.reject(full);
+  await expect(settled.settle(cameTo(1, 1))).rejects.toBe(full);
+  await expect(released.release()).rejects.toBe(full);
+  await clock.advance(2_000);
+  expect(faults).toEqual([full]);
+  Object.assign(writer, { run, runSingle });
+  await clock.advance(2_000);
+  await writer.run(() => undefined);
+  // The request that still runs keeps its row, and nobody was charged.
+  expect(journal()).toEqual(["req_3"]);
+  expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR);
+  expect(faults).toEqual([full]);
+});
+
 test("a changed price is a new row, and what was charged keeps its own", async () => {
   const { book, ledger, fund } = openBooks();
   await fund(DOLLAR);
