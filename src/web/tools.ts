@@ -2,7 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
 import { checker, type Fault } from "../wire/open.ts";
-import { DEFAULT_RESULTS, FetchArguments, SearchArguments } from "../wire/web.ts";
+import { DEFAULT_RESULTS, FetchArguments, RECENCIES, SearchArguments } from "../wire/web.ts";
 import { ReaderPool } from "./extract-pool.ts";
 import { fetchPages } from "./fetch-pages.ts";
 import type { PageResult } from "./fetch-results.ts";
@@ -27,6 +27,14 @@ const OWN_VENDOR = "sluice";
 
 const checkSearch = checker(SearchArguments);
 const checkFetch = checker(FetchArguments);
+
+/** What is said of arguments whose form a schema tells in a way that is hard to read. */
+const EXPECTED: ReadonlyMap<string, string> = new Map([
+  ["search_recency_filter", `search_recency_filter must be one of ${RECENCIES.join(", ")}`],
+  ["country", "country must be two letters, such as US"],
+]);
+
+const readable = (fault: Fault): Fault => ({ ...fault, message: EXPECTED.get(fault.param) ?? fault.message });
 
 /** A model that names one URL often forgets the list around it (web-and-mcp.md A3). */
 const withList = (body: unknown) =>
@@ -98,7 +106,7 @@ export class WebTools {
 /** The arguments of `web_search` as a query, or the first fault. What is not known in them is a fault unless `open`. */
 export function readSearchArguments(body: unknown, open = false): SearchQuery | Fault {
   const fault = checkSearch(open ? only(body, SearchArguments.properties) : body);
-  if (fault) return fault;
+  if (fault) return readable(fault);
   const { query, max_results, search_domain_filter, search_recency_filter, country } = body as SearchArguments;
   const text = query.replace(/\s+/g, " ").trim().toWellFormed();
   if (text === "") return { param: "query", message: "query must have something in it" };

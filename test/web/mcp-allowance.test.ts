@@ -292,6 +292,8 @@ describe("the standalone endpoints (contract 3)", () => {
     ["/v1/web/search", { query: 5 }, "query"],
     ["/v1/web/search", { query: "x", max_results: 50 }, "max_results"],
     ["/v1/web/search", { query: "x", search_domain_filter: ["a.example", "-b.example"] }, "search_domain_filter"],
+    ["/v1/web/search", { query: "x", search_recency_filter: "decade" }, "search_recency_filter"],
+    ["/v1/web/search", { query: "x", country: "Germany" }, "country"],
     ["/v1/web/fetch", {}, "urls"],
     ["/v1/web/fetch", { urls: [] }, "urls"],
     ["/v1/web/fetch", { urls: [5] }, "urls[0]"],

@@ -293,6 +293,18 @@ describe("tools/call", () => {
     expect([rows(), lab.fetched]).toEqual([before, 0]);
   });
 
+  test("what is wrong is said in words that a model can act on", async () => {
+    const told = async (args: Json) => {
+      const { json } = await lab.send(request("tools/call", { name: "web_search", arguments: args }));
+      return (json["error"] as Json)["message"];
+    };
+    expect(await told({ query: "x", search_recency_filter: "decade" })).toBe(
+      "search_recency_filter must be one of hour, day, week, month, year",
+    );
+    expect(await told({ query: "x", country: "Germany" })).toBe("country must be two letters, such as US");
+    expect(await told({})).toBe("query is required");
+  });
+
   test("web_search: a list to read and the same for programs", async () => {
     const args = { query: "solar\tcells ", max_results: 3, search_domain_filter: ["a.example"], country: "de" };
     const { content, structuredContent, isError, _meta } = await lab.call("web_search", args);
