@@ -1,7 +1,8 @@
 import type { Receipt } from "../ledger/book.ts";
 import { formatUsd, type Rates, ratesFor } from "../ledger/price.ts";
+import type { Totals } from "../ledger/rollup.ts";
 import type { UsageRow } from "../ledger/usage-page.ts";
-import type { ReportRow, Totals } from "../ledger/usage-report.ts";
+import type { ReportRow } from "../ledger/usage-report.ts";
 import type { Attempt } from "../observe/request-facts.ts";
 
 const NANO_PER_USD = 1_000_000_000;

@@ -28,23 +28,26 @@ export type Counted = {
   chargedNano?: bigint;
 };
 
-type Sums = {
-  startMs: number;
-  accountId: string;
-  keyId: string;
-  model: string;
+/** What is added up. Money in nano-USD. */
+export type Totals = {
   requests: number;
+  /** Requests whose counts are the gateway's own. */
   estimated: number;
+  /** Requests of models without a known price: their cost is not in `costNano`. */
   unpriced: number;
   input: number;
   cacheRead: number;
   cacheWrite: number;
   output: number;
   reasoning: number;
+  /** Images and web calls. */
   units: number;
   costNano: bigint;
+  /** What accounts paid of the cost. */
   chargedNano: bigint;
 };
+
+type Sums = { startMs: number; accountId: string; keyId: string; model: string } & Totals;
 
 /** The columns of the table in the order of the statement's values. */
 const COLUMNS = [

@@ -3,7 +3,7 @@ import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { Store } from "../db/open.ts";
 import { account, apiKey, usage } from "../db/schema.ts";
 import { usageKept, usageRollup } from "../db/schema-rollup.ts";
-import { DAY_MS, HOUR_MS } from "./rollup.ts";
+import { DAY_MS, HOUR_MS, type Totals } from "./rollup.ts";
 import { cutRange, END_OF_TIME, type Kept, type Range } from "./rollup-range.ts";
 
 /** What usage is put together by. A day is a UTC day. */
@@ -20,25 +20,6 @@ export type UsageFilter = {
 };
 
 export type ReportWish = UsageFilter & { groupBy: Grouping };
-
-/** What is added up. Money in nano-USD. */
-export type Totals = {
-  requests: number;
-  /** Requests whose counts are the gateway's own. */
-  estimated: number;
-  /** Requests of models without a known price: their cost is not in `costNano`. */
-  unpriced: number;
-  input: number;
-  cacheRead: number;
-  cacheWrite: number;
-  output: number;
-  reasoning: number;
-  /** Images and web calls. */
-  units: number;
-  costNano: bigint;
-  /** What accounts paid of the cost. */
-  chargedNano: bigint;
-};
 
 /** What one day, model, key or account came to. `label` is `YYYY-MM-DD`, a model ID, or the name of the key or account. */
 export type ReportRow = { group: string; label: string } & Totals;

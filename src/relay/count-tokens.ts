@@ -1,20 +1,18 @@
-import type { Caller } from "../accounts/caller.ts";
 import { requireModel } from "../accounts/scopes.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { Intent, ReasoningIntent } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
 import { tokenFamilyOf } from "../catalog/token-families.ts";
-import type { ClientDialect, TokenCounter, UpstreamDialect } from "../dialects/dialect.ts";
+import type { TokenCounter, UpstreamDialect } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import type { JsonText } from "../lib/json.ts";
-import type { RateState } from "../limits/limiter.ts";
 import { errorFields } from "../observe/log.ts";
 import { MAX_ERROR_BYTES, readCapped, send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import { findEntry } from "./generate.ts";
-import type { Services } from "./job.ts";
+import type { GenerateRequest, Services } from "./job.ts";
 import { measurePrompt, sumTokens } from "./measure.ts";
 import { planOrders } from "./orders.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
@@ -30,17 +28,7 @@ const MOST_TOKENS = 1_000_000_000;
 const MOST_DOUBTED = 20;
 
 /** A client's request for a count, its body not yet read. */
-export type CountRequest = {
-  client: ClientDialect;
-  caller: Caller;
-  requestId: string;
-  headers: Headers;
-  /** Aborts when the client goes away. */
-  signal: AbortSignal;
-  /** Throws GatewayError when the body is too large, no JSON or no object. */
-  readBody(): Promise<JsonText>;
-  /** How its caller's limit stood when it was let in; undefined where nothing is limited. Set on its way. */
-  rate?: RateState | undefined;
+export type CountRequest = Omit<GenerateRequest, "onExchange"> & {
   /** Throws GatewayError (invalid_request, with param) when the body is no conversation of the client's dialect. */
   check(body: unknown): void;
 };
