@@ -57,7 +57,7 @@ import { Tokenizer } from "./relay/tokenizer/tokenizer.ts";
 import { builtinVendor } from "./vendors/builtin/vendor.ts";
 import { VendorHealth } from "./vendors/health.ts";
 import { createImageUpstreams } from "./vendors/images/index.ts";
-import { listModels } from "./vendors/models-list.ts";
+import { listDiscovered } from "./vendors/models-list.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 import { McpServer } from "./web/mcp.ts";
 import { createSafeFetch, type SafeFetch } from "./web/safe-fetch.ts";
@@ -292,15 +292,12 @@ async function discoverModels(
   log: Log,
   userAgent: string,
 ): Promise<boolean> {
-  const asked = vendors.filter((vendor) => vendor.models === "discover");
-  const signal = new AbortController().signal;
-  const answers = await Promise.allSettled(asked.map((vendor) => listModels(vendor, signal, { userAgent })));
-  answers.forEach((answer, index) => {
-    const { id } = asked[index]!;
-    if (answer.status === "fulfilled") catalog.setDiscovered(id, answer.value);
-    else log.warn("discovery", { vendor: id, ...errorFields(answer.reason) });
-  });
-  return answers.every((answer) => answer.status === "fulfilled");
+  const listed = await listDiscovered(vendors, { userAgent });
+  for (const { vendor, names, reason } of listed) {
+    if (names) catalog.setDiscovered(vendor.id, names);
+    else log.warn("discovery", { vendor: vendor.id, ...errorFields(reason) });
+  }
+  return listed.every(({ names }) => names !== undefined);
 }
 
 type Routes = {

@@ -3,7 +3,7 @@ import { type Entry, toChatEntry } from "../catalog/entry.ts";
 import { builtInRows } from "../catalog/rows.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
-import { listModels, probeLocal } from "../vendors/models-list.ts";
+import { listDiscovered, probeLocal } from "../vendors/models-list.ts";
 import { registry } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { BUILTIN_VENDORS, readConfig, readVendors } from "./context.ts";
@@ -16,15 +16,11 @@ const LIST_TIMEOUT_MS = 5_000;
 
 /** Asks the vendors that list their own models; one that does not answer is told of and left out. */
 async function discover(catalog: Catalog, vendors: readonly Vendor[]): Promise<void> {
-  const asked = vendors.filter((vendor) => vendor.models === "discover");
-  const options = { userAgent: `sluice/${VERSION}`, timeoutMs: LIST_TIMEOUT_MS };
-  const never = new AbortController().signal;
-  const answers = await Promise.allSettled(asked.map((vendor) => listModels(vendor, never, options)));
-  answers.forEach((answer, index) => {
-    const { id } = asked[index]!;
-    if (answer.status === "fulfilled") catalog.setDiscovered(id, answer.value);
-    else warn(`warning: ${id} did not list its models: ${describe(answer.reason)}`);
-  });
+  const listed = await listDiscovered(vendors, { userAgent: `sluice/${VERSION}`, timeoutMs: LIST_TIMEOUT_MS });
+  for (const { vendor, names, reason } of listed) {
+    if (names) catalog.setDiscovered(vendor.id, names);
+    else warn(`warning: ${vendor.id} did not list its models: ${describe(reason)}`);
+  }
 }
 
 const describe = (reason: unknown) => (reason instanceof Error ? reason.message : String(reason));

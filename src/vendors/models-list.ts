@@ -68,6 +68,24 @@ export async function listModels(vendor: Vendor, signal: AbortSignal, options: L
   return [...names];
 }
 
+/** What asking one vendor came to: the names of its models, or the reason why there are none. */
+export type Listed = { vendor: Vendor; names?: string[]; reason?: unknown };
+
+/** {@link listModels} of those vendors that say themselves which models they have, all at the same time. Never rejects. */
+export function listDiscovered(vendors: readonly Vendor[], options: ListOptions): Promise<Listed[]> {
+  const { signal } = new AbortController();
+  return Promise.all(
+    vendors
+      .filter((vendor) => vendor.models === "discover")
+      .map((vendor) =>
+        listModels(vendor, signal, options).then(
+          (names): Listed => ({ vendor, names }),
+          (reason: unknown): Listed => ({ vendor, reason }),
+        ),
+      ),
+  );
+}
+
 async function askPage(
   vendor: Vendor,
   path: string,
