@@ -183,6 +183,36 @@ describe("a relabelled stream", () => {
     }
   });
 
+  test("reasoning that a vendor counts beside its output is shown inside it, as its totals say", () => {
+    const counts = {
+      prompt_tokens: 10,
+      completion_tokens: 20,
+      completion_tokens_details: { reasoning_tokens: 5 },
+      extra: 1,
+    };
+    const cases = [
+      [
+        { ...counts, total_tokens: 35 },
+        { ...counts, completion_tokens: 25, total_tokens: 35 },
+      ],
+      [
+        { ...counts, total_tokens: 30 },
+        { ...counts, total_tokens: 30 },
+      ],
+    ];
+    for (const [usage, shown] of cases) {
+      const message = { role: "assistant", content: "x" };
+      const whole = { id: "1", choices: [{ index: 0, message, finish_reason: "stop" }], usage };
+      expect(JSON.parse(relabelReply(new JsonText(JSON.stringify(whole)), CONTEXT))["usage"]).toEqual(shown);
+      const end = { id: "c1", model: "up", choices: [{ index: 0, delta: message, finish_reason: "stop" }] };
+      const own = { id: "c1", model: "up", choices: [], usage };
+      for (const records of [[end, own], [{ ...end, usage }]]) {
+        const text = records.map((record) => `data: ${JSON.stringify(record)}\n\n`).join("") + DONE;
+        expect(recordsOf(relabelText(text)).at(-1)?.["usage"]).toEqual(shown);
+      }
+    }
+  });
+
   test.each([
     ["model_length", "length"],
     ["sensitive", "content_filter"],

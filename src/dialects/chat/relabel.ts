@@ -8,7 +8,7 @@ import { isTerminator, replySeed } from "./decode-stream.ts";
 import { replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
 import { writeFinish } from "./finish.ts";
 import { ChoiceRepairer } from "./repair.ts";
-import { readUsage, writeUsage } from "./usage.ts";
+import { readUsage, withReasoning, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -78,9 +78,11 @@ export class ChatRelabeler implements Relabeler {
       edits["choices"] = sound;
     }
     if (sound.length > 0 || hasUsage) this.#fillId(value, edits);
+    const usage = hasUsage ? withReasoning(value["usage"]) : undefined;
+    if (hasUsage && usage !== value["usage"]) edits["usage"] = usage;
     if (hasUsage && sound.length === 0) return this.#hold(frame, edits);
     if (hasUsage && this.#context.wantsUsage) {
-      this.#usageText = usageChunk(this.#context, value["usage"], this.#id);
+      this.#usageText = usageChunk(this.#context, usage, this.#id);
       edits["usage"] = null;
     }
     return this.#write(frame, value, edits);

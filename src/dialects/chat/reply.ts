@@ -11,7 +11,7 @@ import { extraContentOf } from "./extra-content.ts";
 import { fittingWord, writeFinish } from "./finish.ts";
 import { repairTexts } from "./repair.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
-import { writeUsage } from "./usage.ts";
+import { withReasoning, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -162,6 +162,8 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
       return { ...choice, message, ...(word !== undefined && { finish_reason: word }) };
     });
     if (changed) edits["choices"] = repaired;
+    const usage = withReasoning(value["usage"]);
+    if (usage !== value["usage"]) edits["usage"] = usage;
   }
   return body.edit(edits);
 }

@@ -75,3 +75,16 @@ export function writeUsage(usage: Usage): Record<string, unknown> {
     completion_tokens_details: { reasoning_tokens: usage.reasoning },
   };
 }
+
+/**
+ * A vendor's usage object with its reasoning inside `completion_tokens`, where its own totals show that it leaves it out: clients add up
+ * prompt and completion (dialects.md 1.3 and 4.6). The very object where nothing is amiss.
+ */
+export function withReasoning(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const told = firstCount(detailsOf(value["completion_tokens_details"])["reasoning_tokens"], value["reasoning_tokens"]);
+  const usage = told === 0 ? undefined : readUsage(value, false);
+  if (!usage || usage.output === tokenCount(value["completion_tokens"])) return value;
+  const total = tokenCount(value["prompt_tokens"]) + usage.output;
+  return { ...value, completion_tokens: usage.output, total_tokens: total };
+}
