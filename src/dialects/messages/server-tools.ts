@@ -128,9 +128,15 @@ const callIdOf = (shown: unknown): string => {
   return id.startsWith(ID_PREFIX) && id.length > ID_PREFIX.length ? id.slice(ID_PREFIX.length) : id;
 };
 
+/** A turn of results that a client itself never wrote. */
+class ResultTurn {
+  readonly role = "user";
+  constructor(readonly content: readonly Wire[]) {}
+}
+
 /** Cuts an assistant turn at its results into the turns of a client that ran the tools itself. */
 class TurnCutter {
-  readonly messages: Wire[] = [];
+  readonly messages: (Wire | ResultTurn)[] = [];
   #content: unknown[] = [];
   #results: Wire[] = [];
 
@@ -139,7 +145,7 @@ class TurnCutter {
     private readonly names: ReadonlyMap<WebToolName, string>,
   ) {}
 
-  cut(blocks: readonly unknown[]): Wire[] {
+  cut(blocks: readonly unknown[]): (Wire | ResultTurn)[] {
     for (const block of blocks) this.#take(isObject(block) ? block : {}, block);
     this.#flush();
     return this.messages;
@@ -160,7 +166,7 @@ class TurnCutter {
 
   #flush(): void {
     if (this.#content.length > 0) this.messages.push({ ...this.message, content: this.#content });
-    if (this.#results.length > 0) this.messages.push({ role: "user", content: this.#results });
+    if (this.#results.length > 0) this.messages.push(new ResultTurn(this.#results));
     this.#content = [];
     this.#results = [];
   }
@@ -180,9 +186,22 @@ function openHistory(messages: unknown, functions: readonly ServedFunction[]): u
     ["web_fetch", "web_fetch"],
     ...functions.map(({ offered, name }) => [offered.tool, name] as const),
   ]);
-  return messages.flatMap((message) =>
-    holds(message) ? new TurnCutter(message, names).cut(message.content) : [message],
-  );
+  const opened: unknown[] = [];
+  for (const message of messages) {
+    if (holds(message)) opened.push(...new TurnCutter(message, names).cut(message.content));
+    else opened.push(joinResults(opened, message));
+  }
+  return opened;
+}
+
+/** A user's turn behind results that were cut out of the turn before it: one turn, results first (dialects.md 2.2). */
+function joinResults(opened: unknown[], message: unknown): unknown {
+  const last = opened.at(-1);
+  if (!(last instanceof ResultTurn) || !isObject(message) || message["role"] !== "user") return message;
+  opened.pop();
+  const { content } = message;
+  const own = typeof content === "string" ? [{ type: "text", text: content }] : Array.isArray(content) ? content : [];
+  return { ...message, content: [...last.content, ...own] };
 }
 
 /** Not copied to the function: what steers the vendor's own tool. */

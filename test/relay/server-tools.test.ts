@@ -1,0 +1,536 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { isAllowed } from "../../src/relay/server-tools-call.ts";
+import { Sources } from "../../src/relay/server-tools-cite.ts";
+import { MAX_CALLS, MAX_ROUNDS } from "../../src/relay/server-tools-loop.ts";
+import { expectFinished } from "../scenarios/lab.ts";
+import { FIRST, modelOf, type ServedLab, says, searches, startServedLab } from "../scenarios/server-tools.lab.ts";
+import { readRecords } from "../scenarios/wires.ts";
+import { DIALECTS } from "../sdk/lab.ts";
+import type { Reply, Step } from "../sdk/replies.ts";
+import { startUpstream, type Upstream } from "../support/upstream.ts";
+
+type Wire = Record<string, unknown>;
+
+let lab: ServedLab;
+let web: Upstream;
+beforeAll(async () => {
+  web = startUpstream();
+  lab = await startServedLab({ web: { fetch: { allow_hosts: [new URL(web.url).host] } } });
+});
+afterAll(async () => {
+  await lab.stop();
+  web.close();
+});
+afterEach(() => {
+  web.reset();
+  lab.gateway.log.length = 0;
+  const faults = DIALECTS.flatMap((dialect) => lab.vendors[dialect].faults.map((fault) => `${dialect}: ${fault}`));
+  for (const dialect of DIALECTS) lab.vendors[dialect].reset();
+  expect(faults).toEqual([]);
+});
+
+const SEARCH = { type: "web_search_20250305", name: "web_search" };
+const FETCH = { type: "web_fetch_20250910", name: "web_fetch" };
+const WEATHER = { name: "get_weather", input_schema: { type: "object", properties: { city: { type: "string" } } } };
+const QUESTION = { role: "user", content: "When do the gates open?" };
+
+const askMessages = (fields: Wire, dialect: (typeof DIALECTS)[number] = "chat") => ({
+  model: modelOf(dialect),
+  max_tokens: 500,
+  messages: [QUESTION],
+  tools: [SEARCH],
+  ...fields,
+});
+
+async function post(path: string, body: Wire): Promise<{ status: number; body: Wire; headers: Headers }> {
+  const response = await lab.gateway.post(path, body);
+  return { status: response.status, body: (await response.json()) as Wire, headers: response.headers };
+}
+
+const contentOf = (body: Wire) => body["content"] as Wire[];
+const typesOf = (body: Wire) => contentOf(body).map(({ type }) => type);
+const bodiesOf = (dialect: (typeof DIALECTS)[number]) =>
+  lab.vendors[dialect].upstream.calls.map(({ text }) => JSON.parse(text) as Wire);
+
+const call = (name: string, input: unknown, id = name): Step => ({
+  kind: "call",
+  id,
+  name,
+  pieces: [JSON.stringify(input)],
+});
+const calls = (...steps: Step[]): Reply => ({ steps, finish: "calls" });
+
+describe("the client's bounds", () => {
+  test("max_uses: what is beyond is an error block, and the model is told to answer", async () => {
+    lab.vendors.chat.play(searches("a", "one"), searches("b", "two"), says("Enough."));
+    const { status, body } = await post("/v1/messages", askMessages({ tools: [{ ...SEARCH, max_uses: 1 }] }));
+    expect(status).toBe(200);
+    const results = contentOf(body).filter(({ type }) => type === "web_search_tool_result");
+    expect(results).toHaveLength(2);
+    expect(results[0]?.["content"]).toBeArray();
+    expect(results[1]?.["content"]).toEqual({ type: "web_search_tool_result_error", error_code: "max_uses_exceeded" });
+    expect(body["stop_reason"]).toBe("end_turn");
+    expect((body["usage"] as Wire)["server_tool_use"]).toEqual({ web_search_requests: 1, web_fetch_requests: 0 });
+  });
+
+  test("max_tool_calls of a responses request, which its vendor is not told", async () => {
+    lab.vendors.chat.play(searches("a", "one"), searches("b", "two"), says("Enough."));
+    const asked = { model: modelOf("chat"), input: "Hi", tools: [{ type: "web_search_preview" }], max_tool_calls: 1 };
+    const { body } = await post("/v1/responses", asked);
+    const items = (body["output"] as Wire[]).filter(({ type }) => type === "web_search_call");
+    expect(items.map(({ status }) => status)).toEqual(["completed", "failed"]);
+    expect(body["max_tool_calls"]).toBe(1);
+  });
+
+  test("allowed domains keep to their hosts and paths, in what the model reads too", async () => {
+    const tools = [{ ...SEARCH, allowed_domains: ["gates.example/open/*", "https://locks.example"] }];
+    lab.vendors.chat.play(searches("sluice"), says("Done."));
+    const { body } = await post("/v1/messages", askMessages({ tools }));
+    const result = contentOf(body).find(({ type }) => type === "web_search_tool_result");
+    const urls = ((result?.["content"] ?? []) as Wire[]).map(({ url }) => String(url));
+    expect(urls.length).toBeGreaterThan(0);
+    for (const url of urls) expect(url).toStartWith("https://locks.example/");
+    expect(JSON.stringify(bodiesOf("chat")[1])).not.toContain("gates.example");
+  });
+
+  test("allowed and blocked together are refused with their place, and nobody is asked", async () => {
+    const tools = [WEATHER, { ...SEARCH, allowed_domains: ["a.example"], blocked_domains: ["b.example"] }];
+    const { status, body } = await post("/v1/messages", askMessages({ tools }));
+    expect([status, (body["error"] as Wire)["param"]]).toEqual([400, "tools[1].blocked_domains"]);
+    expect(lab.vendors.chat.upstream.calls).toEqual([]);
+  });
+
+  test("the user's place is told to the model that writes the query", async () => {
+    lab.vendors.chat.play(says("Done."));
+    const place = { type: "approximate", approximate: { city: "Delft", country: "NL", timezone: "Europe/Amsterdam" } };
+    await post("/v1/chat/completions", {
+      ...{ model: modelOf("chat"), messages: [QUESTION] },
+      web_search_options: { user_location: place },
+    });
+    expect(JSON.stringify(bodiesOf("chat")[0]?.["tools"])).toContain("Delft, NL, time zone Europe/Amsterdam");
+  });
+
+  test.each([
+    ["https://a.example/x", ["a.example"], [], true],
+    ["https://b.a.example/x", ["a.example"], [], true],
+    ["https://xa.example/x", ["a.example"], [], false],
+    ["https://a.example/blog/1", ["a.example/blog"], [], true],
+    ["https://a.example/shop", ["a.example/blog"], [], false],
+    ["https://www.a.example/", ["A.example"], [], true],
+    ["https://a.example/x", [], ["a.example"], false],
+    ["https://a.example/x", [], ["a.example/y"], true],
+    ["nonsense", [], [], false],
+  ])("%s with allowed %p and blocked %p: %p", (url, allowed, blocked, may) => {
+    const none = { country: undefined, near: undefined, maxUses: undefined, maxResults: undefined };
+    expect(
+      isAllowed(url, { tool: "web_fetch", place: "tools[0]", ...none, maxContentTokens: undefined, allowed, blocked }),
+    ).toBe(may);
+  });
+
+  test("max_tokens is for all rounds together: the next one is asked for what is left", async () => {
+    lab.vendors.chat.play(searches("a"), says("Done."));
+    await post("/v1/messages", askMessages({ max_tokens: 20 }));
+    const ceilings = bodiesOf("chat").map((body) => body["max_completion_tokens"]);
+    expect(ceilings).toEqual([20, 8]);
+  });
+
+  test("nothing left of max_tokens: no further round, and the reply says so", async () => {
+    lab.vendors.chat.play(searches("a"), says("Done."));
+    const { body } = await post("/v1/messages", askMessages({ max_tokens: 12 }));
+    expect(body["stop_reason"]).toBe("max_tokens");
+    expect(typesOf(body)).toEqual(["text", "server_tool_use", "web_search_tool_result"]);
+    expect(lab.vendors.chat.upstream.calls).toHaveLength(1);
+  });
+
+  test.each([
+    [{ type: "any" }, { type: "function", function: { name: "web_search" } }],
+    [
+      { type: "tool", name: "web_search" },
+      { type: "function", function: { name: "web_search" } },
+    ],
+  ])("a forced choice %p binds the first round alone", async (choice) => {
+    lab.vendors.chat.play(searches("a"), says("Done."));
+    await post("/v1/messages", askMessages({ tool_choice: choice }));
+    const [first, second] = bodiesOf("chat");
+    expect(first?.["tool_choice"]).not.toBe("auto");
+    expect(first?.["tool_choice"]).toBeDefined();
+    expect(second?.["tool_choice"]).toBe("auto");
+  });
+});
+
+describe("the gateway's own bounds", () => {
+  test("a model that never stops calling is asked for an answer in the last round", async () => {
+    lab.vendors.chat.play(searches("again"));
+    const { body } = await post("/v1/messages", askMessages({ max_tokens: 10_000 }));
+    const asked = bodiesOf("chat");
+    expect(asked).toHaveLength(MAX_ROUNDS);
+    expect(asked.map((each) => each["tool_choice"] === "none")).toEqual(
+      Array.from({ length: MAX_ROUNDS }, (_, at) => at === MAX_ROUNDS - 1),
+    );
+    expect(body["stop_reason"]).toBe("pause_turn");
+    // Every call that was shown has its result.
+    const shown = contentOf(body)
+      .filter(({ type }) => type === "server_tool_use")
+      .map(({ id }) => id);
+    const given = contentOf(body).filter(({ type }) => type === "web_search_tool_result");
+    expect(given.map(({ tool_use_id }) => tool_use_id)).toEqual(shown);
+    expect(new Set(shown).size).toBe(MAX_ROUNDS);
+  });
+
+  test("calls beyond those of one reply are not run", async () => {
+    const many = Array.from({ length: MAX_CALLS + 5 }, (_, at) => call("web_search", { query: `q${at}` }, `c${at}`));
+    lab.vendors.chat.play(calls(...many), says("Done."));
+    const before = lab.gateway.rows().length;
+    const { body } = await post("/v1/messages", askMessages({}));
+    const results = contentOf(body).filter(({ type }) => type === "web_search_tool_result");
+    const failed = results.filter(({ content }) => !Array.isArray(content));
+    expect([results.length, failed.length]).toEqual([MAX_CALLS + 5, 5]);
+    expect(
+      lab.gateway
+        .rows()
+        .slice(before)
+        .filter(({ model }) => model === "web_search"),
+    ).toHaveLength(MAX_CALLS);
+  });
+
+  test.each([
+    ["no JSON", ['{"query":'], "invalid_tool_input"],
+    ["no query", ["{}"], "invalid_tool_input"],
+    ["a long query", [JSON.stringify({ query: "x".repeat(401) })], "query_too_long"],
+  ])("%s is an error block, and no call of the tool", async (_name, pieces, code) => {
+    const before = lab.gateway.rows().length;
+    lab.vendors.chat.play(calls({ kind: "call", id: "bad", name: "web_search", pieces }), says("Done."));
+    const { status, body } = await post("/v1/messages", askMessages({}));
+    const result = contentOf(body).find(({ type }) => type === "web_search_tool_result");
+    expect([status, ((result?.["content"] ?? {}) as Wire)["error_code"]]).toEqual([200, code]);
+    expect(
+      lab.gateway
+        .rows()
+        .slice(before)
+        .filter(({ model }) => model === "web_search"),
+    ).toEqual([]);
+  });
+});
+
+describe("fetching pages", () => {
+  const page = { "content-type": "text/markdown" };
+
+  test("a page is a document in its result, and its row counts one page", async () => {
+    const before = lab.gateway.rows().length;
+    web.always("/gates", { headers: page, parts: ["# Gates\n\nThey open at dawn."], framing: "length", finish: "end" });
+    const url = `${web.url}/gates`;
+    lab.vendors.messages.play(calls(call("web_fetch", { url })), says("At dawn."));
+    const { body } = await post("/v1/messages", askMessages({ tools: [FETCH] }, "messages"));
+    const result = contentOf(body).find(({ type }) => type === "web_fetch_tool_result");
+    expect(result?.["content"]).toMatchObject({
+      type: "web_fetch_result",
+      url,
+      content: {
+        type: "document",
+        source: { type: "text", media_type: "text/plain", data: expect.stringContaining("dawn") },
+      },
+      retrieved_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect((body["usage"] as Wire)["server_tool_use"]).toEqual({ web_search_requests: 0, web_fetch_requests: 1 });
+    expect(JSON.stringify(bodiesOf("messages")[1])).toContain("They open at dawn.");
+    const rows = lab.gateway
+      .rows()
+      .slice(before)
+      .filter(({ model }) => model === "web_fetch");
+    expect(rows.map(({ units }) => units)).toEqual([1]);
+  });
+
+  test.each([
+    ["file:///etc/passwd", "url_not_allowed"],
+    ["http://127.0.0.1:9/", "url_not_allowed"],
+    ["http://169.254.169.254/latest/meta-data", "url_not_allowed"],
+    [`https://a.example/${"x".repeat(3_000)}`, "url_too_long"],
+    ["", "invalid_tool_input"],
+  ])("%s is refused in a block, uncharged", async (url, code) => {
+    const before = lab.gateway.rows().length;
+    lab.vendors.messages.play(calls(call("web_fetch", { url })), says("Not to be had."));
+    const { status, body } = await post("/v1/messages", askMessages({ tools: [FETCH] }, "messages"));
+    const result = contentOf(body).find(({ type }) => type === "web_fetch_tool_result");
+    expect([status, ((result?.["content"] ?? {}) as Wire)["error_code"]]).toEqual([200, code]);
+    expect(
+      lab.gateway
+        .rows()
+        .slice(before)
+        .map(({ model }) => model),
+    ).toEqual([modelOf("messages")]);
+    expect(web.calls).toEqual([]);
+  });
+});
+
+describe("calls of the client's own beside served ones", () => {
+  const both = calls(
+    call("get_weather", { city: "Delft" }, "own"),
+    call("web_search", { query: "sluice gates" }, "served"),
+  );
+
+  test.each(DIALECTS)(
+    "messages over %s: results now, the own call at the end, and the next turn goes on",
+    async (dialect) => {
+      lab.vendors[dialect].play(both);
+      const tools = [WEATHER, SEARCH];
+      const first = await post("/v1/messages", askMessages({ tools }, dialect));
+      const types = typesOf(first.body).filter((type) => type !== "thinking");
+      expect(types.toSorted()).toEqual(["server_tool_use", "tool_use", "web_search_tool_result"]);
+      expect(first.body["stop_reason"]).toBe("tool_use");
+      expect(lab.vendors[dialect].upstream.calls).toHaveLength(1);
+      const own = contentOf(first.body).find(({ type }) => type === "tool_use");
+      lab.vendors[dialect].play(says("Dry, and open."));
+      const messages = [
+        QUESTION,
+        { role: "assistant", content: first.body["content"] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: own?.["id"], content: "18 °C" }] },
+      ];
+      const second = await post("/v1/messages", askMessages({ tools, messages }, dialect));
+      expect(second.status).toBe(200);
+      const sent = JSON.stringify(bodiesOf(dialect).at(-1));
+      for (const held of [FIRST.url, "Made-up text number 1", "18 °C", "sluice gates"]) expect(sent).toContain(held);
+      expect(sent).not.toContain("srvtoolu_");
+      expect(sent).not.toContain("web_search_tool_result");
+    },
+  );
+
+  test("chat: no place for a result, so the model is asked again, and its own call is the last one", async () => {
+    lab.vendors.messages.play(both, calls(call("get_weather", { city: "Delft" }, "again")));
+    const tools = [{ type: "function", function: { name: "get_weather", parameters: WEATHER.input_schema } }];
+    const { body } = await post("/v1/chat/completions", {
+      ...{ model: modelOf("messages"), messages: [QUESTION], tools },
+      web_search_options: {},
+    });
+    const [choice] = body["choices"] as Wire[];
+    expect(choice?.["finish_reason"]).toBe("tool_calls");
+    expect(((choice?.["message"] ?? {}) as Wire)["tool_calls"]).toHaveLength(1);
+    const second = JSON.stringify(bodiesOf("messages")[1]);
+    expect(second).toContain(FIRST.url);
+    expect(second).not.toContain('"Delft"');
+  });
+});
+
+describe("earlier turns", () => {
+  test.each(DIALECTS)("a finished search is the call and the result of a function to %s", async (dialect) => {
+    lab.vendors[dialect].play(searches("sluice gates"), says("At dawn."), says("And close at dusk."));
+    const first = await post("/v1/messages", askMessages({}, dialect));
+    const messages = [
+      QUESTION,
+      { role: "assistant", content: first.body["content"] },
+      { role: "user", content: "And when do they close?" },
+    ];
+    const second = await post("/v1/messages", askMessages({ messages }, dialect));
+    expect(second.status).toBe(200);
+    expect(second.headers.get("x-sluice-dropped")).toBeNull();
+    const sent = JSON.stringify(bodiesOf(dialect)[2]);
+    for (const held of [FIRST.url, "Made-up text number 1", "At dawn."]) expect(sent).toContain(held);
+  });
+
+  test.each(DIALECTS)("a search item is one to %s too", async (dialect) => {
+    lab.vendors[dialect].play(searches("sluice gates"), says("At dawn."), says("At dusk."));
+    const asked = { model: modelOf(dialect), tools: [{ type: "web_search" }] };
+    const first = await post("/v1/responses", { ...asked, input: "When?" });
+    const input = [
+      { role: "user", content: "When?" },
+      ...(first.body["output"] as Wire[]),
+      { role: "user", content: "And?" },
+    ];
+    const second = await post("/v1/responses", { ...asked, input });
+    expect(second.status).toBe(200);
+    const sent = JSON.stringify(bodiesOf(dialect)[2]);
+    for (const held of [FIRST.url, "Made-up text number 1"]) expect(sent).toContain(held);
+    expect(sent).not.toContain("web_search_call");
+  });
+
+  test("another vendor's own results are read as far as they can be", async () => {
+    lab.vendors.chat.play(says("Yes."));
+    const block = {
+      type: "web_search_result",
+      title: "Lock",
+      url: "https://lock.example/",
+      encrypted_content: "EqgfCi",
+      page_age: null,
+    };
+    const content = [
+      { type: "server_tool_use", id: "srvtoolu_01A", name: "web_search", input: { query: "lock" } },
+      { type: "web_search_tool_result", tool_use_id: "srvtoolu_01A", content: [block] },
+      { type: "text", text: "A lock." },
+    ];
+    const messages = [QUESTION, { role: "assistant", content }, { role: "user", content: "Sure?" }];
+    await post("/v1/messages", askMessages({ messages }));
+    const sent = JSON.stringify(bodiesOf("chat")[0]);
+    expect(sent).toContain("https://lock.example/");
+    expect(sent).not.toContain("EqgfCi");
+  });
+});
+
+describe("streams", () => {
+  test.each(DIALECTS)("over %s: one start, one end, blocks in a row", async (dialect) => {
+    lab.vendors[dialect].play(searches("one", "one"), searches("two", "two"), says("Three", " rounds."));
+    const asked = askMessages({ stream: true, max_tokens: 5_000 }, dialect);
+    const messages = readRecords(await (await lab.gateway.post("/v1/messages", asked)).text());
+    expectFinished("messages", messages);
+    const chat = { model: modelOf(dialect), messages: [QUESTION], web_search_options: {}, stream: true };
+    lab.vendors[dialect].play(searches("one", "one"), searches("two", "two"), says("Three", " rounds."));
+    const records = readRecords(await (await lab.gateway.post("/v1/chat/completions", chat)).text());
+    expectFinished("chat", records);
+    const annotated = records.filter(({ data }) => data.includes('"annotations"'));
+    // The text names none of the pages, so all are told, in one record.
+    expect(annotated).toHaveLength(1);
+    expect(JSON.stringify(records)).not.toContain("tool_calls");
+  });
+
+  test("a vendor that fails in the second round ends the stream with an error, and what was made is charged", async () => {
+    const before = lab.gateway.rows().length;
+    const { wire, upstream } = lab.vendors.chat;
+    let round = 0;
+    lab.vendors.chat.script((asked) => {
+      round++;
+      const { model } = wire.asks(asked);
+      if (round === 1) {
+        const parts = [wire.records(searches("a"), model).join("")];
+        return { headers: { "content-type": "text/event-stream" }, parts, framing: "chunked", finish: "end" };
+      }
+      return { status: 500, parts: ['{"error":{"message":"broken"}}'], framing: "length", finish: "end" };
+    });
+    const response = await lab.gateway.post("/v1/messages", askMessages({ stream: true }));
+    const records = readRecords(await response.text());
+    expect(records.at(-1)?.event).toBe("error");
+    expect(records.filter(({ event }) => event === "message_stop")).toEqual([]);
+    const row = lab.gateway
+      .rows()
+      .slice(before)
+      .find(({ model }) => model === modelOf("chat"));
+    expect(row).toMatchObject({ outcome: "upstream-failed", output: 12 });
+    expect(upstream.calls.length).toBeGreaterThan(1);
+  });
+
+  test("a vendor that leaves its stream open after its calls is not waited for", async () => {
+    const { wire } = lab.vendors.chat;
+    let round = 0;
+    lab.vendors.chat.script((asked) => {
+      const { model } = wire.asks(asked);
+      const records = wire.records(round++ === 0 ? searches("a") : says("Done."), model);
+      const open = round === 1;
+      const parts = [(open ? records.slice(0, -1) : records).join("")];
+      return {
+        headers: { "content-type": "text/event-stream" },
+        parts,
+        framing: "chunked",
+        finish: open ? "silence" : "end",
+      };
+    });
+    const records = readRecords(await (await lab.gateway.post("/v1/messages", askMessages({ stream: true }))).text());
+    expectFinished("messages", records);
+    expect(JSON.stringify(records)).toContain("Done.");
+  });
+
+  test("the client leaving between two rounds ends the work and is charged for the first", async () => {
+    const before = lab.gateway.rows().length;
+    const { wire } = lab.vendors.chat;
+    const arrived = Promise.withResolvers<void>();
+    const never = new Promise<never>(() => {});
+    let round = 0;
+    lab.vendors.chat.script((asked) => {
+      const { model } = wire.asks(asked);
+      if (round++ > 0) {
+        arrived.resolve();
+        return { parts: [], framing: "chunked", finish: "silence", headersAfter: never };
+      }
+      const parts = [wire.records(searches("a"), model).join("")];
+      return { headers: { "content-type": "text/event-stream" }, parts, framing: "chunked", finish: "end" };
+    });
+    const leaving = new AbortController();
+    const response = await lab.gateway.post("/v1/messages", askMessages({ stream: true }), { signal: leaving.signal });
+    const read = response.text();
+    await arrived.promise;
+    leaving.abort();
+    expect(await read).not.toContain("message_stop");
+    await lab.gateway.app.running.idle();
+    const row = lab.gateway
+      .rows()
+      .slice(before)
+      .find(({ model }) => model === modelOf("chat"));
+    expect(row).toMatchObject({ outcome: "client-left", output: 12 });
+    expect(lab.vendors.chat.upstream.calls).toHaveLength(2);
+  });
+});
+
+describe("what is not served", () => {
+  test("a request without such tools is not touched", async () => {
+    lab.vendors.chat.play(says("Hi."));
+    const { body } = await post("/v1/messages", askMessages({ tools: [WEATHER] }));
+    expect(typesOf(body)).toEqual(["text"]);
+    expect((body["usage"] as Wire)["server_tool_use"]).toBeUndefined();
+    expect(JSON.stringify(bodiesOf("chat")[0])).not.toContain("web_search");
+  });
+
+  test("a key that may not use the web gets its request without the tool, and is told", async () => {
+    const { keys } = lab.gateway.app;
+    const { key } = await keys.create({
+      ...{ accountId: lab.gateway.accountId, name: "narrow", kind: "api" },
+      endpoints: ["messages"],
+    });
+    lab.vendors.chat.play(says("Hi."));
+    const response = await lab.gateway.post("/v1/messages", askMessages({}), {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, "tools[0]"]);
+    expect(JSON.stringify(bodiesOf("chat")[0])).not.toContain("web_search");
+  });
+
+  test("who asks for the translation is shown the function", async () => {
+    const response = await lab.gateway.post("/v1/debug/translate", { dialect: "messages", body: askMessages({}) });
+    const text = await response.text();
+    expect(text).toContain("web_search");
+    expect(text).not.toContain("web_search_20250305");
+    expect(lab.vendors.chat.upstream.calls).toEqual([]);
+  });
+});
+
+describe("citations", () => {
+  const url = fc.constantFrom(
+    "https://a.example/1",
+    "https://a.example/10",
+    "https://b.example/?q=1",
+    "https://c.example/",
+  );
+  const piece = fc.oneof(
+    url,
+    url.map((each) => `[a page](${each})`),
+    fc.string({ maxLength: 12 }),
+    fc.constant(" "),
+  );
+
+  test("stand where the text names a page, in order, and nowhere else", () => {
+    fc.assert(
+      fc.property(
+        fc.array(url, { minLength: 1, maxLength: 4 }),
+        fc.array(piece, { maxLength: 20 }),
+        (known, pieces) => {
+          const sources = new Sources();
+          const results = known.map((each) => ({ title: "t", url: each, snippet: "s", source: "", date: null }));
+          sources.add({ call: undefined as never, subject: "", text: "", kind: "results", results });
+          const text = pieces.join("");
+          let last = 0;
+          for (const { start, end, url: cited, before } of sources.cited(text, 7)) {
+            expect(text.slice(start, end)).toContain(cited);
+            expect(known as string[]).toContain(cited);
+            expect([start >= last, end <= text.length, before]).toEqual([true, true, 7]);
+            last = start;
+          }
+        },
+      ),
+    );
+  });
+
+  test("an address that is the beginning of a longer one is not named by it", () => {
+    const sources = new Sources();
+    const result = { title: "t", url: "https://a.example/1", snippet: "s", source: "", date: null };
+    sources.add({ call: undefined as never, subject: "", text: "", kind: "results", results: [result] });
+    expect(sources.cited("See https://a.example/10.", 0)).toEqual([]);
+    expect(sources.cited("See https://a.example/1.", 0)).toHaveLength(1);
+    expect(sources.cited("See [it](https://a.example/1).", 0)[0]).toMatchObject({ start: 4, end: 29 });
+  });
+});
