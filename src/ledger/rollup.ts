@@ -49,13 +49,8 @@ export type Totals = {
 
 type Sums = { startMs: number; accountId: string; keyId: string; model: string } & Totals;
 
-/** The columns of the table in the order of the statement's values. */
-const COLUMNS = [
-  "spanMs",
-  "startMs",
-  "accountId",
-  "keyId",
-  "model",
+/** The counts of {@link Totals}. */
+export const COUNTS = [
   "requests",
   "estimated",
   "unpriced",
@@ -65,9 +60,10 @@ const COLUMNS = [
   "output",
   "reasoning",
   "units",
-  "costNano",
-  "chargedNano",
 ] as const;
+
+/** The columns of the table in the order of the statement's values. */
+const COLUMNS = ["spanMs", "startMs", "accountId", "keyId", "model", ...COUNTS, "costNano", "chargedNano"] as const;
 /** Of these, what a row is known by; the rest is added up. */
 const KEYS = 5;
 

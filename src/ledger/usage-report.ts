@@ -3,7 +3,7 @@ import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { Store } from "../db/open.ts";
 import { account, apiKey, usage } from "../db/schema.ts";
 import { usageKept, usageRollup } from "../db/schema-rollup.ts";
-import { DAY_MS, HOUR_MS, type Totals } from "./rollup.ts";
+import { COUNTS, DAY_MS, HOUR_MS, type Totals } from "./rollup.ts";
 import { cutRange, END_OF_TIME, type Kept, type Range } from "./rollup-range.ts";
 
 /** What usage is put together by. A day is a UTC day. */
@@ -23,18 +23,6 @@ export type ReportWish = UsageFilter & { groupBy: Grouping };
 
 /** What one day, model, key or account came to. `label` is `YYYY-MM-DD`, a model ID, or the name of the key or account. */
 export type ReportRow = { group: string; label: string } & Totals;
-
-const COUNTS = [
-  "requests",
-  "estimated",
-  "unpriced",
-  "input",
-  "cacheRead",
-  "cacheWrite",
-  "output",
-  "reasoning",
-  "units",
-] as const;
 
 const count = (expression: SQL) => expression.mapWith(Number);
 const total = (column: AnySQLiteColumn) => count(sql`sum(${column})`);
