@@ -39,8 +39,7 @@ CREATE TABLE `image_job` (
 	CHECK ((`error_code` IS NOT NULL AND `error_message` IS NOT NULL) = (`state` IN ('failed', 'blocked', 'cancelled'))),
 	CHECK ((`source_job` IS NULL) = (`source_file` IS NULL)),
 	CHECK (`attempt` >= 0 AND `tries` >= 0 AND `crashes` >= 0),
-	CHECK ((`width` IS NULL) = (`height` IS NULL)),
-	CHECK (length(`prompt`) > 0)
+	CHECK ((`width` IS NULL) = (`height` IS NULL))
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `image_job_id` ON `image_job` (`id`);

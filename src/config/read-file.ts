@@ -25,6 +25,7 @@ export function readConfigFile(
   faults.push(...findSchemaFaults(value, raw).filter((fault) => !places.has(formatSteps(fault.steps))));
   if (faults.length === 0) faults.push(...checkConfigFile(value as ConfigFile, { ...context, raw }));
   if (faults.length === 0) faults.push(...checkServer(value as ConfigFile, raw));
+  if (faults.length === 0) faults.push(...checkStorage(value as ConfigFile, raw));
   if (faults.length === 0) return { file: value as ConfigFile, raw };
   const lines = faults.slice(0, MAX_FAULTS).map(({ steps, problem }) => `${path}: ${formatSteps(steps)}: ${problem}`);
   if (faults.length > MAX_FAULTS) lines.push(`${path}: and ${faults.length - MAX_FAULTS} more`);
@@ -32,6 +33,15 @@ export function readConfigFile(
 }
 
 const findSchemaFaults = faultFinder(ConfigFile);
+
+function checkStorage({ images }: ConfigFile, raw: unknown): Fault[] {
+  return (["endpoint", "public_url"] as const).flatMap((name) => {
+    const written = images?.storage?.[name];
+    const steps = ["images", "storage", name];
+    if (written === undefined || readUrl.from(written) !== undefined) return [];
+    return [expected(readUrl.what, valueAt(raw, steps), steps)];
+  });
+}
 
 function checkServer(file: ConfigFile, raw: unknown): Fault[] {
   const faults: Fault[] = [];

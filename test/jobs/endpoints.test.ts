@@ -217,6 +217,15 @@ describe("what is wrong with a request is told, and nothing is left of it", () =
     expect((await lab.post({ model: "paint/priced", prompt: "🖼".repeat(32_001) })).status).toBe(400);
   });
 
+  test.each(["\u0000", "\u0000 a cat", "a \u0000 cat", "\ud800", "__proto__", "'; DROP TABLE image_job; --"])(
+    "the prompt %j is drawn like any other",
+    async (prompt) => {
+      lab = await startImageLab();
+      const job = await lab.ended((await lab.create({ prompt })).id);
+      expect([job.status, job.prompt]).toEqual(["succeeded", prompt.toWellFormed()]);
+    },
+  );
+
   test.each(["yesterday", "2026-01-01", "2026-01-01T00:00:00Z", "2026-02-30T00:00:00.000Z", "1700000000", ""])(
     "before=%s is no time",
     async (before) => {
