@@ -1,0 +1,163 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import type { Config } from "../../src/config/load.ts";
+import { COUNTS } from "../sdk/replies.ts";
+import { startApp, vendorAt } from "../support/app.ts";
+import { json, startUpstream } from "../support/upstream.ts";
+import { costOf, holdOf } from "./paying.ts";
+import { modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
+
+type Wire = Record<string, unknown>;
+
+let lab: ServedLab | undefined;
+afterEach(async () => {
+  const started = lab;
+  lab = undefined;
+  if (!started) return;
+  const faults = Object.values(started.vendors).flatMap((vendor) => vendor.faults);
+  await started.stop();
+  expect(faults).toEqual([]);
+});
+
+/** A lab whose account is on a plan of these figures. */
+async function start(figures: Config["plans"][string], config: Partial<Config> = {}): Promise<ServedLab> {
+  const fast = { requests_per_minute: 1_000_000, concurrent_generations: 1_000, web_calls_per_minute: 1_000 };
+  lab = await startServedLab({ plans: { trial: { ...fast, web_calls_concurrent: 100, ...figures } }, ...config });
+  const { gateway } = lab;
+  gateway.store.database.run("UPDATE account SET plan = 'trial' WHERE id = ?", [gateway.accountId]);
+  gateway.app.keys.reload();
+  return lab;
+}
+
+const ask = (fields: Wire = {}) => ({
+  model: modelOf("chat"),
+  max_tokens: 60,
+  messages: [{ role: "user", content: "When do the gates open?" }],
+  tools: [{ type: "web_search_20250305", name: "web_search" }],
+  ...fields,
+});
+
+const blocksOf = (body: Wire) => body["content"] as Wire[];
+const errorsOf = (body: Wire) =>
+  blocksOf(body)
+    .filter(({ type }) => type === "web_search_tool_result")
+    .map(({ content }) => (content as Wire)["error_code"]);
+
+describe("the allowance of web calls", () => {
+  test("used up: an error block, the reset time for the model, and a reply all the same", async () => {
+    const { gateway, vendors } = await start({ metered: false, web_calls_per_day: 1 });
+    vendors.chat.play(searches("one", "one"), searches("two", "two"), says("That is all."));
+    const response = await gateway.post("/v1/messages", ask({ max_tokens: 500 }));
+    const body = (await response.json()) as Wire;
+    expect([response.status, body["stop_reason"]]).toEqual([200, "end_turn"]);
+    expect(errorsOf(body)).toEqual([undefined, "too_many_requests"]);
+    expect(vendors.chat.upstream.calls[2]?.text).toMatch(/are used up.*begin anew at \d{4}-/);
+    expect(gateway.app.book.allowance(gateway.accountId, "web", 1)).toMatchObject({ used: 1, remaining: 0 });
+  });
+
+  test("calls in one round may not be more at a time than the plan allows two of", async () => {
+    const { gateway, vendors } = await start({ metered: false, web_calls_concurrent: 2 });
+    const many = ["a", "b", "c", "d", "e"].flatMap((name) => searches(name, name, name).steps);
+    vendors.chat.play({ steps: many, finish: "calls" }, says("Done."));
+    const body = (await (await gateway.post("/v1/messages", ask({ max_tokens: 500 }))).json()) as Wire;
+    expect(errorsOf(body)).toEqual(Array.from({ length: 5 }));
+  });
+
+  test("without a search engine the tool is not to be had, and the reply is", async () => {
+    const { gateway, vendors } = await start({ metered: false }, { search: [] });
+    vendors.chat.play(searches("one"), says("I cannot search."));
+    const response = await gateway.post("/v1/messages", ask());
+    const body = (await response.json()) as Wire;
+    expect([response.status, errorsOf(body)]).toEqual([200, ["unavailable"]]);
+    expect(gateway.rows().map(({ model }) => model)).toEqual([modelOf("chat")]);
+  });
+});
+
+describe("the money of all rounds", () => {
+  const rounds = (count: number) => costOf(count * (COUNTS.fresh + COUNTS.cached), count * COUNTS.output);
+
+  test.each([false, true])("stream %p: both rounds and the call are paid, and nothing stays held", async (stream) => {
+    const { gateway, vendors } = await start({ web_calls_per_day: 0, web_call_usd: 0.01 });
+    const { book } = gateway.app;
+    const deposit = 1_000_000_000n;
+    await book.deposit({ accountId: gateway.accountId, amountNano: deposit, reference: "first" });
+    vendors.chat.play(searches("sluice gates"), says("At dawn."));
+    await (await gateway.post("/v1/messages", ask({ stream }))).text();
+    const { postedNano, heldNano } = book.balance(gateway.accountId);
+    const row = gateway.rows().find(({ model }) => model === modelOf("chat"));
+    expect(heldNano).toBe(0n);
+    expect(row?.chargedNano).toBeGreaterThan(0n);
+    expect(row?.chargedNano).toBeLessThanOrEqual(rounds(2));
+    expect(deposit - postedNano).toBe(10_000_000n + (row?.chargedNano ?? 0n));
+    expect(book.verify()).toEqual([]);
+  });
+
+  test.each([false, true])(
+    "stream %p: too little for the next round ends the reply as one that ran out",
+    async (stream) => {
+      const { gateway, vendors } = await start({ web_calls_per_day: 10 });
+      const { book } = gateway.app;
+      const body = ask({ stream });
+      const amountNano = holdOf(body as never, 60) + 1_000n;
+      await book.deposit({ accountId: gateway.accountId, amountNano, reference: "first" });
+      vendors.chat.play(searches("sluice gates"), says("At dawn."));
+      const response = await gateway.post("/v1/messages", body);
+      const text = await response.text();
+      expect([response.status, vendors.chat.upstream.calls.length]).toEqual([200, 1]);
+      expect(text).toContain('"stop_reason":"max_tokens"');
+      expect(text).toContain("web_search_tool_result");
+      if (stream) expect(text).toContain(": x-sluice-stop: balance");
+      else expect(response.headers.get("x-sluice-stop")).toBe("balance");
+      const row = gateway.rows().find(({ model }) => model === modelOf("chat"));
+      expect(row).toMatchObject({ outcome: "completed", output: COUNTS.output, finish: "length" });
+      expect(book.balance(gateway.accountId).heldNano).toBe(0n);
+      expect(book.verify()).toEqual([]);
+    },
+  );
+
+  test.each([false, true])("stream %p: a vendor without counts is estimated round by round", async (stream) => {
+    const { gateway, vendors } = await start({ metered: false, web_calls_per_day: 10 });
+    const { wire } = vendors.chat;
+    let round = 0;
+    vendors.chat.script((call) => {
+      const reply = round++ === 0 ? searches("sluice gates") : says("At dawn.");
+      const whole = wire.whole(reply, wire.asks(call).model) as Wire;
+      delete whole["usage"];
+      return json(whole);
+    });
+    await (await gateway.post("/v1/messages", ask({ stream }))).text();
+    const row = gateway.rows().find(({ model }) => model === modelOf("chat"));
+    const [first = "", second = ""] = vendors.chat.upstream.calls.map(({ text }) => text);
+    expect(row?.estimated).toBe(true);
+    // The second round's input holds all of the first one's, and ten results.
+    expect(second.length).toBeGreaterThan(first.length + 1_000);
+    expect(row?.input).toBeGreaterThan(first.length / 4 + 500);
+  });
+});
+
+test("a vendor that runs the tools itself is sent the request as it is, and its blocks come back as they are", async () => {
+  const upstream = startUpstream();
+  const vendor = vendorAt(upstream, "messages", "own");
+  const gateway = await startApp({
+    vendors: [vendor],
+    models: [{ id: "own/model", pricing: "free", routes: [{ vendor: "own", model: "hidden" }] }],
+    config: { search: [{ engine: "fixture" }] },
+  });
+  try {
+    const content = [
+      { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "x" } },
+      { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] },
+      { type: "text", text: "Done." },
+    ];
+    const usage = { input_tokens: 5, output_tokens: 3, server_tool_use: { web_search_requests: 1 } };
+    const reply = { id: "msg_1", type: "message", role: "assistant", model: "hidden", content };
+    upstream.always("/v1/messages", json({ ...reply, stop_reason: "end_turn", stop_sequence: null, usage }));
+    const asked = ask({ model: "own/model" });
+    const body = (await (await gateway.post("/v1/messages", asked)).json()) as Wire;
+    expect(JSON.parse(upstream.calls[0]?.text ?? "")).toEqual({ ...asked, model: "hidden" });
+    expect([body["content"], body["usage"]]).toEqual([content, usage]);
+    expect(gateway.rows().map(({ model }) => model)).toEqual(["own/model"]);
+  } finally {
+    await gateway.stop();
+    upstream.close();
+  }
+});
