@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type AnyElysia, Elysia } from "elysia";
 import { Accounts } from "./accounts/accounts.ts";
 import { Keys } from "./accounts/keys.ts";
-import { createPlans, type Plans } from "./accounts/plans.ts";
+import { createPlans, type Plans, replacePlans } from "./accounts/plans.ts";
 import { Tokens } from "./accounts/tokens.ts";
 import { GatewayError } from "./canon/errors.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
@@ -87,6 +87,9 @@ export type AppSettings = {
   version: string;
 };
 
+/** What can be changed while the gateway runs. */
+export type Reloaded = Pick<AppSettings, "config" | "vendors">;
+
 /** The gateway without a listener, and the parts that its server and its tests look at. */
 export type App = {
   elysia: Elysia;
@@ -101,6 +104,13 @@ export type App = {
   plans: Plans;
   /** Switches on a vendor that was found after the start; without effect for one that is on. */
   addVendor(vendor: Vendor): void;
+  /**
+   * Other vendors, models, plans and limits from now on (contract 2); requests that are under way keep what they have. Throws before anything is
+   * changed. Vendors that were found after the start stay, unless the configuration has their id.
+   */
+  reload(next: Reloaded): void;
+  /** Some vendor lists its own models. */
+  discovers(): boolean;
   /** Asks the vendors that list their own models; resolves when each has answered or failed, with whether all have answered. */
   discover(): Promise<boolean>;
   /** Ends what is under way, as a stopping server does, and closes the books. */
@@ -111,7 +121,10 @@ export type App = {
 export function createApp(settings: AppSettings): App {
   const { config, store, clock, requests } = settings;
   const log = requests ? withRequestLog(settings.log, requests) : settings.log;
-  const vendors = new Map([builtinVendor(clock), ...settings.vendors].map((vendor) => [vendor.id, vendor]));
+  const builtin = builtinVendor(clock);
+  /** Vendors that were found after the start. */
+  const found: Vendor[] = [];
+  const vendors = switchedOn([builtin, ...settings.vendors], found, new Map());
   const catalog = createCatalog({ rows: builtInRows, overrides: config.models, vendors: [...vendors.values()] });
   const writer = new Writer(store, clock);
   // First of all, and before anything is written: books that are not right stop the start.
@@ -204,9 +217,22 @@ export function createApp(settings: AppSettings): App {
     plans,
     addVendor(vendor) {
       if (vendors.has(vendor.id)) return;
+      found.push(vendor);
       vendors.set(vendor.id, vendor);
       catalog.addVendor(vendor);
     },
+    reload({ config: { models, plans: figures, limits: bounds }, vendors: rows }) {
+      const nextPlans = createPlans(figures);
+      const next = switchedOn([builtin, ...rows], found, vendors);
+      catalog.replace({ rows: builtInRows, overrides: models, vendors: [...next.values()] });
+      vendors.clear();
+      for (const [id, vendor] of next) vendors.set(id, vendor);
+      replacePlans(plans, nextPlans);
+      services.blockingMs = bounds.blockingSeconds * 1000;
+      // What was refused or in trouble may have been what was changed.
+      health.forgetTrouble();
+    },
+    discovers: () => [...vendors.values()].some((vendor) => vendor.models === "discover"),
     discover: () => discoverModels([...vendors.values()], catalog, log, services.userAgent),
     async stop() {
       state.ready = false;
@@ -223,6 +249,21 @@ export function createApp(settings: AppSettings): App {
       await writer.close();
     },
   };
+}
+
+/** The vendors that are on, by id: those of `rows`, and what was found beside them. One that has not changed stays the same object. */
+function switchedOn(
+  rows: readonly Vendor[],
+  found: readonly Vendor[],
+  before: ReadonlyMap<string, Vendor>,
+): Map<string, Vendor> {
+  const next = new Map(rows.map((vendor) => [vendor.id, vendor]));
+  for (const vendor of found) if (!next.has(vendor.id)) next.set(vendor.id, vendor);
+  for (const [id, vendor] of next) {
+    const known = before.get(id);
+    if (known && Bun.deepEquals(known, vendor)) next.set(id, known);
+  }
+  return next;
 }
 
 /** What is kept of requests beside their books: the attempts of those that took several. */
@@ -392,6 +433,8 @@ export type RunningServer = {
   app: App;
   /** Switches on vendors that were found after the start, and asks those for their models that list them. */
   addVendors(vendors: readonly Vendor[]): void;
+  /** {@link App.reload}; vendors that list their own models are asked anew. */
+  reload(next: Reloaded): void;
   /** Refuses new connections, lets running answers end (30 s at most), and closes the books. */
   stop(): Promise<void>;
 };
@@ -414,15 +457,22 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     throw thrown;
   }
   const server = app.elysia.server!;
-  let stopDiscovery = keepDiscovering(app, settings.vendors, clock);
+  let stopDiscovery = keepDiscovering(app, clock);
+  const discoverAgain = () => {
+    stopDiscovery();
+    stopDiscovery = keepDiscovering(app, clock);
+  };
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
     app,
     addVendors(vendors) {
       if (vendors.length === 0) return;
       for (const vendor of vendors) app.addVendor(vendor);
-      stopDiscovery();
-      stopDiscovery = keepDiscovering(app, [...settings.vendors, ...vendors], clock);
+      discoverAgain();
+    },
+    reload(next) {
+      app.reload(next);
+      discoverAgain();
     },
     async stop() {
       stopDiscovery();
@@ -435,8 +485,8 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
 }
 
 /** Asks for the vendors' own model lists now and then; sooner again while one of them could not be asked. */
-function keepDiscovering(app: App, vendors: readonly Vendor[], clock: Clock): () => void {
-  if (!vendors.some((vendor) => vendor.models === "discover")) return () => {};
+function keepDiscovering(app: App, clock: Clock): () => void {
+  if (!app.discovers()) return () => {};
   let cancel = () => {};
   let stopped = false;
   const round = async () => {

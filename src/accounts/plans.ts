@@ -136,6 +136,13 @@ export function createPlans(settings: Readonly<Record<string, PlanFigures>> = {}
   return plans;
 }
 
+/** Gives `plans`, which others hold, the figures of `next`. Plans that stay as they are stay the same objects. */
+export function replacePlans(plans: Plans, next: Plans): void {
+  const held = plans as Map<string, Plan>;
+  for (const id of [...held.keys()]) if (!next.has(id)) held.delete(id);
+  for (const [id, plan] of next) if (!Bun.deepEquals(held.get(id), plan)) held.set(id, plan);
+}
+
 /**
  * The plan of an account. One that is no longer configured is treated as `free`, which is bounded everywhere and charges: never as
  * unlimited.

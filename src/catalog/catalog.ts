@@ -40,6 +40,8 @@ export interface Catalog {
   all(): readonly Listing[];
   /** Opens the routes of a vendor that was found after the start; without effect for one that is known. */
   addVendor(vendor: VendorPolicy): void;
+  /** Other rows and vendors from now on; entries that were found before stay as they are. Discovered names of vendors that stay are kept. */
+  replace(sources: CatalogSources): void;
   /** The names of a `discover` vendor's own model list, in its order. Without effect for any other vendor. */
   setDiscovered(vendorId: string, names: readonly string[]): void;
 }
@@ -78,8 +80,8 @@ function readRows({ rows, overrides = [] }: CatalogSources): Map<string, Entry> 
 
 class BuiltCatalog implements Catalog {
   version = 0;
-  readonly #known: ReadonlyMap<string, Entry>;
-  readonly #policies: Map<string, VendorPolicy["models"]>;
+  #known: ReadonlyMap<string, Entry> = new Map();
+  readonly #policies = new Map<string, VendorPolicy["models"]>();
   readonly #modalities = new Map<string, Modality>();
   /** Names that a vendor's row or its own list says, by vendor. */
   readonly #named = new Map<string, ReadonlySet<string>>();
@@ -87,9 +89,22 @@ class BuiltCatalog implements Catalog {
   #lists = new Map<string, readonly Entry[]>();
 
   constructor(sources: CatalogSources) {
-    this.#known = readRows(sources);
-    this.#policies = new Map(sources.vendors.map((vendor) => [vendor.id, vendor.models]));
-    for (const vendor of sources.vendors) this.#note(vendor);
+    this.replace(sources);
+  }
+
+  replace(sources: CatalogSources): void {
+    // Whatever can go wrong does so before anything is changed.
+    const known = readRows(sources);
+    const discovers = new Set(sources.vendors.filter(({ models }) => models === "discover").map(({ id }) => id));
+    const stays = (id: string) => discovers.has(id) && this.#policies.get(id) === "discover";
+    for (const id of [...this.#named.keys()]) if (!stays(id)) this.#named.delete(id);
+    this.#known = known;
+    this.#policies.clear();
+    this.#modalities.clear();
+    for (const vendor of sources.vendors) {
+      this.#policies.set(vendor.id, vendor.models);
+      this.#note(vendor);
+    }
     this.#rebuild();
   }
 

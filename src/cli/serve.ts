@@ -7,6 +7,7 @@ import type { Config } from "../config/load.ts";
 import { type FolderLock, lockDataFolder } from "../db/folder-lock.ts";
 import { openStore, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
+import { hideFromExcerpts } from "../dialects/upstream-error.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
 import { RequestLog } from "../observe/request-log.ts";
@@ -18,19 +19,37 @@ import { formatFirstLines } from "./first-lines.ts";
 import type { ServeOptions } from "./options.ts";
 import { Failure, print, warn } from "./output.ts";
 import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts";
+import { keepReloading } from "./reload.ts";
 import { VERSION } from "./version.ts";
 
 /** What a running server holds, to be given back in reverse order. */
-type Running = { server: RunningServer; store: Store; lock: FolderLock; requests: RequestLog | undefined };
+type Running = {
+  server: RunningServer;
+  store: Store;
+  lock: FolderLock;
+  log: Log;
+  requests: RequestLog | undefined;
+  /** Ends the watch on the configuration. */
+  stopReloading?: () => void;
+};
 
 function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
   const log = createLog({ level: config.logLevel });
+  addSecrets(log, config, vendors);
+  return log;
+}
+
+/** No line of the log holds a key from now on. */
+function addSecrets(log: Log, config: Config, vendors: readonly Vendor[]): void {
   for (const { apiKey } of config.search) if (apiKey) log.addSecret(apiKey);
   for (const vendor of vendors) {
-    for (const key of vendor.apiKeys ?? [vendor.apiKey]) if (key) log.addSecret(key);
+    for (const key of vendor.apiKeys ?? [vendor.apiKey]) {
+      if (!key) continue;
+      log.addSecret(key);
+      hideFromExcerpts(key);
+    }
     for (const value of Object.values({ ...vendor.headers, ...vendor.credentials })) log.addSecret(value);
   }
-  return log;
 }
 
 /** The files in which requests are noted, unless the configuration says no. Without them the server works all the same. */
@@ -76,7 +95,8 @@ async function makeFirstKey({ server, store }: Running): Promise<string | undefi
   return made?.key.key;
 }
 
-async function close({ server, store, lock, requests }: Running): Promise<void> {
+async function close({ server, store, lock, requests, stopReloading }: Running): Promise<void> {
+  stopReloading?.();
   await server.stop();
   await requests?.close();
   store.close();
@@ -105,6 +125,18 @@ function stopOnSignals(running: Running): void {
   process.on("SIGINT", onSignal);
 }
 
+/** Takes over what changes in the configuration (contract 2), with the flags this server was started with. */
+function startReloading(options: ServeOptions, config: Config, { server, log }: Running): Promise<() => void> {
+  const read = () => {
+    const next = readConfig(options);
+    return { config: next, ...readVendors(next) };
+  };
+  return keepReloading({
+    ...{ server, log, config, read, clock: systemClock },
+    addSecrets: (next, vendors) => addSecrets(log, next, vendors),
+  });
+}
+
 /**
  * The model servers of this machine. They are asked once this one listens, so that nobody waits for a silent port, and never at the
  * port of `url`: this gateway would find itself.
@@ -127,7 +159,7 @@ async function start(config: Config, vendors: readonly Vendor[]): Promise<Runnin
     const log = createServerLog(config, vendors);
     const requests = openRequestLog(config, log);
     const server = await listen({ config, vendors, store, clock: systemClock, log, requests, version: VERSION });
-    return { server, store, lock, requests };
+    return { server, store, lock, log, requests };
   } catch (error) {
     store?.close();
     lock.release();
@@ -156,5 +188,6 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   const servers = config.localDiscovery ? await findLocalServers(vendors, url) : [];
   running.server.addVendors(servers.map((found) => found.vendor));
   const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers };
+  running.stopReloading = await startReloading(options, config, running);
   print(...formatFirstLines({ ...facts, dataFolder: config.dataFolder, platform: process.platform }));
 }

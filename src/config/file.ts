@@ -16,6 +16,11 @@ const PARSERS: Readonly<Record<string, (text: string) => unknown>> = {
   ".json": (text) => JSON.parse(text),
 };
 
+/** Where a configuration file may be: at the one place that was named, else in the data folder. */
+export function configPlaces(given: string | undefined, dataFolder: string, workingFolder: string): string[] {
+  return given ? [resolve(workingFolder, given)] : NAMES.map((name) => join(dataFolder, name));
+}
+
 /**
  * The configuration file: the one that was named, which must exist, else the one in the data folder, if any (contract 2).
  * Throws ConfigError when the named one is missing, or when the folder has two.
@@ -25,12 +30,13 @@ export function findConfigFile(
   dataFolder: string,
   workingFolder: string,
 ): string | undefined {
+  const places = configPlaces(given, dataFolder, workingFolder);
   if (given) {
-    const path = resolve(workingFolder, given);
+    const path = places[0]!;
     if (!existsSync(path)) throw new ConfigError([`${path}: expected a configuration file, found nothing`]);
     return path;
   }
-  const found = NAMES.map((name) => join(dataFolder, name)).filter((path) => existsSync(path));
+  const found = places.filter((path) => existsSync(path));
   if (found.length > 1) {
     throw new ConfigError([
       `${dataFolder}: expected one configuration file, found ${found.length}: ${found.join(", ")}`,

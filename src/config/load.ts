@@ -4,7 +4,7 @@ import type { SearchSource } from "../web/search/search.ts";
 import { Chooser, type Flags } from "./chooser.ts";
 import { findDataFolder, type Place } from "./data-folder.ts";
 import { ConfigError } from "./faults.ts";
-import { findConfigFile } from "./file.ts";
+import { configPlaces, findConfigFile } from "./file.ts";
 import { type KnownVendors, readConfigFile } from "./read-file.ts";
 import type { ConfigFile, ModelSetting, PlanSetting, VendorSetting, WebSetting } from "./schema.ts";
 import { chooseSearch } from "./search.ts";
@@ -31,6 +31,8 @@ export type Config = {
   dataFolder: string;
   /** Absolute path of the file that was read, if there was one. */
   file: string | undefined;
+  /** Where a file is looked for: a change there is a change of the configuration. */
+  places: readonly string[];
   server: {
     host: string;
     port: number;
@@ -93,7 +95,8 @@ export function loadConfig(context: LoadContext): Config {
   const { flags } = context;
   const { own, warnings } = ownVariables(context.environment);
   const dataFolder = findDataFolder(flags.data || own["SLUICE_DATA"], context);
-  const path = findConfigFile(flags.config || own["SLUICE_CONFIG"], dataFolder, context.workingFolder);
+  const given = flags.config || own["SLUICE_CONFIG"];
+  const path = findConfigFile(given, dataFolder, context.workingFolder);
   const { file, raw } = path === undefined ? { file: {}, raw: {} } : readConfigFile(path, context);
   const server = file.server ?? {};
   const chooser = new Chooser(flags, own);
@@ -118,6 +121,7 @@ export function loadConfig(context: LoadContext): Config {
   return {
     dataFolder,
     file: path,
+    places: configPlaces(given, dataFolder, context.workingFolder),
     server: {
       host,
       port: givenPort ?? DEFAULT_PORT,

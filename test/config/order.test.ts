@@ -28,6 +28,7 @@ describe("order of sources", () => {
     expect(load(folder)).toEqual({
       dataFolder: folder,
       file: undefined,
+      places: expect.any(Array) as unknown as string[],
       server: {
         host: "127.0.0.1",
         port: 4600,

@@ -16,6 +16,7 @@ import type { Upstream } from "./upstream.ts";
 export const PLAIN_CONFIG: Config = {
   dataFolder: "",
   file: undefined,
+  places: [],
   server: {
     host: "127.0.0.1",
     port: 0,

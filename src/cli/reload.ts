@@ -1,0 +1,78 @@
+import { closeSync, openSync } from "node:fs";
+import type { RunningServer } from "../app.ts";
+import { ConfigError } from "../config/faults.ts";
+import type { Config } from "../config/load.ts";
+import { watchFiles } from "../config/watch.ts";
+import type { Clock } from "../lib/clock.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+import { warn } from "./output.ts";
+
+export type ReloadParts = {
+  server: Pick<RunningServer, "reload">;
+  log: Log;
+  clock: Clock;
+  /** What the server was started with. */
+  config: Config;
+  /** Reads everything anew. Throws ConfigError. */
+  read(): { config: Config; vendors: readonly Vendor[]; warnings: readonly string[] };
+  /** Keys of vendors that no line of the log may hold. */
+  addSecrets(config: Config, vendors: readonly Vendor[]): void;
+};
+
+/** Parts of the configuration that a running server takes over (contract 2). */
+const RELOADED: ReadonlySet<string> = new Set(["vendors", "models", "plans", "limits", "warnings", "file", "places"]);
+
+/** Names of the parts that differ and take effect at the next start only. */
+function needingStart(before: Config, after: Config): string[] {
+  const names = Object.keys(after) as (keyof Config)[];
+  return names.filter((name) => !RELOADED.has(name) && !Bun.deepEquals(before[name], after[name]));
+}
+
+/** Takes over what the configuration says now, or says why not and changes nothing (contract 2). True when it was taken over. */
+export function reloadOnce(parts: ReloadParts): boolean {
+  const { server, log } = parts;
+  try {
+    const { config, vendors, warnings } = parts.read();
+    parts.addSecrets(config, vendors);
+    server.reload({ config, vendors });
+    for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
+    const later = needingStart(parts.config, config);
+    if (later.length > 0) warn(`warning: what has changed of ${later.join(", ")} takes effect at the next start.`);
+    warn("The configuration was read again and taken over.");
+    log.info("config-reload", { vendors: vendors.length, models: config.models.length });
+    return true;
+  } catch (thrown) {
+    const lines = thrown instanceof ConfigError ? thrown.lines : [String(errorFields(thrown)["error"])];
+    for (const line of lines) warn(`error: ${line}`);
+    warn("The configuration was read again and is at fault: nothing was changed.");
+    log.error("config-reload", { faults: lines.length, error: lines[0] });
+    return false;
+  }
+}
+
+/** The terminal this was started from is gone: then SIGHUP means what it always meant, and nobody could stop the server any more. */
+function hasLostTerminal(): boolean {
+  try {
+    closeSync(openSync("/dev/tty", "r"));
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Reads the configuration again on SIGHUP and when its file changes, from now on until the returned function is called. */
+export async function keepReloading(parts: ReloadParts): Promise<() => void> {
+  const again = () => void reloadOnce(parts);
+  const inTerminal = process.stdin.isTTY === true && !hasLostTerminal();
+  const onHangup = () => {
+    if (inTerminal && hasLostTerminal()) process.kill(process.pid, "SIGTERM");
+    else again();
+  };
+  process.on("SIGHUP", onHangup);
+  const stop = await watchFiles(parts.config.places, parts.clock, again);
+  return () => {
+    process.off("SIGHUP", onHangup);
+    stop();
+  };
+}

@@ -1,0 +1,44 @@
+import { stat } from "node:fs/promises";
+import type { Clock } from "../lib/clock.ts";
+
+/** How often the files are looked at, ms. Asking costs next to nothing; being told by the system would wake this process at every write of its store. */
+export const LOOK_MS = 500;
+
+/** What a file is known by: another content nearly always has another of these. */
+async function lookAt(path: string): Promise<string> {
+  try {
+    const { mtimeMs, size, ino } = await stat(path);
+    return `${path} ${mtimeMs} ${size} ${ino}`;
+  } catch {
+    // Not there, or not to be seen: that is a state like another.
+    return "";
+  }
+}
+
+/**
+ * Calls `onChange` when one of the files has changed, come or gone, once it has stood still for a moment: half a file is nobody's wish. The
+ * returned function ends the watch.
+ */
+export async function watchFiles(paths: readonly string[], clock: Clock, onChange: () => void): Promise<() => void> {
+  const look = async () => (await Promise.all(paths.map(lookAt))).join("\n");
+  let known = await look();
+  let before = known;
+  let cancel = () => {};
+  let stopped = false;
+  const round = async () => {
+    const now = await look();
+    if (stopped) return;
+    const still = now === before;
+    before = now;
+    if (now !== known && still) {
+      known = now;
+      onChange();
+    }
+    cancel = clock.after(LOOK_MS, () => void round());
+  };
+  cancel = clock.after(LOOK_MS, () => void round());
+  return () => {
+    stopped = true;
+    cancel();
+  };
+}

@@ -1,0 +1,96 @@
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
+import { json, startUpstream, type Upstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
+import { serve } from "./support.ts";
+
+setDefaultTimeout(30_000);
+
+const PATH = "/v1/chat/completions";
+let folder: string;
+let server: RunningBinary;
+let upstream: Upstream;
+
+const reply = (text: string) => ({
+  id: "chatcmpl-1",
+  object: "chat.completion",
+  created: 1,
+  model: "m",
+  choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+});
+
+/** A configuration with one model, under another name each time. */
+const configOf = (model: string, more = "") => `
+vendors: [{ id: lab, dialect: chat, base_url: "${upstream.url}/v1", api_key: lab-secret-key }]
+models: [{ id: lab/${model}, pricing: free, display_name: "${model}" }]
+local_discovery: false
+${more}`;
+const file = () => join(folder, "data", "sluice.yaml");
+const listed = async (): Promise<string[]> => {
+  const list = (await (await fetch(`${server.url}/v1/models`)).json()) as { data: { id: string }[] };
+  return list.data.map(({ id }) => id).filter((id) => id.startsWith("lab/"));
+};
+const ask = (model: string) =>
+  fetch(`${server.url}${PATH}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${server.key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model, messages: [{ role: "user", content: "Hi" }] }),
+  });
+const said = (sentence: string) => until(() => server.stderr.includes(sentence), sentence);
+
+beforeEach(async () => {
+  upstream = startUpstream();
+  folder = makeFolder();
+  mkdirSync(join(folder, "data"));
+  writeFileSync(file(), configOf("old"), { mode: 0o600 });
+  server = await serve(folder, ["--port", "0"]);
+});
+afterEach(async () => {
+  server.child.kill("SIGKILL");
+  await server.child.exited;
+  upstream.close();
+  removeFolder(folder);
+});
+
+describe("a running server", () => {
+  test("takes over a changed file by itself; what runs meanwhile keeps what it has", async () => {
+    const held = Promise.withResolvers<void>();
+    upstream.answer(PATH, { ...json(reply("from before")), headersAfter: held.promise });
+    const running = ask("lab/old");
+    await upstream.called();
+    writeFileSync(file(), configOf("new"), { mode: 0o600 });
+    await said("taken over");
+    expect(await listed()).toEqual(["lab/new"]);
+    expect((await ask("lab/old")).status).toBe(404);
+    held.resolve();
+    const response = await running;
+    expect([response.status, (await response.text()).includes("from before")]).toEqual([200, true]);
+  });
+
+  test("on SIGHUP too; and what needs a new start is named", async () => {
+    writeFileSync(file(), configOf("new", "images: { keep_days: 3 }"), { mode: 0o600 });
+    server.child.kill("SIGHUP");
+    await said("taken over");
+    expect(await listed()).toEqual(["lab/new"]);
+    expect(server.stderr).toContain("what has changed of images takes effect at the next start");
+    upstream.answer(PATH, json(reply("yes")));
+    expect((await ask("lab/new")).status).toBe(200);
+  });
+
+  test("a file at fault changes nothing, and is told with its place; mended, it is taken", async () => {
+    writeFileSync(file(), configOf("new").replace("pricing: free", "pricing: dear"), { mode: 0o600 });
+    server.child.kill("SIGHUP");
+    await said("nothing was changed");
+    expect(server.stderr).toContain("models[0].pricing: expected");
+    expect(server.stderr).not.toContain("lab-secret-key");
+    expect(await listed()).toEqual(["lab/old"]);
+    upstream.answer(PATH, json(reply("yes")));
+    expect((await ask("lab/old")).status).toBe(200);
+    writeFileSync(file(), configOf("newer"), { mode: 0o600 });
+    await said("taken over");
+    expect(await listed()).toEqual(["lab/newer"]);
+  });
+});

@@ -1,0 +1,116 @@
+import { afterAll, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { LOOK_MS, watchFiles } from "../../src/config/watch.ts";
+import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
+import { json, startUpstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
+
+const PATH = "/v1/chat/completions";
+const upstream = startUpstream();
+const apps: TestApp[] = [];
+const vendor = vendorAt(upstream, "chat", "lab");
+
+async function appWith(...options: Parameters<typeof startApp>): Promise<TestApp> {
+  const app = await startApp(...options);
+  apps.push(app);
+  return app;
+}
+const listed = async (app: TestApp) => {
+  const list = (await (await app.call("/v1/models")).json()) as { data: { id: string }[] };
+  return list.data.map(({ id }) => id).filter((id) => !id.startsWith("sluice/"));
+};
+
+beforeEach(() => upstream.reset());
+afterAll(async () => {
+  for (const app of apps) await app.stop();
+  upstream.close();
+});
+
+test("vendors, models, plans and limits are others; what was found after the start stays", async () => {
+  const app = await appWith({ vendors: [{ ...vendor, models: "catalog" }], models: [{ id: "lab/old" }] });
+  app.app.addVendor({ ...vendor, id: "found", models: ["near"] });
+  const { plans } = app.app;
+  const pro = plans.get("pro");
+  const config = {
+    ...PLAIN_CONFIG,
+    models: [{ id: "lab/new" }],
+    plans: { team: { requests_per_minute: 7 }, max: { requests_per_minute: 9 } },
+    limits: { blockingSeconds: 5 },
+  };
+  app.app.reload({
+    config,
+    vendors: [
+      { ...vendor, models: "catalog" },
+      { ...vendor, id: "second", models: ["x"] },
+    ],
+  });
+  expect(await listed(app)).toEqual(["lab/new", "second/x", "found/near"]);
+  expect([plans.get("team")?.requestsPerMinute, plans.get("max")?.requestsPerMinute]).toEqual([7, 9]);
+  expect(plans.get("pro")).toBe(pro!);
+  expect(app.app.services.blockingMs).toBe(5_000);
+  app.app.reload({ config: PLAIN_CONFIG, vendors: [] });
+  expect(await listed(app)).toEqual(["found/near"]);
+  expect([plans.has("team"), plans.get("max")?.requestsPerMinute]).toEqual([false, 240]);
+});
+
+test("a list that a vendor has told is kept while it is asked anew, and forgotten with the vendor", async () => {
+  const discovering = { ...vendor, models: "discover" as const };
+  const app = await appWith({ vendors: [discovering] });
+  app.app.catalog.setDiscovered("lab", ["told"]);
+  app.app.reload({ config: PLAIN_CONFIG, vendors: [{ ...discovering, apiKey: "another-key" }] });
+  expect(await listed(app)).toEqual(["lab/told"]);
+  app.app.reload({ config: PLAIN_CONFIG, vendors: [] });
+  app.app.reload({ config: PLAIN_CONFIG, vendors: [discovering] });
+  expect(await listed(app)).toEqual([]);
+});
+
+test("a key that was changed is used at once, though the old one had been given up", async () => {
+  const app = await appWith({ vendors: [vendor] });
+  app.app.services.pause = () => Promise.resolve();
+  upstream.always(PATH, ({ headers }) =>
+    headers["authorization"] === "Bearer mended"
+      ? json({
+          choices: [{ index: 0, message: { role: "assistant", content: "Yes" }, finish_reason: "stop" }],
+          usage: { prompt_tokens: 1, completion_tokens: 1 },
+        })
+      : json({ error: { message: "No" } }, { status: 401 }),
+  );
+  const ask = () => app.post(PATH, { model: "lab/any", messages: [{ role: "user", content: "Hi" }] });
+  for (let count = 0; count < 6; count++) expect((await ask()).status).toBe(502);
+  app.app.reload({ config: PLAIN_CONFIG, vendors: [{ ...vendor, apiKey: "mended" }] });
+  expect((await ask()).status).toBe(200);
+  expect(app.app.services.health.calm).toBe(true);
+});
+
+test("a file is taken when it stands still, once, and when it comes or goes", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-watch-"));
+  const file = join(folder, "sluice.yaml");
+  const clock = manualClock();
+  let changes = 0;
+  const stop = await watchFiles([file, join(folder, "other.yaml")], clock, () => changes++);
+  const look = async (times: number) => {
+    for (let count = 0; count < times; count++) {
+      await clock.advance(LOOK_MS);
+      await until(() => clock.pending === 1, "the next look");
+    }
+  };
+  await look(3);
+  expect(changes).toBe(0);
+  writeFileSync(file, "a");
+  await look(1);
+  writeFileSync(file, "ab");
+  await look(1);
+  // It has just changed again: nobody was told of the half.
+  expect(changes).toBe(0);
+  await look(4);
+  expect(changes).toBe(1);
+  rmSync(file);
+  await look(4);
+  expect(changes).toBe(2);
+  stop();
+  expect(clock.pending).toBe(0);
+  rmSync(folder, { recursive: true });
+});
