@@ -49,7 +49,10 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     ];
     const { text } = send(toVendor("mistral"), { messages });
     for (const word of ["reasoning", "extra_content", "call_long_id_1"]) expect(text).not.toContain(word);
-    expect(send(toVendor("moonshotai"), { messages }).text).toContain("reasoning_content");
+    const replayed = send(toVendor("moonshotai"), { messages }).text;
+    expect(replayed).toContain("reasoning_content");
+    expect(replayed).not.toContain("extra_content");
+    expect(send({ from: "chat", to: "chat" }, { messages }).text).toContain("extra_content");
   });
 });
 

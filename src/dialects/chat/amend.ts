@@ -188,15 +188,17 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
     const known = message["reasoning"];
     changes["reasoning_content"] = typeof known === "string" ? known : "";
   }
-  if (isAssistant && quirks.refusesReasoning) removeReasoning(message, changes);
+  if (isAssistant && quirks.refusesReasoning) {
+    for (const field of REPLAYED) if (Object.hasOwn(message, field)) changes[field] = undefined;
+  }
+  if (isAssistant && (quirks.refusesReasoning || quirks.unknownFields?.length)) removeProofs(message, changes);
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
   for (const _ in changes) return { ...message, ...changes };
   return message;
 }
 
-function removeReasoning(message: Wire, changes: Wire): void {
-  for (const field of REPLAYED) if (Object.hasOwn(message, field)) changes[field] = undefined;
+function removeProofs(message: Wire, changes: Wire): void {
   const calls = message["tool_calls"];
   if (Array.isArray(calls) && calls.some(isSigned)) changes["tool_calls"] = calls.map(withoutProof);
 }
@@ -222,6 +224,7 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
     quirks.reasoningReplayAlways ||
     quirks.reasoningReplayCalls ||
     quirks.refusesReasoning ||
+    quirks.unknownFields?.length ||
     quirks.nineCharacterToolIds;
   if (!hasOddity) return messages;
   let changed = false;
