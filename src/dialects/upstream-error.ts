@@ -18,9 +18,21 @@ const SECRETS: readonly RegExp[] = [
   /(?:^|(?<=[\s"'(=]))(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+/g,
 ];
 
+/** Shorter keys are words: taking them out would blank what a vendor says. */
+const MIN_HIDDEN = 6;
+/** The keys of this gateway's vendors. There are as many as the configuration has ever named. */
+const hidden = new Set<string>();
+
+/** From now on no upstream's words are shown with this in them: keys that look like no other, such as those of one's own servers. */
+export function hideFromExcerpts(secret: string): void {
+  if (secret.length >= MIN_HIDDEN) hidden.add(secret);
+}
+
 /** An upstream's own words made safe to show: one line, no secrets, at most 300 characters. */
 export function scrub(text: string): string {
-  let clean = text.replace(/\p{Cc}+/gu, " ").slice(0, 4 * MAX_EXCERPT);
+  let clean = text.replace(/\p{Cc}+/gu, " ");
+  for (const secret of hidden) clean = clean.replaceAll(secret, "[removed]");
+  clean = clean.slice(0, 4 * MAX_EXCERPT);
   for (const pattern of SECRETS) clean = clean.replace(pattern, "[removed]");
   clean = clean.trim();
   return clean.length > MAX_EXCERPT ? `${clean.slice(0, MAX_EXCERPT - 1)}…` : clean;
