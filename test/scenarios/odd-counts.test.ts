@@ -52,14 +52,14 @@ const TABLE = SIDES.flatMap((upstream) =>
 test.each(TABLE)(
   "counts beyond the model's window are cut and flagged: $said.input and $said.output, $client from $upstream, $mode",
   async ({ upstream, client, mode, said, input, output, suspect }) => {
-    const before = app.rows().length;
     const wire = WIRES[upstream];
     upstreams[upstream].answer(
       PATH[upstream],
       mode === "stream" ? sse(soundStream(wire, said)) : json(wire.reply(said)),
     );
-    await (await app.post(PATH[client], ask(client, `lab/${upstream}`, mode))).text();
-    const [row, ...more] = app.rows().slice(before);
+    const response = await app.post(PATH[client], ask(client, `lab/${upstream}`, mode));
+    await response.text();
+    const [row, ...more] = app.rows().filter(({ requestId }) => requestId === response.headers.get("x-request-id"));
     expect(more).toEqual([]);
     expect(row).toMatchObject({ outcome: "completed", input, output, estimated: false, chargedNano: 0n });
     expect(row?.costNano).toBe(BigInt(input) * 1_000n + BigInt(output) * 2_000n);
