@@ -216,5 +216,6 @@ describe("the real thread", () => {
     expect((await refusal(tokenizer.count(poison))).code).toBe("internal_error");
     expect((await tokenizer.count(workOf("Hello, world!"))).groups[0]?.tokens).toBe(4);
     expect(started).toBe(3);
-  });
+    // Three threads read the vocabulary, each for itself.
+  }, 30_000);
 });
