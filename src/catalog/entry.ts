@@ -111,7 +111,12 @@ function toCapabilityTree(entry: Entry) {
     effort: { supported: efforts.some((effort) => levels.includes(effort)), ...steps },
     image_input: supported(entry.capabilities.vision),
     pdf_input: supported(false),
-    server_tools: { supported: false, code_execution: supported(false), web_search: supported(false) },
+    // Where the vendor runs none, the gateway does (issue 6): it takes a model that calls tools.
+    server_tools: {
+      supported: entry.capabilities.tools,
+      code_execution: supported(false),
+      web_search: supported(entry.capabilities.tools),
+    },
     structured_outputs: supported(false),
     thinking: {
       supported: entry.capabilities.reasoning,

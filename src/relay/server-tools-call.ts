@@ -1,4 +1,5 @@
 import {
+  describePage,
   describeResults,
   type OfferedTool,
   type ServedCall,
@@ -115,8 +116,7 @@ function toOutcome(call: ServedCall, subject: string, answer: WebToolAnswer, now
     return { call, subject, kind: "results", results, text: describeResults(results, answer.notes) };
   }
   const { page } = answer;
-  const text = `${page.title === "" ? "" : `# ${page.title}\n`}${page.url}\n\n${page.text}`;
-  return { call, subject, kind: "page", page, retrievedAt: new Date(now).toISOString(), text };
+  return { call, subject, kind: "page", page, retrievedAt: new Date(now).toISOString(), text: describePage(page) };
 }
 
 /**

@@ -3,6 +3,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../canon/events.ts";
 import { ReplyChanger } from "../dialects/reply-changer.ts";
 import type { ServedCall, ServedFunction, ServedOutcome } from "../dialects/server-tools.ts";
+import { isSame } from "../dialects/translate.ts";
 import { newId } from "../lib/id.ts";
 import { editObject, JsonText } from "../lib/json.ts";
 import { dispatch } from "./dispatch.ts";
@@ -291,13 +292,22 @@ export class ServedLoop {
   /** Sends the request of this round; see {@link dispatch}. What replies repeat of it is what the client wrote, not what the vendor was told. */
   async send(): Promise<{ response: Response; type: string }> {
     const sent = await dispatch(this.job, this.target);
-    const { context } = this.target;
+    const { client, upstream, context } = this.target;
+    if (isSame(client, upstream)) this.#nameLost();
     if (context.changes?.request) {
       const said = Object.entries({ ...context.changes.request, ...this.#repeated });
       const request = Object.fromEntries(said.filter(([, value]) => value !== undefined && value !== null));
       context.changes = { ...context.changes, request };
     }
     return sent;
+  }
+
+  /** What the vendor could answer, and a reply of several rounds cannot: named like any other loss. */
+  #nameLost(): void {
+    const { exchange, body } = this.job;
+    const sent = body.value as Record<string, unknown>;
+    const lost = this.#half.lost.filter((field) => sent[field] != null && sent[field] !== false && sent[field] !== 0);
+    if (lost.length > 0) exchange.dropped = [...exchange.dropped, ...lost];
   }
 
   /** The client's ceiling is for all rounds together. False: nothing is left of it. */

@@ -159,6 +159,52 @@ describe("the client's bounds", () => {
   });
 });
 
+describe("what else a request says of its tools", () => {
+  test("a responses request that chooses its search, and what it wants included of it", async () => {
+    lab.vendors.chat.play(searches("sluice gates"), says("Done."));
+    const { status, headers, body } = await post("/v1/responses", {
+      ...{ model: modelOf("chat"), input: "Hi", tools: [{ type: "web_search_preview" }] },
+      ...{ tool_choice: { type: "web_search_preview" }, include: ["web_search_call.action.sources"] },
+    });
+    expect([status, headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    const [first, second] = bodiesOf("chat");
+    expect([first?.["tool_choice"], second?.["tool_choice"]]).toEqual([
+      { type: "function", function: { name: "web_search" } },
+      "auto",
+    ]);
+    expect(body["tool_choice"]).toEqual({ type: "web_search_preview" });
+    expect(body["tools"]).toEqual([{ type: "web_search_preview" }]);
+  });
+
+  test("several answers with a search are refused, and nobody is asked", async () => {
+    const asked = { model: modelOf("chat"), messages: [QUESTION], web_search_options: {}, n: 2 };
+    const { status, body } = await post("/v1/chat/completions", asked);
+    expect([status, (body["error"] as Wire)["param"]]).toEqual([400, "n"]);
+    expect(lab.vendors.chat.upstream.calls).toEqual([]);
+  });
+
+  test("likelihoods are named as lost, on the diagonal too", async () => {
+    lab.vendors.chat.play(says("Done."));
+    const asked = { model: modelOf("chat"), messages: [QUESTION], web_search_options: {}, logprobs: true };
+    const { headers } = await post("/v1/chat/completions", asked);
+    expect(headers.get("x-sluice-dropped")).toBe("logprobs");
+    // Its vendor is told all the same; that of this lab has none.
+    expect(lab.vendors.chat.faults.splice(0)).toEqual(["body.logprobs is unknown to this dialect"]);
+  });
+
+  test("a tool of the client's own keeps its name", async () => {
+    lab.vendors.messages.play(calls(call("web_search", { q: 1 })));
+    const tools = [{ type: "function", function: { name: "web_search", parameters: { type: "object" } } }];
+    const { body } = await post("/v1/chat/completions", {
+      ...{ model: modelOf("messages"), messages: [QUESTION], tools, web_search_options: {} },
+    });
+    const [choice] = body["choices"] as Wire[];
+    expect(((choice?.["message"] ?? {}) as Wire)["tool_calls"]).toHaveLength(1);
+    expect(lab.vendors.messages.upstream.calls).toHaveLength(1);
+    expect(JSON.stringify(bodiesOf("messages")[0])).toContain('"web_search_2"');
+  });
+});
+
 describe("the gateway's own bounds", () => {
   test("a model that never stops calling is asked for an answer in the last round", async () => {
     lab.vendors.chat.play(searches("again"));

@@ -1,3 +1,4 @@
+import { GatewayError } from "../../canon/errors.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import {
   type OfferedTool,
@@ -14,11 +15,18 @@ const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []
 
 const NONE: readonly OfferedTool[] = [];
 
-/** `web_search_options` asks for a search, even when it is empty; what offers functions in the older form alone knows none of it. */
+/**
+ * `web_search_options` asks for a search, even when it is empty; what offers functions in the older form alone knows none of it. Throws
+ * GatewayError (invalid_request) for `n` above 1: several answers cannot each have a search of their own.
+ */
 function find(body: Wire): readonly OfferedTool[] {
   const options = body["web_search_options"];
   if (!isObject(options)) return NONE;
   if (listOf(body["functions"]).length > 0 && listOf(body["tools"]).length === 0) return NONE;
+  if (typeof body["n"] === "number" && body["n"] > 1) {
+    const message = "n must be 1 with web_search_options: the gateway searches for one answer.";
+    throw new GatewayError("invalid_request", message, { param: "n" });
+  }
   const place = isObject(options["user_location"]) ? options["user_location"]["approximate"] : undefined;
   const offered: OfferedTool = {
     tool: "web_search",
@@ -62,6 +70,7 @@ export const serverTools: ServerToolHalf = {
   ownVendorRuns: false,
   keepsResults: false,
   citesAll: true,
+  lost: ["logprobs", "top_logprobs", "audio"],
   repeats: [],
   find,
   open,

@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import {
   countOf,
+  describePage,
   describeResults,
   type OfferedTool,
   readPlace,
@@ -118,7 +119,8 @@ function resultContent(block: Wire): { content: unknown; is_error?: true } {
   const page = content["content"];
   const source = isObject(page) ? page["source"] : undefined;
   if (isObject(source) && source["type"] === "text") {
-    return { content: `${textOf(content["url"])}\n\n${textOf(source["data"])}` };
+    const [url, title, text] = [content["url"], isObject(page) && page["title"], source["data"]].map(textOf);
+    return { content: describePage({ url: url ?? "", title: title ?? "", contentType: "", text: text ?? "" }) };
   }
   return { content: isObject(page) ? [page] : textOf(content["url"]) };
 }
@@ -281,6 +283,7 @@ export const serverTools: ServerToolHalf = {
   ownVendorRuns: true,
   keepsResults: true,
   citesAll: false,
+  lost: [],
   repeats: [],
   find,
   open,

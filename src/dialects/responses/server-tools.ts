@@ -141,6 +141,7 @@ export const serverTools: ServerToolHalf = {
   ownVendorRuns: true,
   keepsResults: true,
   citesAll: true,
+  lost: ["top_logprobs"],
   repeats: ["tools", "tool_choice", "max_tool_calls"],
   find,
   open,
