@@ -16,7 +16,7 @@ type Route = { method: string; path: string; audience: Audience };
 /** Every path that answers without a key (contract 3). A path that is not here and not an admin's needs a caller's key: a new one is closed until it is named. */
 const PUBLIC = [
   /^\/$/,
-  /^\/v1\/models(\/\*)?$/,
+  /^\/v1\/models(\/\*|\/:id)?$/,
   /^\/(healthz|readyz|metrics)$/,
   /^\/openapi(\/[a-z.]+)?$/,
   /^\/assets\/[a-z.]+$/,
@@ -146,10 +146,19 @@ async function expectRefused(response: Response, statuses: readonly number[], wh
   for (const key of Object.values(keys)) expect(text.includes(key) || text.includes(hashKey(key))).toBe(false);
   const body: unknown = JSON.parse(text);
   const error = isObject(body) && isObject(body["error"]) ? body["error"] : {};
-  expect(`${what}: ${String(error["code"])}`).toBe(
-    `${what}: ${response.status === 401 ? "invalid_api_key" : "permission_denied"}`,
+  // The MCP server tells its refusals as JSON-RPC, under the same statuses (interface 5 rule 3).
+  const rpc = isObject(body) && body["jsonrpc"] === "2.0";
+  expect(`${what}: ${rpc ? "JSON-RPC" : "plain"}`).toBe(
+    `${what}: ${what.includes(" /mcp/web") ? "JSON-RPC" : "plain"}`,
   );
-  expect(response.headers.get("www-authenticate")).toBe(response.status === 401 ? "Bearer" : null);
+  const codes = rpc
+    ? { denied: -32_000, stranger: -32_001 }
+    : { denied: "permission_denied", stranger: "invalid_api_key" };
+  const code = response.status === 401 ? codes.stranger : codes.denied;
+  expect(`${what}: ${String(error["code"])}`).toBe(`${what}: ${code}`);
+  const challenge = response.headers.get("www-authenticate");
+  if (response.status === 401) expect(challenge).toStartWith(rpc ? 'Bearer realm="mcp"' : "Bearer");
+  else expect(challenge).toBeNull();
   expect(response.headers.get("x-should-retry")).not.toBe("true");
 }
 

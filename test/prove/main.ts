@@ -1,0 +1,72 @@
+/**
+ * Every proof by one command: `bun run prove`. Runs them one after the other, each a program of its own, and prints what each came to beside what is aimed
+ * at. `--only WORD` runs those whose name or claim holds it, `--quick` a small round of each, `--list` says what there is. Exits 1 unless
+ * every one holds.
+ */
+import { cpus, release } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { PROOFS, type Proof } from "./proofs.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+/** A proof that takes longer has failed, ms. */
+const MOST_MS = 30 * 60_000;
+/** Lines of a failed proof's output that are shown. */
+const SHOWN_LINES = 30;
+
+type Result = { proof: Proof; holds: boolean; figures: string[]; output: string[]; seconds: number };
+
+async function run(proof: Proof, quick: boolean): Promise<Result> {
+  const startedAt = performance.now();
+  const child = Bun.spawn([process.execPath, ...((quick && proof.quick) || proof.full)], {
+    cwd: ROOT,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: MOST_MS,
+  });
+  const texts = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  const code = await child.exited;
+  const output = texts.flatMap((text) => text.split("\n")).filter((line) => line.trim() !== "");
+  const { figure } = proof;
+  const said = figure ? output.filter((line) => figure.test(line)) : (texts[0] ?? "").trim().split("\n").slice(-1);
+  const figures = said.map((line) => line.trim().replace(/ {2,}/g, "  "));
+  return { proof, holds: code === 0, figures, output, seconds: (performance.now() - startedAt) / 1000 };
+}
+
+const cell = (text: string, width: number) => text.padEnd(width);
+
+function show({ proof, holds, figures, output, seconds }: Result): void {
+  const verdict = holds ? "holds" : "FAILS";
+  console.log(`${cell(proof.name, 22)}${cell(verdict, 8)}${cell(`${seconds.toFixed(0)} s`, 7)}${proof.claim}`);
+  console.log(`${cell("", 30)}${cell("aim", 7)}${proof.aim}`);
+  for (const figure of figures) console.log(`${cell("", 30)}${cell("seen", 7)}${figure}`);
+  if (!holds) for (const line of output.slice(-SHOWN_LINES)) console.log(`    | ${line}`);
+}
+
+const { values } = parseArgs({
+  args: process.argv.slice(2),
+  options: { only: { type: "string", default: "" }, quick: { type: "boolean" }, list: { type: "boolean" } },
+});
+const chosen = PROOFS.filter(({ name, claim }) => `${name} ${claim}`.includes(values.only));
+if (chosen.length === 0) {
+  console.log(`No proof is called ${values.only}; there are: ${PROOFS.map(({ name }) => name).join(", ")}`);
+  process.exit(2);
+}
+if (values.list) {
+  for (const { name, claim, aim } of chosen) console.log(`${cell(name, 22)}${claim}: ${aim}`);
+  process.exit(0);
+}
+const [processor] = cpus();
+console.log(`${cpus().length} x ${processor?.model}, ${process.platform} ${release()}, Bun ${Bun.version}\n`);
+const results: Result[] = [];
+for (const proof of chosen) {
+  const result = await run(proof, values.quick === true);
+  show(result);
+  results.push(result);
+}
+const failed = results.filter(({ holds }) => !holds).map(({ proof }) => proof.name);
+console.log(
+  `\n${results.length - failed.length} of ${results.length} hold${failed.length > 0 ? `; not: ${failed.join(", ")}` : ""}`,
+);
+process.exit(failed.length === 0 ? 0 : 1);

@@ -1,0 +1,134 @@
+/** A claim about this program, and the command that shows it. */
+export type Proof = {
+  /** What `--only` looks at, beside the claim. */
+  name: string;
+  claim: string;
+  /** What is aimed at, as the issues have it. */
+  aim: string;
+  /** Arguments of `bun`: the program and how long it goes on; `quick` for a look in between. */
+  full: readonly string[];
+  quick?: readonly string[];
+  /** The lines of its output that are the figure; absent: the last one. */
+  figure?: RegExp;
+};
+
+const program = (name: string) => `test/prove/${name}.ts`;
+const tests = (...files: readonly string[]) => ["test", ...files];
+/** What `bun test` says at its end. */
+const COUNTS = /^ *\d+ (?:pass|fail|skip)$/;
+
+/** Ledger, limits and keys (issue 4), then what other parts claim. Those that measure time want a machine that does nothing else. */
+export const PROOFS: readonly Proof[] = [
+  {
+    name: "ledger-model",
+    claim: "random ledger operations against a model",
+    aim: "1,000,000: 0 differences",
+    full: [program("ledger-model"), "1000000"],
+    quick: [program("ledger-model"), "50000"],
+  },
+  {
+    name: "ledger-bank",
+    claim: "64 clients, 5 accounts, a reader adding up",
+    aim: "every total right; charged = the vendor's count",
+    full: [program("bank"), "20"],
+    quick: [program("bank"), "3"],
+  },
+  {
+    name: "ledger-race",
+    claim: "200 requests at once on a wallet for 7",
+    aim: "7 served, 193 x 402, 20 of 20 times",
+    full: [program("race"), "20"],
+    quick: [program("race"), "3"],
+  },
+  {
+    name: "ledger-kill",
+    claim: "kill -9 under load",
+    aim: "300 kills: 0 lost, 0 billed twice, 0 open holds",
+    full: [program("kill"), "300"],
+    quick: [program("kill"), "15"],
+  },
+  {
+    name: "ledger-torn",
+    claim: "images of a torn write-ahead log",
+    aim: "1,000: 0 bad",
+    full: [program("torn-images"), "1200"],
+    quick: [program("torn-images"), "200"],
+  },
+  {
+    name: "ledger-fsync",
+    claim: "syncs to disk, counted by strace",
+    aim: "one for each settle, synchronous = 2",
+    full: [program("fsyncs"), "50"],
+  },
+  {
+    name: "ledger-outcomes",
+    claim: "every row of the outcome table, exact charges",
+    aim: "0 fail",
+    full: tests("test/scenarios/charges.test.ts"),
+    figure: COUNTS,
+  },
+  {
+    name: "ledger-authorisation",
+    claim: "routes x {no key, revoked, expired, hash, ...}",
+    aim: "0 fail",
+    full: tests("test/accounts/authorisation.test.ts"),
+    figure: COUNTS,
+  },
+  {
+    name: "ledger-limits",
+    claim: "laws of the limiter; the poller of 10,000 jobs",
+    aim: "0 fail",
+    full: tests("test/limits", "test/laws/gcra.test.ts"),
+    figure: COUNTS,
+  },
+  {
+    name: "ledger-cost",
+    claim: "hold and settle, durable, 64 at a time",
+    aim: "40 us CPU; settle p99 10 ms",
+    full: [program("ledger-cost")],
+    figure: /^paid:/,
+  },
+  {
+    name: "ledger-rate",
+    claim: "paid requests of one process, 64 clients",
+    aim: "5,000 a second where a passthrough does 15,000",
+    full: [program("metered-rate"), "20000"],
+    quick: [program("metered-rate"), "3000"],
+  },
+  {
+    name: "ledger-limiter",
+    claim: "100,000 buckets; a check; 10,000 keys",
+    aim: "20 MB; 0.3 us; nothing measurable",
+    full: [program("limiter")],
+    figure: / aim /,
+  },
+  {
+    name: "ledger-usage",
+    claim: "usage grouped over a million requests of a year",
+    aim: "50 ms",
+    full: [program("usage-million")],
+    quick: [program("usage-million"), "100000"],
+    figure: /^(?:grouped|sums|all within|\d+ FAILED)/,
+  },
+  {
+    name: "jobs-kill",
+    claim: "image jobs under kill -9",
+    aim: "each ends once, billed once, drawn once",
+    full: [program("jobs-kill"), "300"],
+    quick: [program("jobs-kill"), "10"],
+    figure: /^\d+ kills/,
+  },
+  {
+    name: "jobs-bench",
+    claim: "image jobs: figures of issue 5",
+    aim: "as its table says",
+    full: [program("jobs-bench")],
+    figure: /./,
+  },
+  {
+    name: "mcp",
+    claim: "MCP tools/list, 32 connections",
+    aim: "10,000 a second",
+    full: [program("mcp")],
+  },
+];
