@@ -31,6 +31,16 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "__proto__: unknown key; expected one of server, vendors, models, plans, web, limits, retention, images, request_log, local_discovery",
   ],
   [
+    "a bucket's address",
+    "images: { storage: { bucket: b, access_key_id: a, secret_access_key: s, endpoint: 's3.example' } }",
+    'images.storage.endpoint: expected a URL beginning with http:// or https://, without user name, query or fragment, found "s3.example"',
+  ],
+  [
+    "a bucket without its secret",
+    "images: { storage: { bucket: b, access_key_id: a } }",
+    "images.storage.secret_access_key: expected an access key's secret, ${NAME} or file:PATH, found nothing",
+  ],
+  [
     "the third vendor's address",
     "vendors:\n  - { id: openai }\n  - { id: anthropic }\n  - { id: lab, dialect: chat, base_url: 'ftp://x' }",
     'vendors[2].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "ftp://x"',

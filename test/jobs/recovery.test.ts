@@ -128,6 +128,30 @@ describe("a job whose process died while its vendor worked", () => {
     expect(claims(second)).toEqual(["counted"]);
   });
 
+  test("and whatever its first worker brings meanwhile is nobody's result", async () => {
+    const folder = newFolder();
+    const { first, id, late } = await die(folder, new Painter("resend"));
+    const again = new Painter("resend");
+    const result = hang();
+    again.create_ = [result.script];
+    const second = await live(folder, [paintVendor("paint", again)]);
+    await until(() => again.running === 1, "the second call");
+    let saved = "";
+    const { files } = first.app.jobs;
+    const remove = files.remove.bind(files);
+    files.remove = async (name) => {
+      await remove(name);
+      saved = name;
+    };
+    late.end(IMAGE);
+    await until(() => saved !== "", "the end of the late result");
+    expect(row(second, id)).toMatchObject({ state: "dispatched", file: null });
+    expect(claims(second)).toEqual(["claimed"]);
+    result.end({ kind: "blocked", message: "No." });
+    expect((await ended(second, id)).state).toBe("blocked");
+    expect(await files.has(saved)).toBe(false);
+  });
+
   test("is asked for by its name where its vendor gave one", async () => {
     const folder = newFolder();
     const painter = new Painter("resume");
