@@ -46,6 +46,8 @@ const MAX_LAID_OUT = 256 * 1024;
 
 const NEEDS_SCRIPT = "This page shows its text only after running programs, which are not run here.";
 const NO_TEXT = "There is no text in this file; it may be made of pictures.";
+const EMPTY = "There is no text on this page.";
+const TOO_MUCH = "This page is too large, or nested too deeply, for any of its text to be read.";
 
 /** A document that cannot be turned into text. `message` is for the client. */
 export class UnreadablePage extends Error {
@@ -154,7 +156,7 @@ const UNSEEN = /(?![\n\t])\p{Cc}|[\u00ad\u200b\u202a-\u202e\u2060-\u2064\u2066-\
  */
 export async function readPage(page: RawPage): Promise<ReadPage> {
   const { type, charset } = parseContentType(page.contentType);
-  const kind = kindOf(type, page.bytes);
+  const kind = kindOf(type, page.bytes, charset);
   if (!kind) {
     const shown = /^[\w.+-]+\/[\w.+-]{1,80}$/.test(type) ? type : "an unknown format";
     throw new UnreadablePage("unsupported_content_type", `This is ${shown}, which holds no text to read.`);
@@ -162,6 +164,9 @@ export async function readPage(page: RawPage): Promise<ReadPage> {
   const content =
     kind === "pdf" ? await readPdfFile(page) : TEXT[kind](decodeText(page.bytes, charset, !page.cut), page, type);
   const { blocks, cut = false, ...about } = content;
-  const clean = blocks.map((block) => block.replace(UNSEEN, ""));
-  return { kind, ...about, ...cutBlocks(clean, page.maxTokens, !cut && !page.cut) };
+  const clean = blocks.map((block) => block.replace(UNSEEN, "")).filter((block) => block.trim() !== "");
+  const whole = !cut && !page.cut;
+  // A reader who is shown nothing is told why.
+  const note = about.note ?? (clean.length > 0 ? undefined : whole ? EMPTY : TOO_MUCH);
+  return { kind, ...about, ...(note && { note }), ...cutBlocks(clean, page.maxTokens, whole) };
 }

@@ -29,6 +29,8 @@ class Builder {
   #beyond = 0;
   nodes = 0;
   flattened = false;
+  /** No more is read: what the parser still holds is the beginning of something whose rest was left out. */
+  stopped = false;
 
   get full(): boolean {
     return this.nodes >= MAX_NODES || this.#open.length + this.#beyond > MAX_OPEN;
@@ -52,6 +54,7 @@ class Builder {
   }
 
   ontext(text: string): void {
+    if (this.stopped) return;
     const { children } = this.#open.at(-1) ?? this.root;
     const last = children.at(-1);
     if (typeof last === "string") children[children.length - 1] = last + text;
@@ -72,8 +75,9 @@ export function parseTree(text: string, { xml = false } = {}): Tree {
   const end = Math.min(text.length, MAX_CHARACTERS);
   let at = 0;
   for (; at < end && !builder.full; at += SLICE) parser.write(text.slice(at, Math.min(at + SLICE, end)));
+  builder.stopped = end < text.length || at < end;
   parser.end();
-  return { root: builder.root, cut: end < text.length || at < end || builder.flattened };
+  return { root: builder.root, cut: builder.stopped || builder.flattened };
 }
 
 /** The elements among `element`'s children. */

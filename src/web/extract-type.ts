@@ -41,9 +41,9 @@ function byBytes(head: string): DocumentKind | undefined {
   return undefined;
 }
 
-/** A NUL byte is in no text but that of UTF-16, which begins with its mark. */
-function isBinary(head: string): boolean {
-  return head.includes("\0") && !/^(?:\u00ff\u00fe|\u00fe\u00ff)/.test(head);
+/** A NUL byte is in no text but that of UTF-16, which begins with its mark or is named by its server. */
+function isBinary(head: string, charset: string | undefined): boolean {
+  return head.includes("\0") && !/^(?:\u00ff\u00fe|\u00fe\u00ff)/.test(head) && !/^utf-?16/i.test(charset ?? "");
 }
 
 function byType(type: string): DocumentKind | undefined {
@@ -60,14 +60,14 @@ function byType(type: string): DocumentKind | undefined {
 
 /**
  * What a document is: what its first bytes show, then what its server says, then text where it may be some. Undefined for images, sound,
- * archives and other formats that hold no text for a reader (web-and-mcp.md C4).
+ * archives and other formats that hold no text for a reader (web-and-mcp.md C4). `charset`: as the server names it.
  */
-export function kindOf(type: string, bytes: Uint8Array): DocumentKind | undefined {
+export function kindOf(type: string, bytes: Uint8Array, charset?: string): DocumentKind | undefined {
   const head = Buffer.from(bytes.subarray(0, SHOWING)).toString("latin1");
   const shown = byBytes(head);
   if (shown && (shown === "pdf" || !/json|javascript|css/.test(type))) return shown;
   const said = byType(type);
-  if (said === "pdf" || isBinary(head)) return undefined;
+  if (said === "pdf" || isBinary(head, charset)) return undefined;
   if (said) return said;
   if (type !== "" && type !== "application/octet-stream" && type !== "binary/octet-stream") return undefined;
   return head.trimStart().startsWith("<?xml") ? "xml" : "text";

@@ -58,14 +58,19 @@ function cutInside(block: string, most: number): string {
   return part.replace(/[\ud800-\udbff]$/, "");
 }
 
+/** The beginning of a block with its fence closed, where it has one; "" for a fence with nothing in it. */
+function closeFence(part: string): string {
+  const fence = /^(`{3,})/.exec(part)?.[1];
+  if (!fence) return part;
+  return part.includes("\n") ? `${part}\n${fence}` : "";
+}
+
 /** As much of a block as `room` tokens hold, its fence closed; "" where that is next to nothing. */
 function shorten(block: string, room: number): string {
   const share = room / Math.max(1, estimateTokens(block));
   let part = cutInside(block, Math.floor(block.length * share));
-  while (part !== "" && estimateTokens(part) > room) part = cutInside(part, Math.floor(part.length * 0.8));
-  const fence = /^(`{3,})/.exec(part)?.[1];
-  if (!fence) return part;
-  return part.includes("\n") ? `${part}\n${fence}` : "";
+  while (part !== "" && estimateTokens(closeFence(part)) > room) part = cutInside(part, Math.floor(part.length * 0.8));
+  return closeFence(part);
 }
 
 /**

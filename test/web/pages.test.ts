@@ -55,6 +55,34 @@ describe("pages of every kind", () => {
     expect((await readPage({ ...page, contentType: "text/html" })).markdown).toBe("x\n\n\ufffd");
   });
 
+  test("UTF-16 needs no mark where its server names it", async () => {
+    const bytes = new Uint8Array(Buffer.from("<p>Grüße an alle</p>", "utf16le"));
+    const page = { url: BASE, bytes, cut: false, maxTokens: 100 };
+    expect((await readPage({ ...page, contentType: "text/html; charset=utf-16le" })).markdown).toBe("Grüße an alle");
+    await expect(readPage({ ...page, contentType: "text/html" })).rejects.toThrow("holds no text");
+  });
+
+  test.each([
+    ["no bytes", "", "no text on this page"],
+    ["a comment", "<!-- nothing", "no text on this page"],
+    ["nothing to be seen", "<p>\u200b</p>", "no text on this page"],
+    ["all of it too deep", `${"<div>".repeat(30_000)}x`, "nested too deeply"],
+  ])("a page without text says why: %s", async (_name, text, why) => {
+    const bytes = new TextEncoder().encode(text);
+    const { note } = await readPage({ url: BASE, bytes, contentType: "text/html", cut: false, maxTokens: 100 });
+    expect(note).toContain(why);
+  });
+
+  test("JSON that is cut keeps within its room, closed fence and all", async () => {
+    const bytes = new TextEncoder().encode("[".repeat(200_000));
+    const page = { url: BASE, bytes, contentType: "application/json", cut: false };
+    for (const maxTokens of [7, 100, 10_000]) {
+      const { tokens, markdown } = await readPage({ ...page, maxTokens });
+      expect(tokens).toBeLessThanOrEqual(maxTokens);
+      expect(markdown).toContain("\n```\n\n[Cut here");
+    }
+  });
+
   test("Markdown that is HTML in truth, and JSON that is not HTML", async () => {
     const page = (text: string, contentType: string) =>
       readPage({ url: BASE, bytes: new TextEncoder().encode(text), contentType, cut: false, maxTokens: 100 });
