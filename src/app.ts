@@ -23,7 +23,9 @@ import { healthRoutes } from "./http/health.ts";
 import { imageFileRoutes, imageRoutes } from "./http/images.ts";
 import { mcpRoutes } from "./http/mcp.ts";
 import { messagesRoutes } from "./http/messages.ts";
+import { metricsRoutes } from "./http/metrics.ts";
 import { modelsRoutes } from "./http/models.ts";
+import { Observation } from "./http/observation.ts";
 import { openapiRoutes } from "./http/openapi.ts";
 import { responsesRoutes } from "./http/responses.ts";
 import { rootRoutes } from "./http/root.ts";
@@ -31,7 +33,6 @@ import { webRoutes } from "./http/web.ts";
 import { FolderFiles, type ImageFiles, MemoryFiles } from "./jobs/files.ts";
 import { BucketFiles } from "./jobs/files-s3.ts";
 import { ImageJobs } from "./jobs/image-jobs.ts";
-import { keepAttempts } from "./ledger/attempts.ts";
 import type { Book } from "./ledger/book.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import { Retention } from "./ledger/rollup-retention.ts";
@@ -43,8 +44,6 @@ import { endedCleanly, noteStop } from "./limits/clean-stop.ts";
 import { KeySpend } from "./limits/key-spend.ts";
 import { SpeedLimiter } from "./limits/limiter.ts";
 import { errorFields, type Log } from "./observe/log.ts";
-import { createObserver } from "./observe/observer.ts";
-import type { RequestObserver } from "./observe/request-facts.ts";
 import { type RequestLog, withRequestLog } from "./observe/request-log.ts";
 import { BodyLog } from "./relay/body-log.ts";
 import { Ended } from "./relay/exchange.ts";
@@ -102,6 +101,8 @@ export type App = {
   /** Image jobs and their files. */
   jobs: ImageJobs;
   plans: Plans;
+  /** How the gateway does: figures, traces. */
+  observation: Observation;
   /** Switches on a vendor that was found after the start; without effect for one that is on. */
   addVendor(vendor: Vendor): void;
   /**
@@ -138,6 +139,13 @@ export function createApp(settings: AppSettings): App {
   const limits = createLimits(settings, writer, plans);
   const safeFetch = guardedFetch(settings, () => elysia.server?.port);
   const health = new VendorHealth(clock);
+  const observation = new Observation({
+    ...{ store, writer, clock, log, health, version: settings.version, traces: config.traces },
+    vendors: () => vendors.values(),
+    running: () => running.count,
+    others: () => [],
+  });
+  observation.start();
   const keySpend = new KeySpend(store, writer, (keyId) => keys.capsOf(keyId), clock);
   const services: Services = {
     clock,
@@ -154,7 +162,7 @@ export function createApp(settings: AppSettings): App {
     blockingMs: config.limits.blockingSeconds * 1000,
     userAgent: `sluice/${settings.version}`,
     fetchMedia: createMediaFetch(safeFetch, clock),
-    observer: observeRequests(store, writer, log),
+    observer: observation.observer,
   };
   const draw = createImageUpstreams({
     ...{ userAgent: services.userAgent, now: () => clock.now(), fetchResult: safeFetch },
@@ -204,6 +212,7 @@ export function createApp(settings: AppSettings): App {
       vendors: () => vendors.values(),
       userAgent: services.userAgent,
     },
+    observation,
     ready: () => state.ready,
   });
   return {
@@ -215,6 +224,7 @@ export function createApp(settings: AppSettings): App {
     book: books.book,
     jobs,
     plans,
+    observation,
     addVendor(vendor) {
       if (vendors.has(vendor.id)) return;
       found.push(vendor);
@@ -246,6 +256,7 @@ export function createApp(settings: AppSettings): App {
       web.stop();
       books.stop();
       await limits.close();
+      await observation.close();
       await writer.close();
     },
   };
@@ -264,15 +275,6 @@ function switchedOn(
     if (known && Bun.deepEquals(known, vendor)) next.set(id, known);
   }
   return next;
-}
-
-/** What is kept of requests beside their books: the attempts of those that took several. */
-function observeRequests(store: Store, writer: Writer, log: Log): RequestObserver {
-  const failed = (thrown: unknown) => log.error("observe", errorFields(thrown));
-  return createObserver(
-    [{ settling: (requestId, attempts) => void keepAttempts(store, writer, requestId, attempts).catch(failed) }],
-    failed,
-  );
 }
 
 /** Where images are kept: a configured bucket, the data folder, or memory for a store that is there itself. */
@@ -355,13 +357,14 @@ type Routes = {
   bodies: BodyLog | undefined;
   tokenizer: Tokenizer;
   addresses: AddressLimiter;
+  observation: Observation;
   admin: AdminDependencies;
   ready(): boolean;
 };
 
 function mountRoutes(routes: Routes): Elysia {
-  const { config, log, catalog, keys, services, jobs, keySpend, kept, bodies, tokenizer, addresses, admin, ready } =
-    routes;
+  const { config, log, catalog, keys, services, jobs, keySpend, kept, bodies, tokenizer, addresses } = routes;
+  const { admin, observation, ready } = routes;
   const { allowedHosts, corsOrigins, trustedProxies, publicUrl, cdnUrl } = config.server;
   const readAddress = createAddressReader(() => app.server as PeerSource, trustedProxies);
   keys.doorman = createDoorman(addresses, readAddress);
@@ -412,6 +415,7 @@ function mountRoutes(routes: Routes): Elysia {
     .use(webRoutes(webTools))
     .use(accountRoutes(admin))
     .use(adminRoutes(admin))
+    .use(metricsRoutes({ keys, server: () => app.server as PeerSource, collect: () => observation.collect() }))
     .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))
     .use(
       new Elysia()

@@ -9,7 +9,7 @@ import type { Vendor } from "../vendors/vendor.ts";
 import { warn } from "./output.ts";
 
 export type ReloadParts = {
-  server: Pick<RunningServer, "reload">;
+  server: Pick<RunningServer, "reload" | "app">;
   log: Log;
   clock: Clock;
   /** What the server was started with. */
@@ -40,12 +40,14 @@ export function reloadOnce(parts: ReloadParts): boolean {
     const later = needingStart(parts.config, config);
     if (later.length > 0) warn(`warning: what has changed of ${later.join(", ")} takes effect at the next start.`);
     warn("The configuration was read again and taken over.");
+    server.app.observation.reloads.taken++;
     log.info("config-reload", { vendors: vendors.length, models: config.models.length });
     return true;
   } catch (thrown) {
     const lines = thrown instanceof ConfigError ? thrown.lines : [String(errorFields(thrown)["error"])];
     for (const line of lines) warn(`error: ${line}`);
     warn("The configuration was read again and is at fault: nothing was changed.");
+    server.app.observation.reloads.refused++;
     log.error("config-reload", { faults: lines.length, error: lines[0] });
     return false;
   }

@@ -42,6 +42,7 @@ function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
 /** No line of the log holds a key from now on. */
 function addSecrets(log: Log, config: Config, vendors: readonly Vendor[]): void {
   for (const { apiKey } of config.search) if (apiKey) log.addSecret(apiKey);
+  for (const value of Object.values(config.traces?.headers ?? {})) log.addSecret(value);
   for (const vendor of vendors) {
     for (const key of vendor.apiKeys ?? [vendor.apiKey]) {
       if (!key) continue;

@@ -1,5 +1,6 @@
 import type { BucketSettings } from "../jobs/files-s3.ts";
 import type { LogLevel } from "../observe/log.ts";
+import type { TraceSettings } from "../observe/traces.ts";
 import type { SearchSource } from "../web/search/search.ts";
 import { Chooser, type Flags } from "./chooser.ts";
 import { findDataFolder, type Place } from "./data-folder.ts";
@@ -8,6 +9,7 @@ import { configPlaces, findConfigFile } from "./file.ts";
 import { type KnownVendors, readConfigFile } from "./read-file.ts";
 import type { ConfigFile, ModelSetting, PlanSetting, VendorSetting, WebSetting } from "./schema.ts";
 import { chooseSearch } from "./search.ts";
+import { chooseTelemetry } from "./telemetry.ts";
 import {
   readFlag,
   readHost,
@@ -68,6 +70,8 @@ export type Config = {
     bucket: BucketSettings | undefined;
   };
   localDiscovery: boolean;
+  /** Where traces go; undefined: there are none. */
+  traces: TraceSettings | undefined;
   /** The least level that is logged to standard error. */
   logLevel: LogLevel;
   /** Sentences for the operator: nothing is wrong, but something may not be as meant. */
@@ -141,6 +145,7 @@ export function loadConfig(context: LoadContext): Config {
     records: readRecords(file),
     images: readImages(file),
     localDiscovery,
+    traces: chooseTelemetry(file.telemetry, context.environment),
     logLevel,
     warnings,
   };

@@ -298,6 +298,18 @@ export const ConfigFile = Closed({
       bodies: Type.Optional(flag()),
     }),
   ),
+  telemetry: Type.Optional(
+    Closed({
+      otlp_endpoint: Type.Optional(httpUrl),
+      headers: Type.Optional(
+        Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
+          maxProperties: 50,
+          description: "a mapping of header names to text",
+        }),
+      ),
+      service_name: Type.Optional(text("a name", 200)),
+    }),
+  ),
   local_discovery: Type.Optional(flag()),
 });
 

@@ -42,6 +42,8 @@ export class Writer {
   #lockedSince: number | undefined;
   #onDrained: (() => void) | undefined;
   readonly #joined: BatchWork[] = [];
+  /** What was written since the start, for the operator. */
+  readonly counts = { commits: 0, operations: 0, failures: 0 };
   readonly #statements;
 
   constructor(
@@ -71,6 +73,11 @@ export class Writer {
   /** {@link run} for an operation of one statement, which SQLite undoes by itself when it fails: it needs no savepoint. */
   runSingle<T>(operation: () => T): Promise<T> {
     return this.#enqueue(operation, true);
+  }
+
+  /** Operations that wait for their commit. */
+  get queued(): number {
+    return this.#queue.length;
   }
 
   /** From now on `work` is done in every batch. What it throws undoes the whole batch. */
@@ -164,9 +171,12 @@ export class Writer {
       for (const work of this.#joined) work.forget();
       if (this.store.database.inTransaction) this.#statements.rollback.run();
       const reason = toStoreError(thrown, this.store.path);
+      this.counts.failures++;
       for (const task of batch) task.reject(reason);
       return;
     }
+    this.counts.commits++;
+    this.counts.operations += batch.length;
     batch.forEach((task, at) => {
       const result = results[at];
       if (result?.ok) task.resolve(result.value);

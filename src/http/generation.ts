@@ -1,5 +1,6 @@
 import type { Server } from "bun";
 import type { Keys } from "../accounts/keys.ts";
+import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import type { BodyLog } from "../relay/body-log.ts";
 import { generate } from "../relay/generate.ts";
@@ -62,6 +63,31 @@ export async function answerGeneration(
     headers["content-type"] = "application/json";
     return new Response(reply.body, reply.status === undefined ? { headers } : { headers, status: reply.status });
   } catch (thrown) {
+    noteRefusal(thrown, dialect, asked, services);
     return errorResponse(thrown, dialect, requestId, asked?.rate);
   }
+}
+
+/** Counts and records a refusal that came before the request had a book of its own. */
+function noteRefusal(
+  thrown: unknown,
+  dialect: Dialect,
+  asked: GenerateRequest | undefined,
+  { observer, log }: Services,
+): void {
+  if (asked?.recorded) return;
+  const error = toGatewayError(thrown);
+  observer?.told(error.code);
+  // Who shows no valid key fills no log.
+  if (!asked) return;
+  const { requestId, caller } = asked;
+  log.info("generate", {
+    request_id: requestId,
+    account: caller.accountId,
+    key: caller.keyId,
+    dialect: dialect.name,
+    outcome: "refused",
+    status: dialect.encodeError(error, requestId).status,
+    error: error.code,
+  });
 }

@@ -115,7 +115,14 @@ const unitLines = ({ units, chargedNano }: Receipt) => [
 /** The calls to vendors that a request took: those that were kept, or the only one. */
 function attemptLines(row: UsageRow, kept: readonly Attempt[]) {
   const { vendor, upstreamModel: model, outcome, error, durationMs: ms } = row;
-  const only: Attempt = { vendor, model, key: 0, outcome: outcome === "completed" ? "served" : (error ?? outcome), ms };
+  const only: Attempt = {
+    vendor,
+    model,
+    key: 0,
+    outcome: outcome === "completed" ? "served" : (error ?? outcome),
+    at: 0,
+    ms,
+  };
   const line = ({ vendor, model, outcome, ms }: Attempt) => ({
     vendor,
     upstream_model: model,

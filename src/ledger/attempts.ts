@@ -28,5 +28,5 @@ export function findAttempts(store: Store, requestId: string): Attempt[] {
     .where(eq(attempt.requestId, requestId))
     .orderBy(asc(attempt.number))
     .all();
-  return rows.map(({ vendor, model, key, outcome, durationMs: ms }) => ({ vendor, model, key, outcome, ms }));
+  return rows.map(({ vendor, model, key, outcome, durationMs: ms }) => ({ vendor, model, key, outcome, at: 0, ms }));
 }

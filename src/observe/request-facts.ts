@@ -1,5 +1,8 @@
-/** One call to a vendor on the way of a request. `key`: which of its keys, from 0. `outcome`: `served`, or the error's code. `ms`: its duration. */
-export type Attempt = { vendor: string; model: string; key: number; outcome: string; ms: number };
+/**
+ * One call to a vendor on the way of a request. `key`: which of its keys, from 0. `outcome`: `served`, or the error's code. `at`: when it
+ * began, ms after the request did; 0 where that is not known any more. `ms`: its duration.
+ */
+export type Attempt = { vendor: string; model: string; key: number; outcome: string; at: number; ms: number };
 
 /** What became of a request that was held, told once, when its book is closed. */
 export type RequestFacts = {
@@ -21,6 +24,8 @@ export type RequestFacts = {
   /** How often a vendor was asked, and each time, where one failed. */
   tried: number;
   attempts: readonly Attempt[];
+  /** When the last attempt began, ms after the request did. */
+  lastAttemptMs: number;
   /** Unix ms, and the durations from there, ms. */
   startedAt: number;
   durationMs: number;
@@ -42,6 +47,6 @@ export type RequestObserver = {
   /** It is being settled after attempts that failed: they belong to its receipt. */
   settling(requestId: string, attempts: readonly Attempt[]): void;
   ended(facts: RequestFacts): void;
-  /** A client was told of an error, in whatever dialect. */
+  /** A client was refused before its request had a book: `ended` does not follow. */
   told(code: string): void;
 };

@@ -117,7 +117,7 @@ export class Exchange {
     const { vendor, upstreamModel: model, vendorKey: key } = this;
     const ms = Math.round(this.clock.monotonic() - this.attemptAt);
     this.failedAttempts ??= [];
-    this.failedAttempts.push({ vendor, model, key, outcome: error, ms });
+    this.failedAttempts.push({ vendor, model, key, outcome: error, at: this.#attemptedAfter, ms });
   }
 
   /** What came of the reply never reached the client. */
@@ -188,6 +188,11 @@ export class Exchange {
     return settlement;
   }
 
+  /** When the last attempt began, ms after the request did. */
+  get #attemptedAfter(): number {
+    return this.attempts === 0 ? 0 : Math.round(this.attemptAt - this.startedAt);
+  }
+
   /** All attempts, the last one too, where one failed. */
   #allAttempts(outcome: Outcome | undefined, error: GatewayError | undefined): readonly Attempt[] {
     const { failedAttempts: failed = NO_ATTEMPTS, vendor, upstreamModel: model, vendorKey: key } = this;
@@ -195,7 +200,10 @@ export class Exchange {
     const ms = Math.round(this.clock.monotonic() - this.attemptAt);
     return [
       ...failed,
-      { vendor, model, key, outcome: outcome === "completed" ? "served" : (error?.code ?? "ended"), ms },
+      {
+        ...{ vendor, model, key, at: this.#attemptedAfter, ms },
+        outcome: outcome === "completed" ? "served" : (error?.code ?? "ended"),
+      },
     ];
   }
 
@@ -214,6 +222,7 @@ export class Exchange {
       dropped,
       tried: this.attempts,
       attempts: this.#allAttempts(outcome, error),
+      lastAttemptMs: this.#attemptedAfter,
       startedAt: this.clock.now() - durationMs,
       durationMs,
     };

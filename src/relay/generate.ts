@@ -108,6 +108,7 @@ async function hold(
 ): Promise<void> {
   const { requestId, caller, client } = request;
   exchange.identity = { requestId, caller, dialect: client.name, stream: intent.stream, model: intent.model };
+  request.recorded = true;
   if (services.observer?.traces) exchange.identity.traceparent = request.headers.get("traceparent") ?? undefined;
   exchange.estimateInput = () => estimateInputTokens(body, intent.model);
   const wanted: HoldRequest = {

@@ -62,6 +62,8 @@ export type GenerateRequest = {
   readBody(): Promise<JsonText>;
   /** How its caller's limit stood when it was let in; undefined where nothing is limited. Set on its way. */
   rate?: RateState | undefined;
+  /** Its book is begun: what becomes of it is recorded. Set on its way. */
+  recorded?: boolean;
   /** Told of the request's book, for whoever must know whether it was charged. */
   onExchange?(exchange: Exchange): void;
 };

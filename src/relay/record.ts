@@ -34,6 +34,7 @@ export type Over = {
   /** How often a vendor was asked. */
   tried: number;
   attempts: readonly Attempt[];
+  lastAttemptMs: number;
   startedAt: number;
   durationMs: number;
 };
@@ -110,6 +111,7 @@ function toFacts(over: Over): RequestFacts {
     finish: settlement?.finish,
     tried: over.tried,
     attempts: over.attempts,
+    lastAttemptMs: over.lastAttemptMs,
     startedAt: over.startedAt,
     durationMs: over.durationMs,
     firstTokenMs: settlement?.firstTokenMs,

@@ -28,7 +28,7 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
   [
     "prototype key",
     "__proto__: { port: 1 }",
-    "__proto__: unknown key; expected one of server, vendors, models, plans, web, limits, retention, images, request_log, local_discovery",
+    "__proto__: unknown key; expected one of server, vendors, models, plans, web, limits, retention, images, request_log, telemetry, local_discovery",
   ],
   [
     "a bucket's address",

@@ -48,6 +48,7 @@ describe("order of sources", () => {
       records: { usageDays: 400, requestLog: { days: 14, maxBytes: 64 * 1024 * 1024, bodies: false } },
       images: { keepDays: 90, bucket: undefined },
       localDiscovery: true,
+      traces: undefined,
       logLevel: "warn",
       warnings: [],
     });

@@ -36,6 +36,7 @@ export const PLAIN_CONFIG: Config = {
   records: { usageDays: 400, requestLog: undefined },
   images: { keepDays: 90, bucket: undefined },
   localDiscovery: false,
+  traces: undefined,
   logLevel: "info",
   warnings: [],
 };

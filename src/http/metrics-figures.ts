@@ -1,0 +1,126 @@
+import { statSync } from "node:fs";
+import type { Store } from "../db/open.ts";
+import type { Writer } from "../db/writer.ts";
+import { isObject } from "../lib/json.ts";
+import { type Figure, type Sample, single } from "../observe/figures.ts";
+import { fetchLimit } from "../observe/process-figures.ts";
+import type { RequestFigures } from "../observe/request-figures.ts";
+import type { VendorHealth } from "../vendors/health.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+
+/** Ways in trouble that are named, at the most: names of models can be anybody's. */
+const MAX_NAMED = 200;
+
+/** Where the gateway's own figures come from. */
+export type GatewaySources = {
+  store: Store;
+  writer: Writer;
+  health: VendorHealth;
+  vendors(): Iterable<Vendor>;
+  requests: RequestFigures;
+  /** Requests that are under way. */
+  running(): number;
+  /** Configurations read again: taken over, and refused. */
+  reloads: { taken: number; refused: number };
+  /** Figures of other parts. */
+  others(): readonly Figure[];
+};
+
+function collectVendors({ health, vendors }: GatewaySources): Figure[] {
+  const records = [...vendors()].map(({ id }) => ({ id, ...health.of(id) }));
+  const each = (value: (record: (typeof records)[number]) => number): Sample[] =>
+    records.map((record) => ({ labels: { vendor: record.id }, value: value(record) }));
+  const open = health.breakers.states().filter((state) => state.open);
+  const named = (names: readonly string[]): Sample[] =>
+    names.slice(0, MAX_NAMED).map((way) => ({ labels: { way }, value: 1 }));
+  return [
+    {
+      ...{
+        name: "sluice_vendor_calls_total",
+        type: "counter",
+        help: "Calls to vendors, by whether they brought an answer.",
+      },
+      samples: [
+        ...each(({ served }) => served).map((sample) => ({
+          ...sample,
+          labels: { ...sample.labels, result: "served" },
+        })),
+        ...each(({ failed }) => failed).map((sample) => ({
+          ...sample,
+          labels: { ...sample.labels, result: "failed" },
+        })),
+      ],
+    },
+    {
+      ...{ name: "sluice_vendor_failing", type: "gauge", help: "1 while a vendor's last call failed." },
+      samples: each(({ failingSince }) => (failingSince === undefined ? 0 : 1)),
+    },
+    single("sluice_breakers_open", "gauge", "Ways to models whose breaker is open.", open.length),
+    {
+      ...{ name: "sluice_breaker_open", type: "gauge", help: "Ways (vendor#key/model) whose breaker is open." },
+      samples: named(open.map(({ id }) => id)),
+    },
+    {
+      ...{
+        name: "sluice_key_resting",
+        type: "gauge",
+        help: "Keys (vendor#key) and ways that rest after a refusal or a limit.",
+      },
+      samples: named(health.rests.names()),
+    },
+  ];
+}
+
+const sizeOf = (path: string): number => {
+  try {
+    return statSync(path).size;
+  } catch {
+    // In memory, or not there yet.
+    return 0;
+  }
+};
+
+function readPragma({ database }: Store, name: string): number {
+  const row = database.query(`PRAGMA ${name}`).get();
+  return isObject(row) ? Number(Object.values(row)[0]) : 0;
+}
+
+function collectStore({ store, writer }: GatewaySources): Figure[] {
+  const { commits, operations, failures } = writer.counts;
+  const pageSize = readPragma(store, "page_size");
+  return [
+    single("sluice_store_bytes", "gauge", "The store's file.", sizeOf(store.path)),
+    single("sluice_store_wal_bytes", "gauge", "Its write-ahead log.", sizeOf(`${store.path}-wal`)),
+    single(
+      "sluice_store_free_bytes",
+      "gauge",
+      "Room inside the file that holds nothing.",
+      readPragma(store, "freelist_count") * pageSize,
+    ),
+    single("sluice_store_commits_total", "counter", "Batches that were written durably.", commits),
+    single("sluice_store_operations_total", "counter", "Operations in those batches.", operations),
+    single("sluice_store_failures_total", "counter", "Batches that could not be written.", failures),
+    single("sluice_store_queued", "gauge", "Operations that wait for their commit.", writer.queued),
+  ];
+}
+
+/** The gateway's own figures: requests, vendors, store, connections to vendors. A few hundred µs; asked for when somebody looks. */
+export function collectGateway(sources: GatewaySources): Figure[] {
+  const { requests, running, reloads, others } = sources;
+  return [
+    ...requests.collect(),
+    single("sluice_requests_running", "gauge", "Generations that are under way.", running()),
+    single("sluice_upstream_in_flight", "gauge", "Generations that a vendor is working on.", requests.upstream),
+    single("sluice_upstream_limit", "gauge", "Requests to vendors that the process may have in flight.", fetchLimit()),
+    ...collectVendors(sources),
+    ...collectStore(sources),
+    {
+      ...{ name: "sluice_config_reloads_total", type: "counter", help: "Configurations read again." },
+      samples: [
+        { labels: { result: "taken" }, value: reloads.taken },
+        { labels: { result: "refused" }, value: reloads.refused },
+      ],
+    },
+    ...others(),
+  ];
+}

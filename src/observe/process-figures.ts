@@ -1,0 +1,35 @@
+import { type Figure, single } from "./figures.ts";
+import type { LoopLag } from "./loop-lag.ts";
+
+const MS_PER_SECOND = 1_000;
+const US_PER_SECOND = 1_000_000;
+
+/** Requests to vendors that this process may have in flight; Bun queues more without a word (runtime.md 0.2). */
+export const fetchLimit = (): number => Number(process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"]) || 256;
+
+/** What this process takes of its machine, and how late its event loop is. */
+export function collectProcess(version: string, lag: LoopLag): Figure[] {
+  const { rss, heapUsed } = process.memoryUsage();
+  const { user, system } = process.cpuUsage();
+  const { median, p99, worst } = lag.read();
+  const startedAt = (Date.now() - process.uptime() * MS_PER_SECOND) / MS_PER_SECOND;
+  return [
+    {
+      ...{ name: "sluice_build_info", type: "gauge", help: "What runs here. Always 1." },
+      samples: [{ labels: { version, bun: Bun.version }, value: 1 }],
+    },
+    single("process_start_time_seconds", "gauge", "When the process started, Unix time.", Math.round(startedAt)),
+    single("process_cpu_seconds_total", "counter", "Processor time, user and system.", (user + system) / US_PER_SECOND),
+    single("process_resident_memory_bytes", "gauge", "Memory that is in use and not swapped out.", rss),
+    single("sluice_heap_used_bytes", "gauge", "What JavaScript holds of it.", heapUsed),
+    {
+      ...{ name: "sluice_event_loop_lag_seconds", type: "gauge" },
+      help: "How late the event loop was within the last ten seconds.",
+      samples: [
+        { labels: { quantile: "0.5" }, value: median / MS_PER_SECOND },
+        { labels: { quantile: "0.99" }, value: p99 / MS_PER_SECOND },
+        { labels: { quantile: "1" }, value: worst / MS_PER_SECOND },
+      ],
+    },
+  ];
+}

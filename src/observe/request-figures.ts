@@ -1,0 +1,157 @@
+import { type Figure, Histogram, type Labels, type Sample } from "./figures.ts";
+import type { RequestFacts, RequestObserver } from "./request-facts.ts";
+
+/** Combinations of dialect, vendor and model that are told apart: names of models can be anybody's. Further ones are `other`. */
+export const MAX_SERIES = 500;
+/** Upper bounds of durations, seconds: from a cached answer to a long blocking one. */
+const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 95, 180, 600];
+const OTHER = "other";
+const NANO_PER_USD = 1e9;
+
+/** What is counted for one combination. */
+type Series = {
+  labels: Labels;
+  outcomes: Map<string, number>;
+  duration: Histogram;
+  firstToken: Histogram;
+  input: number;
+  cacheRead: number;
+  cacheWrite: number;
+  output: number;
+  reasoning: number;
+  costUsd: number;
+};
+
+/** Counts what became of requests, with a bounded set of labels. One look-up and a few additions a request. */
+export class RequestFigures implements RequestObserver {
+  readonly traces = false;
+  readonly #series = new Map<string, Series>();
+  readonly #attempts = new Map<string, number>();
+  readonly #errors = new Map<string, number>();
+  #upstream = 0;
+
+  /** Requests that a vendor is working on now. */
+  get upstream(): number {
+    return this.#upstream;
+  }
+
+  began(): void {
+    this.#upstream++;
+  }
+
+  settling(): void {}
+
+  told(code: string): void {
+    this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1);
+  }
+
+  ended(facts: RequestFacts): void {
+    if (facts.tried > 0) this.#upstream--;
+    const series = this.#find(facts);
+    const { usage } = facts;
+    if (facts.error !== undefined && facts.outcome !== "client-left") this.told(facts.error);
+    series.outcomes.set(facts.outcome, (series.outcomes.get(facts.outcome) ?? 0) + 1);
+    series.duration.observe(facts.durationMs / 1_000);
+    if (facts.firstTokenMs !== undefined) series.firstToken.observe(facts.firstTokenMs / 1_000);
+    if (usage) {
+      series.input += usage.input;
+      series.cacheRead += usage.cacheRead;
+      series.cacheWrite += usage.cacheWrite;
+      series.output += usage.output;
+      series.reasoning += usage.reasoning;
+    }
+    if (facts.costNano !== undefined) series.costUsd += Number(facts.costNano) / NANO_PER_USD;
+    for (const { vendor, outcome } of facts.attempts) this.#countAttempt(vendor, outcome);
+    if (facts.attempts.length === 0 && facts.tried > 0) this.#countAttempt(facts.vendor, "served");
+  }
+
+  /** Everything counted so far. */
+  collect(): Figure[] {
+    const all = [...this.#series.values()];
+    const counter = (name: string, help: string, samples: Sample[]): Figure => ({
+      name,
+      type: "counter",
+      help,
+      samples,
+    });
+    const histogram = (name: string, help: string, samples: Sample[]): Figure => ({
+      ...{ name, type: "histogram", help, samples },
+    });
+    return [
+      counter(
+        "sluice_requests_total",
+        "Generations by how they ended; refused: nothing ran, nothing was charged.",
+        all.flatMap(outcomeSamples),
+      ),
+      histogram(
+        "sluice_request_duration_seconds",
+        "From the request to the end of its answer.",
+        all.flatMap(({ duration, labels }) => duration.samples(labels)),
+      ),
+      histogram(
+        "sluice_time_to_first_token_seconds",
+        "From the request to the first of its answer.",
+        all.flatMap(({ firstToken, labels }) => firstToken.samples(labels)),
+      ),
+      counter("sluice_tokens_total", "Tokens by kind; reasoning is a part of output.", all.flatMap(tokenSamples)),
+      counter(
+        "sluice_cost_usd_total",
+        "Cost at the price of its time, whoever pays.",
+        all.map(({ labels, costUsd }) => ({ labels, value: costUsd })),
+      ),
+      counter(
+        "sluice_upstream_attempts_total",
+        "Calls to vendors by outcome: served, or the code of an error.",
+        toSamples(this.#attempts, ["vendor", "outcome"]),
+      ),
+      counter("sluice_errors_total", "Errors that clients were told, by code.", toSamples(this.#errors, ["code"])),
+    ];
+  }
+
+  #find({ dialect, vendor, model }: RequestFacts): Series {
+    const name = `${dialect}\n${vendor}\n${model}`;
+    const known = this.#series.get(name);
+    if (known) return known;
+    if (this.#series.size < MAX_SERIES) return this.#add(name, { dialect, vendor: vendor || "none", model });
+    const rest = `${dialect}\n${OTHER}\n${OTHER}`;
+    return this.#series.get(rest) ?? this.#add(rest, { dialect, vendor: OTHER, model: OTHER });
+  }
+
+  #add(name: string, labels: Labels): Series {
+    const counts = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0, costUsd: 0 };
+    const times = { duration: new Histogram(SECONDS), firstToken: new Histogram(SECONDS) };
+    const series: Series = { labels, outcomes: new Map(), ...times, ...counts };
+    this.#series.set(name, series);
+    return series;
+  }
+
+  /** Vendors are configured and codes are few: these need no bound of their own. */
+  #countAttempt(vendor: string, outcome: string): void {
+    const name = `${vendor}\n${outcome}`;
+    this.#attempts.set(name, (this.#attempts.get(name) ?? 0) + 1);
+  }
+}
+
+const outcomeSamples = ({ labels, outcomes }: Series): Sample[] =>
+  [...outcomes].map(([outcome, value]) => ({ labels: { ...labels, outcome }, value }));
+
+function tokenSamples({ labels, ...counts }: Series): Sample[] {
+  const kinds = {
+    input: "input",
+    cacheRead: "cache_read",
+    cacheWrite: "cache_write",
+    output: "output",
+    reasoning: "reasoning",
+  } as const;
+  return Object.entries(kinds).map(([field, kind]) => ({
+    labels: { ...labels, kind },
+    value: counts[field as keyof typeof kinds],
+  }));
+}
+
+function toSamples(counts: ReadonlyMap<string, number>, names: readonly string[]): Sample[] {
+  return [...counts].map(([joined, value]) => {
+    const parts = joined.split("\n");
+    return { labels: Object.fromEntries(names.map((name, at) => [name, parts[at] ?? ""])), value };
+  });
+}

@@ -1,0 +1,144 @@
+import type { Attempt, RequestFacts } from "./request-facts.ts";
+
+/** A span as OTLP writes it in JSON. */
+export type Span = {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  kind: number;
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+  attributes: Attribute[];
+  status: { code: number; message?: string };
+};
+type Value = { stringValue: string } | { intValue: string } | { doubleValue: number } | { boolValue: boolean };
+type Attribute = { key: string; value: Value | { arrayValue: { values: Value[] } } };
+
+const SERVER = 2;
+const CLIENT = 3;
+const OK = 1;
+const FAILED = 2;
+const UNSET = 0;
+const NANO_PER_USD = 1e9;
+const NS_PER_MS = 1_000_000n;
+
+/** The only operation there is (GenAI conventions: `gen_ai.operation.name`). */
+const OPERATION = "chat";
+
+const text = (key: string, value: string): Attribute => ({ key, value: { stringValue: value } });
+const count = (key: string, value: number): Attribute => ({ key, value: { intValue: String(Math.round(value)) } });
+const toNano = (atMs: number): string => String(BigInt(Math.round(atMs)) * NS_PER_MS);
+
+function randomId(bytes: number): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex");
+}
+
+type Parent = { traceId: string; spanId: string; sampled: boolean };
+
+/** The client's trace context (W3C): undefined for none, or one that is not well formed. */
+export function readTraceparent(header: string | undefined): Parent | undefined {
+  const [, version, traceId, spanId, flags] =
+    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/.exec(header?.trim() ?? "") ?? [];
+  if (!traceId || !spanId || !flags || version === "ff") return undefined;
+  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
+  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
+}
+
+/**
+ * The spans of a request: one for itself, as part of its client's trace where there is one, and one for each call to a vendor. None when the
+ * client's trace is not sampled. Attributes follow OpenTelemetry's GenAI conventions; what is ours is under `sluice.`.
+ */
+export function toSpans(facts: RequestFacts): Span[] {
+  const parent = readTraceparent(facts.traceparent);
+  if (parent && !parent.sampled) return [];
+  const traceId = parent?.traceId ?? randomId(16);
+  const spanId = randomId(8);
+  const { startedAt, durationMs, error } = facts;
+  const own: Span = {
+    traceId,
+    spanId,
+    ...(parent && { parentSpanId: parent.spanId }),
+    name: `${OPERATION} ${facts.model}`,
+    kind: SERVER,
+    startTimeUnixNano: toNano(startedAt),
+    endTimeUnixNano: toNano(startedAt + durationMs),
+    attributes: attributesOf(facts),
+    status: error === undefined ? { code: OK } : { code: FAILED, message: error },
+  };
+  return [own, ...attemptsOf(facts).map((attempt) => toAttemptSpan(attempt, facts, traceId, spanId))];
+}
+
+/** Every call, also the only one of a request that took no more. */
+function attemptsOf({
+  attempts,
+  tried,
+  vendor,
+  upstreamModel: model,
+  lastAttemptMs: at,
+  durationMs,
+  error,
+}: RequestFacts): readonly Attempt[] {
+  if (attempts.length > 0 || tried === 0) return attempts;
+  return [{ vendor, model, key: 0, outcome: error ?? "served", at, ms: durationMs - at }];
+}
+
+function toAttemptSpan(attempt: Attempt, { startedAt }: RequestFacts, traceId: string, parentSpanId: string): Span {
+  const { vendor, model, key, outcome, at, ms } = attempt;
+  const served = outcome === "served";
+  return {
+    traceId,
+    spanId: randomId(8),
+    parentSpanId,
+    name: `${OPERATION} ${model}`,
+    kind: CLIENT,
+    startTimeUnixNano: toNano(startedAt + at),
+    endTimeUnixNano: toNano(startedAt + at + ms),
+    attributes: [
+      text("gen_ai.operation.name", OPERATION),
+      text("gen_ai.provider.name", vendor),
+      text("gen_ai.request.model", model),
+      count("sluice.vendor_key", key + 1),
+      ...(served ? [] : [text("error.type", outcome)]),
+    ],
+    status: served ? { code: UNSET } : { code: FAILED, message: outcome },
+  };
+}
+
+function attributesOf(facts: RequestFacts): Attribute[] {
+  const { usage, finish, error, firstTokenMs, costNano } = facts;
+  const attributes: Attribute[] = [
+    text("gen_ai.operation.name", OPERATION),
+    text("gen_ai.provider.name", facts.vendor || "none"),
+    text("gen_ai.request.model", facts.model),
+    text("gen_ai.response.model", facts.upstreamModel || facts.model),
+    text("sluice.request_id", facts.requestId),
+    text("sluice.account", facts.accountId),
+    text("sluice.key", facts.keyId),
+    text("sluice.dialect", facts.dialect),
+    text("sluice.outcome", facts.outcome),
+    count("sluice.attempts", facts.tried),
+    { key: "gen_ai.request.stream", value: { boolValue: facts.stream } },
+  ];
+  if (usage) {
+    attributes.push(
+      count("gen_ai.usage.input_tokens", usage.input + usage.cacheRead + usage.cacheWrite),
+      count("gen_ai.usage.output_tokens", usage.output),
+      count("gen_ai.usage.cache_read.input_tokens", usage.cacheRead),
+      count("gen_ai.usage.cache_creation.input_tokens", usage.cacheWrite),
+      count("gen_ai.usage.reasoning.output_tokens", usage.reasoning),
+    );
+  }
+  if (finish !== undefined) {
+    const values = [{ stringValue: finish }];
+    attributes.push({ key: "gen_ai.response.finish_reasons", value: { arrayValue: { values } } });
+  }
+  if (firstTokenMs !== undefined) {
+    attributes.push({ key: "gen_ai.response.time_to_first_chunk", value: { doubleValue: firstTokenMs / 1_000 } });
+  }
+  if (costNano !== undefined) {
+    attributes.push({ key: "sluice.cost_usd", value: { doubleValue: Number(costNano) / NANO_PER_USD } });
+  }
+  if (error !== undefined) attributes.push(text("error.type", error));
+  return attributes;
+}

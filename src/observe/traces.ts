@@ -1,0 +1,101 @@
+import type { RequestFacts } from "./request-facts.ts";
+import { type Span, toSpans } from "./spans.ts";
+
+/** Spans are sent together this often, ms. */
+const EVERY_MS = 5_000;
+/** Spans that are sent at once, and that wait for a collector that does not answer; further ones are counted and left out. */
+const BATCH = 512;
+const MAX_WAITING = 4_096;
+/** A collector has this long to take a batch, ms. */
+const TIMEOUT_MS = 10_000;
+
+export type TraceSettings = {
+  /** The whole address: `http://127.0.0.1:4318/v1/traces`. */
+  url: string;
+  /** Headers of every call, such as a key. Never logged. */
+  headers: Readonly<Record<string, string>>;
+  /** `service.name` of the resource. */
+  serviceName: string;
+};
+
+export type TraceParts = TraceSettings & {
+  version: string;
+  /** Runs a function once after so many ms; what it returns takes that back. */
+  after(ms: number, callback: () => void): () => void;
+  /** Told once when a collector begins to fail, and not again until it has taken something. */
+  onFault(thrown: unknown): void;
+};
+
+/**
+ * Sends a trace of every request to an OpenTelemetry collector, as OTLP over HTTP in JSON: a span for the request and one for each call to a
+ * vendor, named by the GenAI conventions. No prompt and no answer is ever in them. What the collector does not take is lost, and counted.
+ */
+export class TraceExporter {
+  readonly traces = true;
+  #waiting: Span[] = [];
+  #cancel: (() => void) | undefined;
+  #sending: Promise<void> = Promise.resolve();
+  #failing = false;
+  readonly counts = { sent: 0, lost: 0 };
+
+  constructor(private readonly parts: TraceParts) {}
+
+  /** Notes a request that is over. Waits for nothing. */
+  ended(facts: RequestFacts): void {
+    const spans = toSpans(facts);
+    if (this.#waiting.length + spans.length > MAX_WAITING) {
+      this.counts.lost += spans.length;
+      return;
+    }
+    this.#waiting.push(...spans);
+    if (this.#waiting.length >= BATCH) void this.flush();
+    else this.#cancel ??= this.parts.after(EVERY_MS, () => void this.flush());
+  }
+
+  /** Sends what waits. Resolves when the collector has answered, or has not. */
+  flush(): Promise<void> {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#sending = this.#sending.then(() => this.#sendAll());
+    return this.#sending;
+  }
+
+  /** The last flush. */
+  close(): Promise<void> {
+    return this.flush();
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, BATCH);
+      try {
+        await this.#send(batch);
+        this.counts.sent += batch.length;
+        this.#failing = false;
+      } catch (thrown) {
+        this.counts.lost += batch.length;
+        if (!this.#failing) this.parts.onFault(thrown);
+        this.#failing = true;
+      }
+    }
+  }
+
+  async #send(spans: readonly Span[]): Promise<void> {
+    const { url, headers, serviceName, version } = this.parts;
+    const attributes = [
+      { key: "service.name", value: { stringValue: serviceName } },
+      { key: "service.version", value: { stringValue: version } },
+    ];
+    const scopeSpans = [{ scope: { name: "sluice", version }, spans }];
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] }),
+      redirect: "manual",
+      proxy: false,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    } as RequestInit);
+    await response.body?.cancel();
+    if (!response.ok) throw new Error(`The collector of traces answered with ${response.status}.`);
+  }
+}
