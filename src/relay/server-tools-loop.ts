@@ -1,16 +1,13 @@
-import { planOf } from "../accounts/plans.ts";
-import { GatewayError } from "../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../canon/events.ts";
 import { ReplyChanger } from "../dialects/reply-changer.ts";
 import type { ServedCall, ServedFunction, ServedOutcome } from "../dialects/server-tools.ts";
 import { isSame } from "../dialects/translate.ts";
-import { newId } from "../lib/id.ts";
 import { editObject, JsonText } from "../lib/json.ts";
 import { dispatch } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { Job } from "./job.ts";
-import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import type { Target } from "./read-reply.ts";
+import { boundOutput, reserveInput } from "./server-tools-bounds.ts";
 import { faultOf, runCall } from "./server-tools-call.ts";
 import { Sources } from "./server-tools-cite.ts";
 
@@ -282,10 +279,12 @@ export class ServedLoop {
     await exchange.collector?.kept;
     const estimate = () => estimateInputTokens(job.body, intent.model);
     exchange.meter.nextRound(() => exchange.estimatedInput, estimate);
-    if (!this.#boundOutput() || !(await this.#reserve(estimate))) {
+    const bounded = boundOutput(job);
+    if (!bounded || !(await reserveInput(job, estimate))) {
       this.#finish = { reason: "length" };
       return undefined;
     }
+    this.job = bounded;
     return this.send();
   }
 
@@ -308,48 +307,6 @@ export class ServedLoop {
     const sent = body.value as Record<string, unknown>;
     const lost = this.#half.lost.filter((field) => sent[field] != null && sent[field] !== false && sent[field] !== 0);
     if (lost.length > 0) exchange.dropped = [...exchange.dropped, ...lost];
-  }
-
-  /** The client's ceiling is for all rounds together. False: nothing is left of it. */
-  #boundOutput(): boolean {
-    const { exchange, intent } = this.job;
-    const ceiling = Math.min(intent.maxOutputTokens ?? Infinity, exchange.hold?.ceiling ?? Infinity);
-    if (ceiling === Infinity) return true;
-    const left = ceiling - exchange.meter.usage(() => exchange.estimatedInput).usage.output;
-    if (left < 1) return false;
-    this.job = { ...this.job, money: { ceiling: left, asStream: exchange.hold?.asStream === true } };
-    return true;
-  }
-
-  /** Sets the input of the next round aside, which the request's own hold knows nothing of. False: there is no money for it. */
-  async #reserve(estimateInput: () => number): Promise<boolean> {
-    const { exchange, request, services, entry, intent, body } = this.job;
-    const { caller, client } = request;
-    const plan = planOf(services.plans, caller.plan);
-    const payment = paymentOf(plan, entry, intent, body);
-    if (!payment && !caller.narrow?.capped) return true;
-    const terms = caller.narrow?.capped ? termsOf(plan, entry, intent, body) : undefined;
-    try {
-      const held = await services.ledger.hold({
-        requestId: newId("req"),
-        accountId: caller.accountId,
-        keyId: caller.keyId,
-        model: intent.model,
-        dialect: client.name,
-        stream: intent.stream,
-        estimateInput,
-        maxOutputTokens: 1,
-        prices: pricesOf(entry),
-        payment: payment && { ...payment, sliced: true, unseenOutput: 0 },
-        terms: terms && { ...terms, sliced: true, unseenOutput: 0 },
-      });
-      exchange.reserved.push(held);
-      return true;
-    } catch (thrown) {
-      if (!(thrown instanceof GatewayError) || thrown.code !== "insufficient_quota") throw thrown;
-      exchange.stopped = true;
-      return false;
-    }
   }
 
   /** The reply's last events. `cut`: it is ended from outside, perhaps inside a block. */

@@ -1,0 +1,52 @@
+import { planOf } from "../accounts/plans.ts";
+import { GatewayError } from "../canon/errors.ts";
+import { newId } from "../lib/id.ts";
+import type { Job } from "./job.ts";
+import { paymentOf, pricesOf, termsOf } from "./payment.ts";
+
+/**
+ * The job of a further round with what is left of its ceiling on output tokens, which is for all rounds together: the client's, or what the
+ * account's money pays for. The job itself where there is none; undefined when nothing is left.
+ */
+export function boundOutput(job: Job): Job | undefined {
+  const { exchange, intent } = job;
+  const ceiling = Math.min(intent.maxOutputTokens ?? Infinity, exchange.hold?.ceiling ?? Infinity);
+  if (ceiling === Infinity) return job;
+  const left = ceiling - exchange.meter.usage(() => exchange.estimatedInput).usage.output;
+  return left < 1 ? undefined : { ...job, money: { ceiling: left, asStream: exchange.hold?.asStream === true } };
+}
+
+/**
+ * Sets the input of a further round aside, which the request's own hold knows nothing of; it is given back when the request is settled. False
+ * when there is no money for it. Throws GatewayError for whatever else the ledger refuses.
+ */
+export async function reserveInput(job: Job, estimateInput: () => number): Promise<boolean> {
+  const { exchange, request, services, entry, intent, body } = job;
+  const { caller, client } = request;
+  const plan = planOf(services.plans, caller.plan);
+  const isCapped = caller.narrow?.capped === true;
+  const payment = paymentOf(plan, entry, intent, body);
+  if (!payment && !isCapped) return true;
+  const alone = { sliced: true, unseenOutput: 0 };
+  try {
+    const held = await services.ledger.hold({
+      requestId: newId("req"),
+      accountId: caller.accountId,
+      keyId: caller.keyId,
+      model: intent.model,
+      dialect: client.name,
+      stream: intent.stream,
+      estimateInput,
+      maxOutputTokens: 1,
+      prices: pricesOf(entry),
+      payment: payment && { ...payment, ...alone },
+      terms: isCapped ? { ...termsOf(plan, entry, intent, body), ...alone } : undefined,
+    });
+    exchange.reserved.push(held);
+    return true;
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError) || thrown.code !== "insufficient_quota") throw thrown;
+    exchange.stopped = true;
+    return false;
+  }
+}
