@@ -114,6 +114,19 @@ describe("the money of all rounds", () => {
     },
   );
 
+  test("a key that has one request left for the day may end a reply of several rounds with it", async () => {
+    const { gateway, vendors } = await start({ metered: false, web_calls_per_day: 10 });
+    const { accountId } = gateway;
+    const caps = { capRequestsDay: 2 };
+    const { key } = await gateway.app.keys.create({ accountId, name: "capped", kind: "api", ...caps });
+    const headers = { authorization: `Bearer ${key}` };
+    vendors.chat.play(searches("sluice gates"), says("At dawn."));
+    const body = (await (await gateway.post("/v1/messages", ask(), { headers })).json()) as Wire;
+    expect([body["stop_reason"], errorsOf(body)]).toEqual(["end_turn", [undefined]]);
+    const refused = await gateway.post("/v1/messages", ask(), { headers });
+    expect(refused.status).toBe(429);
+  });
+
   test.each([false, true])("stream %p: a vendor without counts is estimated round by round", async (stream) => {
     const { gateway, vendors } = await start({ metered: false, web_calls_per_day: 10 });
     const { wire } = vendors.chat;
