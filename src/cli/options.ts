@@ -29,3 +29,5 @@ export type DepositOptions = AccountOptions & {
   promotion?: boolean;
   correction?: boolean;
 };
+export type LogsOptions = FolderOptions &
+  JsonOption & { follow?: boolean; model?: string; status?: string; id?: string; since?: string; limit?: string };

@@ -1,9 +1,9 @@
 import { Command, Option } from "commander";
 import { MODALITIES } from "../catalog/entry.ts";
 import { addAccounts, addBackup, addUsage } from "./account-commands.ts";
-import { type Report, withConfig, withJson } from "./command-parts.ts";
+import { type Report, withConfig, withFolder, withJson } from "./command-parts.ts";
 import { addKeys, addTokens } from "./key-commands.ts";
-import type { JsonOption, ModelsOptions, ServeOptions } from "./options.ts";
+import type { JsonOption, LogsOptions, ModelsOptions, ServeOptions } from "./options.ts";
 
 function addServe(program: Command, report: Report): void {
   withConfig(program.command("serve", { isDefault: true }))
@@ -21,6 +21,15 @@ function addReports(program: Command, report: Report): void {
     .addOption(new Option("--modality <modality>", "kind of model").choices([...MODALITIES, "all"]).default("chat"))
     .option("--all-models", "also those whose vendor is not switched on, and what would switch it on")
     .action(async (options: ModelsOptions) => report(await (await import("./models.ts")).showModels(options)));
+  withJson(withFolder(program.command("logs")))
+    .description("what became of requests: status, time to the first token, tokens, cost, tries")
+    .option("--follow", "go on with what comes")
+    .option("--model <model>", "only this model ID; anthropic/* for all of a vendor's")
+    .option("--status <status>", "only this status (429), its kind (5xx), an outcome, or an error's code")
+    .option("--id <request>", "everything known of this request")
+    .option("--since <time>", "from this time on: 30m, 24h, 7d, or a date")
+    .option("--limit <lines>", "the last so many (default: 50)")
+    .action(async (options: LogsOptions) => report(await (await import("./logs.ts")).showLogs(options)));
   withJson(withConfig(program.command("doctor")))
     .description("check configuration, store, vendors, port, clock and limits, and say what to do")
     .option("--host <host>", "address `serve` would listen on")
