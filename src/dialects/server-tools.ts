@@ -86,6 +86,8 @@ export interface ServerToolHalf {
     outcomes: readonly ServedOutcome[],
     last: boolean,
   ): Edits;
+  /** Edits by which a vendor that runs the tools itself can read what the gateway showed of its own in earlier turns; undefined: nothing. */
+  mend?(body: Record<string, unknown>): Edits | undefined;
   /** The name of a call in what clients see, from the model's own. */
   shownId(id: string): string;
   /** The block that shows a call to the client while the model makes it; its input follows as deltas. Undefined: nothing is shown. */

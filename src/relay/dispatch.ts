@@ -11,6 +11,7 @@ import { prepare, refuseLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
 import { inlineMedia } from "./remote-media.ts";
 import { Tries } from "./routes-tries.ts";
+import { mendHistory } from "./server-tools-mend.ts";
 
 /** What a target is made of. */
 export type Targeted = Pick<Job, "request" | "services" | "intent"> & { exchange: { readonly estimatedInput: number } };
@@ -101,7 +102,10 @@ function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target {
  * would lose something; gives the answer's media type with it.
  */
 export async function dispatch(job: Job, target: Target): Promise<{ response: Response; type: string }> {
-  const { dropped, sending, collector } = prepare(await inlineMedia(job, target), target);
+  const { dropped, sending, collector } = prepare(
+    await inlineMedia(job.served ? mendHistory(job, target) : job, target),
+    target,
+  );
   job.exchange.collector = collector;
   job.exchange.dropped = dropped;
   if (dropped.length > 0) refuseLoss(job.request.headers, dropped);

@@ -1,11 +1,11 @@
 import type { Entry } from "../catalog/entry.ts";
 import type { OfferedTool, ServedFunction } from "../dialects/server-tools.ts";
-import { isSame } from "../dialects/translate.ts";
 import { editObject, isObject, JsonText } from "../lib/json.ts";
 import type { GenerateRequest, Job, Services } from "./job.ts";
 import type { Asked } from "./prepare.ts";
 import type { Target } from "./read-reply.ts";
 import { ServedLoop } from "./server-tools-loop.ts";
+import { runsThemselves } from "./server-tools-mend.ts";
 
 const SEARCH_TEXT =
   "Searches the web. Returns results with title, URL, date and a snippet. Use it for what may have changed since you were trained, and for what you are not sure of. Name the pages that your answer rests on as Markdown links: [title](URL).";
@@ -76,11 +76,6 @@ export function findServed(
   if (offered.length === 0 || !services.runWebTool || !takesTools(entry)) return undefined;
   const scopes = caller.narrow?.endpoints;
   return scopes === undefined || scopes.includes("web") ? offered : undefined;
-}
-
-/** Whether the vendor of this route runs the tools itself: then it is told of them as the client wrote them. */
-function runsThemselves({ client, upstream, vendor }: Target): boolean {
-  return isSame(client, upstream) && (vendor.quirks.webTools ?? client.serverTools.ownVendorRuns);
 }
 
 /** The loop that serves a request's web tools on this route; undefined where there are none, or the vendor runs them itself. */

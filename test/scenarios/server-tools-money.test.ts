@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/load.ts";
+import { sealText } from "../../src/dialects/messages/server-tools.ts";
 import { COUNTS } from "../sdk/replies.ts";
 import { startApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
@@ -169,6 +170,31 @@ test("a vendor that runs the tools itself is sent the request as it is, and its 
     expect(JSON.parse(upstream.calls[0]?.text ?? "")).toEqual({ ...asked, model: "hidden" });
     expect([body["content"], body["usage"]]).toEqual([content, usage]);
     expect(gateway.rows().map(({ model }) => model)).toEqual(["own/model"]);
+    // What the gateway showed of a search of its own, when another model was asked, is text to this vendor.
+    const served = [
+      { type: "server_tool_use", id: "srvtoolu_9", name: "web_search", input: { query: "gates" } },
+      {
+        ...{ type: "web_search_tool_result", tool_use_id: "srvtoolu_9" },
+        content: [
+          { type: "web_search_result", title: "T", url: "https://t.example/", encrypted_content: sealText("dawn") },
+        ],
+      },
+      {
+        type: "text",
+        text: "At dawn.",
+        citations: [{ type: "web_search_result_location", encrypted_index: sealText("x") }],
+      },
+    ];
+    const turns = (before: unknown[]) => [...asked.messages, { role: "assistant", content: before }, ...asked.messages];
+    await gateway.post("/v1/messages", { ...asked, messages: turns([...content, ...served]) });
+    const sent = upstream.calls[1]?.text ?? "";
+    expect(JSON.parse(sent).messages[1].content).toEqual([
+      ...content,
+      { type: "text", text: "Searched the web for: gates" },
+      { type: "text", text: expect.stringContaining("https://t.example/\n   dawn") },
+      { type: "text", text: "At dawn." },
+    ]);
+    expect(sent).not.toContain("sluice.");
   } finally {
     await gateway.stop();
     upstream.close();

@@ -206,6 +206,46 @@ function joinResults(opened: unknown[], message: unknown): unknown {
   return { ...message, content: [...last.content, ...own] };
 }
 
+/** Whether a block is a search result of the gateway's own. */
+const isOwnResult = (block: unknown): boolean =>
+  isObject(block) &&
+  block["type"] === "web_search_tool_result" &&
+  Array.isArray(block["content"]) &&
+  block["content"].some((entry) => isObject(entry) && openText(entry["encrypted_content"]) !== undefined);
+
+/** A citation names its page by a cipher too. */
+const isOwnCitation = (citation: unknown): boolean =>
+  isObject(citation) && openText(citation["encrypted_index"]) !== undefined;
+
+/** A block without what only the gateway can read: its own search becomes text, its own citations go. */
+function mendBlock(block: unknown, own: ReadonlySet<unknown>): unknown {
+  if (!isObject(block)) return block;
+  if (isOwnResult(block)) return { type: "text", text: textOf(resultContent(block).content) };
+  if (block["type"] === "server_tool_use" && own.has(block["id"])) {
+    const query = isObject(block["input"]) ? textOf(block["input"]["query"]) : "";
+    return { type: "text", text: `Searched the web for: ${query}` };
+  }
+  const { citations, ...rest } = block;
+  if (!Array.isArray(citations) || !citations.some(isOwnCitation)) return block;
+  const kept = citations.filter((citation) => !isOwnCitation(citation));
+  return kept.length > 0 ? { ...rest, citations: kept } : rest;
+}
+
+function mend(body: Wire): Edits | undefined {
+  const messages = Array.isArray(body["messages"]) ? body["messages"] : [];
+  let changed = false;
+  const mended = messages.map((message) => {
+    if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return message;
+    const { content } = message;
+    const own = new Set(content.filter(isOwnResult).map((block: Wire) => block["tool_use_id"]));
+    const blocks = content.map((block) => mendBlock(block, own));
+    if (blocks.every((block, at) => block === content[at])) return message;
+    changed = true;
+    return { ...message, content: blocks };
+  });
+  return changed ? { messages: mended } : undefined;
+}
+
 /** Not copied to the function: what steers the vendor's own tool. */
 function toFunction({ name, description, schema }: ServedFunction, entry: Wire): Wire {
   const mark = entry["cache_control"];
@@ -287,6 +327,7 @@ export const serverTools: ServerToolHalf = {
   repeats: [],
   find,
   open,
+  mend,
   extend,
   // The model's own name is found again in later turns.
   shownId: (id) => ID_PREFIX + id.replace(/[^a-zA-Z0-9_]/g, "_"),
