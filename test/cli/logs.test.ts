@@ -22,7 +22,14 @@ beforeEach(() => {
   const onFault = (thrown: unknown) => {
     throw thrown;
   };
-  const settings = { folder: path(), days: 14, maxBytes: 2 * 1024 * 1024, bodies: true, scrub: silentLog.scrub, onFault };
+  const settings = {
+    folder: path(),
+    days: 14,
+    maxBytes: 2 * 1024 * 1024,
+    bodies: true,
+    scrub: silentLog.scrub,
+    onFault,
+  };
   log = new RequestLog({ ...settings, now: () => now++ });
 });
 afterEach(() => removeFolder(folder));
