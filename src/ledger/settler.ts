@@ -18,6 +18,8 @@ export const OVERRUN_NANO = 20_000_000n;
 /** A vendor's input is believed up to this multiple of the model's window, its output up to the ceiling and a twentieth (reliability 3.1 rule 6). */
 const INPUT_SLACK = 2;
 const OUTPUT_SLACK = 1.05;
+/** What a model is taken to have room for whose window nobody has told, tokens: few have more, and a slip of a vendor's is a thousand times that. */
+const USUAL_WINDOW = 1_000_000;
 /** Tokens that a small ceiling may be passed by: some vendors count the end of a turn. */
 const OUTPUT_GRACE = 16;
 
@@ -38,7 +40,7 @@ export type Believed = { usage: Usage; suspect: boolean };
 
 /** What can be believed of a paid request: no more output than it was given money for. */
 export function clampUsage(usage: Usage, { ceiling, wish }: Pick<Settling, "ceiling" | "wish">): Believed {
-  const { contextLength = Number.POSITIVE_INFINITY } = wish.payment;
+  const { contextLength = Math.max(USUAL_WINDOW, Math.ceil(wish.estimatedInput)) } = wish.payment;
   return clampCounts(usage, contextLength, Math.min(ceiling ?? Number.POSITIVE_INFINITY, mostOutput(wish)));
 }
 

@@ -91,6 +91,19 @@ describe("counts that cannot be (reliability 3.1 rule 6)", () => {
     expect(clampUsage({ ...usage, output: 500 }, { ceiling: 100, wish }).usage.output).toBe(116);
   });
 
+  test("where nobody has told the window, up to twice a million, or twice what the prompt comes to by the gateway's own count", () => {
+    const clamp = (input: number, estimatedInput: number) =>
+      clampUsage(
+        { input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 },
+        { ceiling: undefined, wish: { ...base, estimatedInput } },
+      );
+    expect(clamp(2_000_000, 60)).toMatchObject({ usage: { input: 2_000_000 }, suspect: false });
+    expect(clamp(100_000_000, 60)).toMatchObject({ usage: { input: 2_000_000, output: 1 }, suspect: true });
+    expect(clamp(6_000_000, 3_000_000)).toMatchObject({ usage: { input: 6_000_000 }, suspect: false });
+    const endless = { ...usage, output: 100_000_000 };
+    expect(clampUsage(endless, { ceiling: undefined, wish: base }).usage.output).toBe(1_050_000);
+  });
+
   test("input up to twice the model's window, cached first", () => {
     const wish = { ...base, payment: { ...PAYMENT, contextLength: 50 } };
     expect(clampUsage({ ...usage, output: 1 }, { ceiling: undefined, wish })).toEqual({
