@@ -16,6 +16,9 @@ export const MAX_ADMIN_BYTES = 256 * 1024;
 export const UPLOAD_TOTAL_MS = 120_000;
 /** An upload may stand still this long, milliseconds. */
 export const UPLOAD_STALL_MS = 30_000;
+/** What an upload must bring, bytes a second, once its first {@link UPLOAD_GRACE_MS} are over (reliability 6.1). */
+export const UPLOAD_RATE = 16 * 1024;
+export const UPLOAD_GRACE_MS = 10_000;
 /** Arrays and objects inside each other (reliability 7.5). */
 export const MAX_DEPTH = 64;
 /** Braces, brackets, commas and colons outside of strings (reliability 7.5). */
@@ -119,7 +122,7 @@ async function readStream(body: ReadableStream<Uint8Array>, maxBytes: number, wa
     for (;;) {
       const { done, value } = await watch.race(reader.read());
       if (done) break;
-      watch.progress();
+      watch.progress(value.length);
       length += value.length;
       if (length > maxBytes) throw tooLarge(maxBytes);
       chunks.push(value);
@@ -138,11 +141,15 @@ const tooLarge = (maxBytes: number) =>
     `The request body is larger than ${maxBytes} bytes, the most this endpoint takes.`,
   );
 
-/** Cuts an upload that lasts too long or stands still. One timer for the whole upload, armed again only while it runs. */
+/**
+ * Cuts an upload that lasts too long, stands still or only drips. One timer for the whole upload, armed again only while it runs: first when it
+ * could have stood still for too long.
+ */
 class UploadWatch {
   readonly #clock: Clock;
   readonly #started: number;
   #lastProgress: number;
+  #received = 0;
   #cancelTimer: () => void = () => undefined;
   #reject: (error: GatewayError) => void = () => undefined;
   readonly #cut: Promise<never>;
@@ -156,14 +163,15 @@ class UploadWatch {
     });
     // Whoever lost the race has nobody left to tell.
     this.#cut.catch(() => undefined);
-    this.#arm();
+    this.#wait(UPLOAD_STALL_MS);
   }
 
   race<T>(work: Promise<T>): Promise<T> {
     return Promise.race([work, this.#cut]);
   }
 
-  progress(): void {
+  progress(bytes: number): void {
+    this.#received += bytes;
     this.#lastProgress = this.#clock.monotonic();
   }
 
@@ -171,14 +179,20 @@ class UploadWatch {
     this.#cancelTimer();
   }
 
-  #arm(): void {
-    const now = this.#clock.monotonic();
-    const left = Math.min(this.#started + UPLOAD_TOTAL_MS - now, this.#lastProgress + UPLOAD_STALL_MS - now);
-    if (left <= 0) {
-      this.#reject(tooSlow());
-      return;
-    }
-    this.#cancelTimer = this.#clock.after(left, () => this.#arm());
+  #check(): void {
+    const paidForMs = UPLOAD_GRACE_MS + (this.#received / UPLOAD_RATE) * 1_000;
+    const endsAt = Math.min(
+      this.#started + UPLOAD_TOTAL_MS,
+      this.#lastProgress + UPLOAD_STALL_MS,
+      this.#started + paidForMs,
+    );
+    const left = endsAt - this.#clock.monotonic();
+    if (left > 0) this.#wait(left);
+    else this.#reject(tooSlow());
+  }
+
+  #wait(ms: number): void {
+    this.#cancelTimer = this.#clock.after(ms, () => this.#check());
   }
 }
 

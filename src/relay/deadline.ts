@@ -1,7 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 
-/** A client that takes nothing for this long is given up, ms: its vendor waits behind it. */
-const STALLED_MS = 300_000;
+/** A client that takes nothing for this long is given up, ms: its vendor waits behind it (reliability 6.4). */
+const STALLED_MS = 60_000;
 
 /** Why a stream is given up: its upstream is silent, its client takes nothing, or it has gone on for as long as any may. */
 export type GivenUp = "silent" | "stalled" | "too-long";
@@ -9,7 +9,7 @@ export type GivenUp = "silent" | "stalled" | "too-long";
 /**
  * Calls `onEnd` when `touch` has not been called for `limitMs`. One timer per stream, set again only when it fires, so that a
  * chunk costs a clock reading and no timer. While it rests, nothing is asked of the upstream, so its silence means nothing; only a client
- * that does not come back for five minutes is told of, as `stalled`. After `totalMs` it is over whatever happens.
+ * that does not come back for a minute is told of, as `stalled`. After `totalMs` it is over whatever happens.
  */
 export class SilenceWatch {
   #lastAt: number;
@@ -26,7 +26,7 @@ export class SilenceWatch {
   ) {
     this.#lastAt = clock.monotonic();
     this.#endsAt = this.#lastAt + totalMs;
-    this.#arm(limitMs);
+    this.#arm(Math.min(limitMs, STALLED_MS));
   }
 
   /** Something arrived, or is waited for from now on. */
@@ -64,7 +64,7 @@ export class SilenceWatch {
       const limitMs = this.#resting ? STALLED_MS : this.limitMs;
       if (silentMs >= limitMs) this.onEnd(this.#resting ? "stalled" : "silent");
       else if (now >= this.#endsAt) this.onEnd("too-long");
-      else this.#arm(Math.min(this.limitMs, limitMs - silentMs));
+      else this.#arm(Math.min(this.limitMs, STALLED_MS, limitMs - silentMs));
     });
   }
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import fc from "fast-check";
 import { GatewayError } from "../../src/canon/errors.ts";
-import { MAX_DEPTH, MAX_TOKENS, readJson, UPLOAD_STALL_MS, UPLOAD_TOTAL_MS } from "../../src/http/body.ts";
+import { MAX_DEPTH, MAX_TOKENS, readJson, UPLOAD_RATE, UPLOAD_STALL_MS, UPLOAD_TOTAL_MS } from "../../src/http/body.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import type { JsonText } from "../../src/lib/json.ts";
 import { manualClock } from "../support/clock.ts";
@@ -264,7 +264,11 @@ describe("time", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("a body that drips on and on is cut at the total", async () => {
+  test.each([
+    ["only drips is cut at the first look", 1, UPLOAD_STALL_MS],
+    ["is a little slower than it may be is cut after its grace", (UPLOAD_RATE * 10) / 2, 30_000],
+    ["is as fast as it must be is cut at the total alone", UPLOAD_RATE * 10, UPLOAD_TOTAL_MS],
+  ])("a body that %s", async (_name, bytesEveryTenSeconds, cutAtMs) => {
     const clock = manualClock();
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
     const body = new ReadableStream<Uint8Array>({
@@ -278,8 +282,8 @@ describe("time", () => {
       over = true;
     });
     await clock.armed(UPLOAD_STALL_MS);
-    for (let elapsed = 0; elapsed + 10_000 < UPLOAD_TOTAL_MS; elapsed += 10_000) {
-      controller?.enqueue(new Uint8Array([32]));
+    for (let elapsed = 0; elapsed + 10_000 < cutAtMs; elapsed += 10_000) {
+      controller?.enqueue(new Uint8Array(bytesEveryTenSeconds).fill(32));
       await clock.advance(10_000);
     }
     expect(over).toBe(false);
