@@ -124,7 +124,9 @@ describe("what is kept", () => {
   });
 
   test("not a failure that cost nothing: the next try runs", async () => {
-    lab.vendors.chat.answer(CHAT, json({ error: { message: "overloaded" } }, { status: 503 }));
+    // An overloaded vendor is asked once more before its failure is the request's.
+    const overloaded = json({ error: { message: "overloaded" } }, { status: 503 });
+    lab.vendors.chat.answer(CHAT, overloaded, overloaded);
     lab.vendors.chat.always(CHAT, answerOf);
     const key = freshKey();
     const body = ask("chat", ONE_ROUTE.chat, "stream");
