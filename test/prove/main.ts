@@ -1,6 +1,6 @@
 /**
  * Every proof by one command: `bun run prove`. Runs them one after the other, each a program of its own, and prints what each came to beside what is aimed
- * at. `--only WORD` runs those whose name or claim holds it, `--quick` a small round of each, `--list` says what there is. Exits 1 unless
+ * at. `--only WORD` runs those with a word in name or claim that begins so, `--quick` a small round of each, `--list` says what there is. Exits 1 unless
  * every one holds.
  */
 import { cpus, release } from "node:os";
@@ -48,7 +48,9 @@ const { values } = parseArgs({
   args: process.argv.slice(2),
   options: { only: { type: "string", default: "" }, quick: { type: "boolean" }, list: { type: "boolean" } },
 });
-const chosen = PROOFS.filter(({ name, claim }) => `${name} ${claim}`.includes(values.only));
+// At the beginning of a word: "race" is no part of "strace".
+const wanted = new RegExp(`\\b${RegExp.escape(values.only)}`, "i");
+const chosen = PROOFS.filter(({ name, claim }) => wanted.test(`${name} ${claim}`));
 if (chosen.length === 0) {
   console.log(`No proof is called ${values.only}; there are: ${PROOFS.map(({ name }) => name).join(", ")}`);
   process.exit(2);
