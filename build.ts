@@ -1,10 +1,13 @@
 /**
- * Makes the executable: `bun build.ts` for this machine, `--target linux-arm64` for another, `--all` for every one. The result lies in
- * `dist/`: `sluice`, or `sluice-<target>`; `--outfile FILE` puts a single one elsewhere.
+ * Makes the executable: `bun build.ts` for this machine, `--target linux-arm64` for another. The result lies in `dist/`: `sluice`, or
+ * `sluice-<target>`; `--outfile FILE` puts a single one elsewhere. `--all` makes a release: every target, with archives, bill of materials,
+ * install script and SHA256SUMS; `--release` makes these of the named targets only, `--release-url ADDRESS` says where they will lie.
+ * `--commit HASH` is for a tree without its repository.
  */
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { parseArgs } from "node:util";
+import { writeRelease } from "./.release/release.ts";
 
 const ROOT = import.meta.dir;
 const MEGABYTE = 1_000_000;
@@ -34,15 +37,35 @@ const ASSETS = ["drizzle"];
 
 const isTarget = (name: string): name is Target => Object.hasOwn(TARGETS, name);
 
-/** The commit the tree stands at, or "" outside a repository or without git. */
-function readCommit(): string {
-  if (!existsSync(join(ROOT, ".git")) || Bun.which("git") === null) return "";
-  const result = Bun.spawnSync(["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"]);
-  return result.exitCode === 0 ? result.stdout.toString().trim() : "";
+/** Which tree is built. */
+type Origin = {
+  /** The whole commit, or "" when nobody knows. */
+  commit: string;
+  /** When it was made, Unix s; 0 when nobody knows. */
+  madeAt: number;
+  /** Whether something of the tree is not as in the commit. */
+  modified: boolean;
+};
+
+/** Asks git; undefined outside a repository or without git. */
+function askGit(...words: string[]): string | undefined {
+  if (!existsSync(join(ROOT, ".git")) || Bun.which("git") === null) return undefined;
+  const result = Bun.spawnSync(["git", "-C", ROOT, ...words]);
+  return result.exitCode === 0 ? result.stdout.toString().trim() : undefined;
+}
+
+/** `given` is `--commit`. SOURCE_DATE_EPOCH goes before the commit's own time (reproducible-builds.org). Throws Error for a bad one. */
+function readOrigin(given: string | undefined): Origin {
+  const madeAt = Number(process.env["SOURCE_DATE_EPOCH"] || askGit("log", "-1", "--format=%ct") || 0);
+  if (!Number.isSafeInteger(madeAt) || madeAt < 0) throw new Error("SOURCE_DATE_EPOCH is not a number of seconds");
+  const commit = given || askGit("rev-parse", "HEAD") || "";
+  if (!/^(?:[0-9a-f]{7,64})?$/.test(commit)) throw new Error(`not a commit: ${commit}`);
+  const changes = askGit("status", "--porcelain", "--", "src", "drizzle", "build.ts", "package.json", "bun.lock");
+  return { commit, madeAt, modified: Boolean(changes) };
 }
 
 /** Builds one executable. Throws AggregateError with what the bundler has to say. */
-async function build(target: Target | undefined, outfile: string): Promise<void> {
+async function build(target: Target | undefined, outfile: string, origin: Origin): Promise<void> {
   await Bun.build({
     entrypoints: ENTRY_POINTS.map((file) => join(ROOT, file)),
     root: ROOT,
@@ -57,7 +80,7 @@ async function build(target: Target | undefined, outfile: string): Promise<void>
     sourcemap: "inline",
     define: {
       "process.env.NODE_ENV": '"production"',
-      SLUICE_COMMIT: JSON.stringify(readCommit()),
+      SLUICE_BUILD: JSON.stringify({ ...origin, target: target ?? null }),
     },
     compile: {
       outfile,
@@ -73,46 +96,72 @@ async function build(target: Target | undefined, outfile: string): Promise<void>
 }
 
 /** {@link build} in a folder of its own: it leaves maps beside the executable, which are inside it already. */
-async function buildAlone(target: Target | undefined, outfile: string): Promise<void> {
+async function buildAlone(target: Target | undefined, outfile: string, origin: Origin): Promise<void> {
   mkdirSync(dirname(outfile), { recursive: true });
   const folder = mkdtempSync(join(dirname(outfile), "build-"));
   try {
     const fresh = join(folder, "sluice.exe");
-    await build(target, fresh);
+    await build(target, fresh, origin);
     renameSync(fresh, outfile);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function main(): Promise<void> {
+/** Says that a file is there, and how large it is. */
+function announce(file: string, startedAt: number): void {
+  const size = (statSync(file).size / MEGABYTE).toFixed(1);
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  console.log(`${relative(process.cwd(), file)}  ${size} MB  ${seconds} s`);
+}
+
+/** Ends the process for wrong usage. */
+function refuse(sentence: string): never {
+  console.error(sentence);
+  process.exit(2);
+}
+
+function readArguments() {
   const { values } = parseArgs({
     options: {
       all: { type: "boolean", default: false },
+      release: { type: "boolean", default: false },
       target: { type: "string", multiple: true, default: [] },
       outfile: { type: "string" },
+      commit: { type: "string" },
+      "release-url": { type: "string" },
     },
   });
   const unknown = values.target.find((name) => !isTarget(name));
-  if (unknown !== undefined) {
-    console.error(`unknown target ${unknown}; there are: ${Object.keys(TARGETS).join(", ")}`);
-    process.exit(2);
-  }
-  const named = values.all ? (Object.keys(TARGETS) as Target[]) : values.target.filter(isTarget);
-  if (values.outfile !== undefined && named.length > 1) {
-    console.error("--outfile names one file: give one target");
-    process.exit(2);
-  }
-  for (const target of named.length > 0 ? named : [undefined]) {
+  if (unknown !== undefined) refuse(`unknown target ${unknown}; there are: ${Object.keys(TARGETS).join(", ")}`);
+  const targets = values.all ? (Object.keys(TARGETS) as Target[]) : values.target.filter(isTarget);
+  const release = values.all || values.release;
+  if (values.outfile !== undefined && (targets.length > 1 || release))
+    refuse("--outfile names one file: give one target");
+  if (release && targets.length === 0) refuse("--release needs a --target, or --all");
+  return { ...values, targets, release };
+}
+
+async function main(): Promise<void> {
+  const { targets, release, outfile: given, commit, "release-url": releaseUrl } = readArguments();
+  const origin = readOrigin(commit);
+  const folder = join(ROOT, "dist");
+  const built = new Map<string, string>();
+  for (const target of targets.length > 0 ? targets : [undefined]) {
     const windows = target ? target.startsWith("windows") : process.platform === "win32";
     const name = `sluice${target ? `-${target}` : ""}${windows ? ".exe" : ""}`;
-    const outfile = values.outfile ?? join(ROOT, "dist", name);
+    const outfile = given ?? join(folder, name);
     const startedAt = performance.now();
-    await buildAlone(target, outfile);
-    const size = (statSync(outfile).size / MEGABYTE).toFixed(1);
-    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    console.log(`${relative(process.cwd(), outfile)}  ${size} MB  ${seconds} s`);
+    await buildAlone(target, outfile, origin);
+    announce(outfile, startedAt);
+    if (target) built.set(target, name);
   }
+  if (!release) return;
+  let startedAt = performance.now();
+  writeRelease({ root: ROOT, folder, ...origin, releaseUrl }, built, (name) => {
+    announce(join(folder, name), startedAt);
+    startedAt = performance.now();
+  });
 }
 
 await main();

@@ -3,29 +3,37 @@ import type { JsonOption } from "./options.ts";
 import { type Column, formatTable, print, printJson } from "./output.ts";
 
 /** Put in by the build of the executable; a run from source has none. */
-declare const SLUICE_COMMIT: string | undefined;
+declare const SLUICE_BUILD: { commit: string; madeAt: number; modified: boolean; target: string | null } | undefined;
+
+const BUILD = typeof SLUICE_BUILD === "undefined" ? undefined : SLUICE_BUILD;
 
 export const VERSION: string = manifest.version;
-/** The commit the executable was built from, or null. */
-export const COMMIT: string | null = typeof SLUICE_COMMIT === "string" && SLUICE_COMMIT !== "" ? SLUICE_COMMIT : null;
 
-/** `sluice version`: version, commit, Bun and SQLite (contract 1). */
+/**
+ * `sluice version`: version, commit, Bun and SQLite (contract 1). `modified` says that the tree was not as in the commit; `committed_at`
+ * stands for a time of building, which would make every build another.
+ */
 export function showVersion({ json }: JsonOption): number {
   const facts = {
     version: VERSION,
-    commit: COMMIT,
+    commit: BUILD?.commit || null,
+    committed_at: BUILD?.madeAt ? new Date(BUILD.madeAt * 1000).toISOString() : null,
+    modified: BUILD?.commit ? BUILD.modified : null,
+    target: BUILD?.target ?? null,
+    platform: `${process.platform}-${process.arch}`,
     bun: Bun.version,
     sqlite: process.versions["sqlite"] ?? null,
-    platform: `${process.platform}-${process.arch}`,
   };
   if (json) printJson(facts);
   else {
     const columns: Column[] = [{ title: "sluice" }, { title: VERSION }];
-    const rows = Object.entries(facts).filter(([name]) => name !== "version");
+    const rows = Object.entries(facts).filter(
+      ([name, value]) => name === "commit" || (name !== "version" && value !== null),
+    );
     print(
       ...formatTable(
         columns,
-        rows.map(([name, value]) => [name, value ?? "unknown (run from source)"]),
+        rows.map(([name, value]) => [name.replace("_", " "), String(value ?? "unknown (run from source)")]),
       ),
     );
   }

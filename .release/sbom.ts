@@ -1,0 +1,98 @@
+/** The bill of materials: CycloneDX 1.6 as JSON, the same bytes whenever it is made of the same commit. */
+import type { LockedPackage } from "./lockfile.ts";
+
+export type SbomFacts = {
+  version: string;
+  /** The whole commit, or "". */
+  commit: string;
+  /** When the commit was made, Unix s: the only time in it. */
+  madeAt: number;
+  packages: readonly LockedPackage[];
+  /** What the executable brings along beside packages. */
+  bun: string;
+  sqlite: string;
+  /** The licence that a package names, or undefined. */
+  licenceOf(place: string): string | undefined;
+};
+
+/** `pkg:npm/%40scope/name@1.0.0`: the scope is a namespace, percent-encoded (package URL specification). */
+export function packageUrl({ name, version }: Pick<LockedPackage, "name" | "version">): string {
+  return `pkg:npm/${name.split("/").map(encodeURIComponent).join("/")}@${encodeURIComponent(version)}`;
+}
+
+/** An SPDX expression, such as `MIT` or `(MIT OR Apache-2.0)`; other words are a licence's name. */
+function describeLicence(licence: string): object {
+  return /^[\w.+() -]+$/.test(licence) && !/^see /i.test(licence)
+    ? { expression: licence }
+    : { license: { name: licence } };
+}
+
+function describePackage(found: LockedPackage, licence: string | undefined): object {
+  const [group, name] = found.name.startsWith("@") ? found.name.split("/") : [undefined, found.name];
+  const sha512 = found.integrity && Buffer.from(found.integrity.slice("sha512-".length), "base64").toString("hex");
+  return {
+    type: "library",
+    "bom-ref": `npm:${found.place}`,
+    ...(group && { group }),
+    name,
+    version: found.version,
+    scope: "required",
+    ...(sha512 && { hashes: [{ alg: "SHA-512", content: sha512 }] }),
+    ...(licence && { licenses: [describeLicence(licence)] }),
+    purl: packageUrl(found),
+  };
+}
+
+const RUNTIME = "runtime:bun";
+const STORE = "runtime:sqlite";
+
+function describeRuntime({ bun, sqlite }: SbomFacts): object[] {
+  const part = (type: string, ref: string, version: string, purl: string, licence: string) => ({
+    ...{ type, "bom-ref": ref, name: ref.slice(ref.indexOf(":") + 1), version, scope: "required" },
+    ...{ licenses: [describeLicence(licence)], purl },
+  });
+  return [
+    part("platform", RUNTIME, bun, `pkg:npm/bun@${bun}`, "MIT"),
+    part("library", STORE, sqlite, `pkg:generic/sqlite@${sqlite}`, "blessing"),
+  ];
+}
+
+/** A serial number that follows from the content: a random one would make each build another (RFC 9562, version 8). */
+function serialNumber(content: string): string {
+  const hash = new Bun.CryptoHasher("sha256").update(content).digest("hex");
+  return `urn:uuid:${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-a${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
+}
+
+/** The document as text, with a line break at its end. `direct` are the places of the packages that package.json names. */
+export function writeSbom(facts: SbomFacts, direct: readonly string[]): string {
+  const { version, commit, madeAt, packages } = facts;
+  const refs = (places: readonly string[]) => places.map((place) => `npm:${place}`).sort();
+  const body = {
+    version: 1,
+    metadata: {
+      timestamp: new Date(madeAt * 1000).toISOString(),
+      component: {
+        ...{ type: "application", "bom-ref": "sluice", name: "sluice", version },
+        licenses: [{ expression: "MIT" }],
+        ...(commit && { properties: [{ name: "sluice:commit", value: commit }] }),
+      },
+    },
+    components: [
+      ...describeRuntime(facts),
+      ...packages.map((found) => describePackage(found, facts.licenceOf(found.place))),
+    ],
+    dependencies: [
+      { ref: "sluice", dependsOn: [RUNTIME, ...refs(direct)] },
+      { ref: RUNTIME, dependsOn: [STORE] },
+      { ref: STORE, dependsOn: [] },
+      ...packages.map(({ place, needs }) => ({ ref: `npm:${place}`, dependsOn: refs(needs) })),
+    ],
+  };
+  const format = {
+    $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
+    bomFormat: "CycloneDX",
+    specVersion: "1.6",
+    serialNumber: serialNumber(JSON.stringify(body)),
+  };
+  return `${JSON.stringify({ ...format, ...body }, null, 2)}\n`;
+}
