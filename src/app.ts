@@ -1,3 +1,4 @@
+import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import { type AnyElysia, Elysia } from "elysia";
 import { Accounts } from "./accounts/accounts.ts";
@@ -38,6 +39,7 @@ import { openLedger } from "./ledger/open-ledger.ts";
 import { Retention } from "./ledger/rollup-retention.ts";
 import type { Clock } from "./lib/clock.ts";
 import { AddressLimiter } from "./limits/addresses.ts";
+import { Admission, memoryBound } from "./limits/admission.ts";
 import { Room } from "./limits/buckets.ts";
 import { CappedLedger } from "./limits/capped-ledger.ts";
 import { endedCleanly, noteStop } from "./limits/clean-stop.ts";
@@ -139,11 +141,18 @@ export function createApp(settings: AppSettings): App {
   const limits = createLimits(settings, writer, plans);
   const safeFetch = guardedFetch(settings, () => elysia.server?.port);
   const health = new VendorHealth(clock);
+  const admission = new Admission({
+    cores: availableParallelism(),
+    memoryBytes: memoryBound(process.constrainedMemory(), totalmem()),
+    readMemory: () => process.memoryUsage.rss(),
+    running: () => running.count,
+  });
   const observation = new Observation({
     ...{ store, writer, clock, log, health, version: settings.version, traces: config.traces },
     vendors: () => vendors.values(),
     running: () => running.count,
-    others: () => [],
+    others: () => admission.collect(),
+    onLag: (lagMs) => admission.look(lagMs),
   });
   observation.start();
   const keySpend = new KeySpend(store, writer, (keyId) => keys.capsOf(keyId), clock);
@@ -163,6 +172,7 @@ export function createApp(settings: AppSettings): App {
     userAgent: `sluice/${settings.version}`,
     fetchMedia: createMediaFetch(safeFetch, clock),
     observer: observation.observer,
+    admission,
   };
   const draw = createImageUpstreams({
     ...{ userAgent: services.userAgent, now: () => clock.now(), fetchResult: safeFetch },

@@ -38,6 +38,7 @@ export async function answerGeneration(
   const requestId = requestIdOf(request);
   let asked: GenerateRequest | undefined;
   try {
+    services.admission?.check();
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.
     server()?.timeout(request, 0);

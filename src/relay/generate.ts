@@ -50,6 +50,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     const body = await request.readBody();
     abort.signal.throwIfAborted();
     const intent = request.client.intent(body.value);
+    if (intent.stream) services.admission?.checkStream();
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     await hold(request, services, exchange, body, intent, entry);

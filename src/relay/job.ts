@@ -8,6 +8,7 @@ import type { OfferedTool } from "../dialects/server-tools.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
+import type { Admission } from "../limits/admission.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
@@ -42,6 +43,8 @@ export type Services = {
   /** A blocking request is cut off after this (interface 8). */
   blockingMs: number;
   userAgent: string;
+  /** Who is let in while there is too much to do. */
+  admission?: Admission | undefined;
   /** Keeps figures of requests. */
   observer?: RequestObserver | undefined;
   /** Fetches files for vendors that fetch none. */

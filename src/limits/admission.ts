@@ -1,0 +1,120 @@
+import { GatewayError } from "../canon/errors.ts";
+import { type Figure, single } from "../observe/figures.ts";
+
+/** A look at the event loop that came later than this is a late one; one within the other bound a calm one, ms (reliability 4). */
+const LATE_MS = 50;
+const CALM_MS = 10;
+/** Looks that are judged together: about a second. So many late ones of them say that there is too much to do; a single one is a hiccup. */
+const LOOKS = 20;
+const LATE_LOOKS = 2;
+/** The bound when the loop first lags, for each processor; what it is cut to at each further second of lag; and the least it comes to. */
+const START_PER_CORE = 64;
+const CUT = 0.9;
+const FLOOR = 8;
+/** Parts of the memory beyond which no new streams, and no new requests, are taken (reliability 4). */
+const STREAMS_UNTIL = 0.85;
+const REQUESTS_UNTIL = 0.95;
+/** What a refused client is told to wait, seconds. */
+const WAIT_SECONDS = 1;
+
+export type AdmissionParts = {
+  cores: number;
+  /** What this process may use, bytes. */
+  memoryBytes: number;
+  /** What it uses, bytes. Asked about once a second. */
+  readMemory(): number;
+  /** Generations that are under way. */
+  running(): number;
+};
+
+const OVERLOADED = "The gateway has more to do than it can. Try again in a moment.";
+const NO_MEMORY = "The gateway is short of memory. Try again in a moment.";
+
+/**
+ * Who is let in while there is too much to do (reliability 4, the adaptive part): asked before anything is done for a request, even its key. As
+ * long as the event loop keeps up there is no bound; when it lags, the number of generations under way is bounded, a tenth lower each second, until
+ * it keeps up again. Polls, health, reads and whatever is under way never come here: what they need is theirs.
+ */
+export class Admission {
+  /** Generations that may be under way; infinite while the loop keeps up. */
+  limit = Number.POSITIVE_INFINITY;
+  readonly shed = { load: 0, memory: 0 };
+  #looks = 0;
+  #late = 0;
+  #calm = 0;
+  #shedBefore = 0;
+  #memory: "free" | "tight" | "full" = "free";
+
+  constructor(private readonly parts: AdmissionParts) {}
+
+  /** Throws GatewayError (upstream_overloaded: 503, or 529 in the messages dialect) when a new request cannot be taken. */
+  check(): void {
+    if (this.#memory === "full") this.#refuse("memory", NO_MEMORY);
+    if (this.limit !== Number.POSITIVE_INFINITY && this.parts.running() >= this.limit) this.#refuse("load", OVERLOADED);
+  }
+
+  /** {@link check} for a request that turns out to be for a stream, which holds memory for minutes. */
+  checkStream(): void {
+    if (this.#memory !== "free") this.#refuse("memory", NO_MEMORY);
+  }
+
+  /** A look at the event loop came so late, ms. */
+  look(lagMs: number): void {
+    this.#looks++;
+    if (lagMs > LATE_MS) this.#late++;
+    else if (lagMs < CALM_MS) this.#calm++;
+    if (this.#looks < LOOKS) return;
+    this.#judge();
+    this.#looks = 0;
+    this.#late = 0;
+    this.#calm = 0;
+  }
+
+  /** How it stands, for the operator. */
+  collect(): Figure[] {
+    return [
+      single(
+        "sluice_admission_limit",
+        "gauge",
+        "Generations that may be under way now; +Inf while there is no bound.",
+        this.limit,
+      ),
+      {
+        ...{
+          name: "sluice_shed_total",
+          type: "counter",
+          help: "Requests that were refused before anything was done for them.",
+        },
+        samples: [
+          { labels: { reason: "load" }, value: this.shed.load },
+          { labels: { reason: "memory" }, value: this.shed.memory },
+        ],
+      },
+    ];
+  }
+
+  #judge(): void {
+    const { running, cores, memoryBytes, readMemory } = this.parts;
+    const used = readMemory() / memoryBytes;
+    this.#memory = used > REQUESTS_UNTIL ? "full" : used > STREAMS_UNTIL ? "tight" : "free";
+    const refused = this.shed.load - this.#shedBefore;
+    this.#shedBefore = this.shed.load;
+    if (this.#late >= LATE_LOOKS) {
+      const bound = Math.min(this.limit, Math.max(running(), START_PER_CORE * cores));
+      this.limit = Math.max(FLOOR, Math.floor(bound * CUT));
+    } else if (this.limit !== Number.POSITIVE_INFINITY && this.#calm > LOOKS / 2) {
+      // A bound that turns nobody away is none any more.
+      this.limit = refused === 0 ? Number.POSITIVE_INFINITY : this.limit + 1;
+    }
+  }
+
+  #refuse(reason: "load" | "memory", text: string): never {
+    this.shed[reason]++;
+    throw new GatewayError("upstream_overloaded", text, { retryAfterSeconds: WAIT_SECONDS });
+  }
+}
+
+/** What this process may use of its machine, bytes: its container's bound where there is one, else what is there. */
+export function memoryBound(constrained: number | undefined, total: number): number {
+  return constrained !== undefined && constrained > 0 && constrained < total ? constrained : total;
+}
