@@ -78,4 +78,6 @@ export type Orders = {
   dropSampling: boolean;
   /** Top-level wire fields that this vendor or model refuses. */
   remove: readonly string[];
+  /** Tells of a proof of reasoning that another model is known to have made it; absent where nothing is known. */
+  isForeignProof?: (proof: string) => boolean;
 };

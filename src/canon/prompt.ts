@@ -19,10 +19,12 @@ export type ImagePart = { type: "image"; source: MediaSource; detail?: string } 
 export type DocumentPart = { type: "document"; source: MediaSource; title?: string; context?: string } & Marked &
   Placed;
 export type AudioPart = { type: "audio"; data: string; format: string } & Placed;
+/** The family of models that made a proof, where the proof came with a word of it. */
+type Made = { maker?: string };
 /** Reasoning text of an earlier turn. `signature` is the vendor's proof of it; without one most vendors refuse it back. */
-export type ReasoningPart = { type: "reasoning"; text: string; signature?: string };
+export type ReasoningPart = { type: "reasoning"; text: string; signature?: string } & Made;
 /** Reasoning that only its vendor can read. */
-export type RedactedReasoningPart = { type: "redacted-reasoning"; data: string };
+export type RedactedReasoningPart = { type: "redacted-reasoning"; data: string } & Made;
 /**
  * `arguments` is the raw JSON text, so that big integers and spelling survive. `signature` is the vendor's proof of the call.
  * `custom`: a call of a custom tool, whose free text stands as the one argument `input`.

@@ -123,6 +123,8 @@ export type ReplyContext = {
   webCalls?: { searches: number; pages: number };
   /** Set once the request is translated, where its reply cannot go back as it comes. */
   changes?: ReplyChanges;
+  /** The model that answers, as its vendor calls it; set where the reply crosses dialects, so that its proofs can say whose they are. */
+  upstreamModel?: string;
 };
 
 /** What an upstream half must know to read a reply. */
@@ -212,6 +214,8 @@ export interface UpstreamDialect {
   readonly demandsOutputCeiling?: boolean;
   /** Its vendors prove their reasoning, and want the proof back for the same model. */
   readonly provesReasoning?: boolean;
+  /** Its proofs are good for the very model that gave them, and do not say which that was (dialects.md 2.9). */
+  readonly bindsReasoning?: boolean;
   /** Path of generation below a vendor's base URL, with its query string where the dialect has one. */
   pathFor(upstreamModel: string, stream: boolean): string;
 

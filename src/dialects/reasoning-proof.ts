@@ -4,8 +4,10 @@ import { isObject } from "../lib/json.ts";
 const MAX_PROOF = 4 * 1024 * 1024;
 
 const RESPONSES_MARK = "rs:";
-const FOREIGN_MARK = "sluice-signature:";
-const REDACTED_MARK = "sluice-redacted:";
+/** What carries another vendor's proof: its kind, and since models mind whose it is, the family that made it. */
+const CARRIED = /^sluice-(signature|redacted)(?:@([^:]*))?:/;
+/** Begins with a mark and a colon, as every packed signature does. */
+const UNSIGNED_MARK = "unsigned:";
 
 /** A reasoning item of the responses dialect, as far as its vendor must see it again. */
 export type ReasoningProof = { id: string; encrypted: string };
@@ -39,16 +41,54 @@ export function unpackReasoning(signature: string): ReasoningProof | undefined {
 export const isPacked = (signature: unknown): boolean =>
   typeof signature === "string" && /^[a-z]{2,8}:/.test(signature);
 
-/** Another vendor's signature, or its redacted reasoning, as the encrypted content of an item that only carries it back. */
-export const carrySignature = (signature: string): string => FOREIGN_MARK + signature;
-export const carryRedacted = (data: string): string => REDACTED_MARK + data;
-
-/** What an item's encrypted content carries of another vendor; undefined when it is the responses vendor's own. */
-export function carriedIn(encrypted: string): { kind: "signature" | "redacted"; text: string } | undefined {
-  if (encrypted.startsWith(FOREIGN_MARK)) return { kind: "signature", text: encrypted.slice(FOREIGN_MARK.length) };
-  if (encrypted.startsWith(REDACTED_MARK)) return { kind: "redacted", text: encrypted.slice(REDACTED_MARK.length) };
-  return undefined;
+/**
+ * The family of a model, by which a proof is known to be its own: its name without date and version, the same under all the names that
+ * vendors have for a Claude model (dialects.md 2.9).
+ */
+export function makerOf(model: string): string {
+  const name = model.toLowerCase().toWellFormed();
+  const plain =
+    /claude-.*$/
+      .exec(name)?.[0]
+      .replace(/-v\d+(?::\d+)?$/, "")
+      .replaceAll(".", "-") ?? name;
+  const family = plain.replace(/[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "");
+  return plain === name && !name.startsWith("claude-") ? family : family.replace(/-0$/, "");
 }
+
+const carry = (kind: "signature" | "redacted", proof: string, maker: string | undefined): string =>
+  `sluice-${kind}${maker === undefined ? "" : `@${encodeURIComponent(maker)}`}:${proof}`;
+
+/**
+ * Another vendor's signature, or its redacted reasoning, as the encrypted content of an item that only carries it back. `maker`: see
+ * {@link makerOf}.
+ */
+export const carrySignature = (signature: string, maker?: string): string => carry("signature", signature, maker);
+export const carryRedacted = (data: string, maker?: string): string => carry("redacted", data, maker);
+
+/** Another vendor's proof, and the family of models that made it, where that was noted. */
+export type Carried = { kind: "signature" | "redacted"; text: string; maker?: string };
+
+/** What an item's encrypted content carries of another vendor; undefined when it is the responses vendor's own. Never throws. */
+export function carriedIn(encrypted: string): Carried | undefined {
+  const found = CARRIED.exec(encrypted);
+  if (!found) return undefined;
+  const [mark, kind, maker] = found;
+  const carried: Carried = { kind: kind === "redacted" ? kind : "signature", text: encrypted.slice(mark.length) };
+  if (maker === undefined) return carried;
+  try {
+    return { ...carried, maker: decodeURIComponent(maker) };
+  } catch {
+    // Somebody else wrote it: then it names no model that there is.
+    return { ...carried, maker };
+  }
+}
+
+/** Stands as the signature of reasoning that its vendor does not prove: it says whose it is, and is known when it comes back (dialects.md 4.8 #6). */
+export const markUnsigned = (maker: string): string => `${UNSIGNED_MARK}${maker}`;
+
+/** Whether a signature is what {@link markUnsigned} made: it proves nothing. */
+export const isUnsigned = (signature: string): boolean => signature.startsWith(UNSIGNED_MARK);
 
 /** Whether a reasoning item can be shown to a vendor that stored nothing: with its own encrypted content, or with its text. */
 export function isReplayable(item: Record<string, unknown>): boolean {

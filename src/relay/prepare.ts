@@ -1,6 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Orders } from "../canon/intent.ts";
-import { passedHeaders, translateRequest } from "../dialects/translate.ts";
+import { isSame, passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { generationPath } from "../vendors/outgoing.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
@@ -33,6 +33,8 @@ export function prepare(asked: Asked, target: Target): Prepared {
   const { request, services, abort } = asked;
   const orders = planOrders(asked.intent, asked.entry, route, upstream, asked.money);
   const recall = services.reasoning.recall(asked, target, orders);
+  const isForeignProof = services.reasoning.foreignTo(target);
+  if (isForeignProof) orders.isForeignProof = isForeignProof;
   const { quirks } = vendor;
   const { text, dropped, changes } = translateRequest(
     asked.body,
@@ -44,6 +46,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
     recall?.memories,
   );
   if (changes) context.changes = changes;
+  if (!isSame(client, upstream)) context.upstreamModel = route.model;
   const sending: Sending = {
     path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),
     body: text,

@@ -65,6 +65,8 @@ export class ReasoningCollector {
   constructor(
     private readonly options: { proofs: boolean; texts: boolean },
     private readonly keep: (collected: Collected) => Promise<void> | undefined,
+    /** Is told of every proof, where it must be known later who gave it. */
+    private readonly noteProof?: (proof: string) => void,
   ) {}
 
   /** Takes the next events of the reply, in their order; at its finish, what is worth it is kept. */
@@ -86,7 +88,10 @@ export class ReasoningCollector {
     else if (block.kind === "tool-call") this.#open = { kind: "tool-call", id: block.id };
     else if (block.kind === "redacted-reasoning") this.#open = { kind: "redacted-reasoning", data: block.data };
     if (!this.#open) return;
-    if (block.kind === "redacted-reasoning") this.#weigh(block.data.length);
+    if (block.kind === "redacted-reasoning") {
+      this.#weigh(block.data.length);
+      this.noteProof?.(block.data);
+    }
     if (this.#blocks.length >= MAX_BLOCKS) this.#giveUp();
     else this.#blocks.push(this.#open);
   }
@@ -108,6 +113,7 @@ export class ReasoningCollector {
     const open = this.#open;
     if (!open || open.kind === "redacted-reasoning") return;
     open.signature = signature;
+    this.noteProof?.(signature);
     this.#weigh(signature.length);
   }
 

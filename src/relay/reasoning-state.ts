@@ -2,10 +2,12 @@ import type { Caller } from "../accounts/caller.ts";
 import type { Orders } from "../canon/intent.ts";
 import type { Memories, ReasoningMemory } from "../canon/memory.ts";
 import type { Entry } from "../catalog/entry.ts";
+import { makerOf } from "../dialects/reasoning-proof.ts";
 import type { SpokenTurn } from "../dialects/replay.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Target } from "./read-reply.ts";
 import { type Collected, digestText, ReasoningCollector } from "./reasoning-collector.ts";
+import { ProofMakers } from "./reasoning-makers.ts";
 import type { ReasoningStore } from "./reasoning-store.ts";
 
 /** Characters of a digest that a state is found by: 144 bits. */
@@ -27,11 +29,6 @@ type Scope = {
   proofs: boolean;
   forgets: boolean;
 };
-
-/** A model's name without the date of its version: an alias and what it stands for are one. */
-export function familyOf(model: string): string {
-  return model.toLowerCase().replace(/[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "");
-}
 
 function keyOf(scope: Scope, kind: "call" | "text", anchor: string, value: string): string {
   const parts = JSON.stringify([scope.accountId, scope.vendor, scope.model, kind, anchor, value]);
@@ -72,7 +69,14 @@ function withoutReasoning(memory: ReasoningMemory): ReasoningMemory | undefined 
 
 /** Carries reasoning from turn to turn for clients that cannot or do not (dialects.md 4.8 #6-#8). */
 export class ReasoningState {
+  readonly #makers = new ProofMakers();
+
   constructor(private readonly store: ReasoningStore) {}
+
+  /** What tells of a proof that another model than this route's is known to have made it; undefined where none can be told. */
+  foreignTo({ upstream, route }: Target): Orders["isForeignProof"] {
+    return upstream.bindsReasoning ? this.#makers.foreignTo(makerOf(route.model)) : undefined;
+  }
 
   /**
    * What is remembered of the conversation's earlier turns for this route, and a collector for the reply to come. Undefined where the
@@ -82,14 +86,16 @@ export class ReasoningState {
     const proofs = upstream.provesReasoning === true;
     if (proofs ? !mayReason(asking.entry) : vendor.quirks.reasoningReplay === undefined) return undefined;
     const { forgets } = client.replay;
-    const model = proofs ? familyOf(route.model) : "";
+    const model = proofs ? makerOf(route.model) : "";
     const scope: Scope = { accountId: asking.request.caller.accountId, vendor: vendor.id, model, proofs, forgets };
     const body = asking.body.value as Record<string, unknown>;
     const { turns, anchor } = client.replay.read(body, forgets || !proofs);
-    const collector = new ReasoningCollector({ proofs, texts: forgets }, ({ memory, callIds, text }: Collected) => {
+    const keep = ({ memory, callIds, text }: Collected) => {
       const keys = keysOf(scope, callIds, text?.value, anchor);
       return keys.length > 0 ? this.store.put(scope.accountId, keys, memory) : undefined;
-    });
+    };
+    const note = upstream.bindsReasoning && ((proof: string) => this.#makers.note(proof, model));
+    const collector = new ReasoningCollector({ proofs, texts: forgets }, keep, note || undefined);
     const mayRemember = turns.length > 0 && this.store.holdsAny(scope.accountId);
     return { memories: mayRemember ? this.#find(scope, turns, orders) : undefined, collector };
   }

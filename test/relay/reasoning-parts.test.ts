@@ -11,13 +11,12 @@ import { reasoningKey, reasoningState } from "../../src/db/schema-reasoning.ts";
 import { Writer } from "../../src/db/writer.ts";
 import type { DialectName } from "../../src/dialects/dialect.ts";
 import { dialects } from "../../src/dialects/index.ts";
-import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
+import { makerOf, packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { restorePrompt } from "../../src/dialects/replay.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import { Exchange } from "../../src/relay/exchange.ts";
 import { type Collected, digestText, ReasoningCollector, TextDigest } from "../../src/relay/reasoning-collector.ts";
 import { KEY_FILE, Sealer } from "../../src/relay/reasoning-seal.ts";
-import { familyOf } from "../../src/relay/reasoning-state.ts";
 import { MAX_STATE_BYTES, type ReasoningBounds, ReasoningStore } from "../../src/relay/reasoning-store.ts";
 import { temporaryFolders, thrownBy } from "../db/temp-folder.ts";
 import { manualClock } from "../support/clock.ts";
@@ -261,11 +260,11 @@ describe("the collector", () => {
   });
 
   test("a model's alias and its dated version are one family, other models are not", () => {
-    expect(familyOf("Claude-Sonnet-4-5-20250929")).toBe("claude-sonnet-4-5");
-    expect(familyOf("gpt-6-sol-2026-05-01")).toBe("gpt-6-sol");
-    expect(familyOf("gemini-flash-latest")).toBe("gemini-flash");
-    expect(familyOf("claude-opus-4-5@20251101")).toBe("claude-opus-4-5");
-    expect(familyOf("gemini-3-pro")).not.toBe(familyOf("gemini-3-flash"));
+    expect(makerOf("Claude-Sonnet-4-5-20250929")).toBe("claude-sonnet-4-5");
+    expect(makerOf("gpt-6-sol-2026-05-01")).toBe("gpt-6-sol");
+    expect(makerOf("gemini-flash-latest")).toBe("gemini-flash");
+    expect(makerOf("claude-opus-4-5@20251101")).toBe("claude-opus-4-5");
+    expect(makerOf("gemini-3-pro")).not.toBe(makerOf("gemini-3-flash"));
   });
 });
 

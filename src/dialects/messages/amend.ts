@@ -3,6 +3,8 @@ import { type Edits, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
+import { nameLostStops, stopEdits } from "./blank-stops.ts";
+import { answerPrefill, isAnswered } from "./prefill.ts";
 import { reasoningEdits } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { choiceEdits } from "./tool-choice.ts";
@@ -10,26 +12,37 @@ import { withoutLoopThinking } from "./tool-loop.ts";
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
 
-/** Thinking that another vendor's proof came with, or none: its own vendor refuses the whole request for either. */
-function isForeignThinking(block: unknown, { unsignedThinking }: Quirks): boolean {
-  if (!isObject(block) || block["type"] !== "thinking") return false;
-  const { signature } = block;
-  return isPacked(signature) || (!unsignedThinking && (signature === undefined || signature === ""));
+type IsForeign = (block: unknown) => boolean;
+
+/**
+ * Tells thinking that another vendor's proof came with, another model's, or none at all: its own vendor refuses the whole request for each
+ * of them (dialects.md 2.9, 4.8 #6).
+ */
+function foreignTo({ unsignedThinking }: Quirks, { isForeignProof }: Orders): IsForeign {
+  const isAnothers = (proof: unknown) => typeof proof === "string" && isForeignProof?.(proof) === true;
+  return (block) => {
+    if (!isObject(block)) return false;
+    if (block["type"] === "redacted_thinking") return isAnothers(block["data"]);
+    if (block["type"] !== "thinking") return false;
+    const { signature } = block;
+    if (signature === undefined || signature === "") return !unsignedThinking;
+    return isPacked(signature) || isAnothers(signature);
+  };
 }
 
-/** A turn without another vendor's thinking; one of which nothing would be left is left out. */
-function withoutForeign(message: unknown, quirks: Quirks): unknown[] {
+/** A turn without foreign thinking; one of which nothing would be left is left out. */
+function withoutForeign(message: unknown, isForeign: IsForeign): unknown[] {
   if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return [message];
   const { content } = message;
-  if (!content.some((block) => isForeignThinking(block, quirks))) return [message];
-  const kept = content.filter((block) => !isForeignThinking(block, quirks));
+  if (!content.some(isForeign)) return [message];
+  const kept = content.filter((block) => !isForeign(block));
   return kept.length === 0 ? [] : [{ ...message, content: kept }];
 }
 
-/** The conversation as its own vendor takes it when an earlier turn was another vendor's (dialects.md 4.8 #6); itself when there is none. */
-function withoutForeignThinking(messages: unknown, quirks: Quirks): unknown {
+/** The conversation as its own vendor takes it when an earlier turn was somebody else's; itself when there is none. */
+function withoutForeignThinking(messages: unknown, isForeign: IsForeign): unknown {
   if (!Array.isArray(messages)) return messages;
-  const kept = messages.flatMap((message) => withoutForeign(message, quirks));
+  const kept = messages.flatMap((message) => withoutForeign(message, isForeign));
   return kept.length === messages.length && kept.every((message, at) => message === messages[at]) ? messages : kept;
 }
 
@@ -63,7 +76,20 @@ export function repairs(body: Record<string, unknown>, edits: Edits, orders: Ord
   const { kind } = orders.reasoning;
   const lost = kind !== "off" && kind !== "nothing" && isSwitchedOff(edits) ? ["thinking"] : [];
   if (isSampledTwice(body, orders)) lost.push("top_p");
+  if (isAnswered(edits)) lost.push("prefill");
+  nameLostStops(body, lost);
   return lost;
+}
+
+/** The conversation and what is asked of thinking in it: each decides about the other. */
+function amendConversation(body: Record<string, unknown>, edits: Edits, orders: Orders, quirks: Quirks): void {
+  const messages = soundMessages(withoutForeignThinking(body["messages"], foreignTo(quirks, orders)));
+  Object.assign(edits, reasoningEdits(messages === body["messages"] ? body : { ...body, messages }, orders));
+  if (!Array.isArray(messages)) return;
+  const asked = { ...body, ...edits };
+  const sound: readonly unknown[] = isSwitchedOff(asked) ? withoutLoopThinking(messages) : messages;
+  const answered = answerPrefill(sound, orders.upstreamModel, asked["thinking"]);
+  if (answered !== body["messages"]) edits["messages"] = answered;
 }
 
 /**
@@ -75,14 +101,8 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
   if (orders.maxOutputTokens !== undefined && body["max_tokens"] !== orders.maxOutputTokens) {
     edits["max_tokens"] = orders.maxOutputTokens;
   }
-  const messages = soundMessages(withoutForeignThinking(body["messages"], quirks));
-  const changed = messages !== body["messages"];
-  if (changed) edits["messages"] = messages;
-  Object.assign(edits, reasoningEdits(changed ? { ...body, messages } : body, orders));
-  if (isSwitchedOff({ ...body, ...edits }) && Array.isArray(messages)) {
-    const stripped = withoutLoopThinking(messages);
-    if (stripped !== messages) edits["messages"] = stripped;
-  }
+  amendConversation(body, edits, orders, quirks);
+  Object.assign(edits, stopEdits(body));
   if (!quirks.ownBillingLine) {
     const system = withoutBillingLine(body["system"]);
     if (system !== body["system"]) edits["system"] = system;

@@ -1,5 +1,6 @@
 import type { DocumentPart, Part, TextPart, Turn } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
+import { isUnsigned } from "../reasoning-proof.ts";
 import { decodeSource } from "./media.ts";
 import { cleanText } from "./text.ts";
 
@@ -58,7 +59,8 @@ const READERS: Record<string, Reader> = {
   ],
   thinking: (block) => {
     const signature = stringOf(block["signature"]);
-    return [{ type: "reasoning", text: stringOf(block["thinking"]), ...(signature !== "" && { signature }) }];
+    const proves = signature !== "" && !isUnsigned(signature);
+    return [{ type: "reasoning", text: stringOf(block["thinking"]), ...(proves && { signature }) }];
   },
   redacted_thinking: (block) => [{ type: "redacted-reasoning", data: stringOf(block["data"]) }],
   tool_use: (block) => [

@@ -4,7 +4,6 @@ import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
 import { type Block, encodeText, encodeTurns, type Message, markField } from "./encode-turns.ts";
-import { traitsOf } from "./model-traits.ts";
 import { toInputSchema, toStrictSchema } from "./schema.ts";
 import { isVisible } from "./text.ts";
 
@@ -104,7 +103,7 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
   const { prompt, toolNames } = fitToolNames(given, rule, dropped);
   for (const [field, name] of UNKNOWN_HERE) if (prompt[field] !== undefined) dropped.push(name);
   dropped.push(...lostFormats(prompt.tools));
-  const messages = encodeTurns(prompt.turns, dropped, traitsOf(upstreamModel).prefill);
+  const messages = encodeTurns(prompt.turns, dropped, upstreamModel);
   const system = encodeSystem(prompt);
   const body: Record<string, unknown> = {
     ...(prompt.maxOutputTokens !== undefined && { max_tokens: prompt.maxOutputTokens }),

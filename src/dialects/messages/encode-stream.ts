@@ -1,6 +1,7 @@
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
+import { makerOf, markUnsigned } from "../reasoning-proof.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import {
   blockDelta,
@@ -27,6 +28,14 @@ export function startOfBlock(block: BlockStart): Record<string, unknown> | undef
   if (block.kind === "redacted-reasoning") return { type: "redacted_thinking", data: block.data };
   if (block.kind === "tool-call") return { type: "tool_use", id: block.id, name: block.name, input: {} };
   return block.dialect === "messages" ? block.value : undefined;
+}
+
+/**
+ * The signature of reasoning: the vendor's own, never one that could be taken for it. Where another dialect's vendor gave none, a word of
+ * whose it is, by which it is known when it comes back (dialects.md 4.8 #6).
+ */
+export function shownSignature(signature: string, { upstreamModel }: ReplyContext): string {
+  return signature === "" && upstreamModel !== undefined ? markUnsigned(makerOf(upstreamModel)) : signature;
 }
 
 /** Writes one client stream: blocks 0, 1, 2, … one at a time, one message_delta, and the terminator from `end` (contract 7). */
@@ -86,11 +95,11 @@ class MessagesEncoder implements Encoder {
     return form ? blockDelta(this.#position, form[0], form[1], text) : "";
   }
 
-  /** The signature goes last, and only where the vendor gave one: none is ever made up (dialects.md 4.8 #6). */
+  /** The signature goes last. */
   #close(): string {
     if (this.#kind === undefined) return "";
+    const signature = this.#kind === "reasoning" ? shownSignature(this.#signature, this.context) : "";
     this.#kind = undefined;
-    const signature = this.#signature;
     const proof = signature === "" ? "" : blockDelta(this.#position, "signature_delta", "signature", signature);
     this.#signature = "";
     return proof + blockStop(this.#position);

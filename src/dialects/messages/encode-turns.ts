@@ -1,9 +1,10 @@
 import type { DocumentPart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { Lines } from "../lines.ts";
-import { isPacked } from "../reasoning-proof.ts";
+import { isPacked, makerOf } from "../reasoning-proof.ts";
 import { mergeTurns } from "../turns.ts";
 import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
+import { CONTINUE_TEXT } from "./prefill.ts";
 import { EMPTY_TEXT, unansweredResult } from "./sound-messages.ts";
 import { cleanText, isVisible } from "./text.ts";
 import { ToolIds } from "./tool-ids.ts";
@@ -12,8 +13,6 @@ import { toInput } from "./tool-input.ts";
 export type Block = Record<string, unknown>;
 export type Message = { role: "user" | "assistant"; content: Block[] };
 
-/** Opens a conversation that does not begin with the user (dialects.md 4.3), and closes one that must not end with the assistant. */
-const OPENING_TEXT = "(continue)";
 const NO_OUTPUT_TEXT = "(no output)";
 
 /** A canonical cache mark as the field of a block. */
@@ -93,7 +92,10 @@ class TurnWriter {
   /** Client's call id → ids written for it, of the assistant turn just before. */
   #waiting = new Lines<string, string>();
 
-  constructor(readonly dropped: string[]) {}
+  constructor(
+    readonly dropped: string[],
+    readonly model: string,
+  ) {}
 
   #add(role: Message["role"], content: Block[]): void {
     const last = this.messages.at(-1);
@@ -138,7 +140,7 @@ class TurnWriter {
       content.push({ type: "text", text: EMPTY_TEXT });
     }
     if (content.length === 0) return;
-    if (this.messages.length === 0) this.#add("user", [{ type: "text", text: OPENING_TEXT }]);
+    if (this.messages.length === 0) this.#add("user", [{ type: "text", text: CONTINUE_TEXT }]);
     this.#add("assistant", content);
   }
 
@@ -148,38 +150,43 @@ class TurnWriter {
     return { type: "tool_use", id, name: part.name, input: toInput(part.arguments), ...markField(part) };
   }
 
+  /** Thinking is bound to its model: another one refuses it (dialects.md 2.9). */
+  #isMadeHere({ maker }: { maker?: string }): boolean {
+    return maker === undefined || maker === makerOf(this.model);
+  }
+
   #assistantPart(part: Part): Block[] {
     if (part.type === "text") return encodeText(part);
     // Reasoning without its vendor's proof is refused, and none can be made up for it (dialects.md 4.8 #6).
     if (part.type === "reasoning") {
       const { signature } = part;
-      return signature && !isPacked(signature) ? [{ type: "thinking", thinking: part.text, signature }] : [];
+      const isOwn = signature && !isPacked(signature) && this.#isMadeHere(part);
+      return isOwn ? [{ type: "thinking", thinking: part.text, signature }] : [];
     }
-    if (part.type === "redacted-reasoning") return [{ type: "redacted_thinking", data: part.data }];
+    if (part.type === "redacted-reasoning") {
+      return this.#isMadeHere(part) ? [{ type: "redacted_thinking", data: part.data }] : [];
+    }
     if (part.type === "opaque") return encodeOpaque(part, this.dropped);
     this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);
     return [];
   }
 }
 
-/** A final assistant turn is a prefill: it must not end in white space, and some models take none at all (dialects.md 2.1, 2.9). */
-function finishPrefill(messages: Message[], takesPrefill: boolean): void {
+/** A final assistant turn is a prefill: it must not end in white space (dialects.md 2.1). Whether one may stand there is for `amend`. */
+function finishPrefill(messages: Message[]): void {
   const last = messages.at(-1);
-  if (!takesPrefill && last?.role === "assistant") {
-    messages.push({ role: "user", content: [{ type: "text", text: OPENING_TEXT }] });
-    return;
-  }
   const block = last?.role === "assistant" ? last.content.at(-1) : undefined;
   if (block?.["type"] === "text") block["text"] = String(block["text"]).trimEnd();
 }
 
 /**
  * Turns as `messages`, so that the strictest server of this dialect takes them (dialects.md 2.2, 4.3, 4.8 #1, #2, #4, #5): user
- * first, roles alternating, every call answered in the very next turn with the results at its head, no empty text.
+ * first, roles alternating, every call answered in the very next turn with the results at its head, no empty text, no proof that is
+ * known to be another model's than `model`.
  * Throws GatewayError (invalid_request, with the part's place) for media this dialect cannot carry.
  */
-export function encodeTurns(turns: readonly Turn[], dropped: string[], takesPrefill = true): Message[] {
-  const writer = new TurnWriter(dropped);
+export function encodeTurns(turns: readonly Turn[], dropped: string[], model = ""): Message[] {
+  const writer = new TurnWriter(dropped, model);
   for (const turn of mergeTurns(turns)) {
     if (turn.role === "assistant") writer.assistant(turn);
     else writer.user(turn);
@@ -188,6 +195,6 @@ export function encodeTurns(turns: readonly Turn[], dropped: string[], takesPref
   if (orphans.length > 0) writer.messages.push({ role: "user", content: orphans });
   if (writer.messages.length === 0)
     writer.messages.push({ role: "user", content: [{ type: "text", text: EMPTY_TEXT }] });
-  finishPrefill(writer.messages, takesPrefill);
+  finishPrefill(writer.messages);
   return writer.messages;
 }

@@ -4,6 +4,7 @@ import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
 import { amend, repairs } from "./amend.ts";
 import { headerEdits } from "./betas.ts";
+import { watchBlankStops } from "./blank-stops.ts";
 import { checkRequest } from "./check.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { decodeStream } from "./decode-stream.ts";
@@ -35,6 +36,7 @@ export const messages: Dialect = {
   },
   amend,
   headerEdits,
+  replyChanges: watchBlankStops,
   decodeReply,
   encodeReply,
   relabel: relabelReply,
@@ -49,4 +51,5 @@ export const messages: Dialect = {
   serverTools,
   repairs,
   provesReasoning: true,
+  bindsReasoning: true,
 };

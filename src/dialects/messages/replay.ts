@@ -1,5 +1,6 @@
 import type { Memories } from "../../canon/memory.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
+import { isUnsigned } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
 
 type Block = Record<string, unknown>;
@@ -21,6 +22,8 @@ function callIdOf(block: Block): string | undefined {
   return block["type"] === "tool_use" ? stringOf(block["id"]) : undefined;
 }
 
+const isProof = (signature: string): boolean => signature !== "" && !isUnsigned(signature);
+
 /** One pass over an assistant's blocks: long conversations have thousands. */
 function readTurn(blocks: readonly Block[], text: string, anchor: string): SpokenTurn {
   const turn: SpokenTurn = { callIds: [], text, carries: "nothing", anchor };
@@ -29,7 +32,7 @@ function readTurn(blocks: readonly Block[], text: string, anchor: string): Spoke
     if (type === "tool_use") {
       const id = stringOf(block["id"]);
       if (id !== "") turn.callIds.push(id);
-    } else if (type === "redacted_thinking" || (type === "thinking" && stringOf(block["signature"]) !== "")) {
+    } else if (type === "redacted_thinking" || (type === "thinking" && isProof(stringOf(block["signature"])))) {
       turn.carries = "proof";
     } else if (type === "thinking" && turn.carries === "nothing") turn.carries = "text";
   }

@@ -6,7 +6,7 @@ import type { ReplyContext } from "../dialect.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { type Block, readWholeBlock } from "./blocks.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
-import { startOfBlock } from "./encode-stream.ts";
+import { shownSignature, startOfBlock } from "./encode-stream.ts";
 import { readFinish, writeFinish } from "./stop-reason.ts";
 import { toInput } from "./tool-input.ts";
 import { readUsage, sameUsage, writeUsage } from "./usage.ts";
@@ -67,7 +67,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
     else if (event.type === "block-signature") signature = event.signature;
     else if (event.type === "block-citation") citations.push(citationOf(event.citation));
     else if (event.type === "block-end" && start) {
-      const block = assembleBlock(start, text, signature, citations);
+      const block = assembleBlock(start, text, shownSignature(signature, context), citations);
       if (block) content.push(block);
       start = undefined;
     } else if (event.type === "usage") usage = event.usage;

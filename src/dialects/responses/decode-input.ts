@@ -100,11 +100,12 @@ class InputReader {
 
 function readReasoning(item: Item): ReasoningPart | RedactedReasoningPart | undefined {
   const carried = carriedIn(stringOf(item["encrypted_content"]));
-  if (carried?.kind === "redacted") return { type: "redacted-reasoning", data: carried.text };
+  const made = carried?.maker === undefined ? {} : { maker: carried.maker };
+  if (carried?.kind === "redacted") return { type: "redacted-reasoning", data: carried.text, ...made };
   const text = cleanText(reasoningText(item));
   const signature = reasoningSignature(item);
   if (text === "" && signature === "") return undefined;
-  return { type: "reasoning", text, ...(signature !== "" && { signature }) };
+  return { type: "reasoning", text, ...(signature !== "" && { signature }), ...made };
 }
 
 /**

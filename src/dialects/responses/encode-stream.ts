@@ -3,7 +3,7 @@ import type { Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
 import { writeFinish } from "./finish.ts";
 import { CUSTOM_CALL, type Item } from "./items.ts";
-import { annotationOf, finishItem, startItem, summaryPart, textPart } from "./output-items.ts";
+import { annotationOf, finishItem, proofItem, startItem, summaryPart, textPart } from "./output-items.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 
@@ -35,7 +35,7 @@ class ResponsesEncoder implements Encoder {
     if (event.type === "block-delta") return this.#delta(event.text);
     if (event.type === "usage") this.#usage = event.usage;
     else if (event.type === "block-signature") {
-      if (this.#current?.kind === "reasoning") this.#current.signature = event.signature;
+      if (this.#current) this.#current.signature = event.signature;
     }
     // The edge writes an error, since only that knows the request's id.
     if (event.type === "usage" || event.type === "block-signature" || event.type === "error") return "";
@@ -70,7 +70,7 @@ class ResponsesEncoder implements Encoder {
   }
 
   #startBlock(block: BlockStart): string {
-    const item = startItem(block, `${this.context.replyId}_${this.#output.length}`);
+    const item = startItem(block, this.#id(), this.context);
     if (!item) return "";
     this.#current = { kind: block.kind, item, text: "", signature: "", annotations: [] };
     const shown = isSearch(item) ? { ...item, status: "in_progress" } : item;
@@ -78,6 +78,11 @@ class ResponsesEncoder implements Encoder {
     if (isSearch(item)) return added + this.#tellSearch(this.#current, "in_progress", "searching");
     if (block.kind !== "text") return added;
     return added + this.#about(this.#current, "response.content_part.added", { content_index: 0, part: textPart("") });
+  }
+
+  /** What the next item is called by. */
+  #id(): string {
+    return `${this.context.replyId}_${this.#output.length}`;
   }
 
   #tellSearch(current: Current, ...states: string[]): string {
@@ -115,11 +120,23 @@ class ResponsesEncoder implements Encoder {
     if (!current) return "";
     const empty = current.kind === "tool-call" && !isCustom(current) && current.text === "" ? this.#delta("{}") : "";
     const parts = this.#endParts(current);
-    const item = finishItem(current.item, current.kind, current.text, current.signature, current.annotations);
+    const { kind, text, signature, annotations } = current;
+    const item = finishItem(current.item, kind, text, signature, this.context, annotations);
+    this.#current = undefined;
+    return empty + parts + this.#finishItem(item) + (kind === "text" ? this.#proveText(signature) : "");
+  }
+
+  #finishItem(item: Item): string {
     const done = this.#write("response.output_item.done", { output_index: this.#output.length, item });
     this.#output.push(item);
-    this.#current = undefined;
-    return empty + parts + done;
+    return done;
+  }
+
+  #proveText(signature: string): string {
+    if (signature === "") return "";
+    const item = proofItem(this.#id(), signature, this.context);
+    const added = this.#write("response.output_item.added", { output_index: this.#output.length, item });
+    return added + this.#finishItem(item);
   }
 
   #endParts(current: Current): string {

@@ -1,6 +1,9 @@
 import type { BlockStart, Citation } from "../../canon/events.ts";
-import { carryRedacted, carrySignature, unpackReasoning } from "../reasoning-proof.ts";
+import type { ReplyContext } from "../dialect.ts";
+import { carryRedacted, carrySignature, makerOf, unpackReasoning } from "../reasoning-proof.ts";
 import { CUSTOM_CALL, type Item } from "./items.ts";
+
+type Answering = Pick<ReplyContext, "upstreamModel">;
 
 /** The content part of a message. */
 export const textPart = (text: string, annotations: readonly Item[] = []): Item => ({
@@ -22,15 +25,33 @@ export const annotationOf = ({ url, title, start, end }: Citation): Item => ({
 export const summaryPart = (text: string): Item => ({ type: "summary_text", text });
 
 /** A signature as an item's encrypted content: the vendor's own goes back as it was, another's is only carried (dialects.md 4.8 #6). */
-const encryptedOf = (signature: string): string => unpackReasoning(signature)?.encrypted ?? carrySignature(signature);
+const encryptedOf = (signature: string, maker: string | undefined): string =>
+  unpackReasoning(signature)?.encrypted ?? carrySignature(signature, maker);
+
+/** The family of the model that answers, where its reply crosses dialects. */
+const makerIn = ({ upstreamModel }: Answering): string | undefined =>
+  upstreamModel === undefined ? undefined : makerOf(upstreamModel);
+
+/** The proof of a text, which has no place on a message: an item of its own behind it carries it back (dialects.md 3.3). */
+export const proofItem = (id: string, signature: string, answering: Answering): Item => ({
+  id: `rs_${id}`,
+  type: "reasoning",
+  summary: [],
+  encrypted_content: encryptedOf(signature, makerIn(answering)),
+});
 
 /** An item as it is announced, or undefined for a block of another dialect, which is left out whole. */
-export function startItem(block: BlockStart, id: string): Item | undefined {
+export function startItem(block: BlockStart, id: string, answering: Answering): Item | undefined {
   if (block.kind === "text")
     return { id: `msg_${id}`, type: "message", status: "in_progress", content: [], role: "assistant" };
   if (block.kind === "reasoning") return { id: `rs_${id}`, type: "reasoning", summary: [] };
   if (block.kind === "redacted-reasoning") {
-    return { id: `rs_${id}`, type: "reasoning", summary: [], encrypted_content: carryRedacted(block.data) };
+    return {
+      id: `rs_${id}`,
+      type: "reasoning",
+      summary: [],
+      encrypted_content: carryRedacted(block.data, makerIn(answering)),
+    };
   }
   if (block.kind === "tool-call" && block.custom) {
     const call = { call_id: block.id, name: block.name, input: "" };
@@ -55,6 +76,7 @@ export function finishItem(
   kind: BlockStart["kind"],
   text: string,
   signature: string,
+  answering: Answering,
   annotations: readonly Item[] = [],
 ): Item {
   if (kind === "text") return { ...item, status: "completed", content: [textPart(text, annotations)] };
@@ -65,6 +87,6 @@ export function finishItem(
   return {
     ...item,
     summary: text === "" ? [] : [summaryPart(text)],
-    ...(signature !== "" && { encrypted_content: encryptedOf(signature) }),
+    ...(signature !== "" && { encrypted_content: encryptedOf(signature, makerIn(answering)) }),
   };
 }

@@ -5,7 +5,7 @@ import type { ReplyContext } from "../dialect.ts";
 import { failureOf } from "./decode-stream.ts";
 import { readFinish, writeFinish } from "./finish.ts";
 import { type Item, isCallType, readWholeItem } from "./items.ts";
-import { annotationOf, finishItem, startItem } from "./output-items.ts";
+import { annotationOf, finishItem, proofItem, startItem } from "./output-items.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 import { readUsage } from "./usage.ts";
 
@@ -56,8 +56,11 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
     else if (event.type === "block-signature") signature = event.signature;
     else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
     else if (event.type === "block-end" && block) {
-      const item = startItem(block, `${context.replyId}_${output.length}`);
-      if (item) output.push(finishItem(item, block.kind, text, signature, annotations));
+      const item = startItem(block, `${context.replyId}_${output.length}`, context);
+      if (item) output.push(finishItem(item, block.kind, text, signature, context, annotations));
+      if (block.kind === "text" && signature !== "") {
+        output.push(proofItem(`${context.replyId}_${output.length}`, signature, context));
+      }
       block = undefined;
     } else if (event.type === "usage") usage = event.usage;
     else if (event.type === "finish") finish = event.finish;

@@ -1,0 +1,32 @@
+import type { Edits } from "../../lib/json.ts";
+import type { ReplyChanges } from "../dialect.ts";
+import { watchable } from "../stop-watch.ts";
+import { isVisible } from "./text.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** A client's stop sequences of white space alone, which its own vendor refuses (dialects.md 2.1). */
+function blankStops({ stop_sequences: stops }: Body): string[] {
+  return Array.isArray(stops) ? stops.filter((stop) => typeof stop === "string" && !isVisible(stop)) : [];
+}
+
+/** Takes them out of what the vendor is told. */
+export function stopEdits(body: Body): Edits {
+  if (blankStops(body).length === 0) return {};
+  const kept = (body["stop_sequences"] as unknown[]).filter((stop) => typeof stop !== "string" || isVisible(stop));
+  return { stop_sequences: kept.length > 0 ? kept : undefined };
+}
+
+/** The gateway watches for them itself, so that they are no loss (dialects.md 4.1). */
+export function watchBlankStops(body: Body): ReplyChanges | undefined {
+  const stops = watchable(blankStops(body), []);
+  return stops.length > 0 ? { stops } : undefined;
+}
+
+/** Names, in `lost`, what cannot even be watched for: sequences that are too long, and an empty one, which nothing ends with. */
+export function nameLostStops(body: Body, lost: string[]): void {
+  const blank = blankStops(body);
+  const unwatched: string[] = [];
+  watchable(blank, unwatched);
+  if (unwatched.length > 0 || blank.includes("")) lost.push("stop_sequences");
+}
