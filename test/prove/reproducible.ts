@@ -14,13 +14,15 @@ function run(cwd: string, command: string[], env: Record<string, string | undefi
   if (exitCode !== 0) throw new Error(`${command.join(" ")} ended with ${exitCode}`);
 }
 
-/** The sums of a release built in `folder`, by file name. */
+/** The sums of a release of `commit`, built in `folder`, by file name. */
 function buildIn(
   folder: string,
+  commit: string,
   targets: readonly string[],
   env: Record<string, string | undefined>,
 ): Map<string, string> {
   run(ROOT, ["git", "clone", "--quiet", "--no-hardlinks", ROOT, folder], env);
+  run(folder, ["git", "checkout", "--quiet", "--detach", commit], env);
   run(folder, [process.execPath, "install", "--frozen-lockfile", "--ignore-scripts", "--production", "--silent"], env);
   const wanted = targets.length > 0 ? ["--release", ...targets.flatMap((target) => ["--target", target])] : ["--all"];
   run(folder, [process.execPath, "build.ts", ...wanted], env);
@@ -34,9 +36,11 @@ function main(): number {
   try {
     // Where, when, by whom, in what language and time zone: none of it may matter.
     const other = { ...process.env, TZ: "Pacific/Kiritimati", LANG: "C", LC_ALL: "C", HOME: process.env["HOME"] };
-    const first = buildIn(join(folder, "one"), targets, process.env);
+    // Named once: in a tree that is worked in, HEAD moves on between two clones.
+    const commit = Bun.spawnSync(["git", "-C", ROOT, "rev-parse", "HEAD"]).stdout.toString().trim();
+    const first = buildIn(join(folder, "one"), commit, targets, process.env);
     mkdirSync(join(folder, "deeper"));
-    const second = buildIn(join(folder, "deeper/another-name"), targets, other);
+    const second = buildIn(join(folder, "deeper/another-name"), commit, targets, other);
     let different = first.size === second.size ? 0 : 1;
     for (const [name, sum] of first) {
       const same = second.get(name) === sum;
