@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { FetchFault } from "./safe-fetch-fault.ts";
 import { until } from "./safe-fetch-time.ts";
 
@@ -13,13 +14,22 @@ export function letGo(body: { cancel(): Promise<void> }): void {
   body.cancel().catch(() => {});
 }
 
+/** Bytes that are copied at once, about; then the event loop gets its turn: fresh memory for 20 MB takes it 15 ms. */
+const COPIED_AT_ONCE = 1024 * 1024;
+
 /** The first `size` bytes of `chunks`, in memory of their own, so that they can be handed to another thread. */
-function join(chunks: readonly Uint8Array[], size: number): Uint8Array {
+async function join(chunks: readonly Uint8Array[], size: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(size);
   let at = 0;
+  let copied = 0;
   for (const chunk of chunks) {
+    if (copied >= COPIED_AT_ONCE) {
+      await setImmediate();
+      copied = 0;
+    }
     bytes.set(chunk.subarray(0, size - at), at);
     at += chunk.length;
+    copied += chunk.length;
   }
   return bytes;
 }
@@ -53,5 +63,5 @@ export async function readBody(
     // A sender that is still talking is hung up on.
     if (reader) letGo(reader);
   }
-  return { body: join(chunks, Math.min(size, maxBytes)), cut };
+  return { body: await join(chunks, Math.min(size, maxBytes)), cut };
 }
