@@ -113,7 +113,9 @@ export class Meter {
       const usage = clampUsage({ input: estimateInput(), cacheRead: 0, cacheWrite: 0, ...own });
       return { usage, estimated: true };
     }
-    if (this.finish || vendor.output >= own.output) return { usage: vendor, estimated: false };
+    // Others count the input alone: nothing is not what was generated.
+    const counted = this.finish !== undefined && vendor.output > 0;
+    if (counted || vendor.output >= own.output) return { usage: vendor, estimated: false };
     return { usage: { ...vendor, ...own }, estimated: true };
   }
 

@@ -55,6 +55,18 @@ describe("usage", () => {
     expect(meter.generated).toEqual({ text: 3, reasoning: 5, arguments: 6 });
   });
 
+  test("a vendor that counts the input alone is believed in that; the output is estimated, where there is any", () => {
+    expect(metered([counts(10, 0), ...text("abcdefgh"), finish])).toMatchObject({
+      usage: { input: 10, output: 2 },
+      estimated: true,
+    });
+    expect(metered([...text("abcdefgh"), counts(10, 1), finish])).toMatchObject({
+      usage: { input: 10, output: 1 },
+      estimated: false,
+    });
+    expect(metered([counts(10, 0), finish])).toMatchObject({ usage: { input: 10, output: 0 }, estimated: false });
+  });
+
   test("counts that are all zero beside real output are none", () => {
     expect(metered([...text("abcdefgh"), counts(0, 0), finish])).toMatchObject({
       usage: { input: 50, output: 2 },

@@ -497,10 +497,10 @@ describe("counts that cannot be", () => {
     const body = ask("chat", PRICED.chat, "blocking", { max_tokens: 64 });
     const funded = holdOf(body, 64) + 5n;
     await lab.fund(funded);
-    lab.vendors.chat.answer(PATH.chat, json(WIRES.chat.reply({ input: 10_000_000, output: 1 })));
+    lab.vendors.chat.answer(PATH.chat, json(WIRES.chat.reply({ input: 1_500_000, output: 1 })));
     await lab.gateway.post(PATH.chat, body);
     const charged = funded + 20_000_000n;
-    await expectCharged(funded, charged, [{ flags: 1, costNano: costOf(10_000_000, 1), chargedNano: charged }]);
+    await expectCharged(funded, charged, [{ flags: 1, costNano: costOf(1_500_000, 1), chargedNano: charged }]);
     const again = await lab.gateway.post(PATH.chat, body);
     expect(again.status).toBe(402);
   });
