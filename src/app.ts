@@ -46,6 +46,7 @@ import { endedCleanly, noteStop } from "./limits/clean-stop.ts";
 import { KeySpend } from "./limits/key-spend.ts";
 import { SpeedLimiter } from "./limits/limiter.ts";
 import { errorFields, type Log } from "./observe/log.ts";
+import { LOOK_EVERY_MS } from "./observe/loop-lag.ts";
 import { type RequestLog, withRequestLog } from "./observe/request-log.ts";
 import { BodyLog } from "./relay/body-log.ts";
 import { Ended } from "./relay/exchange.ts";
@@ -152,7 +153,7 @@ export function createApp(settings: AppSettings): App {
     vendors: () => vendors.values(),
     running: () => running.count,
     others: () => admission.collect(),
-    onLag: (lagMs) => admission.look(lagMs),
+    onLag: (lagMs) => admission.look(lagMs, LOOK_EVERY_MS),
   });
   observation.start();
   const keySpend = new KeySpend(store, writer, (keyId) => keys.capsOf(keyId), clock);

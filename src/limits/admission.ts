@@ -4,9 +4,11 @@ import { type Figure, single } from "../observe/figures.ts";
 /** A look at the event loop that came later than this is a late one; one within the other bound a calm one, ms (reliability 4). */
 const LATE_MS = 50;
 const CALM_MS = 10;
-/** Looks that are judged together: about a second. So many late ones of them say that there is too much to do; a single one is a hiccup. */
-const LOOKS = 20;
-const LATE_LOOKS = 2;
+/** What is judged together, ms. It is a late second when the lag of its late looks made up so much of it. */
+const WINDOW_MS = 1_000;
+const LATE_PART = 0.1;
+/** Late seconds in a row before anybody is turned away: thousands of streams that begin at once are no overload, and pass. */
+const LATE_SECONDS = 5;
 /** The bound when the loop first lags, for each processor; what it is cut to at each further second of lag; and the least it comes to. */
 const START_PER_CORE = 64;
 const CUT = 0.9;
@@ -32,16 +34,17 @@ const NO_MEMORY = "The gateway is short of memory. Try again in a moment.";
 
 /**
  * Who is let in while there is too much to do (reliability 4, the adaptive part): asked before anything is done for a request, even its key. As
- * long as the event loop keeps up there is no bound; when it lags, the number of generations under way is bounded, a tenth lower each second, until
- * it keeps up again. Polls, health, reads and whatever is under way never come here: what they need is theirs.
+ * long as the event loop keeps up there is no bound; when it goes on lagging, the number of generations under way is bounded, a tenth lower each second,
+ * until it keeps up again. Polls, health, reads and whatever is under way never come here: what they need is theirs.
  */
 export class Admission {
   /** Generations that may be under way; infinite while the loop keeps up. */
   limit = Number.POSITIVE_INFINITY;
   readonly shed = { load: 0, memory: 0 };
-  #looks = 0;
-  #late = 0;
-  #calm = 0;
+  #elapsedMs = 0;
+  #lateMs = 0;
+  #calmMs = 0;
+  #lateSeconds = 0;
   #shedBefore = 0;
   #memory: "free" | "tight" | "full" = "free";
 
@@ -58,16 +61,17 @@ export class Admission {
     if (this.#memory !== "free") this.#refuse("memory", NO_MEMORY);
   }
 
-  /** A look at the event loop came so late, ms. */
-  look(lagMs: number): void {
-    this.#looks++;
-    if (lagMs > LATE_MS) this.#late++;
-    else if (lagMs < CALM_MS) this.#calm++;
-    if (this.#looks < LOOKS) return;
+  /** A look at the event loop came `lagMs` after its time, which was `everyMs` after the one before. */
+  look(lagMs: number, everyMs: number): void {
+    const ms = lagMs + everyMs;
+    this.#elapsedMs += ms;
+    if (lagMs > LATE_MS) this.#lateMs += lagMs;
+    else if (lagMs < CALM_MS) this.#calmMs += ms;
+    if (this.#elapsedMs < WINDOW_MS) return;
     this.#judge();
-    this.#looks = 0;
-    this.#late = 0;
-    this.#calm = 0;
+    this.#elapsedMs = 0;
+    this.#lateMs = 0;
+    this.#calmMs = 0;
   }
 
   /** How it stands, for the operator. */
@@ -99,10 +103,13 @@ export class Admission {
     this.#memory = used > REQUESTS_UNTIL ? "full" : used > STREAMS_UNTIL ? "tight" : "free";
     const refused = this.shed.load - this.#shedBefore;
     this.#shedBefore = this.shed.load;
-    if (this.#late >= LATE_LOOKS) {
+    const late = this.#lateMs > this.#elapsedMs * LATE_PART;
+    this.#lateSeconds = late ? this.#lateSeconds + 1 : 0;
+    const bounded = this.limit !== Number.POSITIVE_INFINITY;
+    if (late && (bounded || this.#lateSeconds >= LATE_SECONDS)) {
       const bound = Math.min(this.limit, Math.max(running(), START_PER_CORE * cores));
       this.limit = Math.max(FLOOR, Math.floor(bound * CUT));
-    } else if (this.limit !== Number.POSITIVE_INFINITY && this.#calm > LOOKS / 2) {
+    } else if (bounded && this.#calmMs > this.#elapsedMs / 2) {
       // A bound that turns nobody away is none any more.
       this.limit = refused === 0 ? Number.POSITIVE_INFINITY : this.limit + 1;
     }
