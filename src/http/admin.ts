@@ -21,6 +21,8 @@ export type { AdminDependencies } from "./admin-answer.ts";
 const HIDDEN = { detail: { hide: true } };
 const TAGS = ["Administration"];
 const GROUPINGS = ["day", "model", "key", "account"] as const;
+/** Ways in trouble that are named of each vendor, at the most. */
+const MAX_TROUBLES = 100;
 /** How long a vendor that is asked just now may take, ms. */
 const PROBE_MS = 5_000;
 
@@ -40,6 +42,7 @@ async function listVendors(request: Request, { health, vendors, userAgent }: Adm
   const data = await Promise.all(
     page.data.map(async (vendor) => ({
       ...toVendorView(vendor, health.of(vendor.id)),
+      in_trouble: health.troubles(vendor.id).slice(0, MAX_TROUBLES),
       // The built-in vendor answers from inside this process: there is nobody to ask.
       ...(asked && !vendor.serve && { probe: await probe(vendor, request, userAgent) }),
     })),

@@ -25,6 +25,15 @@ const HEAD_CHARACTERS = 2_048;
  * same order, so that its vendor's prompt cache is found again: where a way falls away, the others keep their places. Pure.
  */
 export function orderWays({ routes, vendor: find, conversation }: RouteQuestion): Candidate[] {
+  const [only] = routes;
+  if (only && routes.length === 1) {
+    // The way of nearly every request: no choice, and nothing to ask.
+    const vendor = find(only.vendor);
+    if (!vendor) return [];
+    if (vendor.apiKeys === undefined) {
+      return [{ route: only, vendor, way: { vendor: vendor.id, key: 0, keys: 1, model: only.model } }];
+    }
+  }
   const groups: Candidate[][] = [];
   for (const route of routes) {
     const vendor = find(route.vendor);

@@ -142,6 +142,12 @@ export class VendorHealth {
     if (!this.breakers.idle) this.breakers.left(wayName(way));
   }
 
+  /** Names of a vendor's keys and ways that are in trouble now: a breaker is open, or they rest. For the operator. */
+  troubles(vendorId: string): string[] {
+    const open = this.breakers.states().flatMap(({ id, open: isOpen }) => (isOpen ? [id] : []));
+    return [...open, ...this.rests.names()].filter((name) => name.startsWith(`${vendorId}#`));
+  }
+
   /** Every way is as good as new: the configuration was changed. */
   forgetTrouble(): void {
     this.breakers.clear();

@@ -153,6 +153,10 @@ export const VendorView = Open(
     last_served_at: time("When it last answered"),
     last_failed_at: time("When it last failed"),
     last_error: Nullable(Type.String(), "The code of its last failure."),
+    in_trouble: Type.Array(Type.String(), {
+      description:
+        "Keys (`vendor#1`) and ways (`vendor#1/model`) that are left alone for a while, after failures or a refusal.",
+    }),
     probe: Type.Optional(
       Open(
         { ok: Type.Boolean(), models: Type.Optional(Type.Integer()), error: Type.Optional(Type.String()) },
