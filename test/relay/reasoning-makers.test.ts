@@ -1,0 +1,95 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { ProofMakers } from "../../src/relay/reasoning-makers.ts";
+import { Client, type Lab, type Mode, startLab } from "./reasoning-lab.ts";
+import { LOOP } from "./reasoning-vendors.ts";
+
+type Wire = Record<string, unknown>;
+
+const [FIRST] = LOOP.flatMap((said) => said.flatMap((block) => (block.kind === "think" ? [block.text] : [])));
+let lab: Lab;
+afterEach(async () => {
+  await lab?.stop();
+});
+
+/** A conversation whose first answer came with thinking, as it stands in the client's hands. */
+async function answered(client: "messages" | "responses", mode: Mode): Promise<Client> {
+  lab = await startLab();
+  const talk = new Client(lab, client, "lab/claude-budget", mode);
+  talk.user("What is the weather?");
+  const heard = await talk.ask();
+  const signature = heard.events.find((event) => event.type === "block-signature")?.signature ?? "";
+  expect(signature).not.toBe("");
+  const encrypted_content = `sluice-signature@claude-1:${signature}`;
+  if (client === "responses") {
+    if (mode === "whole") expect(JSON.stringify(heard.body)).toContain(encrypted_content);
+    const summary = [{ type: "summary_text", text: FIRST }];
+    talk.add({ type: "reasoning", summary, encrypted_content });
+    talk.keep(heard);
+  } else {
+    const use = heard.calls.map(({ id, name }) => ({ type: "tool_use", id, name, input: {} }));
+    talk.add({ role: "assistant", content: [{ type: "thinking", thinking: FIRST, signature }, ...use] });
+  }
+  talk.results(heard.calls);
+  return talk;
+}
+
+const sent = (): string => JSON.stringify(lab.vendors.anthropic.bodies.at(-1));
+
+describe.each([
+  ["messages", "whole"],
+  ["messages", "stream"],
+  ["responses", "whole"],
+] as const)("thinking in the hands of a %s client, %s, that goes on with", (client, mode) => {
+  test("another Claude model: it is not shown, and its loop goes on without thinking", async () => {
+    const talk = await answered(client, mode);
+    talk.model = "lab/claude-budget-2";
+    const heard = await talk.ask();
+    expect([heard.status, heard.dropped]).toEqual([200, "thinking"]);
+    expect(lab.vendors.anthropic.refusals).toEqual([]);
+    expect(sent()).not.toContain(`"thinking":${JSON.stringify(FIRST)}`);
+    expect(sent()).not.toContain('"signature"');
+    expect(lab.vendors.anthropic.bodies.at(-1)).toMatchObject({ thinking: { type: "disabled" } });
+  });
+
+  test.each(["lab/claude-budget", "lab/claude-dated"])("its own model as %s: it is shown it", async (model) => {
+    const talk = await answered(client, mode);
+    talk.model = model;
+    const heard = await talk.ask();
+    expect([heard.status, heard.dropped]).toEqual([200, null]);
+    expect(lab.vendors.anthropic.refusals).toEqual([]);
+    expect(sent()).toContain(`"thinking":${JSON.stringify(FIRST)}`);
+  });
+});
+
+describe("who made a proof", () => {
+  const foreign = (makers: ProofMakers, maker: string, proof: string) => makers.foreignTo(maker)?.(proof);
+
+  test("is known of those that were noted, and of no other", () => {
+    const makers = new ProofMakers();
+    expect(makers.foreignTo("a")).toBeUndefined();
+    makers.note("one", "a");
+    expect(foreign(makers, "a", "one")).toBe(false);
+    expect(foreign(makers, "b", "one")).toBe(true);
+    expect(foreign(makers, "b", "two")).toBe(false);
+  });
+
+  test("is forgotten of the oldest first", () => {
+    const makers = new ProofMakers(2);
+    for (const proof of ["one", "two", "one", "three"]) makers.note(proof, "a");
+    expect(["one", "two", "three"].map((proof) => foreign(makers, "b", proof))).toEqual([true, false, true]);
+  });
+});
+
+test("a whole reply of plain thinking is marked for messages clients, and comes back as text", async () => {
+  lab = await startLab();
+  const talk = new Client(lab, "messages", "lab/deepseek", "whole");
+  talk.user("What is the weather?");
+  const heard = await talk.ask();
+  const content = heard.body["content"] as Wire[];
+  expect(content[0]).toMatchObject({ type: "thinking", signature: "unsigned:up-1" });
+  talk.add({ role: "assistant", content });
+  talk.results(heard.calls);
+  expect((await talk.ask()).status).toBe(200);
+  expect(lab.vendors.deepseek.refusals).toEqual([]);
+  expect(JSON.stringify(lab.vendors.deepseek.bodies.at(-1))).toContain(`"reasoning_content":${JSON.stringify(FIRST)}`);
+});
