@@ -126,3 +126,19 @@ describe("the address in the install script", () => {
     },
   );
 });
+
+describe("the build refuses before it makes anything", () => {
+  const cases: [args: string[], code: number, words: string][] = [
+    [["--target", "linux-x86"], 2, "unknown target linux-x86; there are: linux-x64, "],
+    [["--release"], 2, "--release needs a --target"],
+    [["--all", "--outfile", "sluice"], 2, "--outfile names one file"],
+    [["--target", "linux-x64", "--target", "linux-arm64", "--outfile", "sluice"], 2, "--outfile names one file"],
+    [["--commit", "HEAD; id"], 1, "not a commit"],
+  ];
+  test.each(cases)("%j", (args, code, words) => {
+    const result = run(process.execPath, join(ROOT, "build.ts"), ...args);
+    expect(result.output).toContain(words);
+    expect(result.code).toBe(code);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
