@@ -96,6 +96,9 @@ describe("version", () => {
     expect(JSON.parse(json.stdout)).toEqual({
       version: manifest.version,
       commit: null,
+      committed_at: null,
+      modified: null,
+      target: null,
       bun: Bun.version,
       sqlite: expect.stringMatching(/^3\./),
       platform: `${process.platform}-${process.arch}`,
