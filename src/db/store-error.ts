@@ -29,6 +29,7 @@ const FAULTS: readonly (readonly [prefix: string, fault: StoreFault, sentence: s
   ["SQLITE_CANTOPEN", "unusable", "cannot be opened; check that its folder exists and may be written"],
   ["SQLITE_IOERR", "unusable", "cannot be read or written: the disk reports an error"],
   ["ENOTDIR", "unusable", "cannot be opened: part of its path is a file, not a folder"],
+  ["ENOENT", "unusable", "cannot be opened: its folder cannot be made"],
   ["EEXIST", "unusable", "cannot be opened: part of its path is a file, not a folder"],
 ];
 

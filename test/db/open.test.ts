@@ -166,6 +166,14 @@ describe("refusing", () => {
     );
   });
 
+  test.skipIf(process.platform !== "linux")("a folder that nobody can make", () => {
+    expectFault(
+      thrownBy(() => openStore("/proc/none/sluice.db")),
+      "unusable",
+      /its folder cannot be made/,
+    );
+  });
+
   test("what SQLite says when the file may only be read, and an error that is no fault of the store", () => {
     const path = join(folder(), "sluice.db");
     openStore(path).close();
