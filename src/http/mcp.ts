@@ -60,6 +60,15 @@ export function mcpRoutes(dependencies: McpDependencies) {
           400: jsonReply(RpcReply, "No JSON-RPC message, a batch, or an MCP-Protocol-Version that is not spoken."),
           401: jsonReply(RpcReply, "No valid key."),
           403: jsonReply(RpcReply, "Not from this Host or Origin, or not with this key."),
+          406: jsonReply(RpcReply, "The Accept header does not admit application/json."),
+          409: jsonReply(RpcReply, "A call with this Idempotency-Key is still running."),
+          413: jsonReply(RpcReply, "The message is longer than 1 MiB."),
+          415: jsonReply(RpcReply, "The message is not application/json, or it is compressed."),
+          422: jsonReply(RpcReply, "This Idempotency-Key was used with another message."),
+          429: jsonReply(
+            RpcReply,
+            "Too many messages. Calls of tools have bounds of their own, which are told as results.",
+          ),
         },
       },
     })

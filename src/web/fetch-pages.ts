@@ -39,6 +39,16 @@ export type PageServices = {
   onFault?(thrown: unknown): void;
 };
 
+/** What two URLs of one page have in common: a fragment is a place in the page, and no server is told of it. */
+export const pageOf = (url: string): string => url.trim().replace(/#.*/s, "");
+
+/** A page's result for the URL that was asked for, which may name a place in it: a page that has not moved has it still. */
+function nameResult(result: PageResult, url: string): PageResult {
+  const { finalUrl } = result;
+  const stayed = finalUrl !== undefined && finalUrl === URL.parse(pageOf(url))?.href;
+  return { ...result, url, ...(stayed && { finalUrl: finalUrl + (URL.parse(url)?.hash ?? "") }) };
+}
+
 const isPdf = (headers: Headers) => /pdf/i.test(headers.get("content-type") ?? "");
 
 type Call = { services: PageServices; maxTokens: number; signal: AbortSignal };
@@ -114,10 +124,10 @@ export async function fetchPages(
   try {
     leave.signal.throwIfAborted();
     for (const url of urls) {
-      const name = url.trim();
+      const name = pageOf(url);
       if (!pages.has(name)) pages.set(name, getPage(name, call));
     }
-    const named = urls.map(async (url) => ({ ...(await pages.get(url.trim())!), url }));
+    const named = urls.map(async (url) => nameResult(await pages.get(pageOf(url))!, url));
     return await Promise.all(named);
   } catch (thrown) {
     leave.abort(thrown);

@@ -4,7 +4,7 @@ import { errorFields } from "../observe/log.ts";
 import { checker, type Fault } from "../wire/open.ts";
 import { DEFAULT_RESULTS, FetchArguments, RECENCIES, SearchArguments } from "../wire/web.ts";
 import { ReaderPool } from "./extract-pool.ts";
-import { fetchPages } from "./fetch-pages.ts";
+import { fetchPages, pageOf } from "./fetch-pages.ts";
 import type { PageResult } from "./fetch-results.ts";
 import { PageShelf } from "./fetch-shelf.ts";
 import type { SafeFetch } from "./safe-fetch.ts";
@@ -73,7 +73,7 @@ export class WebTools {
    * what could not be read none. Throws GatewayError as `WebMeter.run` does, and the signal's reason.
    */
   fetch(urls: readonly string[], maxContentTokens: number | undefined, call: WebCall): Promise<Metered<PageResult[]>> {
-    const units = new Set(urls.map((url) => url.trim())).size;
+    const units = new Set(urls.map(pageOf)).size;
     const { clock, safeFetch, log } = this.parts;
     return this.#meter.run(call, "web_fetch", units, async () => {
       const services = {
@@ -82,7 +82,7 @@ export class WebTools {
       };
       const options = { signal: call.signal, ...(maxContentTokens !== undefined && { maxContentTokens }) };
       const value = await fetchPages(urls, options, services);
-      const read = new Set(value.filter(({ status }) => status === "ok").map(({ url }) => url.trim()));
+      const read = new Set(value.filter(({ status }) => status === "ok").map(({ url }) => pageOf(url)));
       return { used: read.size, vendor: OWN_VENDOR, upstreamModel: "fetch", attempts: 1, value };
     });
   }

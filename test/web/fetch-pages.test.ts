@@ -105,6 +105,16 @@ describe("pages", () => {
     expect(site.calls.length).toBe(1);
   });
 
+  test("are fetched once where their URLs differ in the place they name, and keep it where they have not moved", async () => {
+    site.always("/a", page("x", "text/plain"));
+    site.always("/moved", redirect("/a"));
+    const urls = [at("/a#one"), at("/a#two"), at("/a"), at("/moved#three")];
+    const results = await fetchAll(urls);
+    expect(results.map(({ url }) => url)).toEqual(urls);
+    expect(results.map(({ finalUrl }) => finalUrl)).toEqual([at("/a#one"), at("/a#two"), at("/a"), at("/a")]);
+    expect(site.calls.length).toBe(3);
+  });
+
   test("are fetched all at the same time", async () => {
     const all = gate();
     const urls = Array.from({ length: MAX_URLS }, (_, index) => at(`/${index}`));

@@ -79,6 +79,14 @@ describe("what is asked first (web-and-mcp.md A2)", () => {
     if (status !== 200) expect(told.json).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32000 } });
   });
 
+  test("the document names every status of these", async () => {
+    const document = (await (await lab.gateway.call("/openapi/json", {})).json()) as {
+      paths: { "/mcp/web": { post: { responses: Json } } };
+    };
+    const told = Object.keys(document.paths["/mcp/web"].post.responses);
+    expect(told).toEqual("200 202 400 401 403 406 409 413 415 422 429".split(" "));
+  });
+
   test("a body above 1 MiB is 413", async () => {
     const { status, json } = await lab.send(request("ping", { text: "x".repeat(1024 * 1024) }));
     expect([status, codeOf(json)]).toEqual([413, -32000]);
@@ -353,7 +361,9 @@ describe("tools/call", () => {
     const before = lab.fetched;
     const units = () => fetchRows().reduce((sum, row) => sum + row.units, 0);
     const unitsBefore = units();
-    await lab.call("web_fetch", { urls: [`${lab.page}/same`, `${lab.page}/same`, ` ${lab.page}/same `] });
+    await lab.call("web_fetch", {
+      urls: [`${lab.page}/same`, `${lab.page}/same`, ` ${lab.page}/same `, `${lab.page}/same#place`],
+    });
     expect(lab.fetched).toBe(before + 1);
     expect(units()).toBe(unitsBefore + 1);
   });
