@@ -18,10 +18,14 @@ const DEFAULT_PLAN = "free";
 function withPlans(
   options: AccountOptions,
   work: (books: Books, plans: Plans) => Promise<number> | number,
+  more: { sound?: boolean } = {},
 ): Promise<number> {
   const plans = createPlans(readConfig(options).plans);
-  return withBooks(options, (books) => work(books, plans));
+  return withBooks(options, (books) => work(books, plans), more);
 }
+
+/** {@link withPlans} for what changes the books: a damaged store is refused. */
+const changeWithPlans: typeof withPlans = (options, work) => withPlans(options, work, { sound: true });
 
 /** The account of this id or name. Throws Failure with those there are. */
 function findAccount({ accounts }: Books, idOrName: string): Account {
@@ -39,7 +43,7 @@ function requirePlan(plans: Plans, id: string): string {
 
 /** `sluice accounts create NAME`: makes an account on a plan. */
 export function createAccount(name: string, options: CreateAccountOptions): Promise<number> {
-  return withPlans(options, async ({ accounts }, plans) => {
+  return changeWithPlans(options, async ({ accounts }, plans) => {
     const account = await accounts.create({ name, plan: requirePlan(plans, options.plan ?? DEFAULT_PLAN) });
     if (options.json) printJson(toAccountEntry(account));
     else print(`Account ${account.id} (${account.name}) on plan ${account.plan}.`);
@@ -103,7 +107,7 @@ export function showAccount(idOrName: string, options: AccountOptions): Promise<
 
 /** `sluice accounts plan ACCOUNT PLAN`: counts on the next request, also of a running server. */
 export function setPlan(idOrName: string, plan: string, options: AccountOptions): Promise<number> {
-  return withPlans(options, async (books, plans) => {
+  return changeWithPlans(options, async (books, plans) => {
     const account = await books.accounts.setPlan(findAccount(books, idOrName).id, requirePlan(plans, plan));
     if (options.json) printJson(toAccountEntry(account));
     else print(`Account ${account.name} is on plan ${account.plan}.`);
@@ -127,7 +131,7 @@ export function deposit(idOrName: string, amount: string, options: DepositOption
   const negative = options.correction === true && amount.startsWith("-");
   const size = readUsd("the amount", negative ? amount.slice(1) : amount);
   if (options.promotion && options.correction) throw new WrongUsage("--promotion and --correction do not go together");
-  return withPlans(options, async (books) => {
+  return changeWithPlans(options, async (books) => {
     const { id: accountId, name } = findAccount(books, idOrName);
     const reference = options.reference ?? `command-${randomName(16)}`;
     const order = { accountId, amountNano: negative ? -size : size, reference };

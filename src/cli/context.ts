@@ -54,19 +54,20 @@ export type Books = { store: Store; keys: Keys; accounts: Accounts; book: Book }
 
 /**
  * Opens the store of the data folder, lets `work` use it, and closes it, whether a server runs on that folder or not. Unless `create`
- * is set, a folder without a store is a Failure: a mistyped `--data` must not become a new, empty store. Throws StoreError.
+ * is set, a folder without a store is a Failure: a mistyped `--data` must not become a new, empty store. `sound`: a damaged store is refused, since
+ * what is written to it is lost when it is restored; commands that read, or close something, do what they can. Throws StoreError.
  */
 export async function withBooks<T>(
   options: FolderOptions,
   work: (books: Books) => Promise<T> | T,
-  { create = false } = {},
+  { create = false, sound = create }: { create?: boolean; sound?: boolean } = {},
 ): Promise<T> {
   const folder = findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
   const path = storePath(folder);
   if (!create && !existsSync(path)) {
     throw new Failure(`there is no store in ${folder} yet; \`sluice\` makes one at its first start`);
   }
-  const store = openStore(path, { waitMs: WAIT_MS, check: false });
+  const store = openStore(path, { waitMs: WAIT_MS, check: sound });
   const writer = new Writer(store);
   try {
     for (const sentence of store.warnings) warn(`warning: ${sentence}`);

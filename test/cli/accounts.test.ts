@@ -1,5 +1,6 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
 import { serve, sluice } from "./support.ts";
@@ -27,6 +28,33 @@ const json = async (...args: string[]) => {
 };
 /** Makes the store, as a first start would. */
 const begin = () => run("keys", "create");
+
+test("a store with a broken page takes nothing more, and is read where it can be", async () => {
+  await begin();
+  await json("accounts", "create", "team");
+  const path = join(folder, "data", "sluice.db");
+  const store = new Database(path);
+  const [page] = store.query("SELECT rootpage FROM sqlite_schema WHERE name = 'idempotency_age'").values()[0] ?? [];
+  const [size] = store.query("PRAGMA page_size").values()[0] ?? [];
+  store.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  store.close();
+  const bytes = readFileSync(path);
+  bytes.fill(0xa5, (Number(page) - 1) * Number(size), Number(page) * Number(size));
+  writeFileSync(path, bytes);
+  for (const args of [
+    ["accounts", "deposit", "team", "5"],
+    ["accounts", "plan", "team", "pro"],
+    ["accounts", "create", "other"],
+    ["keys", "create"],
+    ["tokens", "create"],
+  ]) {
+    const { code, stderr } = await run(...args);
+    expect(`${args.join(" ")}: ${code} ${stderr}`).toMatch(/: 1 error: The store .* is damaged/);
+  }
+  expect(await json("accounts", "show", "team")).toMatchObject({ plan: { id: "free" }, balance: { usd: 0 } });
+  const [key] = await json("keys", "list");
+  expect((await run("keys", "revoke", key.id)).code).toBe(0);
+});
 
 describe("accounts", () => {
   test("create, list, plan, deposit, show", async () => {
