@@ -41,8 +41,7 @@ function fitName(name: string, rule: NameRule, taken: ReadonlySet<string>): stri
 }
 
 /** The client's names that must be written otherwise, each with its legal one; undefined when all are legal. */
-function mapNames(prompt: Prompt, rule: NameRule): Map<string, string> | undefined {
-  const names = namesOf(prompt);
+export function mapNames(names: ReadonlySet<string>, rule: NameRule): Map<string, string> | undefined {
   const strange = [...names].filter((name) => !isLegal(name, rule));
   if (strange.length === 0) return undefined;
   const taken = new Set([...names].filter((name) => isLegal(name, rule)));
@@ -54,6 +53,10 @@ function mapNames(prompt: Prompt, rule: NameRule): Map<string, string> | undefin
   }
   return mapped;
 }
+
+/** The way back of {@link mapNames}: the upstream's name → the client's. */
+export const originalNames = (mapped: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
+  new Map([...mapped].map(([name, fitted]) => [fitted, name]));
 
 /** Tools of which no two have one name: vendors refuse that. The first is kept, another one that differs is named in `dropped`. */
 function withoutTwins(tools: readonly Tool[], dropped: string[]): Tool[] {
@@ -82,7 +85,7 @@ export function fitToolNames(
   dropped: string[],
 ): { prompt: Prompt; toolNames?: ReadonlyMap<string, string> } {
   const tools = withoutTwins(prompt.tools, dropped);
-  const mapped = mapNames(prompt, rule);
+  const mapped = mapNames(namesOf(prompt), rule);
   if (!mapped) return { prompt: tools === prompt.tools ? prompt : { ...prompt, tools } };
   const renamed = (name: string) => mapped.get(name) ?? name;
   const choice = prompt.toolChoice;
@@ -93,6 +96,6 @@ export function fitToolNames(
       ...(choice?.type === "tool" && { toolChoice: { type: "tool", name: renamed(choice.name) } }),
       turns: prompt.turns.map((turn) => renameTurn(turn, renamed)),
     },
-    toolNames: new Map([...mapped].map(([name, fitted]) => [fitted, name])),
+    toolNames: originalNames(mapped),
   };
 }

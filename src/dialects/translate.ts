@@ -7,6 +7,7 @@ import { type Edits, editObject, isObject, type JsonText } from "../lib/json.ts"
 import type { ClientDialect, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
+import { refuseLostTurns } from "./lost-turns.ts";
 import { restorePrompt } from "./replay.ts";
 import { changeEvents, ReplyChanger } from "./reply-changer.ts";
 import { soundText } from "./sound-text.ts";
@@ -47,10 +48,11 @@ export function translateRequest(
     const unwatched: string[] = [];
     const watched = watchRefusedStops({ body: value, dropped: unwatched, changes }, edits);
     if (!watched) return { text, dropped: lost, changes };
-    const dropped = [...lost.filter((field) => field !== watched.field), ...unwatched];
+    const dropped = [...new Set([...lost.filter((field) => field !== watched.field), ...unwatched])];
     return { text, dropped, changes: watched.changes };
   }
   const decoded = client.decodeRequest(sent);
+  refuseLostTurns(decoded.prompt.turns);
   if (memories) restorePrompt(decoded.prompt, memories);
   const encoded = upstream.encodeRequest(decoded.prompt, quirks, orders.upstreamModel);
   upstream.markCache?.(encoded.body, orders.upstreamModel, quirks);
@@ -86,11 +88,11 @@ const MAX_TOLD = 50;
 const MAX_PATH = 200;
 
 /**
- * Paths that may stand in a header and a log line: a client may call a field anything, and a header that cannot be written would turn
+ * Paths that may stand in a header and a log line, each once: a client may call a field anything, and a header that cannot be written would turn
  * a paid answer into an error.
  */
 function showPaths(paths: readonly string[]): string[] {
-  return paths.slice(0, MAX_TOLD).map((path) => path.slice(0, MAX_PATH).replace(/[^\x21-\x7e]/g, "?"));
+  return [...new Set(paths)].slice(0, MAX_TOLD).map((path) => path.slice(0, MAX_PATH).replace(/[^\x21-\x7e]/g, "?"));
 }
 
 function applyEdits(body: Record<string, unknown>, edits: Edits): void {

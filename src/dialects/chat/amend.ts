@@ -7,6 +7,7 @@ import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { LOST_REASONING, lacksReasoning } from "./replay.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { stopsOf, unsaidStops } from "./stops.ts";
+import { nameEdits } from "./wire-names.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -257,6 +258,12 @@ function amendCacheMarks(list: EditList, { upstreamModel }: Orders): void {
  * are named, `undefined` where one is taken out. Of the messages nothing changes that the vendor would take as it is.
  */
 export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
+  const named = nameEdits(body);
+  return named ? { ...named, ...amendNamed({ ...body, ...named }, orders, quirks) } : amendNamed(body, orders, quirks);
+}
+
+/** {@link amend} of a body whose tools are called as the vendor takes it. */
+function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   const list = new EditList(body);
   list.set("model", orders.upstreamModel);
   amendStream(list, orders, quirks);

@@ -1,4 +1,4 @@
-import type { Part, ReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
+import type { OpaquePart, Part, ReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { decodePart } from "./decode-parts.ts";
@@ -11,6 +11,17 @@ import { inventCallId, readToolFragment } from "./tool-calls.ts";
 type Wire = Record<string, unknown>;
 
 const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
+
+const isSaid = (part: Part): boolean => part.type !== "text" || part.text.trim() !== "";
+
+/** The parts that nobody else knows, of a message that holds no others: it was to say something, and not only a part of it is lost. */
+function unknownParts(content: unknown, path: string): OpaquePart[] {
+  if (!Array.isArray(content)) return [];
+  return content.flatMap((value: unknown, index) => {
+    const name = `${path}.content[${index}]`;
+    return decodePart(value, name) ? [] : [{ type: "opaque", dialect: "chat", name, value }];
+  });
+}
 
 /** Reads a conversation message by message: leading system text apart, tool results gathered into the user turn that answers a call. */
 class MessageReader {
@@ -55,7 +66,7 @@ class MessageReader {
 
   #readUser(message: Wire, path: string): void {
     const parts = this.#parts(message, path);
-    this.#addToUserTurn(parts);
+    this.#addToUserTurn(parts.some(isSaid) ? parts : [...parts, ...unknownParts(message["content"], path)]);
   }
 
   #readAssistant(message: Wire, path: string, isLast: boolean): void {

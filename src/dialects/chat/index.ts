@@ -15,6 +15,7 @@ import { repairs, replay } from "./replay.ts";
 import { decodeReply, encodeReply, relabelReply } from "./reply.ts";
 import { serverTools } from "./server-tools.ts";
 import { lostFields, withUnsaidStops } from "./stops.ts";
+import { withToolNames } from "./wire-names.ts";
 
 /** The chat completions dialect, both halves (interface 4.7, dialects.md 1). */
 export const chat: Dialect = {
@@ -30,7 +31,7 @@ export const chat: Dialect = {
     if (quirks.acceptsCacheControl) markChatBody(body, model);
   },
   amend,
-  replyChanges: (body, quirks) => withUnsaidStops(body, quirks, replyChanges(body, quirks)),
+  replyChanges: (body, quirks) => withToolNames(body, withUnsaidStops(body, quirks, replyChanges(body, quirks))),
   decodeReply,
   encodeReply,
   relabel: relabelReply,

@@ -23,10 +23,7 @@ export function watchBlankStops(body: Body): ReplyChanges | undefined {
   return stops.length > 0 ? { stops } : undefined;
 }
 
-/** Names, in `lost`, what cannot even be watched for: sequences that are too long, and an empty one, which nothing ends with. */
+/** Names, in `lost`, those that are too long to be watched for. */
 export function nameLostStops(body: Body, lost: string[]): void {
-  const blank = blankStops(body);
-  const unwatched: string[] = [];
-  watchable(blank, unwatched);
-  if (unwatched.length > 0 || blank.includes("")) lost.push("stop_sequences");
+  watchable(blankStops(body), lost);
 }

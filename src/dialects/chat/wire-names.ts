@@ -1,0 +1,112 @@
+import { type Edits, isObject } from "../../lib/json.ts";
+import type { ReplyChanges } from "../dialect.ts";
+import { mapNames, OPENAI_NAMES, originalNames } from "../tool-names.ts";
+
+type Wire = Record<string, unknown>;
+/** A name as the vendor takes it. */
+type Rename = (name: string) => string;
+
+/** Where a chat body keeps the name of a tool: inside `function` and `custom`, or, in the older form, right there (dialects.md 1.1). */
+const HOLDERS = ["function", "custom"] as const;
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+function addName(holder: unknown, names: Set<string>): void {
+  const name = isObject(holder) ? holder["name"] : undefined;
+  if (typeof name === "string" && name !== "") names.add(name);
+}
+
+function addNames(tools: unknown, names: Set<string>): void {
+  if (!Array.isArray(tools)) return;
+  for (const tool of tools) {
+    if (!isObject(tool)) continue;
+    for (const holder of HOLDERS) if (holder in tool) addName(tool[holder], names);
+  }
+}
+
+const allowedIn = (choice: unknown): unknown =>
+  isObject(choice) && isObject(choice["allowed_tools"]) ? choice["allowed_tools"]["tools"] : undefined;
+
+/** Every tool name that a body says: offered, forced, and called in earlier turns. */
+function namesIn(body: Wire): Set<string> {
+  const names = new Set<string>();
+  addNames(body["tools"], names);
+  for (const called of listOf(body["functions"])) addName(called, names);
+  addName(body["function_call"], names);
+  if (isObject(body["tool_choice"])) addNames([body["tool_choice"]], names);
+  addNames(allowedIn(body["tool_choice"]), names);
+  for (const message of listOf(body["messages"])) {
+    if (!isObject(message)) continue;
+    addNames(message["tool_calls"], names);
+    addName(message["function_call"], names);
+    if (message["role"] === "function") addName(message, names);
+  }
+  return names;
+}
+
+const mapOf = (body: Wire): ReadonlyMap<string, string> | undefined => {
+  const names = namesIn(body);
+  return names.size === 0 ? undefined : mapNames(names, OPENAI_NAMES);
+};
+
+function renameHolder(holder: unknown, rename: Rename): unknown {
+  return isObject(holder) && typeof holder["name"] === "string" ? { ...holder, name: rename(holder["name"]) } : holder;
+}
+
+function renameTool(tool: unknown, rename: Rename): unknown {
+  if (!isObject(tool)) return tool;
+  const renamed = { ...tool };
+  for (const holder of HOLDERS) if (holder in tool) renamed[holder] = renameHolder(tool[holder], rename);
+  return renamed;
+}
+
+function renameChoice(choice: unknown, rename: Rename): unknown {
+  if (!isObject(choice)) return choice;
+  const renamed = renameTool(choice, rename) as Wire;
+  if (!Array.isArray(allowedIn(choice))) return renamed;
+  const allowed = choice["allowed_tools"] as Wire;
+  return { ...renamed, allowed_tools: { ...allowed, tools: renameTools(allowed["tools"], rename) } };
+}
+
+const renameTools = (tools: unknown, rename: Rename): unknown =>
+  Array.isArray(tools) ? tools.map((tool: unknown) => renameTool(tool, rename)) : tools;
+
+function renameMessage(message: unknown, rename: Rename): unknown {
+  if (!isObject(message)) return message;
+  const isResult = message["role"] === "tool" || message["role"] === "function";
+  if (!isResult && !Array.isArray(message["tool_calls"]) && !isObject(message["function_call"])) return message;
+  return {
+    ...(isResult ? (renameHolder(message, rename) as Wire) : message),
+    ...(Array.isArray(message["tool_calls"]) && { tool_calls: renameTools(message["tool_calls"], rename) }),
+    ...(isObject(message["function_call"]) && { function_call: renameHolder(message["function_call"], rename) }),
+  };
+}
+
+/** How each field of a body that may say names is written with other ones. */
+const FIELDS: Readonly<Record<string, (value: unknown, rename: Rename) => unknown>> = {
+  tools: renameTools,
+  functions: (value, rename) => listOf(value).map((called) => renameHolder(called, rename)),
+  tool_choice: renameChoice,
+  function_call: renameHolder,
+  messages: (value, rename) => listOf(value).map((message) => renameMessage(message, rename)),
+};
+
+/**
+ * Edits of a client's body in which tools are called as OpenAI takes it, in definitions, choice and history alike (dialects.md 4.3 "Tool
+ * names"); undefined where all names are so already.
+ */
+export function nameEdits(body: Wire): Edits | undefined {
+  const mapped = mapOf(body);
+  if (!mapped) return undefined;
+  const edits: Edits = {};
+  for (const [field, write] of Object.entries(FIELDS)) {
+    if (body[field] != null) edits[field] = write(body[field], (name) => mapped.get(name) ?? name);
+  }
+  return edits;
+}
+
+/** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
+export function withToolNames(body: Wire, changes?: ReplyChanges): ReplyChanges | undefined {
+  const mapped = mapOf(body);
+  return mapped ? { ...changes, toolNames: originalNames(mapped) } : changes;
+}

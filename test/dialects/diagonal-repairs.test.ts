@@ -1,0 +1,356 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { dialects } from "../../src/dialects/index.ts";
+import { chatStream, chunk, faultOf, recordsOf, reply, send, stream, type Wire } from "./crossing.ts";
+
+const hello: Wire = { role: "user", content: "Hi" };
+const CONTINUE = { role: "user", content: [{ type: "text", text: "(continue)" }] };
+const DIAGONAL = { from: "messages", to: "messages" } as const;
+const messagesOf = (body: Wire) => body["messages"] as Wire[];
+
+describe("a last assistant turn on the messages diagonal (dialects.md 2.1, 2.9)", () => {
+  const conversation = (content: unknown): Wire => ({ messages: [hello, { role: "assistant", content }] });
+  const ask = (upstreamModel: string, body: Wire, orders: Wire = {}) =>
+    send({ ...DIAGONAL, orders: { upstreamModel, reasoning: { kind: "keep" }, ...orders } }, body);
+
+  test.each([
+    ["a string", "So: "],
+    ["blocks", [{ type: "text", text: "So: " }]],
+    [
+      "thinking before it",
+      [
+        { type: "thinking", thinking: "t", signature: "s" },
+        { type: "text", text: "So:" },
+      ],
+    ],
+  ])("%s: is answered to, and that is named, where the model refuses to continue one", (_form, content) => {
+    const { body, dropped } = ask("claude-opus-5", conversation(content));
+    expect(messagesOf(body).at(-1)).toEqual(CONTINUE);
+    expect(messagesOf(body)).toHaveLength(3);
+    expect(JSON.stringify(messagesOf(body)[1])).toContain("So:");
+    expect(dropped).toEqual(["prefill"]);
+  });
+
+  test("is continued by a model that can, while it does not think", () => {
+    const own = conversation("So:");
+    for (const model of ["claude-sonnet-4-5", "claude-opus-4-5", "some-other"]) {
+      const { body, dropped } = ask(model, own);
+      expect(messagesOf(body)).toEqual(messagesOf(own));
+      expect(dropped).toEqual([]);
+    }
+    const off = ask("claude-sonnet-4-5", { ...own, thinking: { type: "disabled" } });
+    expect([messagesOf(off.body).length, off.dropped]).toEqual([2, []]);
+  });
+
+  test("is answered to while the model thinks", () => {
+    const thinking = { type: "enabled", budget_tokens: 1024 };
+    const { body, dropped } = ask("claude-sonnet-4-5", { ...conversation("So:"), max_tokens: 4096, thinking });
+    expect([messagesOf(body).at(-1), dropped, body["thinking"]]).toEqual([CONTINUE, ["prefill"], thinking]);
+  });
+
+  test("of a chat client: the same", () => {
+    const reasoning = { kind: "level", form: "budget", level: "low" } as const;
+    const way = { from: "chat", to: "messages" } as const;
+    const own = { messages: [hello, { role: "assistant", content: "So:" }], max_tokens: 9000 };
+    const thinks = send({ ...way, orders: { upstreamModel: "claude-sonnet-4-5", reasoning } }, own);
+    expect(thinks.body["thinking"]).toMatchObject({ type: "enabled" });
+    expect([messagesOf(thinks.body).at(-1), thinks.dropped]).toEqual([CONTINUE, ["prefill"]]);
+    const plain = send({ ...way, orders: { upstreamModel: "claude-sonnet-4-5" } }, own);
+    expect([messagesOf(plain.body).length, plain.dropped]).toEqual([2, []]);
+  });
+
+  test("in which a server's tool is at work goes on as it is", () => {
+    const paused = [
+      { type: "text", text: "Let me see." },
+      { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "q" } },
+    ];
+    const own = conversation(paused);
+    const { body, dropped } = ask("claude-opus-5", own);
+    expect([messagesOf(body), dropped]).toEqual([messagesOf(own), []]);
+  });
+});
+
+describe("stop sequences of white space on the messages diagonal (dialects.md 2.1)", () => {
+  const ask = (stops: unknown) => send(DIAGONAL, { messages: [hello], stop_sequences: stops });
+  const said = (text: string): Wire => ({
+    id: "m",
+    type: "message",
+    role: "assistant",
+    model: "up-1",
+    content: [{ type: "text", text }],
+    stop_reason: "end_turn",
+    stop_sequence: null,
+    usage: { input_tokens: 3, output_tokens: 2 },
+  });
+
+  test("are not told, and the gateway stops at them", () => {
+    const { body, changes, dropped } = ask(["END", "\n\n"]);
+    expect([body["stop_sequences"], dropped]).toEqual([["END"], []]);
+    expect(reply(DIAGONAL, said("a\n\nb"), changes)).toMatchObject({
+      content: [{ type: "text", text: "a" }],
+      stop_reason: "stop_sequence",
+      stop_sequence: "\n\n",
+    });
+    expect(reply(DIAGONAL, said("a\nb"), changes)).toMatchObject({
+      content: [{ type: "text", text: "a\nb" }],
+      stop_reason: "end_turn",
+    });
+  });
+
+  test("alone leave no field", () => {
+    const { body, changes, dropped } = ask(["\n"]);
+    expect(body).not.toContainKey("stop_sequences");
+    expect([dropped, changes]).toEqual([[], { stops: ["\n"] }]);
+  });
+
+  test("that are too long to be watched for are named, and an empty one asks for nothing", () => {
+    for (const [stop, lost] of [
+      ["", []],
+      [" ".repeat(600), ["stop"]],
+    ] as [string, string[]][]) {
+      const { body, changes, dropped } = ask(["END", stop]);
+      expect([body["stop_sequences"], dropped, changes]).toEqual([["END"], lost, undefined]);
+      const alone = ask([stop]);
+      expect(alone.body).not.toContainKey("stop_sequences");
+      expect(alone.dropped).toEqual(lost);
+    }
+  });
+
+  test("others stay as they are, and the reply with them", () => {
+    const { body, changes, dropped } = ask(["END", " x"]);
+    expect([body["stop_sequences"], dropped, changes]).toEqual([["END", " x"], [], undefined]);
+  });
+});
+
+describe("names of tools that the chat dialect does not take, on its diagonal (dialects.md 1.1, 4.3)", () => {
+  const CHAT = { from: "chat", to: "chat" } as const;
+  const long = "n".repeat(80);
+  const tool = (name: string): Wire => ({ type: "function", function: { name, parameters: { type: "object" } } });
+  const LEGAL = /^[A-Za-z0-9_-]{1,64}$/;
+  const call = (id: string, name: string): Wire => ({ id, type: "function", function: { name, arguments: "{}" } });
+  const conversation: Wire = {
+    tools: [tool("files.read"), tool("files_read"), tool(long), tool("fine")],
+    tool_choice: { type: "function", function: { name: "files.read" } },
+    messages: [
+      hello,
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [call("c1", "files.read"), call("c2", "gone/tool"), call("c3", "fine")],
+      },
+      { role: "tool", tool_call_id: "c1", name: "files.read", content: "1" },
+      { role: "tool", tool_call_id: "c2", content: "2" },
+      { role: "tool", tool_call_id: "c3", content: "3" },
+    ],
+  };
+  const nameOf = (value: unknown): string => ((value as Wire)["function"] as Wire)["name"] as string;
+
+  test("are mapped wherever they stand, and no two become one", () => {
+    const { body, dropped } = send(CHAT, conversation);
+    const names = (body["tools"] as Wire[]).map(nameOf);
+    for (const name of names) expect(name).toMatch(LEGAL);
+    expect(new Set(names).size).toBe(4);
+    expect([names[1], names[3]]).toEqual(["files_read", "fine"]);
+    expect(nameOf(body["tool_choice"])).toBe(names[0] as string);
+    const [, assistant, result] = messagesOf(body);
+    const called = ((assistant as Wire)["tool_calls"] as Wire[]).map(nameOf);
+    expect([called[0], called[2]]).toEqual([names[0] as string, "fine"]);
+    expect(called[1]).toMatch(LEGAL);
+    expect(result?.["name"]).toBe(names[0]);
+    expect(JSON.stringify(body)).not.toContain("files.read");
+    expect(dropped).toEqual([]);
+  });
+
+  test("are mapped back, whole and streamed", () => {
+    const { body, changes } = send(CHAT, conversation);
+    const [dotted, , cut] = (body["tools"] as Wire[]).map(nameOf) as [string, string, string];
+    const whole = reply(
+      CHAT,
+      {
+        id: "c",
+        object: "chat.completion",
+        created: 1,
+        model: "up-1",
+        choices: [
+          {
+            index: 0,
+            message: { role: "assistant", content: null, tool_calls: [call("d1", dotted), call("d2", cut)] },
+            finish_reason: "tool_calls",
+          },
+        ],
+      },
+      changes,
+    );
+    const choice = (whole["choices"] as Wire[])[0] as Wire;
+    expect(((choice["message"] as Wire)["tool_calls"] as Wire[]).map(nameOf)).toEqual(["files.read", long]);
+    const sse = chatStream(
+      chunk({ role: "assistant", tool_calls: [{ index: 0, ...call("d1", dotted) }] }),
+      chunk({}, "tool_calls"),
+    );
+    const text = stream(CHAT, sse, changes);
+    expect(text).toContain('"files.read"');
+    expect(text).not.toContain(dotted);
+    expect(recordsOf(text).length).toBeGreaterThan(0);
+  });
+
+  test("of the older form and in allowed tools are mapped as well", () => {
+    const older = { functions: [{ name: "a.b", parameters: { type: "object" } }], function_call: { name: "a.b" } };
+    for (const quirks of [{}, { legacyFunctions: true }]) {
+      const { text, changes } = send({ ...CHAT, quirks }, { messages: [hello], ...older });
+      expect(text).not.toContain("a.b");
+      expect(text).toContain('"a_b"');
+      expect(changes?.toolNames).toEqual(new Map([["a_b", "a.b"]]));
+    }
+    const said = { role: "assistant", content: null, function_call: { name: "a.b", arguments: "{}" } };
+    const loop = { messages: [hello, said, { role: "function", name: "a.b", content: "1" }], ...older };
+    expect(send({ ...CHAT, quirks: { legacyFunctions: true } }, loop).text).not.toContain("a.b");
+    const allowed = {
+      type: "allowed_tools",
+      allowed_tools: { mode: "auto", tools: [{ type: "function", function: { name: "files.read" } }] },
+    };
+    const { body } = send(CHAT, { ...conversation, tool_choice: allowed });
+    expect(JSON.stringify(body["tool_choice"])).not.toContain("files.read");
+  });
+
+  test("custom tools keep their kind", () => {
+    const tools = [{ type: "custom", custom: { name: "run.it" } }];
+    const told = send({ ...CHAT, quirks: { customTools: false } }, { messages: [hello], tools });
+    expect(told.text).not.toContain("run.it");
+    const message = {
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id: "d", type: "function", function: { name: "run_it", arguments: '{"input":"ls"}' } }],
+    };
+    const whole = reply(
+      CHAT,
+      {
+        id: "c",
+        object: "chat.completion",
+        created: 1,
+        model: "up-1",
+        choices: [{ index: 0, message, finish_reason: "tool_calls" }],
+      },
+      told.changes,
+    );
+    expect(JSON.stringify(whole)).toContain('"custom":{"name":"run.it","input":"ls"}');
+  });
+
+  test("legal ones leave the body and the reply alone", () => {
+    const own = {
+      model: "up-1",
+      messages: [
+        hello,
+        { role: "assistant", content: null, tool_calls: [call("c", "fine")] },
+        { role: "tool", tool_call_id: "c", content: "1" },
+      ],
+      tools: [tool("fine"), tool("a-b_C9")],
+    };
+    const { body, changes } = send(CHAT, own);
+    expect(changes).toBeUndefined();
+    expect(body).toEqual(own);
+  });
+
+  test("any names: all legal, no two alike, and back again", () => {
+    const name = fc.oneof(
+      fc.string({ unit: "binary", minLength: 1, maxLength: 90 }),
+      fc.constantFrom("__proto__", "a.b", "a_b", "a/b"),
+    );
+    fc.assert(
+      fc.property(fc.uniqueArray(name, { minLength: 1, maxLength: 6 }), (names) => {
+        const { body, changes } = send(CHAT, { messages: [hello], tools: names.map(tool) });
+        const told = (body["tools"] as Wire[]).map(nameOf);
+        for (const one of told) expect(one).toMatch(LEGAL);
+        expect(new Set(told).size).toBe(names.length);
+        const back = told.map((one) => changes?.toolNames?.get(one) ?? one);
+        // What a client sends is read as UTF-8, in which there are no half characters: those it spelled out are mended.
+        expect(back).toEqual(names);
+      }),
+    );
+  });
+});
+
+describe("a user's turn of nothing that another dialect knows", () => {
+  const strange = { type: "hologram", data: "x" };
+  const CASES = [
+    [
+      "chat",
+      "messages",
+      { messages: [hello, { role: "assistant", content: "?" }, { role: "user", content: [strange] }] },
+      "messages[2].content[0]",
+    ],
+    [
+      "chat",
+      "gemini",
+      { messages: [{ role: "user", content: [{ type: "text", text: " " }, strange] }] },
+      "messages[0].content[1]",
+    ],
+    ["messages", "chat", { messages: [{ role: "user", content: [strange, strange] }] }, "messages[0].content[0]"],
+    [
+      "messages",
+      "responses",
+      { messages: [{ role: "user", content: [strange] }, { role: "assistant", content: "?" }, hello] },
+      "messages[0].content[0]",
+    ],
+    ["responses", "messages", { input: [{ role: "user", content: [strange] }] }, "input[0].content[0]"],
+  ] as const;
+
+  test.each(CASES)(
+    "of a %s client is refused before %s hears of it, and the block is named",
+    (from, to, body, param) => {
+      const fault = faultOf(() => send({ from, to }, body as unknown as Wire));
+      expect([fault.code, fault.param]).toEqual(["invalid_request", param]);
+      expect(fault.message).toContain(param);
+    },
+  );
+
+  test("with a word beside it loses the block alone, which is named once", () => {
+    const content = [{ type: "text", text: "See:" }, strange];
+    for (const from of ["chat", "messages"] as const) {
+      const { text, dropped } = send({ from, to: "gemini" }, { messages: [{ role: "user", content }] });
+      expect(text).toContain("See:");
+      expect(dropped).toEqual(["messages[0].content[1]"]);
+    }
+  });
+
+  test("behind a tool's result loses the block alone", () => {
+    const use = { type: "tool_use", id: "t", name: "f", input: {} };
+    const content = [{ type: "tool_result", tool_use_id: "t", content: "1" }, strange];
+    const { dropped } = send(
+      { from: "messages", to: "chat" },
+      { messages: [hello, { role: "assistant", content: [use] }, { role: "user", content }] },
+    );
+    expect(dropped).toEqual(["messages[2].content[1]"]);
+    const called = {
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id: "t", type: "function", function: { name: "f", arguments: "{}" } }],
+    };
+    const chat = send(
+      { from: "chat", to: "messages" },
+      {
+        messages: [
+          hello,
+          called,
+          { role: "tool", tool_call_id: "t", content: "1" },
+          { role: "user", content: [strange] },
+        ],
+      },
+    );
+    expect(chat.dropped).toEqual(["messages[3].content[0]"]);
+  });
+
+  test("goes to its own dialect as it is, and an empty turn is no strange one", () => {
+    const own = { messages: [{ role: "user", content: [strange] }] };
+    expect(messagesOf(send(DIAGONAL, own).body)).toEqual(own.messages);
+    expect(send({ from: "chat", to: "messages" }, { messages: [{ role: "user", content: [] }] }).text).toContain(
+      "(empty)",
+    );
+  });
+
+  test("is counted all the same: what is only decoded is not refused", () => {
+    for (const client of ["chat", "messages"] as const) {
+      const body = { model: "a/b", max_tokens: 1, messages: [{ role: "user", content: [strange] }] };
+      expect(() => dialects[client].decodeRequest(body)).not.toThrow();
+    }
+  });
+});
