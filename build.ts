@@ -4,9 +4,10 @@
  * install script and SHA256SUMS; `--release` makes these of the named targets only, `--release-url ADDRESS` says where they will lie.
  * `--commit HASH` is for a tree without its repository.
  */
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { parseArgs } from "node:util";
+import { hasSoundSignature, signForMac } from "./.release/mac-signature.ts";
 import { writeRelease } from "./.release/release.ts";
 
 const ROOT = import.meta.dir;
@@ -95,6 +96,12 @@ async function build(target: Target | undefined, outfile: string, origin: Origin
   });
 }
 
+/** Signs an executable for macOS again, unless its signature fits. */
+function mendSignature(file: string): void {
+  const bytes = readFileSync(file);
+  if (!hasSoundSignature(bytes)) writeFileSync(file, signForMac(bytes, "sluice"));
+}
+
 /** {@link build} in a folder of its own: it leaves maps beside the executable, which are inside it already. */
 async function buildAlone(target: Target | undefined, outfile: string, origin: Origin): Promise<void> {
   mkdirSync(dirname(outfile), { recursive: true });
@@ -102,6 +109,7 @@ async function buildAlone(target: Target | undefined, outfile: string, origin: O
   try {
     const fresh = join(folder, "sluice.exe");
     await build(target, fresh, origin);
+    if ((target ?? process.platform).startsWith("darwin")) mendSignature(fresh);
     renameSync(fresh, outfile);
   } finally {
     rmSync(folder, { recursive: true, force: true });
