@@ -49,6 +49,8 @@ const fetchImage = async (url: string) => {
   return { bytes, ...(await new Bun.Image(bytes).metadata()) };
 };
 
+type Drawn = Awaited<ReturnType<typeof fetchImage>>;
+
 /** The mean colour of a part of an image, cut out by scaling rows: red, green, blue. */
 async function pixels(bytes: Uint8Array, width: number, height: number): Promise<Buffer> {
   const { decodeAt } = await import("../../src/vendors/builtin/canvas-picture.ts");
@@ -58,23 +60,20 @@ async function pixels(bytes: Uint8Array, width: number, height: number): Promise
 
 describe("the executable draws", () => {
   test("the same words make the same picture, other words another one, at exactly the asked ratio", async () => {
-    const wide = await draw({ model: "sluice/canvas", prompt: "a lighthouse at dusk", size: "1920x1080" });
-    expect(wide.aspect_ratio).toBe("16:9");
-    const image = await fetchImage(wide.data[0].url);
+    const size = "1920x1080";
+    const dusk = { model: "sluice/canvas", prompt: "a lighthouse at dusk", size };
+    const snow = { model: "sluice/canvas", prompt: "snow", size };
+    // Together: four may be drawn at a time.
+    const jobs = await Promise.all(
+      [dusk, dusk, snow, { ...snow, style: "night" }, { model: "sluice/sketch", prompt: "a frog" }].map(draw),
+    );
+    expect(jobs[0]!.aspect_ratio).toBe("16:9");
+    const images = await Promise.all(jobs.map(({ data }) => fetchImage(data[0].url)));
+    const [image, again, other, styled, sketch] = images as [Drawn, Drawn, Drawn, Drawn, Drawn];
     expect([image.format, image.width * 9]).toEqual(["png", image.height * 16]);
-    const again = await fetchImage(
-      (await draw({ model: "sluice/canvas", prompt: "a lighthouse at dusk", size: "1920x1080" })).data[0].url,
-    );
     expect(Buffer.from(again.bytes).equals(Buffer.from(image.bytes))).toBe(true);
-    const other = await fetchImage(
-      (await draw({ model: "sluice/canvas", prompt: "snow", size: "1920x1080" })).data[0].url,
-    );
     expect(Buffer.from(other.bytes).equals(Buffer.from(image.bytes))).toBe(false);
-    const styled = await fetchImage(
-      (await draw({ model: "sluice/canvas", prompt: "snow", style: "night", size: "1920x1080" })).data[0].url,
-    );
     expect(Buffer.from(styled.bytes).equals(Buffer.from(other.bytes))).toBe(false);
-    const sketch = await fetchImage((await draw({ model: "sluice/sketch", prompt: "a frog" })).data[0].url);
     expect([sketch.format, sketch.width]).toEqual(["png", sketch.height]);
   }, 30_000);
 

@@ -64,11 +64,13 @@ describe("what images cost", () => {
     await make(blocked);
     expect([used(), balance().postedNano, balance().heldNano]).toEqual([4, 80_000_000n, 0n]);
     // The first falls out to the millisecond, the blocked one of 10:06 six minutes later: one is free.
-    await clock.advance(DAY_MS - 10 * 60_000 - 1);
+    // The wall clock alone is turned: a day of the program's own timers says nothing here, and takes long.
+    const pass = (ms: number) => clock.setWall(clock.now() + ms);
+    pass(DAY_MS - 10 * 60_000 - 1);
     expect(used()).toBe(4);
-    await clock.advance(1);
+    pass(1);
     expect(used()).toBe(3);
-    await clock.advance(6 * 60_000);
+    pass(6 * 60_000);
     expect(used()).toBe(2);
     await make(IMAGE);
     expect([used(), balance().postedNano]).toEqual([3, 80_000_000n]);
