@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { FetchFault } from "./safe-fetch-fault.ts";
 import { until } from "./safe-fetch-time.ts";
+import { unpack } from "./safe-fetch-unpack.ts";
 
 export type BodyLimits = {
   /** Most bytes of a body, after decompression; what its headers say may decide. */
@@ -34,7 +35,19 @@ async function join(chunks: readonly Uint8Array[], size: number): Promise<Uint8A
   return bytes;
 }
 
-/** Reads a body up to `maxBytes`, which are counted after decompression, and stops its sender there. */
+/** The chunks of a body as they come. Throws the signal's reason once that is aborted. */
+async function* chunksOf(reader: Pick<ReadableStreamDefaultReader<Uint8Array>, "read">, signal: AbortSignal) {
+  for (;;) {
+    const { done, value } = await until(reader.read(), signal);
+    if (done) return;
+    yield value;
+  }
+}
+
+/**
+ * Reads a body up to `maxBytes`, which are counted after decompression, and stops its sender there. The response's own bytes must be
+ * packed still.
+ */
 export async function readBody(
   response: Response,
   limits: BodyLimits,
@@ -47,9 +60,8 @@ export async function readBody(
   let cut = false;
   const reader = response.body?.getReader();
   try {
-    while (reader) {
-      const { done, value } = await until(reader.read(), signal);
-      if (done) break;
+    const packed = reader ? chunksOf(reader, signal) : undefined;
+    for await (const value of packed ? unpack(packed, response.headers.get("content-encoding") ?? "") : []) {
       chunks.push(value);
       size += value.length;
       if (size <= maxBytes) continue;

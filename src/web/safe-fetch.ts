@@ -5,6 +5,7 @@ import { type BodyLimits, letGo, readBody } from "./safe-fetch-body.ts";
 import { FetchFault } from "./safe-fetch-fault.ts";
 import { createRules, type Target, WEB_PORTS } from "./safe-fetch-rules.ts";
 import { limit, until } from "./safe-fetch-time.ts";
+import { ENCODINGS } from "./safe-fetch-unpack.ts";
 
 /** Redirects that are followed, each checked as the first URL was. */
 export const MAX_REDIRECTS = 5;
@@ -180,10 +181,13 @@ class Guard {
       headers: {
         host: url.host.replace(/\.(?=:\d+$|$)/, ""),
         accept,
+        "accept-encoding": ENCODINGS,
         "accept-language": "en, *;q=0.5",
         "user-agent": this.settings.userAgent,
       },
       redirect: "manual",
+      // Bun's own: the bytes as they were sent, to be unpacked within bounds.
+      decompress: false,
       keepalive: false,
       // Bun's own: never through a proxy of the environment, which would look the name up again.
       proxy: false,

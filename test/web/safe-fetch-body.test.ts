@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
 import { readBody } from "../../src/web/safe-fetch-body.ts";
 
 const MiB = 1024 * 1024;
@@ -34,4 +35,30 @@ test("a long body is put together piece by piece, and the event loop has its tur
   } finally {
     clearImmediate(turning);
   }
+});
+
+test("a packed body that stalls behind its bound is cut there, and its sender is hung up on", async () => {
+  const packed = gzipSync(Buffer.alloc(20 * MiB, "a"));
+  const { promise: hungUp, resolve } = Promise.withResolvers<void>();
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(packed.subarray(0, packed.length - 1_000)),
+    cancel: () => resolve(),
+  });
+  const limits = { maxBytes: MiB, whenLonger: "cut" } as const;
+  const response = new Response(body, { headers: { "content-encoding": "gzip" } });
+  const read = await readBody(response, limits, new AbortController().signal);
+  expect([read.cut, read.body.length]).toEqual([true, MiB]);
+  await hungUp;
+});
+
+test("a packed body that stalls before its bound is given up with its signal", async () => {
+  const abort = new AbortController();
+  const packed = gzipSync(Buffer.alloc(MiB));
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(packed.subarray(0, 20)),
+    pull: () => abort.abort(new Error("enough")),
+  });
+  const response = new Response(body, { headers: { "content-encoding": "gzip" } });
+  const work = readBody(response, { maxBytes: MiB, whenLonger: "cut" }, abort.signal);
+  await expect(work).rejects.toThrow("enough");
 });

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { createServer } from "node:tls";
-import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { MAX_REDIRECTS } from "../../src/web/safe-fetch.ts";
 import { MAX_URL } from "../../src/web/safe-fetch-rules.ts";
 import { manualClock } from "../support/clock.ts";
@@ -119,6 +119,8 @@ describe("bounds", () => {
 
   test.each([
     ["gzip", (bytes: Buffer) => gzipSync(bytes)],
+    ["deflate", (bytes: Buffer) => deflateSync(bytes)],
+    ["zstd", (bytes: Buffer) => zstdCompressSync(bytes)],
     ["br", (bytes: Buffer) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })],
   ])("a %s bomb of 300 MB is never unpacked", async (encoding, pack) => {
     const bomb = pack(Buffer.alloc(300 * 1024 * 1024));
@@ -130,9 +132,33 @@ describe("bounds", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
   });
 
-  test("a packed body comes out unpacked", async () => {
-    upstream.always("/", page(gzipSync("hello"), { "content-encoding": "gzip" }));
+  test.each([
+    ["gzip", gzipSync("hello")],
+    ["X-GZIP", gzipSync("hello")],
+    ["deflate", deflateSync("hello")],
+    ["deflate", deflateRawSync("hello")],
+    ["br", brotliCompressSync("hello")],
+    ["zstd", zstdCompressSync("hello")],
+    ["identity", Buffer.from("hello")],
+  ])("a body packed as %s comes out unpacked", async (encoding, packed) => {
+    upstream.always("/", page(packed, { "content-encoding": encoding }));
     expect(textOf(await guarded({ allowHosts })(upstream.url, PLAIN))).toBe("hello");
+  });
+
+  test("a packed body of no bytes is empty; one that is torn, packed twice, or in no known way is a fault", async () => {
+    upstream.always("/", page(Buffer.alloc(0), { "content-encoding": "gzip" }));
+    expect(textOf(await guarded({ allowHosts })(upstream.url, PLAIN))).toBe("");
+    const bad = [
+      ["gzip", gzipSync("hello").subarray(0, 12)],
+      ["gzip", Buffer.from("hello")],
+      ["gzip, gzip", gzipSync(gzipSync("hello"))],
+      ["compress", Buffer.from("hello")],
+    ] as const;
+    for (const [encoding, packed] of bad) {
+      upstream.reset();
+      upstream.always("/", page(packed, { "content-encoding": encoding }));
+      expect((await faultOf(guarded({ allowHosts })(upstream.url, PLAIN))).code).toBe("unreachable");
+    }
   });
 
   test("the whole has a deadline, be the body on its way or the headers not there", async () => {

@@ -1,0 +1,44 @@
+import { pipeline, Readable, type Transform } from "node:stream";
+import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from "node:zlib";
+import { FetchFault } from "./safe-fetch-fault.ts";
+
+/** Encodings that are taken, and asked for. */
+export const ENCODINGS = "gzip, deflate, br, zstd";
+
+/** Bytes that an unpacker gives at a time. */
+const chunkSize = 64 * 1024;
+
+/** Some servers mean bare deflate by the name of zlib's format, which begins with a sum that fits (RFC 1950 2.2). */
+const isZlib = ([first = 0, second = 0]: Uint8Array) => (first & 15) === 8 && (first * 256 + second) % 31 === 0;
+
+/** By the encoding's name and the first bytes of a body. */
+const UNPACKERS = new Map<string, (first: Uint8Array) => Transform>([
+  ["gzip", () => createGunzip({ chunkSize })],
+  ["x-gzip", () => createGunzip({ chunkSize })],
+  ["deflate", (first) => (isZlib(first) ? createInflate({ chunkSize }) : createInflateRaw({ chunkSize }))],
+  ["br", () => createBrotliDecompress({ chunkSize })],
+  ["zstd", () => createZstdDecompress({ chunkSize })],
+]);
+
+/**
+ * A body's bytes as they are meant, by its `content-encoding`; nothing is unpacked that nobody takes: fetch's own unpacking of some
+ * encodings is done in one go, whatever comes of it. Throws FetchFault for encodings that are not known and for several at once, and
+ * what goes wrong with the packed bytes.
+ */
+export async function* unpack(packed: AsyncGenerator<Uint8Array>, encoding: string): AsyncGenerator<Uint8Array> {
+  const name = encoding.trim().toLowerCase();
+  if (name === "" || name === "identity") {
+    yield* packed;
+    return;
+  }
+  const toUnpacker = UNPACKERS.get(name);
+  if (!toUnpacker) throw new FetchFault("unreachable", "The server packed it in a way that is not known here.");
+  const first = await packed.next();
+  if (first.done) return;
+  const rest = async function* () {
+    yield first.value;
+    yield* packed;
+  };
+  // What goes wrong on either side is thrown where the bytes are taken.
+  yield* pipeline(Readable.from(rest()), toUnpacker(first.value), () => {});
+}
