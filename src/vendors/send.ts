@@ -79,15 +79,20 @@ async function sendSpecially(vendor: Vendor, request: UpstreamRequest, proxy: st
  * One call over the network, with the rules of {@link send}. A GET carries no body.
  * Redirects are not followed, Bun's own 300 s limit is off (runtime.md 0.3) and the environment's proxies are ignored.
  */
-export async function fetchUpstream(
+export async function fetchUpstream(...asked: Parameters<typeof fetchUnfollowed>): Promise<Response> {
+  const response = await fetchUnfollowed(...asked);
+  return isRedirect(response) ? refuseRedirect(response) : response;
+}
+
+/** {@link fetchUpstream}, but for redirects: one of these is given as the answer that it is. */
+export async function fetchUnfollowed(
   method: "GET" | "POST" | "PUT",
   request: Omit<UpstreamRequest, "body"> & { body: string | FormData },
   proxy?: string,
 ): Promise<Response> {
   const { url, headers, body, signal } = request;
-  let response: Response;
   try {
-    response = await fetch(url, {
+    return await fetch(url, {
       method,
       headers,
       body: method === "GET" ? null : body,
@@ -99,7 +104,6 @@ export async function fetchUpstream(
   } catch (thrown) {
     throw signal.aborted ? signal.reason : connectionError(thrown);
   }
-  return isRedirect(response) ? refuseRedirect(response) : response;
 }
 
 const isRedirect = ({ status }: Response) => status >= 300 && status <= 399;

@@ -198,6 +198,27 @@ describe("nothing inside is ever fetched", () => {
     canary.close();
   });
 
+  test("one that redirects outside is followed through the guard, without the key, and no further than it goes", async () => {
+    const seen: Parameters<GuardedFetch>[] = [];
+    const fetchResult: GuardedFetch = async (...asked) => {
+      seen.push(asked);
+      return { status: 200, body: PNG };
+    };
+    const lab = start("lab", { fetchResult });
+    lab.upstream.answer("/own", redirect(RESULT));
+    expect((await drawAt(lab, "/own")).kind).toBe("image");
+    expect(seen.map(([url]) => url)).toEqual([RESULT]);
+    expect(JSON.stringify(seen)).not.toContain(VENDOR_KEY);
+    for (const inside of ["/elsewhere", "http://harmless.example/x.png", "file:///etc/passwd"]) {
+      lab.upstream.answer("/own", redirect(inside));
+      expectFailed(await drawAt(lab, "/own"), /Only https/);
+    }
+    lab.upstream.answer("/own", { ...html(302), headers: {} });
+    expectFailed(await drawAt(lab, "/own"), /Its server answered 302/);
+    expect(seen).toHaveLength(1);
+    expect(lab.upstream.calls.map(({ path }) => path)).not.toContain("/elsewhere");
+  });
+
   test("another port of this machine is another server, its names are one", async () => {
     const canary = startCanary();
     const lab = start("lab");

@@ -2,7 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import { sniffMediaType } from "../../dialects/messages/media.ts";
 import { IMAGE_TYPES } from "../image-upstream.ts";
 import { upstreamHeaders } from "../outgoing.ts";
-import { fetchUpstream } from "../send.ts";
+import { fetchUnfollowed } from "../send.ts";
 import type { Vendor } from "../vendor.ts";
 import { type ApiTools, readBytes, TooLarge } from "./call.ts";
 import type { ImageRow } from "./wire.ts";
@@ -79,7 +79,10 @@ export async function fetchImage(text: string, { vendor, tools, signal }: FetchP
   const url = URL.parse(text, `${vendor.baseUrl}/`);
   if (!url) return refuse(`${NOT_FETCHED} Its address is none.`);
   const own = ownAddress(url, vendor.baseUrl);
-  if (own) return fetchOwn(own, vendor, tools, signal);
+  return own ? fetchOwn(own, { vendor, tools, signal }) : fetchElsewhere(url, tools, signal);
+}
+
+async function fetchElsewhere(url: URL, tools: FetchParts["tools"], signal: AbortSignal): Promise<Taken> {
   if (url.protocol !== "https:") return refuse(`${NOT_FETCHED} Only https addresses are fetched.`);
   try {
     const options = { accept: ACCEPT, maxBytes: MAX_IMAGE_BYTES, whenLonger: "refuse", deadlineMs: RESULT_MS } as const;
@@ -91,21 +94,31 @@ export async function fetchImage(text: string, { vendor, tools, signal }: FetchP
   }
 }
 
-async function fetchOwn(url: URL, vendor: Vendor, tools: ApiTools, signal: AbortSignal): Promise<Taken> {
+async function fetchOwn(url: URL, { vendor, tools, signal }: Omit<FetchParts, "row">): Promise<Taken> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(RESULT_MS)]);
   const headers = upstreamHeaders(vendor, {}, { accept: ACCEPT, "user-agent": tools.userAgent });
+  let target: URL | null;
   try {
-    const response = await fetchUpstream("GET", { url: url.href, headers, body: "", signal: limit }, vendor.proxy);
+    const request = { url: url.href, headers, body: "", signal: limit };
+    const response = await fetchUnfollowed("GET", request, vendor.proxy);
+    target = readTarget(response, url);
     const refused = readStatus(response.status);
     if (!refused) return takeBytes(await readBytes(response, MAX_IMAGE_BYTES));
     await response.body?.cancel();
-    return refused;
+    if (!target) return refused;
   } catch (thrown) {
     signal.throwIfAborted();
     if (thrown instanceof TooLarge) return refuse("The vendor's image is larger than 32 MiB.");
     if (thrown instanceof GatewayError) return refuse(`${NOT_FETCHED} ${thrown.message}`, thrown.retry);
     return refuse(`${NOT_FETCHED} It took too long.`, true);
   }
+  return fetchElsewhere(target, tools, signal);
+}
+
+/** Where a redirect leads: some vendors' links are short ones to where their files lie. The vendor's key does not follow it there. */
+function readTarget({ status, headers }: Response, from: URL): URL | null {
+  const location = status >= 300 && status <= 399 ? headers.get("location") : null;
+  return location === null ? null : URL.parse(location, from.href);
 }
 
 /** What a status means for a result; undefined for one that brings it. */
