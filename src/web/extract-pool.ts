@@ -10,6 +10,9 @@ export const MAX_WAITING = 200;
 export const MAX_WAITING_BYTES = 100 * 1024 * 1024;
 /** For one page in its thread, milliseconds; then the thread is ended. */
 export const READ_DEADLINE_MS = 10_000;
+/** How often a page's thread is looked after, milliseconds, and by how much the process may grow meanwhile, bytes: a PDF file unpacks itself. */
+export const WATCH_MS = 100;
+export const MAX_GROWTH_BYTES = 768 * 1024 * 1024;
 /** A thread without work is ended after this, milliseconds. */
 export const IDLE_MS = 30_000;
 /** A thread is replaced after so many bytes: what long pages leave behind in it would not come back otherwise. */
@@ -45,6 +48,7 @@ class Reader {
     private readonly clock: Clock,
     private readonly start: (events: ThreadEvents) => Thread,
     private readonly onFree: () => void,
+    private readonly memory: () => number,
   ) {}
 
   get busy(): boolean {
@@ -59,15 +63,24 @@ class Reader {
     this.#cancel();
     this.#running = waiting;
     this.#bytes += waiting.size;
-    this.#cancel = this.clock.after(READ_DEADLINE_MS, () => {
-      this.drop(waiting, new ReadFault("timeout", "Reading this page takes too long."));
-    });
+    this.#watch(waiting, READ_DEADLINE_MS, this.memory() + MAX_GROWTH_BYTES);
     try {
       this.#thread ??= this.start({ done: (done) => this.#done(done), died: (cause) => this.#died(cause) });
       this.#thread.post(waiting.work);
     } catch (thrown) {
       this.#died(thrown);
     }
+  }
+
+  /** Gives the page up after `leftMs`, or once the process takes more than `most` bytes. */
+  #watch(waiting: Waiting, leftMs: number, most: number): void {
+    const ms = Math.min(WATCH_MS, leftMs);
+    this.#cancel = this.clock.after(ms, () => {
+      if (leftMs <= ms) this.drop(waiting, new ReadFault("timeout", "Reading this page takes too long."));
+      else if (this.memory() > most) {
+        this.drop(waiting, new ReadFault("unreadable", "Reading this page takes too much memory."));
+      } else this.#watch(waiting, leftMs - ms, most);
+    });
   }
 
   /** Gives up the page in hand, if it is this one. A thread cannot be told to leave off: it is ended. */
@@ -127,8 +140,14 @@ export class ReaderPool {
   #bytes = 0;
   #stopped = false;
 
-  constructor(clock: Clock, start: (events: ThreadEvents) => Thread = startThread) {
-    this.#readers = Array.from({ length: MAX_THREADS }, () => new Reader(clock, start, () => this.#next()));
+  /** `memory`: bytes that the process takes. */
+  constructor(
+    clock: Clock,
+    start: (events: ThreadEvents) => Thread = startThread,
+    memory: () => number = () => process.memoryUsage.rss(),
+  ) {
+    const onFree = () => this.#next();
+    this.#readers = Array.from({ length: MAX_THREADS }, () => new Reader(clock, start, onFree, memory));
   }
 
   /** Threads that are there at this moment. */

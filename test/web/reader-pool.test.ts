@@ -3,11 +3,13 @@ import { systemClock } from "../../src/lib/clock.ts";
 import type { RawPage, ReadPage } from "../../src/web/extract-page.ts";
 import {
   IDLE_MS,
+  MAX_GROWTH_BYTES,
   MAX_THREAD_BYTES,
   MAX_THREADS,
   MAX_WAITING,
   READ_DEADLINE_MS,
   ReaderPool,
+  WATCH_MS,
 } from "../../src/web/extract-pool.ts";
 import type { ThreadEvents } from "../../src/web/extract-thread.ts";
 import type { Done, Work } from "../../src/web/extract-work.ts";
@@ -19,7 +21,8 @@ type FakeThread = { events: ThreadEvents; works: Work[]; closed: boolean };
 function lab() {
   const clock = manualClock();
   const threads: FakeThread[] = [];
-  const pool = new ReaderPool(clock, (events) => {
+  const memory = { bytes: 100 };
+  const start = (events: ThreadEvents) => {
     const thread: FakeThread = { events, works: [], closed: false };
     threads.push(thread);
     return {
@@ -28,8 +31,9 @@ function lab() {
         thread.closed = true;
       },
     };
-  });
-  return { clock, threads, pool };
+  };
+  const pool = new ReaderPool(clock, start, () => memory.bytes);
+  return { clock, threads, pool, memory };
 }
 
 const page = (name: string, bytes = 1): RawPage => ({
@@ -85,6 +89,19 @@ describe("the pool of readers", () => {
     const next = pool.read(page("b"));
     threads[1]?.events.done(done("of b"));
     expect((await next).markdown).toBe("of b");
+  });
+
+  test("a page that takes too much memory is given up with its thread soon after", async () => {
+    const { clock, threads, pool, memory } = lab();
+    memory.bytes += 3 * MAX_GROWTH_BYTES;
+    const large = fault(pool.read(page("a")));
+    memory.bytes += MAX_GROWTH_BYTES;
+    await clock.advance(WATCH_MS);
+    expect(threads[0]?.closed).toBe(false);
+    memory.bytes++;
+    await clock.advance(WATCH_MS);
+    expect(await large).toBe("unreadable");
+    expect([threads[0]?.closed, pool.awake, clock.pending]).toEqual([true, 0, 0]);
   });
 
   test("a thread that dies takes its own page with it, and no other", async () => {
