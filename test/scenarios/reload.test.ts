@@ -80,9 +80,10 @@ test("a key that was changed is used at once, though the old one had been given 
   );
   const ask = () => app.post(PATH, { model: "lab/any", messages: [{ role: "user", content: "Hi" }] });
   for (let count = 0; count < 6; count++) expect((await ask()).status).toBe(502);
+  expect(app.app.services.health.calm).toBe(false);
   app.app.reload({ config: PLAIN_CONFIG, vendors: [{ ...vendor, apiKey: "mended" }] });
-  expect((await ask()).status).toBe(200);
   expect(app.app.services.health.calm).toBe(true);
+  expect((await ask()).status).toBe(200);
 });
 
 test("a file is taken when it stands still, once, and when it comes or goes", async () => {
