@@ -11,7 +11,7 @@ import {
   ReaderPool,
   WATCH_MS,
 } from "../../src/web/extract-pool.ts";
-import type { ThreadEvents } from "../../src/web/extract-thread.ts";
+import type { Thread, ThreadEvents } from "../../src/web/extract-thread.ts";
 import type { Done, Work } from "../../src/web/extract-work.ts";
 import { manualClock } from "../support/clock.ts";
 import { within } from "../support/wait.ts";
@@ -22,7 +22,7 @@ function lab() {
   const clock = manualClock();
   const threads: FakeThread[] = [];
   const memory = { bytes: 100 };
-  const start = (events: ThreadEvents) => {
+  const start = (events: ThreadEvents): Thread => {
     const thread: FakeThread = { events, works: [], closed: false };
     threads.push(thread);
     return {
