@@ -145,7 +145,7 @@ export function loadConfig(context: LoadContext): Config {
     records: readRecords(file),
     images: readImages(file),
     localDiscovery,
-    traces: chooseTelemetry(file.telemetry, context.environment),
+    traces: chooseTelemetry(file.telemetry, context.environment, warnings),
     logLevel,
     warnings,
   };

@@ -32,11 +32,13 @@ function decode(value: string): string {
 
 /**
  * Where traces go: the file's `telemetry.otlp_endpoint`, else OpenTelemetry's own variables; undefined when neither is there, or when
- * `OTEL_SDK_DISABLED` or `OTEL_TRACES_EXPORTER=none` says so. Throws ConfigError for an address that is none.
+ * `OTEL_SDK_DISABLED` or `OTEL_TRACES_EXPORTER=none` says so. Throws ConfigError for an address of the file that is none; one of the variables,
+ * which may be meant for other programs, is told in `warnings`.
  */
 export function chooseTelemetry(
   telemetry: ConfigFile["telemetry"],
   environment: Environment,
+  warnings: string[],
 ): TraceSettings | undefined {
   const read = (name: string) => environment[name]?.trim() || undefined;
   if (read("OTEL_SDK_DISABLED")?.toLowerCase() === "true" || read("OTEL_TRACES_EXPORTER") === "none") return undefined;
@@ -47,7 +49,10 @@ export function chooseTelemetry(
   if (written === undefined) return undefined;
   const address = readUrl.from(written);
   if (address === undefined) {
-    throw new ConfigError([`the address of the traces' collector: expected ${readUrl.what}, found another text`]);
+    const wanted = `expected ${readUrl.what}, found another text`;
+    if (own !== undefined) throw new ConfigError([`telemetry.otlp_endpoint: ${wanted}`]);
+    warnings.push(`No traces are sent: of OTEL_EXPORTER_OTLP_ENDPOINT ${wanted}.`);
+    return undefined;
   }
   const fromVariables = read("OTEL_EXPORTER_OTLP_TRACES_HEADERS") ?? read("OTEL_EXPORTER_OTLP_HEADERS") ?? "";
   return {

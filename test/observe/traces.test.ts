@@ -139,19 +139,23 @@ test("a trace context is taken only when it is well formed", () => {
 });
 
 describe("where traces go", () => {
+  const warnings: string[] = [];
   test("the variables of OpenTelemetry, and the file above them", () => {
     const base = {
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://otel.test:4318/",
       OTEL_EXPORTER_OTLP_HEADERS: "api-key=a%20b, bad, x=1",
     };
-    expect(chooseTelemetry(undefined, base)).toEqual({
+    expect(chooseTelemetry(undefined, base, warnings)).toEqual({
       url: "http://otel.test:4318/v1/traces",
       headers: { "api-key": "a b", x: "1" },
       serviceName: "sluice",
     });
     const exact = { ...base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://otel.test/t", OTEL_SERVICE_NAME: "gate" };
-    expect(chooseTelemetry(undefined, exact)).toMatchObject({ url: "http://otel.test/t", serviceName: "gate" });
-    expect(chooseTelemetry({ otlp_endpoint: "http://file.test", headers: { x: "2" } }, exact)).toMatchObject({
+    expect(chooseTelemetry(undefined, exact, warnings)).toMatchObject({
+      url: "http://otel.test/t",
+      serviceName: "gate",
+    });
+    expect(chooseTelemetry({ otlp_endpoint: "http://file.test", headers: { x: "2" } }, exact, warnings)).toMatchObject({
       url: "http://file.test/v1/traces",
       headers: { x: "2" },
     });
@@ -159,9 +163,12 @@ describe("where traces go", () => {
 
   test("nowhere without an endpoint, or when they are switched off", () => {
     const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://otel.test" };
-    expect(chooseTelemetry(undefined, {})).toBeUndefined();
-    expect(chooseTelemetry(undefined, { ...endpoint, OTEL_SDK_DISABLED: "true" })).toBeUndefined();
-    expect(chooseTelemetry(undefined, { ...endpoint, OTEL_TRACES_EXPORTER: "none" })).toBeUndefined();
-    expect(() => chooseTelemetry(undefined, { OTEL_EXPORTER_OTLP_ENDPOINT: "otel:4317" })).toThrow("collector");
+    expect(chooseTelemetry(undefined, {}, warnings)).toBeUndefined();
+    expect(chooseTelemetry(undefined, { ...endpoint, OTEL_SDK_DISABLED: "true" }, warnings)).toBeUndefined();
+    expect(chooseTelemetry(undefined, { ...endpoint, OTEL_TRACES_EXPORTER: "none" }, warnings)).toBeUndefined();
+    expect(warnings).toEqual([]);
+    expect(chooseTelemetry(undefined, { OTEL_EXPORTER_OTLP_ENDPOINT: "otel:4317" }, warnings)).toBeUndefined();
+    expect(warnings).toEqual([expect.stringContaining("OTEL_EXPORTER_OTLP_ENDPOINT expected a URL")]);
+    expect(() => chooseTelemetry({ otlp_endpoint: "http://a b" }, {}, warnings)).toThrow("telemetry.otlp_endpoint");
   });
 });
