@@ -93,3 +93,30 @@ test("a whole reply of plain thinking is marked for messages clients, and comes 
   expect(lab.vendors.deepseek.refusals).toEqual([]);
   expect(JSON.stringify(lab.vendors.deepseek.bodies.at(-1))).toContain(`"reasoning_content":${JSON.stringify(FIRST)}`);
 });
+
+test("thinking that stays within the dialect is not marked, also where its reply is written anew", async () => {
+  lab = await startLab();
+  const unsigned = {
+    id: "m",
+    type: "message",
+    role: "assistant",
+    model: "claude-1",
+    content: [
+      { type: "thinking", thinking: "Hm.", signature: "" },
+      { type: "text", text: "Yes.\n\nNo." },
+    ],
+    stop_reason: "end_turn",
+    stop_sequence: null,
+    usage: { input_tokens: 3, output_tokens: 2 },
+  };
+  Object.assign(lab.vendors.anthropic.vendor, { serve: () => Promise.resolve(Response.json(unsigned)) });
+  const talk = new Client(lab, "messages", "lab/claude-budget", "whole");
+  talk.user("What is the weather?");
+  talk.more = { stop_sequences: ["\n\n"] };
+  const { body } = await talk.ask();
+  expect(body).toMatchObject({ stop_reason: "stop_sequence", stop_sequence: "\n\n" });
+  expect(body["content"]).toEqual([
+    { type: "thinking", thinking: "Hm.", signature: "" },
+    { type: "text", text: "Yes." },
+  ]);
+});
