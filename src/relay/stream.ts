@@ -28,7 +28,7 @@ const STREAM_MS = 30 * 60_000;
 type Written = { text: string; error?: GatewayError; ended: boolean; spent?: true; tail: readonly Event[] };
 
 /** A stream that has begun: where the rest comes from; no reader: all is there. */
-type Opened = { writer: StreamWriter; reader?: StreamReader };
+type Opened = { writer: StreamWriter; reader?: UpstreamReader };
 /** With what to send first. */
 type Begun = Opened & { first: Written };
 
@@ -209,7 +209,7 @@ function reasonOf(reason: GivenUp): Ended {
     const text = `The stream was cut off after ${STREAM_MS / 60_000} minutes.`;
     return new Ended("timed-out", new GatewayError("request_timeout", text));
   }
-  const text = "The stream was not read for minutes, and was given up.";
+  const text = "The stream was not read for a minute, and was given up.";
   return new Ended("client-left", new GatewayError("request_timeout", text));
 }
 
