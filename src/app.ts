@@ -1,6 +1,6 @@
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
-import { type AnyElysia, Elysia } from "elysia";
+import type { Elysia } from "elysia";
 import { Accounts } from "./accounts/accounts.ts";
 import { Keys } from "./accounts/keys.ts";
 import { createPlans, type Plans, replacePlans } from "./accounts/plans.ts";
@@ -11,26 +11,8 @@ import { builtInRows } from "./catalog/rows.ts";
 import type { Config } from "./config/load.ts";
 import type { Store } from "./db/open.ts";
 import { Writer } from "./db/writer.ts";
-import { accountRoutes } from "./http/account.ts";
-import { createAddressReader, type PeerSource } from "./http/address.ts";
-import { type AdminDependencies, adminRoutes } from "./http/admin.ts";
-import { chatRoutes } from "./http/chat.ts";
-import { countTokensRoutes } from "./http/count-tokens.ts";
-import { debugTranslateRoutes } from "./http/debug-translate.ts";
-import { boundPublic, createDoorman } from "./http/doorman.ts";
-import { answerError, renderElysiaError } from "./http/errors.ts";
-import { createCors, createGuard } from "./http/guard.ts";
-import { healthRoutes } from "./http/health.ts";
-import { imageFileRoutes, imageRoutes } from "./http/images.ts";
-import { mcpRoutes } from "./http/mcp.ts";
-import { messagesRoutes } from "./http/messages.ts";
-import { metricsRoutes } from "./http/metrics.ts";
-import { modelsRoutes } from "./http/models.ts";
+import { mountRoutes } from "./http/gateway.ts";
 import { Observation } from "./http/observation.ts";
-import { openapiRoutes } from "./http/openapi.ts";
-import { responsesRoutes } from "./http/responses.ts";
-import { rootRoutes } from "./http/root.ts";
-import { webRoutes } from "./http/web.ts";
 import { FolderFiles, type ImageFiles, MemoryFiles } from "./jobs/files.ts";
 import { BucketFiles } from "./jobs/files-s3.ts";
 import { ImageJobs } from "./jobs/image-jobs.ts";
@@ -67,14 +49,8 @@ import { createMediaFetch } from "./web/safe-fetch-media.ts";
 import { WebTools } from "./web/tools.ts";
 import { createServedTools } from "./web/tools-served.ts";
 
-/** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
-const MAX_BODY_BYTES = 40 * 1024 * 1024;
 /** How long running answers may go on when the server is told to stop (reliability 6.5). */
 const DRAIN_MS = 30_000;
-/** How often vendors that list their own models are asked again. */
-const DISCOVERY_MS = 30 * 60_000;
-/** A vendor that could not be asked is asked again after this. */
-const DISCOVERY_RETRY_MS = 30_000;
 
 /** What the app is made of: everything that reaches outside comes in here. */
 export type AppSettings = {
@@ -203,7 +179,7 @@ export function createApp(settings: AppSettings): App {
   const state = { ready: true };
   const { addresses } = limits;
   const elysia = mountRoutes({
-    config,
+    reach: config.server,
     log,
     catalog,
     keys,
@@ -352,165 +328,4 @@ async function discoverModels(
     else log.warn("discovery", { vendor: vendor.id, ...errorFields(reason) });
   }
   return listed.every(({ names }) => names !== undefined);
-}
-
-type Routes = {
-  config: Config;
-  log: Log;
-  catalog: Catalog;
-  keys: Keys;
-  services: Services;
-  jobs: ImageJobs;
-  web: WebTools;
-  mcp: McpServer;
-  keySpend: KeySpend;
-  kept: IdempotencyStore;
-  bodies: BodyLog | undefined;
-  tokenizer: Tokenizer;
-  addresses: AddressLimiter;
-  observation: Observation;
-  admin: AdminDependencies;
-  ready(): boolean;
-};
-
-function mountRoutes(routes: Routes): Elysia {
-  const { config, log, catalog, keys, services, jobs, keySpend, kept, bodies, tokenizer, addresses } = routes;
-  const { admin, observation, ready } = routes;
-  const { allowedHosts, corsOrigins, trustedProxies, publicUrl, cdnUrl } = config.server;
-  const readAddress = createAddressReader(() => app.server as PeerSource, trustedProxies);
-  keys.doorman = createDoorman(addresses, readAddress);
-  const bounds = { addresses, readAddress, keys, limiter: services.limiter };
-  const guard = createGuard({ allowedHosts, corsOrigins });
-  const cors = createCors(corsOrigins);
-  const generation = { services, keys, kept, bodies, server: () => app.server };
-  const { clock, limiter, running } = services;
-  const webTools = {
-    tools: routes.web,
-    mcp: routes.mcp,
-    keys,
-    kept,
-    limiter,
-    running,
-    clock,
-    server: () => app.server,
-  };
-  const images = {
-    jobs,
-    catalog,
-    limiter: services.limiter,
-    spend: keySpend,
-    clock: services.clock,
-    publicUrl,
-    cdnUrl,
-  };
-  const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
-    .onRequest(({ request }) => {
-      const refused = guard(request);
-      return refused ? cors.mark(request, answerError(refused, request)) : cors.preflight(request);
-    })
-    .onError(({ code, error, request }) => cors.mark(request, renderElysiaError(code, error, request, log)));
-  // Before the routes: a hook counts for those that come after it.
-  if (corsOrigins.length > 0) {
-    app.mapResponse(({ request, responseValue }) =>
-      responseValue instanceof Response ? cors.mark(request, responseValue) : undefined,
-    );
-  }
-  app
-    .use(chatRoutes(generation))
-    .use(messagesRoutes(generation))
-    .use(countTokensRoutes({ ...generation, tokenizer }))
-    .use(responsesRoutes(generation))
-    .use(debugTranslateRoutes(generation))
-    .use(imageRoutes({ ...generation, ...images }))
-    .use(mcpRoutes(webTools))
-    .use(webRoutes(webTools))
-    .use(accountRoutes(admin))
-    .use(adminRoutes(admin))
-    .use(metricsRoutes({ keys, server: () => app.server as PeerSource, collect: () => observation.collect() }))
-    .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))
-    .use(
-      new Elysia()
-        .onBeforeHandle(boundPublic("open", bounds))
-        .use(healthRoutes({ ready }))
-        .use(imageFileRoutes(images))
-        .use(rootRoutes())
-        .use(openapiRoutes()),
-    );
-  return app as unknown as Elysia;
-}
-
-/** What a server is started with, beside what its app is made of. */
-export type ServerSettings = AppSettings & { host: string; port: number };
-
-export type RunningServer = {
-  /** Where it listens: `http://127.0.0.1:4600`. */
-  url: string;
-  app: App;
-  /** Switches on vendors that were found after the start, and asks those for their models that list them. */
-  addVendors(vendors: readonly Vendor[]): void;
-  /** {@link App.reload}; vendors that list their own models are asked anew. */
-  reload(next: Reloaded): void;
-  /** Refuses new connections, lets running answers end (30 s at most), and closes the books. */
-  stop(): Promise<void>;
-};
-
-/** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
-export async function startServer(settings: ServerSettings): Promise<RunningServer> {
-  const app = createApp(settings);
-  const { host, port, clock } = settings;
-  try {
-    app.elysia.listen({
-      hostname: host,
-      port,
-      reusePort: false,
-      development: false,
-      maxRequestBodySize: MAX_BODY_BYTES,
-      idleTimeout: 60,
-    });
-  } catch (thrown) {
-    await app.stop();
-    throw thrown;
-  }
-  const server = app.elysia.server!;
-  let stopDiscovery = keepDiscovering(app, clock);
-  const discoverAgain = () => {
-    stopDiscovery();
-    stopDiscovery = keepDiscovering(app, clock);
-  };
-  return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
-    app,
-    addVendors(vendors) {
-      if (vendors.length === 0) return;
-      for (const vendor of vendors) app.addVendor(vendor);
-      discoverAgain();
-    },
-    reload(next) {
-      app.reload(next);
-      discoverAgain();
-    },
-    async stop() {
-      stopDiscovery();
-      const closed = server.stop();
-      await app.stop();
-      await Promise.race([closed, new Promise((resolve) => clock.after(1_000, () => resolve(undefined)))]);
-      await server.stop(true);
-    },
-  };
-}
-
-/** Asks for the vendors' own model lists now and then; sooner again while one of them could not be asked. */
-function keepDiscovering(app: App, clock: Clock): () => void {
-  if (!app.discovers()) return () => {};
-  let cancel = () => {};
-  let stopped = false;
-  const round = async () => {
-    const complete = await app.discover();
-    if (!stopped) cancel = clock.after(complete ? DISCOVERY_MS : DISCOVERY_RETRY_MS, round);
-  };
-  void round();
-  return () => {
-    stopped = true;
-    cancel();
-  };
 }

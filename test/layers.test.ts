@@ -80,8 +80,8 @@ describe("the rules find what they are for", () => {
     ["canon/a.ts", 'import { x } from "../lib/b.ts";'],
     ["app.ts", 'import { load } from "./config/load.ts";'],
     ["app.ts", 'import type { Flags } from "./cli/serve.ts";'],
-    ["config/a.ts", 'import { startServer } from "../app.ts";'],
-    ["main.ts", 'import { startServer } from "./app.ts";'],
+    ["config/a.ts", 'import { startServer } from "../server.ts";'],
+    ["main.ts", 'import { startServer } from "./server.ts";'],
     ["unknown/a.ts", 'import { x } from "../lib/b.ts";'],
     ["lib/a.ts", 'import { x } from "../../test/support/clock.ts";'],
   ])("a layer fault in %s: %s", (path, source) => {
@@ -91,7 +91,7 @@ describe("the rules find what they are for", () => {
   test.each([
     ["relay/a.ts", 'import { x } from "../dialects/b.ts";'],
     ["dialects/chat/a.ts", 'import { x } from "../frames.ts";'],
-    ["cli/a.ts", 'import { startServer } from "../app.ts";'],
+    ["cli/a.ts", 'import { startServer } from "../server.ts";'],
     ["main.ts", 'import "./boot.ts";\nawait import("./cli/program.ts");'],
     ["app.ts", 'import { type Config, type Limits } from "./config/schema.ts";'],
     ["cli/a.ts", 'import { version } from "../../package.json";'],

@@ -1,10 +1,10 @@
 import { closeSync, openSync } from "node:fs";
-import type { RunningServer } from "../app.ts";
 import { ConfigError } from "../config/faults.ts";
 import type { Config } from "../config/load.ts";
 import { watchFiles } from "../config/watch.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorFields, type Log } from "../observe/log.ts";
+import type { RunningServer } from "../server.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { warn } from "./output.ts";
 

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import { Accounts } from "../accounts/accounts.ts";
-import { type RunningServer, type ServerSettings, startServer } from "../app.ts";
 import { storePath } from "../config/data-folder.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
@@ -11,6 +10,7 @@ import { hideFromExcerpts } from "../dialects/upstream-error.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
 import { RequestLog } from "../observe/request-log.ts";
+import { type RunningServer, type ServerSettings, startServer } from "../server.ts";
 import { type LocalServer, probeLocal } from "../vendors/models-list.ts";
 import { registry } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";

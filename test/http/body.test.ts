@@ -372,8 +372,7 @@ describe("random", () => {
           return inner;
         }) as unknown;
         const isTopObject = typeof value === "object" && value !== null && !Array.isArray(value);
-        if (!isTopObject || holdsProto)
-          expect((await refusalOf(read(text))).code).toBe("invalid_request");
+        if (!isTopObject || holdsProto) expect((await refusalOf(read(text))).code).toBe("invalid_request");
         else expect((await read(text)).value).toEqual(value);
       }),
       { numRuns: 500 },

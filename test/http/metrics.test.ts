@@ -1,6 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { Accounts } from "../../src/accounts/accounts.ts";
-import { type RunningServer, startServer } from "../../src/app.ts";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -9,6 +8,7 @@ import { silentLog } from "../../src/observe/log.ts";
 import { LOOK_EVERY_MS, LoopLag } from "../../src/observe/loop-lag.ts";
 import type { RequestFacts } from "../../src/observe/request-facts.ts";
 import { MAX_SERIES, RequestFigures } from "../../src/observe/request-figures.ts";
+import { type RunningServer, startServer } from "../../src/server.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
 

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { makeKey } from "../../src/accounts/key-form.ts";
 import type { KeyChange } from "../../src/accounts/keys.ts";
-import { type RunningServer, startServer } from "../../src/app.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { silentLog } from "../../src/observe/log.ts";
+import { type RunningServer, startServer } from "../../src/server.ts";
 import { PLAIN_CONFIG } from "../support/app.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 

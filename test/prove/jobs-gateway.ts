@@ -4,7 +4,7 @@
  * Prints its address once it listens.
  */
 import { join } from "node:path";
-import { startServer } from "../../src/app.ts";
+import { startServer } from "../../src/server.ts";
 import { lockDataFolder } from "../../src/db/folder-lock.ts";
 import { openStore } from "../../src/db/open.ts";
 import { systemClock } from "../../src/lib/clock.ts";

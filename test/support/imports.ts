@@ -11,6 +11,7 @@ const ROWS: Readonly<Record<string, number>> = {
   "main.ts": 6,
   "boot.ts": 6,
   "app.ts": 6,
+  "server.ts": 6,
   cli: 6,
   config: 6,
   http: 5,
@@ -34,7 +35,8 @@ const ROWS: Readonly<Record<string, number>> = {
 const TOP_ROW: Readonly<Record<string, "values" | "types">> = {
   "main.ts > boot.ts": "values",
   "main.ts > cli": "values",
-  "cli > app.ts": "values",
+  "cli > server.ts": "values",
+  "server.ts > app.ts": "values",
   "cli > config": "values",
   "app.ts > config": "types",
 };

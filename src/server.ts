@@ -1,0 +1,86 @@
+import { type App, type AppSettings, createApp, type Reloaded } from "./app.ts";
+import type { Clock } from "./lib/clock.ts";
+import type { Vendor } from "./vendors/vendor.ts";
+
+/** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
+const MAX_BODY_BYTES = 40 * 1024 * 1024;
+/** How often vendors that list their own models are asked again. */
+const DISCOVERY_MS = 30 * 60_000;
+/** A vendor that could not be asked is asked again after this. */
+const DISCOVERY_RETRY_MS = 30_000;
+
+/** What a server is started with, beside what its app is made of. */
+export type ServerSettings = AppSettings & { host: string; port: number };
+
+export type RunningServer = {
+  /** Where it listens: `http://127.0.0.1:4600`. */
+  url: string;
+  app: App;
+  /** Switches on vendors that were found after the start, and asks those for their models that list them. */
+  addVendors(vendors: readonly Vendor[]): void;
+  /** {@link App.reload}; vendors that list their own models are asked anew. */
+  reload(next: Reloaded): void;
+  /** Refuses new connections, lets running answers end (30 s at most), and closes the books. */
+  stop(): Promise<void>;
+};
+
+/** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
+export async function startServer(settings: ServerSettings): Promise<RunningServer> {
+  const app = createApp(settings);
+  const { host, port, clock } = settings;
+  try {
+    app.elysia.listen({
+      hostname: host,
+      port,
+      reusePort: false,
+      development: false,
+      maxRequestBodySize: MAX_BODY_BYTES,
+      idleTimeout: 60,
+    });
+  } catch (thrown) {
+    await app.stop();
+    throw thrown;
+  }
+  const server = app.elysia.server!;
+  let stopDiscovery = keepDiscovering(app, clock);
+  const discoverAgain = () => {
+    stopDiscovery();
+    stopDiscovery = keepDiscovering(app, clock);
+  };
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
+    app,
+    addVendors(vendors) {
+      if (vendors.length === 0) return;
+      for (const vendor of vendors) app.addVendor(vendor);
+      discoverAgain();
+    },
+    reload(next) {
+      app.reload(next);
+      discoverAgain();
+    },
+    async stop() {
+      stopDiscovery();
+      const closed = server.stop();
+      await app.stop();
+      await Promise.race([closed, new Promise((resolve) => clock.after(1_000, () => resolve(undefined)))]);
+      await server.stop(true);
+    },
+  };
+}
+
+/** Asks for the vendors' own model lists now and then; sooner again while one of them could not be asked. */
+function keepDiscovering(app: App, clock: Clock): () => void {
+  if (!app.discovers()) return () => {};
+  let cancel = () => {};
+  let stopped = false;
+  const round = async () => {
+    const complete = await app.discover();
+    if (!stopped) cancel = clock.after(complete ? DISCOVERY_MS : DISCOVERY_RETRY_MS, round);
+  };
+  void round();
+  return () => {
+    stopped = true;
+    cancel();
+  };
+}
