@@ -117,11 +117,11 @@ export function mountRoutes(routes: Served): Elysia {
     .use(adminRoutes(admin))
     .use(metricsRoutes({ keys, server: () => app.server as PeerSource, collect: () => observation.collect() }))
     .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))
+    .use(new Elysia().onBeforeHandle(boundPublic("images", bounds)).use(imageFileRoutes(images)))
     .use(
       new Elysia()
         .onBeforeHandle(boundPublic("open", bounds))
         .use(healthRoutes({ ready }))
-        .use(imageFileRoutes(images))
         .use(rootRoutes())
         .use(openapiRoutes()),
     );

@@ -11,6 +11,7 @@ const US_PER_SECOND = 1_000_000;
 
 const TEXTS: Readonly<Record<AddressClass, string>> = {
   models: "Too many requests for the list of models from this address. It may be kept for a few minutes.",
+  images: "Too many requests for images from this address.",
   open: "Too many requests from this address.",
   "refused-key": "Too many requests from this address came with a key that is none. Check the key, and wait.",
   "refused-admin": "Too many requests from this address came with a key that is no admin key. Check the key, and wait.",
@@ -30,7 +31,7 @@ export class AddressLimiter {
     this.#clock = clock;
     const halfFrom = startHalf ? this.#now() : undefined;
     const make = () => new Buckets({ room, halfFrom });
-    this.#buckets = { models: make(), open: make(), "refused-key": make(), "refused-admin": make() };
+    this.#buckets = { models: make(), images: make(), open: make(), "refused-key": make(), "refused-admin": make() };
   }
 
   /** Takes one unit of an address. Throws RateLimited, and takes nothing, when there is none left. */

@@ -14,7 +14,7 @@ export const REQUEST_CLASSES = [
 export type RequestClass = (typeof REQUEST_CLASSES)[number];
 
 /** What is being limited for an address, with or without a key (reliability 4). */
-export type AddressClass = "models" | "open" | "refused-key" | "refused-admin";
+export type AddressClass = "models" | "images" | "open" | "refused-key" | "refused-admin";
 
 /** The bounds of one class on one plan. Absent: not bounded. */
 export type ClassLimits = {
@@ -78,9 +78,13 @@ export function classLimitsOf(plan: Plan): Readonly<Record<RequestClass, ClassLi
 
 const orNone = (limits: ClassLimits) => (Object.keys(limits).length === 0 ? undefined : limits);
 
-/** What an address may do, whoever it is (reliability 4). `open`: every other public page, health checks among them. */
+/**
+ * What an address may do, whoever it is (reliability 4). `images`: their files, a page of which shows a hundred at once, and which a {cdn_url} fetches
+ * for everybody. `open`: every other public page, health checks among them.
+ */
 export const ADDRESS_RATES: Readonly<Record<AddressClass, Rate>> = {
   models: rateOf(5, SECOND_MS, 20),
+  images: rateOf(100, SECOND_MS, 1_000),
   open: rateOf(20, SECOND_MS, 100),
   "refused-key": rateOf(10, MINUTE_MS, 10),
   "refused-admin": rateOf(5, MINUTE_MS, 5),

@@ -20,6 +20,7 @@ function drain(limiter: AddressLimiter, host: number, of: AddressClass): number 
 describe("what an address may do (reliability 4)", () => {
   test.each([
     ["models", 20],
+    ["images", 1_000],
     ["open", 100],
     ["refused-key", 10],
     ["refused-admin", 5],

@@ -248,6 +248,20 @@ describe("addresses (reliability 4)", () => {
     expect(refused).toBe(25);
   });
 
+  test("a page of pictures is shown whole, has an end too, and takes nothing from the health checks of its address", async () => {
+    const from = "192.0.2.7";
+    const file = `/v1/images/files/${"0".repeat(32)}.png`;
+    const statuses: number[] = [];
+    for (let tries = 0; tries < 1_003; tries++) {
+      const answer = await call(lab, file, { from });
+      statuses.push(answer.status);
+      await answer.text();
+    }
+    expect(statuses.slice(0, 1_000).every((status) => status === 404)).toBe(true);
+    expect(statuses.slice(1_000)).toEqual([429, 429, 429]);
+    expect((await call(lab, "/healthz", { from })).status).toBe(200);
+  });
+
   test("a client that is no proxy's cannot choose its address", async () => {
     const plain = await start(openStore(":memory:"));
     try {
