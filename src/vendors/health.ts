@@ -123,6 +123,8 @@ export class VendorHealth {
     const { code, retryAfterSeconds = 1 } = error;
     if (code === "rate_limit_exceeded") {
       this.of(way.vendor).budget.note(this.clock.now());
+      // It answered, if only that it wants to be left alone: whoever was sent to find out is back.
+      this.cameToNothing(way);
       return this.#rest(wayName(way), retryAfterSeconds * 1_000);
     }
     if (!isVendorsFault(error)) {
@@ -131,8 +133,10 @@ export class VendorHealth {
       return undefined;
     }
     this.failed(way.vendor, code);
-    if (way.keys > 1 && isKeysFault(error)) return this.#rest(keyName(way), REFUSED_KEY_MS);
-    if (way.keys > 1 && code === "upstream_auth") return this.#rest(wayName(way), REFUSED_KEY_MS);
+    if (way.keys > 1 && (isKeysFault(error) || code === "upstream_auth")) {
+      this.cameToNothing(way);
+      return this.#rest(isKeysFault(error) ? keyName(way) : wayName(way), REFUSED_KEY_MS);
+    }
     const name = wayName(way);
     return this.breakers.failed(name) ? { kind: "opened", name } : undefined;
   }

@@ -35,6 +35,7 @@ const ROWS: Readonly<Record<string, number>> = {
 const TOP_ROW: Readonly<Record<string, "values" | "types">> = {
   "main.ts > boot.ts": "values",
   "main.ts > cli": "values",
+  "cli > app.ts": "values",
   "cli > server.ts": "values",
   "server.ts > app.ts": "values",
   "cli > config": "values",

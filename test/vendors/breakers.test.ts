@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { GatewayError } from "../../src/canon/errors.ts";
 import { Breakers, OPEN_AFTER, OPEN_MS } from "../../src/vendors/breakers.ts";
+import { VendorHealth } from "../../src/vendors/health.ts";
 import { keysOf, Rests } from "../../src/vendors/keys.ts";
 import { RetryBudget } from "../../src/vendors/retry-budget.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
@@ -12,6 +14,24 @@ function opened(times = OPEN_AFTER) {
   const told = Array.from({ length: times }, () => breakers.failed("way"));
   return { clock, breakers, told };
 }
+
+describe("a way whose breaker is open", () => {
+  const WAY = { vendor: "lab", key: 0, keys: 1, model: "m" };
+
+  test.each([
+    ["a limit", new GatewayError("rate_limit_exceeded", "Slow down.", { retryAfterSeconds: 7 })],
+    ["a fault of the request", new GatewayError("invalid_request", "No.")],
+    ["a refused key", new GatewayError("upstream_auth", "No.")],
+  ])("asked to find out, answers with %s: the next call goes out too", (_, error) => {
+    const health = new VendorHealth(manualClock(), () => 0.5);
+    for (let count = 0; count < OPEN_AFTER; count++) {
+      health.wentWrong(WAY, new GatewayError("upstream_overloaded", "Busy."));
+    }
+    expect([health.isFree(WAY), health.enter(WAY), health.enter(WAY)]).toEqual([false, true, false]);
+    health.wentWrong(WAY, error);
+    expect(health.enter(WAY)).toBe(true);
+  });
+});
 
 describe("a breaker (reliability 6.2)", () => {
   test("opens at the fifth failure in a row, not before, and an answer in between begins the row anew", () => {
