@@ -4,11 +4,11 @@
  * Prints its address once it listens.
  */
 import { join } from "node:path";
-import { startServer } from "../../src/server.ts";
 import { lockDataFolder } from "../../src/db/folder-lock.ts";
 import { openStore } from "../../src/db/open.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/observe/log.ts";
+import { startServer } from "../../src/server.ts";
 import type { ImageStep, ImageUpstream, Recovery } from "../../src/vendors/image-upstream.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG } from "../support/app.ts";
