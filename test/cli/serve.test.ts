@@ -171,7 +171,7 @@ describe("commands beside a running server", () => {
     expect(rows.every((row) => row.input_tokens > 0 && row.output_tokens > 0)).toBe(true);
     const table = (await sluice(folder, ["usage"])).stdout.split("\n");
     expect(table[0]).toMatch(
-      /^model +requests +input +cache read +cache write +output +reasoning +cost USD +paid USD$/,
+      /^model +requests +input +cache read +cache write +output +reasoning +images, calls +cost USD +paid USD$/,
     );
     expect(table[1]).toStartWith("sluice/echo");
     const doctor = await sluice(folder, ["doctor"]);
