@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,7 +13,8 @@ const TYPES: Readonly<Record<string, ImageType>> = Object.fromEntries(
 );
 
 /** A fresh name for an image of this type. */
-export const newFileName = (type: ImageType): string => `${randomBytes(16).toString("hex")}.${EXTENSIONS[type]}`;
+export const newFileName = (type: ImageType): string =>
+  `${crypto.getRandomValues(new Uint8Array(16)).toHex()}.${EXTENSIONS[type]}`;
 
 /** The type of a file by its name; the name must fit {@link FILE_NAME}. */
 export const typeOfFile = (name: string): ImageType => TYPES[name.slice(name.indexOf(".") + 1)] ?? "image/png";

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { GatewayError } from "../canon/errors.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -189,7 +188,7 @@ export class ImageWork {
       if (!(thrown instanceof BadImage)) throw thrown;
       return failed("invalid_result", thrown.message);
     }
-    const stored = { file, sha256: createHash("sha256").update(bytes).digest(), bytes: bytes.length };
+    const stored = { file, sha256: new Bun.CryptoHasher("sha256").update(bytes).digest(), bytes: bytes.length };
     const [noted, saved] = await Promise.allSettled([
       writer.runSingle(() => jobs.fetch(fenceOf(this.job), stored)),
       files.save(file, bytes),

@@ -1,8 +1,10 @@
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Store, withPrivateFiles } from "../db/open.ts";
 import { errorCode, StoreError } from "../db/store-error.ts";
+
+/** Loaded with the first reasoning that is kept: at the start it would cost a good part of it. */
+const nodeCrypto = () => process.getBuiltinModule("node:crypto");
 
 /** The key's file, beside the store: a copy of the store alone tells nothing of anybody's reasoning. */
 export const KEY_FILE = "reasoning.key";
@@ -25,7 +27,7 @@ function readKey(path: string): Buffer {
 
 /** Makes the key, durably; the key of whoever was first when two do so at once. */
 function makeKey(path: string): Buffer {
-  const key = randomBytes(KEY_BYTES);
+  const key = nodeCrypto().randomBytes(KEY_BYTES);
   try {
     const file = withPrivateFiles(() => openSync(path, "wx", 0o600));
     try {
@@ -43,7 +45,7 @@ function makeKey(path: string): Buffer {
 
 function loadKey(store: Store): Buffer {
   if (store.path === ":memory:") {
-    const key = keysInMemory.get(store.database) ?? randomBytes(KEY_BYTES);
+    const key = keysInMemory.get(store.database) ?? nodeCrypto().randomBytes(KEY_BYTES);
     keysInMemory.set(store.database, key);
     return key;
   }
@@ -65,8 +67,8 @@ export class Sealer {
   /** `text` for the store, bound to its owner. Throws StoreError or the system's error when the key cannot be read or made. */
   seal(text: string, owner: string): Buffer {
     this.#key ??= loadKey(this.store);
-    const iv = randomBytes(IV_BYTES);
-    const cipher = createCipheriv("aes-256-gcm", this.#key, iv).setAAD(Buffer.from(owner));
+    const iv = nodeCrypto().randomBytes(IV_BYTES);
+    const cipher = nodeCrypto().createCipheriv("aes-256-gcm", this.#key, iv).setAAD(Buffer.from(owner));
     const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
     return Buffer.concat([Buffer.from([VERSION]), iv, cipher.getAuthTag(), sealed]);
   }
@@ -77,7 +79,8 @@ export class Sealer {
     this.#key ??= loadKey(this.store);
     const iv = sealed.subarray(1, 1 + IV_BYTES);
     const tag = sealed.subarray(1 + IV_BYTES, 1 + IV_BYTES + TAG_BYTES);
-    const decipher = createDecipheriv("aes-256-gcm", this.#key, iv, { authTagLength: TAG_BYTES })
+    const decipher = nodeCrypto()
+      .createDecipheriv("aes-256-gcm", this.#key, iv, { authTagLength: TAG_BYTES })
       .setAAD(Buffer.from(owner))
       .setAuthTag(tag);
     const body = sealed.subarray(1 + IV_BYTES + TAG_BYTES);

@@ -1,5 +1,4 @@
-import { pipeline, Readable, type Transform } from "node:stream";
-import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from "node:zlib";
+import type { Transform } from "node:stream";
 import { FetchFault } from "./safe-fetch-fault.ts";
 
 /** Encodings that are taken, and asked for. */
@@ -11,13 +10,18 @@ const chunkSize = 64 * 1024;
 /** Some servers mean bare deflate by the name of zlib's format, which begins with a sum that fits (RFC 1950 2.2). */
 const isZlib = ([first = 0, second = 0]: Uint8Array) => (first & 15) === 8 && (first * 256 + second) % 31 === 0;
 
+type Zlib = typeof import("node:zlib");
+
 /** By the encoding's name and the first bytes of a body. */
-const UNPACKERS = new Map<string, (first: Uint8Array) => Transform>([
-  ["gzip", () => createGunzip({ chunkSize })],
-  ["x-gzip", () => createGunzip({ chunkSize })],
-  ["deflate", (first) => (isZlib(first) ? createInflate({ chunkSize }) : createInflateRaw({ chunkSize }))],
-  ["br", () => createBrotliDecompress({ chunkSize })],
-  ["zstd", () => createZstdDecompress({ chunkSize })],
+const UNPACKERS = new Map<string, (zlib: Zlib, first: Uint8Array) => Transform>([
+  ["gzip", (zlib) => zlib.createGunzip({ chunkSize })],
+  ["x-gzip", (zlib) => zlib.createGunzip({ chunkSize })],
+  [
+    "deflate",
+    (zlib, first) => (isZlib(first) ? zlib.createInflate({ chunkSize }) : zlib.createInflateRaw({ chunkSize })),
+  ],
+  ["br", (zlib) => zlib.createBrotliDecompress({ chunkSize })],
+  ["zstd", (zlib) => zlib.createZstdDecompress({ chunkSize })],
 ]);
 
 /**
@@ -39,6 +43,8 @@ export async function* unpack(packed: AsyncGenerator<Uint8Array>, encoding: stri
     yield first.value;
     yield* packed;
   };
+  // Loaded with the first packed page: at the start they would cost a good part of it.
+  const [{ pipeline, Readable }, zlib] = await Promise.all([import("node:stream"), import("node:zlib")]);
   // What goes wrong on either side is thrown where the bytes are taken.
-  yield* pipeline(Readable.from(rest()), toUnpacker(first.value), () => {});
+  yield* pipeline(Readable.from(rest()), toUnpacker(zlib, first.value), () => {});
 }

@@ -14,9 +14,11 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   ...{ CG: "congo", MK: "north macedonia", KP: "north korea", KR: "south korea" },
 };
 
-const names = new Intl.DisplayNames("en", { type: "region" });
+let names: Intl.DisplayNames | undefined;
 
 /** A country's English name in small letters, for engines that take names; undefined for one they do not know. */
 export function countryName(code: string): string | undefined {
-  return KNOWN.has(code) ? (OTHER_NAMES[code] ?? names.of(code)?.toLowerCase()) : undefined;
+  if (!KNOWN.has(code)) return undefined;
+  names ??= new Intl.DisplayNames("en", { type: "region" });
+  return OTHER_NAMES[code] ?? names.of(code)?.toLowerCase();
 }
