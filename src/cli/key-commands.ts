@@ -38,10 +38,10 @@ export function addKeys(program: Command, report: Report): void {
     .action(async (id: string, options: ChangeKeyOptions) =>
       report(await (await import("./keys.ts")).changeKey(id, options)),
     );
-  withFolder(keys.command("revoke"))
+  withJson(withFolder(keys.command("revoke")))
     .description("revoke a key, from the next request on")
     .argument("<id>", "the key's id, as `sluice keys list` shows it")
-    .action(async (id: string, options: FolderOptions) =>
+    .action(async (id: string, options: FolderOptions & JsonOption) =>
       report(await (await import("./keys.ts")).revokeKey(id, options)),
     );
 }
@@ -64,10 +64,10 @@ export function addTokens(program: Command, report: Report): void {
     .action(async (options: FolderOptions & JsonOption) =>
       report(await (await import("./tokens.ts")).listTokens(options)),
     );
-  withFolder(tokens.command("revoke"))
+  withJson(withFolder(tokens.command("revoke")))
     .description("revoke a token, from the next request on")
     .argument("<id>", "the token's id, as `sluice tokens list` shows it")
-    .action(async (id: string, options: FolderOptions) =>
+    .action(async (id: string, options: FolderOptions & JsonOption) =>
       report(await (await import("./keys.ts")).revokeKey(id, options)),
     );
 }

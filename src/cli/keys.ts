@@ -112,10 +112,12 @@ export async function changeKey(name: string, options: ChangeKeyOptions): Promis
 }
 
 /** `sluice keys revoke`: the key stops counting on the next request (contract 4). */
-export async function revokeKey(name: string, options: FolderOptions): Promise<number> {
-  return withBooks(options, async ({ keys }) => {
+export async function revokeKey(name: string, options: FolderOptions & JsonOption): Promise<number> {
+  return withBooks(options, async ({ keys, accounts }) => {
     const row = await keys.revoke(name);
-    print(`Revoked ${row.id} (${row.name}, ${row.prefix}…${row.last4}).`);
+    const names = new Map(accounts.list().map((account) => [account.id, account.name]));
+    if (options.json) printJson(toPublic(row, names));
+    else print(`Revoked ${row.id} (${row.name}, ${row.prefix}…${row.last4}).`);
     return 0;
   });
 }

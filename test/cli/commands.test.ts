@@ -133,6 +133,8 @@ describe("keys", () => {
     expect(revoked.stdout).toContain("laptop");
     const after = JSON.parse((await sluice(folder, ["keys", "list", "--json"])).stdout) as Record<string, unknown>[];
     expect(after.map((row) => row["revoked_at"] !== null)).toEqual([true, false]);
+    const again = await sluice(folder, ["keys", "revoke", String(rows[0]?.["id"]), "--json"]);
+    expect(JSON.parse(again.stdout)).toEqual(after[0]);
     const table = (await sluice(folder, ["keys", "list"])).stdout.split("\n");
     expect(table[0]).toMatch(/^id {2,}name {2,}account {2,}kind/);
     expect(table[1]).toContain("revoked");
