@@ -56,9 +56,11 @@ export const toPublic = (row: KeyRow, accounts: ReadonlyMap<string, string>) => 
 
 const toIso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
 
+const accountNames = ({ accounts }: Books) => new Map(accounts.list().map((account) => [account.id, account.name]));
+
 /** Keys or tokens, oldest first, as a table or as JSON. */
-export function printKeys(rows: readonly KeyRow[], { accounts }: Books, json: boolean | undefined): void {
-  const names = new Map(accounts.list().map((account) => [account.id, account.name]));
+export function printKeys(rows: readonly KeyRow[], books: Books, json: boolean | undefined): void {
+  const names = accountNames(books);
   if (json) {
     printJson(rows.map((row) => toPublic(row, names)));
     return;
@@ -89,10 +91,9 @@ export async function listKeys(options: FolderOptions & JsonOption): Promise<num
 }
 
 async function change(name: string, wanted: KeyChange, options: FolderOptions & JsonOption): Promise<number> {
-  return withBooks(options, async ({ keys, accounts }) => {
-    const row = await keys.change(name, wanted);
-    const names = new Map(accounts.list().map((account) => [account.id, account.name]));
-    if (options.json) printJson(toPublic(row, names));
+  return withBooks(options, async (books) => {
+    const row = await books.keys.change(name, wanted);
+    if (options.json) printJson(toPublic(row, accountNames(books)));
     else print(`${row.id} (${row.name}): ${describeState(row, Date.now())}; limits: ${describeLimits(row)}.`);
     return 0;
   });
@@ -113,10 +114,9 @@ export async function changeKey(name: string, options: ChangeKeyOptions): Promis
 
 /** `sluice keys revoke`: the key stops counting on the next request (contract 4). */
 export async function revokeKey(name: string, options: FolderOptions & JsonOption): Promise<number> {
-  return withBooks(options, async ({ keys, accounts }) => {
-    const row = await keys.revoke(name);
-    const names = new Map(accounts.list().map((account) => [account.id, account.name]));
-    if (options.json) printJson(toPublic(row, names));
+  return withBooks(options, async (books) => {
+    const row = await books.keys.revoke(name);
+    if (options.json) printJson(toPublic(row, accountNames(books)));
     else print(`Revoked ${row.id} (${row.name}, ${row.prefix}…${row.last4}).`);
     return 0;
   });

@@ -1,6 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
-import { type Fields, isObject, JsonText } from "../lib/json.ts";
+import { type Fields, isObject, isSpace, JsonText, stringEnd } from "../lib/json.ts";
 
 const MIB = 1024 * 1024;
 
@@ -197,20 +197,6 @@ class UploadWatch {
 }
 
 const QUOTE = 34;
-const BACKSLASH = 92;
-
-/** Index just after the string that opens at `start`, or -1 when it never closes. */
-function stringEnd(text: string, start: number): number {
-  let at = start + 1;
-  for (;;) {
-    at = text.indexOf('"', at);
-    if (at < 0) return -1;
-    let slashes = 0;
-    while (text.charCodeAt(at - 1 - slashes) === BACKSLASH) slashes++;
-    at++;
-    if (slashes % 2 === 0) return at;
-  }
-}
 
 const isNumberPart = (code: number) =>
   (code >= 48 && code <= 57) || code === 46 || code === 43 || code === 45 || code === 101 || code === 69;
@@ -296,15 +282,13 @@ class Scan {
   #endValue(end: number): void {
     if (this.#colonAt < 0) return;
     let start = this.#colonAt + 1;
-    while (isBlank(this.text.charCodeAt(start))) start++;
+    while (isSpace(this.text.charCodeAt(start))) start++;
     let last = end;
-    while (isBlank(this.text.charCodeAt(last - 1))) last--;
+    while (isSpace(this.text.charCodeAt(last - 1))) last--;
     this.fields.at.push(start, last);
     this.#colonAt = -1;
   }
 }
-
-const isBlank = (code: number) => code === 32 || code === 10 || code === 13 || code === 9;
 
 /**
  * A body's text as bounded JSON: at most {@link MAX_DEPTH} levels and {@link MAX_TOKENS} tokens, no number beyond a double, no key

@@ -53,12 +53,12 @@ export type Edits = Record<string, unknown>;
 const QUOTE = 34;
 const BACKSLASH = 92;
 
-/** Index just after the string literal that opens at `start`. */
-function skipString(text: string, start: number): number {
+/** Index just after the string literal that opens at `start`, or -1 when it never closes. */
+export function stringEnd(text: string, start: number): number {
   let at = start + 1;
   for (;;) {
     at = text.indexOf('"', at);
-    if (at < 0) return text.length;
+    if (at < 0) return -1;
     let slashes = 0;
     while (text.charCodeAt(at - 1 - slashes) === BACKSLASH) slashes++;
     at++;
@@ -66,7 +66,14 @@ function skipString(text: string, start: number): number {
   }
 }
 
-const isSpace = (code: number) => code === 32 || code === 10 || code === 13 || code === 9;
+/** {@link stringEnd} of text that is known to be valid JSON; elsewhere the text's own end stands for a missing one. */
+function skipString(text: string, start: number): number {
+  const end = stringEnd(text, start);
+  return end < 0 ? text.length : end;
+}
+
+/** What JSON takes as white space, by its character code. */
+export const isSpace = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9;
 
 /** Index just after the value that starts at `start`; the text is known to be valid JSON. */
 function skipValue(text: string, start: number): number {
