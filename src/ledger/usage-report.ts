@@ -1,4 +1,4 @@
-import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { Store } from "../db/open.ts";
 import { account, apiKey, usage } from "../db/schema.ts";
@@ -118,10 +118,16 @@ export function sumUp(rows: readonly Totals[]): Totals {
   return sum;
 }
 
-function readNames(store: Store, grouping: Grouping): ReadonlyMap<string, string> {
+/** The names of these groups, where they have any. As one list in JSON: a statement takes only so many parameters. */
+function readNames(store: Store, grouping: Grouping, groups: readonly string[]): ReadonlyMap<string, string> {
   if (grouping !== "key" && grouping !== "account") return new Map();
   const table = grouping === "key" ? apiKey : account;
-  const rows = store.query.select({ id: table.id, name: table.name }).from(table).all();
+  const wanted = sql`(SELECT value FROM json_each(${JSON.stringify(groups)}))`;
+  const rows = store.query
+    .select({ id: table.id, name: table.name })
+    .from(table)
+    .where(inArray(table.id, wanted))
+    .all();
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
@@ -145,7 +151,7 @@ export function summarise(store: Store, wish: ReportWish): ReportRow[] {
       else found.set(group, totals);
     }
   }
-  const names = readNames(store, wish.groupBy);
+  const names = readNames(store, wish.groupBy, [...found.keys()]);
   const show = (group: string) => (wish.groupBy === "day" ? toDay(group) : group);
   return [...found]
     .map(([key, totals]) => ({ group: show(key), label: names.get(key) ?? show(key), ...totals }))

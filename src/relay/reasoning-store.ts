@@ -46,8 +46,9 @@ function prepareStatements({ database }: Store) {
     insert: database.prepare("INSERT INTO reasoning_state (account_id, expires_at, bytes, sealed) VALUES (?, ?, ?, ?)"),
     insertKey: database.prepare("INSERT OR REPLACE INTO reasoning_key (key, state_id) VALUES (?, ?)"),
     find: database.prepare<Found, [string, string, number]>(
-      `SELECT k.key, s.id, s.sealed FROM json_each(?) AS wanted JOIN reasoning_key AS k ON k.key = wanted.value
-       JOIN reasoning_state AS s ON s.id = k.state_id WHERE s.account_id = ? AND s.expires_at > ?`,
+      // CROSS keeps this order: left to itself SQLite walks through all that the account keeps and looks for each in the list.
+      `SELECT k.key, s.id, s.sealed FROM json_each(?) AS wanted CROSS JOIN reasoning_key AS k ON k.key = wanted.value
+       CROSS JOIN reasoning_state AS s ON s.id = k.state_id WHERE s.account_id = ? AND s.expires_at > ?`,
     ),
     first: database.prepare("SELECT 1 FROM reasoning_state WHERE account_id = ? LIMIT 1"),
     fillOf: database.prepare<{ states: bigint; bytes: number }, [string]>(

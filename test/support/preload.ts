@@ -1,0 +1,14 @@
+/** Runs before the first test file and after the last one: what is looked at over the whole suite. */
+import { afterAll } from "bun:test";
+import { openStore } from "../../src/db/open.ts";
+import { slowStatements } from "./query-plans.ts";
+import { statementsSeen, watchStatements } from "./statements.ts";
+
+watchStatements();
+
+afterAll(() => {
+  const store = openStore(":memory:");
+  const slow = slowStatements(store.database, statementsSeen());
+  store.close();
+  if (slow.length > 0) throw new Error(`Statements that walk through a table or sort it:\n${slow.join("\n")}`);
+});
