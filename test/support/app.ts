@@ -10,6 +10,8 @@ import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/observe/log.ts";
 import type { RequestLog } from "../../src/observe/request-log.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
+import { givenExecutable } from "./binary.ts";
+import { startOutside } from "./black-box.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** The configuration of a gateway without a file, an environment or a network. */
@@ -96,9 +98,14 @@ export type TestApp = {
   stop(): Promise<void>;
 };
 
-/** Puts the gateway together as `sluice serve` does, without listening. */
+/**
+ * Puts the gateway together as `sluice serve` does, without listening. With `SLUICE_EXECUTABLE` that executable is started in its place, as a process of
+ * its own.
+ */
 export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
   const { vendors = [], models = [], clock = systemClock } = options;
+  const executable = givenExecutable();
+  if (executable) return startOutside(executable, { ...PLAIN_CONFIG, models, ...options.config }, options);
   const store = options.store ?? openStore(":memory:");
   const lines: Record<string, unknown>[] = [];
   const log = createLog({

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Subprocess } from "bun";
 import { until } from "./wait.ts";
 
@@ -25,10 +25,26 @@ function readStamp(): string {
   return `${Bun.version} ${files} ${newest}`;
 }
 
+/**
+ * The executable that the suite is to be held against instead of the tree (`SLUICE_EXECUTABLE`), absolute; undefined when there is none. Throws Error for
+ * a file that is not there.
+ */
+export function givenExecutable(): string | undefined {
+  const given = process.env["SLUICE_EXECUTABLE"];
+  if (!given) return undefined;
+  const path = resolve(given);
+  if (!existsSync(path)) throw new Error(`SLUICE_EXECUTABLE: there is no file ${path}`);
+  return path;
+}
+
 let built: string | undefined;
 
-/** The executable, built from the tree as it stands: once per run, and not at all when nothing changed since the last run. */
+/**
+ * The executable, built from the tree as it stands: once per run, and not at all when nothing changed since the last run. One that is given is taken as
+ * it is.
+ */
 export function buildBinary(): string {
+  built ??= givenExecutable();
   if (built) return built;
   const folder = join(ROOT, "dist/test");
   const binary = join(folder, process.platform === "win32" ? "sluice.exe" : "sluice");

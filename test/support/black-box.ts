@@ -1,0 +1,190 @@
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import { asc } from "drizzle-orm";
+import { Keys } from "../../src/accounts/keys.ts";
+import type { App } from "../../src/app.ts";
+import type { Config } from "../../src/config/load.ts";
+import { openStore, type Store } from "../../src/db/open.ts";
+import { account, usage } from "../../src/db/schema.ts";
+import { Writer } from "../../src/db/writer.ts";
+import { openLedger } from "../../src/ledger/open-ledger.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import type { Vendor } from "../../src/vendors/vendor.ts";
+import type { TestApp, TestAppOptions } from "./app.ts";
+import { cleanEnvironment, makeFolder, removeFolder } from "./binary.ts";
+import { InsideOnly, sealed, writeConfigFile } from "./black-box-config.ts";
+
+/** How long the executable may take to start, to take over a configuration, and to stop, ms: machines that run tests are busy. */
+const PATIENCE_MS = 20_000;
+/** How long this process waits while the gateway writes to the same store, ms. */
+const WAIT_MS = 5_000;
+
+type Process = { child: Subprocess; url: string; key: string; folder: string; output(): string };
+
+/** Waits without letting anything of this process run. Throws Error with `what` when it does not come. */
+function waitHard<T>(look: () => T | undefined, what: string): T {
+  const until = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const found = look();
+    if (found !== undefined) return found;
+    if (performance.now() > until) throw new Error(`waited ${PATIENCE_MS} ms in vain: ${what}`);
+    Bun.sleepSync(2);
+  }
+}
+
+/** Starts the executable on a folder of its own. Its two outputs go to files: a test reads them when it wants to. */
+async function startProcess(executable: string, config: Config, vendors: readonly Vendor[]): Promise<Process> {
+  const folder = makeFolder();
+  const file = join(folder, "sluice.json");
+  writeFileSync(file, JSON.stringify(writeConfigFile(config, vendors)), { mode: 0o600 });
+  const paths = { out: join(folder, "out.txt"), err: join(folder, "err.txt") };
+  const streams = { out: openSync(paths.out, "w"), err: openSync(paths.err, "w") };
+  const child = Bun.spawn([executable, "serve", "--port", "0", "--config", file], {
+    cwd: folder,
+    env: cleanEnvironment({ folder, env: { SLUICE_LOG_LEVEL: "info" } }),
+    stdin: "ignore",
+    stdout: streams.out,
+    stderr: streams.err,
+  });
+  closeSync(streams.out);
+  closeSync(streams.err);
+  const said = () => readFileSync(paths.out, "utf8");
+  const until = performance.now() + PATIENCE_MS;
+  // Not the hard way: vendors of this very process may be asked for their models.
+  while (said().split("\n").length < 5) {
+    if (child.exitCode !== null || performance.now() > until) {
+      child.kill("SIGKILL");
+      throw new Error(`the executable did not start:\n${said()}\n${readFileSync(paths.err, "utf8")}`);
+    }
+    await Bun.sleep(2);
+  }
+  const url = /listening on (http:\/\/\S+)/.exec(said())?.[1] ?? "";
+  const key = /sk-sluice-[0-9A-Za-z]{38}/.exec(said())?.[0] ?? "";
+  return { child, url, key, folder, output: () => readFileSync(paths.err, "utf8") };
+}
+
+/** Lines of the log so far, the same array each time, so that a test may empty it. */
+function followLog(output: () => string): () => Record<string, unknown>[] {
+  const lines: Record<string, unknown>[] = [];
+  let taken = 0;
+  return () => {
+    const text = output();
+    const end = text.lastIndexOf("\n") + 1;
+    for (const line of text.slice(taken, end).split("\n")) {
+      if (line.startsWith("{")) lines.push(JSON.parse(line) as Record<string, unknown>);
+    }
+    taken = Math.max(taken, end);
+    return lines;
+  };
+}
+
+/** One figure of `/metrics`, asked for at once: tests look at it between two turns of their own loop. */
+function readFigure(url: string, name: string): number {
+  const { stdout } = Bun.spawnSync(["curl", "--silent", "--max-time", "5", `${url}/metrics`]);
+  const line = stdout.toString().match(new RegExp(`^${name} (\\S+)$`, "m"));
+  if (!line) throw new Error(`/metrics has no ${name}`);
+  return Number(line[1]);
+}
+
+/** A changed configuration is taken over once it has said so. */
+function hangUp({ child, output }: Process): void {
+  const count = () => output().split("read again and taken over").length;
+  const before = count();
+  child.kill("SIGHUP");
+  waitHard(() => (count() > before ? true : undefined), "the configuration to be read again");
+}
+
+/** What of an {@link App} can be had from outside: over HTTP, by signals, and as the management commands have it, on the store. */
+function appearance(running: Process, store: Store, writer: Writer): App {
+  const { url } = running;
+  const count = () => readFigure(url, "sluice_requests_running");
+  const running_ = {
+    get count() {
+      return count();
+    },
+    async idle() {
+      while (count() > 0) await Bun.sleep(2);
+    },
+  };
+  const health = sealed("services.health", { forgetTrouble: () => hangUp(running) });
+  return sealed("", {
+    running: sealed("running", running_),
+    keys: new Keys(store, writer),
+    book: openLedger(store, writer).book,
+    services: sealed("services", { health }, ["pause"]),
+  }) as unknown as App;
+}
+
+/** What cannot be told to a program that is already made. */
+function refuseParts({ store, requests, clock }: TestAppOptions): Clock {
+  if (store) throw new InsideOnly("a store of the test");
+  if (requests) throw new InsideOnly("a request log of the test");
+  if (!clock || clock === systemClock) return systemClock;
+  // A clock turned by hand: who never turns it does not notice that the executable has another one.
+  const turn = () => {
+    throw new InsideOnly("a clock that is turned by hand");
+  };
+  return Object.assign(clock, { advance: turn, setWall: turn, armed: turn });
+}
+
+/** Ends it as an operator would, and looks whether it went as it should: exit code 0, and books that are right. */
+async function endProcess({ child, folder, output }: Process, store: Store, writer: Writer): Promise<void> {
+  const timer = setTimeout(() => child.kill("SIGKILL"), PATIENCE_MS);
+  child.kill("SIGTERM");
+  const code = await child.exited;
+  clearTimeout(timer);
+  const breaches = openLedger(store, writer).book.verify();
+  await writer.close();
+  store.close();
+  const said = output();
+  removeFolder(folder);
+  if (code !== 0) throw new Error(`the executable ended with ${code ?? child.signalCode}:\n${said.slice(-2_000)}`);
+  if (breaches.length > 0) throw new Error(`the books are not right: ${JSON.stringify(breaches.slice(0, 3))}`);
+}
+
+/**
+ * {@link TestApp} around an executable that runs as a process of its own, told everything by a configuration file. What a test wants that cannot be had
+ * from outside throws {@link InsideOnly}.
+ */
+export async function startOutside(executable: string, config: Config, options: TestAppOptions): Promise<TestApp> {
+  const clock = refuseParts(options);
+  const running = await startProcess(executable, config, options.vendors ?? []);
+  const { url, key, folder } = running;
+  const store = openStore(join(folder, "data", "sluice.db"), { waitMs: WAIT_MS, check: false });
+  const writer = new Writer(store);
+  const log = followLog(running.output);
+  const over = new AbortController();
+  const call = (path: string, init?: RequestInit) => {
+    const signal = init?.signal ? AbortSignal.any([init.signal, over.signal]) : over.signal;
+    const answer = fetch(`${url}${path}`, { ...init, redirect: "manual", signal });
+    // A case that ended early may have left it behind; who waits for it hears of it all the same.
+    answer.catch(() => undefined);
+    return answer;
+  };
+  return {
+    app: appearance(running, store, writer),
+    store,
+    clock,
+    key,
+    accountId: store.query.select().from(account).get()?.id ?? "",
+    get log() {
+      return log();
+    },
+    call,
+    post: (path, body, init = {}) => {
+      const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
+      return call(path, {
+        ...init,
+        method: "POST",
+        headers: { ...headers, ...(init.headers as Record<string, string> | undefined) },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      });
+    },
+    rows: () => store.query.select().from(usage).orderBy(asc(usage.requestId)).all(),
+    stop() {
+      over.abort();
+      return endProcess(running, store, writer);
+    },
+  };
+}
