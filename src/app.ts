@@ -10,6 +10,7 @@ import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import { builtInRows } from "./catalog/rows.ts";
 import type { Config } from "./config/load.ts";
 import type { Store } from "./db/open.ts";
+import { StoreWatch } from "./db/store-watch.ts";
 import { Writer } from "./db/writer.ts";
 import { mountRoutes } from "./http/gateway.ts";
 import { Observation } from "./http/observation.ts";
@@ -111,6 +112,10 @@ export function createApp(settings: AppSettings): App {
   const books = openLedger(store, writer, { clock, onFault: (thrown) => log.error("ledger", errorFields(thrown)) });
   const recovered = books.start();
   if (recovered.settled + recovered.released > 0) log.warn("recovered", recovered);
+  const watch = new StoreWatch(store, writer, clock, (fault) => {
+    if (fault) log.error("store-failing", { fault: fault.fault, error: fault.message });
+    else log.warn("store-writable");
+  });
   const keys = new Keys(store, writer, { clock, onFault: (thrown) => log.error("keys", errorFields(thrown)) });
   const running = new Running();
   const reasoning = new ReasoningStore(store, writer, clock, log);
@@ -123,6 +128,7 @@ export function createApp(settings: AppSettings): App {
     memoryBytes: memoryBound(process.constrainedMemory(), totalmem()),
     readMemory: () => process.memoryUsage.rss(),
     running: () => running.count,
+    storeFails: () => watch.failing,
   });
   const observation = new Observation({
     ...{ store, writer, clock, log, health, version: settings.version, traces: config.traces },
@@ -200,7 +206,7 @@ export function createApp(settings: AppSettings): App {
       userAgent: services.userAgent,
     },
     observation,
-    ready: () => state.ready,
+    ready: () => state.ready && !watch.failing,
   });
   return {
     elysia,
@@ -242,6 +248,7 @@ export function createApp(settings: AppSettings): App {
       tokenizer.stop();
       web.stop();
       books.stop();
+      watch.stop();
       await limits.close();
       await observation.close();
       await writer.close();

@@ -86,9 +86,18 @@ export class GatewayError extends Error {
   }
 }
 
-/** Anything thrown, as a GatewayError: what is not one already becomes `internal_error` with a text that tells nothing. */
+/** An error of a lower layer that knows what a client is to be told of it. Its own message is for the operator. */
+export abstract class TellableError extends Error {
+  abstract tell(): GatewayError;
+}
+
+/**
+ * Anything thrown, as a GatewayError: what is not one already, and does not know what to tell, becomes `internal_error` with a text that tells
+ * nothing.
+ */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
+  if (thrown instanceof TellableError) return thrown.tell();
   return new GatewayError("internal_error", "Something went wrong inside the gateway. Nothing was charged.", {
     cause: thrown,
   });

@@ -1,8 +1,13 @@
+import { GatewayError, TellableError } from "../canon/errors.ts";
+
+/** What a client is told to wait before it asks again, seconds. */
+const WAIT_SECONDS = 2;
+
 /** What is wrong with a store, for code that must tell the cases apart. */
 export type StoreFault = "locked" | "damaged" | "read-only" | "disk-full" | "newer" | "unusable" | "busy" | "closed";
 
 /** A fault of the store in one plain sentence for the operator. It may name a file, so it is never shown to a client. */
-export class StoreError extends Error {
+export class StoreError extends TellableError {
   override readonly name = "StoreError";
 
   constructor(
@@ -11,6 +16,12 @@ export class StoreError extends Error {
     cause?: unknown,
   ) {
     super(message, { cause });
+  }
+
+  /** 503, or 529 in the messages dialect, and worth another try: the disk may have room again (reliability 8.2, N2). */
+  override tell(): GatewayError {
+    const text = "The gateway cannot write its books at the moment. Try again in a moment.";
+    return new GatewayError("upstream_overloaded", text, { retryAfterSeconds: WAIT_SECONDS, cause: this });
   }
 }
 

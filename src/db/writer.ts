@@ -44,6 +44,8 @@ export class Writer {
   readonly #joined: BatchWork[] = [];
   /** What was written since the start, for the operator. */
   readonly counts = { commits: 0, operations: 0, failures: 0 };
+  #failing: StoreError | undefined;
+  #onFailing: (() => void) | undefined;
   readonly #statements;
 
   constructor(
@@ -78,6 +80,16 @@ export class Writer {
   /** Operations that wait for their commit. */
   get queued(): number {
     return this.#queue.length;
+  }
+
+  /** Why the last write could not be done: the disk is full, or broken, or another process has the lock. Undefined when it was done. */
+  get failing(): StoreError | undefined {
+    return this.#failing;
+  }
+
+  /** Has `listener` called whenever a write fails for a fault of the store. */
+  onFailing(listener: () => void): void {
+    this.#onFailing = listener;
   }
 
   /** From now on `work` is done in every batch. What it throws undoes the whole batch. */
@@ -137,6 +149,8 @@ export class Writer {
   /** Takes the write lock. Without it the operations wait on, or are refused when it cannot be had at all. */
   #begin(): boolean {
     try {
+      // Left open by a commit that could not even be undone.
+      if (this.store.database.inTransaction) this.#statements.rollback.run();
       this.#statements.begin.run();
       this.#lockedSince = undefined;
       return true;
@@ -158,20 +172,31 @@ export class Writer {
 
   #refuseAll(reason: unknown): void {
     this.#lockedSince = undefined;
+    this.counts.failures++;
+    this.#note(reason);
     for (const task of this.#queue.splice(0)) task.reject(reason);
+  }
+
+  /** What became of a write, for {@link failing}. What is no fault of the store says nothing of the next write. */
+  #note(reason: unknown): void {
+    if (!(reason instanceof StoreError)) return;
+    this.#failing = reason;
+    this.#onFailing?.();
   }
 
   #commit(batch: readonly Task[]): void {
     const results: Result[] = [];
+    this.#failing = undefined;
     try {
       for (const task of batch) results.push(this.#attempt(task));
       for (const work of this.#joined) work.write();
       this.#statements.commit.run();
     } catch (thrown) {
       for (const work of this.#joined) work.forget();
-      if (this.store.database.inTransaction) this.#statements.rollback.run();
       const reason = toStoreError(thrown, this.store.path);
       this.counts.failures++;
+      this.#undo();
+      this.#note(reason);
       for (const task of batch) task.reject(reason);
       return;
     }
@@ -182,6 +207,15 @@ export class Writer {
       if (result?.ok) task.resolve(result.value);
       else task.reject(result?.reason);
     });
+  }
+
+  /** Ends a transaction that failed. When that fails too, the next batch does it before it begins. */
+  #undo(): void {
+    try {
+      if (this.store.database.inTransaction) this.#statements.rollback.run();
+    } catch (thrown) {
+      this.#note(toStoreError(thrown, this.store.path));
+    }
   }
 
   /** One operation, under its own savepoint unless it is one statement. Throws only when SQLite has given up the whole transaction. */
@@ -199,7 +233,9 @@ export class Writer {
         this.#statements.undo.run();
         this.#statements.keep.run();
       }
-      return { ok: false, reason: toStoreError(thrown, this.store.path) };
+      const reason = toStoreError(thrown, this.store.path);
+      this.#note(reason);
+      return { ok: false, reason };
     }
   }
 }

@@ -88,6 +88,7 @@ export function mountRoutes(routes: Served): Elysia {
     catalog,
     limiter: services.limiter,
     spend: keySpend,
+    admission: services.admission,
     clock: services.clock,
     publicUrl,
     cdnUrl,

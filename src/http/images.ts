@@ -6,6 +6,7 @@ import { dialects } from "../dialects/index.ts";
 import type { ImageJobs } from "../jobs/image-jobs.ts";
 import { isEnded, type JobRow } from "../jobs/job.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Admission } from "../limits/admission.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
 import { fingerprint } from "../relay/idempotency.ts";
@@ -32,6 +33,7 @@ export type ImageDependencies = {
   /** The caps of keys that have some. */
   spend: KeySpend;
   kept: IdempotencyStore;
+  admission?: Admission | undefined;
   clock: Clock;
   server(): RequestServer;
   /** Where clients reach the gateway, and where its files, when that was configured; without a slash at the end. */
@@ -98,6 +100,7 @@ class ImageEndpoints {
       server()?.timeout(request, 0);
       const read = () => readJson(request, { maxBytes: MAX_IMAGE_BYTES, clock });
       const take = () => {
+        this.dependencies.admission?.checkStore();
         const permit = limiter.take(caller, "image-create");
         answered.rate = permit.state;
         permit.release();

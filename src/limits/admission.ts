@@ -27,9 +27,12 @@ export type AdmissionParts = {
   readMemory(): number;
   /** Generations that are under way. */
   running(): number;
+  /** The store takes no writes at the moment: what a request comes to could not be written down. */
+  storeFails?(): boolean;
 };
 
 const OVERLOADED = "The gateway has more to do than it can. Try again in a moment.";
+const NO_STORE = "The gateway cannot write its books at the moment. Try again in a moment.";
 const NO_MEMORY = "The gateway is short of memory. Try again in a moment.";
 
 /**
@@ -40,7 +43,7 @@ const NO_MEMORY = "The gateway is short of memory. Try again in a moment.";
 export class Admission {
   /** Generations that may be under way; infinite while the loop keeps up. */
   limit = Number.POSITIVE_INFINITY;
-  readonly shed = { load: 0, memory: 0 };
+  readonly shed = { load: 0, memory: 0, store: 0 };
   #elapsedMs = 0;
   #lateMs = 0;
   #calmMs = 0;
@@ -53,7 +56,13 @@ export class Admission {
   /** Throws GatewayError (upstream_overloaded: 503, or 529 in the messages dialect) when a new request cannot be taken. */
   check(): void {
     if (this.#memory === "full") this.#refuse("memory", NO_MEMORY);
+    this.checkStore();
     if (this.limit !== Number.POSITIVE_INFINITY && this.parts.running() >= this.limit) this.#refuse("load", OVERLOADED);
+  }
+
+  /** Throws GatewayError when what a request came to could not be written down. */
+  checkStore(): void {
+    if (this.parts.storeFails?.()) this.#refuse("store", NO_STORE);
   }
 
   /** {@link check} for a request that turns out to be for a stream, which holds memory for minutes. */
@@ -92,6 +101,7 @@ export class Admission {
         samples: [
           { labels: { reason: "load" }, value: this.shed.load },
           { labels: { reason: "memory" }, value: this.shed.memory },
+          { labels: { reason: "store" }, value: this.shed.store },
         ],
       },
     ];
@@ -115,7 +125,7 @@ export class Admission {
     }
   }
 
-  #refuse(reason: "load" | "memory", text: string): never {
+  #refuse(reason: "load" | "memory" | "store", text: string): never {
     this.shed[reason]++;
     throw new GatewayError("upstream_overloaded", text, { retryAfterSeconds: WAIT_SECONDS });
   }

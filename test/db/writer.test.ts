@@ -237,3 +237,51 @@ describe("the writer", () => {
     expect(seen).toEqual(["write 3", "write 3", "forget", "write 1"]);
   });
 });
+
+describe("a transaction that cannot be ended", () => {
+  /** Makes statements of this text throw what a broken disk does, as often as `times` says. */
+  function breakStatement(store: Store, wanted: string, times: number): void {
+    const { database } = store;
+    const prepare = database.prepare.bind(database);
+    let left = times;
+    database.prepare = ((sql: string) => {
+      const statement = prepare(sql);
+      if (sql !== wanted) return statement;
+      const run = statement.run.bind(statement);
+      statement.run = (...values: never[]) => {
+        if (left-- > 0) throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_WRITE" });
+        return run(...values);
+      };
+      return statement;
+    }) as typeof database.prepare;
+  }
+
+  test("a commit that fails is undone whole; the next one goes on as if nothing had been", async () => {
+    const store = openStore(":memory:");
+    breakStatement(store, "COMMIT", 1);
+    const { add, lines } = withLines(store);
+    const writer = new Writer(store);
+    const both = await Promise.allSettled([writer.run(() => add("a")), writer.run(() => add("b"))]);
+    for (const one of both) expect(one).toMatchObject({ status: "rejected", reason: { fault: "unusable" } });
+    expect(writer.failing?.fault).toBe("unusable");
+    expect(lines()).toEqual([]);
+    await writer.run(() => add("c"));
+    expect(writer.failing).toBeUndefined();
+    expect(lines()).toEqual(["c"]);
+    expect(writer.counts).toEqual({ commits: 1, operations: 1, failures: 1 });
+  });
+
+  test("one that cannot even be undone is undone by the next, which keeps nothing of it", async () => {
+    const store = openStore(":memory:");
+    breakStatement(store, "COMMIT", 1);
+    breakStatement(store, "ROLLBACK", 2);
+    const { add, lines } = withLines(store);
+    const writer = new Writer(store);
+    await expect(writer.run(() => add("a"))).rejects.toMatchObject({ fault: "unusable" });
+    await expect(writer.run(() => add("b"))).rejects.toMatchObject({ fault: "unusable" });
+    await writer.run(() => add("c"));
+    expect(lines()).toEqual(["c"]);
+    expect(writer.failing).toBeUndefined();
+    await writer.close();
+  });
+});

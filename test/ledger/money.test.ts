@@ -212,7 +212,7 @@ test("while nothing can be written, nothing that costs is begun", async () => {
   const sound = writer.run;
   writer.run = broken;
   await expect(hold.settle(cameTo(1, 1))).rejects.toMatchObject({ fault: "disk-full" });
-  await expect(ledger.hold(wish("req_2"))).rejects.toMatchObject({ code: "internal_error" });
+  await expect(ledger.hold(wish("req_2"))).rejects.toMatchObject({ fault: "disk-full" });
   expect(book.balance(ACCOUNT)).toEqual({ postedNano: DOLLAR, heldNano: 0n, availableNano: DOLLAR });
   writer.run = sound;
   await (await ledger.hold(wish("req_3"))).settle(cameTo(1, 1));
@@ -235,7 +235,7 @@ test("a disk with room for a page and not for a charge is full: nothing that cos
   expect(at).toBeLessThan(1_000);
   for (const more of [0, 1, 2]) {
     limitTo(Number(size[0]) + more);
-    await expect(ledger.hold(wish(`req_${at}`))).rejects.toMatchObject({ code: "internal_error" });
+    await expect(ledger.hold(wish(`req_${at}`))).rejects.toMatchObject({ fault: "disk-full" });
   }
   limitTo(Number(size[0]) + 1_000);
   await charge(at);

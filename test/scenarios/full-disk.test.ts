@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type ManualClock, manualClock } from "../support/clock.ts";
+import { sse } from "../support/upstream.ts";
+import { gate, until } from "../support/wait.ts";
+import { type PayingLab, startPayingLab } from "./paying.ts";
+import { readAlong } from "./reading.ts";
+import { PIECES, soundAnswer, soundStream, WIRES } from "./wires.ts";
+
+/** What a client is told while nothing can be written (contract 6). */
+const TOLD = { code: "upstream_overloaded" };
+const ASKED = { messages: [{ role: "user", content: "Hello" }], max_tokens: 20 };
+const CHAT = "/v1/chat/completions";
+
+let lab: PayingLab;
+let clock: ManualClock;
+
+beforeEach(async () => {
+  clock = manualClock(Date.now());
+  lab = await startPayingLab(clock);
+  await lab.fund(1_000_000_000n);
+});
+afterEach(() => lab.stop());
+
+const limitTo = (pages: bigint | number) => lab.gateway.store.database.run(`PRAGMA max_page_count = ${pages}`);
+const readiness = async () => (await lab.gateway.call("/readyz")).status;
+const errorOf = async (response: Response) => ((await response.json()) as { error: Record<string, unknown> }).error;
+const ask = () => lab.gateway.post(CHAT, { model: "lab/priced-chat", ...ASKED });
+
+/** Lets the store grow by no page more, and writes until it is full. */
+async function fillUp(): Promise<void> {
+  limitTo(lab.gateway.store.database.prepare("PRAGMA page_count").values()[0]?.[0] as bigint);
+  for (let at = 0; at < 500; at++) {
+    const written = await lab.fund(1n).then(
+      () => true,
+      () => false,
+    );
+    if (!written) return;
+  }
+  throw new Error("the store did not become full");
+}
+
+test("a store that takes no writes: what costs is refused in the caller's dialect before a vendor is asked, reads go on", async () => {
+  const { gateway, vendors, rows } = lab;
+  expect(await readiness()).toBe(200);
+  await fillUp();
+  expect(await readiness()).toBe(503);
+  expect((await gateway.call("/healthz")).status).toBe(200);
+  const before = rows().length;
+  const chat = await ask();
+  expect(chat.status).toBe(503);
+  expect(chat.headers.get("retry-after")).toBe("1");
+  expect(chat.headers.get("x-should-retry")).toBe("true");
+  expect(await errorOf(chat)).toMatchObject({ ...TOLD, type: "server_error" });
+  const messages = await gateway.post("/v1/messages", { model: "lab/priced-messages", ...ASKED });
+  expect(messages.status).toBe(529);
+  expect(await errorOf(messages)).toMatchObject({ ...TOLD, type: "overloaded_error" });
+  const image = await gateway.post("/v1/images/generations", { model: "sluice/sketch", prompt: "a lighthouse" });
+  expect(image.status).toBe(503);
+  expect(await errorOf(image)).toMatchObject(TOLD);
+  expect(vendors.chat.calls).toEqual([]);
+  expect(vendors.messages.calls).toEqual([]);
+  for (const path of ["/v1/models", "/v1/account", "/v1/usage", "/v1/images/generations"]) {
+    const read = await gateway.call(path, { headers: { authorization: `Bearer ${gateway.key}` } });
+    expect([path, read.status]).toEqual([path, 200]);
+  }
+  expect(rows().length).toBe(before);
+  expect(lab.wallet().held).toBe(0n);
+  const told = gateway.log.filter(({ event }) => String(event).startsWith("store-"));
+  expect(told).toMatchObject([{ event: "store-failing", fault: "disk-full" }]);
+});
+
+test("it serves again by itself as soon as there is room, without anybody asking", async () => {
+  const { gateway, vendors, rows } = lab;
+  await fillUp();
+  await clock.advance(100);
+  expect((await ask()).status).toBe(503);
+  limitTo(1_000_000);
+  expect(await readiness()).toBe(503);
+  await clock.advance(1_000);
+  expect(await readiness()).toBe(200);
+  vendors.chat.answer(CHAT, soundAnswer(WIRES.chat, "stream"));
+  const answer = await gateway.post(CHAT, { model: "lab/priced-chat", stream: true, ...ASKED });
+  expect(answer.status).toBe(200);
+  expect(await answer.text()).toContain("[DONE]");
+  expect(rows().map(({ outcome }) => outcome)).toEqual(["completed"]);
+  expect(gateway.app.book.verify()).toEqual([]);
+  const told = gateway.log.map(({ event }) => String(event)).filter((event) => event.startsWith("store-"));
+  expect(told).toEqual(["store-failing", "store-writable"]);
+});
+
+test("a stream whose end cannot be written down ends with an error and no terminator, uncharged", async () => {
+  const { gateway, vendors, rows } = lab;
+  const hold = gate();
+  const whole = soundStream(WIRES.chat);
+  const begun = WIRES.chat.head() + WIRES.chat.text(PIECES[0]);
+  vendors.chat.answer(CHAT, sse([begun, hold.opened, whole.slice(begun.length)]));
+  const answer = await gateway.post(CHAT, { model: "lab/priced-chat", stream: true, ...ASKED });
+  expect(answer.status).toBe(200);
+  const reading = readAlong(answer);
+  await fillUp();
+  const { posted } = lab.wallet();
+  hold.open();
+  const text = await reading.end();
+  expect(text).not.toContain("[DONE]");
+  expect(text).toContain(TOLD.code);
+  await until(() => gateway.app.running.count === 0, "the end of the stream");
+  expect(lab.wallet()).toEqual({ posted, held: 0n });
+  expect(rows()).toEqual([]);
+  expect(gateway.app.book.verify()).toEqual([]);
+});
