@@ -1,23 +1,56 @@
-import { dirname, resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { type Carried, carryRevocations } from "../accounts/carry-revocations.ts";
 import { findDataFolder, storePath } from "../config/data-folder.ts";
 import { backupStore, restoreStore } from "../db/backup.ts";
 import { lockDataFolder } from "../db/folder-lock.ts";
-import { makePrivateFolder, type Store } from "../db/open.ts";
+import { makePrivateFolder, openStore, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
+import { KEY_FILE } from "../relay/reasoning-seal.ts";
 import { currentPlace, withBooks } from "./context.ts";
 import type { FolderOptions } from "./options.ts";
-import { Failure, print } from "./output.ts";
+import { Failure, print, warn } from "./output.ts";
+
+/** What stands beside the store in a data folder and is in no copy of it. */
+const IMAGES = "images";
+/** Images whose files are looked for after a restore; of more it is only said that they may be missing. */
+const MOST_LOOKED_FOR = 100_000;
 
 const resolveFile = (file: string) => resolve(currentPlace().workingFolder, file);
+const count = (many: number, one: string) => `${many} ${many === 1 ? one : `${one}s`}`;
 
-/** `sluice backup FILE`: a copy of the store as it stands, also while a server uses it (contract 1). */
+/** Names of the files of a store's images. */
+function imagesOf({ database }: Store): string[] {
+  const rows = database.query<{ file: string }, [number]>(
+    "SELECT file FROM image_job WHERE state = 'succeeded' AND file IS NOT NULL LIMIT ?",
+  );
+  return rows.all(MOST_LOOKED_FOR).map(({ file }) => file);
+}
+
+/** What a copy of the store does not hold, in sentences; none where there is nothing beside it. */
+function leftOut(store: Store): string[] {
+  const folder = dirname(store.path);
+  const sentences: string[] = [];
+  const images = imagesOf(store).length;
+  if (images > 0 && existsSync(join(folder, IMAGES))) {
+    const what = images === MOST_LOOKED_FOR ? "image files" : `the files of ${count(images, "image")}`;
+    sentences.push(`Not in it: ${what}. Copy the folder ${join(folder, IMAGES)} too.`);
+  }
+  if (existsSync(join(folder, KEY_FILE))) {
+    const what = `the key that kept reasoning is sealed with, ${join(folder, KEY_FILE)}`;
+    sentences.push(`Not in it: ${what}. Without it that reasoning, of a day at most, is forgotten.`);
+  }
+  return sentences;
+}
+
+/** `sluice backup FILE`: a copy of the store as it stands, also while a server uses it (contract 1). Says what is not in it. */
 export async function backup(file: string, options: FolderOptions): Promise<number> {
   const path = resolveFile(file);
   return withBooks(options, ({ store }) => {
     makePrivateFolder(dirname(path));
     backupStore(store, path);
-    print(`The store is copied to ${path}.`);
+    print(`The store is copied to ${path}.`, ...leftOut(store));
     return 0;
   });
 }
@@ -28,17 +61,62 @@ function checkLedger(store: Store): void {
   if (breach) throw new Failure(`the ledger in this file is not right: ${breach.invariant}, ${breach.detail}`);
 }
 
+/** {@link carryRevocations} from the store at `path`; why not, where it cannot be read. */
+function carryFrom(path: string, older: Store): Carried | Error {
+  try {
+    const newer = openStore(path, { check: false });
+    try {
+      return carryRevocations(newer, older, Date.now());
+    } finally {
+      newer.close();
+    }
+  } catch (thrown) {
+    // A store that is restored because it is broken: what can still be told is told.
+    return thrown instanceof Error ? thrown : new Error(String(thrown));
+  }
+}
+
+/** What became of the keys, in sentences. Undefined: no store was there before. */
+function describeKeys(carried: Carried | Error | undefined): string[] {
+  if (carried === undefined || carried instanceof Error) {
+    const why = carried === undefined ? "No store was here before" : "The store before could not be read";
+    return [`${why}: keys that were revoked after the backup work again. \`sluice keys list\` shows those in force.`];
+  }
+  const sentences: string[] = [];
+  const { revoked, missing } = carried;
+  if (revoked > 0) sentences.push(`${count(revoked, "key")} revoked since the backup: revoked in it too.`);
+  if (missing > 0)
+    sentences.push(`${count(missing, "key")} made since the backup: gone, with all that was written since.`);
+  return sentences;
+}
+
+/** Images of the restored store whose files are not in the folder, in a sentence; none where all are there. */
+function describeImages(folder: string, images: readonly string[]): string[] {
+  const missing = images.filter((file) => !existsSync(join(folder, IMAGES, file.slice(0, 2), file))).length;
+  if (missing === 0) return [];
+  const sentence = `The files of ${count(missing, "image")} are not in ${join(folder, IMAGES)}: a backup does not hold them.`;
+  return [`${sentence} Copy that folder back, unless they are kept in a bucket.`];
+}
+
 /**
  * `sluice restore FILE`: puts a backup in the store's place. Refuses a damaged or foreign file, and a folder that a server runs on; the store that
- * was there is kept beside it (contract 1).
+ * was there is kept beside it (contract 1), and what was revoked in it stays revoked.
  */
 export async function restore(file: string, options: FolderOptions): Promise<number> {
   const folder = findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
   const lock = lockDataFolder(folder);
   try {
-    const before = restoreStore(resolveFile(file), storePath(folder), checkLedger);
+    const path = storePath(folder);
+    let carried: Carried | Error | undefined;
+    let images: string[] = [];
+    const before = restoreStore(resolveFile(file), path, (store) => {
+      checkLedger(store);
+      if (existsSync(path)) carried = carryFrom(path, store);
+      images = imagesOf(store);
+    });
     print(`The store is restored from ${resolveFile(file)}.`);
     if (before !== undefined) print(`The one before is kept as ${before}; remove it when all is well.`);
+    for (const sentence of [...describeKeys(carried), ...describeImages(folder, images)]) warn(sentence);
     return 0;
   } finally {
     lock.release();

@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
+import { serve, sluice } from "./support.ts";
+
+// Every command is a process of its own, on a machine that may be busy.
+setDefaultTimeout(30_000);
+
+let folder: string;
+let server: RunningBinary | undefined;
+beforeEach(() => {
+  folder = makeFolder();
+});
+afterEach(async () => {
+  server?.child.kill("SIGKILL");
+  await server?.child.exited;
+  server = undefined;
+  removeFolder(folder);
+});
+
+const run = (...args: string[]) => sluice(folder, args);
+const done = async (...args: string[]) => {
+  const result = await run(...args);
+  expect([args.join(" "), result.code, result.code === 0 ? "" : result.stderr]).toEqual([args.join(" "), 0, ""]);
+  return result;
+};
+const made = async (...args: string[]) =>
+  JSON.parse((await done(...args, "--json")).stdout) as { id: string; key: string };
+const answer = async (key: string) => {
+  const body = JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] });
+  const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
+  return (await fetch(`${server?.url}/v1/chat/completions`, { method: "POST", headers, body })).status;
+};
+
+test("a key that was revoked after the backup stays revoked through a restore; what was made since is gone, and said to be", async () => {
+  const kept = await made("keys", "create", "--name", "kept");
+  const leaked = await made("keys", "create", "--name", "leaked");
+  const early = await made("keys", "create", "--name", "early");
+  const token = await made("tokens", "create");
+  await done("keys", "revoke", early.id);
+  const file = join(folder, "copy.db");
+  await done("backup", file);
+  await done("keys", "revoke", leaked.id);
+  await done("tokens", "revoke", token.id);
+  const later = await made("keys", "create", "--name", "later");
+  const restored = await done("restore", file);
+  expect(restored.stderr).toBe(
+    "2 keys revoked since the backup: revoked in it too.\n1 key made since the backup: gone, with all that was written since.\n",
+  );
+  server = await serve(folder, ["--port", "0"]);
+  expect(await Promise.all([kept, leaked, early, token, later].map(({ key }) => answer(key)))).toEqual([
+    200, 401, 401, 401, 401,
+  ]);
+});
+
+test("where the store before cannot be asked, a restore says that revoked keys work again", async () => {
+  const key = await made("keys", "create");
+  const file = join(folder, "copy.db");
+  await done("backup", file);
+  await done("keys", "revoke", key.id);
+  writeFileSync(join(folder, "data", "sluice.db"), "broken".repeat(10_000));
+  const over = await done("restore", file);
+  expect(over.stderr).toStartWith(
+    "The store before could not be read: keys that were revoked after the backup work again.",
+  );
+  const other = join(folder, "other");
+  const fresh = await done("restore", file, "--data", other);
+  expect(fresh.stderr).toStartWith("No store was here before: keys that were revoked after the backup work again.");
+  expect(readdirSync(other).filter((name) => /restor/.test(name))).toEqual([]);
+  server = await serve(folder, ["--port", "0"]);
+  expect(await answer(key.key)).toBe(200);
+});
+
+test("a backup says what is not in it, and a restore what is missing", async () => {
+  server = await serve(folder, ["--port", "0"]);
+  const headers = { "content-type": "application/json", authorization: `Bearer ${server.key}`, prefer: "wait=20" };
+  const body = JSON.stringify({ model: "sluice/sketch", prompt: "a lighthouse" });
+  const drawn = await fetch(`${server.url}/v1/images/generations`, { method: "POST", headers, body });
+  expect(((await drawn.json()) as { status: string }).status).toBe("succeeded");
+  const file = join(folder, "copy.db");
+  writeFileSync(join(folder, "data", "reasoning.key"), Buffer.alloc(32), { mode: 0o600 });
+  const { stdout } = await done("backup", file);
+  const lines = stdout.trimEnd().split("\n");
+  expect(lines).toHaveLength(3);
+  expect(lines[1]).toBe(`Not in it: the files of 1 image. Copy the folder ${join(folder, "data", "images")} too.`);
+  expect(lines[2]).toStartWith("Not in it: the key that kept reasoning is sealed with");
+  await server.stop();
+  expect((await done("restore", file)).stderr).toBe("");
+  const other = join(folder, "other");
+  mkdirSync(other);
+  const elsewhere = await done("restore", file, "--data", other);
+  expect(elsewhere.stderr).toContain(
+    `The files of 1 image are not in ${join(other, "images")}: a backup does not hold them.`,
+  );
+  expect(existsSync(join(other, "images"))).toBe(false);
+});
