@@ -8,6 +8,7 @@ import { upstreamDialects } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import type { JsonText } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
+import { isOk } from "../vendors/answer.ts";
 import { MAX_ERROR_BYTES, readCapped, send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { estimateInputTokens } from "./estimate.ts";
@@ -111,18 +112,18 @@ async function askVendor(job: CountJob, asked: Counter, signal: AbortSignal): Pr
   const { request, services, body, intent, entry } = job;
   const { route, vendor, upstream, counter } = asked;
   const orders = planOrders(intent, entry, route, upstream);
-  const { text } = translateRequest(body, request.client, upstream, orders, vendor.quirks);
-  const response = await send(vendor, {
+  const { text: translated } = translateRequest(body, request.client, upstream, orders, vendor.quirks);
+  const answer = await send(vendor, {
     path: counter.path(route.model),
-    body: counter.body(text, route.model, vendor.quirks),
+    body: counter.body(translated, route.model, vendor.quirks),
     headers: passedHeaders(request.headers, request.client, upstream),
     signal,
     userAgent: services.userAgent,
     requestId: request.requestId,
   });
-  const answer = await readCapped(response, MAX_ERROR_BYTES);
-  if (!response.ok) throw upstream.decodeError(response.status, answer, undefined);
-  const count = readCount(answer, counter);
+  const text = await readCapped(answer, MAX_ERROR_BYTES);
+  if (!isOk(answer)) throw upstream.decodeError(answer.status, text, undefined);
+  const count = readCount(text, counter);
   if (count * MOST_DOUBTED < estimateInputTokens(body, entry.id)) {
     throw new GatewayError("upstream_error", `The vendor's count of ${count} is far too small.`);
   }

@@ -4,6 +4,7 @@ import { upstreamDialects } from "../dialects/index.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
 import { randomName } from "../lib/id.ts";
 import { isObject } from "../lib/json.ts";
+import type { Answer } from "../vendors/answer.ts";
 import { send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
@@ -101,7 +102,7 @@ function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target {
  * Translates the request for one route and sends it. Throws GatewayError when no usable answer comes, or when a strict client's request
  * would lose something; gives the answer's media type with it.
  */
-export async function dispatch(job: Job, target: Target): Promise<{ response: Response; type: string }> {
+export async function dispatch(job: Job, target: Target): Promise<{ answer: Answer; type: string }> {
   const { dropped, sending, collector } = prepare(
     await inlineMedia(job.served ? mendHistory(job, target) : job, target),
     target,
@@ -109,6 +110,6 @@ export async function dispatch(job: Job, target: Target): Promise<{ response: Re
   job.exchange.collector = collector;
   job.exchange.dropped = dropped;
   if (dropped.length > 0) refuseLoss(job.request.headers, dropped);
-  const response = await send(target.vendor, sending);
-  return { response, type: readableType(response) ?? (await refuse(response, target, job.services.clock.now())) };
+  const answer = await send(target.vendor, sending);
+  return { answer, type: readableType(answer) ?? (await refuse(answer, target, job.services.clock.now())) };
 }

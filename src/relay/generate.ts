@@ -147,8 +147,8 @@ async function answerWhole(job: Job): Promise<Reply> {
     const whole = await tryRoutes(job, async (target): Promise<Whole & { loop?: ServedLoop }> => {
       try {
         const loop = job.served && serveTools(job, target);
-        const { response, type } = await (loop ? loop.send() : dispatch(job, target));
-        const read = await readWhole(response, type, target, reading);
+        const { answer, type } = await (loop ? loop.send() : dispatch(job, target));
+        const read = await readWhole(answer, type, target, reading);
         return loop ? { ...read, loop } : read;
       } catch (thrown) {
         if (!abort.signal.aborted) listener?.forget();

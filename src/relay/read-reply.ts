@@ -7,6 +7,7 @@ import { type Frame, FrameSplitter, FrameTooLong } from "../dialects/frames.ts";
 import { errorOf, insertUsage, translateReply, writeWhole } from "../dialects/translate.ts";
 import type { Clock } from "../lib/clock.ts";
 import { JsonText } from "../lib/json.ts";
+import { type Answer, isOk, type Read } from "../vendors/answer.ts";
 import { MAX_ERROR_BYTES, MAX_REPLY_BYTES, readCapped, retryAfterSeconds } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { Ended } from "./exchange.ts";
@@ -28,22 +29,22 @@ export type Target = {
 };
 
 /** The media type of an answer that may be read, lower-case and without parameters; undefined for one that {@link refuse} explains. */
-export function readableType(response: Response): string | undefined {
-  if (!response.ok) return undefined;
-  const header = response.headers.get("content-type") ?? "";
+export function readableType(answer: Answer): string | undefined {
+  if (!isOk(answer)) return undefined;
+  const header = answer.headers.get("content-type") ?? "";
   const end = header.indexOf(";");
   const type = (end < 0 ? header : header.slice(0, end)).trim().toLowerCase();
   return type === "text/html" ? undefined : type;
 }
 
 /** Throws what a non-2xx answer, or a web page in place of one, means to the client. */
-export async function refuse(response: Response, target: Target, now: number): Promise<never> {
-  if (response.ok) {
-    await response.body?.cancel();
+export async function refuse(answer: Answer, target: Target, now: number): Promise<never> {
+  if (isOk(answer)) {
+    answer.cancel();
     throw new GatewayError("upstream_error", "The vendor answered with a web page instead of a reply.");
   }
-  const body = await readCapped(response, MAX_ERROR_BYTES);
-  throw target.upstream.decodeError(response.status, body, retryAfterSeconds(response.headers, now));
+  const body = await readCapped(answer, MAX_ERROR_BYTES);
+  throw target.upstream.decodeError(answer.status, body, retryAfterSeconds(answer.headers, now));
 }
 
 /** A whole reply: its text for the client, and its events for the meter. */
@@ -62,10 +63,10 @@ export type Reading = {
 };
 
 /** Reads a whole JSON reply, or a stream that came in its place. Throws GatewayError when it is no reply. */
-export async function readWhole(response: Response, type: string, target: Target, reading: Reading): Promise<Whole> {
+export async function readWhole(answer: Answer, type: string, target: Target, reading: Reading): Promise<Whole> {
   const { upstream, client, vendor, context } = target;
-  if (type === "text/event-stream") return collectStream(response, target, reading);
-  const body = new JsonText(await readCapped(response, MAX_REPLY_BYTES));
+  if (type === "text/event-stream") return collectStream(answer, target, reading);
+  const body = new JsonText(await readCapped(answer, MAX_REPLY_BYTES));
   try {
     void body.value;
   } catch (cause) {
@@ -74,11 +75,11 @@ export async function readWhole(response: Response, type: string, target: Target
   return translateReply(body, upstream, client, vendor.quirks, context, reading.ownCounts);
 }
 
-async function collectStream(response: Response, target: Target, reading: Reading): Promise<Whole> {
+async function collectStream(answer: Answer, target: Target, reading: Reading): Promise<Whole> {
   const { follower, clock } = reading;
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
   const events: Event[] = [];
-  const reader = new StreamReader(response, decoder, reading.signal);
+  const reader = new StreamReader(answer, decoder, reading.signal);
   for (;;) {
     const step = await (decoder.finishing ? nextOrQuiet(reader, clock) : reader.next());
     if (!takeStep(step, events, follower)) {
@@ -119,11 +120,6 @@ async function nextOrQuiet(reader: StreamReader, clock: Clock): Promise<Step> {
 /** What one read of an upstream's stream brought. `tail`: the decoder's last events, behind all frames. `ended`: nothing follows. */
 export type Step = { frames: { frame: Frame; events: Event[] }[]; tail: Event[]; ended: boolean };
 
-/** What one read of a body gives. */
-export type Read = { done: boolean; value?: Uint8Array | undefined };
-
-const NO_BODY: Promise<Read> = Promise.resolve({ done: true });
-
 /** The upstream went quiet after its finish reason: its stream counts as ended (dialects.md 4.8 #17). */
 export class QuietEnd extends Error {}
 
@@ -134,7 +130,6 @@ export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" |
 
 /** An upstream's SSE body, read step by step and never before it is asked for. */
 export class StreamReader {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   readonly #text = new TextDecoder();
   readonly #splitter = new FrameSplitter();
   #bytes = 0;
@@ -142,17 +137,15 @@ export class StreamReader {
   #isRead = false;
 
   constructor(
-    response: Response,
+    private readonly answer: Answer,
     readonly decoder: Decoder,
     private readonly signal: AbortSignal,
     private readonly watch?: { touch(): void },
-  ) {
-    this.#reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
-  }
+  ) {}
 
   /** The next piece of the body, for {@link accept}; what it throws is for {@link breakOff}. */
   read(): Promise<Read> {
-    return this.#reader ? this.#reader.read() : NO_BODY;
+    return this.answer.read();
   }
 
   /** What a piece brought. Never throws for what the upstream sent: that is an error event of the step. */
@@ -191,20 +184,12 @@ export class StreamReader {
 
   /** Lets the connection go back to the pool: reads on to the body's end for a moment, then gives up on it. */
   close(): void {
-    const reader = this.#reader;
-    if (!reader || this.#isRead) return;
-    const timer = setTimeout(() => reader.cancel().catch(ignoreAborted), DRAIN_MS);
-    const drain = async () => {
-      while (!(await reader.read()).done);
-    };
-    drain()
-      .catch(ignoreAborted)
-      .finally(() => clearTimeout(timer));
+    if (!this.#isRead) this.answer.finish(DRAIN_MS);
   }
 
   /** Ends the upstream's work: nobody wants the rest. */
   cancel(): void {
-    this.#reader?.cancel().catch(ignoreAborted);
+    this.answer.cancel();
   }
 
   #decode(): Step {
@@ -238,6 +223,3 @@ function failure(thrown: unknown, decoder: Decoder): Event[] {
       : new GatewayError("stream_truncated", "The vendor's stream broke off before its end.", { cause: thrown });
   return [{ type: "error", error }];
 }
-
-/** The body was already aborted or broken: there is nothing left to give back. */
-function ignoreAborted(): void {}

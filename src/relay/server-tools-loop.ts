@@ -3,6 +3,7 @@ import { ReplyChanger } from "../dialects/reply-changer.ts";
 import type { ServedCall, ServedFunction, ServedOutcome } from "../dialects/server-tools.ts";
 import { isSame } from "../dialects/translate.ts";
 import { editObject, JsonText } from "../lib/json.ts";
+import type { Answer } from "../vendors/answer.ts";
 import { dispatch } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { Job } from "./job.ts";
@@ -273,7 +274,7 @@ export class ServedLoop {
    * Sends the request of the next round; undefined when there are no tokens or no money left for it, and the reply is to end. Throws
    * GatewayError when no usable answer comes.
    */
-  async openRound(): Promise<{ response: Response; type: string } | undefined> {
+  async openRound(): Promise<{ answer: Answer; type: string } | undefined> {
     const { job } = this;
     const { exchange, intent } = job;
     await exchange.collector?.kept;
@@ -289,7 +290,7 @@ export class ServedLoop {
   }
 
   /** Sends the request of this round; see {@link dispatch}. What replies repeat of it is what the client wrote, not what the vendor was told. */
-  async send(): Promise<{ response: Response; type: string }> {
+  async send(): Promise<{ answer: Answer; type: string }> {
     const sent = await dispatch(this.job, this.target);
     const { client, upstream, context } = this.target;
     if (isSame(client, upstream)) this.#nameLost();

@@ -3,15 +3,8 @@ import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
 import { NO_FRAME } from "../dialects/frames.ts";
 import { errorOf, type StreamWriter } from "../dialects/translate.ts";
-import {
-  FINISHING_MS,
-  type Read,
-  type Reading,
-  readWhole,
-  type Step,
-  StreamReader,
-  type UpstreamReader,
-} from "./read-reply.ts";
+import type { Answer, Read } from "../vendors/answer.ts";
+import { FINISHING_MS, type Reading, readWhole, type Step, StreamReader, type UpstreamReader } from "./read-reply.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
 
 /** A made-up piece of a body: what it stands for is kept beside it. */
@@ -28,13 +21,13 @@ type Round = Pick<StreamReader, "read" | "accept" | "breakOff" | "close" | "canc
 };
 
 /** A whole body in the place of a stream (dialects.md 4.8 #28). */
-function wholeRound(loop: ServedLoop, response: Response, type: string): Round {
+function wholeRound(loop: ServedLoop, answer: Answer, type: string): Round {
   let events: Event[] = [];
   return {
     decoder: { finishing: false },
     async read() {
       const { abort, services } = loop.job;
-      events = (await readWhole(response, type, loop.target, { signal: abort.signal, clock: services.clock })).events;
+      events = (await readWhole(answer, type, loop.target, { signal: abort.signal, clock: services.clock })).events;
       return MADE;
     },
     accept: () => step({ frames: [{ frame: NO_FRAME, events }], ended: true }),
@@ -60,7 +53,7 @@ export class RoundsReader implements UpstreamReader {
 
   constructor(
     private readonly loop: ServedLoop,
-    opened: { response: Response; type: string },
+    opened: { answer: Answer; type: string },
     private readonly watch: Watch,
   ) {
     this.#round = this.#open(opened);
@@ -73,11 +66,11 @@ export class RoundsReader implements UpstreamReader {
   /** Writes what the client sees. Its `push` must follow every step that has frames. */
   readonly writer: StreamWriter;
 
-  #open({ response, type }: { response: Response; type: string }): Round {
+  #open({ answer, type }: { answer: Answer; type: string }): Round {
     const { job, target } = this.loop;
-    if (type === "application/json") return wholeRound(this.loop, response, type);
+    if (type === "application/json") return wholeRound(this.loop, answer, type);
     const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
-    return new StreamReader(response, decoder, job.abort.signal, this.watch);
+    return new StreamReader(answer, decoder, job.abort.signal, this.watch);
   }
 
   #createWriter(): StreamWriter {
@@ -193,7 +186,7 @@ export async function finishWhole(loop: ServedLoop, first: readonly Event[], rea
     if (!loop.goesOn) break;
     const opened = await loop.openRound();
     if (!opened) break;
-    const { events } = await readWhole(opened.response, opened.type, loop.target, reading);
+    const { events } = await readWhole(opened.answer, opened.type, loop.target, reading);
     if (!reading.follower) exchange.meter.take(events);
     exchange.collector?.take(events);
     shown.push(...loop.take(events));

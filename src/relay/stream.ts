@@ -2,6 +2,7 @@ import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } from "../dialects/translate.ts";
+import type { Answer, Read } from "../vendors/answer.ts";
 import { type GivenUp, SilenceWatch } from "./deadline.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
 import { clientLeft, closingHeaders, Ended, type Exchange } from "./exchange.ts";
@@ -9,7 +10,6 @@ import type { Job } from "./job.ts";
 import {
   FINISHING_MS,
   QuietEnd,
-  type Read,
   readWhole,
   type Step,
   StreamReader,
@@ -244,13 +244,13 @@ async function openStream(
     watch.touch();
     return readFirst(reader, reader.writer, exchange, watch);
   }
-  const { response, type } = await dispatch(job, target);
+  const { answer, type } = await dispatch(job, target);
   watch.touch();
-  if (type === "application/json") return openWhole(job, target, response, type);
+  if (type === "application/json") return openWhole(job, target, answer, type);
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
   onDecoder(decoder);
   const writer = streamWriter(target.upstream, target.client, target.context);
-  return readFirst(new StreamReader(response, decoder, abort.signal, watch), writer, exchange, watch);
+  return readFirst(new StreamReader(answer, decoder, abort.signal, watch), writer, exchange, watch);
 }
 
 async function readFirst(
@@ -275,8 +275,8 @@ async function readFirst(
 }
 
 /** An upstream that answered a stream with one whole body: its events are written as a stream (dialects.md 4.8 #28). */
-async function openWhole(job: Job, target: Target, response: Response, type: string): Promise<Begun> {
-  const { events } = await readWhole(response, type, target, { signal: job.abort.signal, clock: job.services.clock });
+async function openWhole(job: Job, target: Target, answer: Answer, type: string): Promise<Begun> {
+  const { events } = await readWhole(answer, type, target, { signal: job.abort.signal, clock: job.services.clock });
   job.exchange.meter.take(events);
   job.exchange.collector?.take(events);
   const tail = withUsage(events, job.exchange);

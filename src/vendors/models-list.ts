@@ -2,6 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { UpstreamDialectName } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { isObject } from "../lib/json.ts";
+import { ResponseAnswer } from "./answer.ts";
 import { authorize } from "./auth/authorize.ts";
 import { rowOf } from "./images/rows.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
@@ -105,9 +106,9 @@ async function askPage(
   const response = await fetchUpstream("GET", request, vendor.proxy);
   if (!response.ok) {
     const { decodeError } = upstreamDialects[vendor.dialect];
-    throw decodeError(response.status, await readCapped(response, MAX_ERROR_BYTES), undefined);
+    throw decodeError(response.status, await readCapped(new ResponseAnswer(response), MAX_ERROR_BYTES), undefined);
   }
-  const text = await readCapped(response, MAX_PAGE_BYTES);
+  const text = await readCapped(new ResponseAnswer(response), MAX_PAGE_BYTES);
   try {
     return JSON.parse(text);
   } catch (cause) {

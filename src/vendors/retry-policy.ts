@@ -1,6 +1,6 @@
 import type { ErrorCode, GatewayError } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
-import { ConnectionLost } from "./send.ts";
+import { ConnectionLost } from "./http/faults.ts";
 
 /** Whether the vendor worked on a request that failed: surely not, perhaps (it answered badly), or nobody can know (it broke off). */
 export type Ran = "no" | "maybe" | "unknown";

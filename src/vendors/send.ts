@@ -1,5 +1,10 @@
 import { GatewayError } from "../canon/errors.ts";
+import { type Answer, type Fields, ResponseAnswer } from "./answer.ts";
 import { authorize, isSigned } from "./auth/authorize.ts";
+import { ConnectFailed, ConnectionLost } from "./http/faults.ts";
+import { Pool } from "./http/pool.ts";
+import { type Address, addressOf, writePost } from "./http/request.ts";
+import { unpack } from "./http/unpack.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import type { UpstreamRequest, Vendor } from "./vendor.ts";
 
@@ -26,28 +31,51 @@ export type Sending = {
   requestId?: string;
 };
 
-/** The connection broke after the request went out: whether the vendor worked on it cannot be known (reliability 6.2). */
-export class ConnectionLost extends Error {
-  override readonly name = "ConnectionLost";
-}
+/** Connections to vendors, for the whole process. */
+const pool = new Pool();
+
+/** How those are used: for the operator to see. */
+export const poolFigures = (): { open: number; idle: number; opened: number; reused: number } => ({
+  ...pool.figures,
+  ...pool.counts,
+});
+
+/** Set to `fetch`, vendors are called by Bun's own client: slower, and with another behaviour on the wire where that should matter. */
+const CLIENT = "SLUICE_HTTP_CLIENT";
 
 /**
  * Sends one request and gives the vendor's answer, whatever its status but a redirect; the caller reads or cancels its body.
  *
  * Throws the signal's reason once that is aborted, and GatewayError: `upstream_unreachable` when no connection came about (name,
- * refusal, TLS), so that nothing ran; `upstream_error` without retry when the connection broke later (its cause is then a
+ * refusal, time, TLS), so that nothing ran; `upstream_error` without retry when the connection broke later (its cause is then a
  * {@link ConnectionLost}) or a redirect came (a key and a prompt must not follow one; reliability 0 #10); `vendor_not_configured` when
- * the row itself is at fault. Bun's fetch tells a slow connect from a slow answer in no way: the caller's signal ends both.
+ * the row itself is at fault.
  */
-export async function send(vendor: Vendor, sending: Sending): Promise<Response> {
+export async function send(vendor: Vendor, sending: Sending): Promise<Answer> {
   const { signal } = sending;
   const { proxy } = vendor;
   signal.throwIfAborted();
   const request = toUpstreamRequest(vendor, sending);
-  if (isSigned(vendor) || vendor.framing) return sendSpecially(vendor, request, proxy);
-  if (!vendor.serve) return fetchUpstream("POST", request, proxy);
-  const response = await vendor.serve(request);
-  return isRedirect(response) ? refuseRedirect(response) : response;
+  if (isSigned(vendor) || vendor.framing) return new ResponseAnswer(await sendSpecially(vendor, request, proxy));
+  if (vendor.serve) {
+    const response = await vendor.serve(request);
+    return new ResponseAnswer(isRedirect(response) ? await refuseRedirect(response) : response);
+  }
+  const address = proxy === undefined && process.env[CLIENT] !== "fetch" ? addressOf(request.url) : undefined;
+  return address ? callUpstream(address, request) : new ResponseAnswer(await fetchUpstream("POST", request, proxy));
+}
+
+/** One call over a connection of the {@link pool}. Bodies come as they are: what is packed all the same is unpacked as it is read. */
+async function callUpstream(address: Address, { headers, body, signal }: UpstreamRequest): Promise<Answer> {
+  headers["accept-encoding"] = "identity";
+  let answer: Answer;
+  try {
+    answer = await pool.call(address.origin, writePost(address, headers, body), signal);
+  } catch (thrown) {
+    throw signal.aborted ? signal.reason : connectionError(thrown);
+  }
+  if (isRedirect(answer)) return refuseRedirect(answer);
+  return answer.headers.has("content-encoding") ? unpack(answer) : answer;
 }
 
 /**
@@ -106,11 +134,12 @@ export async function fetchUnfollowed(
   }
 }
 
-const isRedirect = ({ status }: Response) => status >= 300 && status <= 399;
+const isRedirect = ({ status }: { status: number }) => status >= 300 && status <= 399;
 
-async function refuseRedirect(response: Response): Promise<never> {
-  const { status } = response;
-  await response.body?.cancel();
+async function refuseRedirect(answer: Response | Answer): Promise<never> {
+  const { status } = answer;
+  if (answer instanceof Response) await answer.body?.cancel();
+  else answer.cancel();
   const message = "The vendor's address answers with a redirect. The operator has to check the vendor's base URL.";
   throw new GatewayError("upstream_error", message, { retry: false, cause: { status } });
 }
@@ -121,12 +150,12 @@ const NEVER_CONNECTED =
 
 function connectionError(thrown: unknown): GatewayError {
   const { code = "", message = String(thrown) } = thrown as { code?: unknown; message?: string };
-  if (NEVER_CONNECTED.test(String(code))) {
+  if (thrown instanceof ConnectFailed || NEVER_CONNECTED.test(String(code))) {
     return new GatewayError("upstream_unreachable", "The vendor cannot be reached from this gateway.", {
       cause: thrown,
     });
   }
-  const cause = new ConnectionLost(message, { cause: thrown });
+  const cause = thrown instanceof ConnectionLost ? thrown : new ConnectionLost(message, { cause: thrown });
   return new GatewayError("upstream_error", "The vendor closed the connection before it answered.", {
     retry: false,
     cause,
@@ -134,55 +163,30 @@ function connectionError(thrown: unknown): GatewayError {
 }
 
 /**
- * A body as text, at most `maxBytes` of it: the rest is cancelled unread, so that neither a decompression bomb nor a chatty error page
- * fills the memory (reliability 2 #18). What was cut is no longer valid JSON and is refused where it is parsed.
+ * A body as text, at most about `maxBytes` of it. What was cut is no longer valid JSON and is refused where it is parsed.
  * Throws what aborted the call, or GatewayError (upstream_error) when the connection broke under way.
  */
-export async function readCapped(response: Response, maxBytes: number): Promise<string> {
-  if (isSurelyWithin(response.headers, maxBytes)) {
-    try {
-      return await response.text();
-    } catch (thrown) {
-      throw isBrokenConnection(thrown) ? brokenBody(thrown) : thrown;
-    }
-  }
-  const reader = response.body?.getReader();
-  if (!reader) return "";
-  const decoder = new TextDecoder();
-  let text = "";
-  let left = maxBytes;
+export async function readCapped(answer: Answer, maxBytes: number): Promise<string> {
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return text + decoder.decode();
-      text += decoder.decode(value.subarray(0, left), { stream: true });
-      left -= value.byteLength;
-      if (left >= 0) continue;
-      await reader.cancel();
-      return text;
-    }
+    return await answer.text(maxBytes);
   } catch (thrown) {
-    throw isBrokenConnection(thrown) ? brokenBody(thrown) : thrown;
+    throw toBrokenBody(thrown);
   }
-}
-
-/** The length is told, and is that of the body itself: reading it in one piece costs half of reading it piece by piece. */
-function isSurelyWithin(headers: Headers, maxBytes: number): boolean {
-  const length = headers.get("content-length");
-  return length !== null && Number(length) <= maxBytes && !headers.has("content-encoding");
 }
 
 /** A failure of the network or of the decompression carries a code of words; an abort reason is whatever the aborter chose. */
 const isBrokenConnection = (thrown: unknown) =>
-  thrown instanceof Error &&
-  !(thrown instanceof GatewayError) &&
-  typeof (thrown as { code?: unknown }).code === "string";
+  thrown instanceof ConnectionLost ||
+  (thrown instanceof Error &&
+    !(thrown instanceof GatewayError) &&
+    typeof (thrown as { code?: unknown }).code === "string");
 
 /** What reading a body threw, as an error of the wire where it is one: for readers of their own. */
 export const toBrokenBody = (thrown: unknown): unknown => (isBrokenConnection(thrown) ? brokenBody(thrown) : thrown);
 
 function brokenBody(thrown: unknown): GatewayError {
-  const cause = new ConnectionLost((thrown as Error).message, { cause: thrown });
+  const { message } = thrown as Error;
+  const cause = thrown instanceof ConnectionLost ? thrown : new ConnectionLost(message, { cause: thrown });
   return new GatewayError("upstream_error", "The vendor's answer broke off before its end.", { retry: false, cause });
 }
 
@@ -190,7 +194,7 @@ function brokenBody(thrown: unknown): GatewayError {
  * Whole seconds, rounded up and never below 0, until the vendor wants to be asked again: `retry-after-ms`, else `retry-after` as
  * seconds or as an HTTP date against `now` (Unix ms). Undefined when neither can be read (dialects.md 1.5).
  */
-export function retryAfterSeconds(headers: Headers, now: number): number | undefined {
+export function retryAfterSeconds(headers: Pick<Fields, "get">, now: number): number | undefined {
   const milliseconds = number(headers.get("retry-after-ms"));
   if (milliseconds !== undefined) return Math.ceil(milliseconds / 1000);
   const text = headers.get("retry-after");

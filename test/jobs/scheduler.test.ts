@@ -3,7 +3,7 @@ import { GatewayError } from "../../src/canon/errors.ts";
 import { JOB_MS } from "../../src/jobs/accept.ts";
 import { CREATE_MS } from "../../src/jobs/image-job.ts";
 import { LEASE_MS, SLOTS, TICK_MS, VENDOR_SLOTS } from "../../src/jobs/scheduler.ts";
-import { ConnectionLost } from "../../src/vendors/send.ts";
+import { ConnectionLost } from "../../src/vendors/http/faults.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { until, within } from "../support/wait.ts";
 import { hang, IMAGE, type ImageLab, Painter, startImageLab } from "./lab.ts";

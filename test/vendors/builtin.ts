@@ -1,7 +1,7 @@
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { builtinVendor } from "../../src/vendors/builtin/vendor.ts";
-import { send } from "../../src/vendors/send.ts";
+import { toUpstreamRequest } from "../../src/vendors/send.ts";
 import { manualClock } from "../support/clock.ts";
 
 /** A user message. */
@@ -11,13 +11,14 @@ export const user = (content: unknown) => ({ role: "user", content });
 // biome-ignore lint/suspicious/noExplicitAny: a reply's fields are what the tests are about
 export type Loose = any;
 
-/** Sends `body` to the built-in vendor, through `send`, as a gateway would. */
+/** Sends `body` to the built-in vendor, as a gateway would. */
 export function call(
   body: unknown,
   { clock = manualClock() as Clock, signal = new AbortController().signal, path = "/chat/completions" } = {},
 ): Promise<Response> {
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  return send(builtinVendor(clock), { path, body: text, headers: {}, signal, userAgent: "sluice/test" });
+  const vendor = builtinVendor(clock);
+  return vendor.serve!(toUpstreamRequest(vendor, { path, body: text, headers: {}, signal, userAgent: "sluice/test" }));
 }
 
 /** A whole answer, parsed. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { ERRORS, type ErrorCode, GatewayError } from "../../src/canon/errors.ts";
 import { upstreamError } from "../../src/dialects/upstream-error.ts";
+import { ConnectionLost } from "../../src/vendors/http/faults.ts";
 import { DOUBTFUL_WITHIN_MS, decideRetry, type Ran, ranOf } from "../../src/vendors/retry-policy.ts";
-import { ConnectionLost } from "../../src/vendors/send.ts";
 
 const fresh = { elapsedMs: 100, routesLeft: 1 };
 const answer = (status: number, message = "no") => upstreamError(status, { message, type: "", code: "" });

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
+import { ResponseAnswer } from "../../src/vendors/answer.ts";
 import { ranOf } from "../../src/vendors/retry-policy.ts";
 import { readCapped, retryAfterSeconds, type Sending, send } from "../../src/vendors/send.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
@@ -14,6 +15,7 @@ afterEach(() => {
 });
 
 const PATH = "/v1/chat/completions";
+const MOST = 1_000_000;
 
 const vendorAt = (more: Partial<Vendor> = {}): Vendor => ({
   id: "lab",
@@ -56,7 +58,7 @@ describe("what leaves", () => {
       cookie: "c=1",
     };
     const response = await send(vendorAt(), sending({ headers, requestId: "req_1", stream: true }));
-    expect(await response.json()).toEqual({ ok: true });
+    expect(JSON.parse(await response.text(MOST))).toEqual({ ok: true });
     const call = await upstream.called();
     expect(call.text).toBe(sending().body);
     expect(call.method).toBe("POST");
@@ -79,7 +81,7 @@ describe("what leaves", () => {
     ["x-goog-api-key", "x-goog-api-key", "sk-lab"],
   ] as const)("auth form %s", async (auth, name, value) => {
     upstream.answer(PATH, json({}));
-    await (await send(vendorAt({ auth }), sending())).text();
+    await (await send(vendorAt({ auth }), sending())).text(MOST);
     const { headers } = await upstream.called();
     expect(headers[name]).toBe(value);
     expect(Object.keys(headers)).not.toContain("authorization");
@@ -88,8 +90,8 @@ describe("what leaves", () => {
   test("no key, or form none: nothing of it leaves", async () => {
     const { apiKey: _, ...keyless } = vendorAt();
     upstream.answer(PATH, json({}), json({}));
-    await (await send(keyless, sending())).text();
-    await (await send(vendorAt({ auth: "none" }), sending())).text();
+    await (await send(keyless, sending())).text(MOST);
+    await (await send(vendorAt({ auth: "none" }), sending())).text(MOST);
     for (const call of upstream.calls) expect(Object.keys(call.headers).join()).not.toMatch(/auth|key/);
     expect(upstream.calls.length).toBe(2);
   });
@@ -101,10 +103,10 @@ describe("what leaves", () => {
       headers: { "Anthropic-Version": "2023-06-01" },
       query: "beta=true",
     });
-    await (await send(vendor, sending({ path: "/v1/messages" }))).text();
-    await (
-      await send(vendor, sending({ path: "/v1/messages", headers: { "anthropic-version": "2026-01-01" } }))
-    ).text();
+    await (await send(vendor, sending({ path: "/v1/messages" }))).text(MOST);
+    await (await send(vendor, sending({ path: "/v1/messages", headers: { "anthropic-version": "2026-01-01" } }))).text(
+      MOST,
+    );
     expect(upstream.calls.map((call) => [call.headers["anthropic-version"], call.query])).toEqual([
       ["2023-06-01", "beta=true"],
       ["2026-01-01", "beta=true"],
@@ -174,7 +176,7 @@ describe("what comes back", () => {
       return new Response("hi");
     };
     const response = await send(vendorAt({ baseUrl: "http://sluice.internal/v1", serve }), sending());
-    expect(await response.text()).toBe("hi");
+    expect(await response.text(MOST)).toBe("hi");
     expect(seen).toEqual({
       url: "http://sluice.internal/v1/chat/completions",
       body: sending().body,
@@ -231,8 +233,8 @@ describe("readCapped", () => {
           },
         }),
       );
-    expect(await readCapped(chunked(), bytes.length)).toBe(text);
-    expect(await readCapped(new Response(null), 10)).toBe("");
+    expect(await readCapped(new ResponseAnswer(chunked()), bytes.length)).toBe(text);
+    expect(await readCapped(new ResponseAnswer(new Response(null)), 10)).toBe("");
   });
 
   test("cancels what lies beyond the cap instead of reading it", async () => {
@@ -250,7 +252,7 @@ describe("readCapped", () => {
       },
       { highWaterMark: 0 },
     );
-    expect(await readCapped(new Response(endless), 250)).toBe("x".repeat(250));
+    expect(await readCapped(new ResponseAnswer(new Response(endless)), 250)).toBe("x".repeat(250));
     expect([pulled, cancelled]).toEqual([3, true]);
   });
 

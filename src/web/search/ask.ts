@@ -1,6 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { isObject } from "../../lib/json.ts";
+import { ResponseAnswer } from "../../vendors/answer.ts";
 import { fetchUpstream, readCapped } from "../../vendors/send.ts";
 import { limit } from "../safe-fetch-time.ts";
 import type { EngineCall } from "./engine.ts";
@@ -61,7 +62,7 @@ const KINDS: Readonly<Record<number, EngineFault["kind"]>> = {
 
 async function toFault(response: Response): Promise<EngineFault> {
   const { status, headers } = response;
-  const text = await readCapped(response, MAX_REFUSAL_BYTES);
+  const text = await readCapped(new ResponseAnswer(response), MAX_REFUSAL_BYTES);
   return new EngineFault(KINDS[status] ?? "broken", `it answered ${status}`, readPause(headers, parse(text)));
 }
 
@@ -85,7 +86,7 @@ export async function askEngine(
     const request = { url, headers: sent, body: JSON.stringify(body) ?? "", signal: patience.signal };
     const response = await fetchUpstream(method, request);
     if (!response.ok) throw await toFault(response);
-    const answer = parse(await readCapped(response, MAX_ANSWER_BYTES));
+    const answer = parse(await readCapped(new ResponseAnswer(response), MAX_ANSWER_BYTES));
     if (!isObject(answer)) throw new EngineFault("broken", "its answer is no JSON object");
     return answer;
   } catch (thrown) {

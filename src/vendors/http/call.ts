@@ -1,0 +1,227 @@
+import { type Answer, type Read, readText } from "../answer.ts";
+import { ConnectionLost } from "./faults.ts";
+import { type BodyReader, createBodyReader } from "./framing.ts";
+import { type Head, MAX_HEAD_BYTES, MalformedAnswer, parseHead } from "./head.ts";
+
+/** Bytes of a body that wait to be read before the upstream is made to wait (reliability 6.4). */
+const MAX_WAITING_BYTES = 256 * 1024;
+/** Heads that tell of a later one, such as 103, before that one must come. */
+const MAX_INTERIM = 16;
+
+const decoder = new TextDecoder();
+const OVER: Promise<Read> = Promise.resolve({ done: true });
+
+/** What a call needs of the connection that it is on. */
+export type Line = {
+  pause(): void;
+  resume(): void;
+  /** The answer was read to its end; `clean`: another request may follow. */
+  ended(clean: boolean): void;
+  /** Nobody waits for the answer any more. */
+  abandon(): void;
+};
+
+/** One request on its connection, and its answer. The head comes first, by `answered`; the body is read as an {@link Answer}. */
+export class Call implements Answer {
+  #head: Head | undefined;
+  #body: BodyReader | undefined;
+  /** Bytes of a head that has not come whole. */
+  #held: Buffer | undefined;
+  #interim = 0;
+  #pieces: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #paused = false;
+  #waiting: { resolve: (read: Read) => void; reject: (reason: unknown) => void } | undefined;
+  #fault: { reason: unknown } | undefined;
+  #complete = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #line: Line | undefined;
+  readonly #answered = Promise.withResolvers<Answer>();
+  /** A byte of the answer came. */
+  begun = false;
+
+  /** `bytes`: the whole request, for whoever writes it. `signal`: ends the call; its reason is then what every read rejects with. */
+  constructor(
+    readonly bytes: Uint8Array,
+    private readonly signal: AbortSignal,
+  ) {
+    signal.addEventListener("abort", this.#onAbort);
+  }
+
+  /** Resolves with this, once the head is read. Rejects with the signal's reason, or with ConnectFailed or ConnectionLost. */
+  get answered(): Promise<Answer> {
+    return this.#answered.promise;
+  }
+
+  get status(): number {
+    return this.#head?.status ?? 0;
+  }
+
+  get headers(): Head {
+    return this.#head as Head;
+  }
+
+  /** Nothing more is expected of the connection. */
+  get over(): boolean {
+    return this.#complete || this.#fault !== undefined;
+  }
+
+  /** From now on the answer is read from this connection. */
+  attach(line: Line): void {
+    this.#line = line;
+  }
+
+  /** Bytes came on the connection. */
+  take(bytes: Buffer): void {
+    this.begun = true;
+    try {
+      const body = this.#body ? bytes : this.#takeHead(bytes);
+      if (body) this.#takeBody(body);
+    } catch (thrown) {
+      if (!(thrown instanceof MalformedAnswer)) throw thrown;
+      this.#line?.abandon();
+      this.fail(new ConnectionLost(`The answer is no HTTP: ${thrown.message}.`, { cause: thrown }));
+    }
+  }
+
+  /** The connection has ended. That is the end of a body without any other, and a fault in the midst of one. */
+  lost(reason: Error): void {
+    if (this.over) return;
+    if (this.#body && this.#head?.framing.kind === "close" && !(reason instanceof ConnectionReset)) this.#end();
+    else this.fail(new ConnectionLost(reason.message, { cause: reason }));
+  }
+
+  /** Ends the call: every read from now on rejects with `reason`. */
+  fail(reason: unknown): void {
+    if (this.over) return;
+    this.#fault = { reason };
+    this.#settle();
+    this.#pieces = [];
+    if (!this.#body) this.#answered.reject(reason);
+    this.#waiting?.reject(reason);
+    this.#waiting = undefined;
+  }
+
+  read(): Promise<Read> {
+    const value = this.#pieces.shift();
+    if (value) {
+      this.#waitingBytes -= value.length;
+      if (this.#paused && this.#waitingBytes < MAX_WAITING_BYTES) {
+        this.#paused = false;
+        this.#line?.resume();
+      }
+      return Promise.resolve({ done: false, value });
+    }
+    if (this.#fault) return Promise.reject(this.#fault.reason);
+    if (this.#complete) return OVER;
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+    });
+  }
+
+  text(maxBytes: number): string | Promise<string> {
+    const [piece] = this.#pieces;
+    const isHere = this.#complete && this.#pieces.length === 1 && piece && piece.length <= maxBytes;
+    if (!isHere) return readText(this, maxBytes);
+    this.#pieces = [];
+    return decoder.decode(piece);
+  }
+
+  cancel(): void {
+    if (this.over) return;
+    this.#line?.abandon();
+    this.fail(new ConnectionLost("The rest of the answer was given up."));
+  }
+
+  finish(ms: number): void {
+    this.#pieces = [];
+    this.#waitingBytes = 0;
+    if (this.over) return;
+    this.#timer = setTimeout(() => this.cancel(), ms);
+    if (this.#paused) this.#line?.resume();
+    this.#paused = false;
+  }
+
+  readonly #onAbort = (): void => {
+    this.#line?.abandon();
+    this.fail(this.signal.reason);
+  };
+
+  /** What follows the head, once that is whole. */
+  #takeHead(bytes: Buffer): Uint8Array | undefined {
+    let all = this.#held ? Buffer.concat([this.#held, bytes]) : bytes;
+    for (;;) {
+      const { at, length } = findHeadEnd(all);
+      if (at > MAX_HEAD_BYTES || (at < 0 && all.length > MAX_HEAD_BYTES)) {
+        throw new MalformedAnswer("a head that is too long");
+      }
+      if (at < 0) {
+        this.#held = all;
+        return undefined;
+      }
+      const head = parseHead(all.toString("latin1", 0, at));
+      all = all.subarray(at + length);
+      if (head.status >= 200) {
+        this.#held = undefined;
+        this.#body = createBodyReader(head.framing);
+        this.#head = head;
+        // The reader comes before the first piece, which may be the last one too.
+        this.#answered.resolve(this);
+        if (this.#body.complete) this.#end();
+        return all.length > 0 ? all : undefined;
+      }
+      if (head.status === 101 || ++this.#interim > MAX_INTERIM) throw new MalformedAnswer("an answer that never comes");
+    }
+  }
+
+  #takeBody(bytes: Uint8Array): void {
+    const body = this.#body as BodyReader;
+    const piece = body.take(bytes);
+    if (piece.length > 0) this.#hand(piece);
+    if (body.complete && !this.#complete) this.#end();
+  }
+
+  #hand(value: Uint8Array): void {
+    if (this.#timer !== undefined) return;
+    const waiting = this.#waiting;
+    if (waiting) {
+      this.#waiting = undefined;
+      waiting.resolve({ done: false, value });
+      return;
+    }
+    this.#pieces.push(value);
+    this.#waitingBytes += value.length;
+    if (this.#waitingBytes >= MAX_WAITING_BYTES && !this.#paused) {
+      this.#paused = true;
+      this.#line?.pause();
+    }
+  }
+
+  #end(): void {
+    this.#complete = true;
+    this.#settle();
+    this.#line?.ended(this.#head?.staysOpen === true && this.#body?.complete === true && !this.#body.surplus);
+    this.#waiting?.resolve({ done: true });
+    this.#waiting = undefined;
+  }
+
+  #settle(): void {
+    clearTimeout(this.#timer);
+    this.signal.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+/** A connection that was torn down, not closed. */
+export class ConnectionReset extends Error {
+  override readonly name = "ConnectionReset";
+}
+
+const HEAD_END = Buffer.from("\r\n\r\n");
+const BARE_HEAD_END = Buffer.from("\n\n");
+
+/** Where a head ends, and how long its end is; at -1 while it is not there. Some small servers leave out the carriage returns. */
+function findHeadEnd(bytes: Buffer): { at: number; length: number } {
+  const at = bytes.indexOf(HEAD_END);
+  if (at >= 0) return { at, length: 4 };
+  return { at: bytes.indexOf(BARE_HEAD_END), length: 2 };
+}

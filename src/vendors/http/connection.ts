@@ -1,0 +1,186 @@
+import type { Socket } from "bun";
+import { type Call, ConnectionReset, type Line } from "./call.ts";
+import { ConnectFailed } from "./faults.ts";
+
+/** A name must be found, a connection made and TLS agreed upon within this, ms (reliability 6.1). */
+const CONNECT_MS = 5_000;
+/** A connection that has rested this long may have been closed by its server while the next request was on its way, ms. Few wait less. */
+const RESTED_MS = 2_000;
+/** Whether it was is seen within this, ms: a way to the server and back. */
+const STALE_MS = 1_000;
+
+/** Where requests go: one for all addresses of a scheme, a name and a port. */
+export type Origin = { name: string; hostname: string; port: number; secure: boolean };
+
+/** What a connection tells whoever keeps it. */
+export type Keeper = {
+  /** It may be used for another call. */
+  freed(connection: Connection): void;
+  /** It is gone. */
+  gone(connection: Connection): void;
+  /** Its server had closed it before the call reached it: the call is to be made anew. */
+  again(call: Call, origin: Origin): void;
+};
+
+/** A connection to an upstream, on which one call follows another. */
+export class Connection implements Line {
+  #socket: Socket<Connection> | undefined;
+  #call: Call | undefined;
+  /** Of a request that has not gone out whole. */
+  #unsent: Uint8Array | undefined;
+  #calls = 0;
+  #sentAt = 0;
+  #over = false;
+  readonly #opened = Promise.withResolvers<void>();
+  readonly #timer: ReturnType<typeof setTimeout>;
+  /** Since when nothing is done on it, monotonic ms. */
+  idleSince = 0;
+  #restedMs = 0;
+
+  constructor(
+    readonly origin: Origin,
+    private readonly keeper: Keeper,
+  ) {
+    const { hostname, port, secure } = origin;
+    this.#timer = setTimeout(() => this.#refuse("ETIMEDOUT"), CONNECT_MS);
+    const tls = secure ? { serverName: hostname, rejectUnauthorized: true } : undefined;
+    Bun.connect({ hostname, port, ...(tls && { tls }), socket: HANDLERS, data: this }).catch((thrown: unknown) =>
+      this.#refuse(codeOf(thrown), thrown),
+    );
+  }
+
+  /** Resolves once a request can be sent. Rejects with ConnectFailed; then it is gone. */
+  get opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  /** Sends a call's request; nothing else is under way. */
+  start(call: Call): void {
+    const now = performance.now();
+    this.#restedMs = this.#calls++ === 0 ? 0 : now - this.idleSince;
+    this.#sentAt = now;
+    this.#call = call;
+    call.attach(this);
+    this.#write(call.bytes);
+  }
+
+  /** Ends it, whatever is under way. */
+  close(): void {
+    this.#socket?.terminate();
+    this.#leave();
+  }
+
+  pause(): void {
+    this.#socket?.pause();
+  }
+
+  resume(): void {
+    this.#socket?.resume();
+  }
+
+  ended(clean: boolean): void {
+    this.#call = undefined;
+    // An answer that came before its request had gone out whole leaves a connection that nobody can use.
+    if (!clean || this.#unsent || this.#over) this.close();
+    else {
+      this.idleSince = performance.now();
+      this.keeper.freed(this);
+    }
+  }
+
+  abandon(): void {
+    this.#call = undefined;
+    this.close();
+  }
+
+  #write(bytes: Uint8Array): void {
+    const written = this.#socket?.write(bytes) ?? -1;
+    // Of a socket that is closed already the end is told as well.
+    this.#unsent = written >= 0 && written < bytes.length ? bytes.subarray(written) : undefined;
+  }
+
+  // What the socket tells.
+
+  onOpen(socket: Socket<Connection>): void {
+    this.#socket = socket;
+    if (this.#over) socket.terminate();
+    else if (!this.origin.secure) this.#ready();
+  }
+
+  /** Nothing has been sent yet: who the other side is must be proven before. */
+  onHandshake(proven: boolean, error: Error | null): void {
+    if (proven && error === null && this.#socket?.authorized === true) this.#ready();
+    else this.#refuse(codeOf(error), error);
+  }
+
+  onData(bytes: Buffer): void {
+    if (this.#call) this.#call.take(bytes);
+    else this.close();
+  }
+
+  onDrain(): void {
+    if (this.#unsent) this.#write(this.#unsent);
+  }
+
+  onClose(error: unknown): void {
+    this.#refuse(codeOf(error), error);
+    this.#leave();
+    const call = this.#call;
+    this.#call = undefined;
+    if (!call) return;
+    if (!error && this.#wasStale(call)) this.keeper.again(call, this.origin);
+    else if (error) call.lost(new ConnectionReset(`The connection was torn down (${codeOf(error)}).`));
+    else call.lost(new Error("The connection was closed."));
+  }
+
+  onFailure(error: unknown): void {
+    this.#refuse(codeOf(error), error);
+    this.#call?.fail(error);
+    this.close();
+  }
+
+  #ready(): void {
+    clearTimeout(this.#timer);
+    this.#socket?.setNoDelay(true);
+    this.#opened.resolve();
+  }
+
+  /** It did not come about. Without effect once it has. */
+  #refuse(code: string, cause?: unknown): void {
+    clearTimeout(this.#timer);
+    this.#opened.reject(new ConnectFailed(code, { cause }));
+    if (this.#calls === 0) this.close();
+  }
+
+  #leave(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.keeper.gone(this);
+  }
+
+  /**
+   * The server had closed a resting connection while the request was on its way to it: it was not read, and may be sent again (RFC 9112, 9.3.1).
+   * A connection that did not rest cannot have been closed for resting, and one that is torn down was not closed.
+   */
+  #wasStale(call: Call): boolean {
+    return !call.begun && this.#restedMs >= RESTED_MS && performance.now() - this.#sentAt < STALE_MS;
+  }
+}
+
+const codeOf = (error: unknown): string => {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  return String(code ?? message ?? "closed");
+};
+
+/** One set for all sockets; each one's own connection is its data. */
+const HANDLERS = {
+  binaryType: "buffer" as const,
+  open: (socket: Socket<Connection>) => socket.data.onOpen(socket),
+  handshake: (socket: Socket<Connection>, proven: boolean, error: Error | null) =>
+    socket.data.onHandshake(proven, error),
+  data: (socket: Socket<Connection>, bytes: Buffer) => socket.data.onData(bytes),
+  drain: (socket: Socket<Connection>) => socket.data.onDrain(),
+  close: (socket: Socket<Connection>, error?: unknown) => socket.data.onClose(error),
+  error: (socket: Socket<Connection>, error: Error) => socket.data.onFailure(error),
+  connectError: (socket: Socket<Connection>, error: Error) => socket.data.onClose(error),
+};

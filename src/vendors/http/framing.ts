@@ -1,0 +1,159 @@
+import { type Framing, MalformedAnswer } from "./head.ts";
+
+/** The longest line of a chunk's size, and all trailing fields together, bytes. */
+const MAX_LINE_BYTES = 16 * 1024;
+/** Hexadecimal digits of a chunk's size: below what a number holds exactly. */
+const MAX_SIZE_DIGITS = 13;
+
+const NOTHING = new Uint8Array(0);
+
+/** Finds the end of a body in the bytes of its connection. */
+export type BodyReader = {
+  /** What of these bytes belongs to the body; may be moved together within them. Throws {@link MalformedAnswer}. */
+  take(bytes: Uint8Array): Uint8Array;
+  /** Everything was taken. */
+  readonly complete: boolean;
+  /** Bytes came behind the end, which nobody asked for. */
+  readonly surplus: boolean;
+};
+
+/** The reader for a framing. */
+export function createBodyReader(framing: Framing): BodyReader {
+  if (framing.kind === "chunked") return new Chunks();
+  if (framing.kind === "close") return { take: (bytes) => bytes, complete: false, surplus: false };
+  return new Length(framing.kind === "length" ? framing.bytes : 0);
+}
+
+class Length implements BodyReader {
+  #left: number;
+  surplus = false;
+
+  constructor(bytes: number) {
+    this.#left = bytes;
+  }
+
+  get complete(): boolean {
+    return this.#left === 0;
+  }
+
+  take(bytes: Uint8Array): Uint8Array {
+    if (bytes.length > this.#left) {
+      this.surplus = true;
+      const last = bytes.subarray(0, this.#left);
+      this.#left = 0;
+      return last;
+    }
+    this.#left -= bytes.length;
+    return bytes;
+  }
+}
+
+const CR = 13;
+const LF = 10;
+
+/** What comes next in chunked coding (RFC 9112, 7.1). */
+const SIZE = 0;
+const EXTENSION = 1;
+const SIZE_LF = 2;
+const DATA = 3;
+const DATA_CR = 4;
+const DATA_LF = 5;
+const TRAILER = 6;
+const TRAILER_REST = 7;
+const TRAILER_LF = 8;
+const END = 9;
+
+function hexDigit(code: number): number {
+  if (code >= 48 && code <= 57) return code - 48;
+  const letter = code | 32;
+  return letter >= 97 && letter <= 102 ? letter - 87 : -1;
+}
+
+class Chunks implements BodyReader {
+  #state = SIZE;
+  /** Of the chunk being read. */
+  #left = 0;
+  #digits = 0;
+  #lineBytes = 0;
+  surplus = false;
+
+  get complete(): boolean {
+    return this.#state === END;
+  }
+
+  take(bytes: Uint8Array): Uint8Array {
+    // The body's bytes so far; a second chunk among them is moved up to the first.
+    let from = 0;
+    let to = 0;
+    let at = 0;
+    while (at < bytes.length) {
+      if (this.#state !== DATA) {
+        if (this.#state === END) {
+          this.surplus = true;
+          break;
+        }
+        this.#step(bytes[at++] as number);
+        continue;
+      }
+      const end = Math.min(bytes.length, at + this.#left);
+      this.#left -= end - at;
+      if (this.#left === 0) this.#state = DATA_CR;
+      if (to === 0) from = at;
+      else bytes.copyWithin(to, at, end);
+      to = to === 0 ? end : to + (end - at);
+      at = end;
+    }
+    return to === 0 ? NOTHING : bytes.subarray(from, to);
+  }
+
+  /** One byte that is none of the body's. */
+  #step(code: number): void {
+    const state = this.#state;
+    if (state === SIZE) this.#size(code);
+    else if (state === EXTENSION) {
+      this.#bound();
+      if (code === CR) this.#state = SIZE_LF;
+    } else if (state === SIZE_LF) {
+      expect(code, LF);
+      this.#lineBytes = 0;
+      this.#state = this.#left === 0 ? TRAILER : DATA;
+    } else if (state === DATA_CR) {
+      expect(code, CR);
+      this.#state = DATA_LF;
+    } else if (state === DATA_LF) {
+      expect(code, LF);
+      this.#digits = 0;
+      this.#state = SIZE;
+    } else this.#trail(code);
+  }
+
+  #size(code: number): void {
+    const digit = hexDigit(code);
+    if (digit >= 0) {
+      if (++this.#digits > MAX_SIZE_DIGITS) throw new MalformedAnswer("a chunk that is too large");
+      this.#left = this.#left * 16 + digit;
+      return;
+    }
+    const ends = code === CR || code === 59 || code === 32 || code === 9;
+    if (this.#digits === 0 || !ends) throw new MalformedAnswer("a chunk without its size");
+    this.#state = code === CR ? SIZE_LF : EXTENSION;
+  }
+
+  /** Fields behind the last chunk: read, bounded, and not looked at. */
+  #trail(code: number): void {
+    this.#bound();
+    if (this.#state === TRAILER) this.#state = code === CR ? TRAILER_LF : TRAILER_REST;
+    else if (this.#state === TRAILER_LF) {
+      expect(code, LF);
+      this.#state = END;
+    } else if (code === LF) this.#state = TRAILER;
+  }
+
+  #bound(): void {
+    if (++this.#lineBytes > MAX_LINE_BYTES) throw new MalformedAnswer("a chunk's line that is too long");
+  }
+}
+
+function expect(code: number, wanted: number): void {
+  if (code !== wanted) throw new MalformedAnswer("a chunk that does not end where it says");
+}
