@@ -12,6 +12,9 @@ export type TextPattern = { readonly head: string; readonly tail: string };
  */
 const MAX_RUN_CHARACTERS = 1_024;
 
+/** What no JSON string may hold unescaped. */
+const BELOW_SPACE = /[^ -\uffff]/;
+
 /** Records of one pattern, in a row. Their strings hold no escaped quote, so nothing of head or tail can stand inside them. */
 export class TextRun {
   #text: string | undefined;
@@ -21,10 +24,11 @@ export class TextRun {
     private readonly literals: readonly string[],
   ) {}
 
-  /** The strings, joined. Throws SyntaxError when one of them holds a broken escape. */
+  /** The strings, joined. Throws SyntaxError when one of them is no JSON: a broken escape, or a control character as it stands. */
   get text(): string {
     if (this.#text === undefined) {
       const joined = this.literals.join("");
+      if (BELOW_SPACE.test(joined)) throw new SyntaxError("a control character stands in a string");
       this.#text = joined.includes("\\") ? (JSON.parse(`"${joined}"`) as string) : joined;
     }
     return this.#text;
