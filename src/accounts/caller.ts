@@ -1,16 +1,6 @@
-/** What a key can be narrowed to. `images:read` is a part of `images`: looking at jobs and their files, never making one. */
-export const SCOPES = [
-  "chat",
-  "messages",
-  "responses",
-  "images",
-  "images:read",
-  "web",
-  "account",
-  "translate",
-  "models",
-] as const;
-export type Scope = (typeof SCOPES)[number];
+import type { Scope } from "../wire/scopes.ts";
+
+export { SCOPES, type Scope } from "../wire/scopes.ts";
 
 /** What a key may do, where that is less than its account may. */
 export type Narrowing = {

@@ -1,3 +1,4 @@
+import type { TSchema } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Account, Accounts } from "../accounts/accounts.ts";
 import { type Plans, planOf } from "../accounts/plans.ts";
@@ -6,6 +7,7 @@ import type { Book, MoneyOrder, Posted } from "../ledger/book.ts";
 import {
   AccountEntry,
   AccountView,
+  CorrectionRequest,
   CreateAccount,
   EntryView,
   MoneyRequest,
@@ -26,6 +28,7 @@ import { badCursor, queryOf, readCursor, readLimit, writeCursor } from "./usage-
 const checkCreate = checker(CreateAccount);
 const checkPlan = checker(SetPlan);
 const checkMoney = checker(MoneyRequest);
+const checkCorrection = checker(CorrectionRequest);
 
 const HIDDEN = { detail: { hide: true } };
 const TAGS = ["Administration"];
@@ -59,21 +62,35 @@ async function setPlan(request: Request, idOrName: string, { accounts, plans, cl
 
 type Money = { amount_usd: string | number; reference: string; detail?: string | null };
 
+type Booking = {
+  summary: string;
+  body: TSchema;
+  check: typeof checkMoney;
+  post(book: Book, order: MoneyOrder): Promise<Posted>;
+};
+
+const given = { body: MoneyRequest, check: checkMoney };
+
 /** What money can be for, by the last step of the path. */
-const BOOKINGS: Readonly<Record<string, { summary: string; post(book: Book, order: MoneyOrder): Promise<Posted> }>> = {
-  deposits: { summary: "Deposit real money", post: (book, order) => book.deposit(order) },
-  promotions: { summary: "Give money away", post: (book, order) => book.promote(order) },
-  corrections: { summary: "Right a wrong", post: (book, order) => book.correct(order) },
+const BOOKINGS: Readonly<Record<string, Booking>> = {
+  deposits: { ...given, summary: "Deposit real money", post: (book, order) => book.deposit(order) },
+  promotions: { ...given, summary: "Give money away", post: (book, order) => book.promote(order) },
+  corrections: {
+    summary: "Right a wrong",
+    body: CorrectionRequest,
+    check: checkCorrection,
+    post: (book, order) => book.correct(order),
+  },
 };
 
 async function postMoney(
   request: Request,
   idOrName: string,
   { accounts, clock, book }: AdminDependencies,
-  post: (book: Book, order: MoneyOrder) => Promise<Posted>,
+  { check, post }: Booking,
 ) {
   const { id } = findAccount(accounts, idOrName);
-  const { amount_usd, reference, detail } = await readBody<Money>(request, clock, checkMoney);
+  const { amount_usd, reference, detail } = await readBody<Money>(request, clock, check);
   const amountNano = readAmount(amount_usd, "amount_usd");
   const posted = await post(book, { accountId: id, amountNano, reference, ...(detail && { detail }) });
   return { status: posted.repeated ? 200 : 201, value: toPostedView(posted) };
@@ -192,23 +209,23 @@ export function adminAccountRoutes(dependencies: AdminDependencies) {
     .all("/admin/v1/accounts/:account/plan", methodNotAllowed("POST"), HIDDEN)
     .all("/admin/v1/accounts/:account/entries", methodNotAllowed("GET, HEAD"), HIDDEN)
     .all("/admin/v1/plans", methodNotAllowed("GET, HEAD"), HIDDEN);
-  for (const [step, { summary, post }] of Object.entries(BOOKINGS)) {
+  for (const [step, booking] of Object.entries(BOOKINGS)) {
     const path = `/admin/v1/accounts/:account/${step}`;
     routes
       .post(
         path,
         ({ request, params }) =>
           answerAdmin(request, dependencies, () =>
-            postMoney(request, (params as { account: string }).account, dependencies, post),
+            postMoney(request, (params as { account: string }).account, dependencies, booking),
           ),
         {
           parse: "none",
           detail: {
             tags: TAGS,
-            summary,
+            summary: booking.summary,
             description:
               "Booked once, however often the same `reference` is sent: 201 the first time, 200 with `repeated` afterwards.",
-            requestBody: jsonBody(MoneyRequest),
+            requestBody: jsonBody(booking.body),
             responses: {
               200: jsonReply(EntryView, "Booked before."),
               201: jsonReply(EntryView, "Booked."),

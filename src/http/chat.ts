@@ -4,7 +4,7 @@ import { ChatCompletion, ChatRequest } from "../wire/chat.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
 import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
-import { errorReplies, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
+import { errorReplies, GENERATION_ERRORS, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/chat/completions` (interface 4.7). */
 export function chatRoutes(dependencies: GenerationDependencies) {
@@ -18,7 +18,10 @@ export function chatRoutes(dependencies: GenerationDependencies) {
           "Every model is reachable here. With `stream: true` the answer is a stream of chunks that ends with `[DONE]`.",
         parameters: [STRICT_PARAMETER, IDEMPOTENCY_PARAMETER],
         requestBody: jsonBody(ChatRequest),
-        responses: { 200: jsonOrStream(ChatCompletion, "The completion, or its stream."), ...errorReplies("chat") },
+        responses: {
+          200: jsonOrStream(ChatCompletion, "The completion, or its stream."),
+          ...errorReplies("chat", GENERATION_ERRORS),
+        },
       },
     })
     .all("/v1/chat/completions", methodNotAllowed("POST"), { detail: { hide: true } });

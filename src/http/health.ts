@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { HealthReply } from "../wire/health.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
-import { jsonReply } from "./openapi-detail.ts";
+import { errorReplies, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
 
 function answer(request: Request, healthy: boolean): Response {
@@ -16,10 +16,12 @@ function answer(request: Request, healthy: boolean): Response {
  * Neither needs a key.
  */
 export function healthRoutes(health: { ready(): boolean }) {
-  const live = { "200": jsonReply(HealthReply, "The process is alive.") };
+  const errors = errorReplies("chat", [], PUBLIC_ERRORS);
+  const live = { "200": jsonReply(HealthReply, "The process is alive."), ...errors };
   const ready = {
     "200": jsonReply(HealthReply, "Ready for requests."),
     "503": jsonReply(HealthReply, "Not ready: starting, stopping, or unable to work."),
+    ...errors,
   };
   return new Elysia({ name: "sluice-health" })
     .get("/healthz", ({ request }) => answer(request, true), {

@@ -20,7 +20,7 @@ import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { answerFile } from "./images-files.ts";
 import { readOrder, readPage, readWait, requireJob } from "./images-request.ts";
 import { type LinkOf, toJobList, toJobView } from "./images-shape.ts";
-import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { errorReplies, jsonBody, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 
@@ -209,7 +209,7 @@ const CREATE_DETAIL = {
     ...errorReplies("chat", [
       ...(["insufficient_quota", "deposit_required", "model_not_found", "not_found"] as const),
       ...(["too_many_inflight_jobs", "allowance_exhausted", "model_unpriced", "vendor_not_configured"] as const),
-      ...(["idempotency_in_progress", "idempotency_key_reused"] as const),
+      ...(["idempotency_in_progress", "idempotency_key_reused", "upstream_overloaded"] as const),
     ]),
   },
 };
@@ -258,6 +258,21 @@ export function imageRoutes(dependencies: ImageDependencies) {
     .all(one, methodNotAllowed("GET, HEAD, DELETE"), { detail: { hide: true } });
 }
 
+const PICTURE = Object.fromEntries(
+  ["image/png", "image/jpeg", "image/webp"].map((type) => [
+    type,
+    { schema: { type: "string" as const, format: "binary" } },
+  ]),
+);
+const FILE_REPLIES = {
+  "200": { description: "The image.", content: PICTURE },
+  "206": { description: "The part of it that `Range` asks for.", content: PICTURE },
+  "302": { description: "It is kept elsewhere: `location` leads there." },
+  "304": { description: "It is what `If-None-Match` names." },
+  "416": { description: "It has no such part." },
+  ...errorReplies("chat", ["not_found"], PUBLIC_ERRORS),
+};
+
 /** `/v1/images/files/{name}`: what `data[].url` leads to (contract 3). Needs no key. */
 export function imageFileRoutes({ jobs, cdnUrl }: Pick<ImageDependencies, "jobs" | "cdnUrl">) {
   const path = `${FILES_PATH}/:name`;
@@ -269,7 +284,7 @@ export function imageFileRoutes({ jobs, cdnUrl }: Pick<ImageDependencies, "jobs"
         description: "PNG, JPEG or WebP; takes `Range`. Its name is all that is needed to see it.",
         security: [],
         parameters: [{ name: "name", in: "path" as const, required: true, schema: { type: "string" as const } }],
-        responses: { "200": { description: "The image." }, "404": { description: "There is none of this name." } },
+        responses: FILE_REPLIES,
       },
     })
     .all(path, methodNotAllowed("GET, HEAD"), { detail: { hide: true } });

@@ -69,6 +69,7 @@ export function mcpRoutes(dependencies: McpDependencies) {
             RpcReply,
             "Too many messages. Calls of tools have bounds of their own, which are told as results.",
           ),
+          500: jsonReply(RpcReply, "Something went wrong inside the gateway."),
         },
       },
     })

@@ -4,7 +4,7 @@ import { MessagesReply, MessagesRequest } from "../wire/messages.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
 import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
-import { errorReplies, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
+import { errorReplies, GENERATION_ERRORS, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/messages` (interface 4.5). */
 export function messagesRoutes(dependencies: GenerationDependencies) {
@@ -18,7 +18,10 @@ export function messagesRoutes(dependencies: GenerationDependencies) {
           "Every model is reachable here. With `stream: true` the answer is a stream of events that ends with `message_stop`.",
         parameters: [STRICT_PARAMETER, IDEMPOTENCY_PARAMETER],
         requestBody: jsonBody(MessagesRequest),
-        responses: { 200: jsonOrStream(MessagesReply, "The message, or its stream."), ...errorReplies("messages") },
+        responses: {
+          200: jsonOrStream(MessagesReply, "The message, or its stream."),
+          ...errorReplies("messages", GENERATION_ERRORS),
+        },
       },
     })
     .all("/v1/messages", methodNotAllowed("POST"), { detail: { hide: true } });

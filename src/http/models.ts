@@ -4,7 +4,7 @@ import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
 import { type Entry, MODALITIES, type Modality, toChatEntry, toMessagesEntry } from "../catalog/entry.ts";
 import { ModelListReply, ModelReply } from "../wire/models.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
-import { errorReplies, jsonReply } from "./openapi-detail.ts";
+import { errorReplies, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 
 /** Most models of one page in the messages shape (dialects.md 2.7). */
@@ -154,7 +154,8 @@ const text = (name: string, description: string) => ({
   schema: { type: "string" as const },
 });
 
-const { "400": badRequest, "404": notFound } = errorReplies("chat", ["model_not_found"]);
+const LIST_ERRORS = errorReplies("either", [], PUBLIC_ERRORS);
+const RETRIEVE_ERRORS = errorReplies("either", ["model_not_found"], PUBLIC_ERRORS);
 
 const LIST_DETAIL = {
   tags: ["Catalog"],
@@ -178,7 +179,7 @@ const LIST_DETAIL = {
     text("after_id", "Messages shape only: the page after this model."),
     text("before_id", "Messages shape only: the page before this model."),
   ],
-  responses: { "200": jsonReply(ModelListReply, "The models."), ...(badRequest && { "400": badRequest }) },
+  responses: { "200": jsonReply(ModelListReply, "The models."), ...LIST_ERRORS },
 };
 
 const RETRIEVE_DETAIL = {
@@ -195,7 +196,7 @@ const RETRIEVE_DETAIL = {
       schema: { type: "string" as const },
     },
   ],
-  responses: { "200": jsonReply(ModelReply, "The model."), ...(notFound && { "404": notFound }) },
+  responses: { "200": jsonReply(ModelReply, "The model."), ...RETRIEVE_ERRORS },
 };
 
 /**

@@ -45,6 +45,32 @@ export const STRICT_PARAMETER = {
 /** Schemas that routes refer to by name: `components.schemas` of the document. */
 export const SHARED_SCHEMAS = { ChatError: { ...ChatErrorReply }, MessagesError: { ...MessagesErrorReply } };
 
+/** What a route that needs no key may answer. */
+export const PUBLIC_ERRORS: readonly ErrorCode[] = [
+  "invalid_request",
+  "permission_denied",
+  "rate_limit_exceeded",
+  "internal_error",
+];
+
+/** What generation may answer beside the usual ones (contract 6). */
+export const GENERATION_ERRORS: readonly ErrorCode[] = [
+  "context_length_exceeded",
+  "insufficient_quota",
+  "deposit_required",
+  "model_not_found",
+  "idempotency_in_progress",
+  "idempotency_key_reused",
+  "concurrency_exceeded",
+  "upstream_error",
+  "upstream_auth",
+  "upstream_unreachable",
+  "upstream_overloaded",
+  "model_unpriced",
+  "vendor_not_configured",
+  "request_timeout",
+];
+
 /** What every route that reads a body and asks for a key may answer. */
 const USUAL_ERRORS: readonly ErrorCode[] = [
   "invalid_request",
@@ -56,20 +82,26 @@ const USUAL_ERRORS: readonly ErrorCode[] = [
   "internal_error",
 ];
 
+const CHAT_ERROR = { $ref: "#/components/schemas/ChatError" };
+const MESSAGES_ERROR = { $ref: "#/components/schemas/MessagesError" };
+
 /**
  * Error answers of a route as entries of `detail.responses`, one a status, each naming its codes (contract 6). `codes` are those the
- * route adds to the usual ones.
+ * route adds to the `usual` ones. `either`: the request's headers choose between the chat and the messages dialect (interface 4.4 rule 3).
  */
-export function errorReplies(dialect: DialectName, codes: readonly ErrorCode[] = []): Record<string, JsonReply> {
+export function errorReplies(
+  dialect: DialectName | "either",
+  codes: readonly ErrorCode[] = [],
+  usual: readonly ErrorCode[] = USUAL_ERRORS,
+): Record<string, JsonReply> {
   const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of new Set([...USUAL_ERRORS, ...codes])) {
+  for (const code of new Set([...usual, ...codes])) {
     const row: ErrorRow = ERRORS[code];
     const status = dialect === "messages" ? (row.messagesStatus ?? row.status) : row.status;
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
-  const schema = {
-    $ref: dialect === "messages" ? "#/components/schemas/MessagesError" : "#/components/schemas/ChatError",
-  };
+  const either = { anyOf: [CHAT_ERROR, MESSAGES_ERROR] };
+  const schema = dialect === "either" ? either : dialect === "messages" ? MESSAGES_ERROR : CHAT_ERROR;
   const replies: Record<string, JsonReply> = {};
   for (const [status, named] of [...byStatus].sort(([a], [b]) => a - b)) {
     replies[String(status)] = {

@@ -4,7 +4,7 @@ import { ResponsesReply, ResponsesRequest } from "../wire/responses.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
 import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
-import { errorReplies, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
+import { errorReplies, GENERATION_ERRORS, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/responses` (contract 3). */
 export function responsesRoutes(dependencies: GenerationDependencies) {
@@ -20,7 +20,7 @@ export function responsesRoutes(dependencies: GenerationDependencies) {
         requestBody: jsonBody(ResponsesRequest),
         responses: {
           200: jsonOrStream(ResponsesReply, "The response, or its stream."),
-          ...errorReplies("responses"),
+          ...errorReplies("responses", GENERATION_ERRORS),
         },
       },
     })

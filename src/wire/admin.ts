@@ -1,14 +1,29 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { AccountView, PlanView } from "./account.ts";
 import { Open } from "./open.ts";
+import { SCOPES } from "./scopes.ts";
 
 const Nullable = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
-const name = Type.String({ minLength: 1, maxLength: 100, description: "a name of 1 to 100 characters" });
+const name = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: "\\S",
+  description: "a name of 1 to 100 characters, not all of them blank",
+});
+/** Most money of an entry or a cap, USD (reliability 3.2). */
+const MAX_USD = 1_000_000;
 const usdText = 'an amount in USD with at most nine decimals, such as 25 or "0.5"';
-const usd = Type.Union([Type.String({ maxLength: 30 }), Type.Number()], { description: usdText });
+const usd = Type.Union(
+  [Type.String({ pattern: "^\\d{1,10}(?:\\.\\d{1,9})?$" }), Type.Number({ exclusiveMinimum: 0, maximum: MAX_USD })],
+  { description: usdText },
+);
+const signedUsd = Type.Union(
+  [Type.String({ pattern: "^-?\\d{1,10}(?:\\.\\d{1,9})?$" }), Type.Number({ minimum: -MAX_USD, maximum: MAX_USD })],
+  { description: `${usdText}; below 0 it is taken away` },
+);
 const accountRef = Type.String({ minLength: 1, maxLength: 100, description: "the id or the name of an account" });
 
 /** Body of `POST /admin/v1/accounts`. */
@@ -23,27 +38,53 @@ export const SetPlan = Open(
   { title: "SetPlan" },
 );
 
-/** Body of a deposit, a promotion or a correction. */
+const booking = {
+  reference: Type.String({
+    pattern: "^[ -~]{1,200}$",
+    description: "your own name for this payment, 1 to 200 printable ASCII characters; the same one is booked once",
+  }),
+  detail: Maybe(Type.String({ maxLength: 1_000, description: "a remark" })),
+};
+
+/** Body of a deposit or a promotion. */
 export const MoneyRequest = Open(
-  {
-    amount_usd: usd,
-    reference: Type.String({
-      minLength: 1,
-      maxLength: 200,
-      description: "your own name for this payment; the same one is booked once",
-    }),
-    detail: Maybe(Type.String({ maxLength: 1_000, description: "a remark" })),
-  },
+  { amount_usd: usd, ...booking },
   { title: "Money", examples: [{ amount_usd: "25.00", reference: "invoice-2026-0042" }] },
 );
 
+/** Body of a correction. */
+export const CorrectionRequest = Open(
+  { amount_usd: signedUsd, ...booking },
+  { title: "Correction", examples: [{ amount_usd: "-5.00", reference: "correction-2026-0007" }] },
+);
+
+/** Largest cap in requests. */
+const MAX_CAP_REQUESTS = 1_000_000_000;
+
 const limits = {
-  expires_at: Maybe(Type.String({ maxLength: 40, description: "a time in the future such as 2027-01-31T00:00:00Z" })),
-  models: Maybe(Type.Array(Type.String(), { description: "an array of model IDs or patterns such as openai/*" })),
-  endpoints: Maybe(Type.Array(Type.String(), { description: "an array of endpoints: chat, messages, web, …" })),
+  expires_at: Maybe(
+    Type.String({
+      maxLength: 40,
+      pattern: "^\\d{4}-\\d{2}-\\d{2}T",
+      description: "a time in the future such as 2027-01-31T00:00:00Z",
+    }),
+  ),
+  models: Maybe(
+    Type.Array(Type.String({ pattern: "^[!-~]{1,200}$" }), {
+      minItems: 1,
+      maxItems: 100,
+      description: "an array of 1 to 100 model IDs or patterns such as openai/*",
+    }),
+  ),
+  endpoints: Maybe(
+    Type.Array(Type.Union(SCOPES.map((scope) => Type.Literal(scope))), {
+      minItems: 1,
+      description: `an array of ${SCOPES.join(", ")}`,
+    }),
+  ),
   cap_day_usd: Maybe(usd),
   cap_total_usd: Maybe(usd),
-  cap_requests_day: Maybe(Type.Integer({ minimum: 1, description: "a whole number" })),
+  cap_requests_day: Maybe(Type.Integer({ minimum: 1, maximum: MAX_CAP_REQUESTS, description: "a whole number" })),
 };
 
 /** Body of `POST /admin/v1/keys`. */
@@ -71,9 +112,11 @@ export const CreateToken = Open(
         description: 'an array of "web" and "images:read"',
       }),
     ),
-    days: Maybe(Type.Number({ exclusiveMinimum: 0, maximum: 90, description: "a number of days, at most 90" })),
+    days: Maybe(Type.Number({ minimum: 0.0001, maximum: 90, description: "a number of days, at most 90" })),
     calls_per_day: Type.Optional(
-      Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { description: "a whole number, or null for no cap" }),
+      Type.Union([Type.Integer({ minimum: 1, maximum: MAX_CAP_REQUESTS }), Type.Null()], {
+        description: "a whole number, or null for no cap",
+      }),
     ),
   },
   { title: "CreateToken" },

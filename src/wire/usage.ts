@@ -66,13 +66,18 @@ const page = {
   next_cursor: Nullable(Type.String(), "Pass it as `cursor` for the next page; null on the last one."),
 };
 
-/** A page of requests or of groups. */
+const exactUsd = Type.String({ description: "USD, exact, with 9 decimals." });
+const exported = { cost_usd: Nullable(exactUsd), charged_usd: exactUsd };
+
+/** A page of requests or of groups; with `format=json` all of them as one array. */
 export const UsageList = Type.Union([
   Open({ ...page, data: Type.Array(UsageEntry) }, { title: "UsageList" }),
   Open(
     { ...page, group_by: Type.String(), data: Type.Array(UsageGroup), total: UsageGroup },
     { title: "UsageGroupList" },
   ),
+  Type.Array(Open({ ...UsageEntry.properties, ...exported }), { title: "UsageExport" }),
+  Type.Array(Open({ ...UsageGroup.properties, ...exported }), { title: "UsageGroupExport" }),
 ]);
 
 /** What one request came to, line by line. */

@@ -151,7 +151,9 @@ export const FetchReply = Open(
 export const RpcMessage = Open(
   {
     jsonrpc: Type.Literal("2.0"),
-    id: Type.Optional(Type.Union([Type.String(), Type.Integer()])),
+    id: Type.Optional(
+      Type.Union([Type.String(), Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })]),
+    ),
     method: Type.String({ examples: ["initialize", "ping", "tools/list", "tools/call"] }),
     params: Type.Optional(Open({})),
   },

@@ -1,0 +1,13 @@
+/** What a key can be narrowed to. `images:read` is a part of `images`: looking at jobs and their files, never making one. */
+export const SCOPES = [
+  "chat",
+  "messages",
+  "responses",
+  "images",
+  "images:read",
+  "web",
+  "account",
+  "translate",
+  "models",
+] as const;
+export type Scope = (typeof SCOPES)[number];
