@@ -34,7 +34,7 @@ afterEach(() => {
   upstream.reset();
 });
 afterAll(async () => {
-  await app.stop();
+  await app?.stop();
   upstream.close();
 });
 

@@ -66,7 +66,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await gateway.stop();
+  await gateway?.stop();
   upstream.close();
 });
 

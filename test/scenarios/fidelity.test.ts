@@ -140,7 +140,9 @@ describe("headers", () => {
     });
     expect(response.status).toBe(200);
     const { headers, text } = await lab.vendors[upstream].called();
-    expect(Object.keys(headers).sort()).toEqual([...OURS, AUTH[upstream]].sort());
+    // The vendor's own version is sent by its row, whatever the client said.
+    const ours = upstream === "messages" ? [...OURS, "anthropic-version"] : OURS;
+    expect(Object.keys(headers).sort()).toEqual([...ours, AUTH[upstream]].sort());
     expect(JSON.stringify(headers) + text).not.toContain(lab.gateway.key);
   });
 
@@ -153,11 +155,8 @@ describe("headers", () => {
     };
     lab.vendors[side].answer(PATH[side], json(WIRES[side].reply(), { headers }));
     const response = await lab.gateway.post(PATH[side], ask(side, ONE_ROUTE[side], "blocking"));
-    expect([...response.headers.keys()].sort()).toEqual([
-      "content-type",
-      "request-id",
-      "x-content-type-options",
-      "x-request-id",
-    ]);
+    // Over a socket the server itself adds two.
+    const names = [...response.headers.keys()].filter((name) => name !== "date" && name !== "content-length");
+    expect(names.sort()).toEqual(["content-type", "request-id", "x-content-type-options", "x-request-id"]);
   });
 });

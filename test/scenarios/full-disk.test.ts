@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { sse } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
@@ -21,7 +22,10 @@ beforeEach(async () => {
 });
 afterEach(() => lab.stop());
 
-const limitTo = (pages: bigint | number) => lab.gateway.store.database.run(`PRAGMA max_page_count = ${pages}`);
+const limitTo = (pages: bigint | number) => {
+  insideOnly("a full store: the limit is the connection's own");
+  lab.gateway.store.database.run(`PRAGMA max_page_count = ${pages}`);
+};
 const readiness = async () => (await lab.gateway.call("/readyz")).status;
 const errorOf = async (response: Response) => ((await response.json()) as { error: Record<string, unknown> }).error;
 const ask = () => lab.gateway.post(CHAT, { model: "lab/priced-chat", ...ASKED });

@@ -48,6 +48,7 @@ export function readAlong(response: Response): Reading {
       await until(() => state.ended, "the end of the answer");
       return state.text;
     },
-    cancel: async () => reader?.cancel(),
+    // One whose client has left already has nothing to cancel.
+    cancel: async () => reader?.cancel().catch(() => undefined),
   };
 }

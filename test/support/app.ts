@@ -43,6 +43,8 @@ export const PLAIN_CONFIG: Config = {
   warnings: [],
 };
 
+const TEST_VERSION = "0.0.0-test";
+
 /** Path of generation below the scripted vendor's address. */
 export const GENERATION_PATH: Record<DialectName, string> = {
   chat: "/v1/chat/completions",
@@ -59,6 +61,8 @@ export function vendorAt(upstream: Upstream, dialect: DialectName, id: string = 
     baseUrl: dialect === "messages" ? upstream.url : `${upstream.url}/v1`,
     auth: dialect === "messages" ? "x-api-key" : "bearer",
     apiKey: `vendor-key-of-${id}`,
+    // As a row of a configuration file has it (see config/discover.ts).
+    ...(dialect === "messages" && { headers: { "anthropic-version": "2023-06-01" } }),
     models: "any",
     quirks,
   };
@@ -87,6 +91,8 @@ export type TestApp = {
   /** An API key of the account `local`, on plan `local`. */
   key: string;
   accountId: string;
+  /** What it says it is. */
+  version: string;
   /** Log lines so far, parsed. */
   log: Record<string, unknown>[];
   /** Calls a path as a client on this machine would. */
@@ -114,7 +120,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
     write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>),
   });
   const config = { ...PLAIN_CONFIG, models, ...options.config };
-  const app = createApp({ config, vendors, store, clock, log, requests: options.requests, version: "0.0.0-test" });
+  const app = createApp({ config, vendors, store, clock, log, requests: options.requests, version: TEST_VERSION });
   const writer = new Writer(store, clock);
   const made = await new Accounts(store, writer, app.keys, clock).ensureLocal();
   await writer.close();
@@ -127,6 +133,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
     clock,
     key,
     accountId: made.account.id,
+    version: TEST_VERSION,
     log: lines,
     call,
     post: (path, body, init = {}) => {

@@ -8,6 +8,7 @@ import type { Config } from "../../src/config/load.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { account, usage } from "../../src/db/schema.ts";
 import { Writer } from "../../src/db/writer.ts";
+import type { Book } from "../../src/ledger/book.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
@@ -17,10 +18,14 @@ import { InsideOnly, sealed, writeConfigFile } from "./black-box-config.ts";
 
 /** How long the executable may take to start, to take over a configuration, and to stop, ms: machines that run tests are busy. */
 const PATIENCE_MS = 20_000;
+/** Stands for the answer that a client who left did not hear. */
+const NOBODY_THERE = 499;
+/** How long the server may take to see that another process has changed a key, ms (see Keys). */
+const SEEN_MS = 15;
 /** How long this process waits while the gateway writes to the same store, ms. */
 const WAIT_MS = 5_000;
 
-type Process = { child: Subprocess; url: string; key: string; folder: string; output(): string };
+type Process = { child: Subprocess; url: string; key: string; version: string; folder: string; output(): string };
 
 /** Waits without letting anything of this process run. Throws Error with `what` when it does not come. */
 function waitHard<T>(look: () => T | undefined, what: string): T {
@@ -61,7 +66,8 @@ async function startProcess(executable: string, config: Config, vendors: readonl
   }
   const url = /listening on (http:\/\/\S+)/.exec(said())?.[1] ?? "";
   const key = /sk-sluice-[0-9A-Za-z]{38}/.exec(said())?.[0] ?? "";
-  return { child, url, key, folder, output: () => readFileSync(paths.err, "utf8") };
+  const version = /^Sluice (\S+) listening/.exec(said())?.[1] ?? "";
+  return { child, url, key, version, folder, output: () => readFileSync(paths.err, "utf8") };
 }
 
 /** Lines of the log so far, the same array each time, so that a test may empty it. */
@@ -79,10 +85,17 @@ function followLog(output: () => string): () => Record<string, unknown>[] {
   };
 }
 
-/** One figure of `/metrics`, asked for at once: tests look at it between two turns of their own loop. */
+/** Asks at once: tests look between two turns of their own loop. */
+function ask(url: string, key = ""): string {
+  const header = key === "" ? [] : ["--header", `authorization: Bearer ${key}`];
+  const { stdout, exitCode } = Bun.spawnSync(["curl", "--silent", "--max-time", "5", ...header, url]);
+  if (exitCode !== 0) throw new Error(`curl of ${url} ended with ${exitCode}`);
+  return stdout.toString();
+}
+
+/** One figure of `/metrics`. */
 function readFigure(url: string, name: string): number {
-  const { stdout } = Bun.spawnSync(["curl", "--silent", "--max-time", "5", `${url}/metrics`]);
-  const line = stdout.toString().match(new RegExp(`^${name} (\\S+)$`, "m"));
+  const line = ask(`${url}/metrics`).match(new RegExp(`^${name} (\\S+)$`, "m"));
   if (!line) throw new Error(`/metrics has no ${name}`);
   return Number(line[1]);
 }
@@ -95,8 +108,61 @@ function hangUp({ child, output }: Process): void {
   waitHard(() => (count() > before ? true : undefined), "the configuration to be read again");
 }
 
+/** Keys as a management command changes them: beside the server, which sees it a moment later. */
+function keysBeside(store: Store, writer: Writer): Keys {
+  const keys = new Keys(store, writer);
+  const seen = async <T>(change: Promise<T>): Promise<T> => {
+    const changed = await change;
+    await Bun.sleep(SEEN_MS);
+    return changed;
+  };
+  return Object.assign(keys, {
+    create: (wanted: Parameters<Keys["create"]>[0]) => seen(Keys.prototype.create.call(keys, wanted)),
+    revoke: (name: string) => seen(Keys.prototype.revoke.call(keys, name)),
+    change: (...change: Parameters<Keys["change"]>) => seen(Keys.prototype.change.apply(keys, change)),
+    reload: () => Bun.sleepSync(SEEN_MS),
+  });
+}
+
+const NANO = 1_000_000_000;
+
+/** The book as another process reads it, and what of a wallet is held as the server tells it: holds are in its memory. */
+function bookBeside({ url, key }: Process, store: Store, writer: Writer, accountId: string): Book {
+  const { book } = openLedger(store, writer);
+  // What this process has read once it keeps, since no other one is to write.
+  const fresh = () => openLedger(store, writer).book;
+  return {
+    ...book,
+    allowance: (...asked) => fresh().allowance(...asked),
+    hasDeposit: (id) => fresh().hasDeposit(id),
+    window: () => {
+      throw new InsideOnly("book.window");
+    },
+    balance(id) {
+      const balance = fresh().balance(id);
+      if (id !== accountId) return balance;
+      const { balance: told } = JSON.parse(ask(`${url}/v1/account`, key)) as { balance: { held_usd: number } };
+      return { ...balance, heldNano: BigInt(Math.round(told.held_usd * NANO)) };
+    },
+  };
+}
+
+/** The gateway's front door as an app in this process would have it. */
+function frontDoor(url: string, call: TestApp["call"]) {
+  return {
+    async handle(request: Request) {
+      const { pathname, search } = new URL(request.url);
+      const { method, headers, signal } = request;
+      const body = request.body ? await request.arrayBuffer() : undefined;
+      return call(`${pathname}${search}`, { method, headers, signal, ...(body && { body }) });
+    },
+    listen: () => undefined,
+    server: { port: Number(new URL(url).port), stop: () => Promise.resolve() },
+  };
+}
+
 /** What of an {@link App} can be had from outside: over HTTP, by signals, and as the management commands have it, on the store. */
-function appearance(running: Process, store: Store, writer: Writer): App {
+function appearance(running: Process, store: Store, writer: Writer, accountId: string, call: TestApp["call"]): App {
   const { url } = running;
   const count = () => readFigure(url, "sluice_requests_running");
   const running_ = {
@@ -110,8 +176,9 @@ function appearance(running: Process, store: Store, writer: Writer): App {
   const health = sealed("services.health", { forgetTrouble: () => hangUp(running) });
   return sealed("", {
     running: sealed("running", running_),
-    keys: new Keys(store, writer),
-    book: openLedger(store, writer).book,
+    keys: keysBeside(store, writer),
+    book: bookBeside(running, store, writer, accountId),
+    elysia: sealed("elysia", frontDoor(url, call)),
     services: sealed("services", { health }, ["pause"]),
   }) as unknown as App;
 }
@@ -125,7 +192,7 @@ function refuseParts({ store, requests, clock }: TestAppOptions): Clock {
   const turn = () => {
     throw new InsideOnly("a clock that is turned by hand");
   };
-  return Object.assign(clock, { advance: turn, setWall: turn, armed: turn });
+  return Object.assign(clock, { advance: turn, setWall: turn, armed: turn, now: systemClock.now });
 }
 
 /** Ends it as an operator would, and looks whether it went as it should: exit code 0, and books that are right. */
@@ -155,19 +222,26 @@ export async function startOutside(executable: string, config: Config, options: 
   const writer = new Writer(store);
   const log = followLog(running.output);
   const over = new AbortController();
+  let ended: Promise<void> | undefined;
   const call = (path: string, init?: RequestInit) => {
     const signal = init?.signal ? AbortSignal.any([init.signal, over.signal]) : over.signal;
-    const answer = fetch(`${url}${path}`, { ...init, redirect: "manual", signal });
+    const answer = fetch(`${url}${path}`, { ...init, redirect: "manual", signal }).catch((thrown: unknown) => {
+      // Who has left hears no answer; inside one process there is one, and nobody looks at it.
+      if (init?.signal?.aborted) return new Response(null, { status: NOBODY_THERE });
+      throw thrown;
+    });
     // A case that ended early may have left it behind; who waits for it hears of it all the same.
     answer.catch(() => undefined);
     return answer;
   };
+  const accountId = store.query.select().from(account).get()?.id ?? "";
   return {
-    app: appearance(running, store, writer),
+    app: appearance(running, store, writer, accountId, call),
     store,
     clock,
     key,
-    accountId: store.query.select().from(account).get()?.id ?? "",
+    accountId,
+    version: running.version,
     get log() {
       return log();
     },
@@ -184,7 +258,8 @@ export async function startOutside(executable: string, config: Config, options: 
     rows: () => store.query.select().from(usage).orderBy(asc(usage.requestId)).all(),
     stop() {
       over.abort();
-      return endProcess(running, store, writer);
+      ended ??= endProcess(running, store, writer);
+      return ended;
     },
   };
 }

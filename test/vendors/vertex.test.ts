@@ -191,7 +191,7 @@ describe("through the front door", () => {
     }));
     app = await startApp({ vendors: vendors.map((vendor) => ({ ...vendor, models: "any" as const })) });
   });
-  afterAll(() => app.stop());
+  afterAll(() => app?.stop());
 
   const ask = (path: string, more: object = {}) =>
     app.post(path, { model: `vertex/${MODEL}`, max_tokens: 50, messages: [{ role: "user", content: "Hi" }], ...more });

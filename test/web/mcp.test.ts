@@ -171,7 +171,7 @@ describe("messages", () => {
     expect([status, json["id"]]).toEqual([200, "a"]);
     const result = json["result"] as Json;
     expect(result).toMatchObject({ protocolVersion: given, capabilities: { tools: { listChanged: false } } });
-    expect(result["serverInfo"]).toMatchObject({ name: "sluice", version: "0.0.0-test" });
+    expect(result["serverInfo"]).toMatchObject({ name: "sluice", version: lab.gateway.version });
     expect(Object.keys(result["capabilities"] as Json)).toEqual(["tools"]);
     expect(String(result["instructions"]).length).toBeLessThanOrEqual(512);
   });
