@@ -2,7 +2,8 @@
 export const MAX_HEAD_BYTES = 64 * 1024;
 const MAX_FIELDS = 256;
 
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/;
+/** Some servers leave out the reason, and the space before it. */
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?:[ \r]|$)/;
 const NAME = /^[!#$%&'*+.^_`|~\w-]+$/;
 
 /** An answer that is no HTTP/1.1: nothing that follows on its connection can be believed. */
