@@ -6,6 +6,7 @@ import { type Figure, type Sample, single } from "../observe/figures.ts";
 import { fetchLimit } from "../observe/process-figures.ts";
 import type { RequestFigures } from "../observe/request-figures.ts";
 import type { VendorHealth } from "../vendors/health.ts";
+import { poolFigures } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 
 /** Ways in trouble that are named, at the most: names of models can be anybody's. */
@@ -104,6 +105,22 @@ function collectStore({ store, writer }: GatewaySources): Figure[] {
   ];
 }
 
+function collectConnections(): Figure[] {
+  const { open, idle, opened, reused } = poolFigures();
+  const name = "sluice_upstream_connections";
+  return [
+    {
+      ...{ name, type: "gauge", help: "Connections to vendors." },
+      samples: [
+        { labels: { state: "busy" }, value: open - idle },
+        { labels: { state: "idle" }, value: idle },
+      ],
+    },
+    single(`${name}_opened_total`, "counter", "Connections to vendors that were opened.", opened),
+    single(`${name}_reused_total`, "counter", "Calls that found an open one.", reused),
+  ];
+}
+
 /** The gateway's own figures: requests, vendors, store, connections to vendors. A few hundred µs; asked for when somebody looks. */
 export function collectGateway(sources: GatewaySources): Figure[] {
   const { requests, running, reloads, others } = sources;
@@ -111,7 +128,8 @@ export function collectGateway(sources: GatewaySources): Figure[] {
     ...requests.collect(),
     single("sluice_requests_running", "gauge", "Generations that are under way.", running()),
     single("sluice_upstream_in_flight", "gauge", "Generations that a vendor is working on.", requests.upstream),
-    single("sluice_upstream_limit", "gauge", "Requests to vendors that the process may have in flight.", fetchLimit()),
+    single("sluice_upstream_limit", "gauge", "Requests that Bun's fetch may have in flight at once.", fetchLimit()),
+    ...collectConnections(),
     ...collectVendors(sources),
     ...collectStore(sources),
     {

@@ -9,7 +9,7 @@ export type Sample = {
 /** A figure as Prometheus reads it (text format 0.0.4). Names end in their unit; counters in `_total`. */
 export type Figure = {
   name: string;
-  type: "counter" | "gauge" | "histogram";
+  type: "counter" | "gauge" | "histogram" | "summary";
   help: string;
   samples: readonly Sample[];
 };

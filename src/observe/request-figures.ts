@@ -3,6 +3,8 @@ import type { RequestFacts, RequestObserver } from "./request-facts.ts";
 
 /** Combinations of dialect, vendor and model that are told apart: names of models can be anybody's. Further ones are `other`. */
 export const MAX_SERIES = 500;
+/** Those of them that are begun by a request without an answer: asking for names that no vendor has must not use all of them up. */
+export const MAX_UNPROVEN = 50;
 /** Upper bounds of durations, seconds: from a cached answer to a long blocking one. */
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 95, 180, 600];
 const OTHER = "other";
@@ -29,6 +31,7 @@ export class RequestFigures implements RequestObserver {
   readonly #attempts = new Map<string, number>();
   readonly #errors = new Map<string, number>();
   #upstream = 0;
+  #unproven = 0;
 
   /** Requests that a vendor is working on now. */
   get upstream(): number {
@@ -108,11 +111,15 @@ export class RequestFigures implements RequestObserver {
     ];
   }
 
-  #find({ dialect, vendor, model }: RequestFacts): Series {
+  #find({ dialect, vendor, model, outcome }: RequestFacts): Series {
     const name = `${dialect}\n${vendor}\n${model}`;
     const known = this.#series.get(name);
     if (known) return known;
-    if (this.#series.size < MAX_SERIES) return this.#add(name, { dialect, vendor: vendor || "none", model });
+    const proven = outcome === "completed";
+    if (this.#series.size < MAX_SERIES && (proven || this.#unproven < MAX_UNPROVEN)) {
+      if (!proven) this.#unproven++;
+      return this.#add(name, { dialect, vendor: vendor || "none", model });
+    }
     const rest = `${dialect}\n${OTHER}\n${OTHER}`;
     return this.#series.get(rest) ?? this.#add(rest, { dialect, vendor: OTHER, model: OTHER });
   }

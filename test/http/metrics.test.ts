@@ -7,7 +7,7 @@ import { Histogram, writeFigures } from "../../src/observe/figures.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import { LOOK_EVERY_MS, LoopLag } from "../../src/observe/loop-lag.ts";
 import type { RequestFacts } from "../../src/observe/request-facts.ts";
-import { MAX_SERIES, RequestFigures } from "../../src/observe/request-figures.ts";
+import { MAX_SERIES, MAX_UNPROVEN, RequestFigures } from "../../src/observe/request-figures.ts";
 import { type RunningServer, startServer } from "../../src/server.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
@@ -89,6 +89,8 @@ describe("GET /metrics", () => {
     expect(figureOf(text, "sluice_upstream_in_flight")).toBe(0);
     expect(figureOf(text, "sluice_requests_running")).toBe(0);
     expect(figureOf(text, "sluice_store_commits_total")).toBeGreaterThan(0);
+    expect(figureOf(text, 'sluice_upstream_connections{state="busy"}')).toBe(0);
+    expect(figureOf(text, "sluice_upstream_connections_opened_total")).toBeGreaterThan(0);
     expect(figureOf(text, 'sluice_event_loop_lag_seconds{quantile="0.99"}')).toBeGreaterThanOrEqual(0);
   });
 
@@ -151,6 +153,20 @@ describe("figures", () => {
     expect(figures.upstream).toBe(0);
     const lines = writeFigures(figures.collect()).trimEnd().split("\n");
     expect(lines.filter((line) => !LINE.test(line))).toEqual([]);
+  });
+
+  test("names that no vendor answered for do not use up the room of those that are called", () => {
+    const figures = new RequestFigures();
+    for (let count = 0; count < 3 * MAX_SERIES; count++) {
+      figures.began();
+      figures.ended({ ...FACTS, model: `guessed/${count}`, outcome: "refused", error: "upstream_error" });
+    }
+    figures.began();
+    figures.ended({ ...FACTS, model: "lab/real" });
+    const samples = figures.collect().find(({ name }) => name === "sluice_requests_total")?.samples ?? [];
+    expect(samples).toHaveLength(MAX_UNPROVEN + 2);
+    expect(samples.find(({ labels }) => labels?.["model"] === "lab/real")?.value).toBe(1);
+    expect(samples.reduce((sum, { value }) => sum + value, 0)).toBe(3 * MAX_SERIES + 1);
   });
 
   test("a histogram is cumulative", () => {
