@@ -26,6 +26,18 @@ const NS_PER_MS = 1_000_000n;
 /** The only operation there is (GenAI conventions: `gen_ai.operation.name`). */
 const OPERATION = "chat";
 
+/** What the conventions call vendors that are called otherwise here; they insist on it (`gen_ai.provider.name`). */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  azure: "azure.ai.openai",
+  bedrock: "aws.bedrock",
+  google: "gcp.gemini",
+  mistral: "mistral_ai",
+  moonshotai: "moonshot_ai",
+  vertex: "gcp.vertex_ai",
+  xai: "x_ai",
+};
+const providerOf = (vendor: string): string => (Object.hasOwn(PROVIDERS, vendor) ? PROVIDERS[vendor]! : vendor);
+
 const text = (key: string, value: string): Attribute => ({ key, value: { stringValue: value } });
 const count = (key: string, value: number): Attribute => ({ key, value: { intValue: String(Math.round(value)) } });
 const toNano = (atMs: number): string => String(BigInt(Math.round(atMs)) * NS_PER_MS);
@@ -96,8 +108,9 @@ function toAttemptSpan(attempt: Attempt, { startedAt }: RequestFacts, traceId: s
     endTimeUnixNano: toNano(startedAt + at + ms),
     attributes: [
       text("gen_ai.operation.name", OPERATION),
-      text("gen_ai.provider.name", vendor),
+      text("gen_ai.provider.name", providerOf(vendor)),
       text("gen_ai.request.model", model),
+      text("sluice.vendor", vendor),
       count("sluice.vendor_key", key + 1),
       ...(served ? [] : [text("error.type", outcome)]),
     ],
@@ -106,10 +119,10 @@ function toAttemptSpan(attempt: Attempt, { startedAt }: RequestFacts, traceId: s
 }
 
 function attributesOf(facts: RequestFacts): Attribute[] {
-  const { usage, finish, error, firstTokenMs, costNano } = facts;
+  const { usage, finish, error, firstTokenMs, costNano, stream } = facts;
   const attributes: Attribute[] = [
     text("gen_ai.operation.name", OPERATION),
-    text("gen_ai.provider.name", facts.vendor || "none"),
+    text("gen_ai.provider.name", providerOf(facts.vendor || "none")),
     text("gen_ai.request.model", facts.model),
     text("gen_ai.response.model", facts.upstreamModel || facts.model),
     text("sluice.request_id", facts.requestId),
@@ -118,13 +131,15 @@ function attributesOf(facts: RequestFacts): Attribute[] {
     text("sluice.dialect", facts.dialect),
     text("sluice.outcome", facts.outcome),
     count("sluice.attempts", facts.tried),
-    { key: "gen_ai.request.stream", value: { boolValue: facts.stream } },
+    { key: "gen_ai.request.stream", value: { boolValue: stream } },
   ];
   if (usage) {
     attributes.push(
       count("gen_ai.usage.input_tokens", usage.input + usage.cacheRead + usage.cacheWrite),
       count("gen_ai.usage.output_tokens", usage.output),
       count("gen_ai.usage.cache_read.input_tokens", usage.cacheRead),
+      count("gen_ai.usage.cache_write.input_tokens", usage.cacheWrite),
+      // Its name before that: most readers of traces still look for it.
       count("gen_ai.usage.cache_creation.input_tokens", usage.cacheWrite),
       count("gen_ai.usage.reasoning.output_tokens", usage.reasoning),
     );
@@ -133,7 +148,7 @@ function attributesOf(facts: RequestFacts): Attribute[] {
     const values = [{ stringValue: finish }];
     attributes.push({ key: "gen_ai.response.finish_reasons", value: { arrayValue: { values } } });
   }
-  if (firstTokenMs !== undefined) {
+  if (stream && firstTokenMs !== undefined) {
     attributes.push({ key: "gen_ai.response.time_to_first_chunk", value: { doubleValue: firstTokenMs / 1_000 } });
   }
   if (costNano !== undefined) {

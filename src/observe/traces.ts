@@ -8,6 +8,8 @@ const BATCH = 512;
 const MAX_WAITING = 4_096;
 /** A collector has this long to take a batch, ms. */
 const TIMEOUT_MS = 10_000;
+/** And this long for all that is left when the process ends, ms: nobody's restart waits for it. */
+const CLOSE_MS = 2_000;
 
 export type TraceSettings = {
   /** The whole address: `http://127.0.0.1:4318/v1/traces`. */
@@ -36,6 +38,7 @@ export class TraceExporter {
   #cancel: (() => void) | undefined;
   #sending: Promise<void> = Promise.resolve();
   #failing = false;
+  #leaving = new AbortController();
   readonly counts = { sent: 0, lost: 0 };
 
   constructor(private readonly parts: TraceParts) {}
@@ -60,9 +63,14 @@ export class TraceExporter {
     return this.#sending;
   }
 
-  /** The last flush. */
-  close(): Promise<void> {
-    return this.flush();
+  /** The last flush, {@link CLOSE_MS} at most: what is not taken by then is lost. */
+  async close(): Promise<void> {
+    const cancel = this.parts.after(CLOSE_MS, () =>
+      this.#leaving.abort(new Error("The collector of traces did not take them before the end.")),
+    );
+    await this.flush();
+    cancel();
+    if (this.#leaving.signal.aborted) this.#leaving = new AbortController();
   }
 
   async #sendAll(): Promise<void> {
@@ -81,6 +89,7 @@ export class TraceExporter {
   }
 
   async #send(spans: readonly Span[]): Promise<void> {
+    this.#leaving.signal.throwIfAborted();
     const { url, headers, serviceName, version } = this.parts;
     const attributes = [
       { key: "service.name", value: { stringValue: serviceName } },
@@ -93,7 +102,7 @@ export class TraceExporter {
       body: JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] }),
       redirect: "manual",
       proxy: false,
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), this.#leaving.signal]),
     } as RequestInit);
     await response.body?.cancel();
     if (!response.ok) throw new Error(`The collector of traces answered with ${response.status}.`);

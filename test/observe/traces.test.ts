@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { chooseTelemetry } from "../../src/config/telemetry.ts";
-import { readTraceparent, type Span } from "../../src/observe/spans.ts";
+import { readTraceparent, type Span, toSpans } from "../../src/observe/spans.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { json, startUpstream } from "../support/upstream.ts";
+import { json, neverAnswer, startUpstream } from "../support/upstream.ts";
 
 const PATH = "/v1/chat/completions";
 const TRACES = "/v1/traces";
@@ -74,8 +74,11 @@ describe("traces", () => {
       "gen_ai.response.model": "m",
       "gen_ai.usage.input_tokens": "11",
       "gen_ai.usage.output_tokens": "7",
+      "gen_ai.usage.cache_write.input_tokens": "0",
       "sluice.attempts": "2",
     });
+    // Of a stream only (GenAI conventions).
+    expect(attributesOf(own)).not.toHaveProperty(["gen_ai.response.time_to_first_chunk"]);
     for (const span of spans) {
       expect(span.spanId).toMatch(/^[0-9a-f]{16}$/);
       expect(BigInt(span.endTimeUnixNano)).toBeGreaterThanOrEqual(BigInt(span.startTimeUnixNano));
@@ -110,6 +113,25 @@ describe("traces", () => {
     expect(JSON.stringify(app.log)).not.toContain("trace-token");
   });
 
+  test("a collector that takes and never answers holds up no request, and no end for longer than two seconds", async () => {
+    const app = await traced();
+    collector.always(TRACES, neverAnswer());
+    upstream.always(PATH, json(REPLY));
+    for (let count = 0; count < 600; count++) await say(app);
+    const closing = performance.now();
+    await app.app.observation.close();
+    expect(performance.now() - closing).toBeLessThan(4_000);
+    expect(collector.calls).toHaveLength(1);
+    const text = await (await app.call("/metrics")).text();
+    expect(text).toContain("sluice_trace_spans_sent_total 0\n");
+    expect(text).toContain("sluice_trace_spans_lost_total 1200\n");
+    // It is asked again as soon as it is back.
+    collector.always(TRACES, json({}));
+    await say(app);
+    await app.app.observation.close();
+    expect(collector.calls).toHaveLength(2);
+  });
+
   test("are off unless somebody says where they go", async () => {
     const app = await startApp({ vendors: [vendorAt(upstream, "chat", "lab")] });
     apps.push(app);
@@ -119,6 +141,36 @@ describe("traces", () => {
     await app.app.observation.close();
     expect(collector.calls).toEqual([]);
   });
+});
+
+test("vendors go by the names that the conventions have for them", () => {
+  const facts = {
+    ...{
+      requestId: "req_1",
+      accountId: "acc",
+      keyId: "key",
+      dialect: "chat",
+      stream: true,
+      model: "m",
+      finish: "stop",
+    },
+    ...{ upstreamModel: "u", outcome: "completed", error: undefined, tried: 1, attempts: [], lastAttemptMs: 0 },
+    ...{
+      startedAt: 0,
+      durationMs: 5,
+      firstTokenMs: 250,
+      usage: undefined,
+      costNano: undefined,
+      traceparent: undefined,
+    },
+  } as const;
+  const [own, call] = toSpans({ ...facts, vendor: "xai" });
+  for (const span of [own, call]) expect(attributesOf(span)["gen_ai.provider.name"]).toBe("x_ai");
+  expect(attributesOf(call)["sluice.vendor"]).toBe("xai");
+  expect(attributesOf(own)["gen_ai.response.time_to_first_chunk"]).toBe(0.25);
+  for (const vendor of ["lab", "constructor", "openai"]) {
+    expect(attributesOf(toSpans({ ...facts, vendor })[0])["gen_ai.provider.name"]).toBe(vendor);
+  }
 });
 
 test("a trace context is taken only when it is well formed", () => {
