@@ -321,9 +321,9 @@ const PITFALLS: Record<number, Pitfall> = {
       "chat/error-in-the-middle",
     ],
     seen: [
-      ["scenarios/upstream-faults.test.ts", "an error as the first record"],
-      ["scenarios/upstream-faults.test.ts", "200 with a web page"],
-      ["scenarios/upstream-faults.test.ts", "a 200 whose JSON is an overload"],
+      ["scenarios/fault-table.ts", "an error as the first record"],
+      ["scenarios/fault-table.ts", "200 text/html"],
+      ["scenarios/fault-table.ts", "200 whose JSON is an overload"],
     ],
   },
   23: { what: "content as an array in deltas", fixtures: ["chat/content-array"] },
@@ -346,12 +346,12 @@ const PITFALLS: Record<number, Pitfall> = {
     ],
     seen: [
       ["laws/frames.test.ts", "any document, any ending, any cuts: the same frames as whole"],
-      ["scenarios/upstream-faults.test.ts", "one byte at a time, CRLF, comments and a BOM"],
+      ["scenarios/fault-table.ts", "one byte at a time, CRLF, comments and a BOM"],
     ],
   },
   28: {
     what: "plain JSON to a request for a stream",
-    seen: [["scenarios/upstream-faults.test.ts", "JSON to a request for a stream"]],
+    seen: [["scenarios/fault-table.ts", "JSON to a request for a stream"]],
   },
   29: {
     what: "a stop sequence is told only with evidence",
@@ -426,8 +426,8 @@ const PITFALLS: Record<number, Pitfall> = {
   34: {
     what: "compressed answers are read, and bombs are not unpacked",
     seen: [
-      ["scenarios/upstream-faults.test.ts", "a gzip bomb"],
-      ["scenarios/upstream-faults.test.ts", "gzip that is none"],
+      ["scenarios/fault-table.ts", "a gzip bomb"],
+      ["scenarios/fault-table.ts", "gzip that is none"],
     ],
   },
   35: {
@@ -442,7 +442,7 @@ const PITFALLS: Record<number, Pitfall> = {
       expect(error.code).toBe("upstream_auth");
       expect(error.message).not.toMatch(/sk-abc|api\.vendor/);
     },
-    seen: [["scenarios/upstream-faults.test.ts", "401 with a piece of the key"]],
+    seen: [["scenarios/fault-table.ts", "401 with a piece of the key"]],
   },
   36: {
     what: "a full context window in the words that agents compact at",
@@ -558,7 +558,7 @@ const PITFALLS: Record<number, Pitfall> = {
     what: "nothing is tried again once something was emitted",
     seen: [
       ["vendors/retry-policy.test.ts", "what may have run is repeated only early, and only once"],
-      ["scenarios/upstream-faults.test.ts", "an error in the middle"],
+      ["scenarios/fault-table.ts", "an error in the middle"],
     ],
   },
   48: { what: "Azure's filter record first is neither usage nor end", fixtures: ["chat/azure-filter-first"] },

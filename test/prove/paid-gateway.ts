@@ -25,6 +25,10 @@ export function costOf(input: number, output: number): bigint {
   return (pico + 999n) / 1_000n;
 }
 
+const modelRow = (name: string): string =>
+  `  - { id: lab/${name}, pricing: { input: ${USD.input}, output: ${USD.output} }, routes: [{ vendor: lab, model: ${name} }] }`;
+
+export type StartOptions = { prefix?: readonly string[]; env?: Readonly<Record<string, string>> };
 export type PaidAccount = { id: string; key: string };
 
 /** A data folder with accounts that have money, and the server of this project on it, as a process of its own. */
@@ -35,14 +39,15 @@ export class PaidGateway {
   url = "";
   #child: Subprocess<"ignore", "pipe", "inherit"> | undefined;
 
-  constructor(vendorUrl: string) {
+  /** `upstreamModels`: names at the vendor, each served as `lab/<name>` at the one price. */
+  constructor(vendorUrl: string, upstreamModels: readonly string[] = ["paid"]) {
     const limits = "requests_per_minute: 1000000, concurrent_generations: 100000, spending_window_usd: 0";
     writeFileSync(
       join(this.folder, "sluice.yaml"),
       `vendors:
   - { id: lab, dialect: chat, base_url: "${vendorUrl}/v1", api_key: none, models: any }
 models:
-  - { id: ${MODEL}, pricing: { input: ${USD.input}, output: ${USD.output} }, routes: [{ vendor: lab, model: paid }] }
+${upstreamModels.map(modelRow).join("\n")}
 plans:
   paying: { ${limits} }
 local_discovery: false
@@ -79,16 +84,27 @@ local_discovery: false
     }
   }
 
-  /** Starts the server and resolves once it listens. */
-  async start(): Promise<void> {
-    const child = Bun.spawn([process.execPath, MAIN, "serve", "--data", this.folder, "--port", "0"], {
-      env: { PATH: process.env["PATH"] ?? "", HOME: this.folder, SLUICE_LOG_LEVEL: "error" },
+  /** Another configuration than that of the one vendor. */
+  configure(config: Record<string, unknown>): void {
+    // Every JSON document is one of YAML.
+    writeFileSync(join(this.folder, "sluice.yaml"), JSON.stringify(config), { mode: 0o600 });
+  }
+
+  /** Starts the server and resolves once it listens. `prefix`: what starts it, `env`: variables it is given. */
+  async start({ prefix = [], env = {} }: StartOptions = {}): Promise<void> {
+    const child = Bun.spawn([...prefix, process.execPath, MAIN, "serve", "--data", this.folder, "--port", "0"], {
+      env: { PATH: process.env["PATH"] ?? "", HOME: this.folder, SLUICE_LOG_LEVEL: "error", ...env },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "inherit",
     });
     this.#child = child;
     this.url = await readUrl(child);
+  }
+
+  /** The process that serves now. */
+  get pid(): number {
+    return this.#child?.pid ?? Number.NaN;
   }
 
   /** Ends it as a power cut would, and resolves once it is dead. */

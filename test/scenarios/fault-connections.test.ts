@@ -1,0 +1,224 @@
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from "bun:test";
+import { DIALECTS, UPSTREAM_DIALECTS } from "../../src/dialects/dialect.ts";
+import { settle } from "../support/clock.ts";
+import { html, json, sse } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
+import { type FaultLab, modelOf, pathAt, startFaultLab } from "./fault-lab.ts";
+import { ANSWERED, refused } from "./fault-outcomes.ts";
+import { type FaultCase, playFault } from "./fault-run.ts";
+import { type RawAnswer, startBlackHole } from "./fault-sockets.ts";
+import type { Fault } from "./fault-table.ts";
+import {
+  askAs,
+  CLIENT_PATH,
+  expectFinishedAs,
+  FAULT_WIRES,
+  saidTo,
+  saidWhole,
+  soundAnswerOf,
+  soundStreamOf,
+} from "./fault-wires.ts";
+import { INPUT, MODES, OUTPUT, PIECES, readRecords, SAID } from "./wires.ts";
+
+setDefaultTimeout(30_000);
+
+/** A name must be found, a connection made and TLS agreed upon within this, ms (reliability 6.1). */
+const CONNECT_MS = 5_000;
+
+const hole = startBlackHole();
+let lab: FaultLab;
+beforeAll(async () => {
+  lab = await startFaultLab({ "black-hole": hole?.url ?? "http://127.0.0.1:9" });
+});
+afterEach(() => lab.reset());
+afterAll(async () => {
+  expect(lab.gateway.app.book.verify()).toEqual([]);
+  await lab.stop();
+  hole?.close();
+});
+
+describe("4 a SYN black hole", () => {
+  const fault: Fault = {
+    ...{ number: 4, name: "SYN black hole", place: "black-hole", failsOver: true },
+    outcome: refused("upstream_unreachable", "true"),
+  };
+  const cases = DIALECTS.flatMap((client) =>
+    MODES.flatMap((mode) =>
+      ([1, 2] as const).map((routes): FaultCase => {
+        const outcome = routes === 2 ? ANSWERED : refused("upstream_unreachable", "true");
+        return { fault, client, mode, routes, outcome, target: "black-hole", name: `${client}, ${mode}, ${routes}` };
+      }),
+    ),
+  );
+
+  test.skipIf(!hole).each(cases)("is given up after 5 s, and nothing was sent: $name", async (each) => {
+    const waits: number[] = [];
+    const own = globalThis.setTimeout;
+    // Five seconds pass in fifty milliseconds; that they were meant is seen below.
+    const timers = spyOn(globalThis, "setTimeout").mockImplementation(((callback: () => void, ms?: number) => {
+      waits.push(ms ?? 0);
+      return own(callback, ms === CONNECT_MS && waits.length < 1_000 ? 50 : ms);
+    }) as typeof setTimeout);
+    try {
+      await playFault(lab, each);
+    } finally {
+      timers.mockRestore();
+    }
+    // The spare vendor's connection has the same time.
+    expect(waits.filter((ms) => ms === CONNECT_MS).length).toBeGreaterThanOrEqual(each.routes === 1 ? 2 : 1);
+  });
+});
+
+describe("25 a record of 10 MB", () => {
+  const ways = UPSTREAM_DIALECTS.map((upstream, at) => {
+    const client = DIALECTS[at % DIALECTS.length]!;
+    return { upstream, client, name: `${client} from ${upstream}` };
+  });
+
+  test.each(ways)("goes through whole: $name", async ({ upstream, client }) => {
+    const wire = FAULT_WIRES[upstream];
+    const long = "long ".repeat(2 * 1024 * 1024);
+    const text = wire.head() + wire.text(long) + wire.finish() + wire.end();
+    lab.vendors[upstream].answer(pathAt(upstream, "stream"), sse(text, { chunk: 64 * 1024 }));
+    const response = await lab.gateway.post(CLIENT_PATH[client], askAs(client, modelOf(upstream, 1), "stream"));
+    const records = readRecords(await response.text());
+    expectFinishedAs(client, records);
+    expect(saidTo(client, records) === long).toBe(true);
+    const row = lab.row(response.headers.get("x-request-id") ?? "");
+    expect(row).toMatchObject({ outcome: "completed", input: INPUT, output: OUTPUT });
+  });
+});
+
+/** A request of the chat dialect to the vendor that writes bytes. */
+const askRaw = (mode: "blocking" | "stream" = "blocking") =>
+  lab.gateway.post(CLIENT_PATH.chat, askAs("chat", modelOf("raw", 1), mode));
+const body = JSON.stringify(FAULT_WIRES.chat.reply());
+const sound = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+const write = (piece: string, finish: RawAnswer["finish"] = "keep"): RawAnswer => ({ pieces: [piece], finish });
+
+async function expectSaid(response: Response): Promise<void> {
+  expect([response.status, saidWhole("chat", await response.text())]).toEqual([200, SAID]);
+}
+
+describe("a connection is not poisoned by what came before on it", () => {
+  const { chat } = FAULT_WIRES;
+  const before = [
+    { name: "a content-length smaller than the body", answer: () => ({ ...json(chat.reply()), claimedLength: 40 }) },
+    { name: "an error status with more body than is read", answer: () => html(500, "<p>x</p>".repeat(100_000)) },
+    {
+      name: "a redirect with a body",
+      answer: () => ({ ...html(302), headers: { location: "http://127.0.0.1:9/" } }),
+    },
+  ];
+  test.each(before)("$name", async ({ answer }) => {
+    for (let round = 0; round < 5; round++) {
+      lab.vendors.chat.answer(CLIENT_PATH.chat, answer(), soundAnswerOf(chat, "blocking"));
+      const ask = () => lab.gateway.post(CLIENT_PATH.chat, askAs("chat", modelOf("chat", 1), "blocking"));
+      const rows = lab.rowCount();
+      expect((await ask()).status).toBe(502);
+      await expectSaid(await ask());
+      expect(lab.rowCount() - rows).toBe(1);
+    }
+  });
+
+  test("a second answer behind the first is nobody's", async () => {
+    const other = sound.replace(PIECES[0], "Goodbye, all,");
+    for (let round = 0; round < 5; round++) {
+      lab.raw.answer(write(sound + other), write(sound));
+      await expectSaid(await askRaw());
+      await expectSaid(await askRaw());
+    }
+    expect(lab.raw.calls).toHaveLength(10);
+    // What came with more than was asked for is not used again.
+    expect(lab.raw.connections()).toBeGreaterThanOrEqual(5);
+  });
+
+  test("a word that comes while nothing is asked is nobody's", async () => {
+    lab.raw.answer(
+      { pieces: [sound, new Promise(setImmediate), "HTTP/1.1 408 Timeout\r\n\r\n"], finish: "end" },
+      write(sound),
+    );
+    await expectSaid(await askRaw());
+    await new Promise<void>((resolve) => setTimeout(resolve, 20));
+    await expectSaid(await askRaw());
+    expect(lab.raw.calls).toHaveLength(2);
+  });
+});
+
+describe("a connection that is kept", () => {
+  test("is used again, also after a stream", async () => {
+    const text = soundStreamOf(FAULT_WIRES.chat);
+    const stream = `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n0\r\n\r\n`;
+    lab.raw.answer(write(sound), write(stream), write(sound), write(stream));
+    for (const mode of ["blocking", "stream", "blocking", "stream"] as const) {
+      const said = await (await askRaw(mode)).text();
+      expect(said).toContain(PIECES[1]);
+    }
+    expect(lab.raw.calls).toHaveLength(4);
+    // One may be left from before.
+    expect(lab.raw.connections()).toBeLessThanOrEqual(1);
+  });
+
+  test("and closed by its vendor without a word after every answer: every request is served, and sent once", async () => {
+    for (let round = 0; round < 20; round++) {
+      lab.raw.answer(write(sound, "end"));
+      await expectSaid(await askRaw());
+      // On the very heels of an answer nobody can know that its connection is being closed.
+      await until(() => lab.raw.open() === 0, "the connection's end at the vendor");
+      await settle();
+    }
+    expect(lab.raw.calls).toHaveLength(20);
+  });
+
+  test("and closed while the next request is on its way: a rested one is made anew, unseen; one just used is lost", async () => {
+    lab.raw.answer(write(sound), write("", "end"), write(sound), write("", "end"));
+    await expectSaid(await askRaw());
+    const own = performance.now.bind(performance);
+    const later = spyOn(performance, "now").mockImplementation(() => own() + 60_000);
+    try {
+      await expectSaid(await askRaw());
+    } finally {
+      later.mockRestore();
+    }
+    expect([lab.raw.calls.length, lab.raw.connections()]).toEqual([3, 2]);
+    const lost = await askRaw();
+    expect([lost.status, lost.headers.get("x-should-retry"), lab.raw.calls.length]).toEqual([502, "false", 4]);
+    expect(lab.gateway.log.filter(({ event }) => event === "generate").map(({ attempts }) => attempts)).toEqual([
+      1, 1, 1,
+    ]);
+  });
+
+  test("carries nothing of one request into another: headers and bodies go out as they are", async () => {
+    lab.raw.answer(write(sound), write(sound));
+    await expectSaid(await askRaw());
+    await expectSaid(await askRaw());
+    const [one, two] = lab.raw.calls.map((call) => call.replace(/x-request-id: .*/, ""));
+    expect(one).toBe(two ?? "");
+    expect(one?.match(/^authorization: Bearer vendor-key-of-vendor-raw\r$/gm)).toHaveLength(1);
+    expect(one?.match(/^host: 127\.0\.0\.1:\d+\r$/gm)).toHaveLength(1);
+  });
+});
+
+describe("an answer in two pieces", () => {
+  const text = soundStreamOf(FAULT_WIRES.chat).replace(PIECES[1], "wörld 🌍.");
+  const third = Math.ceil(Buffer.byteLength(text) / 3);
+  const bytes = Buffer.from(text);
+  const chunks = [bytes.subarray(0, third), bytes.subarray(third, 2 * third), bytes.subarray(2 * third)];
+  const framed = Buffer.concat([
+    Buffer.from("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"),
+    ...chunks.flatMap((chunk) => [Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from("\r\n")]),
+    Buffer.from("0\r\n\r\n"),
+  ]);
+
+  test("is the same at whichever byte it is cut", async () => {
+    const seen = new Set<string>();
+    for (let cut = 1; cut < framed.length; cut++) {
+      lab.raw.answer({ pieces: [framed.subarray(0, cut), framed.subarray(cut)], finish: "keep" });
+      const records = readRecords(await (await askRaw("stream")).text());
+      expectFinishedAs("chat", records);
+      seen.add(saidTo("chat", records));
+    }
+    expect([...seen]).toEqual([`${PIECES[0]}wörld 🌍.`]);
+    expect(lab.raw.connections()).toBeLessThanOrEqual(1);
+  });
+});
