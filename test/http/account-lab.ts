@@ -1,4 +1,4 @@
-import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { BEHIND_PROXY, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";
 
@@ -58,7 +58,7 @@ export async function startAccountLab(): Promise<AccountLab> {
   const routes = [{ vendor: "lab", model: "hidden" }];
   const gateway = await startApp({
     clock,
-    config: { server: { ...PLAIN_CONFIG.server, trustedProxies: ["127.0.0.1"] } },
+    config: BEHIND_PROXY,
     vendors: [vendorAt(upstream, "chat", "lab")],
     models: [
       { id: PRICED, pricing: { input: 3, output: 15, cache_read: 0.3 }, routes },
@@ -67,15 +67,12 @@ export async function startAccountLab(): Promise<AccountLab> {
   });
   upstream.always("/v1/chat/completions", json(REPLY));
   const { keys } = gateway.app;
-  let asked = 0;
   const admin = (await keys.create({ accountId: gateway.accountId, name: "admin", kind: "admin" })).key;
   const ask: AccountLab["ask"] = async (key, path, { method, body, headers = {} } = {}) => {
     const response = await gateway.call(path, {
       method: method ?? (body === undefined ? "GET" : "POST"),
       headers: {
         authorization: `Bearer ${key}`,
-        // Each from an address of its own: who tries many wrong keys from one has to wait.
-        "x-forwarded-for": `10.0.${Math.floor(asked / 250)}.${(asked++ % 250) + 1}`,
         ...(body !== undefined && { "content-type": "application/json" }),
         ...headers,
       },

@@ -5,6 +5,9 @@ import { checker } from "../../src/wire/open.ts";
 import { json } from "../support/upstream.ts";
 import { type AccountLab, COST, type Json, PRICED, startAccountLab, type Tenant } from "./account-lab.ts";
 
+/** A gateway that is a process of its own has another clock than the test: an answer is heard so long after it was made at the most. */
+const HEARD_MS = 2_000;
+
 let lab: AccountLab;
 let team: Tenant;
 beforeAll(async () => {
@@ -45,7 +48,7 @@ describe("who administers", () => {
   ] as const;
 
   test.each(PATHS)("%s %s: an admin key only", async (method, path) => {
-    const nobody = await lab.gateway.call(path, { method, headers: { "x-forwarded-for": "10.1.0.1" } });
+    const nobody = await lab.gateway.call(path, { method });
     expect(nobody.status).toBe(401);
     const body = method === "POST" ? {} : undefined;
     expect(errorOf(await lab.ask(team.key, path, { method, body }))).toEqual([403, "permission_denied", null]);
@@ -203,7 +206,7 @@ describe("keys and tokens", () => {
     expect(JSON.stringify(list.body)).not.toContain(key);
     expect(dataOf(list.body).map((row) => row["name"])).toEqual(["team's key", "build"]);
     const revoked = await lab.ask(lab.admin, path, { method: "DELETE" });
-    expect(revoked.body["revoked_at"]).toBe(new Date(lab.clock.now()).toISOString());
+    expect(Math.abs(Date.parse(String(revoked.body["revoked_at"])) - lab.clock.now())).toBeLessThan(HEARD_MS);
     expect((await lab.ask(key, "/v1/account")).status).toBe(401);
   });
 
@@ -272,7 +275,7 @@ describe("usage and vendors", () => {
     };
     const failing = await vendor();
     expect(failing).toMatchObject({ state: "failing", failed: 1, last_error: "upstream_error" });
-    expect(failing?.["failing_since"]).toBe(new Date(lab.clock.now()).toISOString());
+    expect(Math.abs(Date.parse(String(failing?.["failing_since"])) - lab.clock.now())).toBeLessThan(HEARD_MS);
     await lab.generate(team.key);
     expect(await vendor()).toMatchObject({ state: "ok", failed: 1, failing_since: null, dialect: "chat" });
     lab.upstream.always("/v1/models", json({ object: "list", data: [{ id: "hidden", object: "model" }] }));

@@ -542,7 +542,8 @@ describe("streams", () => {
     });
     const leaving = new AbortController();
     const response = await lab.gateway.post("/v1/messages", askMessages({ stream: true }), { signal: leaving.signal });
-    const read = response.text();
+    // Over a socket, who has left hears no end.
+    const read = response.text().catch(() => "");
     await arrived.promise;
     leaving.abort();
     expect(await read).not.toContain("message_stop");

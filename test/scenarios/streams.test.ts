@@ -383,6 +383,7 @@ describe("a client that leaves", () => {
     leaving.abort();
     await within(call.whenAborted, "the abort");
     await asked;
+    await until(() => lab.rows().length > 0, "the row");
     expect(charged(lab.rows())).toMatchObject([{ outcome: "client-left", output: 0, estimated: true }]);
   });
 
@@ -395,6 +396,7 @@ describe("a client that leaves", () => {
     leaving.abort();
     await within(call.whenAborted, "the abort");
     await asked;
+    await until(() => lab.rows().length > 0, "the row");
     expect(charged(lab.rows())).toMatchObject([{ outcome: "client-left", estimated: true, attempts: 1 }]);
   });
 
@@ -407,6 +409,7 @@ describe("a client that leaves", () => {
     leaving.abort();
     await within(call.whenAborted, "the abort");
     await asked;
+    await until(() => lab.rows().length > 0, "the row");
     expect(lab.spare.calls).toEqual([]);
     expect(charged(lab.rows())).toMatchObject([{ outcome: "client-left", attempts: 1, vendor: "vendor-chat" }]);
   });

@@ -43,6 +43,9 @@ export const PLAIN_CONFIG: Config = {
   warnings: [],
 };
 
+/** For tables of wrong keys: a proxy in front says who calls, and an executable is called from another address each time. One address has to wait. */
+export const BEHIND_PROXY: Partial<Config> = { server: { ...PLAIN_CONFIG.server, trustedProxies: ["127.0.0.1"] } };
+
 const TEST_VERSION = "0.0.0-test";
 
 /** Path of generation below the scripted vendor's address. */

@@ -61,7 +61,7 @@ function writeVendor(vendor: Vendor): VendorSetting {
   const [strange] = Object.entries(rest).filter(([, value]) => value !== undefined);
   if (strange) throw new InsideOnly(`a vendor's ${strange[0]}`);
   return {
-    ...{ id, name, dialect, base_url: baseUrl, auth },
+    ...{ id, name, dialect, base_url: baseUrl, auth: apiKey === "" ? "none" : auth },
     ...(apiKeys ? { api_keys: [...apiKeys] } : apiKey && { api_key: apiKey }),
     ...(headers && { headers: { ...headers } }),
     ...(query !== undefined && { query }),

@@ -85,6 +85,9 @@ function followLog(output: () => string): () => Record<string, unknown>[] {
   };
 }
 
+/** A client's address for each call. */
+const addressOf = (call: number) => `10.${(call >> 16) & 255}.${(call >> 8) & 255}.${call & 255}`;
+
 /** Asks at once: tests look between two turns of their own loop. */
 function ask(url: string, key = ""): string {
   const header = key === "" ? [] : ["--header", `authorization: Bearer ${key}`];
@@ -223,9 +226,13 @@ export async function startOutside(executable: string, config: Config, options: 
   const log = followLog(running.output);
   const over = new AbortController();
   let ended: Promise<void> | undefined;
+  const behindProxy = config.server.trustedProxies.length > 0;
+  let calls = 0;
   const call = (path: string, init?: RequestInit) => {
     const signal = init?.signal ? AbortSignal.any([init.signal, over.signal]) : over.signal;
-    const answer = fetch(`${url}${path}`, { ...init, redirect: "manual", signal }).catch((thrown: unknown) => {
+    const headers = new Headers(init?.headers);
+    if (behindProxy && !headers.has("x-forwarded-for")) headers.set("x-forwarded-for", addressOf(calls++));
+    const answer = fetch(`${url}${path}`, { ...init, headers, redirect: "manual", signal }).catch((thrown: unknown) => {
       // Who has left hears no answer; inside one process there is one, and nobody looks at it.
       if (init?.signal?.aborted) return new Response(null, { status: NOBODY_THERE });
       throw thrown;

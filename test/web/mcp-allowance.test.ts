@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { neverAnswer, startUpstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
 import { DAY_END, type Json, type McpLab, request, startMcpLab, type Tenant } from "./mcp-lab.ts";
 
 const CENT = 10_000_000n;
@@ -380,8 +381,8 @@ describe("ends", () => {
       leave.abort();
       await call.whenAborted;
       await running;
+      await until(() => other.gateway.app.book.openClaims("web").length === 0, "the claim given back");
       expect(other.gateway.rows()).toEqual([]);
-      expect(other.gateway.app.book.openClaims("web")).toEqual([]);
     } finally {
       await other.stop();
       engine.close();
