@@ -108,7 +108,8 @@ export class Entries {
       owner: entry.owner ?? null,
       request_id: entry.requestId ?? null,
       reference: entry.reference ?? null,
-      detail: entry.detail ?? null,
+      // Half a character is kept as another one: what is chained must be what will be read.
+      detail: entry.detail?.toWellFormed() ?? null,
     };
     const hash = linkOf(head?.hash ?? FIRST_LINK, row);
     const { seq, at_ms, kind, debit, credit, amount, owner, request_id, reference, detail } = row;

@@ -65,7 +65,7 @@ const ChatMessage = Open({
 });
 
 const ChatFunction = Open({
-  name: text("the function's name"),
+  name: Type.String({ minLength: 1, description: "the function's name" }),
   description: Maybe(text("what it does")),
   parameters: Maybe(Open({}, { description: "JSON Schema of its arguments" })),
   strict: Maybe(Type.Boolean({ description: "arguments follow the schema exactly" })),
@@ -74,7 +74,12 @@ const ChatFunction = Open({
 const ChatTool = Open({
   type: Maybe(text("function or custom")),
   function: Maybe(ChatFunction),
-  custom: Maybe(Open({ name: text("the custom tool's name"), description: Maybe(text("what it does")) })),
+  custom: Maybe(
+    Open({
+      name: Type.String({ minLength: 1, description: "the custom tool's name" }),
+      description: Maybe(text("what it does")),
+    }),
+  ),
 });
 
 /** Body of `POST /v1/chat/completions` (interface 4.7, dialects.md 1.1). Fields that are not named pass. */

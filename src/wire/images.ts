@@ -9,7 +9,7 @@ const Nullable = <T extends TSchema>(schema: T, description: string) =>
 export const ImageRequestBody = Open(
   {
     prompt: Type.Optional(
-      Type.Union([Type.String(), Type.Null()], {
+      Type.Union([Type.String({ pattern: "\\S" }), Type.Null()], {
         description: "what to draw, 1 to 32,000 characters; with source_job_id it defaults to the source's",
       }),
     ),

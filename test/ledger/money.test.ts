@@ -28,6 +28,16 @@ test("a deposit counts once, however often it is sent, also at the same time", a
   expect(book.entries(ACCOUNT)).toHaveLength(1);
 });
 
+test("a remark of any characters, half ones among them, leaves the chain of entries whole", async () => {
+  const { book } = openBooks();
+  for (const [at, detail] of ["a\u0000b", "\ud800", "x\udfff\ud800y", "\ufeff", "👩‍👩‍👧"].entries()) {
+    const { entry } = await book.deposit({ accountId: ACCOUNT, amountNano: DOLLAR, reference: `r${at}`, detail });
+    expect(entry.detail).toBe(detail.toWellFormed());
+    expect(book.entries(ACCOUNT)[0]?.detail).toBe(detail.toWellFormed());
+  }
+  expect(book.verify()).toEqual([]);
+});
+
 test("a reference stands for one order alone", async () => {
   const { book } = openBooks();
   const order = { accountId: ACCOUNT, amountNano: DOLLAR, reference: "payment-1" };
