@@ -32,12 +32,29 @@ export async function settledMemory(pid: number): Promise<Memory> {
   }
 }
 
-/** Waits until `condition` holds; false: it did not within `patienceMs`. */
-export async function holdsWithin(patienceMs: number, condition: () => Promise<boolean> | boolean): Promise<boolean> {
+/**
+ * The least that a process which has nothing to do has resident, MB, within so long: a runtime cleans up when it idles, some seconds later. Looks no
+ * further once it is down to `enough`.
+ */
+export async function restingMemory(pid: number, withinMs: number, enough = 0): Promise<number> {
+  let least = readMemory(pid).rss;
+  await holdsWithin(withinMs, () => {
+    least = Math.min(least, readMemory(pid).rss);
+    return least <= enough;
+  });
+  return least;
+}
+
+/** Waits until `condition` holds, looking every `lookMs`; false: it did not within `patienceMs`. */
+export async function holdsWithin(
+  patienceMs: number,
+  condition: () => Promise<boolean> | boolean,
+  lookMs = LOOK_MS,
+): Promise<boolean> {
   const startedAt = performance.now();
   while (!(await condition())) {
     if (performance.now() - startedAt > patienceMs) return false;
-    await Bun.sleep(LOOK_MS);
+    await Bun.sleep(lookMs);
   }
   return true;
 }

@@ -131,4 +131,20 @@ export const PROOFS: readonly Proof[] = [
     aim: "10,000 a second",
     full: [program("mcp")],
   },
+  {
+    name: "connections",
+    claim: "10,000 silent streams and 500 active; 5,000 a vendor speaks on",
+    aim: "10 KB and 60 KB each; a plain call p99 50 ms; nothing left",
+    full: [program("connections")],
+    quick: [program("connections"), "--quick"],
+    figure: /aim|opened|memory|faults$/,
+  },
+  {
+    name: "disconnects",
+    claim: "18,000 clients that leave, in four ways",
+    aim: "5 MB more; all ended at the vendor, each one row",
+    full: [program("disconnects")],
+    quick: [program("disconnects"), "--quick"],
+    figure: /aim|rows|faults$/,
+  },
 ];
