@@ -22,7 +22,7 @@ const MOST_MS = 10 * 60_000;
 /** Modules through which a test comes to a gateway of its own. */
 const DOORS = ["support/app.ts", "support/binary.ts"].map((file) => join(TESTS, file));
 /** Files for a look in between. */
-const QUICK = ["scenarios/fidelity", "scenarios/own-counts", "scenarios/charges", "http/metrics", "web/mcp.test"];
+const QUICK = ["scenarios/fidelity", "scenarios/own-counts", "http/metrics", "http/responses", "web/mcp.test"];
 
 /** Runs a command to its end, silently. Throws Error with what it said when it fails. */
 function run(cwd: string, ...command: string[]): void {

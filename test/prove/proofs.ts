@@ -126,6 +126,22 @@ export const PROOFS: readonly Proof[] = [
     figure: /./,
   },
   {
+    name: "release",
+    claim: "the suite from outside, on this machine's release built from a clone",
+    aim: "0 failed",
+    full: [program("black-box")],
+    quick: [program("black-box"), "--quick"],
+    figure: /^(?:left out|failed:|\d+ passed|\S+ executable)/,
+  },
+  {
+    name: "release-equal",
+    claim: "two builds of one commit, from two folders",
+    aim: "every file equal",
+    full: [program("reproducible")],
+    quick: [program("reproducible"), "linux-x64"],
+    figure: /^\d+ files/,
+  },
+  {
     name: "mcp",
     claim: "MCP tools/list, 32 connections",
     aim: "10,000 a second",

@@ -187,12 +187,13 @@ function appearance(running: Process, store: Store, writer: Writer, accountId: s
 }
 
 /** What cannot be told to a program that is already made. */
-function refuseParts({ store, requests, clock }: TestAppOptions): Clock {
+function refuseParts({ store, requests, clock }: TestAppOptions, abandon: () => void): Clock {
   if (store) throw new InsideOnly("a store of the test");
   if (requests) throw new InsideOnly("a request log of the test");
   if (!clock || clock === systemClock) return systemClock;
   // A clock turned by hand: who never turns it does not notice that the executable has another one.
   const turn = () => {
+    abandon();
     throw new InsideOnly("a clock that is turned by hand");
   };
   return Object.assign(clock, { advance: turn, setWall: turn, armed: turn, now: systemClock.now });
@@ -218,13 +219,18 @@ async function endProcess({ child, folder, output }: Process, store: Store, writ
  * from outside throws {@link InsideOnly}.
  */
 export async function startOutside(executable: string, config: Config, options: TestAppOptions): Promise<TestApp> {
-  const clock = refuseParts(options);
+  let over = new AbortController();
+  // A case that is left out in its middle has calls under way: nobody waits for them any more.
+  const abandon = () => {
+    over.abort();
+    over = new AbortController();
+  };
+  const clock = refuseParts(options, abandon);
   const running = await startProcess(executable, config, options.vendors ?? []);
   const { url, key, folder } = running;
   const store = openStore(join(folder, "data", "sluice.db"), { waitMs: WAIT_MS, check: false });
   const writer = new Writer(store);
   const log = followLog(running.output);
-  const over = new AbortController();
   let ended: Promise<void> | undefined;
   const behindProxy = config.server.trustedProxies.length > 0;
   let calls = 0;
