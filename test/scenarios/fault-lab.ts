@@ -1,3 +1,5 @@
+import { eq } from "drizzle-orm";
+import { usage } from "../../src/db/schema.ts";
 import type { DialectName, UpstreamDialectName } from "../../src/dialects/dialect.ts";
 import { UPSTREAM_DIALECTS } from "../../src/dialects/dialect.ts";
 import { upstreamDialects } from "../../src/dialects/index.ts";
@@ -123,7 +125,7 @@ export async function startFaultLab(given: { "black-hole"?: string } = {}): Prom
       gateway.app.services.health.forgetTrouble();
       gateway.log.length = 0;
     },
-    row: (requestId) => gateway.rows().find((row) => row.requestId === requestId),
+    row: (requestId) => store.query.select().from(usage).where(eq(usage.requestId, requestId)).get(),
     rowCount: () => Number(rowOf.get()?.count),
     ports: () => [...all.map(({ url }) => url), ...Object.values(urls)].flatMap((url) => /\d+$/.exec(url)?.[0] ?? []),
     async stop() {

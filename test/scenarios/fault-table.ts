@@ -58,6 +58,8 @@ const failure =
     json(wire.error(type, words), { status, headers });
 const page = (status: number) => () => html(status, `<html>${"<p>Bad gateway</p>".repeat(12_000)}</html>`);
 const failsOver = true;
+/** For what takes long: megabytes that say nothing of the client's dialect. */
+const ONE_CLIENT = ["chat"] as const;
 const STREAM = ["stream"] as const;
 const BLOCKING = ["blocking"] as const;
 
@@ -119,6 +121,22 @@ const SLOW: Fault[] = [
       await lab.clock.advance(300_000);
     },
     outcome: broken("upstream_error"),
+  },
+  {
+    number: 15,
+    name: "500 after 16 s: what may have run is repeated within 15 s only",
+    answer: (wire, scene) => ({ ...failure(500, "server_error", leak)(wire), headersAfter: later(scene, 16_000) }),
+    drive: advance(20_000),
+    outcome: { blocking: refused("upstream_error", "true"), stream: broken("upstream_error", "") },
+  },
+  {
+    number: 16,
+    name: "503 after 16 s: what has not run is",
+    modes: BLOCKING,
+    answer: (wire, scene) => ({ ...failure(503, "server_error", leak)(wire), headersAfter: later(scene, 16_000) }),
+    drive: advance(40_000),
+    outcome: refused("upstream_overloaded", "true"),
+    failsOver,
   },
   {
     number: 31,
@@ -230,6 +248,7 @@ const STATUSES: Fault[] = [
   {
     number: 15,
     name: "500 with a detail a million levels deep",
+    clients: ONE_CLIENT,
     answer: () => ({ ...nested('{"detail":[', "]}"), status: 500 }),
     outcome: refused("upstream_error", "true"),
     failsOver,
@@ -379,6 +398,7 @@ const BODIES: Fault[] = [
   {
     number: 20,
     name: "200 whose JSON is an error in a million others",
+    clients: ONE_CLIENT,
     answer: () => nested('{"error":', "}"),
     outcome: refused("upstream_error", "true"),
     failsOver,
@@ -548,6 +568,7 @@ const STREAMS: Fault[] = [
   {
     number: 25,
     name: "a record beyond every bound",
+    clients: ONE_CLIENT,
     modes: STREAM,
     upstreams: ["chat"],
     answer: (wire) => sse(begun(wire) + wire.text("x".repeat(17 * 1024 * 1024)), { chunk: 4 * 1024 * 1024 }),
