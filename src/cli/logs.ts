@@ -1,9 +1,10 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { findDataFolder } from "../config/data-folder.ts";
 import { LogFollower, type LoggedRequest, readLast } from "../observe/request-log-reader.ts";
 import { currentPlace } from "./context.ts";
 import type { LogsOptions } from "./options.ts";
-import { type Column, formatTable, paint, print, printJson, WrongUsage } from "./output.ts";
+import { type Column, Failure, formatTable, paint, print, printJson, WrongUsage } from "./output.ts";
 import { readSince } from "./since.ts";
 
 /** How often a followed log is looked at, ms; the server writes it every half second. */
@@ -125,12 +126,16 @@ async function follow(
 
 /**
  * `sluice logs`: what became of requests, newest last: status, time to the first token, tokens, cost, tries. `--json` prints an array, with `--follow`
- * a line each (issue 7 build 4). Reads the files beside the store, whether a server runs or not. Throws WrongUsage, and the system's errors.
+ * a line each (issue 7 build 4). Reads the files beside the store, whether a server runs or not. Throws
+ * WrongUsage, Failure for a data folder that is not there, and the system's errors.
  */
 export async function showLogs(options: LogsOptions): Promise<number> {
   const fits = createFilter(options);
   const limit = readLimit(options.limit);
-  const folder = join(findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace()), "requests");
+  const dataFolder = findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
+  // A mistyped `--data` must not read like a gateway that nobody calls.
+  if (!existsSync(dataFolder)) throw new Failure(`there is no data folder ${dataFolder}`);
+  const folder = join(dataFolder, "requests");
   const following = options.follow === true;
   // Before what is there is read: nothing that is written meanwhile is missed.
   const follower = following ? new LogFollower(folder) : undefined;

@@ -8,6 +8,24 @@ export class WrongUsage extends Error {
   override readonly name = "WrongUsage";
 }
 
+function isNobodyReading(thrown: unknown): boolean {
+  return thrown instanceof Error && (thrown as { code?: unknown }).code === "EPIPE";
+}
+
+/**
+ * What happens when whoever reads this process's output goes away: a command has nothing more to do (`sluice logs | head -1`) and ends with 0; a
+ * server, whose log nobody reads any more, goes on. Without this, Bun ends the process with a trace.
+ */
+export function outliveReaders(endsWithThem: boolean): void {
+  process.stdout.on("error", (thrown) => {
+    if (!isNobodyReading(thrown)) throw thrown;
+    if (endsWithThem) process.exit(0);
+  });
+  process.stderr.on("error", (thrown) => {
+    if (!isNobodyReading(thrown)) throw thrown;
+  });
+}
+
 /** Writes lines to standard output. */
 export function print(...lines: string[]): void {
   process.stdout.write(`${lines.join("\n")}\n`);

@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from "commander";
 import { ConfigError } from "../config/faults.ts";
 import { nearest } from "../config/nearest.ts";
-import { WrongUsage, warn } from "./output.ts";
+import { outliveReaders, WrongUsage, warn } from "./output.ts";
 import { createProgram } from "./program.ts";
 import { VERSION } from "./version.ts";
 
@@ -22,6 +22,10 @@ function unknownCommand(program: Command, words: readonly string[]): string | un
   const meant = nearest(first, names);
   return `error: unknown command '${first}'${meant ? `\n(Did you mean ${meant}?)` : `\nThe commands are: ${names.join(", ")}.`}`;
 }
+
+/** `sluice`, `sluice serve`, and either with flags. */
+const isServing = ([first]: readonly string[]): boolean =>
+  first === undefined || first === "serve" || first.startsWith("-");
 
 /** Commander ends with 1 on wrong usage, and for a group of commands without a subcommand; here that is 2. */
 function codeOf(error: CommanderError): number {
@@ -49,6 +53,7 @@ function explain(error: unknown): number {
 /** Runs one command line (without program and script name). Gives the exit code, or undefined when `serve` goes on. Never throws. */
 export async function run(words: readonly string[]): Promise<number | undefined> {
   let code: number | undefined = DONE;
+  outliveReaders(!isServing(words));
   const program = createProgram(VERSION, (reported) => {
     code = reported;
   });

@@ -175,3 +175,25 @@ describe("reading the log", () => {
     expect(seen).toEqual(["req_a", "req_b", "req_c"]);
   });
 });
+
+test("a reader that has enough ends the command, without a word", async () => {
+  for (let count = 0; count < 3_000; count++) note(`req_${count}`);
+  await log.flush();
+  for (const args of ["--limit 3000", "--follow", "--json --limit 3000"]) {
+    const script = `{ "$@" logs ${args}; echo "ended with $?" >&2; } | head -n 1`;
+    const child = Bun.spawn(["sh", "-c", script, "sh", ...COMMAND], {
+      env: cleanEnvironment({ folder }),
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [seen, said] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    expect([args, seen.split("\n").length, said]).toEqual([args, 2, "ended with 0\n"]);
+  }
+});
+
+test("a data folder that is not there is told, not taken for an empty one", async () => {
+  const { code, stdout, stderr } = await sluice(folder, ["logs", "--data", join(folder, "nowhere")]);
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toBe(`error: there is no data folder ${join(folder, "nowhere")}\n`);
+});

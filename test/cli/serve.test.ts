@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
+import { cleanEnvironment, makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
 import { until } from "../support/wait.ts";
-import { serve, sluice } from "./support.ts";
+import { COMMAND, serve, sluice } from "./support.ts";
 
 setDefaultTimeout(60_000);
 
@@ -217,4 +217,28 @@ describe("openapi", () => {
     expect(Object.keys(document.paths)).toContain("/v1/chat/completions");
     expect(readdirSync(join(folder, "data"))).toEqual(["sluice.yaml"]);
   });
+});
+
+test("goes on when nobody reads its log any more", async () => {
+  // Its log goes to a program that has ended already; its pid and its lines come past that.
+  const inner = 'echo "pid $$" >&3; exec "$@"';
+  const script = `{ sh -c '${inner}' sh "$@" 2>&1 1>&3 | true; } 3>&1`;
+  const env = cleanEnvironment({ folder, env: { SLUICE_LOCAL_DISCOVERY: "false", SLUICE_LOG_LEVEL: "info" } });
+  const child = Bun.spawn(["sh", "-c", script, "sh", ...COMMAND, "serve", "--port", "0"], { env, stderr: "inherit" });
+  let said = "";
+  const reading = (async () => {
+    const decoder = new TextDecoder();
+    for await (const bytes of child.stdout) said += decoder.decode(bytes, { stream: true });
+  })();
+  await until(() => said.split("\n").length > 5, "the four lines", 15_000);
+  const pid = Number(/^pid (\d+)$/m.exec(said)?.[1]);
+  try {
+    const url = /listening on (\S+)/.exec(said)?.[1] ?? "";
+    const key = /sk-sluice-\w{38}/.exec(said)?.[0] ?? "";
+    for (let count = 0; count < 5; count++) expect(await statusOf(ask(url, key, ECHO))).toBe(200);
+  } finally {
+    process.kill(pid, "SIGTERM");
+    await reading;
+  }
+  await expect(ask(/listening on (\S+)/.exec(said)?.[1] ?? "", "", ECHO)).rejects.toThrow();
 });

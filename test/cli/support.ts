@@ -1,8 +1,11 @@
 import { join } from "node:path";
-import { runBinary, startBinary } from "../support/binary.ts";
+import { givenExecutable, runBinary, startBinary } from "../support/binary.ts";
 
-/** The program from source, as `npm start` runs it. */
-export const COMMAND = [process.execPath, join(import.meta.dir, "../../src/main.ts")] as const;
+const given = givenExecutable();
+/** The program from source, as `npm start` runs it, or the executable that the suite is held against. */
+export const COMMAND: readonly string[] = given
+  ? [given]
+  : [process.execPath, join(import.meta.dir, "../../src/main.ts")];
 
 /** Nothing is asked of this machine's own ports. */
 const QUIET = { SLUICE_LOCAL_DISCOVERY: "false" };
