@@ -23,10 +23,19 @@ export type ReloadParts = {
 /** Parts of the configuration that a running server takes over (contract 2). */
 const RELOADED: ReadonlySet<string> = new Set(["vendors", "models", "plans", "limits", "warnings", "file", "places"]);
 
-/** Names of the parts that differ and take effect at the next start only. */
+/** Parts that are called otherwise in the file. */
+const IN_FILE: Readonly<Partial<Record<keyof Config, string>>> = {
+  search: "web.search",
+  records: "retention or request_log",
+  traces: "telemetry",
+  localDiscovery: "local_discovery",
+};
+
+/** Names of the parts that differ and take effect at the next start only, as the file has them. */
 function needingStart(before: Config, after: Config): string[] {
   const names = Object.keys(after) as (keyof Config)[];
-  return names.filter((name) => !RELOADED.has(name) && !Bun.deepEquals(before[name], after[name]));
+  const changed = names.filter((name) => !RELOADED.has(name) && !Bun.deepEquals(before[name], after[name]));
+  return changed.map((name) => IN_FILE[name] ?? name);
 }
 
 /** Takes over what the configuration says now, or says why not and changes nothing (contract 2). True when it was taken over. */

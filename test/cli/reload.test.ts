@@ -71,11 +71,13 @@ describe("a running server", () => {
   });
 
   test("on SIGHUP too; and what needs a new start is named", async () => {
-    writeFileSync(file(), configOf("new", "images: { keep_days: 3 }"), { mode: 0o600 });
+    writeFileSync(file(), configOf("new", "images: { keep_days: 3 }\nretention: { usage_days: 9 }"), { mode: 0o600 });
     server.child.kill("SIGHUP");
     await said("taken over");
     expect(await listed()).toEqual(["lab/new"]);
-    expect(server.stderr).toContain("what has changed of images takes effect at the next start");
+    expect(server.stderr).toContain(
+      "what has changed of retention or request_log, images takes effect at the next start",
+    );
     upstream.answer(PATH, json(reply("yes")));
     expect((await ask("lab/new")).status).toBe(200);
   });
