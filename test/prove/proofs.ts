@@ -163,4 +163,12 @@ export const PROOFS: readonly Proof[] = [
     quick: [program("disconnects"), "--quick"],
     figure: /aim|rows|faults$/,
   },
+  {
+    name: "write-faults",
+    claim: "each write of a scenario fails, in five ways, alone or with all behind it",
+    aim: "400: nothing half done, 503, reads go on, serves again by itself",
+    full: [program("write-faults"), "400"],
+    quick: [program("write-faults"), "30"],
+    figure: /writes|answers|faults in/,
+  },
 ];
