@@ -14,15 +14,16 @@ function isNobodyReading(thrown: unknown): boolean {
 
 /**
  * What happens when whoever reads this process's output goes away: a command has nothing more to do (`sluice logs | head -1`) and ends with 0; a
- * server, whose log nobody reads any more, goes on. Without this, Bun ends the process with a trace.
+ * server, whose log nobody reads any more or whose log's disk is full, goes on. Without this, Bun ends the process with a trace.
  */
 export function outliveReaders(endsWithThem: boolean): void {
   process.stdout.on("error", (thrown) => {
+    if (!endsWithThem) return;
     if (!isNobodyReading(thrown)) throw thrown;
-    if (endsWithThem) process.exit(0);
+    process.exit(0);
   });
   process.stderr.on("error", (thrown) => {
-    if (!isNobodyReading(thrown)) throw thrown;
+    if (endsWithThem && !isNobodyReading(thrown)) throw thrown;
   });
 }
 

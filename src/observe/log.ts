@@ -1,3 +1,5 @@
+import { fstatSync, writeSync } from "node:fs";
+
 /** What a log line may hold beside level, time and event: plain values, one by one, never an object or a body. */
 export type Fields = Record<string, string | number | boolean | null | undefined>;
 
@@ -33,6 +35,7 @@ const MAX_READ_CHARACTERS = 16 * 1024;
 /** Shorter values are words, not secrets: removing them would blank the log. */
 const MIN_SECRET_CHARACTERS = 8;
 
+const STDERR = 2;
 const REMOVED = "[removed]";
 
 /** Keys of callers and vendors that were never registered (reliability 7.4). */
@@ -54,10 +57,34 @@ const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
 const escapeControl = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 const toJson = (value: unknown) => JSON.stringify(value).replace(CONTROLS, escapeControl);
 
+/**
+ * Writes to stderr. Into a file line by line and past the stream, which once it could not write never does again: on a disk that is full lines are lost,
+ * and when there is room the log goes on.
+ */
+function writerToStderr(): (line: string) => void {
+  if (!isFile(STDERR)) return (line) => void process.stderr.write(line);
+  return (line) => {
+    try {
+      writeSync(STDERR, line);
+    } catch {
+      // There is nowhere left to say it.
+    }
+  };
+}
+
+function isFile(descriptor: number): boolean {
+  try {
+    return fstatSync(descriptor).isFile();
+  } catch {
+    // It is closed: whatever is written there goes nowhere.
+    return false;
+  }
+}
+
 /** A log that writes JSON lines of at most 8 KiB (reliability 7.4). Fields that do not fit are left out, and `truncated` says so. */
 export function createLog(settings: LogSettings): Log {
   const least = LOG_LEVELS.indexOf(settings.level);
-  const write = settings.write ?? ((line: string) => void process.stderr.write(line));
+  const write = settings.write ?? writerToStderr();
   const now = settings.now ?? Date.now;
   const secrets = new Set<string>();
 
