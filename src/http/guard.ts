@@ -7,8 +7,6 @@ export type GuardSettings = {
   allowedHosts: readonly string[];
   /** Exact origins of web pages that may call from elsewhere: `https://chat.example.com`. */
   corsOrigins: readonly string[];
-  /** The port being served, once known. Loopback names must then carry it; other names stand behind a proxy with a port of its own. */
-  port?: () => number | undefined;
 };
 
 /** Why a request must not be served, or undefined. */
@@ -18,6 +16,16 @@ const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"] as const;
 
 /** One host and no more: a name or IPv4 address, or an IPv6 address in brackets, then maybe a port (reliability 7.3). */
 const AUTHORITY = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?$/;
+
+/** A host in lower case, and its port where one is named. */
+type Authority = { host: string; port: number | undefined };
+
+function readAuthority(text: string): Authority | undefined {
+  const match = AUTHORITY.exec(text.toLowerCase());
+  if (!match) return undefined;
+  const port = match[2] === undefined ? undefined : Number(match[2]);
+  return port === undefined || (port >= 1 && port <= 65_535) ? { host: match[1] ?? "", port } : undefined;
+}
 
 /** What the browser's own loading of our pages asks for with `no-cors`: styles, scripts and icons. */
 const PAGE_ASSETS = ["/openapi/", "/assets/", "/favicon."] as const;
@@ -42,29 +50,26 @@ export function createGuard(settings: GuardSettings): Guard {
   const named = new Set(settings.allowedHosts.map((host) => host.toLowerCase()));
   const origins = new Set(settings.corsOrigins.map(normalizeOrigin));
 
-  const isServed = (authority: string, comparePort: boolean, defaultPort: number): boolean => {
-    const match = AUTHORITY.exec(authority.toLowerCase());
-    if (!match) return false;
-    const host = match[1] ?? "";
-    const port = match[2] === undefined ? defaultPort : Number(match[2]);
-    if (port < 1 || port > 65535) return false;
-    if (named.has(host)) return true;
-    if (!loopback.has(host)) return false;
-    const own = comparePort ? settings.port?.() : undefined;
-    return own === undefined || own === port;
-  };
+  const isServed = ({ host }: Authority) => named.has(host) || loopback.has(host);
 
-  const isOwnOrigin = (origin: string): boolean => {
+  // Pages of other ports of this machine are strangers: what matters is the port that was asked, since that is where a page of ours is from.
+  const isOwnOrigin = (origin: string, asked: Authority): boolean => {
     const secure = origin.startsWith("https://");
     if (!secure && !origin.startsWith("http://")) return false;
-    return isServed(origin.slice(secure ? 8 : 7), true, secure ? 443 : 80);
+    const from = readAuthority(origin.slice(secure ? 8 : 7));
+    if (!from) return false;
+    if (named.has(from.host)) return true;
+    const usual = secure ? 443 : 80;
+    return loopback.has(from.host) && loopback.has(asked.host) && (from.port ?? usual) === (asked.port ?? usual);
   };
 
   return (request) => {
-    const fault = checkHost(request, isServed);
-    if (fault) return fault;
+    const asked = readHost(request);
+    if (!asked || !isServed(asked)) {
+      return refuse("This gateway does not answer to that host name. Its operator can add it: server.public_url.");
+    }
     const origin = request.headers.get("origin");
-    if (origin !== null && !isOwnOrigin(origin) && !origins.has(origin.toLowerCase())) {
+    if (origin !== null && !isOwnOrigin(origin, asked) && !origins.has(origin.toLowerCase())) {
       return refuse(
         "Web pages of this origin may not call this gateway. Its operator can allow them: server.cors_origins.",
       );
@@ -78,19 +83,17 @@ function normalizeOrigin(origin: string): string {
   return origin.toLowerCase().replace(/\/$/, "");
 }
 
-function checkHost(
-  request: Request,
-  isServed: (authority: string, comparePort: boolean, defaultPort: number) => boolean,
-): GatewayError | undefined {
+/**
+ * Whom a request was sent to; undefined where nobody can tell. Any port will do: it is the one that the client connected to, of this process or of
+ * what forwards to it, and a browser that was led astray by a name still writes that name.
+ */
+function readHost(request: Request): Authority | undefined {
   // The host of a target in absolute form is never seen: the runtime drops it and builds the URL from the Host header, under which the
   // request is then served or refused. No page of a stranger can bring its browser to send that form to us.
   // A relative URL is what a Host with a path, a user or odd bytes in it leaves behind, and CONNECT: no route may see it.
   const authority = /^https?:\/\/([^/?#]*)(?=\/)/.exec(request.url)?.[1];
-  const host = request.headers.get("host");
   // Without the header the request comes from inside this process: on the wire the URL would be relative.
-  const served = authority !== undefined && (host === null ? isServed(authority, false, 80) : isServed(host, true, 80));
-  if (served) return undefined;
-  return refuse("This gateway does not answer to that host name. Its operator can add it: server.public_url.");
+  return authority === undefined ? undefined : readAuthority(request.headers.get("host") ?? authority);
 }
 
 function checkFetchMetadata(request: Request, originAllowed: boolean): GatewayError | undefined {

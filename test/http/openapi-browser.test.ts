@@ -27,7 +27,7 @@ describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
   let origin = "";
 
   beforeAll(async () => {
-    const guard = createGuard({ allowedHosts: [], corsOrigins: [], port: () => app.server?.port });
+    const guard = createGuard({ allowedHosts: [], corsOrigins: [] });
     app = new Elysia();
     app
       .onRequest(({ request }) => {
