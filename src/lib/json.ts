@@ -140,8 +140,21 @@ function readKey(text: string, start: number, end: number): string {
   return literal.includes("\\") ? (JSON.parse(`"${literal}"`) as string) : literal;
 }
 
+/** The one of `names` that the key literal from `start` to `end`, quotes included, spells; undefined for any other key. */
+function spelledName(text: string, start: number, end: number, names: readonly string[]): string | undefined {
+  for (let at = start + 1; at < end - 1; at++) {
+    if (text.charCodeAt(at) !== BACKSLASH) continue;
+    const key = readKey(text, start, end);
+    return names.includes(key) ? key : undefined;
+  }
+  const length = end - start - 2;
+  for (const name of names) if (name.length === length && text.startsWith(name, start + 1)) return name;
+  return undefined;
+}
+
 /** {@link editObject} where the fields have been found already. */
 function spliceFields(text: string, { at: places, close }: Fields, edits: Edits): string {
+  const names = Object.keys(edits);
   const found: string[] = [];
   let done = "";
   /** How far the text has been copied, and whether a field stands in what was. */
@@ -149,8 +162,8 @@ function spliceFields(text: string, { at: places, close }: Fields, edits: Edits)
   let any = false;
   for (let place = 0; place < places.length; place += 4) {
     const keyAt = places[place] as number;
-    const key = readKey(text, keyAt, places[place + 1] as number);
-    if (!Object.hasOwn(edits, key)) {
+    const key = spelledName(text, keyAt, places[place + 1] as number, names);
+    if (key === undefined) {
       any = true;
       continue;
     }
@@ -172,7 +185,7 @@ function spliceFields(text: string, { at: places, close }: Fields, edits: Edits)
     if (text.charCodeAt(copied) === 44) copied++;
   }
   done += text.slice(copied, close);
-  for (const key in edits) {
+  for (const key of names) {
     const value = edits[key];
     if (value === undefined || found.includes(key)) continue;
     done += `${any ? "," : ""}${JSON.stringify(key)}:${JSON.stringify(value)}`;

@@ -105,6 +105,7 @@ function reasoningFields(order: ReasoningOrder, body: Wire): Wire {
 function amendReasoning(list: EditList, orders: Orders): void {
   if (orders.reasoning.kind === "keep") return;
   for (const field of REASONING_FIELDS) list.remove(field);
+  if (orders.reasoning.kind === "nothing") return;
   for (const [field, value] of Object.entries(reasoningFields(orders.reasoning, list.body))) {
     if (value !== undefined) list.set(field, value);
   }
@@ -237,11 +238,12 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
   return changed ? amended : messages;
 }
 
-function amendMessages(list: EditList, quirks: Quirks, hints: readonly (string | undefined)[]): void {
+function amendMessages(list: EditList, quirks: Quirks, choiceHint?: string, formatHint?: string): void {
   const messages = list.body["messages"];
   if (!Array.isArray(messages)) return;
   const sound = soundMessages(toFunctionMessages(messages, quirks));
-  const amended = amendPrefill(amendOddities(hints.reduce(withHint, sound), quirks), list, quirks);
+  const told = withHint(withHint(sound, choiceHint), formatHint);
+  const amended = amendPrefill(amendOddities(told, quirks), list, quirks);
   // Not through `set`, which would write a long conversation twice only to compare it.
   if (amended !== messages) list.edits["messages"] = amended;
 }
@@ -275,7 +277,7 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   }
   Object.assign(list.edits, toolEdits(body, quirks));
   amendStop(list, quirks);
-  amendMessages(list, quirks, [amendToolChoice(list, orders, quirks), amendFormat(list, quirks)]);
+  amendMessages(list, quirks, amendToolChoice(list, orders, quirks), amendFormat(list, quirks));
   if (quirks.acceptsCacheControl) amendCacheMarks(list, orders);
   amendReasoning(list, orders);
   if (quirks.unknownFields) for (const field of quirks.unknownFields) list.remove(field);

@@ -32,14 +32,16 @@ function checkParts(parts: readonly unknown[], path: string): void {
 }
 
 /** Rules between a message's fields, which a schema says badly (dialects.md 1.2). The schema has already been met. */
-function checkMessage(message: Wire, path: string): void {
+function checkMessage(message: Wire, index: number): void {
   const { role, content } = message;
-  if (Array.isArray(content)) checkParts(content, `${path}.content`);
+  if (Array.isArray(content)) checkParts(content, `messages[${index}].content`);
   else if (content == null && role !== "assistant" && role !== "function") {
-    refuse(`${path}.content`, `${path}.content is required: a string or an array of content parts`);
+    const path = `messages[${index}].content`;
+    refuse(path, `${path} is required: a string or an array of content parts`);
   }
   if (role === "tool" && (message["tool_call_id"] == null || message["tool_call_id"] === "")) {
-    refuse(`${path}.tool_call_id`, `${path}.tool_call_id is required on role tool`);
+    const path = `messages[${index}].tool_call_id`;
+    refuse(path, `${path} is required on role tool`);
   }
 }
 
@@ -72,7 +74,7 @@ export function checkRequest(body: unknown): void {
   }
   const request = body as Wire & { messages: Wire[] };
   for (let index = 0; index < request.messages.length; index++) {
-    checkMessage(request.messages[index]!, `messages[${index}]`);
+    checkMessage(request.messages[index]!, index);
   }
   if (Array.isArray(request["tools"])) checkTools(request["tools"]);
   const format = request["response_format"];

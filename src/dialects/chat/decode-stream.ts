@@ -45,6 +45,12 @@ export function replySeed(value: Record<string, unknown>): string {
   return typeof id === "string" && id !== "" ? `${id}/${value["created"] ?? ""}` : randomBase62(22);
 }
 
+/** The vendor's word for a choice's end; undefined while it goes on. */
+function finishOf(choice: Record<string, unknown>): string | undefined {
+  const word = choice["finish_reason"];
+  return typeof word === "string" && word !== "" ? word : undefined;
+}
+
 /** Reads a chat stream. It accepts every deviation of dialects.md 4.8 #9 to #29. */
 export class ChatDecoder implements Decoder {
   done = false;
@@ -132,10 +138,12 @@ export class ChatDecoder implements Decoder {
     return out;
   }
 
-  /** A whole reply, shaped as one chunk that is also the last. */
-  readWhole(chunk: Record<string, unknown>): Event[] {
+  /** A whole reply that holds no error: the choice that is read, and its message in the shape of a delta. */
+  readWhole(body: Record<string, unknown>, choice: Record<string, unknown>, delta: Record<string, unknown>): Event[] {
     const out: Event[] = [];
-    this.#read(chunk, out);
+    this.#start(body, out);
+    this.#readFirst(choice, delta, out);
+    if (!this.done && (body["usage"] || body["x_groq"])) this.#readUsage(body, out);
     if (!this.done) this.#finish(out);
     return out;
   }
@@ -165,30 +173,31 @@ export class ChatDecoder implements Decoder {
     this.#started = true;
     this.#seed = replySeed(value);
     const { id, model, created } = value;
-    out.push({
-      type: "start",
-      ...(typeof id === "string" && id !== "" && { id }),
-      ...(typeof model === "string" && model !== "" && { model }),
-      ...(typeof created === "number" && { created }),
-    });
+    const start: Extract<Event, { type: "start" }> = { type: "start" };
+    if (typeof id === "string" && id !== "") start.id = id;
+    if (typeof model === "string" && model !== "") start.model = model;
+    if (typeof created === "number") start.created = created;
+    out.push(start);
   }
 
   #readChoice(choice: Record<string, unknown>, out: Event[]): void {
-    const raw = choice["finish_reason"];
-    const finish = typeof raw === "string" && raw !== "" ? raw : undefined;
     const index = choice["index"];
     if (typeof index === "number" && index !== 0) {
       this.#others ??= new Map();
-      this.#others.set(index, finish !== undefined || this.#others.get(index) === true);
+      this.#others.set(index, finishOf(choice) !== undefined || this.#others.get(index) === true);
       return;
     }
+    this.#readFirst(choice, choice["delta"] ?? choice["message"], out);
+  }
+
+  #readFirst(choice: Record<string, unknown>, delta: unknown, out: Event[]): void {
     if (choice["error"]) {
       this.#fail(errorInside(choice) ?? truncated(), out);
       return;
     }
     if (this.#finished) return;
-    const delta = choice["delta"] ?? choice["message"];
     if (isObject(delta)) this.#readDelta(delta, out);
+    const finish = finishOf(choice);
     if (finish === undefined) return;
     const failure = failureOf(finish);
     if (failure) {

@@ -44,9 +44,11 @@ export const chat: Dialect = {
   ping: ": ping\n\n",
   replay,
   serverTools,
-  repairs: (body, edits, orders, quirks) => [
-    ...repairs(body, edits, orders, quirks),
-    ...lostGrammars(body, quirks),
-    ...lostFields(body, edits, quirks),
-  ],
+  repairs: (body, edits, orders, quirks) => {
+    const reasoning = repairs(body, edits, orders, quirks);
+    const grammars = lostGrammars(body, quirks);
+    const fields = lostFields(body, edits, quirks);
+    // Nothing is lost of nearly every request.
+    return reasoning.length + grammars.length + fields.length === 0 ? reasoning : [...reasoning, ...grammars, ...fields];
+  },
 };

@@ -5,7 +5,10 @@ import { inventCallId } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
-const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : []);
+const NO_LIST: Wire[] = [];
+const NO_EDITS: Edits = Object.freeze({});
+const NO_PLACES: string[] = [];
+const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : NO_LIST);
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 const isCustom = (tool: Wire): boolean => tool["type"] === "custom" && isObject(tool["custom"]);
@@ -44,7 +47,7 @@ function toFunctionTool(tool: Wire, at: number): Wire {
 
 /** Places of grammars that a client's custom tools have and a vendor of functions alone is told in words only. */
 export function lostGrammars(body: Wire, quirks: Quirks): string[] {
-  if (quirks.customTools !== false || !Array.isArray(body["tools"])) return [];
+  if (quirks.customTools !== false || !Array.isArray(body["tools"])) return NO_PLACES;
   return body["tools"].flatMap((tool: unknown, at) => {
     const format = isObject(tool) && isObject(tool["custom"]) ? tool["custom"]["format"] : undefined;
     return isObject(format) && format["type"] !== "text" ? [`tools[${at}].custom.format`] : [];
@@ -82,7 +85,7 @@ function withoutNoTools(body: Wire): Edits {
 export function toolEdits(body: Wire, quirks: Quirks): Edits {
   const legacy = hasOlder(body, quirks);
   if (!legacy && Array.isArray(body["tools"]) && body["tools"].length === 0) return withoutNoTools(body);
-  if (!legacy && !hasCustom(body, quirks)) return {};
+  if (!legacy && !hasCustom(body, quirks)) return NO_EDITS;
   const tools = listOf(body["tools"]).map(toFunctionTool);
   if (legacy) tools.push(...listOf(body["functions"]).map((called) => ({ type: "function", function: called })));
   const choice = body["tool_choice"] ?? (legacy ? toToolChoice(body["function_call"]) : undefined);
@@ -129,11 +132,12 @@ class MessageWriter {
 /** Messages with calls in the forms that a vendor of today's functions alone knows; the same array where there is none of others. */
 export function toFunctionMessages(messages: readonly unknown[], quirks: Quirks): readonly unknown[] {
   const writer = new MessageWriter(quirks);
-  let changed = false;
-  const written = messages.map((message) => {
+  let written: unknown[] | undefined;
+  for (let at = 0; at < messages.length; at++) {
+    const message = messages[at];
     const sound = isObject(message) ? writer.write(message) : message;
-    changed ||= sound !== message;
-    return sound;
-  });
-  return changed ? written : messages;
+    if (sound !== message) written ??= messages.slice(0, at);
+    written?.push(sound);
+  }
+  return written ?? messages;
 }

@@ -7,7 +7,9 @@ import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 
 type Wire = Record<string, unknown>;
 
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const NO_LIST: unknown[] = [];
+const NONE_LOST: string[] = [];
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : NO_LIST);
 
 function callIdsOf(message: Wire): string[] {
   return listOf(message["tool_calls"]).flatMap((call) =>
@@ -65,7 +67,7 @@ export function lacksReasoning(message: Wire): boolean {
 /** The reasoning that this vendor demands of a turn with calls, where a blank had to stand for it. */
 export function repairs(body: Wire, edits: Edits, { reasoning }: Orders, quirks: Quirks): string[] {
   const demanded = quirks.reasoningReplayAlways || quirks.reasoningReplayCalls;
-  if (!demanded || reasoning.kind === "off") return [];
+  if (!demanded || reasoning.kind === "off") return NONE_LOST;
   const isLost = (message: unknown) => isObject(message) && lacksReasoning(message);
   return listOf(edits["messages"] ?? body["messages"]).some(isLost) ? ["reasoning_content"] : [];
 }

@@ -15,14 +15,26 @@ import { withReasoning, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;
 
-/** The first choice's message as the delta of one chunk: whole calls get the place they stand at. */
-function asChunk(body: Wire, choice: Wire): Wire {
-  const message = isObject(choice["message"]) ? choice["message"] : {};
+const NO_MESSAGE: Wire = Object.freeze({});
+
+/** A choice's message as the delta of a chunk: whole calls get the place they stand at. */
+function asDelta({ message }: Wire): Wire {
+  if (!isObject(message)) return NO_MESSAGE;
   const calls = message["tool_calls"];
-  const delta = Array.isArray(calls)
-    ? { ...message, tool_calls: calls.map((call, index) => (isObject(call) ? { ...call, index } : call)) }
-    : message;
-  return { ...body, choices: [{ ...choice, index: 0, delta }] };
+  if (!Array.isArray(calls)) return message;
+  return { ...message, tool_calls: calls.map((call, index) => (isObject(call) ? { ...call, index } : call)) };
+}
+
+/** The choice that is meant: the one of index 0, else the first. */
+function firstChoice(choices: unknown): Wire | undefined {
+  if (!Array.isArray(choices)) return undefined;
+  let first: Wire | undefined;
+  for (const choice of choices) {
+    if (!isObject(choice)) continue;
+    if (choice["index"] === 0) return choice;
+    first ??= choice;
+  }
+  return first;
 }
 
 /**
@@ -33,10 +45,9 @@ export function decodeReply(body: unknown, context: DecodeContext): Event[] {
   if (!isObject(body)) throw new GatewayError("upstream_error", "The vendor's answer is no reply of its dialect.");
   const error = errorInside(body);
   if (error) throw error;
-  const choices = Array.isArray(body["choices"]) ? body["choices"].filter(isObject) : [];
-  const choice = choices.find((one) => one["index"] === 0) ?? choices[0];
+  const choice = firstChoice(body["choices"]);
   if (!choice) throw new GatewayError("upstream_error", "The vendor's answer holds no choice.");
-  const events = new ChatDecoder(context).readWhole(asChunk(body, choice));
+  const events = new ChatDecoder(context).readWhole(body, choice, asDelta(choice));
   const failure = errorOf(events);
   if (failure) throw failure;
   return events;
@@ -144,6 +155,25 @@ function repairFinish(word: unknown, message: Wire): string | undefined {
   return fittingWord(word, Array.isArray(calls) && calls.length > 0);
 }
 
+function repairChoice(choice: unknown, seed: string): unknown {
+  if (!isObject(choice) || !isObject(choice["message"])) return choice;
+  const message = repairMessage(choice["message"], seed);
+  const word = repairFinish(choice["finish_reason"], message);
+  if (message === choice["message"] && word === undefined) return choice;
+  return { ...choice, message, ...(word !== undefined && { finish_reason: word }) };
+}
+
+/** Choices that a client can read; the same array when nothing is wrong. */
+function repairChoices(choices: readonly unknown[], seed: string): readonly unknown[] {
+  let repaired: unknown[] | undefined;
+  for (let at = 0; at < choices.length; at++) {
+    const sound = repairChoice(choices[at], seed);
+    if (sound !== choices[at]) repaired ??= choices.slice(0, at);
+    repaired?.push(sound);
+  }
+  return repaired ?? choices;
+}
+
 /** A chat reply for a chat client: the client's model ID, every other byte as it was unless a client could not read it (dialects.md 1.3). */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
   const edits: Edits = { model: context.model };
@@ -151,17 +181,9 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
   if (isObject(value)) {
     const seed = replySeed(value);
     if (typeof value["id"] !== "string" || value["id"] === "") edits["id"] = replyIdOf(context);
-    let changed = false;
-    const choices = Array.isArray(value["choices"]) ? value["choices"] : [];
-    const repaired = choices.map((choice) => {
-      if (!isObject(choice) || !isObject(choice["message"])) return choice;
-      const message = repairMessage(choice["message"], seed);
-      const word = repairFinish(choice["finish_reason"], message);
-      if (message === choice["message"] && word === undefined) return choice;
-      changed = true;
-      return { ...choice, message, ...(word !== undefined && { finish_reason: word }) };
-    });
-    if (changed) edits["choices"] = repaired;
+    const { choices } = value;
+    const repaired = Array.isArray(choices) ? repairChoices(choices, seed) : choices;
+    if (repaired !== choices) edits["choices"] = repaired;
     const usage = withReasoning(value["usage"]);
     if (usage !== value["usage"]) edits["usage"] = usage;
   }

@@ -8,10 +8,12 @@ type Wire = Record<string, unknown>;
 
 const EMPTY_TEXT = "(empty)";
 
+const NO_CALLS: Wire[] = [];
+
 const callsOf = (message: unknown): Wire[] =>
   isObject(message) && message["role"] === "assistant" && Array.isArray(message["tool_calls"])
     ? message["tool_calls"].filter(isObject)
-    : [];
+    : NO_CALLS;
 
 const roleOf = (message: unknown): unknown => (isObject(message) ? message["role"] : undefined);
 
@@ -35,23 +37,25 @@ const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.l
 
 /** A conversation in which every call has its one result right behind it, and no turn is empty. */
 function isSound(messages: readonly unknown[]): boolean {
-  const waiting = new Set<unknown>();
+  /** Made for the first call: most conversations have none. */
+  let waiting: Set<unknown> | undefined;
   for (const message of messages) {
     const role = roleOf(message);
     if (role === "tool") {
-      if (!waiting.delete((message as Wire)["tool_call_id"])) return false;
+      if (!waiting?.delete((message as Wire)["tool_call_id"])) return false;
       continue;
     }
-    if (waiting.size > 0 || saysNothing(message)) return false;
+    if ((waiting && waiting.size > 0) || saysNothing(message)) return false;
     if (role === "user" && isEmptyList((message as Wire)["content"])) return false;
     // OpenAI refuses a list of no calls, which many clients send.
     if (role === "assistant" && isEmptyList((message as Wire)["tool_calls"])) return false;
     for (const call of callsOf(message)) {
+      waiting ??= new Set();
       if (waiting.has(call["id"])) return false;
       waiting.add(call["id"]);
     }
   }
-  return waiting.size === 0;
+  return waiting === undefined || waiting.size === 0;
 }
 
 /** Calls of one turn, no two of one id. */

@@ -3,6 +3,8 @@ import { watchable } from "../stop-watch.ts";
 
 type Wire = Record<string, unknown>;
 
+const NONE: string[] = [];
+
 /** The stop sequences of a chat body, which may name one without a list (dialects.md 1.1). */
 export function stopsOf(body: Wire): string[] {
   const { stop } = body;
@@ -11,7 +13,7 @@ export function stopsOf(body: Wire): string[] {
 
 /** Those of them that are too many for this vendor; none where its row names no bound: clients keep to the dialect's own. */
 export function unsaidStops(body: Wire, { maxStopSequences: most }: Quirks): string[] {
-  return most === undefined || !Array.isArray(body["stop"]) ? [] : stopsOf(body).slice(most);
+  return most === undefined || !Array.isArray(body["stop"]) ? NONE : stopsOf(body).slice(most);
 }
 
 /** `changes` with the stop sequences that this vendor is not told, which the gateway looks for in the reply (dialects.md 4.1). */
@@ -22,6 +24,7 @@ export function withUnsaidStops(body: Wire, quirks: Quirks, changes?: ReplyChang
 
 /** What of a chat client's own fields this vendor is not told, by name: those it does not know, and a stop sequence too long to watch for. */
 export function lostFields(body: Wire, edits: Readonly<Wire>, quirks: Quirks): string[] {
+  if (!quirks.unknownFields && quirks.maxStopSequences === undefined) return NONE;
   const isTaken = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined;
   const asks = (field: string) => body[field] != null && body[field] !== false;
   const lost = (quirks.unknownFields ?? []).filter((field) => isTaken(field) && asks(field));

@@ -9,7 +9,8 @@ type Rename = (name: string) => string;
 /** Where a chat body keeps the name of a tool: inside `function` and `custom`, or, in the older form, right there (dialects.md 1.1). */
 const HOLDERS = ["function", "custom"] as const;
 
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const NO_LIST: unknown[] = [];
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : NO_LIST);
 
 function addName(holder: unknown, names: Set<string>): void {
   const name = isObject(holder) ? holder["name"] : undefined;
@@ -44,7 +45,19 @@ function namesIn(body: Wire): Set<string> {
   return names;
 }
 
+/** Whether a body may say a name at all: most do not, and nothing is gathered of those. */
+function maySayNames(body: Wire): boolean {
+  const { tools, functions, tool_choice: choice, function_call: call } = body;
+  if (tools != null || functions != null || choice != null || call != null) return true;
+  for (const message of listOf(body["messages"])) {
+    if (!isObject(message)) continue;
+    if (message["tool_calls"] != null || message["function_call"] != null || message["role"] === "function") return true;
+  }
+  return false;
+}
+
 const mapOf = (body: Wire): ReadonlyMap<string, string> | undefined => {
+  if (!maySayNames(body)) return undefined;
   const names = namesIn(body);
   return names.size === 0 ? undefined : mapNames(names, OPENAI_NAMES);
 };
