@@ -33,5 +33,7 @@ export function carryRevocations(newer: Store, older: Store, now: number): Carri
       }
     })
     .immediate();
+  // A statement that is left would keep its connection, and with it the names of files that are about to be another store's.
+  for (const statement of [find, revoke, all]) statement.finalize();
   return carried;
 }

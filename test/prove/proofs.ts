@@ -179,4 +179,20 @@ export const PROOFS: readonly Proof[] = [
     quick: [program("full-disk"), "3"],
     figure: /times/,
   },
+  {
+    name: "backup-cycle",
+    claim: "a backup every 10 s at full rate, restored elsewhere and checked",
+    aim: "every copy right, with all acknowledged before it",
+    full: [program("backup-cycle"), "8", "10"],
+    quick: [program("backup-cycle"), "3", "3"],
+    figure: /answers|backup/,
+  },
+  {
+    name: "recovery",
+    claim: "start on what a dead process left: 10,000 open rows of each kind",
+    aim: "first answer within 500 ms",
+    full: [program("recovery"), "10000", "9"],
+    quick: [program("recovery"), "10000", "2"],
+    figure: /aim|faults$/,
+  },
 ];
