@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from "bun:test";
 import { DIALECTS, UPSTREAM_DIALECTS } from "../../src/dialects/dialect.ts";
+import { insideOnly } from "../support/black-box-config.ts";
 import { settle } from "../support/clock.ts";
 import { html, json, sse } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
@@ -52,6 +53,7 @@ describe("4 a SYN black hole", () => {
   );
 
   test.skipIf(!hole).each(cases)("is given up after 5 s, and nothing was sent: $name", async (each) => {
+    insideOnly("the gateway's own timers");
     const waits: number[] = [];
     const own = globalThis.setTimeout;
     // Five seconds pass in fifty milliseconds; that they were meant is seen below.
@@ -171,6 +173,7 @@ describe("a connection that is kept", () => {
   });
 
   test("and closed while the next request is on its way: a rested one is made anew, unseen; one just used is lost", async () => {
+    insideOnly("the gateway's own timers");
     lab.raw.answer(write(sound), write("", "end"), write(sound), write("", "end"));
     await expectSaid(await askRaw());
     const own = performance.now.bind(performance);
