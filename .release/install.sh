@@ -132,7 +132,12 @@ put_in_place() {
   if [ "${target%%-*}" = darwin ] && has codesign && ! codesign --verify "$fresh" 2> /dev/null; then
     codesign --force --sign - "$fresh" || fail "the executable cannot be signed"
   fi
-  version="$("$fresh" --version)" || fail "the executable for $target does not run on this machine"
+  # A loader that misses a library names each of its symbols: the first lines say which it is.
+  version="$("$fresh" --version 2> "$work/complaint")" || {
+    awk 'NR <= 3' "$work/complaint" >&2
+    case "$target" in *-musl) say "install: a build for musl needs libstdc++ (apk add libstdc++)" ;; esac
+    fail "the executable for $target does not run on this machine"
+  }
   mv -f "$fresh" "$to/sluice"
   say "Sluice $version is in $to/sluice."
   case ":$PATH:" in *":$to:"*) ;; *) say "Add $to to your PATH to call it by its name." ;; esac

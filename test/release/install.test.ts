@@ -220,6 +220,12 @@ describe("the install script refuses", () => {
       `${TARGET}-musl`,
     ];
     await expectRefused("does not run on this machine", { args });
+    await expectRefused("install: a build for musl needs libstdc++ (apk add libstdc++)\n", { args });
+  });
+
+  test("one whose loader misses a library, without the hundred lines that say so", async () => {
+    files = makeRelease(`#!/bin/sh\nfor line in 1 2 3 4 5 6 7 8 9; do echo "no symbol $line" >&2; done\nexit 127\n`);
+    await expectRefused("no symbol 3\ninstall: the executable for");
   });
 
   test("to fetch over what anybody on the way can change, or from nowhere", async () => {
