@@ -10,8 +10,10 @@ import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/observe/log.ts";
 import type { RequestLog } from "../../src/observe/request-log.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
+import { AppWatch } from "./app-watch.ts";
 import { givenExecutable } from "./binary.ts";
 import { startOutside } from "./black-box.ts";
+import { leakNet, secretsOf } from "./leaks.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** The configuration of a gateway without a file, an environment or a network. */
@@ -114,22 +116,33 @@ export type TestApp = {
 export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
   const { vendors = [], models = [], clock = systemClock } = options;
   const executable = givenExecutable();
-  if (executable) return startOutside(executable, { ...PLAIN_CONFIG, models, ...options.config }, options);
+  const config = { ...PLAIN_CONFIG, models, ...options.config };
+  // Whatever secrets a test gives it are looked for in everything it writes (reliability 8.1, G18).
+  const secrets = secretsOf(config, vendors);
+  leakNet.remember(secrets);
+  if (executable) return startOutside(executable, config, options);
+  const watch = new AppWatch(secrets);
   const store = options.store ?? openStore(":memory:");
   const lines: Record<string, unknown>[] = [];
   const log = createLog({
     level: "info",
     now: () => clock.now(),
-    write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>),
+    write: (line) => {
+      watch.line(line);
+      lines.push(JSON.parse(line) as Record<string, unknown>);
+    },
   });
-  const config = { ...PLAIN_CONFIG, models, ...options.config };
   const app = createApp({ config, vendors, store, clock, log, requests: options.requests, version: TEST_VERSION });
   const writer = new Writer(store, clock);
   const made = await new Accounts(store, writer, app.keys, clock).ensureLocal();
   await writer.close();
   if (!made) throw new Error("the store was not empty");
   const { key } = made.key;
-  const call = (path: string, init?: RequestInit) => app.elysia.handle(new Request(`http://localhost${path}`, init));
+  const call = (path: string, init?: RequestInit) => {
+    const answer = app.elysia.handle(new Request(`http://localhost${path}`, init));
+    watch.asked(path, init, answer);
+    return answer;
+  };
   return {
     app,
     store,
@@ -151,6 +164,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
     rows: () => store.query.select().from(usage).orderBy(asc(usage.requestId)).all(),
     async stop() {
       await app.stop();
+      await watch.end(store);
       store.close();
     },
   };

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, s
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Subprocess } from "bun";
+import { holdsSecrets, leakNet, secretsOfEnvironment } from "./leaks.ts";
 import { until } from "./wait.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -65,7 +66,12 @@ export function buildBinary(): string {
 
 /** A fresh empty folder, removed with {@link removeFolder}. */
 export const makeFolder = (): string => mkdtempSync(join(tmpdir(), "sluice-test-"));
-export const removeFolder = (folder: string): void => rmSync(folder, { recursive: true, force: true });
+
+/** Removes a folder, once nothing secret was found in what a program left there. */
+export function removeFolder(folder: string): void {
+  if (existsSync(folder)) leakNet.lookInFolder(folder, leakNet.known, holdsSecrets);
+  rmSync(folder, { recursive: true, force: true });
+}
 
 export type RunOptions = {
   /** Its home, data folder and, unless `cwd` says otherwise, current folder. */
@@ -79,6 +85,7 @@ export type RunOptions = {
 
 /** The clean environment a program is given. */
 export function cleanEnvironment({ folder, env }: RunOptions): Record<string, string> {
+  leakNet.remember(secretsOfEnvironment(env ?? {}));
   return { PATH: process.env["PATH"] ?? "", HOME: folder, SLUICE_DATA: join(folder, "data"), ...env };
 }
 
@@ -95,7 +102,14 @@ export async function runBinary(
     stdin: "ignore",
   });
   const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  lookAtOutput(args, stdout, stderr);
   return { code, stdout, stderr };
+}
+
+/** What a program said may hold no secret; only its standard output shows a key, to who has just made it. */
+function lookAtOutput([command = ""]: readonly string[], stdout: string, stderr: string): void {
+  leakNet.look(stdout, `what ${command} printed`, leakNet.known, false);
+  leakNet.look(stderr, `the log of ${command}`, leakNet.known);
 }
 
 /** A gateway that runs as a process of its own. */
@@ -158,6 +172,7 @@ export async function startBinary(args: readonly string[], options: RunOptions):
       child.kill("SIGTERM");
       const code = await child.exited;
       await Promise.all(reading);
+      lookAtOutput(args, stdout, stderr);
       return code;
     },
   };

@@ -1,12 +1,17 @@
 /** Runs before the first test file and after the last one: what is looked at over the whole suite. */
-import { afterAll } from "bun:test";
+import { afterAll, afterEach } from "bun:test";
 import { openStore } from "../../src/db/open.ts";
+import { leakNet } from "./leaks.ts";
 import { slowStatements } from "./query-plans.ts";
 import { statementsSeen, watchStatements } from "./statements.ts";
 
 watchStatements();
 
+// The test during which a secret came to light fails; what an end of a whole file brings to light fails the run.
+afterEach(() => leakNet.check());
+
 afterAll(() => {
+  leakNet.check();
   const store = openStore(":memory:");
   const slow = slowStatements(store.database, statementsSeen());
   store.close();
