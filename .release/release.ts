@@ -6,6 +6,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 
 import { basename, join } from "node:path";
 import manifest from "../package.json" with { type: "json" };
 import { type ArchivedFile, writeTar } from "./archive.ts";
+import { linkedLibraries, writeRuntimeNotice } from "./linked.ts";
 import { folderOf, type LockedPackage, readLockedPackages } from "./lockfile.ts";
 import { writeSbom } from "./sbom.ts";
 
@@ -34,7 +35,7 @@ function readLicence(root: string, place: string): string | undefined {
   return typeof license === "string" ? license : undefined;
 }
 
-/** The licences of all packages in the executable, in their own words: most of them ask to be handed on. */
+/** The licences of all packages in the executable, in their own words: most of them ask to be handed on. First what Bun itself brings along. */
 export function collectNotices(root: string, packages: readonly LockedPackage[]): string {
   const sections = packages.map(({ place, name, version }) => {
     const folder = join(root, folderOf(place));
@@ -46,6 +47,7 @@ export function collectNotices(root: string, packages: readonly LockedPackage[])
     const words = texts.length > 0 ? texts.join("\n\n") : `Licence: ${readLicence(root, place) ?? "not stated"}`;
     return `${name} ${version}\n\n${words}\n`;
   });
+  sections.unshift(writeRuntimeNotice(Bun.version, linkedLibraries(process.versions)));
   return sections.join(`\n${"-".repeat(80)}\n\n`);
 }
 
@@ -53,9 +55,9 @@ export function collectNotices(root: string, packages: readonly LockedPackage[])
 export function makeSbom({ root, commit, madeAt }: Pick<ReleaseFacts, "root" | "commit" | "madeAt">): string {
   const packages = readLockedPackages(readFileSync(join(root, "bun.lock"), "utf8"));
   const facts = { version: manifest.version, commit, madeAt, packages, bun: Bun.version };
-  const sqlite = process.versions["sqlite"] ?? "unknown";
+  const linked = linkedLibraries(process.versions);
   const licenceOf = (place: string) => readLicence(root, place);
-  return writeSbom({ ...facts, sqlite, licenceOf }, Object.keys(manifest.dependencies));
+  return writeSbom({ ...facts, linked, licenceOf }, Object.keys(manifest.dependencies));
 }
 
 /** The install script, with the release's address as its default. Throws Error for an address that a shell would not take as one word. */

@@ -1,4 +1,5 @@
 /** The bill of materials: CycloneDX 1.6 as JSON, the same bytes whenever it is made of the same commit. */
+import type { LinkedLibrary } from "./linked.ts";
 import type { LockedPackage } from "./lockfile.ts";
 
 export type SbomFacts = {
@@ -10,7 +11,7 @@ export type SbomFacts = {
   packages: readonly LockedPackage[];
   /** What the executable brings along beside packages. */
   bun: string;
-  sqlite: string;
+  linked: readonly LinkedLibrary[];
   /** The licence that a package names, or undefined. */
   licenceOf(place: string): string | undefined;
 };
@@ -44,16 +45,19 @@ function describePackage(found: LockedPackage, licence: string | undefined): obj
 }
 
 const RUNTIME = "runtime:bun";
-const STORE = "runtime:sqlite";
+const refOf = ({ name }: LinkedLibrary) => `runtime:${name}`;
 
-function describeRuntime({ bun, sqlite }: SbomFacts): object[] {
+function describeRuntime({ bun, linked }: SbomFacts): object[] {
   const part = (type: string, ref: string, version: string, purl: string, licence: string) => ({
     ...{ type, "bom-ref": ref, name: ref.slice(ref.indexOf(":") + 1), version, scope: "required" },
     ...{ licenses: [describeLicence(licence)], purl },
   });
   return [
     part("platform", RUNTIME, bun, `pkg:npm/bun@${bun}`, "MIT"),
-    part("library", STORE, sqlite, `pkg:generic/sqlite@${sqlite}`, "blessing"),
+    ...linked.map((library) => {
+      const { name, version, licence } = library;
+      return part("library", refOf(library), version, `pkg:generic/${name}@${version}`, licence);
+    }),
   ];
 }
 
@@ -65,7 +69,7 @@ function serialNumber(content: string): string {
 
 /** The document as text, with a line break at its end. `direct` are the places of the packages that package.json names. */
 export function writeSbom(facts: SbomFacts, direct: readonly string[]): string {
-  const { version, commit, madeAt, packages } = facts;
+  const { version, commit, madeAt, packages, linked } = facts;
   const refs = (places: readonly string[]) => places.map((place) => `npm:${place}`).sort();
   const body = {
     version: 1,
@@ -83,8 +87,8 @@ export function writeSbom(facts: SbomFacts, direct: readonly string[]): string {
     ],
     dependencies: [
       { ref: "sluice", dependsOn: [RUNTIME, ...refs(direct)] },
-      { ref: RUNTIME, dependsOn: [STORE] },
-      { ref: STORE, dependsOn: [] },
+      { ref: RUNTIME, dependsOn: linked.map(refOf) },
+      ...linked.map((library) => ({ ref: refOf(library), dependsOn: [] })),
       ...packages.map(({ place, needs }) => ({ ref: `npm:${place}`, dependsOn: refs(needs) })),
     ],
   };

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { linkedLibraries } from "../../.release/linked.ts";
 import { folderOf, readLockedPackages } from "../../.release/lockfile.ts";
 import { collectNotices, makeSbom } from "../../.release/release.ts";
 import { packageUrl } from "../../.release/sbom.ts";
@@ -94,6 +95,16 @@ describe("the bill of materials", () => {
   });
 });
 
+test("what Bun links is named with version and licence; a Bun that does not say is refused", () => {
+  const runtime = bom.components.filter((component) => component["bom-ref"].startsWith("runtime:"));
+  for (const name of ["bun", "sqlite", "webkit", "boringssl", "zstd"]) {
+    const found = runtime.find((component) => component.name === name);
+    expect(found?.version).toBe(name === "bun" ? Bun.version : String(process.versions[name]));
+    expect(JSON.stringify(found)).toContain('"expression"');
+  }
+  expect(() => linkedLibraries({ ...process.versions, webkit: undefined })).toThrow("webkit");
+});
+
 describe("the lockfile", () => {
   const packages = {
     a: ["a@1.0.0", "", { dependencies: { b: "^2.0.0", "@s/c": "1" } }, "sha512-YQ=="],
@@ -132,5 +143,7 @@ test("the licences of all packages are handed on, in their own words", () => {
   const words = readFileSync(join(ROOT, "node_modules/elysia/LICENSE"), "utf8").trim();
   expect(notices).toContain(words);
   expect(notices).not.toContain("not stated");
+  expect(notices).toStartWith(`Bun ${Bun.version}\n\n`);
+  expect(notices).toContain(`\n  webkit ${process.versions["webkit"]}: LGPL-2.0-or-later AND BSD-2-Clause\n`);
   expect(notices).not.toContain(ROOT);
 });
