@@ -21,6 +21,7 @@ import type { Book } from "./ledger/book.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import { Retention } from "./ledger/rollup-retention.ts";
 import type { Clock } from "./lib/clock.ts";
+import { readResident } from "./lib/resident.ts";
 import { AddressLimiter } from "./limits/addresses.ts";
 import { Admission, memoryBound } from "./limits/admission.ts";
 import { Room } from "./limits/buckets.ts";
@@ -32,7 +33,7 @@ import { errorFields, type Log } from "./observe/log.ts";
 import { LOOK_EVERY_MS } from "./observe/loop-lag.ts";
 import { type RequestLog, withRequestLog } from "./observe/request-log.ts";
 import { BodyLog } from "./relay/body-log.ts";
-import { Ended } from "./relay/exchange.ts";
+import { Ended } from "./relay/ended.ts";
 import { IdempotencyStore } from "./relay/idempotency-store.ts";
 import type { Services } from "./relay/job.ts";
 import { ReasoningState } from "./relay/reasoning-state.ts";
@@ -126,7 +127,7 @@ export function createApp(settings: AppSettings): App {
   const admission = new Admission({
     cores: availableParallelism(),
     memoryBytes: memoryBound(process.constrainedMemory(), totalmem()),
-    readMemory: () => process.memoryUsage.rss(),
+    readMemory: readResident,
     running: () => running.count,
     storeFails: () => watch.failing,
   });

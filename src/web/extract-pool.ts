@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { readResident } from "../lib/resident.ts";
 import type { RawPage, ReadPage } from "./extract-page.ts";
 import { startThread, type Thread, type ThreadEvents } from "./extract-thread.ts";
 import type { Done, Work } from "./extract-work.ts";
@@ -144,7 +145,7 @@ export class ReaderPool {
   constructor(
     clock: Clock,
     start: (events: ThreadEvents) => Thread = startThread,
-    memory: () => number = () => process.memoryUsage.rss(),
+    memory: () => number = readResident,
   ) {
     const onFree = () => this.#next();
     this.#readers = Array.from({ length: MAX_THREADS }, () => new Reader(clock, start, onFree, memory));
