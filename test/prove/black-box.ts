@@ -12,7 +12,6 @@ import { buildBinary } from "../support/binary.ts";
 import { INSIDE_ONLY } from "../support/black-box-config.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-const TESTS = join(ROOT, "test");
 /** Waits between two attempts are real here, so that most of the time nobody works: more files than cores run side by side. */
 const SIDE_BY_SIDE = 4;
 /** A case may wait for such pauses, ms. */
@@ -20,7 +19,7 @@ const CASE_MS = 60_000;
 /** The whole, ms. */
 const MOST_MS = 10 * 60_000;
 /** Modules through which a test comes to a gateway of its own. */
-const DOORS = ["support/app.ts", "support/binary.ts"].map((file) => join(TESTS, file));
+const DOORS = ["support/app.ts", "support/binary.ts"];
 /** Files for a look in between. */
 const QUICK = ["scenarios/fidelity", "scenarios/own-counts", "http/metrics", "http/responses", "web/mcp.test"];
 
@@ -30,8 +29,11 @@ function run(cwd: string, ...command: string[]): void {
   if (exitCode !== 0) throw new Error(`${command.join(" ")} ended with ${exitCode}:\n${stdout}${stderr}`);
 }
 
-/** A release of HEAD for this machine, built from a clone and installed as a user would. */
-function installRelease(folder: string): string {
+/** An executable, and the tree whose suite it is held against. */
+type Subject = { executable: string; root: string };
+
+/** A release of HEAD for this machine, built from a clone and installed as a user would; and that clone, with what its tests need. */
+function installRelease(folder: string): Subject {
   const clone = join(folder, "clone");
   const musl = existsSync(`/lib/ld-musl-${process.arch === "x64" ? "x86_64" : "aarch64"}.so.1`);
   const glibc = existsSync("/lib64/ld-linux-x86-64.so.2") || existsSync("/lib/ld-linux-aarch64.so.1");
@@ -40,36 +42,39 @@ function installRelease(folder: string): string {
   run(clone, process.execPath, "install", "--frozen-lockfile", "--ignore-scripts", "--production", "--silent");
   run(clone, process.execPath, "build.ts", "--release", "--target", target);
   run(clone, "sh", "dist/install.sh", "--from", "dist", "--to", join(folder, "bin"));
-  return join(folder, "bin/sluice");
+  run(clone, process.execPath, "install", "--frozen-lockfile", "--ignore-scripts", "--silent");
+  return { executable: join(folder, "bin/sluice"), root: clone };
 }
 
 /** Test files that come to a gateway, themselves or through what they import. */
-function findFiles(): string[] {
-  const known = new Map<string, boolean>(DOORS.map((door) => [door, true]));
+function findFiles(root: string): string[] {
+  const tests = join(root, "test");
+  const known = new Map<string, boolean>(DOORS.map((door) => [join(tests, door), true]));
   const reaches = (file: string): boolean => {
     const before = known.get(file);
     if (before !== undefined) return before;
     known.set(file, false);
     const imports = [...readFileSync(file, "utf8").matchAll(/from "(\.[^"]+\.ts)"/g)].map(([, to = ""]) => to);
-    const inside = imports.map((to) => join(dirname(file), to)).filter((to) => to.startsWith(TESTS) && existsSync(to));
+    const inside = imports.map((to) => join(dirname(file), to)).filter((to) => to.startsWith(tests) && existsSync(to));
     const found = inside.some(reaches);
     known.set(file, found);
     return found;
   };
-  const files = [...new Bun.Glob("**/*.test.ts").scanSync(TESTS)].sort();
-  return files.filter((file) => reaches(join(TESTS, file)));
+  const files = [...new Bun.Glob("**/*.test.ts").scanSync(tests)].sort();
+  return files.filter((file) => reaches(join(tests, file)));
 }
 
-type Counts = { held: number; skipped: number; failed: string[]; leftOut: Map<string, number> };
+type Counts = { held: number; skipped: number; failed: string[]; leftOut: Map<string, number>; reported: Set<string> };
 
 const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&", "#10": "\n" };
 const decode = (text: string) => text.replace(/&(#?\w+);/g, (whole, name: string) => ENTITIES[name] ?? whole);
 
 /** What became of each case, by the report of `bun test`. */
 function readReport(xml: string): Counts {
-  const counts: Counts = { held: 0, skipped: 0, failed: [], leftOut: new Map() };
+  const counts: Counts = { held: 0, skipped: 0, failed: [], leftOut: new Map(), reported: new Set() };
   for (const [, head = "", body = ""] of xml.matchAll(/<testcase ([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)) {
     const attribute = (name: string) => decode(new RegExp(`\\b${name}="([^"]*)"`).exec(head)?.[1] ?? "");
+    counts.reported.add(attribute("file"));
     const [, wish] = new RegExp(`${INSIDE_ONLY}: ([^\\n&"]+)`).exec(body) ?? [];
     if (!body.includes("<failure")) counts[body.includes("<skipped") ? "skipped" : "held"]++;
     else if (wish) counts.leftOut.set(wish, (counts.leftOut.get(wish) ?? 0) + 1);
@@ -79,12 +84,12 @@ function readReport(xml: string): Counts {
 }
 
 /** Holds the files against the executable. Throws Error when the tests left no report. */
-async function hold(executable: string, files: readonly string[], folder: string): Promise<Counts> {
+async function hold({ executable, root }: Subject, files: readonly string[], folder: string): Promise<Counts> {
   const report = join(folder, "report.xml");
   const parallel = ["--parallel", String(SIDE_BY_SIDE)].join("=");
   const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
   const child = Bun.spawn([process.execPath, "test", ...files, parallel, `--timeout=${CASE_MS}`, ...reporter], {
-    cwd: ROOT,
+    cwd: root,
     env: { ...process.env, SLUICE_EXECUTABLE: executable },
     stdin: "ignore",
     stdout: Bun.file(join(folder, "output.txt")),
@@ -102,15 +107,19 @@ async function main(): Promise<number> {
   const { values } = parseArgs({ options });
   const folder = mkdtempSync(join(tmpdir(), "sluice-black-box-"));
   try {
-    const executable = values.executable ?? (values.quick ? buildBinary() : installRelease(folder));
+    const given = values.executable ?? (values.quick ? buildBinary() : undefined);
+    const subject = given === undefined ? installRelease(folder) : { executable: given, root: ROOT };
+    const { executable, root } = subject;
     const version = Bun.spawnSync([executable, "version", "--json"]).stdout.toString();
     const { commit, target } = JSON.parse(version) as { commit: string | null; target: string | null };
-    const files = findFiles().filter((file) => !values.quick || QUICK.some((name) => file.startsWith(name)));
-    const { held, skipped, failed, leftOut } = await hold(
-      executable,
+    const files = findFiles(root).filter((file) => !values.quick || QUICK.some((name) => file.startsWith(name)));
+    const { held, skipped, failed, leftOut, reported } = await hold(
+      subject,
       files.map((file) => `test/${file}`),
       folder,
     );
+    for (const file of files.filter((name) => !reported.has(`test/${name}`)))
+      failed.push(`test/${file}: no report of it`);
     for (const name of failed) console.log(`failed: ${name}`);
     const reasons = [...leftOut].sort(([, one], [, other]) => other - one);
     const out = reasons.reduce((sum, [, count]) => sum + count, 0);
