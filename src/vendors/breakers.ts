@@ -12,6 +12,8 @@ const MAX_OPEN_MS = 300_000;
 const JITTER = 0.2;
 /** A probe that has not come back by then no longer keeps others from trying. */
 const PROBE_MS = 30_000;
+/** After one that failed before its time, the next one waits so long, ms: a vendor that fails fast would else be asked by everybody in turn. */
+const PROBE_GAP_MS = 1_000;
 /** While nothing else is left, every so many-th call goes through beside the one that is under way (reliability 6.2: never quite shut). */
 const PASS_EVERY = 10;
 /** Routes that are remembered as troubled at the same time. The oldest makes room. */
@@ -29,6 +31,8 @@ type Circuit = {
   ejections: number;
   /** When the one call went out that is let through while it is open. */
   probeAt: number | undefined;
+  /** Before this no other one goes out, unless the route is due. */
+  nextProbeAt: number;
   /** Calls turned away or let through while nothing else was left. */
   lastResorts: number;
 };
@@ -69,13 +73,13 @@ export class Breakers {
 
   /**
    * A call goes out. False: the route is open, this is the last one left, and the call is not among the few that go through all the
-   * same: one at a time, and each tenth.
+   * same: one at a time and, once one has failed, one a second; and each tenth.
    */
   enter(id: string): boolean {
     const circuit = this.#circuits.get(id);
     if (!circuit || circuit.openUntil === 0) return true;
     const now = this.clock.monotonic();
-    if (!isProbed(circuit, now)) {
+    if (!isProbed(circuit, now) && (now >= circuit.nextProbeAt || now >= circuit.openUntil)) {
       circuit.probeAt = now;
       return true;
     }
@@ -104,8 +108,15 @@ export class Breakers {
     circuit.failures++;
     const wasProbe = circuit.openUntil > 0 && circuit.probeAt !== undefined;
     circuit.probeAt = undefined;
-    const rated = circuit.calls >= RATE_CALLS && circuit.failed > circuit.calls * OPEN_RATE;
-    if (circuit.openUntil > 0 ? !wasProbe : circuit.failures < OPEN_AFTER && !rated) return false;
+    if (circuit.openUntil > 0) {
+      const now = this.clock.monotonic();
+      if (wasProbe) circuit.nextProbeAt = now + PROBE_GAP_MS;
+      // Only the call that was due says that the rest was too short; one that went out since nothing else was left was early.
+      if (!wasProbe || now < circuit.openUntil) return false;
+    } else {
+      const rated = circuit.calls >= RATE_CALLS && circuit.failed > circuit.calls * OPEN_RATE;
+      if (circuit.failures < OPEN_AFTER && !rated) return false;
+    }
     this.#open(circuit);
     return true;
   }
@@ -133,7 +144,7 @@ export class Breakers {
     }
     const windowAt = this.clock.monotonic();
     const counts = { failures: 0, calls: 0, failed: 0, ejections: 0, lastResorts: 0 };
-    const circuit: Circuit = { ...counts, windowAt, openUntil: 0, probeAt: undefined };
+    const circuit: Circuit = { ...counts, windowAt, openUntil: 0, probeAt: undefined, nextProbeAt: 0 };
     this.#circuits.set(id, circuit);
     return circuit;
   }

@@ -22,13 +22,15 @@ describe("a way whose breaker is open", () => {
     ["a limit", new GatewayError("rate_limit_exceeded", "Slow down.", { retryAfterSeconds: 7 })],
     ["a fault of the request", new GatewayError("invalid_request", "No.")],
     ["a refused key", new GatewayError("upstream_auth", "No.")],
-  ])("asked to find out, answers with %s: the next call goes out too", (_, error) => {
-    const health = new VendorHealth(manualClock(), () => 0.5);
+  ])("asked to find out, answers with %s: another call goes out, at the latest a second later", async (_, error) => {
+    const clock = manualClock();
+    const health = new VendorHealth(clock, () => 0.5);
     for (let count = 0; count < OPEN_AFTER; count++) {
       health.wentWrong(WAY, new GatewayError("upstream_overloaded", "Busy."));
     }
     expect([health.isFree(WAY), health.enter(WAY), health.enter(WAY)]).toEqual([false, true, false]);
     health.wentWrong(WAY, error);
+    await clock.advance(1_000);
     expect(health.enter(WAY)).toBe(true);
   });
 });
@@ -100,6 +102,38 @@ describe("a breaker (reliability 6.2)", () => {
     expect(entered.flatMap((let_, at) => (let_ ? [at] : []))).toEqual([0, 10, 20]);
     breakers.left("way");
     expect(breakers.enter("way")).toBe(true);
+  });
+
+  test("a call that finds out too early that nothing is better: the next one after a second, and the rest no longer for it", async () => {
+    const { clock, breakers } = opened();
+    expect(breakers.enter("way")).toBe(true);
+    expect(breakers.failed("way")).toBe(false);
+    expect(breakers.enter("way")).toBe(false);
+    await clock.advance(999);
+    expect(breakers.enter("way")).toBe(false);
+    await clock.advance(1);
+    expect(breakers.enter("way")).toBe(true);
+    expect(breakers.failed("way")).toBe(false);
+    // As long as if nobody had asked in between.
+    await clock.advance(OPEN_MS - 1_001);
+    expect(breakers.allows("way")).toBe(false);
+    await clock.advance(1);
+    expect(breakers.allows("way")).toBe(true);
+    expect([breakers.enter("way"), breakers.failed("way")]).toEqual([true, true]);
+  });
+
+  test("a vendor that fails at once is asked by few: a thousand calls a second, a tenth of them and one more", async () => {
+    const { clock, breakers } = opened();
+    let asked = 0;
+    for (let count = 0; count < 10_000; count++) {
+      if (breakers.enter("way")) {
+        asked++;
+        breakers.failed("way");
+      }
+      if (count % 1_000 === 999) await clock.advance(1_000);
+    }
+    expect(asked).toBeLessThanOrEqual(1_010);
+    expect(asked).toBeGreaterThan(900);
   });
 
   test("remembers a bounded number", () => {
