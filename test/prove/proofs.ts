@@ -153,7 +153,7 @@ export const PROOFS: readonly Proof[] = [
     aim: "10 KB and 60 KB each; a plain call p99 50 ms; nothing left",
     full: [program("connections")],
     quick: [program("connections"), "--quick"],
-    figure: /aim|opened|memory|faults$/,
+    figure: /aim|opened|memory|clients|faults$/,
   },
   {
     name: "disconnects",
@@ -194,5 +194,13 @@ export const PROOFS: readonly Proof[] = [
     full: [program("recovery"), "10000", "9"],
     quick: [program("recovery"), "10000", "2"],
     figure: /aim|faults$/,
+  },
+  {
+    name: "retry-storm",
+    claim: "a vendor that answers 503 to everything, clients with both SDKs' own retries",
+    aim: "calls 1.2 x requests + 3; breaker open in 2 s; all served 35 s after it is mended",
+    full: [program("retry-storm"), "30"],
+    quick: [program("retry-storm"), "--quick"],
+    figure: /aim/,
   },
 ];
