@@ -96,6 +96,8 @@ export type TestApp = {
   /** An API key of the account `local`, on plan `local`. */
   key: string;
   accountId: string;
+  /** Where a page of its own would be from: `http://localhost`, with its port where it listens. */
+  origin: string;
   /** What it says it is. */
   version: string;
   /** Log lines so far, parsed. */
@@ -149,6 +151,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
     clock,
     key,
     accountId: made.account.id,
+    origin: "http://localhost",
     version: TEST_VERSION,
     log: lines,
     call,

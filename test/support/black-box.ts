@@ -280,6 +280,7 @@ export async function startOutside(executable: string, config: Config, options: 
     clock,
     key,
     accountId,
+    origin: `http://localhost:${new URL(url).port}`,
     version: running.version,
     get log() {
       return log();
