@@ -7,12 +7,14 @@ import { resolveVendors } from "../config/discover.ts";
 import { type Config, loadConfig } from "../config/load.ts";
 import { openStore, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
+import { hideFromExcerpts } from "../dialects/upstream-error.ts";
 import type { Book } from "../ledger/book.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import { throughProxies } from "../vendors/environment-proxy.ts";
 import { fromEnvironment, registry } from "../vendors/registry.ts";
 import type { FolderOptions, ServeOptions } from "./options.ts";
 import { Failure, warn } from "./output.ts";
+import { secretsOf } from "./secrets.ts";
 
 /** How long a command waits while a server writes to the same store, ms. */
 const WAIT_MS = 2_000;
@@ -37,13 +39,15 @@ export function readConfig(options: ServeOptions): Config {
 
 /**
  * The vendors that configuration and environment switch on, without local servers and the built-in vendor. Throws Failure for a proxy of
- * the environment that cannot be used.
+ * the environment that cannot be used. What commands show of a vendor's words holds none of the secrets.
  */
 export function readVendors(config: Config): ReturnType<typeof resolveVendors> {
   const { vendors: rows, models } = config;
   const { vendors, warnings } = resolveVendors({ registry, fromEnvironment, environment: process.env, rows, models });
   try {
-    return { vendors: throughProxies(vendors, process.env), warnings };
+    const reached = throughProxies(vendors, process.env);
+    for (const secret of secretsOf(config, reached)) hideFromExcerpts(secret);
+    return { vendors: reached, warnings };
   } catch (thrown) {
     throw new Failure(thrown instanceof Error ? thrown.message : String(thrown));
   }

@@ -6,7 +6,6 @@ import type { Config } from "../config/load.ts";
 import { type FolderLock, lockDataFolder } from "../db/folder-lock.ts";
 import { openStore, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
-import { hideFromExcerpts } from "../dialects/upstream-error.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
 import { RequestLog } from "../observe/request-log.ts";
@@ -20,6 +19,7 @@ import type { ServeOptions } from "./options.ts";
 import { Failure, print, warn } from "./output.ts";
 import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts";
 import { keepReloading } from "./reload.ts";
+import { secretsOf } from "./secrets.ts";
 import { VERSION } from "./version.ts";
 
 /** What a running server holds, to be given back in reverse order. */
@@ -39,18 +39,9 @@ function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
   return log;
 }
 
-/** No line of the log holds a key from now on. */
+/** No line of the log holds a secret from now on. */
 function addSecrets(log: Log, config: Config, vendors: readonly Vendor[]): void {
-  for (const { apiKey } of config.search) if (apiKey) log.addSecret(apiKey);
-  for (const value of Object.values(config.traces?.headers ?? {})) log.addSecret(value);
-  for (const vendor of vendors) {
-    for (const key of vendor.apiKeys ?? [vendor.apiKey]) {
-      if (!key) continue;
-      log.addSecret(key);
-      hideFromExcerpts(key);
-    }
-    for (const value of Object.values({ ...vendor.headers, ...vendor.credentials })) log.addSecret(value);
-  }
+  for (const secret of secretsOf(config, vendors)) log.addSecret(secret);
 }
 
 /** The files in which requests are noted, unless the configuration says no. Without them the server works all the same. */

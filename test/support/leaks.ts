@@ -134,7 +134,7 @@ export const holdsSecrets = (path: string): boolean => /\.(?:ya?ml|toml|json|key
 export function secretsOfEnvironment(environment: Readonly<Record<string, string>>): Map<string, string> {
   const secrets = new Map<string, string>();
   for (const [name, value] of Object.entries(environment)) {
-    if (/KEY|SECRET|TOKEN|PASSWORD/.test(name) && !/FILE|PATH/.test(name)) add(secrets, value, name);
+    if (/KEY|SECRET|TOKEN|PASSWORD/.test(name) && !/FILE|PATH|_ID$/.test(name)) add(secrets, value, name);
     if (/PROXY/i.test(name)) add(secrets, passwordOf(value), name);
   }
   return secrets;

@@ -1,0 +1,38 @@
+import type { Config } from "../config/load.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+
+/** Shorter values of a vendor's headers are versions and names. */
+const LEAST_HEADER = 12;
+
+const passwordOf = (url: string | undefined): string[] => {
+  const password = url === undefined ? "" : (URL.parse(url)?.password ?? "");
+  return password === "" ? [] : [...new Set([password, decode(password)])];
+};
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A percent sign that encodes nothing stands for itself.
+    return text;
+  }
+}
+
+function* secretsOfVendor({ apiKey, apiKeys, auth, headers, credentials, proxy }: Vendor): Generator<string> {
+  for (const key of apiKeys ?? [apiKey]) {
+    if (!key) continue;
+    yield key;
+    // `user:password`: the password is a secret by itself.
+    if (auth === "basic") yield key.slice(key.indexOf(":") + 1);
+  }
+  for (const value of Object.values(headers ?? {})) if (value.length >= LEAST_HEADER) yield value;
+  for (const value of Object.values(credentials ?? {})) if (value) yield value;
+  yield* passwordOf(proxy);
+}
+
+/** Everything secret that configuration and environment tell a gateway: what no line of a log and no upstream's words may show (reliability 7.4). */
+export function secretsOf({ search, traces, images }: Config, vendors: readonly Vendor[]): string[] {
+  const others = [...search.map(({ apiKey }) => apiKey), ...Object.values(traces?.headers ?? {})];
+  const all = [...vendors.flatMap((vendor) => [...secretsOfVendor(vendor)]), ...others, images.bucket?.secretAccessKey];
+  return [...new Set(all.filter((secret) => secret !== undefined && secret !== ""))] as string[];
+}
