@@ -1,4 +1,4 @@
-import { availableParallelism, totalmem } from "node:os";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import type { Elysia } from "elysia";
 import { Accounts } from "./accounts/accounts.ts";
@@ -125,7 +125,7 @@ export function createApp(settings: AppSettings): App {
   const safeFetch = guardedFetch(settings, () => elysia.server?.port);
   const health = new VendorHealth(clock);
   const admission = new Admission({
-    cores: availableParallelism(),
+    clock,
     memoryBytes: memoryBound(process.constrainedMemory(), totalmem()),
     readMemory: readResident,
     running: () => running.count,
@@ -136,7 +136,7 @@ export function createApp(settings: AppSettings): App {
     vendors: () => vendors.values(),
     running: () => running.count,
     others: () => admission.collect(),
-    onLag: (lagMs) => admission.look(lagMs, LOOK_EVERY_MS),
+    onLag: (lagMs) => admission.look(lagMs + LOOK_EVERY_MS),
   });
   observation.start();
   const keySpend = new KeySpend(store, writer, (keyId) => keys.capsOf(keyId), clock);

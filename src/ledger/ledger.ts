@@ -104,5 +104,5 @@ export interface Ledger {
    * Throws GatewayError: model_unpriced where an account that pays asks for a model without a price; deposit_required for a premium model
    * without a real deposit; insufficient_quota, with `affordable_output_tokens`, when the account cannot pay for the first slice.
    */
-  hold(request: HoldRequest): Promise<Hold>;
+  hold(request: HoldRequest): Hold | Promise<Hold>;
 }

@@ -30,7 +30,7 @@ type Terms = { prices: Prices; payment: Payment; priceId: number; window: Window
 export class PayingLedger implements Ledger {
   constructor(private readonly parts: PayingLedgerParts) {}
 
-  hold(request: HoldRequest): Promise<Hold> {
+  hold(request: HoldRequest): Hold | Promise<Hold> {
     return request.payment ? this.#holdPaid(request, request.payment) : this.parts.counted.hold(request);
   }
 

@@ -26,14 +26,15 @@ export class UsageLedger implements Ledger {
   ) {}
 
   /** Sets nothing aside. Rejects only as the writer does, when prices are seen for the first time and cannot be written down. */
-  async hold(request: HoldRequest): Promise<Hold> {
+  hold(request: HoldRequest): Hold | Promise<Hold> {
     const { prices } = request;
-    const priceId = prices && (this.priceBook.known(prices) ?? (await this.priceBook.ensure(prices)));
-    return new CountedHold((settlement) => this.#write(request, settlement, priceId));
+    const priceId = prices && this.priceBook.known(prices);
+    if (!prices || priceId !== undefined) return new CountedHold(this, request, priceId);
+    return this.priceBook.ensure(prices).then((id) => new CountedHold(this, request, id));
   }
 
   /** Resolves once the row is on the disk; rejects as the writer does, or when this request has a row already. */
-  #write(request: HoldRequest, settlement: Settlement, priceId: number | undefined): Promise<Charge> {
+  write(request: HoldRequest, settlement: Settlement, priceId: number | undefined): Promise<Charge> {
     // Of the output, a model that cannot be kept from thinking makes more than was asked for: only its window says what cannot be.
     const { contextLength = Number.POSITIVE_INFINITY } = request;
     const { usage, suspect } = clampCounts(settlement.usage, contextLength, Number.POSITIVE_INFINITY);
@@ -57,7 +58,11 @@ class CountedHold implements Hold {
   #settled: Promise<Charge> | undefined;
   #released = false;
 
-  constructor(private readonly write: (settlement: Settlement) => Promise<Charge>) {}
+  constructor(
+    private readonly ledger: UsageLedger,
+    private readonly request: HoldRequest,
+    private readonly priceId: number | undefined,
+  ) {}
 
   extend(): boolean {
     return true;
@@ -65,7 +70,7 @@ class CountedHold implements Hold {
 
   /** A second settle writes nothing and waits for the first, so that "durable when it resolves" holds for both. */
   settle(settlement: Settlement): Promise<Charge> {
-    if (!this.#released) this.#settled ??= this.write(settlement);
+    if (!this.#released) this.#settled ??= this.ledger.write(this.request, settlement, this.priceId);
     return this.#settled ?? Promise.resolve(NO_CHARGE);
   }
 

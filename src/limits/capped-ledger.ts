@@ -21,7 +21,7 @@ export class CappedLedger implements Ledger {
    * Throws as the ledger behind it; beside that GatewayError: allowance_exhausted when the day's cap is reached, insufficient_quota when
    * the cap for all time is, model_unpriced for a key with a cap in money and a model without a price.
    */
-  hold(request: HoldRequest): Promise<Hold> {
+  hold(request: HoldRequest): Hold | Promise<Hold> {
     const account = this.spend.of(request.keyId);
     return account === undefined ? this.inner.hold(request) : this.#holdCapped(request, account);
   }

@@ -6,6 +6,7 @@ import { tokenFamilyOf } from "../catalog/token-families.ts";
 import type { TokenCounter, UpstreamDialect } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
+import { Abort } from "../lib/abort.ts";
 import type { JsonText } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
 import { isOk } from "../vendors/answer.ts";
@@ -89,18 +90,18 @@ async function countByVendor(job: CountJob): Promise<number | undefined> {
   const { request, services } = job;
   const counter = findCounter(job);
   if (!counter) return undefined;
-  const slow = new AbortController();
+  const abort = Abort.of(request.signal);
   const cancel = services.clock.after(VENDOR_COUNT_MS, () =>
-    slow.abort(new GatewayError("request_timeout", "The vendor did not count in time.")),
+    abort.abort(new GatewayError("request_timeout", "The vendor did not count in time.")),
   );
   try {
-    return await askVendor(job, counter, AbortSignal.any([request.signal, slow.signal]));
+    return await askVendor(job, counter, abort);
   } catch (thrown) {
     if (request.signal.aborted) throw new GatewayError("invalid_request", "The client left.");
     services.log.warn("count-fallback", {
       request_id: request.requestId,
       vendor: counter.vendor.id,
-      ...errorFields(slow.signal.aborted ? slow.signal.reason : thrown),
+      ...errorFields(abort.aborted ? abort.reason : thrown),
     });
     return undefined;
   } finally {
@@ -108,7 +109,7 @@ async function countByVendor(job: CountJob): Promise<number | undefined> {
   }
 }
 
-async function askVendor(job: CountJob, asked: Counter, signal: AbortSignal): Promise<number> {
+async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<number> {
   const { request, services, body, intent, entry } = job;
   const { route, vendor, upstream, counter } = asked;
   const orders = planOrders(intent, entry, route, upstream);
@@ -117,7 +118,7 @@ async function askVendor(job: CountJob, asked: Counter, signal: AbortSignal): Pr
     path: counter.path(route.model),
     body: counter.body(translated, route.model, vendor.quirks),
     headers: passedHeaders(request.headers, request.client, upstream),
-    signal,
+    abort,
     userAgent: services.userAgent,
     requestId: request.requestId,
   });

@@ -1,5 +1,6 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Route } from "../catalog/entry.ts";
+import type { ReplyContext } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
 import { randomName } from "../lib/id.ts";
@@ -33,9 +34,9 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promis
       tries.wentWell(candidate);
       return result;
     } catch (thrown) {
-      if (abort.signal.aborted) {
+      if (abort.aborted) {
         tries.left(candidate);
-        throw abort.signal.reason;
+        throw abort.reason;
       }
       const error = relabelError(completeOverflow(toGatewayError(thrown), job), target);
       exchange.endAttempt(error.code);
@@ -79,22 +80,34 @@ export function targetOf(job: Targeted, route: Route): Target | undefined {
   return vendor && makeTarget(job, route, vendor);
 }
 
+/** What a reply's writer knows of its request. */
+class AttemptContext implements ReplyContext {
+  readonly model: string;
+  readonly replyId = randomName(24);
+  readonly created: number;
+  readonly wantsUsage: boolean;
+  changes?: ReplyContext["changes"];
+  upstreamModel?: string;
+
+  constructor(private readonly job: Targeted) {
+    const { intent, services } = job;
+    this.model = intent.model;
+    this.wantsUsage = intent.wantsUsage;
+    this.created = Math.floor(services.clock.now() / 1000);
+  }
+
+  get estimatedInputTokens(): number {
+    return this.job.exchange.estimatedInput;
+  }
+}
+
 function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target {
-  const context = {
-    model: job.intent.model,
-    replyId: randomName(24),
-    created: Math.floor(job.services.clock.now() / 1000),
-    wantsUsage: job.intent.wantsUsage,
-    get estimatedInputTokens() {
-      return job.exchange.estimatedInput;
-    },
-  };
   return {
     route,
     vendor,
     upstream: upstreamDialects[route.dialect ?? vendor.dialect],
     client: job.request.client,
-    context,
+    context: new AttemptContext(job),
   };
 }
 
@@ -103,10 +116,8 @@ function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target {
  * would lose something; gives the answer's media type with it.
  */
 export async function dispatch(job: Job, target: Target): Promise<{ answer: Answer; type: string }> {
-  const { dropped, sending, collector } = prepare(
-    await inlineMedia(job.served ? mendHistory(job, target) : job, target),
-    target,
-  );
+  const inlined = inlineMedia(job.served ? mendHistory(job, target) : job, target);
+  const { dropped, sending, collector } = prepare(inlined instanceof Promise ? await inlined : inlined, target);
   job.exchange.collector = collector;
   job.exchange.dropped = dropped;
   if (dropped.length > 0) refuseLoss(job.request.headers, dropped);

@@ -1,4 +1,4 @@
-import { type ErrorCode, GatewayError } from "../canon/errors.ts";
+import type { ErrorCode, GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import { promptTokens, type Usage } from "../canon/usage.ts";
 import type { Charge, Hold, Outcome, Settlement } from "../ledger/ledger.ts";
@@ -8,24 +8,10 @@ import type { Clock } from "../lib/clock.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
 import type { Attempt, RequestObserver } from "../observe/request-facts.ts";
+import type { Failure } from "./ended.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
 import { describeCause, type Identity, recordRequest } from "./record.ts";
 import type { Spending } from "./spending.ts";
-
-/** How a request ends that is not answered in full. */
-export type Failure = Exclude<Outcome, "completed">;
-
-/** Why a request was ended from outside: the reason its abort signal carries. */
-export class Ended extends Error {
-  constructor(
-    readonly outcome: Failure,
-    readonly error: GatewayError,
-  ) {
-    super(error.message);
-  }
-}
-
-export const clientLeft = () => new Ended("client-left", new GatewayError("invalid_request", "The client left."));
 
 const NO_ATTEMPTS: readonly Attempt[] = [];
 

@@ -5,15 +5,18 @@ import type { Event } from "../canon/events.ts";
 import type { Intent } from "../canon/intent.ts";
 import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
-import type { HoldRequest } from "../ledger/ledger.ts";
+import type { Hold, HoldRequest } from "../ledger/ledger.ts";
 import type { JsonText } from "../lib/json.ts";
+import { timeoutsOf } from "../lib/timeouts.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
+import { Ended } from "./ended.ts";
 import { estimateInputTokens } from "./estimate.ts";
-import { clientLeft, closingHeaders, Ended, Exchange } from "./exchange.ts";
+import { closingHeaders, Exchange } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { Listener } from "./listener.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import { type Reading, readWhole, type Whole } from "./read-reply.ts";
+import { Visit } from "./running.ts";
 import { findServed, serveTools } from "./server-tools.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
 import { finishWhole } from "./server-tools-stream.ts";
@@ -34,38 +37,29 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   request.rate = permit.state;
   const exchange = new Exchange(services.clock, services.log, permit, services.observer);
   request.onExchange?.(exchange);
-  const abort = new AbortController();
-  const leave = services.running.enter(request.caller.keyId, abort);
-  const onLeave = () => abort.abort(clientLeft());
-  request.signal.addEventListener("abort", onLeave);
-  if (request.signal.aborted) onLeave();
-  let left = false;
-  const done = () => {
-    if (left) return;
-    left = true;
-    request.signal.removeEventListener("abort", onLeave);
-    leave();
-  };
+  const visit = new Visit(services.running, request.caller.keyId, request.signal);
+  const { abort } = visit;
   try {
     const body = await request.readBody();
-    abort.signal.throwIfAborted();
+    abort.throwIfAborted();
     const intent = request.client.intent(body.value);
     if (intent.stream) services.admission?.checkStream();
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);
-    await hold(request, services, exchange, body, intent, entry);
+    const held = hold(request, services, exchange, body, intent, entry);
+    keepHold(exchange, held instanceof Promise ? await held : held, intent.model);
     request.client.check(body.value);
     const served = findServed(request, body.value, entry, services);
     const job: Job = { request, services, exchange, abort, body, intent, entry, money: exchange.hold, served };
-    if (intent.stream) return await answerStream(job, done);
+    if (intent.stream) return await answerStream(job, () => visit.end());
     const reply = await answerWhole(job);
-    done();
+    visit.end();
     return reply;
   } catch (thrown) {
-    const ended = abort.signal.reason instanceof Ended ? abort.signal.reason : undefined;
+    const ended = abort.reason instanceof Ended ? abort.reason : undefined;
     const error = ended?.error ?? toGatewayError(thrown);
     await exchange.fail(ended?.outcome ?? "upstream-failed", error);
-    done();
+    visit.end();
     throw error;
   }
 }
@@ -99,14 +93,14 @@ export function findEntry(catalog: Catalog, model: string): Entry {
   );
 }
 
-async function hold(
+function hold(
   request: GenerateRequest,
   services: Services,
   exchange: Exchange,
   body: JsonText,
   intent: Intent,
   entry: Entry,
-): Promise<void> {
+): Hold | Promise<Hold> {
   const { requestId, caller, client } = request;
   exchange.identity = { requestId, caller, dialect: client.name, stream: intent.stream, model: intent.model };
   request.recorded = true;
@@ -126,32 +120,35 @@ async function hold(
   if (intent.maxOutputTokens !== undefined) wanted.maxOutputTokens = intent.maxOutputTokens;
   if (entry.contextLength !== undefined) wanted.contextLength = entry.contextLength;
   if (caller.narrow?.capped) wanted.terms = termsOf(planOf(services.plans, caller.plan), entry, intent, body);
-  exchange.hold = await services.ledger.hold(wanted);
-  if (exchange.hold.growAt < Number.POSITIVE_INFINITY) {
-    exchange.spending = new Spending(exchange.hold, intent.model, exchange);
-  }
+  return services.ledger.hold(wanted);
+}
+
+function keepHold(exchange: Exchange, held: Hold, model: string): void {
+  exchange.hold = held;
+  if (held.growAt < Number.POSITIVE_INFINITY) exchange.spending = new Spending(held, model, exchange);
 }
 
 /** A blocking answer, cut off at the interface's 95 seconds (interface 8, contract 6: 504, never retried). */
 async function answerWhole(job: Job): Promise<Reply> {
   const { services, exchange, abort } = job;
   const seconds = Math.round(services.blockingMs / 1000);
-  const stop = services.clock.after(services.blockingMs, () => {
+  const cutOff = timeoutsOf(services.clock, services.blockingMs).start(() => {
     const text = `The request was cut off after ${seconds} s. Use "stream": true for long generations.`;
     abort.abort(new Ended("timed-out", new GatewayError("request_timeout", text)));
   });
   try {
     const listener = exchange.hold?.asStream ? new Listener(exchange) : undefined;
     const ownCounts = (events: readonly Event[]) => exchange.ownCounts(events);
-    const reading: Reading = { signal: abort.signal, clock: services.clock, ownCounts, follower: listener };
+    const reading: Reading = { abort, clock: services.clock, ownCounts, follower: listener };
     const whole = await tryRoutes(job, async (target): Promise<Whole & { loop?: ServedLoop }> => {
       try {
         const loop = job.served && serveTools(job, target);
         const { answer, type } = await (loop ? loop.send() : dispatch(job, target));
-        const read = await readWhole(answer, type, target, reading);
+        const reply = readWhole(answer, type, target, reading);
+        const read = reply instanceof Promise ? await reply : reply;
         return loop ? { ...read, loop } : read;
       } catch (thrown) {
-        if (!abort.signal.aborted) listener?.forget();
+        if (!abort.aborted) listener?.forget();
         throw thrown;
       }
     });
@@ -161,7 +158,7 @@ async function answerWhole(job: Job): Promise<Reply> {
     await exchange.complete();
     return { kind: "whole", headers: replyHeaders(exchange), body: text };
   } finally {
-    stop();
+    cutOff.stop();
   }
 }
 

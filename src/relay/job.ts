@@ -6,6 +6,7 @@ import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
 import type { OfferedTool } from "../dialects/server-tools.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
+import type { Abort } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Admission } from "../limits/admission.ts";
@@ -81,7 +82,7 @@ export type Job = {
   request: GenerateRequest;
   services: Services;
   exchange: Exchange;
-  abort: AbortController;
+  abort: Abort;
   /** What the client sent; an empty document once an answer has begun, so that a long stream does not hold it. */
   body: JsonText;
   intent: Intent;

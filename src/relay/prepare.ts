@@ -51,7 +51,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
     path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),
     body: text,
     headers: passedHeaders(request.headers, client, upstream),
-    signal: abort.signal,
+    abort,
     userAgent: services.userAgent,
     requestId: request.requestId,
     stream: orders.stream,

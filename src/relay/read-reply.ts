@@ -5,12 +5,13 @@ import type { Route } from "../catalog/entry.ts";
 import type { ClientDialect, Decoder, ReplyContext, UpstreamDialect } from "../dialects/dialect.ts";
 import { type Frame, FrameSplitter, FrameTooLong } from "../dialects/frames.ts";
 import { errorOf, insertUsage, translateReply, writeWhole } from "../dialects/translate.ts";
+import type { Abort } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { JsonText } from "../lib/json.ts";
 import { type Answer, isOk, type Read } from "../vendors/answer.ts";
 import { MAX_ERROR_BYTES, MAX_REPLY_BYTES, readCapped, retryAfterSeconds } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
-import { Ended } from "./exchange.ts";
+import { Ended } from "./ended.ts";
 
 /** An upstream stream that brings more than this is cut. */
 const MAX_STREAM_BYTES = 256 * 1024 * 1024;
@@ -53,9 +54,12 @@ export type Whole = { text: string; events: Event[] };
 /** Who follows a stream that is put together; see its class. */
 type Follower = { take(events: readonly Event[]): boolean; ending(): Event[] };
 
+/** Whether and why a request was ended. */
+export type Ending = Pick<Abort, "aborted" | "reason">;
+
 /** How a whole reply is read. */
 export type Reading = {
-  signal: AbortSignal;
+  abort: Ending;
   clock: Clock;
   /** The counts to tell the client where the vendor sent none; undefined where it did. */
   ownCounts?(events: readonly Event[]): Usage | undefined;
@@ -63,10 +67,16 @@ export type Reading = {
 };
 
 /** Reads a whole JSON reply, or a stream that came in its place. Throws GatewayError when it is no reply. */
-export async function readWhole(answer: Answer, type: string, target: Target, reading: Reading): Promise<Whole> {
-  const { upstream, client, vendor, context } = target;
+export function readWhole(answer: Answer, type: string, target: Target, reading: Reading): Whole | Promise<Whole> {
   if (type === "text/event-stream") return collectStream(answer, target, reading);
-  const body = new JsonText(await readCapped(answer, MAX_REPLY_BYTES));
+  const text = readCapped(answer, MAX_REPLY_BYTES);
+  // It is there already where the whole answer came at once.
+  if (typeof text === "string") return toWhole(text, target, reading);
+  return text.then((read) => toWhole(read, target, reading));
+}
+
+function toWhole(text: string, { upstream, client, vendor, context }: Target, reading: Reading): Whole {
+  const body = new JsonText(text);
   try {
     void body.value;
   } catch (cause) {
@@ -79,7 +89,7 @@ async function collectStream(answer: Answer, target: Target, reading: Reading): 
   const { follower, clock } = reading;
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
   const events: Event[] = [];
-  const reader = new StreamReader(answer, decoder, reading.signal);
+  const reader = new StreamReader(answer, decoder, reading.abort);
   for (;;) {
     const step = await (decoder.finishing ? nextOrQuiet(reader, clock) : reader.next());
     if (!takeStep(step, events, follower)) {
@@ -139,7 +149,7 @@ export class StreamReader {
   constructor(
     private readonly answer: Answer,
     readonly decoder: Decoder,
-    private readonly signal: AbortSignal,
+    private readonly abort: Ending,
     private readonly watch?: { touch(): void },
   ) {}
 
@@ -167,7 +177,7 @@ export class StreamReader {
 
   /** The last step of a body whose reading threw. Throws the signal's reason when the request itself was ended. */
   breakOff(thrown: unknown): Step {
-    const reason: unknown = this.signal.aborted ? this.signal.reason : thrown;
+    const reason: unknown = this.abort.aborted ? this.abort.reason : thrown;
     return { frames: [], tail: failure(reason, this.decoder), ended: true };
   }
 

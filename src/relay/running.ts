@@ -1,6 +1,12 @@
+import { Abort } from "../lib/abort.ts";
+import { clientLeft } from "./ended.ts";
+
+/** What can be ended from outside. */
+type Endable = { abort(reason: unknown): void };
+
 /** Requests that are under way, so that a revoked key and a stopping server can end them. */
 export class Running {
-  readonly #byKey = new Map<string, Set<AbortController>>();
+  readonly #byKey = new Map<string, Set<Endable>>();
   #count = 0;
   #onIdle: (() => void) | undefined;
 
@@ -9,18 +15,23 @@ export class Running {
     return this.#count;
   }
 
-  /** Enters a request; the returned function takes it out again and is called exactly once. */
-  enter(keyId: string, abort: AbortController): () => void {
-    const ofKey = this.#byKey.get(keyId) ?? new Set();
-    this.#byKey.set(keyId, ofKey);
-    ofKey.add(abort);
+  /** Enters a request, which is to be taken out by {@link leave}, exactly once. */
+  enter(keyId: string, request: Endable): void {
+    let ofKey = this.#byKey.get(keyId);
+    if (!ofKey) {
+      ofKey = new Set();
+      this.#byKey.set(keyId, ofKey);
+    }
+    ofKey.add(request);
     this.#count++;
-    return () => {
-      ofKey.delete(abort);
-      if (ofKey.size === 0 && this.#byKey.get(keyId) === ofKey) this.#byKey.delete(keyId);
-      this.#count--;
-      if (this.#count === 0) this.#onIdle?.();
-    };
+  }
+
+  leave(keyId: string, request: Endable): void {
+    const ofKey = this.#byKey.get(keyId);
+    ofKey?.delete(request);
+    if (ofKey?.size === 0) this.#byKey.delete(keyId);
+    this.#count--;
+    if (this.#count === 0) this.#onIdle?.();
   }
 
   /** Ends every request of a key with `reason` (contract 4: within 1 s of its revocation). */
@@ -39,5 +50,34 @@ export class Running {
     return new Promise((resolve) => {
       this.#onIdle = resolve;
     });
+  }
+}
+
+/** A request under way, from its beginning until everything of it is over: ended by its client's leaving, and from outside. */
+export class Visit {
+  readonly abort = new Abort();
+  #over = false;
+
+  constructor(
+    private readonly running: Running,
+    private readonly keyId: string,
+    private readonly signal: AbortSignal,
+  ) {
+    running.enter(keyId, this.abort);
+    signal.addEventListener("abort", this);
+    if (signal.aborted) this.handleEvent();
+  }
+
+  /** The client has left. */
+  handleEvent(): void {
+    this.abort.abort(clientLeft());
+  }
+
+  /** Without effect after the first time. */
+  end(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.signal.removeEventListener("abort", this);
+    this.running.leave(this.keyId, this.abort);
   }
 }

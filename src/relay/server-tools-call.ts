@@ -140,7 +140,7 @@ export async function runCall(call: ServedCall, { request, services, abort }: Jo
   try {
     return toOutcome(call, read.subject, await runWebTool(asked), services.clock.now());
   } catch (thrown) {
-    abort.signal.throwIfAborted();
+    abort.throwIfAborted();
     services.log.error("server-tool", { request_id: requestId, tool: asked.name, ...errorFields(thrown) });
     return faultOf(call, "unavailable", read.subject);
   }

@@ -27,7 +27,7 @@ function wholeRound(loop: ServedLoop, answer: Answer, type: string): Round {
     decoder: { finishing: false },
     async read() {
       const { abort, services } = loop.job;
-      events = (await readWhole(answer, type, loop.target, { signal: abort.signal, clock: services.clock })).events;
+      events = (await readWhole(answer, type, loop.target, { abort, clock: services.clock })).events;
       return MADE;
     },
     accept: () => step({ frames: [{ frame: NO_FRAME, events }], ended: true }),
@@ -70,7 +70,7 @@ export class RoundsReader implements UpstreamReader {
     const { job, target } = this.loop;
     if (type === "application/json") return wholeRound(this.loop, answer, type);
     const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
-    return new StreamReader(answer, decoder, job.abort.signal, this.watch);
+    return new StreamReader(answer, decoder, job.abort, this.watch);
   }
 
   #createWriter(): StreamWriter {
@@ -138,9 +138,9 @@ export class RoundsReader implements UpstreamReader {
   }
 
   breakOff(thrown: unknown): Step {
-    const { signal } = this.loop.job.abort;
+    const { abort } = this.loop.job;
     if (this.#state === "reading") return this.#see(this.#round.breakOff(thrown));
-    if (signal.aborted) throw signal.reason;
+    if (abort.aborted) throw abort.reason;
     return step({ tail: [{ type: "error", error: toGatewayError(thrown) }], ended: true });
   }
 

@@ -4,6 +4,7 @@ import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { ReasoningIntent, ReasoningOrder } from "../canon/intent.ts";
 import type { Route } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
+import { Abort } from "../lib/abort.ts";
 import type { JsonText } from "../lib/json.ts";
 import { isSigned } from "../vendors/auth/authorize.ts";
 import { toUpstreamRequest } from "../vendors/send.ts";
@@ -100,7 +101,7 @@ export function showTranslation(request: ShowRequest, services: Services): Shown
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     client.check(body.value);
-    const abort = new AbortController();
+    const abort = new Abort();
     const asked = {
       request: { ...request, signal: abort.signal, readBody: () => Promise.resolve(body) },
       services,

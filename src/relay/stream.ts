@@ -5,7 +5,8 @@ import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } fr
 import type { Answer, Read } from "../vendors/answer.ts";
 import { type GivenUp, SilenceWatch } from "./deadline.ts";
 import { dispatch, tryRoutes } from "./dispatch.ts";
-import { clientLeft, closingHeaders, Ended, type Exchange } from "./exchange.ts";
+import { clientLeft, Ended } from "./ended.ts";
+import { closingHeaders, type Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
 import {
   FINISHING_MS,
@@ -154,7 +155,7 @@ class RelayedStream implements AsyncIterator<string, undefined> {
 
   async #breakOff(thrown: unknown): Promise<Result> {
     const { exchange, request, abort } = this.#job;
-    const reason: unknown = abort.signal.aborted ? abort.signal.reason : thrown;
+    const reason: unknown = abort.aborted ? abort.reason : thrown;
     const ended = reason instanceof Ended ? reason : new Ended("upstream-failed", toGatewayError(reason));
     try {
       await exchange.fail(ended.outcome, ended.error);
@@ -250,7 +251,7 @@ async function openStream(
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
   onDecoder(decoder);
   const writer = streamWriter(target.upstream, target.client, target.context);
-  return readFirst(new StreamReader(answer, decoder, abort.signal, watch), writer, exchange, watch);
+  return readFirst(new StreamReader(answer, decoder, abort, watch), writer, exchange, watch);
 }
 
 async function readFirst(
@@ -276,7 +277,7 @@ async function readFirst(
 
 /** An upstream that answered a stream with one whole body: its events are written as a stream (dialects.md 4.8 #28). */
 async function openWhole(job: Job, target: Target, answer: Answer, type: string): Promise<Begun> {
-  const { events } = await readWhole(answer, type, target, { signal: job.abort.signal, clock: job.services.clock });
+  const { events } = await readWhole(answer, type, target, { abort: job.abort, clock: job.services.clock });
   job.exchange.meter.take(events);
   job.exchange.collector?.take(events);
   const tail = withUsage(events, job.exchange);

@@ -1,9 +1,10 @@
 import { GatewayError } from "../canon/errors.ts";
+import type { Abort } from "../lib/abort.ts";
 import { type Answer, type Fields, ResponseAnswer } from "./answer.ts";
 import { authorize, isSigned } from "./auth/authorize.ts";
 import { ConnectFailed, ConnectionLost } from "./http/faults.ts";
 import { Pool } from "./http/pool.ts";
-import { type Address, addressOf, writePost } from "./http/request.ts";
+import { type Address, addressOf, writeFields, writeHead } from "./http/request.ts";
 import { unpack } from "./http/unpack.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import type { UpstreamRequest, Vendor } from "./vendor.ts";
@@ -22,7 +23,7 @@ export type Sending = {
   /** The client's headers that may cross, already cut down to the dialect's list. */
   headers: Readonly<Record<string, string>>;
   /** Ends the call; its reason is what `send` then throws. */
-  signal: AbortSignal;
+  abort: Abort;
   /** `sluice/<version>`. */
   userAgent: string;
   /** An event stream is asked for. */
@@ -46,36 +47,57 @@ const CLIENT = "SLUICE_HTTP_CLIENT";
 /**
  * Sends one request and gives the vendor's answer, whatever its status but a redirect; the caller reads or cancels its body.
  *
- * Throws the signal's reason once that is aborted, and GatewayError: `upstream_unreachable` when no connection came about (name,
+ * Throws the abort's reason once there is one, and GatewayError: `upstream_unreachable` when no connection came about (name,
  * refusal, time, TLS), so that nothing ran; `upstream_error` without retry when the connection broke later (its cause is then a
  * {@link ConnectionLost}) or a redirect came (a key and a prompt must not follow one; reliability 0 #10); `vendor_not_configured` when
  * the row itself is at fault.
  */
 export async function send(vendor: Vendor, sending: Sending): Promise<Answer> {
-  const { signal } = sending;
-  const { proxy } = vendor;
-  signal.throwIfAborted();
-  const request = toUpstreamRequest(vendor, sending);
-  if (isSigned(vendor) || vendor.framing) return new ResponseAnswer(await sendSpecially(vendor, request, proxy));
-  if (vendor.serve) {
-    const response = await vendor.serve(request);
-    return new ResponseAnswer(isRedirect(response) ? await refuseRedirect(response) : response);
-  }
-  const address = proxy === undefined && process.env[CLIENT] !== "fetch" ? addressOf(request.url) : undefined;
-  return address ? callUpstream(address, request) : new ResponseAnswer(await fetchUpstream("POST", request, proxy));
-}
-
-/** One call over a connection of the {@link pool}. Bodies come as they are: what is packed all the same is unpacked as it is read. */
-async function callUpstream(address: Address, { headers, body, signal }: UpstreamRequest): Promise<Answer> {
-  headers["accept-encoding"] = "identity";
+  const { abort } = sending;
+  abort.throwIfAborted();
+  const lines = vendor.serve || isSigned(vendor) || vendor.framing ? undefined : linesOf(vendor, sending);
+  if (!lines?.head) return sendSpecially(vendor, toUpstreamRequest(vendor, sending));
+  const { origin } = lines.address as Address;
+  const named = sending.requestId ? `${lines.head}x-request-id: ${sending.requestId}\r\n` : lines.head;
   let answer: Answer;
   try {
-    answer = await pool.call(address.origin, writePost(address, headers, body), signal);
+    answer = await pool.call(origin, named, sending.body, abort);
   } catch (thrown) {
-    throw signal.aborted ? signal.reason : connectionError(thrown);
+    throw abort.aborted ? abort.reason : connectionError(thrown);
   }
   if (isRedirect(answer)) return refuseRedirect(answer);
   return answer.headers.has("content-encoding") ? unpack(answer) : answer;
+}
+
+/** What goes before the body of a vendor's requests, up to the name of each; no head for one that our own client does not call. */
+type Lines = Pick<Sending, "path" | "headers" | "userAgent"> & { address: Address | undefined; head: string };
+
+/** The lines last used of each vendor, of its streams and of its whole replies: they hardly ever change. */
+const streamLines = new WeakMap<Vendor, Lines>();
+const wholeLines = new WeakMap<Vendor, Lines>();
+
+function linesOf(vendor: Vendor, sending: Sending): Lines {
+  const { path, headers, userAgent, stream } = sending;
+  const known = stream ? streamLines : wholeLines;
+  const last = known.get(vendor);
+  if (last?.path === path && last.userAgent === userAgent && isSameRecord(last.headers, headers)) return last;
+  const usesFetch = vendor.proxy !== undefined || process.env[CLIENT] === "fetch";
+  const { url, headers: fields } = toUpstreamRequest(vendor, { ...sending, requestId: "" });
+  const address = usesFetch ? undefined : addressOf(url);
+  const head = address ? writeHead(address, writeFields(fields)) : "";
+  const lines = { path, headers, userAgent, address, head };
+  known.set(vendor, lines);
+  return lines;
+}
+
+function isSameRecord(one: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>): boolean {
+  let count = 0;
+  for (const name in one) {
+    if (one[name] !== other[name]) return false;
+    count++;
+  }
+  for (const _ in other) count--;
+  return count === 0;
 }
 
 /**
@@ -83,7 +105,7 @@ async function callUpstream(address: Address, { headers, body, signal }: Upstrea
  * when the row's address, key or headers are at fault.
  */
 export function toUpstreamRequest(vendor: Vendor, sending: Sending): UpstreamRequest {
-  const { signal, userAgent, requestId } = sending;
+  const { abort, userAgent, requestId } = sending;
   const url = upstreamUrl(vendor, sending.path);
   const own: Record<string, string> = {
     "content-type": "application/json",
@@ -92,15 +114,31 @@ export function toUpstreamRequest(vendor: Vendor, sending: Sending): UpstreamReq
   };
   if (requestId) own["x-request-id"] = requestId;
   const headers = upstreamHeaders(vendor, sending.headers, own);
-  return { url, headers, body: sending.body, signal };
+  return {
+    url,
+    headers,
+    body: sending.body,
+    get signal() {
+      return abort.signal;
+    },
+  };
 }
 
-/** For vendors whose requests are signed or whose streams are no SSE. What only these need is loaded when one is asked. */
-async function sendSpecially(vendor: Vendor, request: UpstreamRequest, proxy: string | undefined): Promise<Response> {
-  const response = await fetchUpstream("POST", await authorize(vendor, "POST", request, proxy), proxy);
-  if (!vendor.framing) return response;
-  const { unframe } = await import("./event-stream.ts");
-  return unframe(response);
+/**
+ * For upstreams inside this process, vendors behind a proxy, and those whose requests are signed or whose streams are no SSE. What only
+ * these need is loaded when one is asked.
+ */
+async function sendSpecially(vendor: Vendor, request: UpstreamRequest): Promise<Answer> {
+  const { proxy } = vendor;
+  if (isSigned(vendor) || vendor.framing) {
+    const response = await fetchUpstream("POST", await authorize(vendor, "POST", request, proxy), proxy);
+    if (!vendor.framing) return new ResponseAnswer(response);
+    const { unframe } = await import("./event-stream.ts");
+    return new ResponseAnswer(unframe(response));
+  }
+  if (!vendor.serve) return new ResponseAnswer(await fetchUpstream("POST", request, proxy));
+  const response = await vendor.serve(request);
+  return new ResponseAnswer(isRedirect(response) ? await refuseRedirect(response) : response);
 }
 
 /**
@@ -166,12 +204,13 @@ function connectionError(thrown: unknown): GatewayError {
  * A body as text, at most about `maxBytes` of it. What was cut is no longer valid JSON and is refused where it is parsed.
  * Throws what aborted the call, or GatewayError (upstream_error) when the connection broke under way.
  */
-export async function readCapped(answer: Answer, maxBytes: number): Promise<string> {
-  try {
-    return await answer.text(maxBytes);
-  } catch (thrown) {
-    throw toBrokenBody(thrown);
-  }
+export function readCapped(answer: Answer, maxBytes: number): string | Promise<string> {
+  const text = answer.text(maxBytes);
+  return typeof text === "string" ? text : text.catch(tellBroken);
+}
+
+function tellBroken(thrown: unknown): never {
+  throw toBrokenBody(thrown);
 }
 
 /** A failure of the network or of the decompression carries a code of words; an abort reason is whatever the aborter chose. */

@@ -28,7 +28,7 @@ async function open(caps: KeyChange, store: Store = openStore(":memory:"), keyId
   const spend = new KeySpend(store, writer, (key) => keys.capsOf(key), clock);
   const ledger = new CappedLedger(openLedger(store, writer, { clock }).ledger, spend);
   let requests = 0;
-  const hold = (more: Partial<HoldRequest> = {}) =>
+  const hold = async (more: Partial<HoldRequest> = {}) =>
     ledger.hold({
       requestId: `req_${keyId ?? ""}${requests++}`,
       accountId: "acct_1",

@@ -1,4 +1,5 @@
 import { FrameSplitter } from "../../src/dialects/frames.ts";
+import { Abort } from "../../src/lib/abort.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { builtinVendor } from "../../src/vendors/builtin/vendor.ts";
 import { toUpstreamRequest } from "../../src/vendors/send.ts";
@@ -18,7 +19,9 @@ export function call(
 ): Promise<Response> {
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const vendor = builtinVendor(clock);
-  return vendor.serve!(toUpstreamRequest(vendor, { path, body: text, headers: {}, signal, userAgent: "sluice/test" }));
+  return vendor.serve!(
+    toUpstreamRequest(vendor, { path, body: text, headers: {}, abort: Abort.of(signal), userAgent: "sluice/test" }),
+  );
 }
 
 /** A whole answer, parsed. */

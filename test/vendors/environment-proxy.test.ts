@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createServer, type Server, type Socket } from "node:net";
+import { Abort } from "../../src/lib/abort.ts";
 import { environmentProxy, throughProxies } from "../../src/vendors/environment-proxy.ts";
 import { listModels } from "../../src/vendors/models-list.ts";
 import { send } from "../../src/vendors/send.ts";
@@ -97,7 +98,7 @@ test("every kind of call goes through it: http in absolute form, https by CONNEC
     const rows = [vendorAt("http://api.vendor.invalid/v1"), vendorAt("https://api.vendor.invalid:8443/v1")];
     const { signal } = new AbortController();
     for (const vendor of throughProxies(rows, on({ ALL_PROXY: url }))) {
-      const sending = { path: "/chat/completions", body: "{}", headers: {}, signal, userAgent: "sluice/1" };
+      const sending = { path: "/chat/completions", body: "{}", headers: {}, abort: new Abort(), userAgent: "sluice/1" };
       await send(vendor, sending).then(
         (response) => expect(response.status).toBe(503),
         () => {},

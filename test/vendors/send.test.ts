@@ -1,5 +1,6 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
+import { Abort } from "../../src/lib/abort.ts";
 import { ResponseAnswer } from "../../src/vendors/answer.ts";
 import { ranOf } from "../../src/vendors/retry-policy.ts";
 import { readCapped, retryAfterSeconds, type Sending, send } from "../../src/vendors/send.ts";
@@ -33,7 +34,7 @@ const sending = (more: Partial<Sending> = {}): Sending => ({
   path: "/chat/completions",
   body: '{"model":"tiny","n":9007199254740993}',
   headers: {},
-  signal: new AbortController().signal,
+  abort: new Abort(),
   userAgent: "sluice/1.2.3",
   ...more,
 });
@@ -208,11 +209,11 @@ describe("what fails", () => {
 
   test("our abort comes out as its reason, before, during and inside the process", async () => {
     const reason = new Error("the client left");
-    await expect(send(vendorAt(), sending({ signal: AbortSignal.abort(reason) }))).rejects.toBe(reason);
+    await expect(send(vendorAt(), sending({ abort: Abort.of(AbortSignal.abort(reason)) }))).rejects.toBe(reason);
     expect(upstream.calls).toEqual([]);
     upstream.answer(PATH, neverAnswer());
-    const abort = new AbortController();
-    const waiting = send(vendorAt(), sending({ signal: abort.signal }));
+    const abort = new Abort();
+    const waiting = send(vendorAt(), sending({ abort }));
     const call = await upstream.called();
     abort.abort(reason);
     await expect(waiting).rejects.toBe(reason);
@@ -259,13 +260,13 @@ describe("readCapped", () => {
   test("a body that breaks off is an error of the upstream; an abort stays its reason", async () => {
     upstream.answer(PATH, { ...json({ ok: true }), claimedLength: 5000, finish: "cut" });
     const broken = await send(vendorAt(), sending());
-    const error = await failureOf(readCapped(broken, 10_000));
+    const error = await failureOf(Promise.resolve(readCapped(broken, 10_000)));
     expect([error.code, error.retry, ranOf(error)]).toEqual(["upstream_error", false, "unknown"]);
 
     upstream.answer(PATH, { ...json({ ok: true }), claimedLength: 5000, finish: "silence" });
-    const abort = new AbortController();
+    const abort = new Abort();
     const reason = new Error("too late");
-    const reading = readCapped(await send(vendorAt(), sending({ signal: abort.signal })), 10_000);
+    const reading = Promise.resolve(readCapped(await send(vendorAt(), sending({ abort })), 10_000));
     abort.abort(reason);
     await expect(reading).rejects.toBe(reason);
   });

@@ -49,6 +49,8 @@ export const chat: Dialect = {
     const grammars = lostGrammars(body, quirks);
     const fields = lostFields(body, edits, quirks);
     // Nothing is lost of nearly every request.
-    return reasoning.length + grammars.length + fields.length === 0 ? reasoning : [...reasoning, ...grammars, ...fields];
+    return reasoning.length + grammars.length + fields.length === 0
+      ? reasoning
+      : [...reasoning, ...grammars, ...fields];
   },
 };

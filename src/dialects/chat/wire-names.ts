@@ -51,7 +51,8 @@ function maySayNames(body: Wire): boolean {
   if (tools != null || functions != null || choice != null || call != null) return true;
   for (const message of listOf(body["messages"])) {
     if (!isObject(message)) continue;
-    if (message["tool_calls"] != null || message["function_call"] != null || message["role"] === "function") return true;
+    if (message["tool_calls"] != null || message["function_call"] != null || message["role"] === "function")
+      return true;
   }
   return false;
 }

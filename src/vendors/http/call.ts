@@ -1,7 +1,9 @@
+import type { Abort, Abortable } from "../../lib/abort.ts";
 import { type Answer, type Read, readText } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
 import { type BodyReader, createBodyReader } from "./framing.ts";
 import { type Head, MAX_HEAD_BYTES, MalformedAnswer, parseHead } from "./head.ts";
+import type { Outgoing } from "./request.ts";
 
 /** Bytes of a body that wait to be read before the upstream is made to wait (reliability 6.4). */
 const MAX_WAITING_BYTES = 256 * 1024;
@@ -22,13 +24,15 @@ export type Line = {
 };
 
 /** One request on its connection, and its answer. The head comes first, by `answered`; the body is read as an {@link Answer}. */
-export class Call implements Answer {
+export class Call implements Answer, Abortable, Outgoing {
   #head: Head | undefined;
   #body: BodyReader | undefined;
   /** Bytes of a head that has not come whole. */
   #held: Buffer | undefined;
   #interim = 0;
-  #pieces: Uint8Array[] = [];
+  /** Waits to be read; the pieces behind it. */
+  #piece: Uint8Array | undefined;
+  #further: Uint8Array[] | undefined;
   #waitingBytes = 0;
   #paused = false;
   #waiting: { resolve: (read: Read) => void; reject: (reason: unknown) => void } | undefined;
@@ -36,21 +40,28 @@ export class Call implements Answer {
   #complete = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #line: Line | undefined;
-  readonly #answered = Promise.withResolvers<Answer>();
+  #answer: ((answer: Answer) => void) | undefined;
+  #refuse: ((reason: unknown) => void) | undefined;
   /** A byte of the answer came. */
   begun = false;
 
-  /** `bytes`: the whole request, for whoever writes it. `signal`: ends the call; its reason is then what every read rejects with. */
+  /**
+   * `head` and `body` are what is sent. `abort` ends the call; its reason is then what every read rejects with.
+   */
   constructor(
-    readonly bytes: Uint8Array,
-    private readonly signal: AbortSignal,
+    public head: string,
+    public body: string,
+    private readonly abort: Abort,
   ) {
-    signal.addEventListener("abort", this.#onAbort);
+    abort.add(this);
   }
 
-  /** Resolves with this, once the head is read. Rejects with the signal's reason, or with ConnectFailed or ConnectionLost. */
-  get answered(): Promise<Answer> {
-    return this.#answered.promise;
+  /** Resolves with this, once the head is read. Rejects with the abort's reason, or with ConnectFailed or ConnectionLost. To be called once. */
+  answered(): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#answer = resolve;
+      this.#refuse = reject;
+    });
   }
 
   get status(): number {
@@ -73,7 +84,12 @@ export class Call implements Answer {
 
   /** Bytes came on the connection. */
   take(bytes: Buffer): void {
-    this.begun = true;
+    if (!this.begun) {
+      this.begun = true;
+      // It will not be sent again, and a stream may go on for minutes.
+      this.head = "";
+      this.body = "";
+    }
     try {
       const body = this.#body ? bytes : this.#takeHead(bytes);
       if (body) this.#takeBody(body);
@@ -96,15 +112,16 @@ export class Call implements Answer {
     if (this.over) return;
     this.#fault = { reason };
     this.#settle();
-    this.#pieces = [];
-    if (!this.#body) this.#answered.reject(reason);
+    this.#forgetPieces();
+    if (!this.#body) this.#refuse?.(reason);
     this.#waiting?.reject(reason);
     this.#waiting = undefined;
   }
 
   read(): Promise<Read> {
-    const value = this.#pieces.shift();
+    const value = this.#piece;
     if (value) {
+      this.#piece = this.#further?.shift();
       this.#waitingBytes -= value.length;
       if (this.#paused && this.#waitingBytes < MAX_WAITING_BYTES) {
         this.#paused = false;
@@ -120,10 +137,10 @@ export class Call implements Answer {
   }
 
   text(maxBytes: number): string | Promise<string> {
-    const [piece] = this.#pieces;
-    const isHere = this.#complete && this.#pieces.length === 1 && piece && piece.length <= maxBytes;
+    const piece = this.#piece;
+    const isHere = this.#complete && piece && piece.length <= maxBytes && !this.#further?.length;
     if (!isHere) return readText(this, maxBytes);
-    this.#pieces = [];
+    this.#piece = undefined;
     return decoder.decode(piece);
   }
 
@@ -134,18 +151,23 @@ export class Call implements Answer {
   }
 
   finish(ms: number): void {
-    this.#pieces = [];
-    this.#waitingBytes = 0;
+    this.#forgetPieces();
     if (this.over) return;
     this.#timer = setTimeout(() => this.cancel(), ms);
     if (this.#paused) this.#line?.resume();
     this.#paused = false;
   }
 
-  readonly #onAbort = (): void => {
+  onAbort(reason: unknown): void {
     this.#line?.abandon();
-    this.fail(this.signal.reason);
-  };
+    this.fail(reason);
+  }
+
+  #forgetPieces(): void {
+    this.#piece = undefined;
+    this.#further = undefined;
+    this.#waitingBytes = 0;
+  }
 
   /** What follows the head, once that is whole. */
   #takeHead(bytes: Buffer): Uint8Array | undefined {
@@ -166,7 +188,7 @@ export class Call implements Answer {
         this.#body = createBodyReader(head.framing);
         this.#head = head;
         // The reader comes before the first piece, which may be the last one too.
-        this.#answered.resolve(this);
+        this.#answer?.(this);
         if (this.#body.complete) this.#end();
         return all.length > 0 ? all : undefined;
       }
@@ -189,7 +211,11 @@ export class Call implements Answer {
       waiting.resolve({ done: false, value });
       return;
     }
-    this.#pieces.push(value);
+    if (!this.#piece) this.#piece = value;
+    else {
+      this.#further ??= [];
+      this.#further.push(value);
+    }
     this.#waitingBytes += value.length;
     if (this.#waitingBytes >= MAX_WAITING_BYTES && !this.#paused) {
       this.#paused = true;
@@ -207,7 +233,7 @@ export class Call implements Answer {
 
   #settle(): void {
     clearTimeout(this.#timer);
-    this.signal.removeEventListener("abort", this.#onAbort);
+    this.abort.delete(this);
   }
 }
 

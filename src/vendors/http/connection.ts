@@ -1,6 +1,7 @@
 import type { Socket } from "bun";
 import { type Call, ConnectionReset, type Line } from "./call.ts";
 import { ConnectFailed } from "./faults.ts";
+import { type Origin, writeBytes } from "./request.ts";
 
 /** A name must be found, a connection made and TLS agreed upon within this, ms (reliability 6.1). */
 const CONNECT_MS = 5_000;
@@ -8,9 +9,6 @@ const CONNECT_MS = 5_000;
 const RESTED_MS = 2_000;
 /** Whether it was is seen within this, ms: a way to the server and back. */
 const STALE_MS = 1_000;
-
-/** Where requests go: one for all addresses of a scheme, a name and a port. */
-export type Origin = { name: string; hostname: string; port: number; secure: boolean };
 
 /** What a connection tells whoever keeps it. */
 export type Keeper = {
@@ -61,7 +59,9 @@ export class Connection implements Line {
     this.#sentAt = now;
     this.#call = call;
     call.attach(this);
-    this.#write(call.bytes);
+    const bytes = writeBytes(call);
+    // The memory of the bytes is used again.
+    if (this.#write(bytes) < bytes.length) this.#unsent = this.#unsent && Buffer.from(this.#unsent);
   }
 
   /** Ends it, whatever is under way. */
@@ -93,10 +93,12 @@ export class Connection implements Line {
     this.close();
   }
 
-  #write(bytes: Uint8Array): void {
+  /** How many of the bytes went out. */
+  #write(bytes: Uint8Array): number {
     const written = this.#socket?.write(bytes) ?? -1;
     // Of a socket that is closed already the end is told as well.
     this.#unsent = written >= 0 && written < bytes.length ? bytes.subarray(written) : undefined;
+    return written;
   }
 
   // What the socket tells.

@@ -1,10 +1,9 @@
 /** The longest head of an answer, bytes: twice what servers send at the most. */
 export const MAX_HEAD_BYTES = 64 * 1024;
-const MAX_FIELDS = 256;
 
-/** Some servers leave out the reason, and the space before it. */
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?:[ \r]|$)/;
-const NAME = /^[!#$%&'*+.^_`|~\w-]+$/;
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\r\n]*)?\r?(?=\n|$)/;
+/** At most 256 fields as they must be written: a name before which there is white space would continue the line above, which is long forbidden. */
+const FIELDS = /^(?:\n[!#$%&'*+.^_`|~\w-]+:[^\0\r\n]*\r?){0,256}$/;
 
 /** An answer that is no HTTP/1.1: nothing that follows on its connection can be believed. */
 export class MalformedAnswer extends Error {
@@ -14,51 +13,72 @@ export class MalformedAnswer extends Error {
 /** How the end of a body is known (RFC 9112, 6.3): by its length, by its chunks, or by the end of the connection; `none`: there is no body. */
 export type Framing = { kind: "none" | "chunked" | "close" } | { kind: "length"; bytes: number };
 
-/** Status and header fields of one answer. */
+/** What is looked for in a head, by name: written once. */
+const needles = new Map<string, string>();
+
+function needleOf(name: string): string {
+  let needle = needles.get(name);
+  if (needle === undefined) {
+    needle = `\n${name}:`;
+    needles.set(name, needle);
+  }
+  return needle;
+}
+
+/** Status and header fields of one answer. A field is looked for when it is asked for: vendors send dozens, of which four are read. */
 export class Head {
-  /** Lower-case names; values of fields that came more than once are joined by a comma. */
-  readonly #fields: ReadonlyMap<string, string>;
+  /** {@link #fields} in lower case, for names; latin-1 has the same length in both. */
+  readonly #names: string;
 
   constructor(
     readonly status: number,
-    fields: ReadonlyMap<string, string>,
+    /** Every field behind a line feed. */
+    private readonly fields: string,
     /** HTTP/1.1, whose connections stay open unless it is said otherwise. */
     private readonly isCurrent: boolean,
   ) {
-    this.#fields = fields;
+    this.#names = fields.toLowerCase();
   }
 
-  /** A field by its name in lower case; null when it did not come. */
+  /** A field by its name in lower case, its values joined by commas where it came more than once; null when it did not come. */
   get(name: string): string | null {
-    return this.#fields.get(name) ?? null;
+    const needle = needleOf(name);
+    let at = this.#names.indexOf(needle);
+    if (at < 0) return null;
+    let value = this.#valueAt(at + needle.length);
+    for (;;) {
+      at = this.#names.indexOf(needle, at + needle.length);
+      if (at < 0) return value;
+      value += `, ${this.#valueAt(at + needle.length)}`;
+    }
   }
 
   has(name: string): boolean {
-    return this.#fields.has(name);
+    return this.#names.includes(needleOf(name));
   }
 
-  /** All fields, as `fetch` would hand them on. */
-  entries(): [string, string][] {
-    return [...this.#fields];
+  #valueAt(start: number): string {
+    const end = this.fields.indexOf("\n", start);
+    return this.fields.slice(start, end < 0 ? this.fields.length : end).trim();
   }
 
   /** Whether another request may follow on the connection. What is odd in its framing was perhaps meant otherwise: then none may. */
   get staysOpen(): boolean {
-    const said = this.#fields.get("connection")?.toLowerCase() ?? "";
-    const both = this.#fields.has("transfer-encoding") && this.#fields.has("content-length");
-    return this.isCurrent && !both && !/(?:^|,)\s*close\s*(?:,|$)/.test(said);
+    if (!this.isCurrent || (this.has("transfer-encoding") && this.has("content-length"))) return false;
+    const said = this.get("connection");
+    return said === null || !/(?:^|,)\s*close\s*(?:,|$)/i.test(said);
   }
 
   /** Throws {@link MalformedAnswer} for a framing that can be read in more than one way. */
   get framing(): Framing {
     if (this.status === 204 || this.status === 304) return { kind: "none" };
-    const coding = this.#fields.get("transfer-encoding");
-    if (coding !== undefined) {
+    const coding = this.get("transfer-encoding");
+    if (coding !== null) {
       if (coding.toLowerCase() !== "chunked") throw new MalformedAnswer("a transfer coding that nobody asked for");
       return { kind: "chunked" };
     }
-    const length = this.#fields.get("content-length");
-    return length === undefined ? { kind: "close" } : { kind: "length", bytes: readLength(length) };
+    const length = this.get("content-length");
+    return length === null ? { kind: "close" } : { kind: "length", bytes: readLength(length) };
   }
 }
 
@@ -73,24 +93,9 @@ function readLength(told: string): number {
 
 /** Reads a head, without the empty line behind it. Throws {@link MalformedAnswer}. */
 export function parseHead(text: string): Head {
-  let end = text.indexOf("\n");
-  const first = end < 0 ? text : text.slice(0, end);
-  const status = STATUS_LINE.exec(first);
+  const status = STATUS_LINE.exec(text);
   if (!status) throw new MalformedAnswer("no status line");
-  const fields = new Map<string, string>();
-  let count = 0;
-  while (end >= 0) {
-    const start = end + 1;
-    end = text.indexOf("\n", start);
-    const line = end < 0 ? text.slice(start) : text.slice(start, end);
-    if (++count > MAX_FIELDS) throw new MalformedAnswer("too many header fields");
-    const colon = line.indexOf(":");
-    // A name before which there is white space continues the line above, which is long forbidden.
-    const name = line.slice(0, colon).toLowerCase();
-    if (colon <= 0 || !NAME.test(name)) throw new MalformedAnswer("a header field that is none");
-    const value = line.slice(colon + 1).trim();
-    const known = fields.get(name);
-    fields.set(name, known === undefined ? value : `${known}, ${value}`);
-  }
+  const fields = text.slice(status[0].length);
+  if (!FIELDS.test(fields)) throw new MalformedAnswer("a header field that is none");
   return new Head(Number(status[2]), fields, status[1] === "1");
 }

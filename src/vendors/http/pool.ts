@@ -1,6 +1,8 @@
+import type { Abort } from "../../lib/abort.ts";
 import type { Answer } from "../answer.ts";
 import { Call } from "./call.ts";
-import { Connection, type Keeper, type Origin } from "./connection.ts";
+import { Connection, type Keeper } from "./connection.ts";
+import type { Origin } from "./request.ts";
 
 /** Connections to one origin that are kept while nothing is done on them. */
 const MAX_IDLE = 1_024;
@@ -21,17 +23,18 @@ export class Pool implements Keeper {
   readonly counts = { opened: 0, reused: 0 };
 
   /**
-   * Sends one request, `bytes`, and resolves with its answer once the head is there. Rejects with the signal's reason, with ConnectFailed
+   * Sends one request and resolves with its answer once the head is there. Rejects with the abort's reason, with ConnectFailed
    * when nothing was sent, and with ConnectionLost when the connection broke later or what came is no HTTP.
    */
-  call(origin: Origin, bytes: Uint8Array, signal: AbortSignal): Promise<Answer> {
-    const call = new Call(bytes, signal);
+  call(origin: Origin, head: string, body: string, abort: Abort): Promise<Answer> {
+    const call = new Call(head, body, abort);
+    const answered = call.answered();
     const idle = this.#idle.get(origin.name)?.pop();
     if (idle) {
       this.counts.reused++;
       idle.start(call);
     } else this.#connect(call, origin);
-    return call.answered;
+    return answered;
   }
 
   /** Connections that are open, and those of them on which nothing is done. */

@@ -1,0 +1,66 @@
+/** Whoever works on something that may be ended from outside. */
+export type Abortable = { onAbort(reason: unknown): void };
+
+/**
+ * Ends a piece of work once, with a reason. What `AbortController` does, at a tenth of its price: that one makes a signal, and an event, a
+ * closure and two native calls for every listener. Its signal is made when somebody asks who takes nothing else.
+ */
+export class Abort {
+  aborted = false;
+  reason: unknown;
+  /** Nearly always one. */
+  #listener: Abortable | undefined;
+  #others: Set<Abortable> | undefined;
+  #controller: AbortController | undefined;
+
+  /** An abort that follows a signal. */
+  static of(signal: AbortSignal): Abort {
+    const abort = new Abort();
+    const follow = () => abort.abort(signal.reason);
+    if (signal.aborted) follow();
+    else signal.addEventListener("abort", follow, { once: true });
+    return abort;
+  }
+
+  /** Without effect when it was ended before. */
+  abort(reason: unknown): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
+    const listener = this.#listener;
+    const others = this.#others;
+    this.#listener = undefined;
+    this.#others = undefined;
+    listener?.onAbort(reason);
+    if (others) for (const other of others) other.onAbort(reason);
+    this.#controller?.abort(reason);
+  }
+
+  /** Throws the reason. */
+  throwIfAborted(): void {
+    if (this.aborted) throw this.reason;
+  }
+
+  /** Tells `listener` once it ends; not of an end that has been. */
+  add(listener: Abortable): void {
+    if (this.#listener === undefined) this.#listener = listener;
+    else {
+      this.#others ??= new Set();
+      this.#others.add(listener);
+    }
+  }
+
+  delete(listener: Abortable): void {
+    if (this.#listener === listener) this.#listener = undefined;
+    else this.#others?.delete(listener);
+  }
+
+  /** For `fetch` and its like. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.aborted) this.#controller.abort(this.reason);
+    }
+    return this.#controller.signal;
+  }
+}

@@ -1,0 +1,93 @@
+import type { Clock } from "./clock.ts";
+
+/** A wait that can be taken back. */
+export class Timeout {
+  previous: Timeout | undefined;
+  next: Timeout | undefined;
+
+  constructor(
+    private readonly list: Timeouts,
+    /** Monotonic ms. */
+    readonly endsAt: number,
+    readonly callback: () => void,
+  ) {}
+
+  /** It does not come any more. Without effect once it has. */
+  stop(): void {
+    this.list.remove(this);
+  }
+}
+
+const lists = new WeakMap<Clock, Map<number, Timeouts>>();
+
+/** All waits of one length share this list, and it has one timer: they end in the order in which they began. */
+export function timeoutsOf(clock: Clock, ms: number): Timeouts {
+  let ofClock = lists.get(clock);
+  if (!ofClock) {
+    ofClock = new Map();
+    lists.set(clock, ofClock);
+  }
+  let list = ofClock.get(ms);
+  if (!list) {
+    list = new Timeouts(clock, ms);
+    ofClock.set(ms, list);
+  }
+  return list;
+}
+
+/**
+ * Waits of one length, nearly all of which are taken back: every request has some, and a timer for each costs more than what it guards
+ * (performance.md).
+ */
+export class Timeouts {
+  #first: Timeout | undefined;
+  #last: Timeout | undefined;
+  #armed = false;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly ms: number,
+  ) {}
+
+  /** Calls back once after the list's time. */
+  start(callback: () => void): Timeout {
+    const timeout = new Timeout(this, this.clock.monotonic() + this.ms, callback);
+    const last = this.#last;
+    if (last) {
+      last.next = timeout;
+      timeout.previous = last;
+    } else this.#first = timeout;
+    this.#last = timeout;
+    if (!this.#armed) this.#arm(this.ms);
+    return timeout;
+  }
+
+  remove(timeout: Timeout): void {
+    const { previous, next } = timeout;
+    if (!previous && this.#first !== timeout) return;
+    if (previous) previous.next = next;
+    else this.#first = next;
+    if (next) next.previous = previous;
+    else this.#last = previous;
+    timeout.previous = undefined;
+    timeout.next = undefined;
+  }
+
+  /** The timer is left to run when the list is empty: the next wait is hardly ever far. */
+  #arm(ms: number): void {
+    this.#armed = true;
+    this.clock.after(ms, () => {
+      this.#armed = false;
+      this.#end();
+    });
+  }
+
+  #end(): void {
+    const now = this.clock.monotonic();
+    for (let first = this.#first; first && first.endsAt <= now; first = this.#first) {
+      this.remove(first);
+      first.callback();
+    }
+    if (this.#first && !this.#armed) this.#arm(Math.max(1, this.#first.endsAt - now));
+  }
+}
