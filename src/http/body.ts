@@ -89,7 +89,14 @@ async function readBytes(request: Request, { maxBytes, clock }: ReadOptions): Pr
   }
 }
 
-const tooSlow = () => invalid("The request body did not arrive in time.");
+/** An upload that is given up: its connection is closed behind the answer, since nobody waits for the rest. */
+export class UploadCut extends GatewayError {
+  constructor() {
+    super("invalid_request", "The request body did not arrive in time.");
+  }
+}
+
+const tooSlow = () => new UploadCut();
 
 const brokenOff = (error: unknown) =>
   error instanceof GatewayError

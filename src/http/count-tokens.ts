@@ -47,7 +47,8 @@ async function answerCount(
   const client = dialects.messages;
   let asked: CountRequest | undefined;
   try {
-    services.admission?.check();
+    const turn = services.admission?.enter(request);
+    if (turn) await turn;
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads; the body reader and the counters have bounds of their own.
     server()?.timeout(request, 0);

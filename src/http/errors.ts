@@ -1,8 +1,10 @@
 import { ERRORS, type ErrorRow, GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
+import { Overloaded } from "../limits/admission.ts";
 import { RateLimited, type RateState } from "../limits/limiter.ts";
 import { errorFields, type Log } from "../observe/log.ts";
+import { UploadCut } from "./body.ts";
 import { isMcpRequest, mcpErrorBody } from "./mcp-error.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
@@ -54,6 +56,7 @@ function retryHeaders(error: GatewayError, status: number): Record<string, strin
  * `rate`: how its caller's limit stands, where it was let in; a refusal for going too fast brings its own.
  */
 export function errorResponse(error: unknown, dialect: Dialect, requestId: string, rate?: RateState): Response {
+  if (error instanceof Overloaded) return overloadedResponse(error, dialect, requestId);
   const shown = toGatewayError(error);
   const state = shown instanceof RateLimited ? shown.state : rate;
   const { status, body } = dialect.encodeError(shown, requestId);
@@ -66,8 +69,42 @@ export function errorResponse(error: unknown, dialect: Dialect, requestId: strin
       ...retryHeaders(shown, status),
       ...(state && rateHeaders(dialect.name, state)),
       ...(status === 401 && { "www-authenticate": "Bearer" }),
+      ...(shown instanceof UploadCut && { connection: "close" }),
     },
   });
+}
+
+/** A refusal as one dialect tells it: the body in the pieces between which the request's id stands. */
+type Told = { status: number; pieces: readonly string[]; headers: Headers };
+
+/** Of each refusal there is one, so it is written once for each dialect. */
+const toldRefusals = new Map<Overloaded, Map<Dialect, Told>>();
+
+/** The answer to who is turned away: many are, at the worst of times, so that no more is done for each than needed. */
+function overloadedResponse(error: Overloaded, dialect: Dialect, requestId: string): Response {
+  const { status, pieces, headers } = toldRefusal(error, dialect);
+  const own = new Headers(headers);
+  own.set("x-request-id", requestId);
+  own.set("request-id", requestId);
+  return new Response(pieces.length === 1 ? pieces[0] : pieces.join(requestId), { status, headers: own });
+}
+
+function toldRefusal(error: Overloaded, dialect: Dialect): Told {
+  const ofError = toldRefusals.get(error) ?? new Map<Dialect, Told>();
+  toldRefusals.set(error, ofError);
+  const known = ofError.get(dialect);
+  if (known) return known;
+  const place = "REQUEST-ID";
+  const { status, body } = dialect.encodeError(error, place);
+  const headers = new Headers({
+    "content-type": "application/json",
+    "cache-control": "no-store",
+    ...commonHeaders(place),
+    ...retryHeaders(error, status),
+  });
+  const told = { status, pieces: JSON.stringify(body).split(place), headers };
+  ofError.set(dialect, told);
+  return told;
 }
 
 /** {@link errorResponse} in the dialect and with the id of the request it answers. */

@@ -29,8 +29,31 @@ export type GenerationDependencies = {
 /** Bun's server; absent when the app is called without one, as tests do. */
 export type RequestServer = Pick<Server<unknown>, "timeout"> | null;
 
-/** A request for generation in `dialect`: credentials, then the relay's way, and the answer or the error in that dialect. */
-export async function answerGeneration(
+/**
+ * A request for generation in `dialect`, once it may come in: credentials, then the relay's way, and the answer or the error in that dialect.
+ * Who is turned away is told at once, and nothing is made for him that is not needed for that.
+ */
+export function answerGeneration(
+  dialect: Dialect,
+  request: Request,
+  dependencies: GenerationDependencies,
+): Response | Promise<Response> {
+  const { services } = dependencies;
+  const refuse = (thrown: unknown) => {
+    noteRefusal(thrown, dialect, undefined, services);
+    return errorResponse(thrown, dialect, requestIdOf(request));
+  };
+  try {
+    const turn = services.admission?.enter(request);
+    return turn
+      ? turn.then(() => answerAdmitted(dialect, request, dependencies), refuse)
+      : answerAdmitted(dialect, request, dependencies);
+  } catch (thrown) {
+    return refuse(thrown);
+  }
+}
+
+async function answerAdmitted(
   dialect: Dialect,
   request: Request,
   { services, keys, kept, bodies, server }: GenerationDependencies,
@@ -38,7 +61,6 @@ export async function answerGeneration(
   const requestId = requestIdOf(request);
   let asked: GenerateRequest | undefined;
   try {
-    services.admission?.check();
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.
     server()?.timeout(request, 0);

@@ -2,6 +2,11 @@ import type { Clock } from "../lib/clock.ts";
 
 /** Silence after which a ping goes out; contract 7 asks for one at least every 15 s. */
 const PING_MS = 12_000;
+/**
+ * The connection of a client that has taken nothing of what it has for so long is closed (reliability 6.4). The relay has given it up by then: after
+ * 60 s, or after the 90 s of a silent vendor, and says in its books why.
+ */
+const STALLED_MS = 95_000;
 
 const encoder = new TextEncoder();
 
@@ -23,10 +28,15 @@ export function sseResponse(
   return new Response(body, { headers: { ...HEADERS, ...options.headers } });
 }
 
+/** The stream's books are closed; a failure of that is in its own log. */
+function ignoreClosed(): void {}
+
 /** What feeds the response. A class with one promise for each piece: see RelayedStream for why. */
 class SseSource {
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #lastAt: number;
+  /** When the last piece went out, unless the next one is being made: that is done once it is taken. */
+  #givenAt: number | undefined;
   #stopPing: () => void = () => {};
   #cancelled = false;
 
@@ -44,6 +54,7 @@ class SseSource {
   }
 
   pull(): Promise<void> {
+    this.#givenAt = undefined;
     return this.chunks.next().then(this.#onPiece, this.#onFailure);
   }
 
@@ -53,8 +64,15 @@ class SseSource {
     await this.chunks.return?.();
   }
 
+  #cut(): void {
+    this.#cancelled = true;
+    this.#controller?.error(new Error("the client takes nothing"));
+    this.chunks.return?.().catch(ignoreClosed);
+  }
+
   readonly #onPiece = ({ done, value }: IteratorResult<string, undefined>): void => {
     this.#lastAt = this.clock.monotonic();
+    this.#givenAt = this.#lastAt;
     if (this.#cancelled) return;
     if (!done) {
       this.#controller?.enqueue(encoder.encode(value));
@@ -71,9 +89,11 @@ class SseSource {
 
   #arm(waitMs: number): void {
     this.#stopPing = this.clock.after(waitMs, () => {
-      const silentMs = this.clock.monotonic() - this.#lastAt;
+      const now = this.clock.monotonic();
+      if (this.#givenAt !== undefined && now - this.#givenAt >= STALLED_MS) return this.#cut();
+      const silentMs = now - this.#lastAt;
       if (silentMs < PING_MS) return this.#arm(PING_MS - silentMs);
-      this.#lastAt = this.clock.monotonic();
+      this.#lastAt = now;
       // A client that does not read what it has needs no ping, and gets no queue.
       if ((this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(encoder.encode(this.ping));
       this.#arm(PING_MS);

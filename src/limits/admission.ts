@@ -1,26 +1,45 @@
 import { GatewayError } from "../canon/errors.ts";
+import type { Clock } from "../lib/clock.ts";
 import { type Figure, single } from "../observe/figures.ts";
 
-/** A look at the event loop that came later than this is a late one; one within the other bound a calm one, ms (reliability 4). */
-const LATE_MS = 50;
-const CALM_MS = 10;
-/** What is judged together, ms. It is a late second when the lag of its late looks made up so much of it. */
-const WINDOW_MS = 1_000;
-const LATE_PART = 0.1;
-/** Late seconds in a row before anybody is turned away: thousands of streams that begin at once are no overload, and pass. */
-const LATE_SECONDS = 5;
-/** The bound when the loop first lags, for each processor; what it is cut to at each further second of lag; and the least it comes to. */
-const START_PER_CORE = 64;
-const CUT = 0.9;
-const FLOOR = 8;
-/** Parts of the memory beyond which no new streams, and no new requests, are taken (reliability 4). */
+/** Generations that may be under way before anybody is asked to wait: with fewer there is nothing to order. */
+const FREE = 8;
+/** Requests that come in with each turn of the event loop: at first, and the bounds between which it is set anew at every turn. */
+const PACE = 16;
+const LEAST_PACE = 1;
+const MOST_PACE = 64;
+/** How long a turn may take, ms: when it took longer, fewer come in with the next one. */
+const TURN_MS = 3;
+/** Requests that may wait to come in, and the bodies they say they bring, bytes: what they send is kept while they wait. */
+const MOST_WAITING = 10_240;
+const MOST_WAITING_BYTES = 256 * 1024 * 1024;
+/** Assumed of a body that does not say how long it is, bytes. */
+const UNKNOWN_BYTES = 64 * 1024;
+/**
+ * Those who wait are looked at so often, ms. They become more when by so much of those who came in meanwhile more have come; it is of no account
+ * while they will be in within so long, ms. When it goes on for so long, ms, it is no burst that passes but more than can be done.
+ */
+const WINDOW_MS = 100;
+const GROWTH = 0.1;
+const SHORT_WAIT_MS = 100;
+const BURST_MS = 3_000;
+/** From then on so many may wait, no longer than this (ms), until nobody has been turned away for so long (ms). */
+const STRICT_WAITING = 16;
+const STRICT_WAIT_MS = 100;
+const CALM_MS = 2_000;
+/** While they become more, the last one to come is the first to be let in, as soon as the first one has waited for this long, ms. */
+const LATEST_FIRST_MS = 100;
+/** Of those who have waited too long, so many are told with each turn. */
+const TOLD_EACH_TURN = 64;
+/** Parts of the memory beyond which no new streams, and no new requests, are taken (reliability 4); how often it is looked at, ms. */
 const STREAMS_UNTIL = 0.85;
 const REQUESTS_UNTIL = 0.95;
+const MEMORY_EVERY_MS = 1_000;
 /** What a refused client is told to wait, seconds. */
 const WAIT_SECONDS = 1;
 
 export type AdmissionParts = {
-  cores: number;
+  clock: Clock;
   /** What this process may use, bytes. */
   memoryBytes: number;
   /** What it uses, bytes. Asked about once a second. */
@@ -29,69 +48,103 @@ export type AdmissionParts = {
   running(): number;
   /** The store takes no writes at the moment: what a request comes to could not be written down. */
   storeFails?(): boolean;
+  /** Runs `work` with the next turn of the event loop. Default: setImmediate. */
+  nextTurn?(work: () => void): void;
 };
 
-const OVERLOADED = "The gateway has more to do than it can. Try again in a moment.";
-const NO_STORE = "The gateway cannot write its books at the moment. Try again in a moment.";
-const NO_MEMORY = "The gateway is short of memory. Try again in a moment.";
+/** Of a request: whether its client is still there, and how long its body is. */
+export type Asking = { readonly signal: { readonly aborted: boolean }; readonly headers: Headers };
+
+/** A refusal that costs nothing to make: there is one of each kind, told to all whom it concerns. */
+export class Overloaded extends GatewayError {
+  constructor(text: string) {
+    super("upstream_overloaded", text, { retryAfterSeconds: WAIT_SECONDS });
+  }
+}
+const OVERLOADED = new Overloaded("The gateway has more to do than it can. Try again in a moment.");
+const NO_STORE = new Overloaded("The gateway cannot write its books at the moment. Try again in a moment.");
+const NO_MEMORY = new Overloaded("The gateway is short of memory. Try again in a moment.");
+
+type Waiting = { asking: Asking; since: number; bytes: number; resolve(): void; reject(error: GatewayError): void };
 
 /**
- * Who is let in while there is too much to do (reliability 4, the adaptive part): asked before anything is done for a request, even its key. As
- * long as the event loop keeps up there is no bound; when it goes on lagging, the number of generations under way is bounded, a tenth lower each second,
- * until it keeps up again. Polls, health, reads and whatever is under way never come here: what they need is theirs.
+ * Who is let in while there is too much to do (reliability 4, the adaptive part): asked before anything is done for a request, even its key. A few
+ * come in with each turn of the event loop, the fewer the longer the turns are, so that what is under way goes on; the others wait. A burst waits and
+ * passes. Where the wait does not end, there is more to do than can be done: then nobody waits any more, and who is not let in at once is told to come back.
+ * Polls, health, reads and whatever is under way never come here: what they need is theirs.
  */
 export class Admission {
-  /** Generations that may be under way; infinite while the loop keeps up. */
-  limit = Number.POSITIVE_INFINITY;
   readonly shed = { load: 0, memory: 0, store: 0 };
-  #elapsedMs = 0;
-  #lateMs = 0;
-  #calmMs = 0;
-  #lateSeconds = 0;
-  #shedBefore = 0;
+  /** Requests that come in with one turn. */
+  #pace = PACE;
+  /** Those who wait, in the order of their coming; what stands before `#first` is gone. */
+  #waiting: (Waiting | undefined)[] = [];
+  #first = 0;
+  #waitingBytes = 0;
+  #entered = 0;
+  #turning = false;
+  #turnAt = 0;
+  /** When this look at those who wait began, how many there were, and how many had been refused and let in. */
+  #windowAt = 0;
+  #before = { waiting: 0, shed: 0, admitted: 0 };
+  #admitted = 0;
+  /** For how long those who wait have been becoming more, ms. */
+  #growingMs = 0;
+  #strictUntil = Number.NEGATIVE_INFINITY;
   #memory: "free" | "tight" | "full" = "free";
+  #sinceMemoryMs = 0;
+  readonly #nextTurn: (work: () => void) => void;
 
-  constructor(private readonly parts: AdmissionParts) {}
-
-  /** Throws GatewayError (upstream_overloaded: 503, or 529 in the messages dialect) when a new request cannot be taken. */
-  check(): void {
-    if (this.#memory === "full") this.#refuse("memory", NO_MEMORY);
-    this.checkStore();
-    if (this.limit !== Number.POSITIVE_INFINITY && this.parts.running() >= this.limit) this.#refuse("load", OVERLOADED);
+  constructor(private readonly parts: AdmissionParts) {
+    this.#nextTurn = parts.nextTurn ?? setImmediate;
   }
 
-  /** Throws GatewayError when what a request came to could not be written down. */
+  /** How many wait to come in. */
+  get waiting(): number {
+    return this.#waiting.length - this.#first;
+  }
+
+  /**
+   * Undefined: the request may come in. A promise: it may when that resolves. Throws, and the promise rejects with,
+   * {@link Overloaded} (upstream_overloaded: 503, or 529 in the messages dialect) when it cannot be taken.
+   */
+  enter(asking: Asking): Promise<void> | undefined {
+    if (this.#memory === "full") this.#refuse("memory", NO_MEMORY);
+    this.checkStore();
+    if (this.waiting === 0) {
+      if (this.parts.running() < FREE) return undefined;
+      if (this.#entered < this.#pace) {
+        this.#entered++;
+        this.#turn();
+        return undefined;
+      }
+    }
+    return this.#wait(asking);
+  }
+
+  /** Throws {@link Overloaded} when what a request came to could not be written down. */
   checkStore(): void {
     if (this.parts.storeFails?.()) this.#refuse("store", NO_STORE);
   }
 
-  /** {@link check} for a request that turns out to be for a stream, which holds memory for minutes. */
+  /** {@link enter} for a request that turns out to be for a stream, which holds memory for minutes. */
   checkStream(): void {
     if (this.#memory !== "free") this.#refuse("memory", NO_MEMORY);
   }
 
-  /** A look at the event loop came `lagMs` after its time, which was `everyMs` after the one before. */
-  look(lagMs: number, everyMs: number): void {
-    const ms = lagMs + everyMs;
-    this.#elapsedMs += ms;
-    if (lagMs > LATE_MS) this.#lateMs += lagMs;
-    else if (lagMs < CALM_MS) this.#calmMs += ms;
-    if (this.#elapsedMs < WINDOW_MS) return;
-    this.#judge();
-    this.#elapsedMs = 0;
-    this.#lateMs = 0;
-    this.#calmMs = 0;
+  /** So much time has gone by, ms. */
+  look(elapsedMs: number): void {
+    this.#sinceMemoryMs += elapsedMs;
+    if (this.#sinceMemoryMs < MEMORY_EVERY_MS) return;
+    this.#sinceMemoryMs = 0;
+    const used = this.parts.readMemory() / this.parts.memoryBytes;
+    this.#memory = used > REQUESTS_UNTIL ? "full" : used > STREAMS_UNTIL ? "tight" : "free";
   }
 
   /** How it stands, for the operator. */
   collect(): Figure[] {
     return [
-      single(
-        "sluice_admission_limit",
-        "gauge",
-        "Generations that may be under way now; +Inf while there is no bound.",
-        this.limit,
-      ),
+      single("sluice_admission_waiting", "gauge", "Requests that wait to come in.", this.waiting),
       {
         ...{
           name: "sluice_shed_total",
@@ -107,27 +160,121 @@ export class Admission {
     ];
   }
 
-  #judge(): void {
-    const { running, cores, memoryBytes, readMemory } = this.parts;
-    const used = readMemory() / memoryBytes;
-    this.#memory = used > REQUESTS_UNTIL ? "full" : used > STREAMS_UNTIL ? "tight" : "free";
-    const refused = this.shed.load - this.#shedBefore;
-    this.#shedBefore = this.shed.load;
-    const late = this.#lateMs > this.#elapsedMs * LATE_PART;
-    this.#lateSeconds = late ? this.#lateSeconds + 1 : 0;
-    const bounded = this.limit !== Number.POSITIVE_INFINITY;
-    if (late && (bounded || this.#lateSeconds >= LATE_SECONDS)) {
-      const bound = Math.min(this.limit, Math.max(running(), START_PER_CORE * cores));
-      this.limit = Math.max(FLOOR, Math.floor(bound * CUT));
-    } else if (bounded && this.#calmMs > this.#elapsedMs / 2) {
-      // A bound that turns nobody away is none any more.
-      this.limit = refused === 0 ? Number.POSITIVE_INFINITY : this.limit + 1;
+  #refuse(reason: keyof Admission["shed"], error: GatewayError): never {
+    this.shed[reason]++;
+    throw error;
+  }
+
+  #wait(asking: Asking): Promise<void> {
+    const now = this.parts.clock.monotonic();
+    const bytes = Number(asking.headers.get("content-length") ?? UNKNOWN_BYTES) || 0;
+    const most = now < this.#strictUntil ? STRICT_WAITING : MOST_WAITING;
+    if (this.waiting >= most || this.#waitingBytes + bytes > MOST_WAITING_BYTES) this.#turnAway(now);
+    if (this.waiting === 0) this.#beginWindow(now, 0);
+    this.#waitingBytes += bytes;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push({ asking, since: now, bytes, resolve, reject });
+    this.#turn();
+    return promise;
+  }
+
+  #turnAway(now: number): never {
+    if (now < this.#strictUntil) this.#strictUntil = now + CALM_MS;
+    this.#refuse("load", OVERLOADED);
+  }
+
+  /** Sees to it that there is a next turn. */
+  #turn(): void {
+    if (this.#turning) return;
+    this.#turning = true;
+    this.#turnAt = this.parts.clock.monotonic();
+    this.#nextTurn(this.#onTurn);
+  }
+
+  readonly #onTurn = (): void => {
+    this.#turning = false;
+    const now = this.parts.clock.monotonic();
+    this.#setPace(now - this.#turnAt);
+    const entered = this.#entered;
+    this.#entered = 0;
+    if (this.waiting > 0) {
+      if (now - this.#windowAt >= WINDOW_MS) this.#judge(now);
+      if (now < this.#strictUntil) this.#tellOldest(now);
+      this.#admit(now);
+    }
+    if (this.waiting > 0 || entered > 0) this.#turn();
+  };
+
+  #judge(now: number): void {
+    const { waiting, shed, admitted } = this.#before;
+    const refused = this.shed.load - shed;
+    const came = this.#admitted - admitted;
+    const more = this.waiting + refused - waiting;
+    const tookMs = now - this.#windowAt;
+    const grows = refused > 0 || (more > came * GROWTH && this.waiting * tookMs > came * SHORT_WAIT_MS);
+    this.#beginWindow(now, Math.max(0, this.#growingMs + (grows ? tookMs : -tookMs)));
+    if (this.#growingMs >= BURST_MS) this.#strictUntil = now + CALM_MS;
+  }
+
+  #beginWindow(now: number, growingMs: number): void {
+    this.#growingMs = growingMs;
+    this.#windowAt = now;
+    this.#before = { waiting: this.waiting, shed: this.shed.load, admitted: this.#admitted };
+  }
+
+  /** Fewer for the next turn when this one took too long, one more when it did not. */
+  #setPace(tookMs: number): void {
+    if (tookMs > TURN_MS) this.#pace = Math.max(LEAST_PACE, Math.floor(this.#pace * 0.75));
+    else if (this.#pace < MOST_PACE) this.#pace++;
+  }
+
+  #admit(now: number): void {
+    while (this.waiting > 0 && this.#entered < this.#pace) {
+      const oldest = this.#waiting[this.#first]!;
+      const latestFirst = this.#growingMs > 0 && now - oldest.since >= LATEST_FIRST_MS;
+      const next = latestFirst ? this.#takeLast() : this.#takeFirst();
+      // Nobody is there any more to be answered.
+      if (next.asking.signal.aborted) next.reject(OVERLOADED);
+      else {
+        this.#entered++;
+        this.#admitted++;
+        next.resolve();
+      }
     }
   }
 
-  #refuse(reason: "load" | "memory" | "store", text: string): never {
-    this.shed[reason]++;
-    throw new GatewayError("upstream_overloaded", text, { retryAfterSeconds: WAIT_SECONDS });
+  #tellOldest(now: number): void {
+    for (let told = 0; told < TOLD_EACH_TURN && this.waiting > 0; told++) {
+      const { since } = this.#waiting[this.#first]!;
+      if (now - since < STRICT_WAIT_MS && this.waiting <= STRICT_WAITING) return;
+      this.shed.load++;
+      this.#takeFirst().reject(OVERLOADED);
+      this.#strictUntil = now + CALM_MS;
+    }
+  }
+
+  #takeFirst(): Waiting {
+    const taken = this.#waiting[this.#first]!;
+    this.#waiting[this.#first++] = undefined;
+    this.#waitingBytes -= taken.bytes;
+    if (this.#first === this.#waiting.length) {
+      this.#waiting.length = 0;
+      this.#first = 0;
+    } else if (this.#first > MOST_WAITING) {
+      this.#waiting.splice(0, this.#first);
+      this.#first = 0;
+    }
+    return taken;
+  }
+
+  #takeLast(): Waiting {
+    const taken = this.#waiting.pop()!;
+    this.#waitingBytes -= taken.bytes;
+    if (this.waiting === 0) {
+      this.#waiting.length = 0;
+      this.#first = 0;
+    }
+    return taken;
   }
 }
 

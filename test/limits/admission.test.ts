@@ -1,107 +1,198 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { GatewayError } from "../../src/canon/errors.ts";
-import { Admission, memoryBound } from "../../src/limits/admission.ts";
+import { Admission, memoryBound, Overloaded } from "../../src/limits/admission.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 
-/** A machine of two processors with 1,000 bytes. */
+/** A machine of two processors with 1,000 bytes, whose event loop is turned by hand. */
 function machine() {
-  const state = { used: 0, running: 0 };
+  const state = { now: 0, used: 0, running: 1_000, failing: false };
+  const turns: (() => void)[] = [];
   const admission = new Admission({
-    ...{ cores: 2, memoryBytes: 1_000, readMemory: () => state.used, running: () => state.running },
+    ...{ memoryBytes: 1_000, running: () => state.running, storeFails: () => state.failing },
+    readMemory: () => state.used,
+    clock: { now: () => state.now, monotonic: () => state.now, after: () => () => {} },
+    nextTurn: (work) => turns.push(work),
   });
-  /** About a second of looks, the first `late` of them late, the others at `otherwise` ms. */
-  const second = (late: number, otherwise = 1) => {
-    let elapsed = 0;
-    for (let look = 0; elapsed < 1_000; look++) {
-      const lag = look < late ? 60 : otherwise;
-      elapsed += 50 + lag;
-      admission.look(lag, 50);
-    }
-  };
-  const overload = () => {
-    for (let count = 0; count < 5; count++) second(20);
-  };
-  const codeOf = (check: () => void) => {
+  /** What became of those who asked, by their names. */
+  const inside: number[] = [];
+  const refused: number[] = [];
+  let asked = 0;
+  /** One asks to come in. */
+  const ask = ({ aborted = false, bytes = 10 } = {}) => {
+    const name = asked++;
+    const headers = new Headers({ "content-length": String(bytes) });
     try {
-      check();
-      return undefined;
+      const turn = admission.enter({ signal: { aborted }, headers });
+      if (!turn) inside.push(name);
+      turn?.then(
+        () => inside.push(name),
+        (thrown) => {
+          if (!(thrown instanceof Overloaded)) throw thrown;
+          refused.push(name);
+        },
+      );
     } catch (thrown) {
-      return thrown instanceof GatewayError ? [thrown.code, thrown.retryAfterSeconds] : thrown;
+      if (!(thrown instanceof Overloaded)) throw thrown;
+      refused.push(name);
     }
+  };
+  /** The loop turns once, which takes so long, ms. */
+  const turn = async (tookMs = 1) => {
+    state.now += tookMs;
+    for (const work of turns.splice(0)) work();
+    await Promise.resolve();
+    await Promise.resolve();
   };
   return {
-    state,
-    admission,
-    second,
-    overload,
-    ask: () => codeOf(() => admission.check()),
-    askStream: () => codeOf(() => admission.checkStream()),
+    ...{ state, admission, inside, refused, turns, ask, turn },
+    askMany: (count: number) => {
+      for (let each = 0; each < count; each++) ask();
+    },
+    /** Ten come with each turn of 10 ms, which is more than are let in, for so long (ms). */
+    overload: async (forMs: number) => {
+      for (const until = state.now + forMs; state.now < until; ) {
+        for (let each = 0; each < 10; each++) ask();
+        await turn(10);
+      }
+    },
   };
 }
-const REFUSED = ["upstream_overloaded", 1];
 
-describe("admission by the loop's lag (reliability 4)", () => {
-  test("has no bound while the loop keeps up, however much is under way", () => {
-    const { state, admission, second, ask } = machine();
-    state.running = 10_000;
-    // A hiccup each second is none of the loop's fault.
-    for (let count = 0; count < 20; count++) second(0, 9);
-    for (let count = 0; count < 20; count++) second(1, 1);
-    expect([admission.limit, ask()]).toEqual([Number.POSITIVE_INFINITY, undefined]);
+describe("admission by turns (reliability 4)", () => {
+  test("asks nobody to wait, and for no turn, while little is under way", () => {
+    const { state, inside, askMany, turns } = machine();
+    state.running = 7;
+    askMany(500);
+    expect([inside.length, turns.length]).toEqual([500, 0]);
   });
 
-  test("what is over in four seconds turns nobody away", () => {
-    const { admission, second } = machine();
-    for (let round = 0; round < 5; round++) {
-      for (let count = 0; count < 4; count++) second(20);
-      second(0);
-    }
-    expect(admission.limit).toBe(Number.POSITIVE_INFINITY);
+  test("lets sixteen in at once, the others with the next turns, in their order", async () => {
+    const { inside, askMany, turn, admission } = machine();
+    askMany(40);
+    expect([inside.length, admission.waiting]).toEqual([16, 24]);
+    await turn();
+    expect([inside.length, admission.waiting]).toEqual([33, 7]);
+    await turn();
+    expect(inside).toEqual(Array.from({ length: 40 }, (_, name) => name));
   });
 
-  test("begins at 64 a processor, cuts a tenth each second, and never below eight", () => {
-    const { state, admission, second, overload, ask } = machine();
-    overload();
-    expect(admission.limit).toBe(115);
-    second(20);
-    expect(admission.limit).toBe(103);
-    state.running = 102;
-    expect(ask()).toBeUndefined();
-    state.running = 103;
-    expect(ask()).toEqual(REFUSED);
-    for (let count = 0; count < 60; count++) second(20);
-    expect(admission.limit).toBe(8);
+  test("a burst of ten thousand waits and passes, in turns as they are when as many begin", async () => {
+    const { inside, refused, askMany, turn, admission } = machine();
+    askMany(10_000);
+    for (let turns = 0; admission.waiting > 0 && turns < 10_000; turns++) await turn(turns % 2 === 0 ? 2 : 8);
+    expect([inside.length, refused.length]).toEqual([10_000, 0]);
   });
 
-  test("begins at what is under way, where that is more", () => {
-    const { state, admission, overload } = machine();
-    state.running = 5_000;
-    overload();
-    expect(admission.limit).toBe(4_500);
+  test("fewer come in with a turn when turns take long, down to one, and more when they do not", async () => {
+    const { inside, askMany, turn } = machine();
+    askMany(1_000);
+    const with_ = async (tookMs: number) => {
+      const before = inside.length;
+      await turn(tookMs);
+      return inside.length - before;
+    };
+    expect([await with_(20), await with_(20), await with_(20)]).toEqual([12, 9, 6]);
+    for (let turns = 0; turns < 10; turns++) await turn(20);
+    expect([await with_(20), await with_(1), await with_(1)]).toEqual([1, 2, 3]);
+    for (let turns = 0; turns < 10; turns++) await turn(1);
+    expect(await with_(1)).toBe(14);
   });
 
-  test("grows by one each calm second while it turns anybody away, and is gone when it does not", () => {
-    const { state, admission, second, overload, ask } = machine();
-    overload();
-    state.running = 200;
-    expect(ask()).toEqual(REFUSED);
-    second(0);
-    expect(admission.limit).toBe(116);
-    // Neither calm nor late: nothing changes.
-    second(0, 30);
-    expect(admission.limit).toBe(116);
-    second(0);
-    expect(admission.limit).toBe(Number.POSITIVE_INFINITY);
+  test("who has left is not let in, and takes nobody's place", async () => {
+    const { inside, refused, ask, askMany, turn } = machine();
+    askMany(16);
+    ask({ aborted: true });
+    askMany(17);
+    await turn();
+    expect(refused).toEqual([16]);
+    expect(inside).toHaveLength(33);
+  });
+
+  test("what those who wait bring is bounded", async () => {
+    const { refused, ask, askMany, turn } = machine();
+    askMany(16);
+    const bytes = 32 * 1024 * 1024;
+    for (let each = 0; each < 9; each++) ask({ bytes });
+    expect(refused).toEqual([24]);
+    await turn();
+    ask({ bytes });
+    expect(refused).toEqual([24]);
   });
 });
 
-describe("admission by memory", () => {
+describe("more than can be done", () => {
+  test("three seconds in which those who wait do not become fewer: nobody waits any more, who is late is told", async () => {
+    const { admission, refused, overload, askMany, turn } = machine();
+    await overload(2_900);
+    expect(refused).toEqual([]);
+    expect(admission.waiting).toBeGreaterThan(1_000);
+    await overload(1_500);
+    expect(admission.waiting).toBeLessThanOrEqual(16);
+    expect(refused.length).toBeGreaterThan(1_000);
+    expect(admission.shed.load).toBe(refused.length);
+    // Whoever comes now is told at once.
+    const before = refused.length;
+    askMany(100);
+    expect(refused.length - before).toBeGreaterThanOrEqual(84);
+    await turn(10);
+    expect(admission.waiting).toBeLessThanOrEqual(16);
+  });
+
+  test("the last to come is the first to be let in while those who wait become more, else the first", async () => {
+    const { inside, askMany, turn, overload } = machine();
+    askMany(200);
+    await turn(99);
+    expect(inside.at(-1)).toBe(27);
+    await overload(300);
+    const [latest = 0] = inside.slice(-1);
+    expect(latest).toBeGreaterThan(400);
+    // Nobody comes any more: those who were there first are next.
+    for (let turns = 0; turns < 60; turns++) await turn(10);
+    expect(inside.at(-1)).toBeLessThan(200);
+  });
+
+  test("clients that each ask again as soon as they are answered wait, and are not turned away", async () => {
+    const { inside, refused, askMany, turn, admission } = machine();
+    askMany(2_000);
+    for (let turns = 0; turns < 1_000; turns++) {
+      const before = inside.length;
+      await turn(turns % 3 === 0 ? 12 : 2);
+      askMany(inside.length - before);
+    }
+    expect(refused).toEqual([]);
+    expect(admission.waiting).toBeGreaterThan(1_900);
+    // Nobody was passed over for good.
+    expect(inside.filter((name) => name < 2_000)).toHaveLength(2_000);
+  });
+
+  test("two seconds after nobody was turned away, a burst passes again", async () => {
+    const { state, inside, refused, overload, askMany, turn, admission } = machine();
+    await overload(4_000);
+    while (admission.waiting > 0) await turn();
+    const before = [inside.length, refused.length];
+    state.now += 2_000;
+    askMany(500);
+    while (admission.waiting > 0) await turn();
+    expect([inside.length, refused.length]).toEqual([(before[0] ?? 0) + 500, before[1] ?? 0]);
+  });
+});
+
+describe("admission by memory and by the store", () => {
   test("takes no new streams beyond 85 %, no new requests beyond 95 %, and all again below", () => {
-    const { state, second, ask, askStream } = machine();
+    const { state, admission } = machine();
+    state.running = 0;
+    const refuses = (ask: () => void) => {
+      try {
+        ask();
+        return false;
+      } catch (thrown) {
+        return thrown instanceof Overloaded && thrown.retryAfterSeconds === 1;
+      }
+    };
+    const asking = { signal: { aborted: false }, headers: new Headers() };
     const seen = [850, 851, 950, 951, 500].map((used) => {
       state.used = used;
-      second(0);
-      return [ask() !== undefined, askStream() !== undefined];
+      admission.look(1_000);
+      return [refuses(() => admission.enter(asking)), refuses(() => admission.checkStream())];
     });
     expect(seen).toEqual([
       [false, false],
@@ -110,6 +201,9 @@ describe("admission by memory", () => {
       [true, true],
       [false, false],
     ]);
+    state.failing = true;
+    expect(refuses(() => admission.enter(asking))).toBe(true);
+    expect(admission.shed).toEqual({ load: 0, memory: 4, store: 1 });
   });
 
   test("a container's bound counts where there is one", () => {
@@ -129,28 +223,56 @@ describe("at the door", () => {
   });
   afterAll(() => app.stop());
 
+  const body = { model: "sluice/echo", messages: [{ role: "user", content: "Hi" }], max_tokens: 5 };
+
   test("503 or 529 with retry-after 1, before the key is looked at; reads, polls and health are let through", async () => {
-    const { admission } = app.app.services;
-    if (!admission) throw new Error("there is no admission");
-    admission.limit = 0;
-    const body = { model: "sluice/echo", messages: [{ role: "user", content: "Hi" }], max_tokens: 5 };
+    const { services } = app.app;
+    const open = services.admission;
+    const full = machine();
+    full.state.used = 1_000;
+    full.admission.look(1_000);
+    services.admission = full.admission;
     const post = (path: string, key: string) => app.post(path, body, { headers: { authorization: `Bearer ${key}` } });
+    const ids = new Set<string | null>();
     for (const key of [app.key, "sk-wrong"]) {
       const chat = await post("/v1/chat/completions", key);
       const messages = await post("/v1/messages", key);
-      expect([chat.status, messages.status]).toEqual([503, 529]);
-      expect(chat.headers.get("retry-after")).toBe("1");
-      expect(chat.headers.get("x-should-retry")).toBe("true");
-      expect(await messages.json()).toMatchObject({ error: { type: "overloaded_error", code: "upstream_overloaded" } });
+      const counted = await post("/v1/messages/count_tokens", key);
+      expect([chat.status, messages.status, counted.status]).toEqual([503, 529, 529]);
+      for (const response of [chat, messages, counted]) {
+        expect(response.headers.get("retry-after")).toBe("1");
+        expect(response.headers.get("x-should-retry")).toBe("true");
+        expect(response.headers.get("content-type")).toBe("application/json");
+        expect(response.headers.get("x-request-id")).toBe(response.headers.get("request-id"));
+        ids.add(response.headers.get("request-id"));
+      }
+      expect(await chat.json()).toMatchObject({ error: { type: "server_error", code: "upstream_overloaded" } });
+      expect(await messages.json()).toMatchObject({
+        error: { type: "overloaded_error", code: "upstream_overloaded" },
+        request_id: messages.headers.get("request-id"),
+      });
     }
+    expect(ids.size).toBe(6);
     const headers = { authorization: `Bearer ${app.key}` };
     for (const path of ["/healthz", "/readyz", "/v1/models", "/v1/account", "/v1/usage", "/v1/images/generations"]) {
       expect([path, (await app.call(path, { headers })).status]).toEqual([path, 200]);
     }
-    const figures = await (await app.call("/metrics")).text();
-    expect(figures).toContain('sluice_shed_total{reason="load"} 4\n');
-    admission.limit = Number.POSITIVE_INFINITY;
+    expect(full.admission.shed.memory).toBe(6);
+    services.admission = open;
     expect((await post("/v1/chat/completions", app.key)).status).toBe(200);
     expect(app.rows()).toHaveLength(1);
+    expect(await (await app.call("/metrics")).text()).toContain('sluice_shed_total{reason="load"} 0\n');
+  });
+
+  test("who waits is answered as if he had not", async () => {
+    const { services } = app.app;
+    const busy = machine();
+    services.admission = busy.admission;
+    busy.askMany(16);
+    const answers = [app.post("/v1/chat/completions", body), app.post("/v1/messages/count_tokens", body)];
+    await Bun.sleep(0);
+    expect(busy.admission.waiting).toBe(2);
+    await busy.turn();
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
   });
 });

@@ -479,8 +479,11 @@ describe("a client that takes nothing", () => {
       { outcome: "client-left", output: 4, estimated: true, error: "request_timeout" },
     ]);
     await within(call.whenAborted, "the abort");
-    await response.body?.cancel();
+    // Then its connection ends too: what it has not taken is kept no longer.
+    await clock.advance(STALLED_MS);
+    await expect(response.text()).rejects.toThrow("the client takes nothing");
     expect(lab.rows()).toHaveLength(1);
+    expect(lab.gateway.app.running.count).toBe(0);
   });
 });
 
