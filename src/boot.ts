@@ -42,6 +42,16 @@ function cleanEnvironment(): number {
   return found.length;
 }
 
+/**
+ * Bun's client for buckets takes the session token of AWS's own variables, which is that of another key, and writes it into the addresses of images
+ * that it signs for callers. Read when the program starts, and only an empty one of its own keeps it from that. Returns whether one was set.
+ */
+function keepTokenFromBuckets(): boolean {
+  if (!process.env["AWS_SESSION_TOKEN"] || process.env["S3_SESSION_TOKEN"] !== undefined) return false;
+  process.env["S3_SESSION_TOKEN"] = "";
+  return true;
+}
+
 /** `serve` is also what runs when no command is named. */
 function isServe(words: readonly string[]): boolean {
   if (words.some((word) => ["-h", "--help", "-V", "--version"].includes(word))) return false;
@@ -86,7 +96,8 @@ process.umask(0o077);
 const again = takeMark();
 const removed = cleanEnvironment();
 const words = process.argv.slice(2);
-if (isServe(words) && !again && (!process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] || removed > 0)) {
+const changed = keepTokenFromBuckets() || removed > 0;
+if (isServe(words) && !again && (!process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] || changed)) {
   process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] ||= MAX_FETCHES;
   await executeAgain();
 }

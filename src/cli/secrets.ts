@@ -4,10 +4,16 @@ import type { Vendor } from "../vendors/vendor.ts";
 /** Shorter values of a vendor's headers are versions and names. */
 const LEAST_HEADER = 12;
 
-const passwordOf = (url: string | undefined): string[] => {
-  const password = url === undefined ? "" : (URL.parse(url)?.password ?? "");
-  return password === "" ? [] : [...new Set([password, decode(password)])];
-};
+/** A name with its password as the header `Basic …` carries them: without the padding, which changes with what follows. */
+const asBasic = (login: string) => Buffer.from(login).toString("base64").replace(/=+$/, "");
+
+function* secretsOfProxy(address: string | undefined): Generator<string> {
+  const { username = "", password = "" } = (address === undefined ? null : URL.parse(address)) ?? {};
+  if (password === "") return;
+  yield password;
+  yield decode(password);
+  yield asBasic(`${decode(username)}:${decode(password)}`);
+}
 
 function decode(text: string): string {
   try {
@@ -23,11 +29,13 @@ function* secretsOfVendor({ apiKey, apiKeys, auth, headers, credentials, proxy }
     if (!key) continue;
     yield key;
     // `user:password`: the password is a secret by itself.
-    if (auth === "basic") yield key.slice(key.indexOf(":") + 1);
+    if (auth !== "basic") continue;
+    yield key.slice(key.indexOf(":") + 1);
+    yield asBasic(key);
   }
   for (const value of Object.values(headers ?? {})) if (value.length >= LEAST_HEADER) yield value;
   for (const value of Object.values(credentials ?? {})) if (value) yield value;
-  yield* passwordOf(proxy);
+  yield* secretsOfProxy(proxy);
 }
 
 /** Everything secret that configuration and environment tell a gateway: what no line of a log and no upstream's words may show (reliability 7.4). */
