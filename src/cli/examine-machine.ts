@@ -51,7 +51,9 @@ export function examineLimits(files = readOpenFiles()): Finding {
   if (files === undefined) return note("limits", "this system does not say how many files may be open");
   if (files === Number.POSITIVE_INFINITY) return ok("limits", "open files: unlimited");
   const detail = `open files: ${files}, enough for ${Math.max(0, Math.floor(files / 2) - 50)} streams at the same time`;
-  const advice = `raise it before the start: ulimit -n ${ENOUGH_FILES * 4}`;
+  // The soft limit is raised to the hard one by the runtime.
+  const wanted = ENOUGH_FILES * 4;
+  const advice = `raise the hard limit before the start: ulimit -Hn ${wanted} as root, or LimitNOFILE=${wanted} in the service`;
   if (files < FEW_FILES) return fault("limits", detail, advice);
   return files < ENOUGH_FILES ? note("limits", detail, advice) : ok("limits", detail);
 }
