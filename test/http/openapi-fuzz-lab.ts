@@ -29,6 +29,8 @@ export type FuzzLab = {
   /** Ids of what the lab itself stands on: they are not handed to requests that could take it down. */
   own: ReadonlySet<string>;
   page: string;
+  /** Where the vendors are: nobody is told. */
+  addresses: readonly string[];
   stop(): Promise<void>;
 };
 
@@ -189,6 +191,7 @@ export async function startFuzzLab(): Promise<FuzzLab> {
   }
   return {
     ...{ gateway, document, keys, own, page: page.url },
+    addresses: vendors.map(({ baseUrl }) => new URL(baseUrl).host),
     async stop() {
       await gateway.stop();
       close();

@@ -460,9 +460,9 @@ export class Fuzz {
     const { status } = response;
     if (!response.headers.has("x-request-id")) faults.push("has no x-request-id");
     if (text.includes("vendor-key-of-")) faults.push("tells a vendor's key");
-    // To show the address is what the translation is for.
-    const shown = operation.path === "/v1/debug/translate" && status === 200;
-    if (!shown && /127\.0\.0\.1:\d+\/v1/.test(text)) faults.push("tells a vendor's address");
+    // To show the address is what these are for.
+    const shown = ["/v1/debug/translate", "/admin/v1/vendors"].includes(operation.path) && status === 200;
+    if (!shown && this.lab.addresses.some((address) => text.includes(address))) faults.push("tells a vendor's address");
     const declared = operation.responses[String(status)];
     if (!declared) return [...faults, `status ${status} is not declared`];
     const fault = this.#judgeContent(operation, response, text);

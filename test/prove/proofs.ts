@@ -142,6 +142,13 @@ export const PROOFS: readonly Proof[] = [
     figure: /^\d+ files/,
   },
   {
+    name: "api-fuzz",
+    claim: "random requests made from the executable's own document",
+    aim: "0 faults, none above 1,000 ms, at most 20 MB grown",
+    full: [program("openapi-fuzz"), "800"],
+    quick: [program("openapi-fuzz"), "60"],
+  },
+  {
     name: "mcp",
     claim: "MCP tools/list, 32 connections",
     aim: "10,000 a second",
