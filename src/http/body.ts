@@ -150,7 +150,7 @@ const tooLarge = (maxBytes: number) =>
 
 /**
  * Cuts an upload that lasts too long, stands still or only drips. One timer for the whole upload, armed again only while it runs: first when it
- * could have stood still for too long.
+ * has to bring so much a second.
  */
 class UploadWatch {
   readonly #clock: Clock;
@@ -170,7 +170,7 @@ class UploadWatch {
     });
     // Whoever lost the race has nobody left to tell.
     this.#cut.catch(() => undefined);
-    this.#wait(UPLOAD_STALL_MS);
+    this.#wait(UPLOAD_GRACE_MS);
   }
 
   race<T>(work: Promise<T>): Promise<T> {
