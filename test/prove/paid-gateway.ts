@@ -28,7 +28,11 @@ export function costOf(input: number, output: number): bigint {
 const modelRow = (name: string): string =>
   `  - { id: lab/${name}, pricing: { input: ${USD.input}, output: ${USD.output} }, routes: [{ vendor: lab, model: ${name} }] }`;
 
-export type StartOptions = { prefix?: readonly string[]; env?: Readonly<Record<string, string>> };
+export type StartOptions = {
+  prefix?: readonly string[];
+  command?: readonly string[];
+  env?: Readonly<Record<string, string>>;
+};
 export type PaidAccount = { id: string; key: string };
 
 /** A data folder with accounts that have money, and the server of this project on it, as a process of its own. */
@@ -90,9 +94,9 @@ local_discovery: false
     writeFileSync(join(this.folder, "sluice.yaml"), JSON.stringify(config), { mode: 0o600 });
   }
 
-  /** Starts the server and resolves once it listens. `prefix`: what starts it, `env`: variables it is given. */
-  async start({ prefix = [], env = {} }: StartOptions = {}): Promise<void> {
-    const child = Bun.spawn([...prefix, process.execPath, MAIN, "serve", "--data", this.folder, "--port", "0"], {
+  /** Starts the server and resolves once it listens. `prefix`: what starts it, `command`: what it is, where that is not the source, `env`: variables it is given. */
+  async start({ prefix = [], command = [process.execPath, MAIN], env = {} }: StartOptions = {}): Promise<void> {
+    const child = Bun.spawn([...prefix, ...command, "serve", "--data", this.folder, "--port", "0"], {
       env: { PATH: process.env["PATH"] ?? "", HOME: this.folder, SLUICE_LOG_LEVEL: "error", ...env },
       stdin: "ignore",
       stdout: "pipe",
@@ -100,6 +104,11 @@ local_discovery: false
     });
     this.#child = child;
     this.url = await readUrl(child);
+  }
+
+  /** The port it listens on. */
+  get port(): number {
+    return Number(new URL(this.url).port);
   }
 
   /** The process that serves now. */

@@ -210,4 +210,28 @@ export const PROOFS: readonly Proof[] = [
     quick: [program("retry-storm"), "--quick"],
     figure: /aim/,
   },
+  {
+    name: "overload",
+    claim: "1, 2, 5 and 10 times what it can do, paid and durable, clients that wait 10 s",
+    aim: "at 10 x: 75 % of the most, p99 below 3 x unloaded, sheds told; 0 billed twice; back in 2 s",
+    full: [program("overload")],
+    quick: [program("overload"), "--quick"],
+    figure: /: /,
+  },
+  {
+    name: "soak",
+    claim: "mixed traffic for minutes: streams, aborts, images, MCP, bad input, counts",
+    aim: "memory: slope below 1 MB an hour or 3 MB in all; files and holds back; loop p99 20 ms",
+    full: [program("soak"), "--minutes", "4"],
+    quick: [program("soak"), "--quick"],
+    figure: /memory|faults in|FAULT/,
+  },
+  {
+    name: "slow-clients",
+    claim: "200 that read 1 KB/s of 20 MB, 200 that send 1 KB/s, 500 half-open heads",
+    aim: "all cut by rule; 100 MB more at most; other calls' p99 as before, by a fifth",
+    full: [program("slow-clients")],
+    quick: [program("slow-clients"), "--quick"],
+    figure: /cut after|memory|FAULT/,
+  },
 ];
