@@ -3,6 +3,8 @@ import type { PixelRule, Pixels } from "./wire.ts";
 
 /** A size of exactly the ratio is taken where its area is within this factor of the wanted one; else one that is a few pixels off. */
 const EXACT_WITHIN = 1.35;
+/** How far a size's ratio may be from the one asked for, as the logarithm of their quotient, before another size is looked for. */
+const MOST_OFF = 0.06;
 
 function greatestDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestDivisor(b, a % b);
@@ -38,9 +40,13 @@ export function pixelsOf({ ratio, size }: Pick<ImageRequest, "ratio" | "size">, 
     return { width: width * rule.multiple * times, height: height * rule.multiple * times };
   }
   const side = Math.sqrt(area / (width * height));
-  const within = (value: number) =>
-    Math.min(roundTo(value, rule.multiple), rule.maxEdge - (rule.maxEdge % rule.multiple));
-  return { width: within(width * side), height: within(height * side) };
+  const longest = rule.maxEdge - (rule.maxEdge % rule.multiple);
+  const within = (value: number) => Math.min(roundTo(value, rule.multiple), longest);
+  const nearest = { width: within(width * side), height: within(height * side) };
+  // Small pictures in large steps: where both sides were rounded apart, the second one follows the first.
+  const following = { ...nearest, height: within((nearest.width * height) / width) };
+  const off = (pixels: Pixels) => Math.abs(Math.log((pixels.width * height) / (pixels.height * width)));
+  return off(nearest) > MOST_OFF && off(following) < off(nearest) ? following : nearest;
 }
 
 /** The name of the largest step that a caller's size reaches; undefined where it named none or a small one. */
