@@ -4,7 +4,7 @@ import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } from "../dialects/translate.ts";
 import type { Answer, Read } from "../vendors/answer.ts";
 import { type GivenUp, SilenceWatch } from "./deadline.ts";
-import { dispatch, tryRoutes } from "./dispatch.ts";
+import { open, tryRoutes } from "./dispatch.ts";
 import { clientLeft, Ended } from "./ended.ts";
 import { closingHeaders, type Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
@@ -91,7 +91,7 @@ class RelayedStream implements AsyncIterator<string, undefined> {
           this.#decoder = decoder;
         }),
       );
-      forgetBody(this.#job);
+      forgetRequest(this.#job);
       this.#opened = rest;
       return await this.#give(first, rest.writer);
     } catch (thrown) {
@@ -224,11 +224,20 @@ function closingNote(exchange: Exchange): string {
 /** Whoever asked for the piece was told. */
 function ignoreTold(): void {}
 
-/** No other route will be tried: a stream that goes on for minutes need not hold the request. The estimate is made while it is there. */
-function forgetBody(job: Job): void {
-  void job.exchange.estimatedInput;
+const NO_HEADERS = new Headers();
+const readNothing = () => Promise.reject(new Error("the request was let go: its answer has begun"));
+
+/**
+ * No other route will be tried: a stream that goes on for minutes need not hold the request, which is 2 KB beside its body. The estimate is made
+ * while it is there. Where tools are served here, there are further calls upstream, and they are made of it.
+ */
+function forgetRequest({ exchange, body, request, served }: Job): void {
+  void exchange.estimatedInput;
   // Emptied, not replaced: closures of this request's beginning hold it as long as the stream goes on.
-  job.body.forget();
+  body.forget();
+  if (served) return;
+  request.headers = NO_HEADERS;
+  request.readBody = readNothing;
 }
 
 /** Sends the request along one route and reads until its first content. Throws GatewayError when it fails before. */
@@ -245,7 +254,7 @@ async function openStream(
     watch.touch();
     return readFirst(reader, reader.writer, exchange, watch);
   }
-  const { answer, type } = await dispatch(job, target);
+  const { answer, type } = await open(job, target);
   watch.touch();
   if (type === "application/json") return openWhole(job, target, answer, type);
   const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
