@@ -462,7 +462,9 @@ export class Fuzz {
     if (text.includes("vendor-key-of-")) faults.push("tells a vendor's key");
     // To show the address is what these are for.
     const shown = ["/v1/debug/translate", "/admin/v1/vendors"].includes(operation.path) && status === 200;
-    if (!shown && this.lab.addresses.some((address) => text.includes(address))) faults.push("tells a vendor's address");
+    // Whole ports only: the gateway's own may begin with a vendor's.
+    const tells = (address: string) => new RegExp(`${RegExp.escape(address)}(?!\\d)`).test(text);
+    if (!shown && this.lab.addresses.some(tells)) faults.push("tells a vendor's address");
     const declared = operation.responses[String(status)];
     if (!declared) return [...faults, `status ${status} is not declared`];
     const fault = this.#judgeContent(operation, response, text);

@@ -92,7 +92,11 @@ const withoutNothing = <T extends object>(value: T): T =>
 /** A configuration as the file that says it. Throws {@link InsideOnly} for what no file can say. */
 export function writeConfigFile(config: Config, vendors: readonly Vendor[]): ConfigFile {
   const { server, models, plans, limits, records, images } = config;
-  const { publicUrl, cdnUrl, corsOrigins, trustedProxies } = server;
+  const { cdnUrl, corsOrigins, trustedProxies, allowedHosts } = server;
+  // A further host name is one that clients are told.
+  const [host, ...more] = allowedHosts;
+  if (more.length > 0) throw new InsideOnly("several host names");
+  const publicUrl = server.publicUrl ?? (host && `https://${host}`);
   if (images.bucket) throw new InsideOnly("a bucket");
   if (!Number.isInteger(limits.blockingSeconds)) throw new InsideOnly("parts of a second");
   const { requestLog: log, usageDays } = records;
