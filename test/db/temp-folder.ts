@@ -1,13 +1,14 @@
 import { afterEach } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../support/binary.ts";
 
 /** Gives out empty folders, and removes them after each test of the file that calls this. */
 export function temporaryFolders(): () => string {
   const made: string[] = [];
   afterEach(() => {
-    for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+    for (const folder of made.splice(0)) removeFolder(folder);
   });
   return () => {
     const folder = mkdtempSync(join(tmpdir(), "sluice-"));
