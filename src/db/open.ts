@@ -117,7 +117,11 @@ function checkForDamage(database: Database, path: string): void {
 }
 
 function closeStore(database: Database, path: string): void {
-  if (path !== ":memory:") database.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+  if (path !== ":memory:") {
+    // Waiting for whoever reads would keep a server beside this command from writing.
+    setWait(database, 0);
+    database.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+  }
   database.close();
 }
 

@@ -3,7 +3,7 @@
  * elsewhere, and its books are checked there. `bun test/prove/backup-cycle.ts [cycles] [seconds]`. Exits 1 unless every copy is whole and right, and holds all that
  * had been acknowledged before it was begun; the last one is served from.
  */
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { storePath } from "../../src/config/data-folder.ts";
 import { openStore } from "../../src/db/open.ts";
@@ -25,11 +25,40 @@ const check = (holds: boolean, sentence: string) => {
   if (!holds) faults.push(sentence);
 };
 
+/** Answers that clients had in full, and what each cost, nano-USD. */
+type Acknowledged = readonly (readonly [requestId: string, cost: string])[];
+/** A restored store, and what must be in it. */
+type Facts = { store: string; account: string; before: Acknowledged };
+type Found = { rows: number; faults: string[] };
+
+/** Holds a restored store against what had been acknowledged before it was copied. */
+function compare({ store: path, account, before }: Facts): Found {
+  const store = openStore(path);
+  const { book } = openLedger(store, new Writer(store));
+  const found: string[] = [];
+  const sound = store.database.query("PRAGMA integrity_check").values()[0]?.[0];
+  if (sound !== "ok") found.push(String(sound));
+  for (const { invariant, detail } of book.verify()) found.push(`${invariant}: ${detail}`);
+  const rows = new Map(
+    store.query
+      .select()
+      .from(usage)
+      .all()
+      .map((row) => [row.requestId, row.chargedNano]),
+  );
+  const wrong = before.filter(([requestId, cost]) => rows.get(requestId) !== BigInt(cost)).length;
+  if (wrong > 0) found.push(`${wrong} of ${before.length} acknowledged answers are missing or wrong`);
+  const charged = [...rows.values()].reduce((sum, nano) => sum + nano, 0n);
+  const { postedNano } = book.balance(account);
+  if (postedNano !== FUNDED - charged) found.push(`the wallet has ${postedNano}, its rows come to ${charged}`);
+  return { rows: rows.size, faults: found };
+}
+
 class Proof {
   readonly #vendor = startCountingVendor();
   readonly #gateway = new PaidGateway(this.#vendor.url);
   /** What each answer cost that a client had in full, in the order in which they came. */
-  readonly #acknowledged = new Map<string, bigint>();
+  readonly #acknowledged = new Map<string, string>();
   readonly #took: number[] = [];
   readonly #backupMs: number[] = [];
   #over = false;
@@ -81,7 +110,7 @@ class Proof {
       this.#took.push(performance.now() - startedAt);
       const whole = stream ? text.includes("data: [DONE]") : response.status === 200;
       if (!whole) faults.push(`${response.status}: ${text.slice(0, 200)}`);
-      else this.#acknowledged.set(response.headers.get("x-request-id") ?? "", costOf(wish.input, wish.output));
+      else this.#acknowledged.set(response.headers.get("x-request-id") ?? "", String(costOf(wish.input, wish.output)));
     }
   }
 
@@ -103,42 +132,26 @@ class Proof {
     await this.#command("backup", this.#file(cycle), "--data", this.#gateway.folder);
     this.#backupMs.push(performance.now() - startedAt);
     await this.#command("restore", this.#file(cycle), "--data", this.#elsewhere(cycle));
-    this.#compare(cycle, before);
+    await this.#compare(cycle, before);
     if (cycle < CYCLES)
       for (const path of [this.#file(cycle), this.#elsewhere(cycle)]) rmSync(path, { recursive: true, force: true });
   }
 
-  /** Holds a restored store against what had been acknowledged. */
-  #compare(cycle: number, before: readonly (readonly [requestId: string, cost: bigint])[]): void {
-    const store = openStore(storePath(this.#elsewhere(cycle)));
-    const { book, stop } = openLedger(store, new Writer(store));
-    try {
-      const sound = store.database.query("PRAGMA integrity_check").values()[0]?.[0];
-      check(sound === "ok", `copy ${cycle}: ${sound}`);
-      for (const { invariant, detail } of book.verify()) faults.push(`copy ${cycle}: ${invariant}: ${detail}`);
-      const rows = new Map(
-        store.query
-          .select()
-          .from(usage)
-          .all()
-          .map((row) => [row.requestId, row.chargedNano]),
-      );
-      this.#rows = rows.size;
-      const wrong = before.filter(([requestId, cost]) => rows.get(requestId) !== cost);
-      check(
-        wrong.length === 0,
-        `copy ${cycle}: ${wrong.length} of ${before.length} acknowledged answers are missing or wrong`,
-      );
-      const charged = [...rows.values()].reduce((sum, nano) => sum + nano, 0n);
-      const { postedNano } = book.balance(this.#gateway.accounts[0]?.id ?? "");
-      check(
-        postedNano === FUNDED - charged,
-        `copy ${cycle}: the wallet has ${postedNano}, its rows come to ${charged}`,
-      );
-    } finally {
-      stop();
-      store.close();
-    }
+  /** {@link compare} in a process of its own: this one has clients to serve. */
+  async #compare(cycle: number, before: Acknowledged): Promise<void> {
+    const facts: Facts = {
+      store: storePath(this.#elsewhere(cycle)),
+      account: this.#gateway.accounts[0]?.id ?? "",
+      before,
+    };
+    const file = join(this.#gateway.folder, `facts-${cycle}.json`);
+    writeFileSync(file, JSON.stringify(facts));
+    const child = Bun.spawn([process.execPath, import.meta.path, "--compare", file], {
+      ...{ stdin: "ignore", stdout: "pipe", stderr: "inherit" },
+    });
+    const found = JSON.parse(await child.stdout.text()) as Found;
+    this.#rows = found.rows;
+    for (const fault of found.faults) faults.push(`copy ${cycle}: ${fault}`);
   }
 
   /** A server on a restored store knows its keys and its money. */
@@ -157,6 +170,10 @@ class Proof {
   }
 }
 
+if (process.argv[2] === "--compare") {
+  console.log(JSON.stringify(compare(JSON.parse(readFileSync(process.argv[3] ?? "", "utf8")) as Facts)));
+  process.exit(0);
+}
 await new Proof().run();
 for (const fault of faults.slice(0, 20)) console.log(`FAULT ${fault}`);
 console.log(`${CYCLES} backups under load, each restored and checked: ${faults.length} faults`);
