@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { startApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
 import { BOMBS, CORPUS, type CorpusCase } from "./json-corpus.ts";
-import { operationsOf } from "./openapi-fuzz.ts";
 import { type FuzzLab, startFuzzLab } from "./openapi-fuzz-lab.ts";
+import { operationsOf } from "./openapi-operations.ts";
 
 /** None of these may keep the loop longer, ms: some 50 are aimed at, on a machine that does nothing else (reliability 8.1, G14). */
 const MOST_MS = 1_000;

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Schema } from "../support/json-schema.ts";
 import { EXCUSES } from "./openapi-excuses.ts";
-import { Fuzz, operationsOf } from "./openapi-fuzz.ts";
+import { Fuzz } from "./openapi-fuzz.ts";
 import { type FuzzLab, startFuzzLab } from "./openapi-fuzz-lab.ts";
+import { operationsOf } from "./openapi-operations.ts";
 
 /** Another one each time; a failure names it, and `FUZZ_SEED` plays it again. */
 const SEED = Number(process.env["FUZZ_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
