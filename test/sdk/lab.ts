@@ -4,6 +4,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { makeFolder, type RunningBinary, removeFolder, startBinary } from "../support/binary.ts";
 import { json, type Script, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
 import type { Reply } from "./replies.ts";
 import { chat } from "./vendors/chat.ts";
 import type { Faults } from "./vendors/checker.ts";
@@ -62,6 +63,8 @@ export type Lab = {
   model(dialect: DialectName, kind: ModelKind): string;
   /** Forgets every call and script of every vendor; gives what was wrong with their calls. */
   reset(): Faults;
+  /** As an operator's SIGHUP: vendors that are left alone because they failed are asked again. */
+  calm(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -183,6 +186,12 @@ export async function startLab(): Promise<Lab> {
       for (const vendor of all) vendor.reset();
       web.reset();
       return faults;
+    },
+    async calm() {
+      const taken = () => gateway.stderr.split("read again and taken over").length;
+      const before = taken();
+      gateway.child.kill("SIGHUP");
+      await until(() => taken() > before, "the configuration to be read again");
     },
     async stop() {
       gateway.child.kill("SIGKILL");
