@@ -157,7 +157,7 @@ export class Fuzz {
       return "is no JSON";
     }
     this.#memory.learn(value, path);
-    const fault = misfit(value, resolve(declared.schema, this.lab.document), this.lab.document);
+    const fault = misfit(value, declared.schema, this.lab.document);
     return fault === undefined ? undefined : `its body:${fault.startsWith(" ") ? "" : " "}${fault}`;
   }
 
