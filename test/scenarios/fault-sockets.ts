@@ -136,21 +136,31 @@ const SOCK_STREAM = 1;
 /** Of a `sockaddr_in`: family, port, address, and eight bytes of nothing. */
 const ADDRESS_BYTES = 16;
 
-/**
- * Makes one on a free loopback port: a listener that never accepts and whose queue is full. Needs the system's own calls, since no runtime makes a queue so
- * short; undefined where those are not Linux's.
- */
-export function startBlackHole(): BlackHole | undefined {
+/** The system's own calls for sockets; undefined where they are not Linux's, or its library has another name (musl). */
+function openSystem() {
   if (process.platform !== "linux") return undefined;
   const { i32, ptr, u32 } = FFIType;
-  const { symbols: system } = dlopen("libc.so.6", {
-    socket: { args: [i32, i32, i32], returns: i32 },
-    bind: { args: [i32, ptr, u32], returns: i32 },
-    listen: { args: [i32, i32], returns: i32 },
-    getsockname: { args: [i32, ptr, ptr], returns: i32 },
-    connect: { args: [i32, ptr, u32], returns: i32 },
-    close: { args: [i32], returns: i32 },
-  });
+  try {
+    return dlopen("libc.so.6", {
+      socket: { args: [i32, i32, i32], returns: i32 },
+      bind: { args: [i32, ptr, u32], returns: i32 },
+      listen: { args: [i32, i32], returns: i32 },
+      getsockname: { args: [i32, ptr, ptr], returns: i32 },
+      connect: { args: [i32, ptr, u32], returns: i32 },
+      close: { args: [i32], returns: i32 },
+    }).symbols;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Makes one on a free loopback port: a listener that never accepts and whose queue is full. Needs the system's own calls, since no runtime makes a queue so
+ * short; undefined where there are none.
+ */
+export function startBlackHole(): BlackHole | undefined {
+  const system = openSystem();
+  if (!system) return undefined;
   const address = Buffer.alloc(ADDRESS_BYTES);
   address.writeUInt16LE(AF_INET, 0);
   address.set([127, 0, 0, 1], 4);
