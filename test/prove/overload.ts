@@ -1,6 +1,6 @@
 /**
- * Overload (reliability 8.2, N9): the compiled gateway, paid and durable, on one core, with a vendor that streams at once and with one that answers whole after a
- * quarter of a second. What it can do is measured, then 1, 2, 5 and 10 times as much is offered, whether or not it is answered, by clients that
+ * Overload (reliability 8.2, N9): the compiled gateway, paid and durable, on one core, with a vendor that streams 200 events
+ * after 50 ms, as the fastest do, and with one that answers whole after 400 ms. What it can do is measured, then 1, 2, 5 and 10 times as much is offered, whether or not it is answered, by clients that
  * wait ten seconds. `bun test/prove/overload.ts [--quick]`. Exits 1 unless at 10 times as much at least 75 % of the most is served, the slowest hundredth of
  * what is served takes less than three times as long as with hardly any load, whoever is turned away is told so in his dialect with `retry-after: 1`, nothing is billed
  * twice, and two seconds after the load all is as before. Linux only.
@@ -35,8 +35,8 @@ const CALM_CALLS = 5;
 
 type Case = { name: string; kind: VendorKind; delayMs: number; stream: boolean; connections: number };
 const CASES: readonly Case[] = [
-  { name: "streams at once", kind: "chat-burst", delayMs: 0, stream: true, connections: 64 },
-  { name: "whole after 250 ms", kind: "chat-whole", delayMs: 250, stream: false, connections: 1_000 },
+  { name: "streams after 50 ms", kind: "chat-burst", delayMs: 50, stream: true, connections: 256 },
+  { name: "whole after 400 ms", kind: "chat-whole", delayMs: 400, stream: false, connections: 1_500 },
 ];
 
 const faults: string[] = [];
@@ -125,21 +125,23 @@ class Overload {
     );
     check(odd === 0, `${name}, ${factor} x: ${odd} answers are neither: ${seen.firstOdd}`);
     check(recoveredMs < AIM_RECOVERY_MS, `${name}, ${factor} x: as before after ${ms(recoveredMs)}`);
-    check(slower < AIM_SLOWER, `${name}, ${factor} x: p99 ${slower.toFixed(1)} times as long`);
+    if (factor > 1) check(slower < AIM_SLOWER, `${name}, ${factor} x: p99 ${slower.toFixed(1)} times as long`);
     if (factor < 10) return;
     check(part >= AIM_PART, `${name}: ${(part * 100).toFixed(0)} % of the most at ${factor} x`);
     check(shed > 0 && broken === 0, `${name}, ${factor} x: ${shed} turned away, ${broken} broken`);
   }
 
-  /** How long after the load some calls in a row are served as fast as without it, ms. */
+  /** When, after the load, the first of some calls in a row was asked that were served as fast as without it, ms. */
   async #recover(): Promise<number> {
     const startedAt = performance.now();
-    for (let calm = 0; calm < CALM_CALLS; ) {
+    let calmAt = startedAt;
+    for (let calm = 0; calm < CALM_CALLS && calmAt - startedAt < PATIENCE_MS; ) {
       const one = await offer({ ...this.#load, perSecond: 1, seconds: 1 });
-      calm = one.served === 1 && one.p99Ms < AIM_SLOWER * this.#idleP99Ms ? calm + 1 : 0;
-      if (performance.now() - startedAt > PATIENCE_MS) break;
+      const isCalm = one.served === 1 && one.p99Ms < AIM_SLOWER * this.#idleP99Ms;
+      calm = isCalm ? calm + 1 : 0;
+      if (!isCalm) calmAt = performance.now();
     }
-    return performance.now() - startedAt;
+    return calmAt - startedAt;
   }
 }
 
