@@ -71,59 +71,100 @@ function usageRecord({ input, cacheRead, cacheWrite, output, reasoning }: PlayUs
 
 /** An event stream, written only as fast as it is read: one record for each pull, and nothing ahead. */
 function streamResponse(play: Play, stage: Stage): Response {
-  const encoder = new TextEncoder();
-  const stopped = new AbortController();
-  const { signal } = stage;
-  const records = playRecords(play, { ...stage, signal: stopped.signal });
-  const onAbort = () => stopped.abort(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start(controller) {
-        // Like a connection: an abort fails the read that waits, and every later one, at once.
-        stopped.signal.addEventListener("abort", () => controller.error(stopped.signal.reason), { once: true });
-        if (signal.aborted) onAbort();
-      },
-      async pull(controller) {
-        const { done, value } = await records.next();
-        if (!done) return controller.enqueue(encoder.encode(value));
-        signal.removeEventListener("abort", onAbort);
-        controller.close();
-      },
-      cancel() {
-        signal.removeEventListener("abort", onAbort);
-        stopped.abort();
-      },
-    },
-    { highWaterMark: 0 },
-  );
+  const body = new ReadableStream<Uint8Array>(new PlaySource(play, stage), { highWaterMark: 0 });
   return new Response(body, { headers: { "content-type": "text/event-stream; charset=utf-8" } });
 }
 
-/** The SSE records of a play, in the order of dialects.md 1.4, with its pauses between them. Ends early where its fault says so. */
-async function* playRecords(play: Play, stage: Stage): AsyncGenerator<string, undefined> {
+const encoder = new TextEncoder();
+
+/** What feeds the stream of a play. A class, and one timer at a time: thousands of silent streams may wait on this side of a client. */
+class PlaySource {
+  readonly #steps: Iterator<Step, undefined>;
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #stopPause: () => void = () => {};
+
+  constructor(
+    play: Play,
+    private readonly stage: Stage,
+  ) {
+    this.#steps = stepsOf(play, stage);
+  }
+
+  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+    const { signal } = this.stage;
+    if (signal.aborted) this.handleEvent();
+    else signal.addEventListener("abort", this, { once: true });
+  }
+
+  /** Like a connection: an abort fails the read that waits, and every later one, at once. */
+  handleEvent(): void {
+    this.#stopPause();
+    this.#controller?.error(this.stage.signal.reason);
+  }
+
+  pull(): Promise<void> | undefined {
+    const { done, value } = this.#steps.next();
+    const text = done ? undefined : value.text;
+    const pauseMs = done ? 0 : value.pauseMs;
+    if (pauseMs <= 0) {
+      this.#give(text);
+      return undefined;
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#stopPause = this.stage.clock.after(pauseMs, () => {
+      this.#give(text);
+      resolve();
+    });
+    return promise;
+  }
+
+  cancel(): void {
+    this.#stopPause();
+    this.stage.signal.removeEventListener("abort", this);
+  }
+
+  #give(text: string | undefined): void {
+    if (text !== undefined) {
+      this.#controller?.enqueue(encoder.encode(text));
+      return;
+    }
+    this.stage.signal.removeEventListener("abort", this);
+    this.#controller?.close();
+  }
+}
+
+/** One record of a stream and the pause before it; no text: the stream ends. */
+type Step = { text?: string; pauseMs: number };
+
+/** The SSE records of a play, in the order of dialects.md 1.4, with the pauses before them. Ends early where its fault says so. */
+function* stepsOf(play: Play, stage: Stage): Generator<Step, undefined> {
   const { timing, fault } = play;
   const write = (delta: object, finish: object = { finish_reason: null }) =>
     record(stage, {
       choices: [{ index: 0, delta, logprobs: null, ...finish }],
       ...(stage.wantsUsage && { usage: null }),
     });
-  yield write({ role: "assistant", content: "" });
+  yield { text: write({ role: "assistant", content: "" }), pauseMs: 0 };
   let sent = 0;
+  let pauseMs = 0;
   for (const { delta, chunk } of deltasOf(play.blocks)) {
     if (fault && chunk && sent === fault.after) break;
-    if (chunk && sent > 0) await pause(stage.clock, timing.chunkDelayMs, stage.signal);
-    yield write(delta);
-    if (chunk && ++sent === 1) await pause(stage.clock, timing.silenceMs, stage.signal);
+    if (chunk && sent > 0) pauseMs += timing.chunkDelayMs;
+    yield { text: write(delta), pauseMs };
+    pauseMs = chunk && ++sent === 1 ? timing.silenceMs : 0;
   }
-  if (fault?.kind === "cut") return undefined;
-  if (fault?.kind === "error") {
-    yield `data: ${JSON.stringify(errorBody(fault.error))}\n\n`;
+  if (fault?.kind === "cut") {
+    yield { pauseMs };
     return undefined;
   }
-  yield write({}, finishOf(play));
-  if (stage.wantsUsage) yield record(stage, { choices: [], usage: usageRecord(play.usage) });
-  yield "data: [DONE]\n\n";
+  if (fault?.kind === "error") {
+    yield { text: `data: ${JSON.stringify(errorBody(fault.error))}\n\n`, pauseMs };
+    return undefined;
+  }
+  yield { text: write({}, finishOf(play)), pauseMs };
+  if (stage.wantsUsage) yield { text: record(stage, { choices: [], usage: usageRecord(play.usage) }), pauseMs: 0 };
+  yield { text: "data: [DONE]\n\n", pauseMs: 0 };
   return undefined;
 }
 
