@@ -11,7 +11,7 @@ const MOST_PACE = 64;
 /** How long a turn may take, ms: when it took longer, fewer come in with the next one. */
 const TURN_MS = 3;
 /** Requests that may wait to come in, and the bodies they say they bring, bytes: what they send is kept while they wait. */
-const MOST_WAITING = 10_240;
+const MOST_WAITING = 4_096;
 const MOST_WAITING_BYTES = 256 * 1024 * 1024;
 /** Assumed of a body that does not say how long it is, bytes. */
 const UNKNOWN_BYTES = 64 * 1024;
@@ -22,7 +22,7 @@ const UNKNOWN_BYTES = 64 * 1024;
 const WINDOW_MS = 100;
 const GROWTH = 0.1;
 const SHORT_WAIT_MS = 100;
-const BURST_MS = 3_000;
+const BURST_MS = 2_500;
 /** From then on so many may wait, no longer than this (ms), until nobody has been turned away for so long (ms). */
 const STRICT_WAITING = 16;
 const STRICT_WAIT_MS = 100;
