@@ -49,6 +49,8 @@ export interface Catalog {
 /** IDs beyond this many characters are nobody's: nothing is kept or built for them. */
 const MAX_ID_LENGTH = 256;
 
+/** Models whose entries are remembered though no list holds them: a caller may write any name. */
+const MAX_FREE = 1_000;
 /** Names of one vendor's model list beyond these are left out. */
 const MAX_DISCOVERED = 10_000;
 
@@ -86,6 +88,8 @@ class BuiltCatalog implements Catalog {
   /** Names that a vendor's row or its own list says, by vendor. */
   readonly #named = new Map<string, ReadonlySet<string>>();
   #routable = new Map<string, Entry>();
+  /** Entries of names that no list holds, of vendors that take any: made when first asked for. */
+  readonly #free = new Map<string, Entry>();
   #lists = new Map<string, readonly Entry[]>();
 
   constructor(sources: CatalogSources) {
@@ -182,7 +186,13 @@ class BuiltCatalog implements Catalog {
     const vendor = prefixOf(id);
     const policy = this.#policies.get(vendor);
     if (policy !== "any" && (policy !== "discover" || this.#named.has(vendor))) return undefined;
-    return nameOf(id) !== "" && isFit(id) ? this.#behindPrefix(id) : undefined;
+    const known = this.#free.get(id);
+    if (known) return known;
+    if (nameOf(id) === "" || !isFit(id)) return undefined;
+    const entry = this.#behindPrefix(id);
+    if (this.#free.size >= MAX_FREE) this.#free.clear();
+    this.#free.set(id, entry);
+    return entry;
   }
 
   #rebuild(): void {
@@ -199,6 +209,7 @@ class BuiltCatalog implements Catalog {
       }
     }
     this.#routable = routable;
+    this.#free.clear();
     this.#lists = new Map();
     this.version++;
   }

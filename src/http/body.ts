@@ -1,6 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type Fields, isObject, isSpace, JsonText, stringEnd } from "../lib/json.ts";
+import { timeoutsOf } from "../lib/timeouts.ts";
 
 const MIB = 1024 * 1024;
 
@@ -42,14 +43,18 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
  * tokens, in this order, and all before `JSON.parse` (reliability 2 row 23, 7.5). Throws GatewayError: `unsupported_media_type`,
  * `request_too_large`, or `invalid_request`, never with content of the body in its message.
  */
-export async function readJson(request: Request, options: ReadOptions): Promise<JsonText> {
-  return checkJson(await readText(request, options));
+export function readJson(request: Request, options: ReadOptions): Promise<JsonText> {
+  return readBytes(request, options).then(toJson);
 }
 
 /** The body of a request that says it is JSON, as text, under the same bounds; what it says is not looked at. Throws as {@link readJson}. */
-export async function readText(request: Request, options: ReadOptions): Promise<string> {
-  checkHeaders(request.headers);
-  const bytes = await readBytes(request, options);
+export function readText(request: Request, options: ReadOptions): Promise<string> {
+  return readBytes(request, options).then(toText);
+}
+
+const toJson = (bytes: Uint8Array): JsonText => checkJson(toText(bytes));
+
+function toText(bytes: Uint8Array): string {
   if (bytes.length === 0) throw invalid("The request body is empty; a JSON object was expected.");
   try {
     return strictUtf8.decode(bytes);
@@ -75,10 +80,18 @@ function checkHeaders(headers: Headers): void {
   }
 }
 
-async function readBytes(request: Request, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
-  const declared = Number(request.headers.get("content-length") ?? Number.NaN);
-  if (declared > maxBytes) throw tooLarge(maxBytes);
-  if (declared <= ONE_PIECE_BYTES) return readWhole(request, maxBytes, clock);
+function readBytes(request: Request, options: ReadOptions): Promise<Uint8Array> {
+  try {
+    checkHeaders(request.headers);
+    const declared = Number(request.headers.get("content-length") ?? Number.NaN);
+    if (declared > options.maxBytes) throw tooLarge(options.maxBytes);
+    return declared <= ONE_PIECE_BYTES ? readWhole(request, options) : readWatched(request, options);
+  } catch (thrown) {
+    return Promise.reject(thrown);
+  }
+}
+
+async function readWatched(request: Request, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
   const watch = new UploadWatch(clock);
   try {
     return request.body === null ? new Uint8Array() : await readStream(request.body, maxBytes, watch);
@@ -103,22 +116,22 @@ const brokenOff = (error: unknown) =>
     ? error
     : new GatewayError("invalid_request", "The request body ended before it was complete.", { cause: error });
 
-/** A small body in one piece, with no more around it than one timer: this is the way of nearly every request. */
-function readWhole(request: Request, maxBytes: number, clock: Clock): Promise<Uint8Array> {
-  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  const cancel = clock.after(UPLOAD_STALL_MS, () => reject(tooSlow()));
-  request.bytes().then(
-    (bytes) => {
-      cancel();
-      if (bytes.length > maxBytes) reject(tooLarge(maxBytes));
-      else resolve(bytes);
-    },
-    (error: unknown) => {
-      cancel();
-      reject(brokenOff(error));
-    },
-  );
-  return promise;
+/** A small body in one piece, with as little around it as can be: this is the way of nearly every request. */
+function readWhole(request: Request, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const stall = timeoutsOf(clock, UPLOAD_STALL_MS).start(() => reject(tooSlow()));
+    request.bytes().then(
+      (bytes) => {
+        stall.stop();
+        if (bytes.length > maxBytes) reject(tooLarge(maxBytes));
+        else resolve(bytes);
+      },
+      (error: unknown) => {
+        stall.stop();
+        reject(brokenOff(error));
+      },
+    );
+  });
 }
 
 async function readStream(body: ReadableStream<Uint8Array>, maxBytes: number, watch: UploadWatch): Promise<Uint8Array> {

@@ -12,7 +12,13 @@ type Generated = { text: number; reasoning: number; arguments: number };
 
 const clamp = (count: number) => (count > 0 ? Math.min(Math.floor(count), MAX_TOKENS) : 0);
 
+const isCount = (count: number) => Number.isInteger(count) && count >= 0 && count <= MAX_TOKENS;
+
+/** Whole counts that can be; the same object where they are so already. */
 function clampUsage(usage: Usage): Usage {
+  const { input, cacheRead, cacheWrite, reasoning } = usage;
+  const sound = isCount(input) && isCount(cacheRead) && isCount(cacheWrite) && isCount(usage.output);
+  if (sound && isCount(reasoning) && reasoning <= usage.output) return usage;
   const output = clamp(usage.output);
   return {
     input: clamp(usage.input),
@@ -106,16 +112,16 @@ export class Meter {
    * a figure is the gateway's own (contract 5). All counts are whole, from 0 to 100,000,000.
    */
   #roundUsage(estimateInput: () => number): Metered {
-    const own = this.#estimateOutput();
     const vendor = this.#usage && clampUsage(this.#usage);
+    if (vendor && this.finish !== undefined && vendor.output > 0) return { usage: vendor, estimated: false };
+    const own = this.#estimateOutput();
     // Some servers send zeros where they count nothing.
     if (!vendor || promptTokens(vendor) + vendor.output === 0) {
       const usage = clampUsage({ input: estimateInput(), cacheRead: 0, cacheWrite: 0, ...own });
       return { usage, estimated: true };
     }
     // Others count the input alone: nothing is not what was generated.
-    const counted = this.finish !== undefined && vendor.output > 0;
-    if (counted || vendor.output >= own.output) return { usage: vendor, estimated: false };
+    if (vendor.output >= own.output) return { usage: vendor, estimated: false };
     return { usage: { ...vendor, ...own }, estimated: true };
   }
 

@@ -96,6 +96,8 @@ export function toUsageRow(request: HoldRequest, settlement: Settlement, atMs: n
 export class UsageRows {
   readonly #statement;
   readonly #order: readonly (typeof COLUMNS)[number][];
+  /** Of the row being written: it is used again for every row. */
+  readonly #values: UsageRow[keyof UsageRow][];
   readonly #rollup: Rollup;
 
   /**
@@ -111,12 +113,15 @@ export class UsageRows {
       .values(names as never)
       .toSQL();
     this.#order = query.params.map((param) => (param as { value: { name: (typeof COLUMNS)[number] } }).value.name);
+    this.#values = this.#order.map(() => null);
     this.#statement = store.database.prepare(query.sql);
   }
 
   /** Inside an operation of the writer. Throws SQLite's error when the request has a row already. */
   insert(row: UsageRow): void {
-    this.#statement.run(...this.#order.map((column) => row[column]));
+    const values = this.#values;
+    for (let at = 0; at < values.length; at++) values[at] = row[this.#order[at] as keyof UsageRow];
+    this.#statement.run(...values);
   }
 
   /** Counts a row into the sums. The last thing its operation does: an operation that fails behind it would be counted all the same. */

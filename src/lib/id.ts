@@ -28,6 +28,16 @@ export function toBase62(value: number, width: number): string {
   return text.padStart(width, "0");
 }
 
+/** The number that `text` spells in base62 from `start` to its end; NaN for any other character. At most 8 digits. */
+export function fromBase62(text: string, start: number): number {
+  let value = 0;
+  for (let at = start; at < text.length; at++) {
+    const digit = BASE62.indexOf(text[at] as string);
+    value = digit < 0 ? Number.NaN : value * 62 + digit;
+  }
+  return value;
+}
+
 let pool = "";
 let poolAt = 0;
 let stampAt = -1;

@@ -34,6 +34,22 @@ const MAX_BODY = 64 * 1024;
 const DAY_MS = 86_400_000;
 const NAME = /^requests-\d{8}T\d{9}Z\.jsonl$/;
 
+/** Fields whose words are all the gateway's own: no secret can stand in them, and nothing is looked for. */
+const OWN_WORDS: ReadonlySet<string> = new Set([
+  "event",
+  "request_id",
+  "account",
+  "key",
+  "dialect",
+  "vendor",
+  "outcome",
+  "error",
+  "cost_usd",
+  "flags",
+]);
+/** Names of models that were looked through, and what came of it: the same few come again and again. */
+const MAX_KNOWN = 1_000;
+
 /** Events that tell what became of a request. */
 const EVENTS: ReadonlySet<string> = new Set(["generate"]);
 
@@ -44,6 +60,7 @@ const EVENTS: ReadonlySet<string> = new Set(["generate"]);
 export class RequestLog {
   readonly #settings: RequestLogSettings;
   readonly #now: () => number;
+  readonly #models = new Map<string, string>();
   #waiting: string[] = [];
   #leftOut = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -68,9 +85,33 @@ export class RequestLog {
       this.#leftOut++;
       return;
     }
-    const text = JSON.stringify(fields);
+    const text = JSON.stringify(this.#clean(fields));
     this.#waiting.push(`{"time":${this.#now()},"level":"${level}"${text === "{}" ? "" : ","}${text.slice(1)}`);
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+  }
+
+  /** The fields with secrets taken out of whatever others have worded; the same object where there are none. */
+  #clean(fields: Fields): Fields {
+    let cleaned = fields;
+    for (const name in fields) {
+      const value = fields[name];
+      if (typeof value !== "string" || value === "" || OWN_WORDS.has(name)) continue;
+      const shown = name === "model" ? this.#cleanModel(value) : this.#settings.scrub(value);
+      if (shown === value) continue;
+      if (cleaned === fields) cleaned = { ...fields };
+      cleaned[name] = shown;
+    }
+    return cleaned;
+  }
+
+  #cleanModel(model: string): string {
+    let shown = this.#models.get(model);
+    if (shown === undefined) {
+      shown = this.#settings.scrub(model);
+      if (this.#models.size >= MAX_KNOWN) this.#models.clear();
+      this.#models.set(model, shown);
+    }
+    return shown;
   }
 
   /** Notes a prompt and its answer, cut to a bound, where that is switched on. */
@@ -108,7 +149,7 @@ export class RequestLog {
     try {
       for (let chunk = ""; lines.length > 0; chunk = "") {
         while (lines.length > 0 && chunk.length < MAX_CHUNK) chunk += `${lines.shift()}\n`;
-        await this.#append(this.#settings.scrub(chunk));
+        await this.#append(chunk);
       }
     } catch (thrown) {
       this.#settings.onFault(thrown);

@@ -9,7 +9,7 @@ import type { Answer } from "../vendors/answer.ts";
 import { send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
-import { prepare, refuseLoss } from "./prepare.ts";
+import { type Asked, prepare, refuseLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
 import { inlineMedia } from "./remote-media.ts";
 import { Tries } from "./routes-tries.ts";
@@ -112,15 +112,32 @@ function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target {
 }
 
 /**
- * Translates the request for one route and sends it. Throws GatewayError when no usable answer comes, or when a strict client's request
- * would lose something; gives the answer's media type with it.
+ * Translates the request for one route and sends it. Throws GatewayError when it cannot be told, or when a strict client's request would
+ * lose something; rejects as {@link send} does.
  */
-export async function dispatch(job: Job, target: Target): Promise<{ answer: Answer; type: string }> {
-  const inlined = inlineMedia(job.served ? mendHistory(job, target) : job, target);
-  const { dropped, sending, collector } = prepare(inlined instanceof Promise ? await inlined : inlined, target);
+export function dispatch(job: Job, target: Target): Promise<Answer> {
+  const asked = inlineMedia(job.served ? mendHistory(job, target) : job, target);
+  return asked instanceof Promise ? asked.then((inlined) => sendOn(job, inlined, target)) : sendOn(job, asked, target);
+}
+
+function sendOn(job: Job, asked: Asked, target: Target): Promise<Answer> {
+  const { dropped, sending, collector } = prepare(asked, target);
   job.exchange.collector = collector;
   job.exchange.dropped = dropped;
   if (dropped.length > 0) refuseLoss(job.request.headers, dropped);
-  const answer = await send(target.vendor, sending);
-  return { answer, type: readableType(answer) ?? (await refuse(answer, target, job.services.clock.now())) };
+  return send(target.vendor, sending);
+}
+
+/** An answer that can be read, and its media type. */
+export type Opened = { answer: Answer; type: string };
+
+/** {@link dispatch} for an answer that can be read. Throws GatewayError for any other. */
+export async function open(job: Job, target: Target): Promise<Opened> {
+  const answer = await dispatch(job, target);
+  return { answer, type: await typeOf(answer, job, target) };
+}
+
+/** The media type of an answer that can be read. Throws GatewayError for any other. */
+export function typeOf(answer: Answer, job: Job, target: Target): string | Promise<never> {
+  return readableType(answer) ?? refuse(answer, target, job.services.clock.now());
 }

@@ -5,10 +5,12 @@ import type { Charge, Hold, Outcome, Settlement } from "../ledger/ledger.ts";
 import { createMeter, type Meter } from "../ledger/meter.ts";
 import { formatUsd } from "../ledger/price.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { JsonText } from "../lib/json.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
 import type { Attempt, RequestObserver } from "../observe/request-facts.ts";
 import type { Failure } from "./ended.ts";
+import { estimateInputTokens } from "./estimate.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
 import { describeCause, type Identity, recordRequest } from "./record.ts";
 import type { Spending } from "./spending.ts";
@@ -32,12 +34,13 @@ export class Exchange {
   vendorKey = 0;
   /** When the attempt under way began, monotonic ms. */
   attemptAt = 0;
-  /** Sets how the input is estimated; it is done when somebody asks. */
-  estimateInput: () => number = () => 0;
+  /** What the input is estimated of; it is done when somebody asks. */
+  asked: { body: JsonText; model: string } | undefined;
   #estimated: number | undefined;
+  readonly estimateInput = (): number => this.estimatedInput;
   hold: Hold | undefined;
   /** Set aside beside the hold, for further requests that one reply takes; given back when it is settled. */
-  readonly reserved: Hold[] = [];
+  reserved: Hold[] | undefined;
   /** Of a reply that is paid for and streams. */
   spending: Spending | undefined;
   /** The gateway ended the reply, since its money was used up. */
@@ -65,7 +68,8 @@ export class Exchange {
 
   /** Input tokens by the gateway's own estimate. */
   get estimatedInput(): number {
-    this.#estimated ??= this.estimateInput();
+    const { asked } = this;
+    this.#estimated ??= asked ? estimateInputTokens(asked.body, asked.model) : 0;
     return this.#estimated;
   }
 
@@ -140,7 +144,7 @@ export class Exchange {
     const { hold } = this;
     let settlement: Settlement | undefined;
     try {
-      for (const held of this.reserved) await held.release();
+      if (this.reserved) for (const held of this.reserved) await held.release();
       if (outcome && this.failedAttempts && this.identity) {
         this.observer?.settling(this.identity.requestId, this.#allAttempts(outcome, error));
       }
@@ -153,7 +157,7 @@ export class Exchange {
   }
 
   #settlement(outcome: Outcome, error: ErrorCode | undefined): Settlement {
-    const { usage, estimated } = this.meter.usage(() => this.estimatedInput);
+    const { usage, estimated } = this.meter.usage(this.estimateInput);
     const { finish, firstTokenAt } = this.meter;
     const settlement: Settlement = {
       outcome,

@@ -8,9 +8,8 @@ import type { Entry } from "../catalog/entry.ts";
 import type { Hold, HoldRequest } from "../ledger/ledger.ts";
 import type { JsonText } from "../lib/json.ts";
 import { timeoutsOf } from "../lib/timeouts.ts";
-import { dispatch, tryRoutes } from "./dispatch.ts";
+import { dispatch, tryRoutes, typeOf } from "./dispatch.ts";
 import { Ended } from "./ended.ts";
-import { estimateInputTokens } from "./estimate.ts";
 import { closingHeaders, Exchange } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { Listener } from "./listener.ts";
@@ -105,7 +104,7 @@ function hold(
   exchange.identity = { requestId, caller, dialect: client.name, stream: intent.stream, model: intent.model };
   request.recorded = true;
   if (services.observer?.traces) exchange.identity.traceparent = request.headers.get("traceparent") ?? undefined;
-  exchange.estimateInput = () => estimateInputTokens(body, intent.model);
+  exchange.asked = { body, model: intent.model };
   const wanted: HoldRequest = {
     requestId,
     accountId: caller.accountId,
@@ -113,7 +112,7 @@ function hold(
     model: intent.model,
     dialect: client.name,
     stream: intent.stream,
-    estimateInput: () => exchange.estimatedInput,
+    estimateInput: exchange.estimateInput,
     prices: pricesOf(entry),
     payment: paymentOf(planOf(services.plans, caller.plan), entry, intent, body),
   };
@@ -143,7 +142,10 @@ async function answerWhole(job: Job): Promise<Reply> {
     const whole = await tryRoutes(job, async (target): Promise<Whole & { loop?: ServedLoop }> => {
       try {
         const loop = job.served && serveTools(job, target);
-        const { answer, type } = await (loop ? loop.send() : dispatch(job, target));
+        const opened = loop && (await loop.send());
+        const answer = opened?.answer ?? (await dispatch(job, target));
+        const kind = opened?.type ?? typeOf(answer, job, target);
+        const type = typeof kind === "string" ? kind : await kind;
         const reply = readWhole(answer, type, target, reading);
         const read = reply instanceof Promise ? await reply : reply;
         return loop ? { ...read, loop } : read;

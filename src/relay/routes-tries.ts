@@ -2,7 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { RetryBudget } from "../vendors/retry-budget.ts";
 import { decideRetry, pauseBeforeRepeat, ranOf } from "../vendors/retry-policy.ts";
 import type { Job } from "./job.ts";
-import { type Candidate, freeWays, nameConversation, orderWays } from "./routes.ts";
+import { type Candidate, freeWays, nameConversation, onlyWay, orderWays } from "./routes.ts";
 
 /**
  * Longest wait a client is told of while every way is left alone, seconds. However long that is, one call a second finds out whether it still has to
@@ -11,6 +11,8 @@ import { type Candidate, freeWays, nameConversation, orderWays } from "./routes.
 const MAX_TOLD_SECONDS = 5;
 /** Errors of a vendor's host: another key leads to the same one. */
 const HOSTS_FAULT: ReadonlySet<string> = new Set(["upstream_unreachable", "upstream_overloaded"]);
+
+const nothingIsVain = () => false;
 
 /**
  * The attempts of one request: which way is tried first, and which after one that failed, by the table of reliability 6.2, inside the request's
@@ -24,11 +26,13 @@ export class Tries {
 
   constructor(private readonly job: Job) {
     const { entry, services, request, body } = job;
-    const ways = orderWays({
-      routes: entry.routes,
-      vendor: services.vendor,
-      conversation: () => nameConversation(request.caller.accountId, body.value),
-    });
+    const ways =
+      onlyWay(entry.routes, services.vendor) ??
+      orderWays({
+        routes: entry.routes,
+        vendor: services.vendor,
+        conversation: () => nameConversation(request.caller.accountId, body.value),
+      });
     this.#ways = freeWays(ways, services.health);
   }
 
@@ -40,7 +44,7 @@ export class Tries {
     if (this.#ways.length === 0) {
       throw new GatewayError("vendor_not_configured", "No vendor of this model is switched on.");
     }
-    const way = this.#advance(() => false);
+    const way = this.#advance(nothingIsVain);
     if (way) return way;
     const { health, clock } = this.job.services;
     const waitMs = health.freeAt(this.#ways[0]!.way) - clock.monotonic();

@@ -19,21 +19,28 @@ export type RouteQuestion = {
 /** How much of a conversation's head names it, characters: enough to tell two apart, and no more to hash. */
 const HEAD_CHARACTERS = 2_048;
 
+/** The way of a model that has but one, by its route: remembered as long as the vendor is the same. */
+const onlyWays = new WeakMap<Route, Candidate[]>();
+
+/** The way of nearly every request, where there is no choice and nothing to ask; undefined where there is one, or none. */
+export function onlyWay(routes: readonly Route[], find: RouteQuestion["vendor"]): readonly Candidate[] | undefined {
+  const [route] = routes;
+  if (!route || routes.length > 1) return undefined;
+  const vendor = find(route.vendor);
+  if (!vendor || vendor.apiKeys !== undefined) return undefined;
+  const known = onlyWays.get(route);
+  if (known?.[0]?.vendor === vendor) return known;
+  const ways = [{ route, vendor, way: { vendor: vendor.id, key: 0, keys: 1, model: route.model } }];
+  onlyWays.set(route, ways);
+  return ways;
+}
+
 /**
  * The ways to a model in the order in which they are tried. Routes stand in the order of the catalog, or, where one of them has a weight,
  * so that each comes first for its part of the conversations; the keys of a vendor share its part evenly. A conversation always has the
  * same order, so that its vendor's prompt cache is found again: where a way falls away, the others keep their places. Pure.
  */
 export function orderWays({ routes, vendor: find, conversation }: RouteQuestion): Candidate[] {
-  const [only] = routes;
-  if (only && routes.length === 1) {
-    // The way of nearly every request: no choice, and nothing to ask.
-    const vendor = find(only.vendor);
-    if (!vendor) return [];
-    if (vendor.apiKeys === undefined) {
-      return [{ route: only, vendor, way: { vendor: vendor.id, key: 0, keys: 1, model: only.model } }];
-    }
-  }
   const groups: Candidate[][] = [];
   for (const route of routes) {
     const vendor = find(route.vendor);

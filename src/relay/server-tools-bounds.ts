@@ -42,6 +42,7 @@ export async function reserveInput(job: Job, estimateInput: () => number): Promi
       payment: payment && { ...payment, ...alone },
       terms: isCapped ? { ...termsOf(plan, entry, intent, body), ...alone } : undefined,
     });
+    exchange.reserved ??= [];
     exchange.reserved.push(held);
     return true;
   } catch (thrown) {

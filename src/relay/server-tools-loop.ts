@@ -4,7 +4,7 @@ import type { ServedCall, ServedFunction, ServedOutcome } from "../dialects/serv
 import { isSame } from "../dialects/translate.ts";
 import { editObject, JsonText } from "../lib/json.ts";
 import type { Answer } from "../vendors/answer.ts";
-import { dispatch } from "./dispatch.ts";
+import { open } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
@@ -289,9 +289,9 @@ export class ServedLoop {
     return this.send();
   }
 
-  /** Sends the request of this round; see {@link dispatch}. What replies repeat of it is what the client wrote, not what the vendor was told. */
+  /** Sends the request of this round; see {@link open}. What replies repeat of it is what the client wrote, not what the vendor was told. */
   async send(): Promise<{ answer: Answer; type: string }> {
-    const sent = await dispatch(this.job, this.target);
+    const sent = await open(this.job, this.target);
     const { client, upstream, context } = this.target;
     if (isSame(client, upstream)) this.#nameLost();
     if (context.changes?.request) {

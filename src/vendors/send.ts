@@ -2,6 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Abort } from "../lib/abort.ts";
 import { type Answer, type Fields, ResponseAnswer } from "./answer.ts";
 import { authorize, isSigned } from "./auth/authorize.ts";
+import type { CallRules } from "./http/call.ts";
 import { ConnectFailed, ConnectionLost } from "./http/faults.ts";
 import { Pool } from "./http/pool.ts";
 import { type Address, addressOf, writeFields, writeHead } from "./http/request.ts";
@@ -52,22 +53,30 @@ const CLIENT = "SLUICE_HTTP_CLIENT";
  * {@link ConnectionLost}) or a redirect came (a key and a prompt must not follow one; reliability 0 #10); `vendor_not_configured` when
  * the row itself is at fault.
  */
-export async function send(vendor: Vendor, sending: Sending): Promise<Answer> {
-  const { abort } = sending;
-  abort.throwIfAborted();
-  const lines = vendor.serve || isSigned(vendor) || vendor.framing ? undefined : linesOf(vendor, sending);
-  if (!lines?.head) return sendSpecially(vendor, toUpstreamRequest(vendor, sending));
-  const { origin } = lines.address as Address;
-  const named = sending.requestId ? `${lines.head}x-request-id: ${sending.requestId}\r\n` : lines.head;
-  let answer: Answer;
+export function send(vendor: Vendor, sending: Sending): Promise<Answer> {
   try {
-    answer = await pool.call(origin, named, sending.body, abort);
+    const { abort } = sending;
+    abort.throwIfAborted();
+    const lines = vendor.serve || isSigned(vendor) || vendor.framing ? undefined : linesOf(vendor, sending);
+    if (!lines?.address) return sendSpecially(vendor, toUpstreamRequest(vendor, sending));
+    const head = sending.requestId ? `${lines.head}x-request-id: ${sending.requestId}\r\n` : lines.head;
+    return pool.call(lines.address.origin, head, sending.body, abort, RULES);
   } catch (thrown) {
-    throw abort.aborted ? abort.reason : connectionError(thrown);
+    return Promise.reject(thrown);
   }
-  if (isRedirect(answer)) return refuseRedirect(answer);
-  return answer.headers.has("content-encoding") ? unpack(answer) : answer;
 }
+
+/** Bodies come as they are: what is packed all the same is unpacked as it is read. */
+const RULES: CallRules = {
+  accept(answer) {
+    if (isRedirect(answer)) {
+      answer.cancel();
+      throw redirected(answer.status);
+    }
+    return answer.headers.has("content-encoding") ? unpack(answer) : answer;
+  },
+  explain: (thrown) => connectionError(thrown),
+};
 
 /** What goes before the body of a vendor's requests, up to the name of each; no head for one that our own client does not call. */
 type Lines = Pick<Sending, "path" | "headers" | "userAgent"> & { address: Address | undefined; head: string };
@@ -174,12 +183,14 @@ export async function fetchUnfollowed(
 
 const isRedirect = ({ status }: { status: number }) => status >= 300 && status <= 399;
 
-async function refuseRedirect(answer: Response | Answer): Promise<never> {
-  const { status } = answer;
-  if (answer instanceof Response) await answer.body?.cancel();
-  else answer.cancel();
+function redirected(status: number): GatewayError {
   const message = "The vendor's address answers with a redirect. The operator has to check the vendor's base URL.";
-  throw new GatewayError("upstream_error", message, { retry: false, cause: { status } });
+  return new GatewayError("upstream_error", message, { retry: false, cause: { status } });
+}
+
+async function refuseRedirect(response: Response): Promise<never> {
+  await response.body?.cancel();
+  throw redirected(response.status);
 }
 
 /** Codes of a connection that never came about: nothing of the request was read. Any other failure counts as one that may have run. */

@@ -23,6 +23,14 @@ export type Line = {
   abandon(): void;
 };
 
+/** What becomes of a call's outcome, for whoever it is made. */
+export type CallRules = {
+  /** What is given in the place of an answer, of which only the head is there. May throw. */
+  accept(answer: Answer): Answer;
+  /** What is thrown in the place of ConnectFailed or ConnectionLost before there is an answer. */
+  explain(thrown: unknown): unknown;
+};
+
 /** One request on its connection, and its answer. The head comes first, by `answered`; the body is read as an {@link Answer}. */
 export class Call implements Answer, Abortable, Outgoing {
   #head: Head | undefined;
@@ -52,11 +60,12 @@ export class Call implements Answer, Abortable, Outgoing {
     public head: string,
     public body: string,
     private readonly abort: Abort,
+    private readonly rules: CallRules,
   ) {
     abort.add(this);
   }
 
-  /** Resolves with this, once the head is read. Rejects with the abort's reason, or with ConnectFailed or ConnectionLost. To be called once. */
+  /** Resolves with this, once the head is read. Rejects with the abort's reason, or with a fault, both by the rules. To be called once. */
   answered(): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#answer = resolve;
@@ -113,7 +122,7 @@ export class Call implements Answer, Abortable, Outgoing {
     this.#fault = { reason };
     this.#settle();
     this.#forgetPieces();
-    if (!this.#body) this.#refuse?.(reason);
+    if (!this.#body) this.#refuse?.(this.abort.aborted ? this.abort.reason : this.rules.explain(reason));
     this.#waiting?.reject(reason);
     this.#waiting = undefined;
   }
@@ -158,6 +167,18 @@ export class Call implements Answer, Abortable, Outgoing {
     this.#paused = false;
   }
 
+  /** The head is there. */
+  #tell(): void {
+    let answer: Answer;
+    try {
+      answer = this.rules.accept(this);
+    } catch (thrown) {
+      this.#refuse?.(thrown);
+      return;
+    }
+    this.#answer?.(answer);
+  }
+
   onAbort(reason: unknown): void {
     this.#line?.abandon();
     this.fail(reason);
@@ -188,7 +209,8 @@ export class Call implements Answer, Abortable, Outgoing {
         this.#body = createBodyReader(head.framing);
         this.#head = head;
         // The reader comes before the first piece, which may be the last one too.
-        this.#answer?.(this);
+        this.#tell();
+        if (this.over) return undefined;
         if (this.#body.complete) this.#end();
         return all.length > 0 ? all : undefined;
       }

@@ -1,6 +1,6 @@
 import type { Abort } from "../../lib/abort.ts";
 import type { Answer } from "../answer.ts";
-import { Call } from "./call.ts";
+import { Call, type CallRules } from "./call.ts";
 import { Connection, type Keeper } from "./connection.ts";
 import type { Origin } from "./request.ts";
 
@@ -24,10 +24,10 @@ export class Pool implements Keeper {
 
   /**
    * Sends one request and resolves with its answer once the head is there. Rejects with the abort's reason, with ConnectFailed
-   * when nothing was sent, and with ConnectionLost when the connection broke later or what came is no HTTP.
+   * when nothing was sent, and with ConnectionLost when the connection broke later or what came is no HTTP; the rules may change that.
    */
-  call(origin: Origin, head: string, body: string, abort: Abort): Promise<Answer> {
-    const call = new Call(head, body, abort);
+  call(origin: Origin, head: string, body: string, abort: Abort, rules: CallRules): Promise<Answer> {
+    const call = new Call(head, body, abort, rules);
     const answered = call.answered();
     const idle = this.#idle.get(origin.name)?.pop();
     if (idle) {
