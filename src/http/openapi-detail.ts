@@ -80,6 +80,8 @@ const USUAL_ERRORS: readonly ErrorCode[] = [
   "unsupported_media_type",
   "rate_limit_exceeded",
   "internal_error",
+  // Its books cannot be written at the moment.
+  "upstream_overloaded",
 ];
 
 const CHAT_ERROR = { $ref: "#/components/schemas/ChatError" };
