@@ -2,6 +2,7 @@ import type { Server } from "bun";
 import type { Keys } from "../accounts/keys.ts";
 import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
+import { newId } from "../lib/id.ts";
 import type { BodyLog } from "../relay/body-log.ts";
 import { generate } from "../relay/generate.ts";
 import { generateOnce } from "../relay/idempotency.ts";
@@ -41,7 +42,8 @@ export function answerGeneration(
   const { services } = dependencies;
   const refuse = (thrown: unknown) => {
     noteRefusal(thrown, dialect, undefined, services);
-    return errorResponse(thrown, dialect, requestIdOf(request));
+    // Nobody will ask for this request's id again.
+    return errorResponse(thrown, dialect, newId("req"));
   };
   try {
     const turn = services.admission?.enter(request);
