@@ -10,6 +10,8 @@ const LANES = 8;
 /** What the program may grow by, bytes. */
 const MOST_GROWTH = 20 * 1024 * 1024;
 const SHOWN_FAULTS = 10;
+/** Requests of each operation until the program is warm, at the least: its heap has its size by then. */
+const WARM = 300;
 
 const each = Number(process.argv[2] ?? 800);
 const seed = Number(process.argv[3] ?? Math.floor(Math.random() * 2 ** 31));
@@ -37,7 +39,7 @@ async function settledMemory(): Promise<number> {
   return least;
 }
 
-await new Fuzz(lab, EXCUSES).run(seed + 1, Math.max(10, Math.floor(each / 4)), LANES);
+await new Fuzz(lab, EXCUSES).run(seed + 1, Math.max(each, WARM), LANES);
 const before = await settledMemory();
 const startedAt = performance.now();
 const { requests, faults, statuses, slowestMs } = await new Fuzz(lab, EXCUSES).run(seed, each, LANES);
