@@ -8,8 +8,8 @@ import { costNano } from "./price.ts";
 import type { PriceBook } from "./price-book.ts";
 import { toUsageRow, type UsageRows } from "./usage-rows.ts";
 
-/** Holds that are closed in one transaction (reliability 3.7). */
-const BATCH = 500;
+/** Holds that are closed in one transaction. Each waits for the disk once: ten thousand are to be closed in half a second (reliability 8.2, N1). */
+const BATCH = 2_500;
 
 type Row = {
   request_id: string;
