@@ -11,7 +11,7 @@ const LANES = 8;
 const MOST_GROWTH = 20 * 1024 * 1024;
 const SHOWN_FAULTS = 10;
 /** Requests of each operation until the program is warm, at the least: its heap has its size by then. */
-const WARM = 300;
+const WARM = 150;
 
 const each = Number(process.argv[2] ?? 800);
 const seed = Number(process.argv[3] ?? Math.floor(Math.random() * 2 ** 31));
@@ -32,7 +32,7 @@ async function memoryOf(): Promise<number> {
 /** The least of several looks: what waits to be collected is no growth. */
 async function settledMemory(): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
-  for (let look = 0; look < 20; look++) {
+  for (let look = 0; look < 10; look++) {
     least = Math.min(least, await memoryOf());
     await Bun.sleep(100);
   }
