@@ -83,8 +83,11 @@ async function answerAdmitted(
     if (bodies) reply = bodies.note(asked, reply);
     const headers = Object.assign(commonHeaders(requestId), reply.headers);
     if (asked.rate) Object.assign(headers, rateHeaders(dialect.name, asked.rate));
-    if (reply.kind === "stream")
-      return sseResponse(reply.chunks, { ping: dialect.ping, clock: services.clock, headers });
+    if (reply.kind === "stream") {
+      // What lies in the system's buffers would keep the connection of a client that does not read for as long as it likes.
+      const close = () => server()?.timeout(request, 1);
+      return sseResponse(reply.chunks, { ping: dialect.ping, clock: services.clock, headers, close });
+    }
     headers["content-type"] = "application/json";
     return new Response(reply.body, reply.status === undefined ? { headers } : { headers, status: reply.status });
   } catch (thrown) {

@@ -16,15 +16,20 @@ const HEADERS = {
   "x-accel-buffering": "no",
 };
 
+/** `close` ends the connection, whatever still waits to be sent on it. */
+export type SseOptions = {
+  ping: string;
+  clock: Clock;
+  headers: Record<string, string>;
+  close?: (() => void) | undefined;
+};
+
 /**
  * A stream of SSE text as a response. Pull-driven, so that a slow client slows the upstream; a ping fills the silence; the client
  * leaving ends `chunks`. The text must come as whole records.
  */
-export function sseResponse(
-  chunks: AsyncIterator<string>,
-  options: { ping: string; clock: Clock; headers: Record<string, string> },
-): Response {
-  const body = new ReadableStream<Uint8Array>(new SseSource(chunks, options.ping, options.clock));
+export function sseResponse(chunks: AsyncIterator<string>, options: SseOptions): Response {
+  const body = new ReadableStream<Uint8Array>(new SseSource(chunks, options));
   return new Response(body, { headers: { ...HEADERS, ...options.headers } });
 }
 
@@ -42,10 +47,9 @@ class SseSource {
 
   constructor(
     private readonly chunks: AsyncIterator<string>,
-    private readonly ping: string,
-    private readonly clock: Clock,
+    private readonly options: SseOptions,
   ) {
-    this.#lastAt = clock.monotonic();
+    this.#lastAt = options.clock.monotonic();
   }
 
   start(controller: ReadableStreamDefaultController<Uint8Array>): void {
@@ -67,11 +71,12 @@ class SseSource {
   #cut(): void {
     this.#cancelled = true;
     this.#controller?.error(new Error("the client takes nothing"));
+    this.options.close?.();
     this.chunks.return?.().catch(ignoreClosed);
   }
 
   readonly #onPiece = ({ done, value }: IteratorResult<string, undefined>): void => {
-    this.#lastAt = this.clock.monotonic();
+    this.#lastAt = this.options.clock.monotonic();
     this.#givenAt = this.#lastAt;
     if (this.#cancelled) return;
     if (!done) {
@@ -88,14 +93,14 @@ class SseSource {
   };
 
   #arm(waitMs: number): void {
-    this.#stopPing = this.clock.after(waitMs, () => {
-      const now = this.clock.monotonic();
+    this.#stopPing = this.options.clock.after(waitMs, () => {
+      const now = this.options.clock.monotonic();
       if (this.#givenAt !== undefined && now - this.#givenAt >= STALLED_MS) return this.#cut();
       const silentMs = now - this.#lastAt;
       if (silentMs < PING_MS) return this.#arm(PING_MS - silentMs);
       this.#lastAt = now;
       // A client that does not read what it has needs no ping, and gets no queue.
-      if ((this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(encoder.encode(this.ping));
+      if ((this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(encoder.encode(this.options.ping));
       this.#arm(PING_MS);
     });
   }

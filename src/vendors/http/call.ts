@@ -6,7 +6,12 @@ import { type Head, MAX_HEAD_BYTES, MalformedAnswer, parseHead } from "./head.ts
 import type { Outgoing } from "./request.ts";
 
 /** Bytes of a body that wait to be read before the upstream is made to wait (reliability 6.4). */
-const MAX_WAITING_BYTES = 256 * 1024;
+const MAX_WAITING_BYTES = 64 * 1024;
+/**
+ * A piece that is read has so many bytes at the most: what a client that reads slowly is to be given waits in several places at once, whole in each.
+ * The system hands over half a megabyte at a time when it has that.
+ */
+const MAX_PIECE_BYTES = 64 * 1024;
 /** Heads that tell of a later one, such as 103, before that one must come. */
 const MAX_INTERIM = 16;
 
@@ -128,9 +133,10 @@ export class Call implements Answer, Abortable, Outgoing {
   }
 
   read(): Promise<Read> {
-    const value = this.#piece;
-    if (value) {
-      this.#piece = this.#further?.shift();
+    const piece = this.#piece;
+    if (piece) {
+      const value = piece.length > MAX_PIECE_BYTES ? piece.subarray(0, MAX_PIECE_BYTES) : piece;
+      this.#piece = value === piece ? this.#further?.shift() : piece.subarray(MAX_PIECE_BYTES);
       this.#waitingBytes -= value.length;
       if (this.#paused && this.#waitingBytes < MAX_WAITING_BYTES) {
         this.#paused = false;
@@ -228,11 +234,16 @@ export class Call implements Answer, Abortable, Outgoing {
   #hand(value: Uint8Array): void {
     if (this.#timer !== undefined) return;
     const waiting = this.#waiting;
-    if (waiting) {
-      this.#waiting = undefined;
-      waiting.resolve({ done: false, value });
-      return;
+    this.#waiting = undefined;
+    if (!waiting) this.#keep(value);
+    else if (value.length <= MAX_PIECE_BYTES) waiting.resolve({ done: false, value });
+    else {
+      this.#keep(value.subarray(MAX_PIECE_BYTES));
+      waiting.resolve({ done: false, value: value.subarray(0, MAX_PIECE_BYTES) });
     }
+  }
+
+  #keep(value: Uint8Array): void {
     if (!this.#piece) this.#piece = value;
     else {
       this.#further ??= [];
