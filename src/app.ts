@@ -70,6 +70,13 @@ export type AppSettings = {
 /** What can be changed while the gateway runs. */
 export type Reloaded = Pick<AppSettings, "config" | "vendors">;
 
+/** What is configured and found: vendors without the built-in one, and the names that some of them listed themselves. */
+export type Standing = Reloaded & {
+  discovered: ReadonlyMap<string, readonly string[]>;
+  /** How often the configuration was taken over anew. */
+  reloads: number;
+};
+
 /** The gateway without a listener, and the parts that its server and its tests look at. */
 export type App = {
   elysia: Elysia;
@@ -95,6 +102,12 @@ export type App = {
   discovers(): boolean;
   /** Asks the vendors that list their own models; resolves when each has answered or failed, with whether all have answered. */
   discover(): Promise<boolean>;
+  /** What there is now, for processes that work for this one. */
+  standing(): Standing;
+  /** Calls back whenever {@link standing} has changed. */
+  onChange(callback: () => void): void;
+  /** Has `end` run when the gateway stops, beside the end of its running answers and before the books are closed. */
+  onStop(end: () => Promise<void>): void;
   /** Ends what is under way, as a stopping server does, and closes the books. */
   stop(): Promise<void>;
 };
@@ -183,7 +196,13 @@ export function createApp(settings: AppSettings): App {
   const stopRemoving = new Retention(store, writer, clock, config.records.usageDays, retained).watch();
   const stopForgetting = reasoning.watch();
   const unwatch = endRevoked(keys, running);
-  const state = { ready: true };
+  const state = { ready: true, config, reloads: 0 };
+  const discovered = new Map<string, readonly string[]>();
+  const changes: (() => void)[] = [];
+  const ends: (() => Promise<void>)[] = [];
+  const tellChange = () => {
+    for (const callback of changes) callback();
+  };
   const { addresses } = limits;
   const elysia = mountRoutes({
     reach: config.server,
@@ -224,8 +243,10 @@ export function createApp(settings: AppSettings): App {
       found.push(vendor);
       vendors.set(vendor.id, vendor);
       catalog.addVendor(vendor);
+      tellChange();
     },
-    reload({ config: { models, plans: figures, limits: bounds }, vendors: rows }) {
+    reload({ config: reloaded, vendors: rows }) {
+      const { models, plans: figures, limits: bounds } = reloaded;
       const nextPlans = createPlans(figures);
       const next = switchedOn([builtin, ...rows], found, vendors);
       catalog.replace({ rows: builtInRows, overrides: models, vendors: [...next.values()] });
@@ -235,12 +256,32 @@ export function createApp(settings: AppSettings): App {
       services.blockingMs = bounds.blockingSeconds * 1000;
       // What was refused or in trouble may have been what was changed.
       health.forgetTrouble();
+      // What a vendor listed is forgotten with it, as the catalog does.
+      for (const id of discovered.keys()) if (next.get(id)?.models !== "discover") discovered.delete(id);
+      state.config = reloaded;
+      state.reloads++;
+      tellChange();
     },
     discovers: () => [...vendors.values()].some((vendor) => vendor.models === "discover"),
-    discover: () => discoverModels([...vendors.values()], catalog, log, services.userAgent),
+    async discover() {
+      const complete = await discoverModels([...vendors.values()], log, services.userAgent, (vendorId, names) => {
+        catalog.setDiscovered(vendorId, names);
+        discovered.set(vendorId, names);
+      });
+      tellChange();
+      return complete;
+    },
+    standing: () => ({
+      config: state.config,
+      reloads: state.reloads,
+      vendors: [...vendors.values()].filter((vendor) => vendor !== builtin),
+      discovered,
+    }),
+    onChange: (callback) => void changes.push(callback),
+    onStop: (end) => void ends.push(end),
     async stop() {
       state.ready = false;
-      await Promise.all([drain(running, clock), jobs.stop()]);
+      await Promise.all([drain(running, clock), jobs.stop(), ...ends.map((end) => end())]);
       await kept.idle();
       unwatch();
       stopSweeping();
@@ -326,13 +367,13 @@ async function drain(running: Running, clock: Clock): Promise<void> {
 
 async function discoverModels(
   vendors: readonly Vendor[],
-  catalog: Catalog,
   log: Log,
   userAgent: string,
+  found: (vendorId: string, names: readonly string[]) => void,
 ): Promise<boolean> {
   const listed = await listDiscovered(vendors, { userAgent });
   for (const { vendor, names, reason } of listed) {
-    if (names) catalog.setDiscovered(vendor.id, names);
+    if (names) found(vendor.id, names);
     else log.warn("discovery", { vendor: vendor.id, ...errorFields(reason) });
   }
   return listed.every(({ names }) => names !== undefined);

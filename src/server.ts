@@ -3,14 +3,21 @@ import type { Clock } from "./lib/clock.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 
 /** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
-const MAX_BODY_BYTES = 40 * 1024 * 1024;
+export const MAX_BODY_BYTES = 40 * 1024 * 1024;
+/** A connection on which nothing moves for this long is closed, seconds, where its endpoint does not say otherwise. */
+export const IDLE_SECONDS = 60;
 /** How often vendors that list their own models are asked again. */
 const DISCOVERY_MS = 30 * 60_000;
 /** A vendor that could not be asked is asked again after this. */
 const DISCOVERY_RETRY_MS = 30_000;
 
 /** What a server is started with, beside what its app is made of. */
-export type ServerSettings = AppSettings & { host: string; port: number };
+export type ServerSettings = AppSettings & {
+  host: string;
+  port: number;
+  /** Other processes of this gateway listen on the same port (Linux only: elsewhere it is not shared). */
+  sharesPort?: boolean;
+};
 
 export type RunningServer = {
   /** Where it listens: `http://127.0.0.1:4600`. */
@@ -32,10 +39,10 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     app.elysia.listen({
       hostname: host,
       port,
-      reusePort: false,
+      reusePort: settings.sharesPort === true,
       development: false,
       maxRequestBodySize: MAX_BODY_BYTES,
-      idleTimeout: 60,
+      idleTimeout: IDLE_SECONDS,
     });
   } catch (thrown) {
     await app.stop();

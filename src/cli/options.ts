@@ -2,7 +2,15 @@
 
 export type FolderOptions = { data?: string };
 export type ConfigOptions = FolderOptions & { config?: string };
-export type ServeOptions = ConfigOptions & { host?: string; port?: string; publicUrl?: string; cdnUrl?: string };
+export type ServeOptions = ConfigOptions & {
+  host?: string;
+  port?: string;
+  publicUrl?: string;
+  cdnUrl?: string;
+  workers?: string;
+  /** This process was started by a serving one, to work for it. */
+  asWorker?: boolean;
+};
 export type JsonOption = { json?: boolean };
 export type KeyLimitOptions = {
   expires?: string;

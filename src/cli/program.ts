@@ -12,7 +12,12 @@ function addServe(program: Command, report: Report): void {
     .option("--port <port>", "port to listen on (default: 4600, or the next free one)")
     .option("--public-url <url>", "address clients use, when it is another one")
     .option("--cdn-url <url>", "address of the image files, when it is another one")
-    .action(async (options: ServeOptions) => report(await (await import("./serve.ts")).serve(options)));
+    .option("--workers <count>", "processes that share the work beside this one (Linux; default: 0)")
+    .addOption(new Option("--as-worker").hideHelp())
+    .action(async (options: ServeOptions) => {
+      if (options.asWorker) return report(await (await import("./work.ts")).work());
+      report(await (await import("./serve.ts")).serve(options));
+    });
 }
 
 function addReports(program: Command, report: Report): void {

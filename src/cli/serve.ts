@@ -21,6 +21,7 @@ import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts
 import { keepReloading } from "./reload.ts";
 import { secretsOf } from "./secrets.ts";
 import { VERSION } from "./version.ts";
+import { readWorkers, startWorkers } from "./workers.ts";
 
 /** What a running server holds, to be given back in reverse order. */
 type Running = {
@@ -63,7 +64,9 @@ function openRequestLog(config: Config, log: Log): RequestLog | undefined {
  */
 async function listen(parts: Omit<ServerSettings, "host" | "port">): Promise<RunningServer> {
   const { host, port: wanted, portWasGiven } = parts.config.server;
-  for (let attempt = 0, port = wanted; ; attempt++) {
+  // A port that is shared could be had beside any other server of this user: it has to be looked at first.
+  const first = parts.sharesPort ? await findSharedPort(host, wanted, portWasGiven) : wanted;
+  for (let attempt = 0, port = first; ; attempt++) {
     try {
       const server = await startServer({ ...parts, host, port });
       if (port !== wanted) warn(`Port ${wanted} is taken; listening on ${port} instead.`);
@@ -76,6 +79,20 @@ async function listen(parts: Omit<ServerSettings, "host" | "port">): Promise<Run
       if (attempt >= PORTS_TRIED) throw new Failure(explainPort("taken", host, port));
       port = choice.port;
     }
+  }
+}
+
+/** How long a port that was given may still be taken by workers of a server that was killed, ms, and how often it is looked at. */
+const LEAVING_MS = 2_000;
+const LOOK_MS = 50;
+
+/** A port that nobody has. Throws Failure with a sentence when there is none. */
+async function findSharedPort(host: string, wanted: number, given: boolean): Promise<number> {
+  for (let waitedMs = 0; ; waitedMs += LOOK_MS) {
+    const choice = choosePort(host, wanted, given);
+    if ("port" in choice) return choice.port;
+    if (!given || waitedMs >= LEAVING_MS) throw new Failure(choice.fault);
+    await Bun.sleep(LOOK_MS);
   }
 }
 
@@ -141,8 +158,18 @@ function findLocalServers(vendors: readonly Vendor[], url: string): Promise<Loca
 /** Wildcard addresses are for listening, not for asking: the request to try goes to loopback. */
 const askable = (url: string) => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 
-/** Takes the data folder and starts listening. Whatever was taken is given back when a later step fails. */
-async function start(config: Config, vendors: readonly Vendor[]): Promise<Running> {
+/** Starts what belongs to a server that listens already; it is stopped when that fails. */
+async function startBeside(server: RunningServer, begin: () => Promise<void>): Promise<void> {
+  try {
+    await begin();
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+/** Takes the data folder and starts listening, and the workers. Whatever was taken is given back when a later step fails. */
+async function start(config: Config, vendors: readonly Vendor[], workers: number): Promise<Running> {
   const lock = lockDataFolder(config.dataFolder);
   let store: Store | undefined;
   try {
@@ -150,7 +177,9 @@ async function start(config: Config, vendors: readonly Vendor[]): Promise<Runnin
     for (const sentence of store.warnings) warn(`warning: ${sentence}`);
     const log = createServerLog(config, vendors);
     const requests = openRequestLog(config, log);
-    const server = await listen({ config, vendors, store, clock: systemClock, log, requests, version: VERSION });
+    const parts = { config, vendors, store, clock: systemClock, log, requests, version: VERSION };
+    const server = await listen({ ...parts, sharesPort: workers > 0 });
+    if (workers > 0) await startBeside(server, () => startWorkers(workers, server, parts));
     return { server, store, lock, log, requests };
   } catch (error) {
     store?.close();
@@ -167,7 +196,7 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   const config = readConfig(options);
   const { vendors, warnings } = readVendors(config);
   for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
-  const running = await start(config, vendors);
+  const running = await start(config, vendors, readWorkers(options.workers));
   stopOnSignals(running);
   let key: string | undefined;
   try {

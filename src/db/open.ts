@@ -9,6 +9,8 @@ import { StoreError, toStoreError } from "./store-error.ts";
 
 /** How long opening may wait for another process, ms: nothing is served yet, so waiting harms nobody. */
 const OPEN_WAIT_MS = 2_000;
+/** How long a statement of a reader may wait, ms: readers wait only while the log is begun anew, which takes an instant. */
+const READ_WAIT_MS = 200;
 /**
  * Largest store that is checked whole at the start; of a larger one only the small tables are (reliability 2 #7). Some 5 ms a megabyte: a store
  * of a hundred thousand image jobs is to be open in half a second (reliability 8).
@@ -123,6 +125,20 @@ function closeStore(database: Database, path: string): void {
     database.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
   }
   database.close();
+}
+
+/**
+ * Opens a store that another process of this gateway has open, for reading alone: what that process has committed is seen by the next statement. Throws
+ * {@link StoreError}.
+ */
+export function openReader(path: string): Store {
+  try {
+    const database = new Database(path, { readonly: true, strict: true, safeIntegers: true });
+    setWait(database, READ_WAIT_MS);
+    return { path, database, query: drizzle(database, { schema }), warnings: [], close: () => database.close() };
+  } catch (thrown) {
+    throw toStoreError(thrown, path);
+  }
 }
 
 /**

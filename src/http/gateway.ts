@@ -116,7 +116,7 @@ export function mountRoutes(routes: Served): Elysia {
     .use(webRoutes(webTools))
     .use(accountRoutes(admin))
     .use(adminRoutes(admin))
-    .use(metricsRoutes({ keys, server: () => app.server as PeerSource, collect: () => observation.collect() }))
+    .use(metricsRoutes({ keys, server: () => app.server as PeerSource, collect: () => observation.collectAll() }))
     .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))
     .use(new Elysia().onBeforeHandle(boundPublic("images", bounds)).use(imageFileRoutes(images)))
     .use(

@@ -1,15 +1,13 @@
 import type { Server } from "bun";
-import type { Keys } from "../accounts/keys.ts";
 import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { newId } from "../lib/id.ts";
 import type { BodyLog } from "../relay/body-log.ts";
 import { generate } from "../relay/generate.ts";
-import { generateOnce } from "../relay/idempotency.ts";
-import type { IdempotencyStore } from "../relay/idempotency-store.ts";
+import { generateOnce, type KeptAnswers } from "../relay/idempotency.ts";
 import type { GenerateRequest, Services } from "../relay/job.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
-import { authenticate } from "./credentials.ts";
+import { authenticate, type KeyFinder } from "./credentials.ts";
 import { commonHeaders, errorResponse } from "./errors.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
@@ -18,9 +16,9 @@ import { sseResponse } from "./sse.ts";
 /** What the generating endpoints need: the relay's services and the keys. */
 export type GenerationDependencies = {
   services: Services;
-  keys: Keys;
+  keys: KeyFinder;
   /** The answers of requests that carry an Idempotency-Key. */
-  kept: IdempotencyStore;
+  kept: KeptAnswers;
   /** Notes prompts and answers, where the operator has switched that on. */
   bodies?: BodyLog | undefined;
   /** The listening server. Not taken from Elysia's context, which would define it anew on every request: that costs as much as the routing. */
@@ -55,7 +53,8 @@ export function answerGeneration(
   }
 }
 
-async function answerAdmitted(
+/** {@link answerGeneration} for a request that was let in already. */
+export async function answerAdmitted(
   dialect: Dialect,
   request: Request,
   { services, keys, kept, bodies, server }: GenerationDependencies,

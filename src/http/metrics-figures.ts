@@ -27,7 +27,8 @@ export type GatewaySources = {
   others(): readonly Figure[];
 };
 
-function collectVendors({ health, vendors }: GatewaySources): Figure[] {
+/** How vendors fare, as far as one process knows. */
+export function collectVendors({ health, vendors }: Pick<GatewaySources, "health" | "vendors">): Figure[] {
   const records = [...vendors()].map(({ id }) => ({ id, ...health.of(id) }));
   const each = (value: (record: (typeof records)[number]) => number): Sample[] =>
     records.map((record) => ({ labels: { vendor: record.id }, value: value(record) }));
@@ -105,7 +106,8 @@ function collectStore({ store, writer }: GatewaySources): Figure[] {
   ];
 }
 
-function collectConnections(): Figure[] {
+/** This process's connections to vendors. */
+export function collectConnections(): Figure[] {
   const { open, idle, opened, reused } = poolFigures();
   const name = "sluice_upstream_connections";
   return [

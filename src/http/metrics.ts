@@ -15,7 +15,7 @@ export type MetricsDependencies = {
   keys: KeyFinder;
   /** The listening server; null when the app is called inside the process. */
   server(): PeerSource;
-  collect(): readonly Figure[];
+  collect(): readonly Figure[] | Promise<readonly Figure[]>;
 };
 
 const isLoopback = (address: string) => /^(?:::ffff:)?127\.\d+\.\d+\.\d+$/.test(address) || address === "::1";
@@ -31,7 +31,7 @@ function isLocal(request: Request, server: PeerSource): boolean {
  * through a proxy, with an admin key only: names of vendors and models are nobody else's business (reliability 7.3).
  */
 export function metricsRoutes({ keys, server, collect }: MetricsDependencies) {
-  const answer = (request: Request): Response => {
+  const answer = async (request: Request): Promise<Response> => {
     try {
       if (!isLocal(request, server())) authenticateAdmin(request, keys);
       const headers = {
@@ -39,7 +39,7 @@ export function metricsRoutes({ keys, server, collect }: MetricsDependencies) {
         "content-type": CONTENT_TYPE,
         "cache-control": "no-store",
       };
-      return new Response(writeFigures(collect()), { headers });
+      return new Response(writeFigures(await collect()), { headers });
     } catch (thrown) {
       return answerError(thrown, request);
     }

@@ -5,6 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import { type Figure, single } from "../observe/figures.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { LoopLag } from "../observe/loop-lag.ts";
+import { mergeFigures } from "../observe/merge-figures.ts";
 import { createObserver, type Listener } from "../observe/observer.ts";
 import { collectProcess } from "../observe/process-figures.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
@@ -35,6 +36,8 @@ export type ObservationParts = {
 export class Observation {
   /** To be told of every request. */
   readonly observer: RequestObserver;
+  /** Asks the processes that work for this one for their figures; undefined where there are none. Never rejects. */
+  workers: (() => Promise<readonly (readonly Figure[])[]>) | undefined;
   /** Configurations read again since the start. */
   readonly reloads = { taken: 0, refused: 0 };
   readonly #requests = new RequestFigures();
@@ -63,7 +66,13 @@ export class Observation {
     await this.#traces?.close();
   }
 
-  /** Everything there is to see now. */
+  /** Everything there is to see now, of the processes that work for this one too. */
+  async collectAll(): Promise<Figure[]> {
+    const others = await this.workers?.();
+    return others ? mergeFigures([this.collect(), ...others]) : this.collect();
+  }
+
+  /** Everything there is to see of this process now. */
   collect(): Figure[] {
     const { parts } = this;
     const gateway = collectGateway({ ...parts, requests: this.#requests, reloads: this.reloads });
@@ -71,11 +80,14 @@ export class Observation {
   }
 
   #traceFigures(): Figure[] {
-    if (!this.#traces) return [];
-    const { sent, lost } = this.#traces.counts;
-    return [
-      single("sluice_trace_spans_sent_total", "counter", "Spans that the collector took.", sent),
-      single("sluice_trace_spans_lost_total", "counter", "Spans that it did not take in time.", lost),
-    ];
+    return this.#traces ? traceFigures(this.#traces.counts) : [];
   }
+}
+
+/** What became of a process's traces. */
+export function traceFigures({ sent, lost }: TraceExporter["counts"]): Figure[] {
+  return [
+    single("sluice_trace_spans_sent_total", "counter", "Spans that the collector took.", sent),
+    single("sluice_trace_spans_lost_total", "counter", "Spans that it did not take in time.", lost),
+  ];
 }

@@ -90,12 +90,17 @@ export interface Hold {
    * the vendor keeps the ceiling by itself.
    */
   readonly growAt: number;
-  /** Sets more aside and raises `growAt`. False: there is no more, and the reply is to be ended (contract 5). At once, without waiting. */
-  extend(reading: Reading): boolean;
+  /**
+   * Sets more aside and raises `growAt`. False: there is no more, and the reply is to be ended (contract 5). At once where the money is kept in
+   * this process.
+   */
+  extend(reading: Reading): boolean | Promise<boolean>;
   /** Durable when the promise resolves: the terminator of a stream waits for it. A second call waits for the first and gives the same. */
   settle(settlement: Settlement): Promise<Charge>;
   /** Nothing ran, nothing is charged, no usage row is written. */
   release(): Promise<void>;
+  /** The process that served the request died: ends it by the rule of a crash (recovery.ts). Absent: there is nothing to be charged by. */
+  abandon?(): Promise<void>;
 }
 
 /** The meter's book. Every request that may reach an upstream is held first. */

@@ -132,6 +132,18 @@ export class PaidHold implements Hold, Journaled, Settling {
     }
   }
 
+  /** {@link Hold.abandon}: whoever was sent output that was told of pays; without such evidence nobody does, and the cost is the operator's. */
+  async abandon(): Promise<void> {
+    const { writer, settler } = this.desk;
+    if (this.reading.output > 0) {
+      await this.settle(settler.interruption(this));
+      return;
+    }
+    const wasNoted = this.written;
+    await this.release();
+    if (wasNoted) await writer.run(() => settler.writeOff(this));
+  }
+
   #close(): void {
     this.closing = true;
     this.desk.journal.forget(this);

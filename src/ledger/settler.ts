@@ -1,9 +1,9 @@
-import { promptTokens, type Usage } from "../canon/usage.ts";
+import { NO_USAGE, promptTokens, type Usage } from "../canon/usage.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { UsageFlag } from "./book.ts";
 import { type Entries, HOUSE } from "./entries.ts";
 import type { Funds } from "./funds.ts";
-import type { Charge, HoldRequest, Settlement } from "./ledger.ts";
+import type { Charge, HoldRequest, Reading, Settlement } from "./ledger.ts";
 import type { Legs } from "./legs.ts";
 import { atLeastZero, least } from "./nano.ts";
 import { costNano } from "./price.ts";
@@ -31,6 +31,9 @@ export type Settling = {
   priceId: number;
   legs: Legs;
 };
+
+/** What is known of a request whose process died. */
+export type Interrupted = { reading: Reading; createdAt: number; estimatedInput: number };
 
 /** Where the money for a cost comes from; `loss` is the operator's. */
 type Draw = { window: bigint; wallet: bigint; loss: bigint; overrun: boolean };
@@ -102,6 +105,24 @@ export class Settler {
     this.rows.count(row);
     const charge = { costNano: cost, chargedNano, metered: true };
     return flags.length === 0 ? charge : { ...charge, flags };
+  }
+
+  /** What a request is settled by whose process died in the middle of it: its input, and the output that was told of. */
+  interruption({ reading, createdAt, estimatedInput }: Interrupted): Settlement {
+    const { vendor, upstreamModel, output } = reading;
+    const usage = { ...NO_USAGE, input: Math.ceil(estimatedInput), output };
+    const durationMs = Math.max(0, this.clock.now() - createdAt);
+    return { outcome: "interrupted", vendor, upstreamModel, usage, estimated: true, attempts: 1, durationMs };
+  }
+
+  /** Books what a request may have cost of which nobody knows whether anything was delivered: the operator's loss. Inside an operation of the writer. */
+  writeOff({ request, wish }: Settling): void {
+    const amountNano = costNano({ ...NO_USAGE, input: Math.ceil(wish.estimatedInput) }, wish.prices);
+    if (amountNano === 0n) return;
+    const { requestId, accountId: owner } = request;
+    const detail = "the process died that was serving this request";
+    const loss = { kind: "writeoff", debit: HOUSE.loss, credit: HOUSE.vendor, amountNano } as const;
+    this.entries.append({ atMs: this.clock.now(), ...loss, owner, requestId, detail });
   }
 
   /**

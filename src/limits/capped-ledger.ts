@@ -94,7 +94,7 @@ class CappedHold implements Hold {
     return Math.min(this.inner.growAt, this.#ownGrowAt);
   }
 
-  extend(reading: Reading): boolean {
+  extend(reading: Reading): boolean | Promise<boolean> {
     if (reading.output > this.#ownGrowAt && !this.#extendOwn()) return false;
     return reading.output > this.inner.growAt ? this.inner.extend(reading) : true;
   }
@@ -125,5 +125,11 @@ class CappedHold implements Hold {
   release(): Promise<void> {
     this.parts.claim.release();
     return this.inner.release();
+  }
+
+  /** As after a crash: what the account pays is decided by its own hold, and the key's caps count nothing. */
+  abandon(): Promise<void> {
+    this.parts.claim.release();
+    return this.inner.abandon ? this.inner.abandon() : this.inner.release();
   }
 }

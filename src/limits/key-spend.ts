@@ -66,6 +66,11 @@ export class KeySpend {
     return account.claim(requests, 0n);
   }
 
+  /** Whether a key has money left, or no cap in money at all. */
+  hasMoney(keyId: string): boolean {
+    return (this.of(keyId)?.freeNano ?? 1n) > 0n;
+  }
+
   #load(keyId: string): Tally {
     const day = Math.floor(this.clock.now() / DAY_MS);
     const [requests = 0n, dayNano = 0n] = (this.#statements.day.values(keyId, day)[0] ?? []) as bigint[];

@@ -8,7 +8,7 @@ const MAX_COLLECTED = 128 * 1024;
 export class BodyLog {
   readonly #texts = new WeakMap<GenerateRequest, string>();
 
-  constructor(private readonly requests: RequestLog) {}
+  constructor(private readonly requests: Pick<RequestLog, "addBodies">) {}
 
   /** From now on the request's body is remembered once it is read. */
   watch(request: GenerateRequest): void {

@@ -26,8 +26,11 @@ export function fingerprint(route: string, body: string): Buffer {
   return new Bun.CryptoHasher("sha256").update(`POST\n${route}\n`).update(body).digest();
 }
 
+/** Where answers are kept. */
+export type KeptAnswers = Pick<IdempotencyStore, "claim">;
+
 /** A request under an Idempotency-Key: where the answers are, the key as it came, and the path without query. */
-export type Keyed = { kept: IdempotencyStore; key: string; route: string };
+export type Keyed = { kept: KeptAnswers; key: string; route: string };
 
 /**
  * {@link generate} under an Idempotency-Key (contract 5): runs once, and gives the same answer again for 24 hours, a stream as one stream

@@ -10,7 +10,6 @@ import type { Abort } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Admission } from "../limits/admission.ts";
-import type { KeySpend } from "../limits/key-spend.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
@@ -21,6 +20,9 @@ import type { FetchMedia } from "./fetch-media.ts";
 import type { ReasoningState } from "./reasoning-state.ts";
 import type { Running } from "./running.ts";
 import type { RunWebTool } from "./server-tools-run.ts";
+
+/** Whether a key's own caps leave it any money. */
+export type KeyMoney = { hasMoney(keyId: string): boolean | Promise<boolean> };
 
 /** What the way of a request needs of the rest of the house. */
 export type Services = {
@@ -36,7 +38,7 @@ export type Services = {
   pause?(waitMs: number): Promise<void>;
   ledger: Ledger;
   /** What keys with caps of their own have come to: for whatever is not held by the ledger, such as calls of tools. */
-  keySpend: KeySpend;
+  keySpend: KeyMoney;
   plans: Plans;
   running: Running;
   /** Reasoning that vendors want back of earlier turns. */

@@ -11,12 +11,13 @@ export class Listener {
 
   constructor(private readonly exchange: Exchange) {}
 
-  /** Takes the next events; false: the reply is to be ended with {@link ending}. */
-  take(events: readonly Event[]): boolean {
+  /** Takes the next events; false: the reply is to be ended with {@link ending}. A promise where money is asked for in another process. */
+  take(events: readonly Event[]): boolean | Promise<boolean> {
     const { meter, spending } = this.exchange;
     this.heard = true;
     meter.take(events);
     spending?.take(events);
+    if (spending?.asked) return spending.asked.then(() => !spending.exhausted);
     return spending?.exhausted !== true;
   }
 

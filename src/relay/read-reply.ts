@@ -52,7 +52,7 @@ export async function refuse(answer: Answer, target: Target, now: number): Promi
 export type Whole = { text: string; events: Event[] };
 
 /** Who follows a stream that is put together; see its class. */
-type Follower = { take(events: readonly Event[]): boolean; ending(): Event[] };
+type Follower = { take(events: readonly Event[]): boolean | Promise<boolean>; ending(): Event[] };
 
 /** Whether and why a request was ended. */
 export type Ending = Pick<Abort, "aborted" | "reason">;
@@ -92,7 +92,7 @@ async function collectStream(answer: Answer, target: Target, reading: Reading): 
   const reader = new StreamReader(answer, decoder, reading.abort);
   for (;;) {
     const step = await (decoder.finishing ? nextOrQuiet(reader, clock) : reader.next());
-    if (!takeStep(step, events, follower)) {
+    if (!(await takeStep(step, events, follower))) {
       events.push(...(follower?.ending() ?? []));
       reader.cancel();
       return { text: writeWhole(events, target.client, target.context), events };
@@ -107,10 +107,11 @@ async function collectStream(answer: Answer, target: Target, reading: Reading): 
 }
 
 /** Collects a step's events until whoever follows has had enough: then false, and what was read beyond is nobody's. */
-function takeStep({ frames, tail }: Step, events: Event[], follower: Follower | undefined): boolean {
+async function takeStep({ frames, tail }: Step, events: Event[], follower: Follower | undefined): Promise<boolean> {
   for (const { events: some } of frames) {
     events.push(...some);
-    if (follower?.take(some) === false) return false;
+    const goesOn = follower?.take(some);
+    if (goesOn === false || (goesOn instanceof Promise && !(await goesOn))) return false;
   }
   events.push(...tail);
   return follower?.take(tail) ?? true;

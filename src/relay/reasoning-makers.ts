@@ -1,20 +1,36 @@
 /** Most proofs of which it is remembered who made them; the one noted longest ago goes first. Some 100 bytes each. */
 const MAX_PROOFS = 50_000;
 
+/** A number with which no one outside can look for two proofs of one digest. */
+export const randomSeed = (): bigint => crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
+
 /**
  * Which family of models made a proof of reasoning, where the proof does not tell and its client names no model when it brings it back
- * (dialects.md 2.9). Only digests are kept, since the last start.
+ * (dialects.md 2.9). Only digests are kept, since the last start. Processes that share what they know have one `seed`.
  */
 export class ProofMakers {
+  /** Told of everything that {@link note} notes: the proof's digest as text, and its maker. */
+  onNote: ((proof: string, maker: string) => void) | undefined;
   readonly #makers = new Map<bigint, string>();
-  /** Nobody outside can look for two proofs of one digest. */
-  readonly #seed = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
 
-  constructor(private readonly most = MAX_PROOFS) {}
+  constructor(
+    private readonly most = MAX_PROOFS,
+    readonly seed = randomSeed(),
+  ) {}
 
   /** Notes who made a proof. */
   note(proof: string, maker: string): void {
     const key = this.#keyOf(proof);
+    this.#keep(key, maker);
+    this.onNote?.(String(key), maker);
+  }
+
+  /** Takes over what another process of the same seed has noted. */
+  learn(digest: string, maker: string): void {
+    this.#keep(BigInt(digest), maker);
+  }
+
+  #keep(key: bigint, maker: string): void {
     this.#makers.delete(key);
     this.#makers.set(key, maker);
     if (this.#makers.size <= this.most) return;
@@ -31,6 +47,6 @@ export class ProofMakers {
   }
 
   #keyOf(proof: string): bigint {
-    return Bun.hash.wyhash(proof, this.#seed);
+    return Bun.hash.wyhash(proof, this.seed);
   }
 }

@@ -67,15 +67,20 @@ function withoutReasoning(memory: ReasoningMemory): ReasoningMemory | undefined 
   return kept.some((block) => block.signature !== undefined) ? kept : undefined;
 }
 
+/** Where reasoning is kept: the store, or a way to the process that has it. */
+export type ReasoningShelf = Pick<ReasoningStore, "put" | "holdsAny" | "find">;
+
 /** Carries reasoning from turn to turn for clients that cannot or do not (dialects.md 4.8 #6-#8). */
 export class ReasoningState {
-  readonly #makers = new ProofMakers();
-
-  constructor(private readonly store: ReasoningStore) {}
+  /** `shelf`: where the reasoning is kept. `makers`: who is known to have made which proof. */
+  constructor(
+    readonly shelf: ReasoningShelf,
+    readonly makers = new ProofMakers(),
+  ) {}
 
   /** What tells of a proof that another model than this route's is known to have made it; undefined where none can be told. */
   foreignTo({ upstream, route }: Target): Orders["isForeignProof"] {
-    return upstream.bindsReasoning ? this.#makers.foreignTo(makerOf(route.model)) : undefined;
+    return upstream.bindsReasoning ? this.makers.foreignTo(makerOf(route.model)) : undefined;
   }
 
   /**
@@ -92,11 +97,11 @@ export class ReasoningState {
     const { turns, anchor } = client.replay.read(body, forgets || !proofs);
     const keep = ({ memory, callIds, text }: Collected) => {
       const keys = keysOf(scope, callIds, text?.value, anchor);
-      return keys.length > 0 ? this.store.put(scope.accountId, keys, memory) : undefined;
+      return keys.length > 0 ? this.shelf.put(scope.accountId, keys, memory) : undefined;
     };
-    const note = upstream.bindsReasoning && ((proof: string) => this.#makers.note(proof, model));
+    const note = upstream.bindsReasoning && ((proof: string) => this.makers.note(proof, model));
     const collector = new ReasoningCollector({ proofs, texts: forgets }, keep, note || undefined);
-    const mayRemember = turns.length > 0 && this.store.holdsAny(scope.accountId);
+    const mayRemember = turns.length > 0 && this.shelf.holdsAny(scope.accountId);
     return { memories: mayRemember ? this.#find(scope, turns, orders) : undefined, collector };
   }
 
@@ -108,7 +113,7 @@ export class ReasoningState {
       const isNamed = turn.callIds.length > 0 || !scope.forgets;
       return keysOf(scope, turn.callIds, isNamed ? undefined : digestText(turn.text), turn.anchor);
     });
-    const found = this.store.find(scope.accountId, wanted.flat());
+    const found = this.shelf.find(scope.accountId, wanted.flat());
     if (found.size === 0) return undefined;
     const memories = new Map<number, ReasoningMemory>();
     // A reply whose calls stand in two turns is put back once.

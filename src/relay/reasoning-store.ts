@@ -123,6 +123,11 @@ export class ReasoningStore {
     return holds;
   }
 
+  /** What was remembered by {@link holdsAny} is asked anew: another process may have kept something since. */
+  forgetHolder(accountId: string): void {
+    this.#holders.delete(accountId);
+  }
+
   /** The states under `keys` that are this account's and not expired; one that was found under two keys is one object. */
   find(accountId: string, keys: readonly string[]): Map<string, ReasoningMemory> {
     const found = new Map<string, ReasoningMemory>();

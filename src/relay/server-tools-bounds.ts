@@ -48,8 +48,7 @@ export async function reserveInput(job: Job, estimateInput: () => number): Promi
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown;
     // A round is no further request: a key that has made its last one of the day may end it.
-    const isCount = thrown.code === "allowance_exhausted" && (services.keySpend.of(caller.keyId)?.freeNano ?? 1n) > 0n;
-    if (isCount) return true;
+    if (thrown.code === "allowance_exhausted" && (await services.keySpend.hasMoney(caller.keyId))) return true;
     if (thrown.code !== "insufficient_quota" && thrown.code !== "allowance_exhausted") throw thrown;
     exchange.stopped = true;
     return false;

@@ -13,6 +13,8 @@ export type Server = { readonly vendor: string; readonly upstreamModel: string }
 export class Spending {
   /** There is no more money: the reply is to be ended. */
   exhausted = false;
+  /** More money was asked for in another process; resolves when it is known whether there is some. Never rejects. */
+  asked: Promise<void> | undefined;
   #seen = 0;
   #estimated = 0;
   #characters = 0;
@@ -35,7 +37,7 @@ export class Spending {
         this.#take(event.text);
       } else if (event.type === "usage") this.#seen = Math.max(this.#seen, event.usage.output);
     }
-    if (this.#seen > this.hold.growAt) this.#grow(goesOn);
+    if (this.#seen > this.hold.growAt && !this.asked) this.#grow(goesOn);
   }
 
   /** The larger of two estimates: the finer one, and the one that is charged where the vendor sends no counts. */
@@ -51,9 +53,23 @@ export class Spending {
     const output = Math.ceil(this.#seen);
     // One step may have brought more than a slice.
     while (!this.exhausted && this.#seen > this.hold.growAt) {
-      if (this.hold.extend({ vendor, upstreamModel, output })) continue;
+      const granted = this.hold.extend({ vendor, upstreamModel, output });
+      if (granted instanceof Promise) {
+        this.asked = this.#wait(granted, goesOn);
+        return;
+      }
+      if (granted) continue;
       this.exhausted = goesOn;
       return;
     }
+  }
+
+  async #wait(granted: Promise<boolean>, goesOn: boolean): Promise<void> {
+    const more = await granted;
+    this.asked = undefined;
+    if (more) this.#grow(goesOn);
+    else this.exhausted = goesOn;
+    // What came meanwhile may need a slice more.
+    await this.asked;
   }
 }

@@ -26,7 +26,15 @@ const SILENCE_MS = 90_000;
 const STREAM_MS = 30 * 60_000;
 
 /** What a step came to: text for the client, and whether the reply ended, well or badly, or because its money did (`spent`). */
-type Written = { text: string; error?: GatewayError; ended: boolean; spent?: true; tail: readonly Event[] };
+type Written = {
+  text: string;
+  error?: GatewayError;
+  ended: boolean;
+  spent?: true;
+  tail: readonly Event[];
+  /** What is written when it is known whether there is money for it: that is being asked in another process. */
+  rest?: Step;
+};
 
 /** A stream that has begun: where the rest comes from; no reader: all is there. */
 type Opened = { writer: StreamWriter; reader?: UpstreamReader };
@@ -109,6 +117,7 @@ class RelayedStream implements AsyncIterator<string, undefined> {
       const { finishing } = reader.decoder;
       this.#watch.limit(finishing ? FINISHING_MS : SILENCE_MS);
       const written = writeStep(step, writer, this.#job.exchange);
+      if (written.rest) return this.#giveWhenPaid(written, writer);
       if (written.ended) return this.#give(written, writer).catch((failure) => this.#breakOff(failure));
       if (written.text === "") return this.next();
       this.#watch.rest();
@@ -135,6 +144,14 @@ class RelayedStream implements AsyncIterator<string, undefined> {
     }
     this.#watch.rest();
     return text === "" ? this.next() : { done: false, value: text };
+  }
+
+  async #giveWhenPaid(held: Written, writer: StreamWriter): Promise<Result> {
+    try {
+      return await this.#give(await writeRest(held, writer, this.#job.exchange), writer);
+    } catch (failure) {
+      return this.#breakOff(failure);
+    }
   }
 
   /** The money is used up: the vendor is stopped, and the reply ends as one that has reached its ceiling (contract 5). */
@@ -273,7 +290,8 @@ async function readFirst(
   const { meter } = exchange;
   let text = "";
   for (;;) {
-    const written = writeStep(await reader.next(), writer, exchange);
+    const begun = writeStep(await reader.next(), writer, exchange);
+    const written = begun.rest ? await writeRest(begun, writer, exchange) : begun;
     watch.limit(decoder.finishing ? FINISHING_MS : SILENCE_MS);
     text += written.text;
     if (written.error && !meter.sawOutput) {
@@ -301,22 +319,38 @@ function withUsage(events: readonly Event[], exchange: Exchange): readonly Event
 }
 
 function writeStep(step: Step, writer: StreamWriter, exchange: Exchange): Written {
-  const { meter } = exchange;
+  const { meter, spending } = exchange;
   let text = "";
+  let taken = 0;
   for (const { frame, events } of step.frames) {
+    taken++;
     if (events.length > 0) {
       meter.take(events);
       exchange.collector?.take(events);
-      exchange.spending?.take(events);
+      spending?.take(events);
     }
     const error = errorOf(events);
     if (error) return { text, error, ended: true, tail: [] };
     text += writer.push(frame, withUsage(events, exchange));
     // What was read beyond is neither shown nor paid: a fast vendor brings thousands of tokens at a time.
-    if (exchange.spending?.exhausted) return { text, ended: true, spent: true, tail: [] };
+    if (spending?.exhausted) return { text, ended: true, spent: true, tail: [] };
+    if (spending?.asked) return { text, ended: false, tail: [], rest: { ...step, frames: step.frames.slice(taken) } };
   }
   meter.take(step.tail);
   exchange.collector?.take(step.tail);
   const error = errorOf(step.tail);
   return { text, ...(error && { error }), ended: step.ended, tail: withUsage(step.tail, exchange) };
+}
+
+/** Goes on with a step that waits for money, until all of it is written or there is none. */
+async function writeRest(held: Written, writer: StreamWriter, exchange: Exchange): Promise<Written> {
+  let written = held;
+  let text = held.text;
+  while (written.rest) {
+    await exchange.spending?.asked;
+    if (exchange.spending?.exhausted) return { text, ended: true, spent: true, tail: [] };
+    written = writeStep(written.rest, writer, exchange);
+    text += written.text;
+  }
+  return { ...written, text };
 }

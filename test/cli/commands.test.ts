@@ -23,7 +23,7 @@ describe("help", () => {
     [["help"], ["serve", "keys"]],
     [
       ["serve", "--help"],
-      ["--host", "--port", "--data", "--config", "--public-url", "--cdn-url"],
+      ["--host", "--port", "--data", "--config", "--public-url", "--cdn-url", "--workers"],
     ],
     [
       ["keys", "--help"],

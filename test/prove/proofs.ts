@@ -96,6 +96,13 @@ export const PROOFS: readonly Proof[] = [
     quick: [program("metered-rate"), "3000"],
   },
   {
+    name: "workers",
+    claim: "a paid request at two workers, 64 clients",
+    aim: "less than half of its CPU left to the one process",
+    full: [program("workers"), "20000"],
+    quick: [program("workers"), "3000"],
+  },
+  {
     name: "ledger-limiter",
     claim: "100,000 buckets; a check; 10,000 keys",
     aim: "20 MB; 0.3 us; nothing measurable",

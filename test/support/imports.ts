@@ -14,6 +14,7 @@ const ROWS: Readonly<Record<string, number>> = {
   "server.ts": 6,
   cli: 6,
   config: 6,
+  workers: 6,
   http: 5,
   relay: 4,
   jobs: 4,
@@ -39,6 +40,9 @@ const TOP_ROW: Readonly<Record<string, "values" | "types">> = {
   "cli > server.ts": "values",
   "server.ts > app.ts": "values",
   "cli > config": "values",
+  "cli > workers": "values",
+  "workers > app.ts": "types",
+  "workers > config": "types",
   "app.ts > config": "types",
 };
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
+import type { KeySpend } from "../../src/limits/key-spend.ts";
 import { neverAnswer, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { DAY_END, type Json, type McpLab, request, startMcpLab, type Tenant } from "./mcp-lab.ts";
@@ -425,7 +426,10 @@ describe("ends", () => {
         sources: [],
         userAgent: "x",
       },
-      ...{ limiter: { take: app.services.limiter.take, peek: () => undefined }, keySpend: app.services.keySpend },
+      ...{
+        limiter: { take: app.services.limiter.take, peek: () => undefined },
+        keySpend: app.services.keySpend as KeySpend,
+      },
       safeFetch: () => Promise.reject(new Error("not asked")),
     });
     await again.recover();

@@ -1,0 +1,110 @@
+import { hideFromExcerpts } from "../dialects/upstream-error.ts";
+import { systemClock } from "../lib/clock.ts";
+import { createLog, errorFields, type Log } from "../observe/log.ts";
+import { IDLE_SECONDS, MAX_BODY_BYTES } from "../server.ts";
+import type { Message } from "../workers/channel.ts";
+import { type Link, openLink } from "../workers/link.ts";
+import type { View } from "../workers/view.ts";
+import { Worker } from "../workers/worker.ts";
+import { Failure, warn } from "./output.ts";
+
+/** How long connections that are kept alive may hold up the end, ms. */
+const CLOSE_MS = 1_000;
+
+/** Signals that a terminal or a service manager sends to all processes of the gateway: the authority says what is to be done. */
+const LEFT_TO_AUTHORITY = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/** A worker that listens. */
+class Working {
+  readonly #worker: Worker;
+  readonly #server: Bun.Server<undefined>;
+  readonly #log: Log;
+
+  constructor(view: View, link: Link) {
+    this.#log = createLog({ level: view.logLevel });
+    this.#hide(view);
+    this.#worker = new Worker({ view, link, clock: systemClock, log: this.#log, server: () => this.#server });
+    const { front } = this.#worker;
+    this.#server = Bun.serve({
+      hostname: view.host,
+      port: view.port,
+      reusePort: true,
+      development: false,
+      maxRequestBodySize: MAX_BODY_BYTES,
+      idleTimeout: IDLE_SECONDS,
+      fetch: (request) => front.answer(request),
+    });
+  }
+
+  get worker(): Worker {
+    return this.#worker;
+  }
+
+  take(view: View): void {
+    this.#hide(view);
+    this.#worker.take(view);
+  }
+
+  /** Refuses new connections, lets running answers end, and says the last words. */
+  async stop(link: Link): Promise<void> {
+    const closed = this.#server.stop();
+    await this.#worker.drain();
+    await Promise.race([closed, Bun.sleep(CLOSE_MS)]);
+    await this.#server.stop(true);
+    await this.#worker.close();
+    link.flush();
+  }
+
+  fault(thrown: unknown): void {
+    this.#log.error("worker-note", errorFields(thrown));
+  }
+
+  #hide({ secrets }: View): void {
+    for (const secret of secrets) {
+      this.#log.addSecret(secret);
+      hideFromExcerpts(secret);
+    }
+  }
+}
+
+/** Listens, or ends the process with a sentence: its authority starts another one in a while. */
+function begin(view: View, link: Link): Working {
+  try {
+    return new Working(view, link);
+  } catch (thrown) {
+    warn(`error: a worker could not start: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+    process.exit(1);
+  }
+}
+
+/**
+ * What `serve --as-worker` does: works for the process that started it, until that says stop or is gone. Without its authority no request may go on: there
+ * would be nobody to write it down. Throws Failure when it was started by hand.
+ */
+export async function work(): Promise<undefined> {
+  if (!process.send) throw new Failure("--as-worker is for processes that a serving one starts; use --workers <count>");
+  for (const signal of LEFT_TO_AUTHORITY) process.on(signal, () => {});
+  process.on("disconnect", () => process.exit(1));
+  let working: Working | undefined;
+  const stop = async () => {
+    await working?.stop(link);
+    process.exit(0);
+  };
+  const link = openLink({
+    post: (batch) => void process.send?.(batch),
+    onFault: (thrown) => (working ? working.fault(thrown) : warn(`error: ${String(thrown)}`)),
+    answers: { figures: () => working?.worker.figures() ?? [] },
+    heard: {
+      view(view) {
+        if (working) return working.take(view);
+        working = begin(view, link);
+        link.note("listening", null);
+      },
+      revoked: (keyId) => working?.worker.endKey(keyId),
+      proof: (told) => working?.worker.learn(told),
+      stop: () => void stop(),
+    },
+  });
+  process.on("message", (batch: readonly Message[]) => link.receive(batch));
+  return undefined;
+}

@@ -1,0 +1,49 @@
+import { MAX_BODY_BYTES, type RunningServer, type ServerSettings } from "../server.ts";
+import { WorkerPool } from "../workers/pool.ts";
+import { WrongUsage, warn } from "./output.ts";
+import { secretsOf } from "./secrets.ts";
+import { VERSION } from "./version.ts";
+
+/** More processes than this are no gain on any machine. */
+const MOST = 256;
+
+/** The number of workers that was asked for; 0 where the platform lets no two processes share a port. Throws WrongUsage for what is no number. */
+export function readWorkers(given: string | undefined, platform = process.platform): number {
+  if (given === undefined) return 0;
+  const count = /^\d{1,3}$/.test(given) ? Number(given) : Number.NaN;
+  if (!(count <= MOST))
+    throw new WrongUsage(`--workers takes a number from 0 to ${MOST}, not ${JSON.stringify(given)}.`);
+  if (count === 0 || platform === "linux") return count;
+  warn("warning: only Linux lets several processes serve one port. This one serves alone.");
+  return 0;
+}
+
+/**
+ * How this program is started once more: the executable, or the source under Bun, whose folder's .env was read before. By the running program's own
+ * file, not by its path: an upgrade may have put another version there.
+ */
+function workerCommand(): string[] {
+  const source = () => [
+    "--no-env-file",
+    ...process.execArgv.filter((word) => word !== "--no-env-file"),
+    process.argv[1]!,
+  ];
+  return ["/proc/self/exe", ...(Bun.isStandaloneExecutable ? [] : source()), "serve", "--as-worker"];
+}
+
+/** Starts the workers of a listening server; they end with it. Resolves when they listen too. */
+export async function startWorkers(
+  count: number,
+  { app }: RunningServer,
+  { config, store, clock, log, requests }: Omit<ServerSettings, "host" | "port">,
+): Promise<void> {
+  const pool = new WorkerPool({
+    ...{ app, count, clock, log, requests, folder: config.dataFolder, maxBodyBytes: MAX_BODY_BYTES },
+    secretsOf,
+    command: workerCommand(),
+    shownAs: process.execPath,
+    environment: process.env,
+    place: { version: VERSION, host: config.server.host, port: app.elysia.server!.port!, store: store.path },
+  });
+  await pool.start();
+}

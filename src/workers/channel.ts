@@ -1,0 +1,133 @@
+import { type ErrorForm, readError, writeError } from "./messages.ts";
+
+/** Functions of one argument that can be called from another process. */
+type Functions = Record<string, (told: never) => unknown>;
+// A call's answer may be waited for; a note's is nobody's.
+export type Answers<Calls> = {
+  [Name in keyof Calls]: Calls[Name] extends (ask: infer Ask) => infer Answer
+    ? (ask: Ask) => Answer | Promise<Answer>
+    : never;
+};
+
+/** What crosses in one turn of the event loop: calls, answers, failures and notes, in the order in which they were made. */
+export type Message =
+  | readonly ["?", id: number, name: string, told: unknown]
+  | readonly ["=", id: number, answer: unknown]
+  | readonly ["!", id: number, error: ErrorForm]
+  | readonly [".", name: string, told: unknown];
+
+/** Calls that wait for their answer at the same time. Each belongs to a request or a look at the figures, which have bounds of their own. */
+const MAX_PENDING = 200_000;
+
+type Pending = { resolve(answer: unknown): void; reject(reason: unknown): void };
+
+/** What a channel is made of. `Calls` and `Notes` are what the other side takes; `answers` and `heard` are what this side does. */
+export type ChannelParts<OwnCalls, OwnNotes> = {
+  /** Writes one batch; the other side takes batches in the order in which they were written. */
+  post(batch: readonly Message[]): void;
+  answers: Answers<OwnCalls>;
+  heard: OwnNotes;
+  /** A note's handler threw. */
+  onFault(thrown: unknown): void;
+};
+
+/**
+ * Calls and notes between two processes. All that is said in one turn of the event loop is written at once: a write for each message would cost more
+ * than the rest of it. What is said first is heard first.
+ */
+export class Channel<Calls extends Functions, Notes extends Functions, OwnCalls, OwnNotes> {
+  #waiting: Message[] = [];
+  #scheduled = false;
+  #closed: Error | undefined;
+  #nextId = 1;
+  readonly #pending = new Map<number, Pending>();
+
+  constructor(private readonly parts: ChannelParts<OwnCalls, OwnNotes>) {}
+
+  /** Asks the other side. Rejects with GatewayError, the error of the other side, or the reason of {@link close}. */
+  call<Name extends keyof Calls & string>(
+    name: Name,
+    told: Parameters<Calls[Name]>[0],
+  ): Promise<Awaited<ReturnType<Calls[Name]>>> {
+    if (this.#closed) return Promise.reject(this.#closed);
+    if (this.#pending.size >= MAX_PENDING) return Promise.reject(new Error("Too many calls wait for their answer."));
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Calls[Name]>>>();
+    this.#pending.set(id, { resolve: resolve as (answer: unknown) => void, reject });
+    this.#send(["?", id, name, told]);
+    return promise;
+  }
+
+  /** Tells the other side, without an answer. */
+  note<Name extends keyof Notes & string>(name: Name, told: Parameters<Notes[Name]>[0]): void {
+    if (!this.#closed) this.#send([".", name, told]);
+  }
+
+  /** Takes a batch of the other side. */
+  receive(batch: readonly Message[]): void {
+    for (const message of batch) {
+      if (this.#closed) return;
+      this.#take(message);
+    }
+  }
+
+  /** The other side is gone: whoever waits for it is told `reason`. */
+  close(reason: Error): void {
+    if (this.#closed) return;
+    this.#closed = reason;
+    this.#waiting = [];
+    for (const { reject } of this.#pending.values()) reject(reason);
+    this.#pending.clear();
+  }
+
+  /** Writes what waits. */
+  flush(): void {
+    this.#scheduled = false;
+    if (this.#waiting.length === 0 || this.#closed) return;
+    const batch = this.#waiting;
+    this.#waiting = [];
+    this.parts.post(batch);
+  }
+
+  #take(message: Message): void {
+    if (message[0] === "?") this.#answer(message[1], message[2], message[3]);
+    else if (message[0] === ".") this.#hear(message[1], message[2]);
+    else if (message[0] === "=") this.#endCall(message[1])?.resolve(message[2]);
+    else this.#endCall(message[1])?.reject(readError(message[2]));
+  }
+
+  #endCall(id: number): Pending | undefined {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    return pending;
+  }
+
+  #answer(id: number, name: string, told: unknown): void {
+    const handler = (this.parts.answers as Record<string, (told: unknown) => unknown>)[name];
+    const fail = (thrown: unknown) => this.#send(["!", id, writeError(thrown)]);
+    try {
+      if (!handler) throw new Error(`Nobody answers ${name}.`);
+      const answer = handler(told);
+      if (answer instanceof Promise) answer.then((value: unknown) => this.#send(["=", id, value]), fail);
+      else this.#send(["=", id, answer]);
+    } catch (thrown) {
+      fail(thrown);
+    }
+  }
+
+  #hear(name: string, told: unknown): void {
+    try {
+      (this.parts.heard as Record<string, ((told: unknown) => void) | undefined>)[name]?.(told);
+    } catch (thrown) {
+      this.parts.onFault(thrown);
+    }
+  }
+
+  #send(message: Message): void {
+    if (this.#closed) return;
+    this.#waiting.push(message);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => this.flush());
+  }
+}

@@ -1,0 +1,104 @@
+import type { Caller } from "../accounts/caller.ts";
+import type { Doorman } from "../accounts/keys.ts";
+import type { KeyFinder } from "../http/credentials.ts";
+import { pathOf } from "../http/request.ts";
+import type { Limiter, Permit, RateState } from "../limits/limiter.ts";
+import type { Link } from "./link.ts";
+import { type Entrance, type Knock, readError } from "./messages.ts";
+
+/** What of a request decides whether it is let in. `peer`: the address of its connection. */
+function knockOf({ headers, url }: Request, peer: string): Knock {
+  return {
+    path: pathOf(url),
+    authorization: headers.get("authorization"),
+    apiKey: headers.get("x-api-key"),
+    peer,
+    forwardedFor: headers.get("x-forwarded-for"),
+  };
+}
+
+/**
+ * Where requests are let in at a worker: the authority is asked once for each, with everything that it looks at, and its answer is given to whoever
+ * asks for keys and places on the request's way.
+ */
+export class EntryHall implements Limiter {
+  readonly #visits = new WeakMap<Caller, Visit>();
+
+  constructor(private readonly link: Link) {}
+
+  /** Asks for one request. Never rejects: a refusal is told where the request meets it. */
+  async knock(request: Request, peer: string): Promise<Visit> {
+    try {
+      const visit = new Visit(await this.link.call("enter", knockOf(request, peer)), this.link);
+      this.#visits.set(visit.caller, visit);
+      return visit;
+    } catch (thrown) {
+      return new Visit(thrown, this.link);
+    }
+  }
+
+  /** The place of a caller that was let in for this request. Throws RateLimited where there was none. */
+  take(caller: Caller): Permit {
+    const visit = this.#visits.get(caller);
+    if (!visit) throw new Error("This caller did not come through the door.");
+    return visit.take();
+  }
+}
+
+/** One request's answer at the door. */
+export class Visit implements KeyFinder, Permit {
+  readonly doorman: Doorman;
+  readonly #entrance: Entrance | undefined;
+  #taken = false;
+  #left = false;
+
+  /** `answer`: an entrance, or the error with which it was refused. */
+  constructor(
+    answer: unknown,
+    private readonly link: Link,
+  ) {
+    this.#entrance = isEntrance(answer) ? answer : undefined;
+    this.doorman = {
+      admit: () => {
+        if (!this.#entrance) throw answer;
+      },
+      // The authority has noted it.
+      refused() {},
+    };
+  }
+
+  get caller(): Caller {
+    if (!this.#entrance) throw new Error("Nobody was let in.");
+    return this.#entrance.caller;
+  }
+
+  get state(): RateState | undefined {
+    return this.#entrance?.rate ?? undefined;
+  }
+
+  find(): Caller | undefined {
+    return this.#entrance?.caller;
+  }
+
+  take(): Permit {
+    const refused = this.#entrance?.refused;
+    if (refused) throw readError(refused);
+    this.#taken = true;
+    return this;
+  }
+
+  release(): void {
+    if (this.#left || !this.#entrance?.permit) return;
+    this.#left = true;
+    this.link.note("leave", this.#entrance.permit);
+  }
+
+  /** The request was answered: a place that nobody came to take is free. */
+  end(): void {
+    if (!this.#taken) this.release();
+  }
+}
+
+function isEntrance(answer: unknown): answer is Entrance {
+  return !(answer instanceof Error);
+}

@@ -1,0 +1,101 @@
+import type { Charge, Hold, HoldRequest, ModelPrices, Payment } from "../ledger/ledger.ts";
+import type { Prices, PriceTier, Rates } from "../ledger/price.ts";
+import type { ChargeForm, HoldForm, HoldOrder, PaymentForm } from "./messages.ts";
+
+/** Prices that are kept by the text that stands for them; a gateway has some hundreds. */
+const MAX_PRICES = 10_000;
+
+type RatesForm = Partial<Record<keyof Rates, string>>;
+type PricesForm = { model: string; rates: RatesForm; tiers: readonly { above: number; rates: RatesForm }[] };
+
+function writeRates({ input, output, cacheRead, cacheWrite }: Rates): RatesForm {
+  const rates = { input: String(input), output: String(output) };
+  return {
+    ...rates,
+    ...(cacheRead !== undefined && { cacheRead: String(cacheRead) }),
+    ...(cacheWrite !== undefined && { cacheWrite: String(cacheWrite) }),
+  };
+}
+
+const readRates = (form: RatesForm): Rates =>
+  Object.fromEntries(Object.entries(form).map(([name, rate]) => [name, BigInt(rate)])) as Rates;
+
+const written = new WeakMap<ModelPrices, string>();
+
+/** Prices as a text that is the same for equal ones. */
+function writePrices(priced: ModelPrices): string {
+  let text = written.get(priced);
+  if (text === undefined) {
+    const { model, prices } = priced;
+    const tiers = (prices.tiers ?? []).map(({ above, ...rates }) => ({ above, rates: writeRates(rates) }));
+    text = JSON.stringify({ model, rates: writeRates(prices), tiers } satisfies PricesForm);
+    written.set(priced, text);
+  }
+  return text;
+}
+
+/** Reads prices; equal ones are one object, since what is found out about them is kept by identity. */
+export class PriceReader {
+  readonly #known = new Map<string, ModelPrices>();
+
+  read(text: string): ModelPrices {
+    const known = this.#known.get(text);
+    if (known) return known;
+    const { model, rates, tiers } = JSON.parse(text) as PricesForm;
+    const rows: PriceTier[] = tiers.map((tier) => ({ above: tier.above, ...readRates(tier.rates) }));
+    const prices: Prices = rows.length > 0 ? { ...readRates(rates), tiers: rows } : readRates(rates);
+    if (this.#known.size >= MAX_PRICES) this.#known.clear();
+    const read = { model, prices };
+    this.#known.set(text, read);
+    return read;
+  }
+}
+
+const writePayment = (payment: Payment | undefined): PaymentForm | null =>
+  payment === undefined ? null : { ...payment, windowNano: String(payment.windowNano) };
+
+const readPayment = (form: PaymentForm): Payment => ({ ...form, windowNano: BigInt(form.windowNano) });
+
+/** The input is estimated only where money is to be set aside: it is the dearest part of a hold. */
+export function writeOrder(request: HoldRequest): HoldOrder {
+  const { estimateInput, prices, payment, terms, ...plain } = request;
+  const isPriced = payment !== undefined || terms !== undefined;
+  return {
+    ...plain,
+    estimate: isPriced ? estimateInput() : 0,
+    prices: prices ? writePrices(prices) : null,
+    payment: writePayment(payment),
+    terms: writePayment(terms),
+  };
+}
+
+/** The hold request that a worker has written. */
+export function readOrder({ estimate, prices, payment, terms, ...plain }: HoldOrder, reader: PriceReader): HoldRequest {
+  return {
+    ...plain,
+    estimateInput: () => estimate,
+    prices: prices === null ? undefined : reader.read(prices),
+    payment: payment === null ? undefined : readPayment(payment),
+    ...(terms !== null && { terms: readPayment(terms) }),
+  };
+}
+
+/** JSON has no infinity. */
+export const writeGrowAt = (growAt: number): number | null => (growAt === Number.POSITIVE_INFINITY ? null : growAt);
+export const readGrowAt = (growAt: number | null): number => growAt ?? Number.POSITIVE_INFINITY;
+
+/** An open hold under the number that its worker will name it by. */
+export function writeHold(id: number, { ceiling, asStream, short, growAt }: Hold): HoldForm {
+  return { hold: id, ceiling: ceiling ?? null, asStream, short, growAt: writeGrowAt(growAt) };
+}
+
+/** JSON has no integers beyond 2^53: amounts are text. */
+export function writeCharge({ costNano, chargedNano, metered, flags }: Charge): ChargeForm {
+  const cost = costNano === undefined ? null : String(costNano);
+  return { cost, charged: String(chargedNano), metered, flags: flags ?? null };
+}
+
+export function readCharge({ cost, charged, metered, flags }: ChargeForm): Charge {
+  const charge = { costNano: cost === null ? undefined : BigInt(cost), chargedNano: BigInt(charged), metered };
+  return flags === null ? charge : { ...charge, flags };
+}

@@ -1,0 +1,8 @@
+import { Channel, type ChannelParts } from "./channel.ts";
+import type { AuthorityCalls, AuthorityNotes, WorkerCalls, WorkerNotes } from "./messages.ts";
+
+/** A worker's way to its authority. */
+export type Link = Channel<AuthorityCalls, AuthorityNotes, WorkerCalls, WorkerNotes>;
+
+export const openLink = (parts: ChannelParts<WorkerCalls, WorkerNotes>): Link =>
+  new Channel<AuthorityCalls, AuthorityNotes, WorkerCalls, WorkerNotes>(parts);

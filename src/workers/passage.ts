@@ -1,0 +1,106 @@
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Server } from "bun";
+
+/** Header in which a worker tells where a request came from that it passes on. Nobody else reaches the passage. */
+const PEER = "x-sluice-peer";
+const SOCKET = "workers.sock";
+/** Longest path of a Unix socket, bytes, with room for what the system adds (Linux: 108). */
+const MAX_PATH = 100;
+/** Methods that no fetch sends; nothing answers to them here either. */
+const UNSENDABLE: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
+
+/** What a server is asked about a request of its. */
+export type Listening = Pick<Server<unknown>, "requestIP" | "timeout" | "port">;
+
+export type PassageSettings = {
+  /** The data folder: the socket is made in it, or in a private folder of its own where that path would be too long. */
+  folder: string;
+  maxBodyBytes: number;
+  answer(request: Request): Response | Promise<Response>;
+};
+
+/**
+ * The authority's second door, for requests that workers pass on whole: a Unix socket that only this user can open. It also knows where those came from,
+ * and where what workers only tell of did.
+ */
+export class Passage {
+  readonly path: string;
+  readonly #peers = new WeakMap<Request, string>();
+  readonly #server: Server<undefined>;
+  readonly #own: string | undefined;
+
+  constructor({ folder, maxBodyBytes, answer }: PassageSettings) {
+    const path = join(folder, SOCKET);
+    this.#own = Buffer.byteLength(path) > MAX_PATH ? mkdtempSync(join(tmpdir(), "sluice-")) : undefined;
+    this.path = this.#own ? join(this.#own, SOCKET) : path;
+    // Left by a server that was killed: the folder's lock says that it is nobody's any more.
+    rmSync(this.path, { force: true });
+    const settings = {
+      unix: this.path,
+      maxRequestBodySize: maxBodyBytes,
+      // How long a connection may be quiet is the worker's to say. The types do not know that it counts here too (10 s by default).
+      idleTimeout: 0,
+      development: false,
+      fetch: (request: Request) => {
+        this.#peers.set(request, request.headers.get(PEER) ?? "");
+        request.headers.delete(PEER);
+        return answer(request);
+      },
+    };
+    this.#server = Bun.serve(settings as object as Bun.Serve.Options<undefined>);
+    chmodSync(this.path, 0o600);
+  }
+
+  /** Has the address of a request that never came by itself answered as `peer`. */
+  tellPeer(request: Request, peer: string): void {
+    this.#peers.set(request, peer);
+  }
+
+  /** A server that speaks for both doors; `front` listens on the port. */
+  besides(front: Listening): Listening {
+    const port = front.port as number;
+    const peers = this.#peers;
+    const back = this.#server;
+    return {
+      port,
+      requestIP(request) {
+        const peer = peers.get(request);
+        if (peer === undefined) return front.requestIP(request);
+        return peer === "" ? null : { address: peer, port: 0, family: peer.includes(":") ? "IPv6" : "IPv4" };
+      },
+      timeout(request, seconds) {
+        if (peers.has(request)) back.timeout(request, seconds);
+        else front.timeout(request, seconds);
+      },
+    };
+  }
+
+  /** Ends what is still under way, and takes the socket away. */
+  async close(): Promise<void> {
+    await this.#server.stop(true);
+    rmSync(this.#own ? dirname(this.path) : this.path, { force: true, recursive: true });
+  }
+}
+
+/**
+ * Passes a request on to the authority, whole, and its answer back, both as they come. Undefined for a method that cannot be passed on. Rejects as fetch
+ * does.
+ */
+export async function passOn(request: Request, peer: string, path: string): Promise<Response | undefined> {
+  if (UNSENDABLE.has(request.method)) return undefined;
+  const headers = new Headers(request.headers);
+  headers.set(PEER, peer);
+  const answer = await fetch(request.url, {
+    method: request.method,
+    headers,
+    body: request.body,
+    unix: path,
+    redirect: "manual",
+    decompress: false,
+    signal: request.signal,
+    timeout: false,
+  } as BunFetchRequestInit);
+  return new Response(answer.body, { status: answer.status, headers: answer.headers });
+}

@@ -1,0 +1,285 @@
+import type { Subprocess } from "bun";
+import type { App } from "../app.ts";
+import type { Config } from "../config/load.ts";
+import type { Clock } from "../lib/clock.ts";
+import { type Figure, single } from "../observe/figures.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+import { lastingFigures, mergeFigures } from "../observe/merge-figures.ts";
+import type { RequestLog } from "../observe/request-log.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+import type { Message } from "./channel.ts";
+import { readFigures } from "./messages.ts";
+import { type Listening, Passage } from "./passage.ts";
+import { Session } from "./session.ts";
+import type { View } from "./view.ts";
+
+/** A worker that died is started again after this, ms; after the double when it dies soon again, up to the most. */
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 10_000;
+/** A worker that lived this long died by accident: the next pause is the first again, ms. */
+const LONG_LIFE_MS = 30_000;
+/** How long a start waits for its workers to listen, ms: without them it serves all the same. */
+const START_MS = 10_000;
+/** A stopping worker lets its answers end within 30 s; one that has not ended by then is killed, ms. */
+const STOP_MS = 35_000;
+/** How long the last words of a dead worker are waited for, ms: they lie in the pipe by then. */
+const LAST_WORDS_MS = 500;
+/** A worker that does not tell its figures in time is left out, ms; the last ones it told stand for it. */
+const FIGURES_MS = 1_000;
+/** How often figures are asked for, so that those of a worker that dies are not lost, ms. */
+const FIGURES_EVERY_MS = 5_000;
+/** A worker that was not heard of at so many looks stands still, and what comes to it is lost: it is killed, and another one started. */
+const MAX_UNHEARD = 6;
+
+export type PoolParts = {
+  app: App;
+  count: number;
+  clock: Clock;
+  log: Log;
+  requests: RequestLog | undefined;
+  /** The command that starts a worker, and its environment. */
+  command: readonly string[];
+  /** The program's name, for lists of processes. */
+  shownAs: string;
+  environment: Record<string, string | undefined>;
+  /** What workers are told at their start, but for what the app and the passage know. */
+  place: Pick<View, "version" | "host" | "port" | "store">;
+  /** What of a configuration is secret. */
+  secretsOf(config: Config, vendors: readonly Vendor[]): readonly string[];
+  folder: string;
+  maxBodyBytes: number;
+};
+
+type Worker = {
+  number: number;
+  child: Subprocess;
+  session: Session;
+  startedAt: number;
+  /** The last figures it told. */
+  figures: readonly Figure[];
+  listening: PromiseWithResolvers<void>;
+  /** Looks in a row at which it did not tell its figures. */
+  unheard: number;
+  isConnected: boolean;
+  /** Its channel is closed: it says nothing more. */
+  silent: PromiseWithResolvers<void>;
+  gone: Promise<void>;
+};
+
+/**
+ * The processes that work for this gateway on its port, and their death: what one of them held is ended, and another one is started. Whatever they
+ * ask is answered by a {@link Session} each.
+ */
+export class WorkerPool {
+  readonly #workers = new Map<number, Worker>();
+  readonly #pauses = new Map<number, number>();
+  readonly #passage: Passage;
+  /** What workers that are gone had counted. */
+  #departed: readonly Figure[] = [];
+  #departedKnocks = 0;
+  #deaths = 0;
+  #stopping = false;
+  #cancelLook = () => {};
+  readonly #cancelStarts = new Set<() => void>();
+
+  constructor(private readonly parts: PoolParts) {
+    const { app, folder, maxBodyBytes } = parts;
+    const front = app.elysia.server as Listening;
+    this.#passage = new Passage({ folder, maxBodyBytes, answer: (request) => app.elysia.fetch(request) });
+    // Whoever asks the listening server about a request asks both doors from now on.
+    app.elysia.server = this.#passage.besides(front) as typeof app.elysia.server;
+    const { makers } = app.services.reasoning;
+    makers.onNote = (proof, maker) => this.#tellAll((worker) => worker.session.channel.note("proof", { proof, maker }));
+    app.keys.onRevoked((keyId) => this.#tellAll((worker) => worker.session.channel.note("revoked", keyId)));
+    app.onChange(() => this.#tellAll((worker) => worker.session.channel.note("view", this.#view())));
+    app.onStop(() => this.stop());
+    app.observation.workers = () => this.collect();
+  }
+
+  /** Starts the workers. Resolves when all of them listen, or after a while without. */
+  async start(): Promise<void> {
+    for (let number = 1; number <= this.parts.count; number++) this.#tryStart(number);
+    this.#look();
+    const late = Promise.withResolvers<void>();
+    const cancel = this.parts.clock.after(START_MS, late.resolve);
+    await Promise.race([
+      Promise.all([...this.#workers.values()].map(({ listening }) => listening.promise)),
+      late.promise,
+    ]);
+    cancel();
+  }
+
+  /** The process ids of the workers there are now. */
+  get processIds(): number[] {
+    return [...this.#workers.values()].map(({ child }) => child.pid);
+  }
+
+  /** Figures of every worker, of those that are gone, and of the workers as such. Never rejects. */
+  async collect(): Promise<(readonly Figure[])[]> {
+    await Promise.all([...this.#workers.values()].map((worker) => this.#ask(worker)));
+    const own = [
+      single("sluice_workers", "gauge", "Processes that work for this gateway beside it.", this.#workers.size),
+      single("sluice_worker_requests_total", "counter", "Generations that they were asked for.", this.#knocks),
+      single("sluice_worker_deaths_total", "counter", "Of these, how many died and were started anew.", this.#deaths),
+    ];
+    return [...[...this.#workers.values()].map(({ figures }) => figures), this.#departed, own];
+  }
+
+  /** Has every worker end: what they answer may end first. Resolves when all are gone and their books are closed. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#cancelLook();
+    for (const cancel of this.#cancelStarts) cancel();
+    const cancel = this.parts.clock.after(STOP_MS, () => this.#tellAll(({ child }) => child.kill("SIGKILL")));
+    this.#tellAll(({ session }) => session.channel.note("stop", null));
+    await Promise.all([...this.#workers.values()].map(({ gone }) => gone));
+    cancel();
+    await this.#passage.close();
+  }
+
+  get #knocks(): number {
+    return [...this.#workers.values()].reduce((sum, { session }) => sum + session.knocks, this.#departedKnocks);
+  }
+
+  #tellAll(tell: (worker: Worker) => void): void {
+    for (const worker of this.#workers.values()) tell(worker);
+  }
+
+  #view(): View {
+    const { app, place, count, requests, secretsOf } = this.parts;
+    const { config, vendors, discovered, reloads } = app.standing();
+    const { server, models, plans, web, traces, logLevel } = config;
+    return {
+      ...place,
+      passage: this.#passage.path,
+      processes: count + 1,
+      allowedHosts: server.allowedHosts,
+      corsOrigins: server.corsOrigins,
+      publicUrl: server.publicUrl ?? null,
+      fetchHosts: web.fetch?.allow_hosts ?? [],
+      vendors,
+      discovered: [...discovered],
+      models,
+      plans,
+      reloads,
+      blockingMs: app.services.blockingMs,
+      secrets: secretsOf(config, vendors),
+      logLevel,
+      notesRequests: requests !== undefined,
+      notesBodies: requests?.bodies === true,
+      traces: traces ?? null,
+      proofSeed: String(app.services.reasoning.makers.seed),
+    };
+  }
+
+  /** Starts a worker, now or, where the system has no room for another process, later. */
+  #tryStart(number: number): void {
+    try {
+      this.#start(number);
+    } catch (thrown) {
+      this.parts.log.error("worker-start", { worker: number, ...errorFields(thrown) });
+      this.#startAfter(number, this.#pauseAfter(number, 0));
+    }
+  }
+
+  #startAfter(number: number, pauseMs: number): void {
+    const cancel = this.parts.clock.after(pauseMs, () => {
+      this.#cancelStarts.delete(cancel);
+      this.#tryStart(number);
+    });
+    this.#cancelStarts.add(cancel);
+  }
+
+  #start(number: number): void {
+    const { app, log, requests, command, shownAs, environment, clock } = this.parts;
+    const listening = Promise.withResolvers<void>();
+    const silent = Promise.withResolvers<void>();
+    const exited = Promise.withResolvers<void>();
+    const session = new Session(
+      { keys: app.keys, services: app.services, requests, log, tellPeer: (...told) => this.#passage.tellPeer(...told) },
+      { listening: () => listening.resolve(), proof: (told) => this.#learn(number, told) },
+      (batch) => {
+        if (worker.isConnected) child.send(batch);
+      },
+    );
+    const child = Bun.spawn([...command], {
+      argv0: shownAs,
+      env: environment,
+      stdio: ["ignore", "inherit", "inherit"],
+      serialization: "json",
+      ipc: (batch: readonly Message[]) => session.channel.receive(batch),
+      onDisconnect: () => {
+        worker.isConnected = false;
+        silent.resolve();
+      },
+      onExit: () => exited.resolve(),
+    });
+    const startedAt = clock.monotonic();
+    const worker: Worker = {
+      ...{ number, child, session, startedAt, figures: [], unheard: 0, isConnected: true, listening, silent },
+      gone: exited.promise,
+    };
+    worker.gone = exited.promise.then(() => this.#bury(worker));
+    this.#workers.set(number, worker);
+    session.channel.note("view", this.#view());
+  }
+
+  /** What one process has learnt all others are to know before the reply it was learnt from ends: its settle is answered after this. */
+  #learn(from: number, told: { proof: string; maker: string }): void {
+    this.parts.app.services.reasoning.makers.learn(told.proof, told.maker);
+    this.#tellAll(({ number, session }) => number !== from && session.channel.note("proof", told));
+  }
+
+  async #bury(worker: Worker): Promise<void> {
+    const { clock, log } = this.parts;
+    const { number, child, session, silent, startedAt } = worker;
+    const cancel = clock.after(LAST_WORDS_MS, () => silent.resolve());
+    await silent.promise;
+    cancel();
+    this.#workers.delete(number);
+    const { permits, holds } = session.open;
+    this.#departedKnocks += session.knocks;
+    await session.close();
+    this.#departed = mergeFigures([this.#departed, lastingFigures(worker.figures)]);
+    if (this.#stopping) return;
+    this.#deaths++;
+    const status = child.signalCode ?? child.exitCode ?? "";
+    const pauseMs = this.#pauseAfter(number, clock.monotonic() - startedAt);
+    log.error("worker-died", { worker: number, status, permits, holds, restart_ms: pauseMs });
+    this.#startAfter(number, pauseMs);
+  }
+
+  #pauseAfter(number: number, livedMs: number): number {
+    const before = livedMs >= LONG_LIFE_MS ? 0 : (this.#pauses.get(number) ?? 0);
+    const pause = Math.min(LONGEST_PAUSE_MS, before === 0 ? FIRST_PAUSE_MS : before * 2);
+    this.#pauses.set(number, pause);
+    return pause;
+  }
+
+  async #ask(worker: Worker): Promise<void> {
+    const { clock, log } = this.parts;
+    const late = Promise.withResolvers<undefined>();
+    const cancel = clock.after(FIGURES_MS, () => late.resolve(undefined));
+    try {
+      const told = await Promise.race([worker.session.channel.call("figures", null), late.promise]);
+      if (!told) return;
+      worker.figures = readFigures(told);
+      worker.unheard = 0;
+    } catch (thrown) {
+      // It died meanwhile: what it told last stands.
+      if (this.#workers.get(worker.number) === worker) log.warn("worker-figures", errorFields(thrown));
+    } finally {
+      cancel();
+    }
+  }
+
+  #look(): void {
+    this.#cancelLook = this.parts.clock.after(FIGURES_EVERY_MS, () => {
+      this.#tellAll((worker) => {
+        if (++worker.unheard > MAX_UNHEARD) worker.child.kill("SIGKILL");
+        else void this.#ask(worker);
+      });
+      this.#look();
+    });
+  }
+}

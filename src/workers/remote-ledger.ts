@@ -1,0 +1,60 @@
+import type { Charge, Hold, HoldRequest, Ledger, Reading, Settlement } from "../ledger/ledger.ts";
+import { NO_CHARGE } from "../ledger/usage-ledger.ts";
+import { readCharge, readGrowAt, writeOrder } from "./hold-forms.ts";
+import type { Link } from "./link.ts";
+import type { HoldForm } from "./messages.ts";
+
+/** The ledger as a worker has it: the authority's. Money is set aside, and charges are written, there alone. */
+export class RemoteLedger implements Ledger {
+  constructor(private readonly link: Link) {}
+
+  /** Throws as the authority's ledger does. */
+  async hold(request: HoldRequest): Promise<Hold> {
+    return new RemoteHold(await this.link.call("hold", writeOrder(request)), this.link);
+  }
+}
+
+class RemoteHold implements Hold {
+  readonly ceiling: number | undefined;
+  readonly asStream: boolean;
+  readonly short: boolean;
+  growAt: number;
+  readonly #id: number;
+  #settled: Promise<Charge> | undefined;
+  #released: Promise<void> | undefined;
+
+  constructor(
+    form: HoldForm,
+    private readonly link: Link,
+  ) {
+    this.#id = form.hold;
+    this.ceiling = form.ceiling ?? undefined;
+    this.asStream = form.asStream;
+    this.short = form.short;
+    this.growAt = readGrowAt(form.growAt);
+  }
+
+  /** Never rejects: without an answer there is no more money. */
+  async extend(reading: Reading): Promise<boolean> {
+    try {
+      const { granted, growAt } = await this.link.call("extend", { hold: this.#id, reading });
+      this.growAt = readGrowAt(growAt);
+      return granted;
+    } catch {
+      // The authority is gone, and this process ends with it: whatever is said here, nothing goes on.
+      return false;
+    }
+  }
+
+  settle(settlement: Settlement): Promise<Charge> {
+    if (this.#released) return Promise.resolve(NO_CHARGE);
+    this.#settled ??= this.link.call("settle", { hold: this.#id, settlement }).then(readCharge);
+    return this.#settled;
+  }
+
+  release(): Promise<void> {
+    if (this.#settled) return Promise.resolve();
+    this.#released ??= this.link.call("release", this.#id).then(() => undefined);
+    return this.#released;
+  }
+}

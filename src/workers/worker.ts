@@ -1,0 +1,202 @@
+import { totalmem } from "node:os";
+import { createPlans, type Plans, replacePlans } from "../accounts/plans.ts";
+import { GatewayError } from "../canon/errors.ts";
+import { type Catalog, createCatalog } from "../catalog/catalog.ts";
+import { builtInRows } from "../catalog/rows.ts";
+import { collectConnections, collectVendors } from "../http/metrics-figures.ts";
+import { traceFigures } from "../http/observation.ts";
+import type { Clock } from "../lib/clock.ts";
+import { readResident } from "../lib/resident.ts";
+import { Admission, memoryBound } from "../limits/admission.ts";
+import { type Figure, single } from "../observe/figures.ts";
+import { errorFields, type Fields, type Log } from "../observe/log.ts";
+import { LOOK_EVERY_MS, LoopLag } from "../observe/loop-lag.ts";
+import { createObserver, type Listener } from "../observe/observer.ts";
+import { collectProcess } from "../observe/process-figures.ts";
+import { RequestFigures } from "../observe/request-figures.ts";
+import { TraceExporter } from "../observe/traces.ts";
+import { BodyLog } from "../relay/body-log.ts";
+import { Ended } from "../relay/ended.ts";
+import type { Services } from "../relay/job.ts";
+import { ProofMakers } from "../relay/reasoning-makers.ts";
+import { ReasoningState } from "../relay/reasoning-state.ts";
+import { Running } from "../relay/running.ts";
+import { builtinVendor } from "../vendors/builtin/vendor.ts";
+import { VendorHealth } from "../vendors/health.ts";
+import type { Vendor } from "../vendors/vendor.ts";
+import { createSafeFetch } from "../web/safe-fetch.ts";
+import { createMediaFetch } from "../web/safe-fetch-media.ts";
+import { EntryHall } from "./entry-hall.ts";
+import { Front } from "./front.ts";
+import type { Link } from "./link.ts";
+import type { Listening } from "./passage.ts";
+import { RemoteLedger } from "./remote-ledger.ts";
+import { RemoteReasoning } from "./remote-reasoning.ts";
+import { createRemoteTools } from "./remote-tools.ts";
+import type { View } from "./view.ts";
+
+/** How long running answers may go on when the worker is told to stop (reliability 6.5). */
+const DRAIN_MS = 30_000;
+/** Characters of a prompt and of an answer that cross; the log keeps fewer. */
+const MAX_BODY = 128 * 1024;
+
+/** What a worker is made of. `log` already hides the view's secrets. */
+export type WorkerParts = { view: View; link: Link; clock: Clock; log: Log; server(): Listening | undefined };
+
+/**
+ * A worker: the way of a request without the books. It reads, checks, translates, calls vendors and streams; who is let in, what is paid and what is
+ * remembered is the authority's.
+ */
+export class Worker {
+  readonly front: Front;
+  readonly running = new Running();
+  #reloads = 0;
+  readonly #builtin: Vendor;
+  readonly #vendors = new Map<string, Vendor>();
+  readonly #catalog: Catalog;
+  readonly #plans: Plans;
+  readonly #health: VendorHealth;
+  readonly #services: Services;
+  readonly #requests = new RequestFigures();
+  readonly #admission: Admission;
+  readonly #lag: LoopLag;
+  readonly #traces: TraceExporter | undefined;
+  readonly #makers: ProofMakers;
+  readonly #reasoning: RemoteReasoning;
+
+  constructor(private readonly parts: WorkerParts) {
+    const { view, link, clock, server } = parts;
+    const log = view.notesRequests ? notedBy(parts) : parts.log;
+    this.#builtin = builtinVendor(clock);
+    this.#catalog = createCatalog({ rows: builtInRows, overrides: view.models, vendors: [] });
+    this.#plans = createPlans(view.plans);
+    this.#health = new VendorHealth(clock);
+    this.#admission = new Admission({
+      clock,
+      memoryBytes: memoryBound(process.constrainedMemory(), totalmem()) / view.processes,
+      readMemory: readResident,
+      running: () => this.running.count,
+    });
+    this.#lag = new LoopLag(
+      () => clock.monotonic(),
+      (lagMs) => this.#admission.look(lagMs + LOOK_EVERY_MS),
+    );
+    this.#makers = new ProofMakers(undefined, BigInt(view.proofSeed));
+    this.#makers.onNote = (proof, maker) => link.note("proof", { proof, maker });
+    this.#reasoning = new RemoteReasoning(view.store, link, clock, log);
+    const failed = (thrown: unknown) => log.error("observe", errorFields(thrown));
+    const { traces, version } = view;
+    this.#traces = traces ? new TraceExporter({ ...traces, version, after: clock.after, onFault: failed }) : undefined;
+    const attempts: Listener = {
+      settling: (requestId, made) => link.note("settling", { requestId, attempts: made }),
+    };
+    const hall = new EntryHall(link);
+    this.#services = {
+      clock,
+      log,
+      limiter: hall,
+      catalog: this.#catalog,
+      vendor: (id) => this.#vendors.get(id),
+      health: this.#health,
+      ledger: new RemoteLedger(link),
+      keySpend: { hasMoney: (keyId) => link.call("hasMoney", keyId) },
+      plans: this.#plans,
+      running: this.running,
+      reasoning: new ReasoningState(this.#reasoning, this.#makers),
+      blockingMs: view.blockingMs,
+      userAgent: `sluice/${version}`,
+      fetchMedia: createMediaFetch(guardedFetch(parts), clock),
+      observer: createObserver([this.#requests, attempts, ...(this.#traces ? [this.#traces] : [])], failed),
+      admission: this.#admission,
+      runWebTool: createRemoteTools(link),
+    };
+    const { allowedHosts, corsOrigins, passage } = view;
+    const services = this.#services;
+    const bodies = view.notesBodies ? new BodyLog({ addBodies: (...given) => noteBodies(parts, ...given) }) : undefined;
+    this.front = new Front({ services, hall, bodies, allowedHosts, corsOrigins, passage, server });
+    this.take(view);
+    this.#lag.start();
+  }
+
+  /** What is configured and found, from now on; requests that are under way keep what they have. */
+  take(view: View): void {
+    const rows = [this.#builtin, ...view.vendors].map((vendor) => {
+      const known = this.#vendors.get(vendor.id);
+      return known && Bun.deepEquals(known, vendor) ? known : vendor;
+    });
+    this.#catalog.replace({ rows: builtInRows, overrides: view.models, vendors: rows });
+    for (const [vendor, names] of view.discovered) this.#catalog.setDiscovered(vendor, names);
+    this.#vendors.clear();
+    for (const vendor of rows) this.#vendors.set(vendor.id, vendor);
+    replacePlans(this.#plans, createPlans(view.plans));
+    this.#services.blockingMs = view.blockingMs;
+    // What was refused or in trouble may have been what was changed.
+    if (view.reloads !== this.#reloads) this.#health.forgetTrouble();
+    this.#reloads = view.reloads;
+  }
+
+  /** A key counts no more: its running requests end (contract 4). */
+  endKey(keyId: string): void {
+    const error = new GatewayError("invalid_api_key", "The API key is not valid any more.");
+    this.running.endKey(keyId, new Ended("client-left", error));
+  }
+
+  /** Another process has learnt who made a proof of reasoning. */
+  learn({ proof, maker }: { proof: string; maker: string }): void {
+    this.#makers.learn(proof, maker);
+  }
+
+  /** What this process has to show. */
+  figures(): Figure[] {
+    return [
+      ...collectProcess(this.parts.view.version, this.#lag),
+      ...this.#requests.collect(),
+      single("sluice_requests_running", "gauge", "Generations that are under way.", this.running.count),
+      single("sluice_upstream_in_flight", "gauge", "Generations that a vendor is working on.", this.#requests.upstream),
+      ...collectConnections(),
+      ...collectVendors({ health: this.#health, vendors: () => this.#vendors.values() }),
+      ...this.#admission.collect(),
+      ...(this.#traces ? traceFigures(this.#traces.counts) : []),
+    ];
+  }
+
+  /** Lets running answers end, 30 s at most. Nothing new may come in by then. */
+  async drain(): Promise<void> {
+    const stopping = new GatewayError("upstream_overloaded", "The gateway is shutting down. Try again.");
+    const cancel = this.parts.clock.after(DRAIN_MS, () => this.running.endAll(new Ended("upstream-failed", stopping)));
+    await this.running.idle();
+    cancel();
+  }
+
+  async close(): Promise<void> {
+    this.#lag.stop();
+    this.#reasoning.close();
+    await this.#traces?.close();
+  }
+}
+
+/** A log of which the authority is told too, for the files in which requests are noted. */
+function notedBy({ log, link }: WorkerParts): Log {
+  const noted =
+    (level: "info" | "warn" | "error") =>
+    (event: string, fields: Fields = {}): void => {
+      link.note("logged", { level, event, fields });
+      log[level](event, fields);
+    };
+  return { ...log, info: noted("info"), warn: noted("warn"), error: noted("error") };
+}
+
+function noteBodies({ link }: WorkerParts, requestId: string, request: string, reply: string): void {
+  link.note("bodies", { requestId, request: request.slice(0, MAX_BODY), reply: reply.slice(0, MAX_BODY) });
+}
+
+/** The one fetch for addresses that come from outside (contract 9). */
+function guardedFetch({ view, clock }: WorkerParts) {
+  return createSafeFetch({
+    clock,
+    userAgent: `sluice/${view.version}`,
+    allowHosts: view.fetchHosts,
+    ownHosts: view.publicUrl === null ? [] : [new URL(view.publicUrl).hostname],
+    ownPort: () => view.port,
+  });
+}

@@ -1,0 +1,163 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { gate, until, within } from "../support/wait.ts";
+import { type Account, beginStream, isLinux, untilTwoRun, WorkersLab } from "./workers-lab.ts";
+import { isAlive } from "./workers-processes.ts";
+
+/** Enough that each of three processes gets some, but for one time in ten million. */
+const STREAMS = 40;
+/** A thousand dollars, nano-USD. */
+const RICH = 1_000_000_000_000n;
+/** Pieces of text that are more than the first slice's 4,096 tokens: more money is asked for, and what was delivered is known by that. */
+const LONG = 90;
+
+const labs: WorkersLab[] = [];
+
+async function startLab(): Promise<{ lab: WorkersLab; account: Account }> {
+  const lab = new WorkersLab();
+  labs.push(lab);
+  const account = await lab.fund("paying", RICH);
+  await lab.start();
+  await untilTwoRun(lab);
+  return { lab, account };
+}
+
+const beginAll = (lab: WorkersLab, account: Account, name: string, pieces = 1) =>
+  Promise.all(
+    Array.from({ length: STREAMS }, (_, at) => beginStream(lab, account, { id: `${name}-${at}`, pieces, waits: true })),
+  );
+
+/** What the store says of holds and rows. */
+const readBooks = (lab: WorkersLab, account: Account) =>
+  lab.withBooks(({ store, book }) => ({
+    openHolds: store.database.query("SELECT count(*) AS count FROM ledger_hold").get() as { count: bigint },
+    outcomes: store.database.query("SELECT outcome FROM usage").values().flat() as string[],
+    held: book.balance(account.id).heldNano,
+    breaches: book.verify(),
+  }));
+
+afterEach(async () => {
+  for (const lab of labs.splice(0)) await lab.close();
+});
+
+describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
+  test("a worker that is killed in the middle of streams: its holds are ended, the others stream on, and another takes its place", async () => {
+    const { lab, account } = await startLab();
+    const streams = await beginAll(lab, account, "killed", LONG);
+    // All of them have asked for more money: it is known of all that something was delivered.
+    const noted = () =>
+      lab.withBooks(
+        ({ store }) => store.database.query("SELECT count(*) FROM ledger_hold WHERE seen_output > 0").values()[0]?.[0],
+      );
+    for (let look = 0; look < 200 && (await noted()) !== BigInt(STREAMS); look++);
+    expect(await noted()).toBe(BigInt(STREAMS));
+    const before = lab.workers;
+    const [victim] = before;
+    process.kill(victim!, "SIGKILL");
+    const broken: string[] = [];
+    for (const { id, done } of streams) void done.then(({ whole }) => !whole && broken.push(id));
+    await until(() => lab.vendor.left.length > 0, "the vendor is let go by the dead worker");
+    await untilTwoRun(lab, [victim!]);
+    // Whoever comes now is served, by the new one too.
+    expect(await lab.askMany(account, 30, (at) => ({ id: `after-${at}` }))).toEqual({ 200: 30 });
+    lab.vendor.gate.open();
+    const ends = await Promise.all(streams.map(({ done }) => done));
+    const whole = ends.filter((end) => end.whole).length;
+    expect(broken.length).toBeGreaterThan(0);
+    expect(whole).toBe(STREAMS - broken.length);
+    expect(whole).toBeGreaterThan(0);
+    const books = await readBooks(lab, account);
+    expect(books.openHolds).toEqual({ count: 0n });
+    expect(books.held).toBe(0n);
+    expect(books.breaches).toEqual([]);
+    // Who was sent something pays for that, and everybody once.
+    expect(books.outcomes.filter((outcome) => outcome === "interrupted").length).toBe(broken.length);
+    expect(books.outcomes.filter((outcome) => outcome === "completed").length).toBe(whole + 30);
+    const figures = await (await fetch(`${lab.running.url}/metrics`)).text();
+    expect(figures).toContain("sluice_worker_deaths_total 1\n");
+    expect(figures).toContain("sluice_requests_running 0\n");
+    expect(await lab.running.stop()).toBe(0);
+    expect(lab.running.stderr).toContain('"event":"worker-died"');
+    expect((await readBooks(lab, account)).breaches).toEqual([]);
+  }, 30_000);
+
+  test("what a dead worker had limited is free again", async () => {
+    const { lab } = await startLab();
+    await lab.running.stop();
+    const narrow = await lab.fund("narrow");
+    await lab.start();
+    await untilTwoRun(lab);
+    const asked = Array.from({ length: 4 }, (_, at) => beginStream(lab, narrow, { id: `n-${at}`, waits: true }));
+    const streams = await Promise.all(asked);
+    expect((await lab.ask(narrow, { id: "fifth" })).status).toBe(429);
+    const before = lab.workers;
+    for (const pid of before) process.kill(pid, "SIGKILL");
+    await untilTwoRun(lab, before);
+    lab.vendor.gate.open();
+    await Promise.all(streams.map(({ done }) => done));
+    lab.vendor.gate = gate();
+    for (let round = 0; round < 3; round++) {
+      expect(await lab.askMany(narrow, 4, (at) => ({ id: `free-${round}-${at}` }))).toEqual({ 200: 4 });
+    }
+  }, 30_000);
+
+  test("SIGTERM lets the streams of every process end, and then all of them", async () => {
+    const { lab, account } = await startLab();
+    const streams = await beginAll(lab, account, "drained");
+    const { workers } = lab;
+    lab.running.child.kill("SIGTERM");
+    // Nobody new is let in by any process.
+    const refused = () =>
+      lab.ask(account, { id: "late" }).then(
+        () => false,
+        () => true,
+      );
+    await within(
+      (async () => {
+        while (!(await refused()));
+      })(),
+      "new connections are refused",
+    );
+    lab.vendor.gate.open();
+    const ends = await Promise.all(streams.map(({ done }) => done));
+    expect(ends.filter(({ whole }) => whole).length).toBe(STREAMS);
+    expect(await within(lab.running.child.exited, "the gateway ends")).toBe(0);
+    expect(workers.filter(isAlive)).toEqual([]);
+    const books = await readBooks(lab, account);
+    expect(books.openHolds).toEqual({ count: 0n });
+    expect(books.outcomes.filter((outcome) => outcome === "completed").length).toBeGreaterThanOrEqual(STREAMS);
+    expect(books.breaches).toEqual([]);
+  }, 30_000);
+
+  test("without its authority no worker goes on, and the next start settles what was open", async () => {
+    const { lab, account } = await startLab();
+    const streams = await beginAll(lab, account, "orphaned", LONG);
+    const { workers } = lab;
+    expect(workers.length).toBe(2);
+    process.kill(lab.running.child.pid, "SIGKILL");
+    const ends = await within(Promise.all(streams.map(({ done }) => done)), "every stream breaks");
+    expect(ends.filter(({ whole }) => whole)).toEqual([]);
+    await until(() => !workers.some(isAlive), "the workers end");
+    const { port } = new URL(lab.running.url);
+    // The same port, at once: nobody is left who listens there.
+    await lab.start("--port", port);
+    expect(new URL(lab.running.url).port).toBe(port);
+    const books = await readBooks(lab, account);
+    expect(books.openHolds).toEqual({ count: 0n });
+    expect(books.breaches).toEqual([]);
+    expect(await lab.askMany(account, 10, (at) => ({ id: `again-${at}` }))).toEqual({ 200: 10 });
+  }, 30_000);
+
+  test("a reload reaches every process", async () => {
+    const { lab, account } = await startLab();
+    const ask = () => lab.askMany(account, 24, (at) => ({ id: `new-${at}` }), { model: "lab/new" });
+    expect(await ask()).toEqual({ 404: 24 });
+    lab.configure("  - { id: lab/new, pricing: { input: 1, output: 2 }, routes: [{ vendor: lab, model: new }] }\n");
+    lab.running.child.kill("SIGHUP");
+    await until(() => lab.running.stderr.includes("taken over"), "the configuration is taken over");
+    expect(await ask()).toEqual({ 200: 24 });
+    lab.configure();
+    lab.running.child.kill("SIGHUP");
+    await until(() => lab.running.stderr.split("taken over").length === 3, "it is taken over again");
+    expect(await ask()).toEqual({ 404: 24 });
+  }, 30_000);
+});

@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Keys } from "../../src/accounts/keys.ts";
+import { costNano } from "../../src/ledger/price.ts";
+import { JsonText } from "../../src/lib/json.ts";
+import { estimateInputTokens } from "../../src/relay/estimate.ts";
+import { gate, until, within } from "../support/wait.ts";
+import { type Account, beginStream, isLinux, USD, untilTwoRun, type Wish, WorkersLab } from "./workers-lab.ts";
+
+const OUTPUT = 50;
+const AT_ONCE = 200;
+const AFFORDED = 7;
+/** A hundred dollars, nano-USD. */
+const RICH = 100_000_000_000n;
+
+const raceWish = (at: number): Wish => ({
+  ...{ id: `race-${String(at).padStart(3, "0")}`, waits: true, output: OUTPUT },
+});
+
+/** What one request of the race sets aside, nano-USD. */
+function raceHold(): bigint {
+  const messages = [{ role: "user", content: JSON.stringify(raceWish(0)) }];
+  const body = JSON.stringify({ model: "lab/paid", messages, max_tokens: OUTPUT });
+  const input = Math.ceil((estimateInputTokens(new JsonText(body), "lab/paid") * 11) / 10);
+  const prices = { input: BigInt(USD.input) * 1_000_000n, output: BigInt(USD.output) * 1_000_000n };
+  return costNano({ input, cacheRead: 0, cacheWrite: 0, output: OUTPUT, reasoning: 0 }, prices);
+}
+
+// Only Linux lets several processes listen on one port: elsewhere `serve --workers` says so and serves alone (cli/workers.test.ts).
+describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () => {
+  const lab = new WorkersLab();
+  const accounts = {} as Record<"slow" | "narrow" | "race" | "rich" | "counted" | "revoked", Account>;
+  beforeAll(async () => {
+    // Before the start: a key that another process makes is known some milliseconds later.
+    accounts.slow = await lab.fund("slow");
+    accounts.narrow = await lab.fund("narrow");
+    accounts.race = await lab.fund("paying", raceHold() * BigInt(AFFORDED));
+    accounts.rich = await lab.fund("paying", RICH);
+    accounts.counted = await lab.fund("paying", RICH);
+    accounts.revoked = await lab.fund("paying", RICH);
+    await lab.start();
+    await untilTwoRun(lab);
+  }, 30_000);
+  afterAll(() => lab.close());
+
+  test("a rate is one rate: as many pass as one process would let pass", async () => {
+    // 12 a minute: a quarter at once, then one every five seconds.
+    const account = accounts.slow;
+    expect(await lab.askMany(account, 60, (at) => ({ id: `rate-${at}` }))).toEqual({ 200: 3, 429: 57 });
+    expect(lab.vendor.calls.filter((id) => id.startsWith("rate-")).length).toBe(3);
+  });
+
+  test("what runs at the same time is counted over all processes, and comes free again", async () => {
+    const account = accounts.narrow;
+    const wish = (at: number): Wish => ({ id: `narrow-${at}`, waits: true });
+    const asked = Array.from({ length: 20 }, (_, at) => lab.ask(account, wish(at)));
+    const settled: number[] = [];
+    for (const each of asked) void each.then(({ status }) => settled.push(status));
+    await until(() => settled.length === 16, "all but four are refused");
+    expect(settled).toEqual(Array.from({ length: 16 }, () => 429));
+    const called = () => lab.vendor.calls.filter((id) => id.startsWith("narrow-")).length;
+    await until(() => called() === 4, "four are at the vendor");
+    lab.vendor.gate.open();
+    const responses = await Promise.all(asked);
+    expect(responses.filter(({ status }) => status === 200).length).toBe(4);
+    for (const response of responses) await response.text();
+    for (let round = 0; round < 5; round++) {
+      expect(await lab.askMany(account, 4, (at) => ({ id: `again-${round}-${at}` }))).toEqual({ 200: 4 });
+    }
+  });
+
+  test("a wallet for exactly 7 of 200 requests at once pays for 7, and 193 are told 402 before anybody is asked", async () => {
+    lab.vendor.gate = gate();
+    const account = accounts.race;
+    const asked = Array.from({ length: AT_ONCE }, (_, at) => lab.ask(account, raceWish(at), { max_tokens: OUTPUT }));
+    const refused: number[] = [];
+    for (const each of asked) void each.then(({ status }) => refused.push(status));
+    await until(() => refused.length === AT_ONCE - AFFORDED, "193 are refused", 15_000);
+    expect(new Set(refused)).toEqual(new Set([402]));
+    lab.vendor.gate.open();
+    const statuses = await Promise.all(asked.map(async (each) => (await each).status));
+    expect(statuses.filter((status) => status === 200).length).toBe(AFFORDED);
+    expect(lab.vendor.calls.filter((id) => id.startsWith("race-")).length).toBe(AFFORDED);
+    await lab.withBooks(({ book }) => {
+      expect(book.balance(account.id).heldNano).toBe(0n);
+      expect(book.verify()).toEqual([]);
+    });
+  }, 30_000);
+
+  test("whatever is no generation is answered by the gateway, through whichever process it comes", async () => {
+    const { url } = lab.running;
+    const { key } = accounts.rich;
+    for (let round = 0; round < 8; round++) {
+      const own = { authorization: `Bearer ${key}`, connection: "close" };
+      const [models, account, nothing, count, wrongMethod] = await Promise.all([
+        fetch(`${url}/v1/models`, { headers: { connection: "close" } }),
+        fetch(`${url}/v1/account`, { headers: own }),
+        fetch(`${url}/nothing`, { headers: own }),
+        fetch(`${url}/v1/messages/count_tokens`, {
+          method: "POST",
+          headers: { ...own, "content-type": "application/json" },
+          body: JSON.stringify({ model: "lab/paid", messages: [{ role: "user", content: "Hello" }] }),
+        }),
+        fetch(`${url}/v1/chat/completions`, { headers: own }),
+      ]);
+      const statuses = [models, account, nothing, count, wrongMethod].map(({ status }) => status);
+      expect(statuses).toEqual([200, 200, 404, 200, 405]);
+      expect(((await models.json()) as { data: { id: string }[] }).data.map(({ id }) => id)).toContain("lab/paid");
+      expect(await account.json()).toMatchObject({ plan: { id: "paying" } });
+      expect(nothing.headers.get("x-request-id")).toStartWith("req_");
+    }
+  });
+
+  test("a host that is not served is refused by every process", async () => {
+    const statuses = await Promise.all(
+      Array.from({ length: 12 }, async (_, at) => {
+        const path = at % 2 === 0 ? "/v1/models" : "/v1/chat/completions";
+        const headers = { host: "evil.example.com", connection: "close" };
+        return (await fetch(`${lab.running.url}${path}`, { method: at % 2 === 0 ? "GET" : "POST", headers })).status;
+      }),
+    );
+    expect(new Set(statuses)).toEqual(new Set([403]));
+  });
+
+  test("an Idempotency-Key counts once over all processes", async () => {
+    const account = accounts.rich;
+    const headers = { "idempotency-key": "one-and-the-same" };
+    const ask = () => lab.ask(account, { id: "kept" }, {}, { headers });
+    const first = await Promise.all(Array.from({ length: 12 }, async () => (await ask()).status));
+    expect(first.filter((status) => status !== 200 && status !== 409)).toEqual([]);
+    const later = await Promise.all(Array.from({ length: 6 }, ask));
+    expect(later.map(({ headers: given }) => given.get("idempotency-replayed"))).toEqual(Array(6).fill("true"));
+    expect(lab.vendor.calls.filter((id) => id === "kept").length).toBe(1);
+  });
+
+  test("figures and the request log tell of all processes together", async () => {
+    const account = accounts.counted;
+    const totalOf = async () => {
+      const text = await (await fetch(`${lab.running.url}/metrics`, { headers: { connection: "close" } })).text();
+      expect(text).toContain("sluice_workers 2\n");
+      const lines = text.split("\n").filter((line) => line.startsWith('sluice_requests_total{dialect="chat"'));
+      return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+    };
+    const before = await totalOf();
+    expect(await lab.askMany(account, 30, (at) => ({ id: `counted-${at}` }))).toEqual({ 200: 30 });
+    expect((await totalOf()) - before).toBe(30);
+    const logged = async () => {
+      const child = Bun.spawn([...lab.command, "logs", "--json", "--limit", "1000", "--data", lab.data], {
+        stdout: "pipe",
+        stderr: "inherit",
+        stdin: "ignore",
+      });
+      const text = await child.stdout.text();
+      return text.split("\n").filter((line) => line.includes(account.id)).length;
+    };
+    let count = 0;
+    for (let look = 0; look < 10 && count < 30; look++) count = await logged();
+    expect(count).toBe(30);
+  }, 20_000);
+
+  test("a key that is revoked ends its streams in every process", async () => {
+    const account = accounts.revoked;
+    lab.vendor.gate = gate();
+    const streams = await Promise.all(
+      Array.from({ length: 12 }, (_, at) => beginStream(lab, account, { id: `revoked-${at}`, waits: true })),
+    );
+    await lab.withBooks(async ({ store, writer }) => {
+      await new Keys(store, writer).revoke(account.key);
+    });
+    const ends = await within(Promise.all(streams.map(({ done }) => done)), "all streams end", 3_000);
+    expect(ends.every(({ whole }) => !whole)).toBe(true);
+    await until(() => lab.vendor.left.filter((id) => id.startsWith("revoked-")).length === 12, "the vendor is let go");
+    expect((await lab.ask(account, { id: "revoked-later" })).status).toBe(401);
+    lab.vendor.gate.open();
+  }, 20_000);
+
+  // The last: this machine's address may not try further keys afterwards.
+  test("wrong keys are counted by address over all processes", async () => {
+    const wrong = { id: "x", key: `sk-sluice-${"0".repeat(38)}` };
+    const refusals = await lab.askMany(wrong, 30, (at) => ({ id: `wrong-${at}` }));
+    // Ten wrong keys a minute, whichever process is told them; one was shown before.
+    expect(refusals).toEqual({ 401: 9, 429: 21 });
+    expect(lab.vendor.calls.some((id) => id.startsWith("wrong-"))).toBe(false);
+  });
+});

@@ -1,0 +1,60 @@
+import { afterEach, expect, test } from "bun:test";
+import { join } from "node:path";
+import { temporaryFolders } from "../db/temp-folder.ts";
+import { Client, type Lab, startLab } from "../relay/reasoning-lab.ts";
+import { LOOP } from "../relay/reasoning-vendors.ts";
+import { type Pair, startPair } from "./pair.ts";
+
+const THOUGHTS = LOOP.flatMap((said) => said.flatMap((block) => (block.kind === "think" ? [block.text] : [])));
+const folders = temporaryFolders();
+let lab: Lab;
+const pairs: Pair[] = [];
+
+afterEach(async () => {
+  for (const { worker } of pairs.splice(0)) await worker.close();
+  await lab.stop();
+});
+
+/** The lab, each of whose requests goes to another process than the one before: the first worker, the second, the gateway itself. */
+async function startTurning(): Promise<Lab> {
+  const folder = folders();
+  lab = await startLab(folder);
+  const path = join(folder, "sluice.db");
+  const first = startPair(lab.app, path, lab.clock);
+  const second = startPair(lab.app, path, lab.clock, [first]);
+  pairs.push(first, second);
+  const { post } = lab;
+  let turn = 0;
+  const through = (pair: Pair) => (to: string, body: unknown, key: string) =>
+    pair.call(to, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      body: JSON.stringify(body),
+    });
+  const ways = [through(first), through(second), post];
+  return {
+    ...lab,
+    app: lab.app,
+    store: lab.store,
+    post: (to, body, key = lab.keys.own) => ways[turn++ % 3]!(to, body, key),
+  };
+}
+
+test.each([
+  ["chat", "whole", "lab/claude-budget", "anthropic"],
+  ["chat", "stream", "lab/gemini", "google"],
+  ["chat", "stream", "lab/gpt", "openai"],
+  ["chat", "whole", "lab/deepseek", "deepseek"],
+  ["messages", "stream", "lab/kimi", "kimi"],
+  ["responses", "whole", "lab/claude-budget", "anthropic"],
+] as const)(
+  "a %s client's loop, %s, of %s, each turn at another process: nothing refused, nothing lost",
+  async (dialect, mode, model, name) => {
+    const turning = await startTurning();
+    const heard = await new Client(turning, dialect, model, mode).loop();
+    const vendor = turning.vendors[name];
+    expect(vendor.refusals).toEqual([]);
+    expect(heard.map(({ status, error }) => [status, error])).toEqual(Array(4).fill([200, ""]));
+    expect(vendor.returned()).toEqual(dialect === "chat" ? THOUGHTS : THOUGHTS.slice(0, 2));
+  },
+);

@@ -1,0 +1,173 @@
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import type { App } from "../../src/app.ts";
+import type { WebToolCall } from "../../src/relay/server-tools-run.ts";
+import { createRemoteTools } from "../../src/workers/remote-tools.ts";
+import { type PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { settle } from "../support/clock.ts";
+import { json, startUpstream } from "../support/upstream.ts";
+import { gate, until } from "../support/wait.ts";
+import { type Pair, startPair } from "./pair.ts";
+
+const PATH = "/v1/chat/completions";
+const upstream = startUpstream();
+const vendor = { ...vendorAt(upstream, "chat", "lab"), models: "catalog" as const };
+const MODELS = [
+  { id: "lab/paid", pricing: { input: 3, output: 15 }, routes: [{ vendor: "lab", model: "paid" }] },
+] as unknown as (typeof PLAIN_CONFIG)["models"];
+const CALLER = { accountId: "acct_1", plan: "local", keyId: "key_1" };
+const REPLY = {
+  choices: [{ index: 0, message: { role: "assistant", content: "Yes" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 5, completion_tokens: 5 },
+};
+
+let gateway: TestApp;
+let pair: Pair;
+
+async function start(): Promise<App> {
+  upstream.reset();
+  gateway = await startApp({ vendors: [vendor], models: MODELS });
+  pair = startPair(gateway.app, ":memory:", gateway.clock);
+  return gateway.app;
+}
+
+afterEach(async () => {
+  await pair.worker.close();
+  await gateway.stop();
+});
+afterAll(() => upstream.close());
+
+const ask = (fields: object = {}, init: RequestInit = {}) =>
+  pair.call(PATH, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+    body: JSON.stringify({ model: "lab/paid", messages: [{ role: "user", content: "Hi" }], ...fields }),
+    ...init,
+  });
+
+/** What a session calls a paid request's hold with. */
+const order = (requestId: string, accountId: string) => ({
+  ...{ requestId, accountId, keyId: "key_1", model: "lab/paid", dialect: "chat", stream: true, estimate: 1_000 },
+  prices: JSON.stringify({ model: "lab/paid", rates: { input: "3000000", output: "15000000" }, tiers: [] }),
+  payment: { windowNano: "0", premium: false, sliced: true, unseenOutput: 0 },
+  terms: null,
+});
+
+describe("what a worker asks of the gateway", () => {
+  test("a request through a worker is answered, limited, settled and told as one of the gateway's own", async () => {
+    const app = await start();
+    upstream.always(PATH, () => json(REPLY));
+    const response = await ask();
+    expect(await response.json()).toMatchObject({ model: "lab/paid", usage: { completion_tokens: 5 } });
+    expect(gateway.rows()).toMatchObject([{ model: "lab/paid", output: 5, outcome: "completed" }]);
+    await settle();
+    expect(pair.session.open).toEqual({ permits: 0, holds: 0 });
+    expect(app.running.count).toBe(0);
+    const counted = pair.worker.figures().find(({ name }) => name === "sluice_requests_total");
+    expect(counted?.samples.map(({ value }) => value)).toEqual([1]);
+  });
+
+  test("a refusal before the way began leaves no place taken: no key, a body that is none, a model that is none", async () => {
+    await start();
+    const refused = await Promise.all([
+      pair.call(PATH, { method: "POST" }),
+      ask({ model: "lab/none" }),
+      ask({}, { body: "{" }),
+      pair.call(PATH, { method: "POST", headers: { authorization: "Bearer sk-sluice-wrong" } }),
+    ]);
+    expect(refused.map(({ status }) => status)).toEqual([401, 404, 400, 401]);
+    await settle();
+    expect(pair.session.open).toEqual({ permits: 0, holds: 0 });
+    expect(upstream.calls).toEqual([]);
+    expect(gateway.rows()).toEqual([]);
+  });
+
+  test("a client that leaves leaves nothing held", async () => {
+    await start();
+    const held = gate();
+    upstream.always(PATH, async () => {
+      await held.opened;
+      return json(REPLY);
+    });
+    const leaving = new AbortController();
+    const asked = ask({}, { signal: leaving.signal });
+    await until(() => upstream.calls.length === 1, "the vendor is asked");
+    expect(pair.session.open).toEqual({ permits: 1, holds: 1 });
+    leaving.abort();
+    await asked;
+    await until(() => pair.session.open.holds === 0, "the hold is ended");
+    expect(pair.session.open.permits).toBe(0);
+    held.open();
+  });
+});
+
+describe("a worker that dies", () => {
+  test("whoever was sent output that was told of pays for it, nobody else pays, and no money stays held", async () => {
+    const app = await start();
+    const { accountId } = gateway;
+    await app.book.deposit({ accountId, amountNano: 1_000_000_000n, reference: "payment" });
+    const delivered = await pair.link.call("hold", order("req_delivered", accountId));
+    await pair.link.call("hold", order("req_silent", accountId));
+    const reading = { vendor: "lab", upstreamModel: "paid", output: 3_600 };
+    expect(await pair.link.call("extend", { hold: delivered.hold, reading })).toMatchObject({ granted: true });
+    // Long enough to be written down: only then is it known that something may have been lost.
+    const written = () =>
+      gateway.store.database.query("SELECT count(*) FROM ledger_hold WHERE seen_output > 0").values();
+    await until(() => written()[0]?.[0] === 1n, "the hold is written down");
+    await pair.die();
+    expect(gateway.rows()).toMatchObject([
+      { requestId: "req_delivered", outcome: "interrupted", input: 1_000, output: 3_600, estimated: true },
+    ]);
+    const cost = 1_000n * 3_000n + 3_600n * 15_000n;
+    expect(app.book.balance(accountId)).toMatchObject({ postedNano: 1_000_000_000n - cost, heldNano: 0n });
+    expect(gateway.store.database.query("SELECT count(*) FROM ledger_hold").values()).toEqual([[0n]]);
+    const lost = gateway.store.database.query("SELECT request_id, amount FROM ledger_entry WHERE kind = 'writeoff'");
+    expect(lost.values()).toEqual([["req_silent", 3_000_000n]]);
+    expect(app.book.verify()).toEqual([]);
+  });
+
+  test("a hold that comes when its worker is gone already is let go", async () => {
+    const app = await start();
+    const { accountId } = gateway;
+    await app.book.deposit({ accountId, amountNano: 1_000_000_000n, reference: "payment" });
+    const asked = pair.link.call("hold", order("req_late", accountId)).catch(() => "refused");
+    await Promise.resolve();
+    await pair.die();
+    await settle();
+    pair.link.close(new Error("gone"));
+    expect(await asked).toBe("refused");
+    expect(app.book.balance(accountId)).toMatchObject({ postedNano: 1_000_000_000n, heldNano: 0n });
+    expect(pair.session.open.holds).toBe(0);
+    expect(gateway.rows()).toEqual([]);
+  });
+});
+
+describe("web tools for a worker's models", () => {
+  const call = (signal: AbortSignal): WebToolCall => ({
+    ...{ name: "web_search", arguments: { query: "x" }, caller: CALLER, requestId: "req_1", dialect: "chat", signal },
+  });
+
+  test("run in the gateway, and end there when the request does", async () => {
+    const app = await start();
+    const signals: AbortSignal[] = [];
+    app.services.runWebTool = ({ signal, name }) => {
+      signals.push(signal);
+      if (signals.length === 1)
+        return Promise.resolve({ kind: "fault", fault: "too_many", message: `${name} is too many` });
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    };
+    const run = createRemoteTools(pair.link);
+    expect(await run(call(new AbortController().signal))).toEqual({
+      ...{ kind: "fault", fault: "too_many", message: "web_search is too many" },
+    });
+    const abort = new AbortController();
+    const reason = new Error("the client left");
+    const running = run(call(abort.signal)).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    await until(() => signals.length === 2, "it runs");
+    abort.abort(reason);
+    expect(await running).toBe(reason);
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false, true]);
+  });
+});
