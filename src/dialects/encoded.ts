@@ -18,7 +18,8 @@ export function encodedBody(
 }
 
 /** Fields that hold stop sequences, in any dialect that has them. */
-const STOP_FIELDS = ["stop", "stop_sequences"];
+const CHAT_STOPS = "stop";
+const MESSAGES_STOPS = "stop_sequences";
 
 /**
  * Stop sequences that `edits` take out of an encoded body because this model refuses them: the gateway watches for them itself, so they
@@ -32,9 +33,10 @@ export function watchRefusedStops(
   }: { body: Readonly<Record<string, unknown>>; dropped: string[]; changes?: ReplyChanges | undefined },
   edits: Edits,
 ): { field: string; changes: ReplyChanges } | undefined {
-  const field = STOP_FIELDS.find((name) => Object.hasOwn(edits, name) && edits[name] === undefined);
-  const refused: unknown = field && body[field];
-  if (field === undefined || refused == null) return undefined;
+  const field = Object.hasOwn(edits, CHAT_STOPS) ? CHAT_STOPS : MESSAGES_STOPS;
+  if (!Object.hasOwn(edits, field) || edits[field] !== undefined) return undefined;
+  const refused = body[field];
+  if (refused == null) return undefined;
   const said = (Array.isArray(refused) ? refused : [refused]).filter(
     (stop): stop is string => typeof stop === "string",
   );

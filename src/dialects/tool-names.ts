@@ -20,6 +20,13 @@ const clean = (name: string, { strange, start }: NameRule): string => {
 const isLegal = (name: string, rule: NameRule): boolean =>
   name !== "" && name.length <= rule.longest && clean(name, rule) === name;
 
+/** Whether a prompt says any name of a tool. Most do not, and nothing is gathered of those. */
+function mayCall({ tools, toolChoice, turns }: Prompt): boolean {
+  if (tools.length > 0 || toolChoice?.type === "tool") return true;
+  for (const turn of turns) for (const part of turn.parts) if (part.type === "tool-call") return true;
+  return false;
+}
+
 /** Every tool name that a prompt says: offered, forced, and called in earlier turns. */
 function namesOf(prompt: Prompt): Set<string> {
   const names = new Set(prompt.tools.map((tool) => tool.name));
@@ -60,6 +67,7 @@ export const originalNames = (mapped: ReadonlyMap<string, string>): ReadonlyMap<
 
 /** Tools of which no two have one name: vendors refuse that. The first is kept, another one that differs is named in `dropped`. */
 function withoutTwins(tools: readonly Tool[], dropped: string[]): Tool[] {
+  if (tools.length < 2) return tools as Tool[];
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
     const first = byName.get(tool.name);
@@ -84,6 +92,7 @@ export function fitToolNames(
   rule: NameRule,
   dropped: string[],
 ): { prompt: Prompt; toolNames?: ReadonlyMap<string, string> } {
+  if (!mayCall(prompt)) return { prompt };
   const tools = withoutTwins(prompt.tools, dropped);
   const mapped = mapNames(namesOf(prompt), rule);
   if (!mapped) return { prompt: tools === prompt.tools ? prompt : { ...prompt, tools } };

@@ -58,8 +58,9 @@ export function translateRequest(
   upstream.markCache?.(encoded.body, orders.upstreamModel, quirks);
   const edits = upstream.amend(encoded.body, orders, quirks);
   const watched = watchRefusedStops(encoded, edits);
-  const taken = refused(encoded.body, edits, orders).filter((field) => field !== watched?.field);
-  const lost = [...decoded.dropped, ...encoded.dropped, ...taken];
+  const lost = decoded.dropped;
+  lost.push(...encoded.dropped);
+  for (const field of refused(encoded.body, edits, orders)) if (field !== watched?.field) lost.push(field);
   if (upstream.repairs) lost.push(...upstream.repairs(encoded.body, edits, orders, quirks));
   applyEdits(encoded.body, edits);
   const added = watched?.changes ?? encoded.changes;
@@ -92,11 +93,13 @@ const MAX_PATH = 200;
  * a paid answer into an error.
  */
 function showPaths(paths: readonly string[]): string[] {
+  if (paths.length === 0) return [];
   return [...new Set(paths)].slice(0, MAX_TOLD).map((path) => path.slice(0, MAX_PATH).replace(/[^\x21-\x7e]/g, "?"));
 }
 
 function applyEdits(body: Record<string, unknown>, edits: Edits): void {
-  for (const [field, value] of Object.entries(edits)) {
+  for (const field in edits) {
+    const value = edits[field];
     if (value === undefined) delete body[field];
     else body[field] = value;
   }

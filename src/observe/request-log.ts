@@ -24,8 +24,9 @@ export type RequestLogSettings = {
 const FLUSH_MS = 500;
 /** Lines that wait for a disk that does not keep up; further ones are counted and left out. */
 const MAX_WAITING = 20_000;
-/** Characters that are written at once at the most. */
-const MAX_CHUNK = 1024 * 1024;
+/** Lines that are written at once at the most: about a megabyte of them, and with prompts and answers about eight. */
+const CHUNK_LINES = 2_048;
+const CHUNK_LINES_WITH_BODIES = 64;
 /** The log is cut into this many files, so that the oldest can go one by one. */
 const FILES = 8;
 const MIN_FILE_BYTES = 64 * 1024;
@@ -147,9 +148,9 @@ export class RequestLog {
       this.#leftOut = 0;
     }
     try {
-      for (let chunk = ""; lines.length > 0; chunk = "") {
-        while (lines.length > 0 && chunk.length < MAX_CHUNK) chunk += `${lines.shift()}\n`;
-        await this.#append(chunk);
+      const most = this.bodies ? CHUNK_LINES_WITH_BODIES : CHUNK_LINES;
+      for (let from = 0; from < lines.length; from += most) {
+        await this.#append(`${lines.slice(from, from + most).join("\n")}\n`);
       }
     } catch (thrown) {
       this.#settings.onFault(thrown);

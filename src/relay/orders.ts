@@ -32,12 +32,13 @@ export function planOrders(
 ): Orders {
   const reasoning = planReasoning(intent.reasoning, entry, route);
   const maxOutputTokens = outputCeiling(intent, entry, upstream, money?.ceiling);
-  return {
+  const orders: Orders = {
     upstreamModel: route.model,
     stream: intent.stream || money?.asStream === true,
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     reasoning: reasoning.order,
     dropSampling: reasoning.active,
     remove: reasoning.refused,
   };
+  if (maxOutputTokens !== undefined) orders.maxOutputTokens = maxOutputTokens;
+  return orders;
 }

@@ -125,21 +125,24 @@ class Fetching {
   }
 }
 
-/** What is found at addresses out of the vendor's reach, one for each address; the mended data URLs go into `sound`. */
-function findMedia(asked: Asked, target: Target, sound: Map<string, InlineMedia>): FoundMedia[] {
+/** What is found at addresses out of the vendor's reach, one for each address, and data URLs that were mended, both by {@link keyOf}. */
+type Found = { remote: Map<string, FoundMedia>; sound: Map<string, InlineMedia> };
+
+/** Undefined for nearly every request: there is nothing to be done. */
+function findMedia(asked: Asked, target: Target): Found | undefined {
   const { name } = target.upstream;
   const reach = target.vendor.quirks.remoteMedia ?? FETCHED_BY_VENDOR[name];
-  const found = new Map<string, FoundMedia>();
+  let found: Found | undefined;
   replaceMedia(asked.body.value as Record<string, unknown>, (media) => {
-    if (isOutOfReach(media, reach, name)) {
-      if (!found.has(keyOf(media))) found.set(keyOf(media), media);
-    } else {
-      const mended = soundDataUrl(media);
-      if (mended) sound.set(keyOf(media), mended);
-    }
+    const mended = isOutOfReach(media, reach, name) ? "remote" : soundDataUrl(media);
+    if (!mended) return undefined;
+    found ??= { remote: new Map(), sound: new Map() };
+    const key = keyOf(media);
+    if (mended !== "remote") found.sound.set(key, mended);
+    else if (!found.remote.has(key)) found.remote.set(key, media);
     return undefined;
   });
-  return [...found.values()];
+  return found;
 }
 
 /** The request with `media` in the place of their addresses. */
@@ -154,10 +157,10 @@ function withMedia(asked: Asked, media: ReadonlyMap<string, InlineMedia>): Asked
  * of that kind, as there hardly ever is. Throws GatewayError (invalid_request, with the place) for what cannot be had.
  */
 export function inlineMedia(asked: Asked, target: Target): Asked | Promise<Asked> {
-  const media = new Map<string, InlineMedia>();
-  const found = findMedia(asked, target, media);
-  if (found.length === 0) return media.size === 0 ? asked : withMedia(asked, media);
-  return fetchAll(asked, found, media);
+  const found = findMedia(asked, target);
+  if (!found) return asked;
+  const { remote, sound } = found;
+  return remote.size === 0 ? withMedia(asked, sound) : fetchAll(asked, [...remote.values()], sound);
 }
 
 async function fetchAll(asked: Asked, found: FoundMedia[], mended: Map<string, InlineMedia>): Promise<Asked> {
@@ -172,8 +175,11 @@ async function fetchAll(asked: Asked, found: FoundMedia[], mended: Map<string, I
  * {@link inlineMedia} for a request that is only shown: nothing is fetched, and a note stands where a file's bytes would.
  */
 export function showMedia(asked: Asked, target: Target): Asked {
-  const media = new Map<string, InlineMedia>();
-  for (const found of findMedia(asked, target, media)) {
+  const { remote, sound: media } = findMedia(asked, target) ?? {
+    remote: new Map<string, FoundMedia>(),
+    sound: new Map(),
+  };
+  for (const found of remote.values()) {
     const data = Buffer.from(`The bytes of ${found.url} stand here.`).toString("base64");
     media.set(keyOf(found), { mediaType: found.kind === "image" ? "image/png" : "application/pdf", data });
   }

@@ -61,23 +61,22 @@ export class Visit {
   constructor(
     private readonly running: Running,
     private readonly keyId: string,
-    private readonly signal: AbortSignal,
+    signal: AbortSignal,
   ) {
     running.enter(keyId, this.abort);
     signal.addEventListener("abort", this);
     if (signal.aborted) this.handleEvent();
   }
 
-  /** The client has left. */
+  /** The client has left. The signal is its request's own and goes with it: nothing is taken back from it, which would cost as much again. */
   handleEvent(): void {
-    this.abort.abort(clientLeft());
+    if (!this.#over) this.abort.abort(clientLeft());
   }
 
   /** Without effect after the first time. */
   end(): void {
     if (this.#over) return;
     this.#over = true;
-    this.signal.removeEventListener("abort", this);
     this.running.leave(this.keyId, this.abort);
   }
 }

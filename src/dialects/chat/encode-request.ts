@@ -15,17 +15,17 @@ const MAX_STOPS = 4;
 const MAX_USER = 64;
 
 /** All system text as one message, in order (interface 4.5); parts only where the vendor takes cache marks and there are some. */
-function encodeSystem(system: readonly TextPart[], quirks: Quirks): Wire[] {
+function encodeSystem(system: readonly TextPart[], quirks: Quirks): Wire | undefined {
   const parts = system.filter((part) => part.text !== "");
-  if (parts.length === 0) return [];
+  if (parts.length === 0) return undefined;
   const keepMarks = quirks.acceptsCacheControl === true && parts.some((part) => part.cache != null);
-  if (!keepMarks) return [{ role: "system", content: parts.map((part) => cleanText(part.text)).join("\n") }];
+  if (!keepMarks) return { role: "system", content: parts.map((part) => cleanText(part.text)).join("\n") };
   const content = parts.map((part) => ({
     type: "text",
     text: cleanText(part.text),
     ...(part.cache != null && { cache_control: part.cache }),
   }));
-  return [{ role: "system", content }];
+  return { role: "system", content };
 }
 
 /** Only the four keys that every server knows: strict ones refuse others (dialects.md 4.8 #32 and #33). */
@@ -86,6 +86,7 @@ function encodeUser(userId: string): string {
 
 /** The stop sequences that this vendor takes; the gateway watches for the others itself (dialects.md 4.1). */
 function encodeStops(prompt: Prompt, quirks: Quirks, body: Wire): readonly string[] {
+  if (prompt.stop.length === 0) return prompt.stop;
   const most = quirks.maxStopSequences ?? MAX_STOPS;
   const kept = prompt.stop.slice(0, most);
   if (kept.length > 0) body["stop"] = kept;
@@ -103,6 +104,10 @@ function encodeTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string
   if (prompt.parallelToolCalls !== undefined) body["parallel_tool_calls"] = prompt.parallelToolCalls;
 }
 
+function put(body: Wire, field: string, value: unknown): void {
+  if (value !== undefined) body[field] = value;
+}
+
 /**
  * A prompt as a chat vendor's body (dialects.md 4.1 and 4.2). Model, stream and reasoning come with `amend`. What this dialect or this
  * vendor has no place for is named in `dropped`. Throws GatewayError (invalid_request, with the part's place) for media that cannot be
@@ -112,21 +117,20 @@ export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
   const dropped: string[] = [];
   const { prompt, toolNames } = fitToolNames(given, OPENAI_NAMES, dropped);
   const writer = new TurnWriter(quirks, dropped);
-  const body: Wire = { messages: [...encodeSystem(prompt.system, quirks), ...writer.write(prompt.turns)] };
+  const messages = writer.write(prompt.turns);
+  const system = encodeSystem(prompt.system, quirks);
+  const body: Wire = { messages: system ? [system, ...messages] : messages };
   encodeTools(prompt, quirks, body, dropped);
   const stops = encodeStops(prompt, quirks, body);
-  const set = (field: string, value: unknown) => {
-    if (value !== undefined) body[field] = value;
-  };
-  set(quirks.maxTokensField ?? "max_completion_tokens", prompt.maxOutputTokens);
-  set("temperature", prompt.temperature);
-  set("top_p", prompt.topP);
-  if (quirks.acceptsTopK) set("top_k", prompt.topK);
+  put(body, quirks.maxTokensField ?? "max_completion_tokens", prompt.maxOutputTokens);
+  put(body, "temperature", prompt.temperature);
+  put(body, "top_p", prompt.topP);
+  if (quirks.acceptsTopK) put(body, "top_k", prompt.topK);
   else if (prompt.topK !== undefined) dropped.push("top_k");
-  set(quirks.seedField ?? "seed", prompt.seed);
-  set("frequency_penalty", prompt.frequencyPenalty);
-  set("presence_penalty", prompt.presencePenalty);
-  set("response_format", prompt.output && encodeFormat(prompt.output, dropped));
-  set("user", prompt.userId && encodeUser(prompt.userId));
+  put(body, quirks.seedField ?? "seed", prompt.seed);
+  put(body, "frequency_penalty", prompt.frequencyPenalty);
+  put(body, "presence_penalty", prompt.presencePenalty);
+  put(body, "response_format", prompt.output && encodeFormat(prompt.output, dropped));
+  put(body, "user", prompt.userId && encodeUser(prompt.userId));
   return encodedBody(body, dropped, toolNames, stops);
 }

@@ -14,6 +14,8 @@ const EMPTY_TEXT = "(empty)";
 
 /** Text parts of a message as one string, which every server takes; an array only where there is more than text or a cache mark. */
 function joinContent(parts: readonly Wire[]): unknown {
+  const [first] = parts;
+  if (parts.length === 1 && first?.["type"] === "text" && first["cache_control"] === undefined) return first["text"];
   const isPlain = parts.every((part) => part["type"] === "text" && part["cache_control"] === undefined);
   return isPlain ? parts.map((part) => part["text"]).join("\n") : parts;
 }
@@ -102,6 +104,7 @@ export class TurnWriter {
   }
 
   #takeAttached(): Wire[] {
+    if (this.#attached.length === 0) return [];
     const attached = this.#attached;
     this.#attached = [];
     this.#attachedMedia = 0;
@@ -124,14 +127,18 @@ export class TurnWriter {
     if (text === "" && calls.length === 0 && reasoning === "") return;
     if (text === "" && calls.length === 0 && Object.values(replay).join("") === "") return;
     this.#flushAttached();
+    if (calls.length === 0) {
+      this.#addAssistant({ role: "assistant", content: text, ...replay });
+      return;
+    }
     const ids = new CallIds(this.quirks);
     const called = calls.map((call) => ({ call, id: ids.take(call.id) }));
-    const empty = calls.length > 0 && !this.quirks.emptyContent ? null : "";
+    const empty = this.quirks.emptyContent ? "" : null;
     this.#addAssistant({
       role: "assistant",
       content: text === "" ? empty : text,
       ...replay,
-      ...(calls.length > 0 && { tool_calls: called.map(({ call, id }) => this.#encodeCall(call, id)) }),
+      tool_calls: called.map(({ call, id }) => this.#encodeCall(call, id)),
     });
     for (const { call, id } of called) this.#writeResult(call, id);
   }

@@ -68,11 +68,12 @@ export function readIntent(body: unknown): Intent {
   }
   const maxOutputTokens = readMaxTokens(body);
   const options = body["stream_options"];
-  return {
+  const intent: Intent = {
     model,
     stream: body["stream"] === true,
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     reasoning: readReasoning(body),
     wantsUsage: isObject(options) && options["include_usage"] === true,
   };
+  if (maxOutputTokens !== undefined) intent.maxOutputTokens = maxOutputTokens;
+  return intent;
 }

@@ -26,13 +26,17 @@ const CROSSING = new Set([
   "cache_control",
 ]);
 
+/** Of `output_config` and of `metadata`. */
+const CROSSING_CONFIG = new Set(["effort", "format"]);
+const CROSSING_METADATA = new Set(["user_id"]);
+
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
 /** Names the fields of `object` that are present and not in `known`, each below `prefix`. */
 function nameOthers(object: unknown, known: ReadonlySet<string>, prefix: string, dropped: string[]): void {
   if (!isObject(object)) return;
-  for (const [field, value] of Object.entries(object)) {
-    if (isPresent(value) && !known.has(field)) dropped.push(prefix + field);
+  for (const field in object) {
+    if (isPresent(object[field]) && !known.has(field)) dropped.push(prefix + field);
   }
 }
 
@@ -64,22 +68,20 @@ function decodeToolChoice(choice: unknown, tools: readonly Tool[], dropped: stri
   return undefined;
 }
 
-const FORMAT_FIELDS: readonly [string, (body: Record<string, unknown>) => unknown][] = [
-  ["output_config.format", (body) => (isObject(body["output_config"]) ? body["output_config"]["format"] : undefined)],
-  ["output_format", (body) => body["output_format"]],
-];
-
 /** The asked shape of the answer: `output_config.format`, else its older spelling `output_format` (dialects.md 2.1). */
 function decodeOutput(body: Record<string, unknown>, dropped: string[]): OutputFormat | undefined {
-  for (const [path, read] of FORMAT_FIELDS) {
-    const format = read(body);
-    if (!isPresent(format)) continue;
-    if (isObject(format) && format["type"] === "json_schema" && isObject(format["schema"])) {
-      const name = format["name"];
-      return { type: "json-schema", schema: format["schema"], ...(typeof name === "string" && { name }) };
-    }
-    dropped.push(path);
+  const config = body["output_config"];
+  const current = isObject(config) ? decodeFormat(config["format"], "output_config.format", dropped) : undefined;
+  return current ?? decodeFormat(body["output_format"], "output_format", dropped);
+}
+
+function decodeFormat(format: unknown, path: string, dropped: string[]): OutputFormat | undefined {
+  if (!isPresent(format)) return undefined;
+  if (isObject(format) && format["type"] === "json_schema" && isObject(format["schema"])) {
+    const name = format["name"];
+    return { type: "json-schema", schema: format["schema"], ...(typeof name === "string" && { name }) };
   }
+  dropped.push(path);
   return undefined;
 }
 
@@ -96,9 +98,9 @@ function decodeUserId(metadata: unknown): string | undefined {
   return typeof id === "string" && id !== "" ? id : undefined;
 }
 
-/** `fields` without those that are undefined. */
-function present<T extends object>(fields: T): Partial<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
+/** Sets a field that has a value: one that is not there must not be there as undefined. */
+function put<K extends keyof Prompt>(prompt: Prompt, field: K, value: Prompt[K] | undefined): void {
+  if (value !== undefined) prompt[field] = value;
 }
 
 /**
@@ -108,8 +110,8 @@ function present<T extends object>(fields: T): Partial<T> {
 export function decodeRequest(body: Record<string, unknown>): Decoded {
   const dropped: string[] = [];
   nameOthers(body, CROSSING, "", dropped);
-  nameOthers(body["output_config"], new Set(["effort", "format"]), "output_config.", dropped);
-  nameOthers(body["metadata"], new Set(["user_id"]), "metadata.", dropped);
+  nameOthers(body["output_config"], CROSSING_CONFIG, "output_config.", dropped);
+  nameOthers(body["metadata"], CROSSING_METADATA, "metadata.", dropped);
   const tools = decodeTools(body["tools"], dropped);
   const choice = body["tool_choice"];
   const stop = body["stop_sequences"];
@@ -119,16 +121,14 @@ export function decodeRequest(body: Record<string, unknown>): Decoded {
     tools,
     stop: Array.isArray(stop) ? stop.filter((entry) => typeof entry === "string") : [],
     stream: body["stream"] === true,
-    ...present({
-      toolChoice: decodeToolChoice(choice, tools, dropped),
-      parallelToolCalls: isObject(choice) && choice["disable_parallel_tool_use"] === true ? false : undefined,
-      maxOutputTokens: decodeCeiling(body["max_tokens"]),
-      temperature: numberOf(body["temperature"]),
-      topP: numberOf(body["top_p"]),
-      topK: numberOf(body["top_k"]),
-      output: decodeOutput(body, dropped),
-      userId: decodeUserId(body["metadata"]),
-    }),
   };
+  put(prompt, "toolChoice", decodeToolChoice(choice, tools, dropped));
+  if (isObject(choice) && choice["disable_parallel_tool_use"] === true) prompt.parallelToolCalls = false;
+  put(prompt, "maxOutputTokens", decodeCeiling(body["max_tokens"]));
+  put(prompt, "temperature", numberOf(body["temperature"]));
+  put(prompt, "topP", numberOf(body["top_p"]));
+  put(prompt, "topK", numberOf(body["top_k"]));
+  put(prompt, "output", decodeOutput(body, dropped));
+  put(prompt, "userId", decodeUserId(body["metadata"]));
   return { prompt, dropped };
 }

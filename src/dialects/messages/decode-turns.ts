@@ -104,6 +104,8 @@ function decodeContent(content: unknown, path: string, dropped: string[]): Part[
   return parts;
 }
 
+const isResult = (part: Part): boolean => part.type === "tool-result";
+
 const roleOf = (role: unknown): Turn["role"] => (role === "assistant" || role === "system" ? role : "user");
 
 /**
@@ -115,8 +117,8 @@ export function decodeTurns(messages: unknown, dropped: string[]): Turn[] {
   return messages.filter(isObject).map((message, at) => {
     const parts = decodeContent(message["content"], `messages[${at}].content`, dropped);
     const role = roleOf(message["role"]);
-    if (role !== "user") return { role, parts };
-    const results = parts.filter((part) => part.type === "tool-result");
-    return { role, parts: [...results, ...parts.filter((part) => part.type !== "tool-result")] };
+    if (role !== "user" || !parts.some(isResult)) return { role, parts };
+    const results = parts.filter(isResult);
+    return { role, parts: [...results, ...parts.filter((part) => !isResult(part))] };
   });
 }
