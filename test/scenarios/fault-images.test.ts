@@ -45,8 +45,9 @@ afterEach(async () => {
   await clock.advance(60_000);
 });
 afterAll(async () => {
-  expect(gateway.app.book.verify()).toEqual([]);
-  await gateway.stop();
+  // There is none where the suite is held against an executable: these vendors draw inside the test.
+  if (gateway) expect(gateway.app.book.verify()).toEqual([]);
+  await gateway?.stop();
   openai.close();
   replicate.close();
 });

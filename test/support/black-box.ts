@@ -215,6 +215,11 @@ function refuseParts({ store, requests, clock }: TestAppOptions, abandon: (why: 
   if (requests) throw new InsideOnly("a request log of the test");
   if (!clock || clock === systemClock) return systemClock;
   // A clock turned by hand: who never turns it does not notice that the executable has another one.
+  const set = () => {
+    const why = new InsideOnly("a clock that is turned by hand");
+    abandon(why);
+    throw why;
+  };
   const turn = async () => {
     const why = new InsideOnly("a clock that is turned by hand");
     abandon(why);
@@ -222,7 +227,7 @@ function refuseParts({ store, requests, clock }: TestAppOptions, abandon: (why: 
     await Bun.sleep(ARRIVE_MS);
     throw why;
   };
-  return Object.assign(clock, { advance: turn, setWall: turn, armed: turn, now: systemClock.now });
+  return Object.assign(clock, { advance: turn, setWall: set, armed: turn, now: systemClock.now });
 }
 
 /** Ends it as an operator would, and looks whether it went as it should: exit code 0, and books that are right. */
