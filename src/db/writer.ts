@@ -12,7 +12,7 @@ const RETRY_MS = 5;
 const GIVE_UP_MS = 5_000;
 
 /** How long a batch gathers while others write too, ms: on a busy server one fsync then serves several requests (reliability 3.9). */
-const GATHER_MS = 1;
+const GATHER_MS = 2;
 
 type Task = {
   operation: () => unknown;
@@ -30,7 +30,7 @@ type Result = { ok: true; value: unknown } | { ok: false; reason: unknown };
 
 /**
  * All writing to the store: operations queue up and share one transaction and one fsync (group commit, reliability 3.9). A batch
- * starts at the end of the current turn of the event loop, a millisecond later while others write too, or at once when it is full:
+ * starts at the end of the current turn of the event loop, two milliseconds later while others write too, or at once when it is full:
  * alone an operation waits for nothing, under load the batches grow.
  */
 export class Writer {

@@ -2,7 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Deposits } from "./deposits.ts";
 import type { Funds } from "./funds.ts";
-import type { Hold, HoldRequest, Ledger, Payment } from "./ledger.ts";
+import type { Hold, HoldRequest, Ledger, ModelPrices, Payment } from "./ledger.ts";
 import { Legs } from "./legs.ts";
 import { type Desk, PaidHold } from "./paid-hold.ts";
 import { isFree, type Prices } from "./price.ts";
@@ -34,7 +34,7 @@ export class PayingLedger implements Ledger {
     return request.payment ? this.#holdPaid(request, request.payment) : this.parts.counted.hold(request);
   }
 
-  async #holdPaid(request: HoldRequest, payment: Payment): Promise<Hold> {
+  #holdPaid(request: HoldRequest, payment: Payment): Hold | Promise<Hold> {
     const { prices: priced, accountId, model } = request;
     const { counted, deposits, priceBook, windows, pen } = this.parts;
     if (!priced) {
@@ -46,6 +46,19 @@ export class PayingLedger implements Ledger {
     }
     const { prices } = priced;
     if (isFree(prices)) return counted.hold(request);
+    const { windowNano } = payment;
+    const priceId = priceBook.known(priced);
+    const window = windowNano > 0n ? windows.known(accountId, windowNano) : undefined;
+    const isKnown = priceId !== undefined && (windowNano === 0n || window !== undefined);
+    // What was written down before need not be waited for.
+    if (!pen.failed && isKnown) return this.#reserve(request, { prices, payment, priceId, window });
+    return this.#holdAnew(request, payment, priced);
+  }
+
+  /** For prices and windows that are not in the books yet, or books that could not be written. */
+  async #holdAnew(request: HoldRequest, payment: Payment, priced: ModelPrices): Promise<Hold> {
+    const { priceBook, windows, pen } = this.parts;
+    const { accountId } = request;
     if (pen.failed) await pen.prove();
     const priceId = priceBook.known(priced) ?? (await priceBook.ensure(priced));
     const { windowNano } = payment;
@@ -53,7 +66,7 @@ export class PayingLedger implements Ledger {
       windowNano > 0n
         ? (windows.known(accountId, windowNano) ?? (await windows.open(accountId, windowNano)))
         : undefined;
-    return this.#reserve(request, { prices, payment, priceId, window });
+    return this.#reserve(request, { prices: priced.prices, payment, priceId, window });
   }
 
   /** Nothing in here waits: what is found free is what is taken. */

@@ -22,6 +22,8 @@ type Series = {
   output: number;
   reasoning: number;
   costUsd: number;
+  /** Requests that its vendor served at the first attempt. */
+  served: number;
 };
 
 /** Counts what became of requests, with a bounded set of labels. One look-up and a few additions a request. */
@@ -31,6 +33,7 @@ export class RequestFigures implements RequestObserver {
   readonly #attempts = new Map<string, number>();
   readonly #errors = new Map<string, number>();
   #upstream = 0;
+  #last: { dialect: string; vendor: string; model: string; series: Series } | undefined;
   #unproven = 0;
 
   /** Requests that a vendor is working on now. */
@@ -65,7 +68,10 @@ export class RequestFigures implements RequestObserver {
     }
     if (facts.costNano !== undefined) series.costUsd += Number(facts.costNano) / NANO_PER_USD;
     for (const { vendor, outcome } of facts.attempts) this.#countAttempt(vendor, outcome);
-    if (facts.attempts.length === 0 && facts.tried > 0) this.#countAttempt(facts.vendor, "served");
+    if (facts.attempts.length === 0 && facts.tried > 0) {
+      if (series.labels["vendor"] === facts.vendor) series.served++;
+      else this.#countAttempt(facts.vendor, "served");
+    }
   }
 
   /** Everything counted so far. */
@@ -105,16 +111,22 @@ export class RequestFigures implements RequestObserver {
       counter(
         "sluice_upstream_attempts_total",
         "Calls to vendors by outcome: served, or the code of an error.",
-        toSamples(this.#attempts, ["vendor", "outcome"]),
+        toSamples(this.#allAttempts(all), ["vendor", "outcome"]),
       ),
       counter("sluice_errors_total", "Errors that clients were told, by code.", toSamples(this.#errors, ["code"])),
     ];
   }
 
   #find({ dialect, vendor, model, outcome }: RequestFacts): Series {
+    const last = this.#last;
+    // Requests come in runs of one kind: no name is put together for those.
+    if (last?.model === model && last.vendor === vendor && last.dialect === dialect) return last.series;
     const name = `${dialect}\n${vendor}\n${model}`;
     const known = this.#series.get(name);
-    if (known) return known;
+    if (known) {
+      this.#last = { dialect, vendor, model, series: known };
+      return known;
+    }
     const proven = outcome === "completed";
     if (this.#series.size < MAX_SERIES && (proven || this.#unproven < MAX_UNPROVEN)) {
       if (!proven) this.#unproven++;
@@ -125,11 +137,22 @@ export class RequestFigures implements RequestObserver {
   }
 
   #add(name: string, labels: Labels): Series {
-    const counts = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0, costUsd: 0 };
+    const counts = { served: 0, input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0, costUsd: 0 };
     const times = { duration: new Histogram(SECONDS), firstToken: new Histogram(SECONDS) };
     const series: Series = { labels, outcomes: new Map(), ...times, ...counts };
     this.#series.set(name, series);
     return series;
+  }
+
+  /** All calls to vendors, those of requests that took one among them. */
+  #allAttempts(all: readonly Series[]): ReadonlyMap<string, number> {
+    const attempts = new Map(this.#attempts);
+    for (const { labels, served } of all) {
+      if (served === 0) continue;
+      const name = `${labels["vendor"]}\nserved`;
+      attempts.set(name, (attempts.get(name) ?? 0) + served);
+    }
+    return attempts;
   }
 
   /** Vendors are configured and codes are few: these need no bound of their own. */

@@ -8,7 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
-import type { Attempt, RequestObserver } from "../observe/request-facts.ts";
+import type { Attempt, RequestFacts, RequestObserver } from "../observe/request-facts.ts";
 import type { Failure } from "./ended.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
@@ -198,25 +198,32 @@ export class Exchange {
   }
 
   #record(outcome: Outcome | undefined, error: GatewayError | undefined, settlement: Settlement | undefined): void {
-    const { identity, charge, vendor, upstreamModel, dropped } = this;
+    const { identity, charge, dropped } = this;
     if (!identity) return;
     const durationMs = Math.round(this.clock.monotonic() - this.startedAt);
-    const over = {
-      identity,
-      outcome,
-      error,
-      settlement,
-      charge,
-      vendor,
-      upstreamModel,
-      dropped,
+    const facts: RequestFacts = {
+      requestId: identity.requestId,
+      accountId: identity.caller.accountId,
+      keyId: identity.caller.keyId,
+      dialect: identity.dialect,
+      stream: identity.stream,
+      model: identity.model,
+      vendor: this.vendor,
+      upstreamModel: this.upstreamModel,
+      outcome: outcome ?? "refused",
+      error: error?.code,
+      finish: settlement?.finish,
       tried: this.attempts,
       attempts: this.#allAttempts(outcome, error),
       lastAttemptMs: this.#attemptedAfter,
       startedAt: this.clock.now() - durationMs,
       durationMs,
+      firstTokenMs: settlement?.firstTokenMs,
+      usage: settlement?.usage,
+      costNano: charge?.costNano,
+      traceparent: identity.traceparent,
     };
-    recordRequest(over, this.log, this.observer);
+    recordRequest(facts, { error, charge, dropped }, this.log, this.observer);
   }
 }
 

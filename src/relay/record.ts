@@ -1,6 +1,6 @@
 import type { Caller } from "../accounts/caller.ts";
 import { ERRORS, type GatewayError } from "../canon/errors.ts";
-import type { Charge, Outcome, Settlement } from "../ledger/ledger.ts";
+import type { Charge } from "../ledger/ledger.ts";
 import { formatUsd } from "../ledger/price.ts";
 import type { Fields, Log } from "../observe/log.ts";
 import type { Attempt, RequestFacts, RequestObserver } from "../observe/request-facts.ts";
@@ -19,65 +19,56 @@ export type Identity = {
 /** The status of a client that is gone: nobody was answered. What other servers' logs write for it too. */
 const CLIENT_LEFT = 499;
 
-/** A request that is over, as its book has it. */
-export type Over = {
-  identity: Identity;
-  /** Undefined: nothing was charged. */
-  outcome: Outcome | undefined;
+/** Of a request that is over, what only its line in the log says. */
+export type Aside = {
   error: GatewayError | undefined;
-  /** What was settled, where something was. */
-  settlement: Settlement | undefined;
+  /** What it came to, where something was settled. */
   charge: Charge | undefined;
-  vendor: string;
-  upstreamModel: string;
   dropped: readonly string[];
-  /** How often a vendor was asked. */
-  tried: number;
-  attempts: readonly Attempt[];
-  lastAttemptMs: number;
-  startedAt: number;
-  durationMs: number;
 };
 
 /** Writes what became of a request into the log, and tells whoever keeps figures. Never throws. */
-export function recordRequest(over: Over, log: Log, observer: RequestObserver | undefined): void {
-  writeLine(over, log);
-  observer?.ended(toFacts(over));
+export function recordRequest(
+  facts: RequestFacts,
+  aside: Aside,
+  log: Log,
+  observer: RequestObserver | undefined,
+): void {
+  writeLine(facts, aside, log);
+  observer?.ended(facts);
 }
 
 /** The status that the client was told, or would have been before its stream began. */
-function statusOf({ identity, outcome, error }: Over): number {
+function statusOf({ dialect, outcome }: RequestFacts, error: GatewayError | undefined): number {
   if (outcome === "client-left") return CLIENT_LEFT;
   if (!error) return 200;
   const { status, messagesStatus = status } = ERRORS[error.code] as { status: number; messagesStatus?: number };
-  return identity.dialect === "messages" ? messagesStatus : status;
+  return dialect === "messages" ? messagesStatus : status;
 }
 
-function writeLine(over: Over, log: Log): void {
-  const { identity, outcome, error, settlement, charge, dropped } = over;
-  const { requestId, caller, dialect, stream, model } = identity;
+function writeLine(facts: RequestFacts, { error, charge, dropped }: Aside, log: Log): void {
+  const { usage, attempts } = facts;
   const fields: Fields = {
-    request_id: requestId,
-    account: caller.accountId,
-    key: caller.keyId,
-    dialect,
-    stream,
-    model,
-    vendor: over.vendor,
-    attempts: over.tried,
-    outcome: outcome ?? "refused",
-    status: statusOf(over),
-    duration_ms: over.durationMs,
+    request_id: facts.requestId,
+    account: facts.accountId,
+    key: facts.keyId,
+    dialect: facts.dialect,
+    stream: facts.stream,
+    model: facts.model,
+    vendor: facts.vendor,
+    attempts: facts.tried,
+    outcome: facts.outcome,
+    status: statusOf(facts, error),
+    duration_ms: facts.durationMs,
   };
-  if (settlement) {
-    const { usage } = settlement;
-    fields["first_token_ms"] = settlement.firstTokenMs;
+  if (usage) {
+    fields["first_token_ms"] = facts.firstTokenMs;
     fields["input_tokens"] = usage.input + usage.cacheRead + usage.cacheWrite;
     if (usage.cacheRead > 0) fields["cache_read_tokens"] = usage.cacheRead;
     fields["output_tokens"] = usage.output;
     if (charge?.costNano !== undefined) fields["cost_usd"] = formatUsd(charge.costNano);
   }
-  if (over.attempts.length > 0) fields["tries"] = over.attempts.map(describeAttempt).join(" ");
+  if (attempts.length > 0) fields["tries"] = attempts.map(describeAttempt).join(" ");
   if (dropped.length > 0) fields["dropped"] = dropped.join(",");
   if (error) {
     fields["error"] = error.code;
@@ -94,32 +85,6 @@ function writeLine(over: Over, log: Log): void {
 
 /** `openai#1:upstream_overloaded:120ms` */
 const describeAttempt = ({ vendor, key, outcome, ms }: Attempt) => `${vendor}#${key + 1}:${outcome}:${ms}ms`;
-
-function toFacts(over: Over): RequestFacts {
-  const { identity, settlement, error } = over;
-  return {
-    requestId: identity.requestId,
-    accountId: identity.caller.accountId,
-    keyId: identity.caller.keyId,
-    dialect: identity.dialect,
-    stream: identity.stream,
-    model: identity.model,
-    vendor: over.vendor,
-    upstreamModel: over.upstreamModel,
-    outcome: over.outcome ?? "refused",
-    error: error?.code,
-    finish: settlement?.finish,
-    tried: over.tried,
-    attempts: over.attempts,
-    lastAttemptMs: over.lastAttemptMs,
-    startedAt: over.startedAt,
-    durationMs: over.durationMs,
-    firstTokenMs: settlement?.firstTokenMs,
-    usage: settlement?.usage,
-    costNano: over.charge?.costNano,
-    traceparent: identity.traceparent,
-  };
-}
 
 /** What lies behind an error, in a few words for the log. */
 export function describeCause(cause: unknown): string {

@@ -122,13 +122,15 @@ export class World {
     const asked = this.#random(3) === 0 ? undefined : 1 + this.#random(this.#random(2) === 0 ? 600 : 60_000);
     const grant = this.#pick(GRANTS);
     const premium = this.#random(12) === 0;
-    const held = this.#books.ledger.hold({
-      ...{ requestId, accountId, keyId: "key_1", model: tariff.model, dialect: "chat", stream },
-      ...{ estimateInput: () => estimate, prices: PRICES.get(tariff.model) },
-      ...(asked !== undefined && { maxOutputTokens: asked }),
-      payment: { windowNano: grant, premium, sliced: stream, unseenOutput: 0 },
-    });
-    const real = await Promise.resolve(held).then((hold) => {
+    // Refused at once, or after a wait: to whoever holds it is the same.
+    const held = async () =>
+      this.#books.ledger.hold({
+        ...{ requestId, accountId, keyId: "key_1", model: tariff.model, dialect: "chat", stream },
+        ...{ estimateInput: () => estimate, prices: PRICES.get(tariff.model) },
+        ...(asked !== undefined && { maxOutputTokens: asked }),
+        payment: { windowNano: grant, premium, sliced: stream, unseenOutput: 0 },
+      });
+    const real = await held().then((hold) => {
       this.#holds.set(requestId, hold);
       this.#open.push(requestId);
       return {};
