@@ -168,8 +168,8 @@ describe("claims", () => {
     await claim(books, "a", { free: 0 });
     await inWindow.release();
     // The wallet is held by the claim: nothing is left for tokens.
-    const refused = async () => books.ledger.hold(wish("req_2"));
-    await expect(refused()).rejects.toMatchObject({ code: "insufficient_quota" });
+    const unpaid = async () => books.ledger.hold(wish("req_2"));
+    await expect(unpaid()).rejects.toMatchObject({ code: "insufficient_quota" });
     await giveBack(books, "a");
     const ofWallet = await books.ledger.hold(wish("req_3", { estimateInput: () => 1, maxOutputTokens: 1_000 }));
     expect(await refused(claim(books, "b", { free: 0 }))).toBe("insufficient");
