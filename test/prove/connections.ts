@@ -139,7 +139,7 @@ class Gateway {
 
 /** Opens streams and waits until each has said something. */
 async function openAll(clients: StreamClients, gateway: Gateway, request: string, count: number): Promise<void> {
-  await clients.open(gateway.port, request, count);
+  await clients.open(gateway.port, request, count, true);
   const spoken = await holdsWithin(PATIENCE_MS, async () => (await clients.count()).spoken >= count);
   const { open, faults: wrong, fault } = await clients.count();
   check(spoken && open === count && wrong === 0, `${open} of ${count} streams are open, ${wrong} faults: ${fault}`);

@@ -27,11 +27,11 @@ export type ClientCounts = {
 export type Leaving = "close" | "reset";
 
 type Order =
-  | { do: "open"; port: number; request: string; count: number }
+  | { do: "open"; port: number; request: string; count: number; answered: boolean }
   | { do: "count"; pings: number }
   | { do: "leave"; how: Leaving };
 
-type State = { tail: string; begun: boolean; events: number; pings: number; left: boolean };
+type State = { tail: string; begun: boolean; events: number; pings: number; left: boolean; onBegun?: () => void };
 
 const connections = new Set<Socket<State>>();
 const faults = { count: 0, first: "" };
@@ -54,6 +54,8 @@ function read(socket: Socket<State>, bytes: Buffer): void {
   if (!state.begun) {
     if (!text.startsWith("HTTP/1.1 200")) fault(text);
     state.begun = true;
+    state.onBegun?.();
+    delete state.onBegun;
   }
   state.events += countNew(state, text, "data: ");
   state.pings += countNew(state, text, "\n: ping");
@@ -61,21 +63,30 @@ function read(socket: Socket<State>, bytes: Buffer): void {
   state.tail = (state.tail + text).slice(-KEPT);
 }
 
-async function connect(port: number, request: Uint8Array): Promise<void> {
+/** Resolves when the request is sent, or with `answered` when the first of its answer has come. */
+async function connect(port: number, request: Uint8Array, answered: boolean): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   await Bun.connect<State>({
     hostname: "127.0.0.1",
     port,
     socket: {
       open(socket) {
-        socket.data = { tail: "", begun: false, events: 0, pings: 0, left: false };
+        socket.data = {
+          tail: "",
+          begun: false,
+          events: 0,
+          pings: 0,
+          left: false,
+          ...(answered && { onBegun: resolve }),
+        };
         connections.add(socket);
         socket.write(request);
-        resolve();
+        if (!answered) resolve();
       },
       data: read,
       close(socket) {
         connections.delete(socket);
+        socket.data.onBegun?.();
         if (!socket.data.left) fault("the gateway closed the connection");
       },
       connectError(_socket, error) {
@@ -87,11 +98,11 @@ async function connect(port: number, request: Uint8Array): Promise<void> {
   await promise;
 }
 
-async function open(port: number, request: string, count: number): Promise<void> {
+async function open(port: number, request: string, count: number, answered: boolean): Promise<void> {
   const bytes = new TextEncoder().encode(request);
   let left = count;
   const line = async () => {
-    while (left-- > 0) await connect(port, bytes);
+    while (left-- > 0) await connect(port, bytes, answered);
   };
   await Promise.all(Array.from({ length: OPENING }, line));
 }
@@ -134,9 +145,12 @@ export class StreamClients {
     return promise;
   }
 
-  /** Opens so many more connections and sends `request`, HTTP as it goes over the wire, on each. Resolves when all are sent. */
-  open(port: number, request: string, count: number): Promise<ClientCounts> {
-    return this.#order({ do: "open", port, request, count });
+  /**
+   * Opens so many more connections and sends `request`, HTTP as it goes over the wire, on each. Resolves when all are sent. With `answered` each of a
+   * hundred clients waits for the beginning of its answer before it asks again: all at once, they would be an overload, and be told so.
+   */
+  open(port: number, request: string, count: number, answered = false): Promise<ClientCounts> {
+    return this.#order({ do: "open", port, request, count, answered });
   }
 
   /** What has come so far; `pings`: how many a connection needs to count as pinged. */
@@ -155,7 +169,7 @@ export class StreamClients {
 }
 
 async function obey(order: Order): Promise<ClientCounts> {
-  if (order.do === "open") await open(order.port, order.request, order.count);
+  if (order.do === "open") await open(order.port, order.request, order.count, order.answered);
   else if (order.do === "leave") leave(order.how);
   return count(order.do === "count" ? order.pings : 1);
 }
