@@ -37,20 +37,32 @@ export function answerGeneration(
   request: Request,
   dependencies: GenerationDependencies,
 ): Response | Promise<Response> {
-  const { services } = dependencies;
-  const refuse = (thrown: unknown) => {
-    noteRefusal(thrown, dialect, undefined, services);
-    // Nobody will ask for this request's id again.
-    return errorResponse(thrown, dialect, newId("req"));
-  };
   try {
-    const turn = services.admission?.enter(request);
-    return turn
-      ? turn.then(() => answerAdmitted(dialect, request, dependencies), refuse)
-      : answerAdmitted(dialect, request, dependencies);
+    const turn = dependencies.services.admission?.enter(request);
+    return turn ? answerInTurn(turn, dialect, request, dependencies) : answerAdmitted(dialect, request, dependencies);
   } catch (thrown) {
-    return refuse(thrown);
+    return turnAway(thrown, dialect, dependencies);
   }
+}
+
+async function answerInTurn(
+  turn: Promise<void>,
+  dialect: Dialect,
+  request: Request,
+  dependencies: GenerationDependencies,
+): Promise<Response> {
+  try {
+    await turn;
+  } catch (thrown) {
+    return turnAway(thrown, dialect, dependencies);
+  }
+  return answerAdmitted(dialect, request, dependencies);
+}
+
+function turnAway(thrown: unknown, dialect: Dialect, { services }: GenerationDependencies): Response {
+  noteRefusal(thrown, dialect, undefined, services);
+  // Nobody will ask for this request's id again.
+  return errorResponse(thrown, dialect, newId("req"));
 }
 
 /** {@link answerGeneration} for a request that was let in already. */
