@@ -19,6 +19,12 @@ export type Message =
 /** Calls that wait for their answer at the same time. Each belongs to a request or a look at the figures, which have bounds of their own. */
 const MAX_PENDING = 200_000;
 
+/**
+ * How long what is said gathers while much is said, ms: writing and reading a batch costs more than all it says, and wakes the other process. Alone a message waits for
+ * nothing.
+ */
+const GATHER_MS = 1;
+
 type Pending = { resolve(answer: unknown): void; reject(reason: unknown): void };
 
 /** What a channel is made of. `Calls` and `Notes` are what the other side takes; `answers` and `heard` are what this side does. */
@@ -38,6 +44,8 @@ export type ChannelParts<OwnCalls, OwnNotes> = {
 export class Channel<Calls extends Functions, Notes extends Functions, OwnCalls, OwnNotes> {
   #waiting: Message[] = [];
   #scheduled = false;
+  #lastBatch = 0;
+  readonly #flush = () => this.flush();
   #closed: Error | undefined;
   #nextId = 1;
   readonly #pending = new Map<number, Pending>();
@@ -85,6 +93,7 @@ export class Channel<Calls extends Functions, Notes extends Functions, OwnCalls,
     this.#scheduled = false;
     if (this.#waiting.length === 0 || this.#closed) return;
     const batch = this.#waiting;
+    this.#lastBatch = batch.length;
     this.#waiting = [];
     this.parts.post(batch);
   }
@@ -128,6 +137,7 @@ export class Channel<Calls extends Functions, Notes extends Functions, OwnCalls,
     this.#waiting.push(message);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    setImmediate(() => this.flush());
+    if (this.#lastBatch > 1) setTimeout(this.#flush, GATHER_MS);
+    else setImmediate(this.#flush);
   }
 }

@@ -19,8 +19,8 @@ import { buildBinary, makeFolder, removeFolder, startBinary } from "../support/b
 const CLIENTS = 64;
 const BODY_BYTES = 4_000;
 const ROUNDS = 3;
-/** Requests before the first round: code that has run seldom costs twice as much. */
-const WARM_UP = 20_000;
+/** Requests of each process before the first round, for each of a round's: code that has run seldom costs twice as much, so all must have run as often. */
+const WARM_UP = 3;
 const WORKERS = 2;
 /** Of a whole request's CPU, what may be left to the one process. */
 const AIM = 0.5;
@@ -90,7 +90,8 @@ async function measure(workers: number, requests: number, vendor: VendorPorts, f
       chatBody(MODEL, BODY_BYTES, false),
     );
     const rounds: Round[] = [];
-    await runLoad({ port, request: asked, connections: CLIENTS, requests: WARM_UP, events: 0 });
+    const warmUp = requests * WARM_UP * (workers + 1);
+    await runLoad({ port, request: asked, connections: CLIENTS, requests: warmUp, events: 0 });
     for (let round = 0; round < ROUNDS; round++) {
       const takenBefore = await readWorkerRequests(gateway.url);
       const before = cpuOf();
@@ -103,7 +104,7 @@ async function measure(workers: number, requests: number, vendor: VendorPorts, f
     await gateway.stop();
     await withBooks(folder, ({ store, opened }) => {
       const [count] = store.database.query("SELECT count(*) FROM usage").values()[0] ?? [];
-      if (count !== BigInt(WARM_UP + requests * ROUNDS)) faults.push(`${count} usage rows with ${workers} workers`);
+      if (count !== BigInt(warmUp + requests * ROUNDS)) faults.push(`${count} usage rows with ${workers} workers`);
       for (const { invariant, detail } of opened.book.verify({ last: 10_000 })) faults.push(`${invariant}: ${detail}`);
     });
     return rounds;

@@ -59,7 +59,7 @@ describe("what a worker asks of the gateway", () => {
     const response = await ask();
     expect(await response.json()).toMatchObject({ model: "lab/paid", usage: { completion_tokens: 5 } });
     expect(gateway.rows()).toMatchObject([{ model: "lab/paid", output: 5, outcome: "completed" }]);
-    await settle();
+    await until(() => pair.session.open.permits === 0, "the place is free");
     expect(pair.session.open).toEqual({ permits: 0, holds: 0 });
     expect(app.running.count).toBe(0);
     const counted = pair.worker.figures().find(({ name }) => name === "sluice_requests_total");
@@ -75,7 +75,7 @@ describe("what a worker asks of the gateway", () => {
       pair.call(PATH, { method: "POST", headers: { authorization: "Bearer sk-sluice-wrong" } }),
     ]);
     expect(refused.map(({ status }) => status)).toEqual([401, 404, 400, 401]);
-    await settle();
+    await until(() => pair.session.open.permits === 0, "the place is free");
     expect(pair.session.open).toEqual({ permits: 0, holds: 0 });
     expect(upstream.calls).toEqual([]);
     expect(gateway.rows()).toEqual([]);
