@@ -97,10 +97,11 @@ export const PROOFS: readonly Proof[] = [
   },
   {
     name: "workers",
-    claim: "a paid request at two workers, 64 clients",
-    aim: "less than half of its CPU left to the one process",
-    full: [program("workers"), "20000"],
-    quick: [program("workers"), "3000"],
+    claim: "paid replies at two workers, 64 clients",
+    aim: "of a stream's CPU less than half left to the one process",
+    full: [program("workers"), "15000"],
+    quick: [program("workers"), "2000"],
+    figure: /^(?:short|stream|FAULT)/,
   },
   {
     name: "ledger-limiter",

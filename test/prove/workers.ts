@@ -1,7 +1,8 @@
 /**
- * What `--workers` comes to: CPU of a metered, durable request in a gateway that is alone, and in one with two workers: what the worker takes of it, and what
- * is left to the one process that decides and writes. `bun test/prove/workers.ts [requests]`. Run it alone. Exits 1 unless every request is in the books
- * once, the books are right, and what is left to the one process is less than half of a whole request: only then do more processes serve more.
+ * What `--workers` comes to: CPU of a paid, durable request in a gateway that is alone, and in one with two workers: what the worker takes of it, and what
+ * is left to the one process that decides and writes. For a short reply, which is books for the most part, and for a stream of 200 events.
+ * `bun test/prove/workers.ts [requests]`. Run it alone. Exits 1 unless every request is in the books once, the books are right, and of a stream less than
+ * half is left to the one process: only then do more processes serve more.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,18 +13,22 @@ import { Writer } from "../../src/db/writer.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { runLoad } from "../bench/load.ts";
 import { LOAD_CORE, MEASURED_CORE, pinned, pinSelf, startHelper } from "../bench/processes.ts";
-import { chatBody, request, UPSTREAM_MODEL, type VendorPorts } from "../bench/wire.ts";
+import { BURST_EVENTS, chatBody, request, UPSTREAM_MODEL, type VendorKind, type VendorPorts } from "../bench/wire.ts";
 import { childrenOf, readOwnCpuSeconds } from "../scenarios/workers-processes.ts";
 import { buildBinary, makeFolder, removeFolder, startBinary } from "../support/binary.ts";
 
 const CLIENTS = 64;
 const BODY_BYTES = 4_000;
-const ROUNDS = 3;
+const ROUNDS = 5;
 /** Requests of each process before the first round, for each of a round's: code that has run seldom costs twice as much, so all must have run as often. */
 const WARM_UP = 3;
 const WORKERS = 2;
-/** Of a whole request's CPU, what may be left to the one process. */
+/** Of a stream's CPU, what may be left to the one process. */
 const AIM = 0.5;
+/** What is asked for: how the vendor answers, and how many of them are one of the others. */
+type Workload = { name: string; kind: VendorKind; events: number; share: number };
+const SHORT: Workload = { name: "short reply", kind: "chat-whole", events: 0, share: 1 };
+const STREAM: Workload = { name: "stream", kind: "chat-burst", events: BURST_EVENTS, share: 0.2 };
 const MODEL = "lab/paid";
 const FUNDED = 900_000_000_000_000n;
 
@@ -45,8 +50,8 @@ async function withBooks<T>(data: string, work: (books: ReturnType<typeof openBo
 }
 
 /** A data folder with a paying account; its key. */
-function prepare(data: string, ports: VendorPorts): Promise<string> {
-  const base = `http://127.0.0.1:${ports["chat-whole"]}/v1`;
+function prepare(data: string, port: number): Promise<string> {
+  const base = `http://127.0.0.1:${port}/v1`;
   const config = {
     local_discovery: false,
     vendors: [{ id: "lab", dialect: "chat", base_url: base, api_key: "bench-key", models: "any" }],
@@ -71,10 +76,16 @@ async function readWorkerRequests(url: string): Promise<number> {
 type Round = { seconds: number; own: number; workers: number; taken: number };
 
 /** Rounds of so many requests each at a gateway with so many workers; faults are put into `faults`. */
-async function measure(workers: number, requests: number, vendor: VendorPorts, faults: string[]): Promise<Round[]> {
+async function measure(
+  { kind, events }: Workload,
+  workers: number,
+  requests: number,
+  vendor: VendorPorts,
+  faults: string[],
+): Promise<Round[]> {
   const folder = makeFolder();
   try {
-    const key = await prepare(folder, vendor);
+    const key = await prepare(folder, vendor[kind]);
     const command = pinned(MEASURED_CORE, [buildBinary()]);
     const flags = ["--port", "0", "--data", folder, "--workers", String(workers)];
     const gateway = await startBinary(["serve", ...flags], { folder, command });
@@ -87,15 +98,15 @@ async function measure(workers: number, requests: number, vendor: VendorPorts, f
     const asked = request(
       "/v1/chat/completions",
       { authorization: `Bearer ${key}` },
-      chatBody(MODEL, BODY_BYTES, false),
+      chatBody(MODEL, BODY_BYTES, events > 0),
     );
     const rounds: Round[] = [];
     const warmUp = requests * WARM_UP * (workers + 1);
-    await runLoad({ port, request: asked, connections: CLIENTS, requests: warmUp, events: 0 });
+    await runLoad({ port, request: asked, connections: CLIENTS, requests: warmUp, events });
     for (let round = 0; round < ROUNDS; round++) {
       const takenBefore = await readWorkerRequests(gateway.url);
       const before = cpuOf();
-      const { wrong, seconds } = await runLoad({ port, request: asked, connections: CLIENTS, requests, events: 0 });
+      const { wrong, seconds } = await runLoad({ port, request: asked, connections: CLIENTS, requests, events });
       const after = cpuOf();
       if (wrong > 0) faults.push(`${wrong} wrong answers with ${workers} workers`);
       const taken = (await readWorkerRequests(gateway.url)) - takenBefore;
@@ -113,7 +124,26 @@ async function measure(workers: number, requests: number, vendor: VendorPorts, f
   }
 }
 
-const least = (values: readonly number[]) => Math.min(...values);
+/** Of three or more. */
+const median = (values: readonly number[]) => [...values].sort((first, second) => first - second)[values.length >> 1]!;
+
+/** Prints a workload's figures; the part of its CPU that is left to the one process. */
+async function compare(workload: Workload, all: number, vendor: VendorPorts, faults: string[]): Promise<number> {
+  const requests = Math.round(all * workload.share);
+  const alone = await measure(workload, 0, requests, vendor, faults);
+  const shared = await measure(workload, WORKERS, requests, vendor, faults);
+  const aloneUs = median(alone.map(({ own }) => (own / requests) * 1e6));
+  const workerUs = median(shared.map(({ workers, taken }) => (workers / taken) * 1e6));
+  // What it served itself cost it what a request costs alone; the rest was for its workers.
+  const leftUs = median(shared.map(({ own, taken }) => (own * 1e6 - aloneUs * (requests - taken)) / taken));
+  const part = leftUs / aloneUs;
+  const us = (value: number) => `${value.toFixed(0)} µs`;
+  const percent = (part * 100).toFixed(0);
+  console.log(
+    `${workload.name}: ${us(aloneUs)} alone; ${us(workerUs)} in a worker, ${us(leftUs)} (${percent} %) left to the one process`,
+  );
+  return part;
+}
 
 async function main(requests: number): Promise<number> {
   if (process.platform !== "linux") {
@@ -126,18 +156,9 @@ async function main(requests: number): Promise<number> {
   const vendor = await startHelper<VendorPorts>(pinned(LOAD_CORE, [process.execPath, vendorProgram]), env);
   const faults: string[] = [];
   try {
-    const alone = await measure(0, requests, vendor.said, faults);
-    const shared = await measure(WORKERS, requests, vendor.said, faults);
-    const aloneUs = least(alone.map(({ own }) => (own / requests) * 1e6));
-    const workerUs = least(shared.map(({ workers, taken }) => (workers / taken) * 1e6));
-    // What it served itself cost it what a request costs alone; the rest was for its workers.
-    const leftUs = least(shared.map(({ own, taken }) => (own * 1e6 - aloneUs * (requests - taken)) / taken));
+    await compare(SHORT, requests, vendor.said, faults);
+    const part = await compare(STREAM, requests, vendor.said, faults);
     for (const fault of faults) console.log(`FAULT ${fault}`);
-    const part = leftUs / aloneUs;
-    const us = (value: number) => `${value.toFixed(0)} µs`;
-    console.log(
-      `CPU of a request: ${us(aloneUs)} alone; with workers ${us(workerUs)} in the worker and ${us(leftUs)} (${(part * 100).toFixed(0)} %) in the one process`,
-    );
     return faults.length === 0 && part < AIM ? 0 : 1;
   } finally {
     vendor.child.kill();
