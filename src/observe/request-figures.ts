@@ -33,7 +33,7 @@ export class RequestFigures implements RequestObserver {
   readonly #attempts = new Map<string, number>();
   readonly #errors = new Map<string, number>();
   #upstream = 0;
-  #last: { dialect: string; vendor: string; model: string; series: Series } | undefined;
+  #last: { asked: string; vendor: string; model: string; series: Series } | undefined;
   #unproven = 0;
 
   /** Requests that a vendor is working on now. */
@@ -120,11 +120,11 @@ export class RequestFigures implements RequestObserver {
   #find({ dialect, vendor, model, outcome }: RequestFacts): Series {
     const last = this.#last;
     // Requests come in runs of one kind: no name is put together for those.
-    if (last?.model === model && last.vendor === vendor && last.dialect === dialect) return last.series;
+    if (last?.model === model && last.vendor === vendor && last.asked === dialect) return last.series;
     const name = `${dialect}\n${vendor}\n${model}`;
     const known = this.#series.get(name);
     if (known) {
-      this.#last = { dialect, vendor, model, series: known };
+      this.#last = { asked: dialect, vendor, model, series: known };
       return known;
     }
     const proven = outcome === "completed";
