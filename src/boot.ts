@@ -4,7 +4,10 @@
  * of those needs the process to execute itself again (runtime.md 0).
  */
 
-/** Bun holds at most 256 requests in flight otherwise, open streams included, and queues the rest without a word (runtime.md 0.2). */
+/**
+ * Bun's own client holds at most 256 requests in flight otherwise, open streams included, and queues the rest without a word (runtime.md 0.2). Where
+ * vendors are called by the gateway's client, which has no such bound, it does little, and a start need not be made twice.
+ */
 const MAX_FETCHES = "8192";
 
 /** With one of these somebody else's code or flags would run inside the gateway (reliability 7.4). */
@@ -97,7 +100,9 @@ const again = takeMark();
 const removed = cleanEnvironment();
 const words = process.argv.slice(2);
 const changed = keepTokenFromBuckets() || removed > 0;
-if (isServe(words) && !again && (!process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] || changed)) {
+const fetches = process.env["SLUICE_USE_ENV_PROXY"] === "1" || process.env["SLUICE_HTTP_CLIENT"] === "fetch";
+const bounded = fetches && !process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"];
+if (isServe(words) && !again && (bounded || changed)) {
   process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] ||= MAX_FETCHES;
   await executeAgain();
 }

@@ -21,7 +21,6 @@ import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts
 import { keepReloading } from "./reload.ts";
 import { secretsOf } from "./secrets.ts";
 import { VERSION } from "./version.ts";
-import { readWorkers, startWorkers } from "./workers.ts";
 
 /** What a running server holds, to be given back in reverse order. */
 type Running = {
@@ -179,7 +178,8 @@ async function start(config: Config, vendors: readonly Vendor[], workers: number
     const requests = openRequestLog(config, log);
     const parts = { config, vendors, store, clock: systemClock, log, requests, version: VERSION };
     const server = await listen({ ...parts, sharesPort: workers > 0 });
-    if (workers > 0) await startBeside(server, () => startWorkers(workers, server, parts));
+    if (workers > 0)
+      await startBeside(server, async () => (await import("./workers.ts")).startWorkers(workers, server, parts));
     return { server, store, lock, log, requests };
   } catch (error) {
     store?.close();
@@ -196,7 +196,11 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   const config = readConfig(options);
   const { vendors, warnings } = readVendors(config);
   for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
-  const running = await start(config, vendors, readWorkers(options.workers));
+  const running = await start(
+    config,
+    vendors,
+    options.workers === undefined ? 0 : (await import("./workers.ts")).readWorkers(options.workers),
+  );
   stopOnSignals(running);
   let key: string | undefined;
   try {

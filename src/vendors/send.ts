@@ -6,7 +6,7 @@ import type { CallRules } from "./http/call.ts";
 import { ConnectFailed, ConnectionLost } from "./http/faults.ts";
 import { Pool } from "./http/pool.ts";
 import { type Address, addressOf, writeFields, writeHead } from "./http/request.ts";
-import { unpack } from "./http/unpack.ts";
+import { toResponse, unpack } from "./http/unpack.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import type { UpstreamRequest, Vendor } from "./vendor.ts";
 
@@ -58,7 +58,7 @@ export function send(vendor: Vendor, sending: Sending): Promise<Answer> {
     const { abort } = sending;
     abort.throwIfAborted();
     const lines = vendor.serve || isSigned(vendor) || vendor.framing ? undefined : linesOf(vendor, sending);
-    if (!lines?.address) return sendSpecially(vendor, toUpstreamRequest(vendor, sending));
+    if (!lines?.address) return sendSpecially(vendor, toUpstreamRequest(vendor, sending), abort);
     const head = sending.requestId ? `${lines.head}x-request-id: ${sending.requestId}\r\n` : lines.head;
     return pool.call(lines.address.origin, head, sending.body, abort, RULES);
   } catch (thrown) {
@@ -90,9 +90,8 @@ function linesOf(vendor: Vendor, sending: Sending): Lines {
   const known = stream ? streamLines : wholeLines;
   const last = known.get(vendor);
   if (last?.path === path && last.userAgent === userAgent && isSameRecord(last.headers, headers)) return last;
-  const usesFetch = vendor.proxy !== undefined || process.env[CLIENT] === "fetch";
   const { url, headers: fields } = toUpstreamRequest(vendor, { ...sending, requestId: "" });
-  const address = usesFetch ? undefined : addressOf(url);
+  const address = usesFetch(vendor) ? undefined : addressOf(url);
   const head = address ? writeHead(address, writeFields(fields)) : "";
   const lines = { path, headers, userAgent, address, head };
   known.set(vendor, lines);
@@ -137,18 +136,23 @@ export function toUpstreamRequest(vendor: Vendor, sending: Sending): UpstreamReq
  * For upstreams inside this process, vendors behind a proxy, and those whose requests are signed or whose streams are no SSE. What only
  * these need is loaded when one is asked.
  */
-async function sendSpecially(vendor: Vendor, request: UpstreamRequest): Promise<Answer> {
-  const { proxy } = vendor;
-  if (isSigned(vendor) || vendor.framing) {
-    const response = await fetchUpstream("POST", await authorize(vendor, "POST", request, proxy), proxy);
-    if (!vendor.framing) return new ResponseAnswer(response);
-    const { unframe } = await import("./event-stream.ts");
-    return new ResponseAnswer(unframe(response));
+async function sendSpecially(vendor: Vendor, given: UpstreamRequest, abort: Abort): Promise<Answer> {
+  if (vendor.serve) {
+    const response = await vendor.serve(given);
+    return new ResponseAnswer(isRedirect(response) ? await refuseRedirect(response) : response);
   }
-  if (!vendor.serve) return new ResponseAnswer(await fetchUpstream("POST", request, proxy));
-  const response = await vendor.serve(request);
-  return new ResponseAnswer(isRedirect(response) ? await refuseRedirect(response) : response);
+  const { proxy } = vendor;
+  const request = isSigned(vendor) ? await authorize(vendor, "POST", given, proxy) : given;
+  const address = usesFetch(vendor) ? undefined : addressOf(request.url);
+  const answer = address
+    ? await pool.call(address.origin, writeHead(address, writeFields(request.headers)), request.body, abort, RULES)
+    : new ResponseAnswer(await fetchUpstream("POST", request, proxy));
+  if (!vendor.framing) return answer;
+  const { unframe } = await import("./event-stream.ts");
+  return new ResponseAnswer(unframe(toResponse(answer)));
 }
+
+const usesFetch = ({ proxy }: Vendor): boolean => proxy !== undefined || process.env[CLIENT] === "fetch";
 
 /**
  * One call over the network, with the rules of {@link send}. A GET carries no body.

@@ -187,7 +187,13 @@ test("a reader that has enough ends the command, without a word", async () => {
       stdout: "pipe",
       stderr: "pipe",
     });
+    // Who follows a log hears that nobody reads with the next line of it.
+    const next = setInterval(() => {
+      note("req_next");
+      void log.flush();
+    }, 100);
     const [seen, said] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    clearInterval(next);
     expect([args, seen.split("\n").length, said]).toEqual([args, 2, "ended with 0\n"]);
   }
 });

@@ -10,6 +10,19 @@ const FORMATS: Readonly<Record<string, string>> = {
   zstd: "zstd",
 };
 
+/** What is read of an answer's fields. */
+const FIELDS = ["content-type", "retry-after", "retry-after-ms"];
+
+/** An answer for whoever takes a `Response`: its status, the fields that are read, and `body`. */
+export function toResponse(answer: Answer, body: ReadableStream<Uint8Array<ArrayBuffer>> = toStream(answer)): Response {
+  const headers = new Headers();
+  for (const name of FIELDS) {
+    const value = answer.headers.get(name);
+    if (value !== null) headers.set(name, value);
+  }
+  return new Response(body, { status: answer.status, headers });
+}
+
 /** Bytes of an answer as they are asked for. */
 function toStream(answer: Answer): ReadableStream<Uint8Array<ArrayBuffer>> {
   return new ReadableStream({
@@ -34,13 +47,10 @@ export function unpack(answer: Answer): Answer {
     answer.cancel();
     throw new ConnectionLost("The answer is packed in a way that nobody asked for.");
   }
-  const type = answer.headers.get("content-type");
-  const after = answer.headers.get("retry-after");
-  const headers = { ...(type !== null && { "content-type": type }), ...(after !== null && { "retry-after": after }) };
   const body = toStream(answer).pipeThrough(
     new DecompressionStream(format as ConstructorParameters<typeof DecompressionStream>[0]),
   );
-  return new UnpackedAnswer(new Response(body, { status: answer.status, headers }));
+  return new UnpackedAnswer(toResponse(answer, body));
 }
 
 /** What cannot be unpacked is told as what it is to whoever reads: an answer that broke under way. */
