@@ -10,6 +10,8 @@ import { inventCallId, readToolFragment } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
+const NO_CALLS: readonly unknown[] = [];
+
 const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
 
 const isSaid = (part: Part): boolean => part.type !== "text" || part.text.trim() !== "";
@@ -79,9 +81,9 @@ class MessageReader {
     if (typeof message["refusal"] === "string" && message["refusal"] !== "") {
       parts.push({ type: "text", text: cleanText(message["refusal"]) });
     }
-    const calls = Array.isArray(message["tool_calls"]) ? message["tool_calls"] : [];
-    for (const [index, call] of calls.entries()) {
-      const part = readCall(call, `${path}.tool_calls[${index}]`);
+    const calls: readonly unknown[] = Array.isArray(message["tool_calls"]) ? message["tool_calls"] : NO_CALLS;
+    for (let index = 0; index < calls.length; index++) {
+      const part = readCall(calls[index], `${path}.tool_calls[${index}]`);
       if (part) parts.push(part);
       else this.dropped.add(`${path}.tool_calls[${index}]`);
     }
@@ -114,7 +116,10 @@ class MessageReader {
     const content = message["content"];
     const cache = message["cache_control"];
     if (typeof content === "string") {
-      return content === "" ? [] : [{ type: "text", text: cleanText(content), ...(cache != null && { cache }) }];
+      if (content === "") return [];
+      const part: TextPart = { type: "text", text: cleanText(content) };
+      if (cache != null) part.cache = cache;
+      return [part];
     }
     if (!Array.isArray(content)) return [];
     const parts: Part[] = [];
@@ -154,7 +159,8 @@ function readCall(value: unknown, seed: string): ToolCallPart | undefined {
 export function decodeMessages(messages: unknown, dropped: DroppedPaths): { system: TextPart[]; turns: Turn[] } {
   const reader = new MessageReader(dropped);
   const listed = Array.isArray(messages) ? messages : [];
-  for (const [index, message] of listed.entries()) {
+  for (let index = 0; index < listed.length; index++) {
+    const message: unknown = listed[index];
     if (isObject(message)) reader.read(message, `messages[${index}]`, index === listed.length - 1);
   }
   return { system: reader.system, turns: reader.turns };

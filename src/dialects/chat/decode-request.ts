@@ -32,14 +32,13 @@ function asksForNothing(field: string, value: unknown): boolean {
 
 const numberOf = (value: unknown) => (typeof value === "number" ? value : undefined);
 
-/** The fields of `source` that hold a value: absent is not the same as undefined to whoever spreads them. */
-function defined<T extends Wire>(source: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(source).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
+/** Sets a field that has a value: one that is not there must not be there as undefined. */
+function put<K extends keyof Prompt>(prompt: Prompt, field: K, value: Prompt[K] | undefined): void {
+  if (value !== undefined) prompt[field] = value;
 }
 
 function decodeStop(value: unknown): string[] {
+  if (value == null) return [];
   const stops = Array.isArray(value) ? value : [value];
   return stops.filter((stop): stop is string => typeof stop === "string" && stop !== "");
 }
@@ -76,6 +75,7 @@ export const isLegacy = (body: Wire): boolean => isFilled(body["functions"]) && 
 
 /** What the client's own forms of tools mean for its reply; undefined for functions in today's form. */
 function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges | undefined {
+  if (tools.length === 0 && !isLegacy(body)) return undefined;
   const custom = tools.filter((tool) => tool.custom).map((tool) => tool.name);
   const legacy = isLegacy(body);
   if (custom.length === 0 && !legacy) return undefined;
@@ -110,22 +110,22 @@ export function decodeRequest(body: Wire): Decoded {
     tools,
     stop: decodeStop(body["stop"]),
     stream: body["stream"] === true,
-    ...defined({
-      toolChoice,
-      parallelToolCalls: tools.length > 0 ? decodeParallel(body) : undefined,
-      maxOutputTokens: readMaxTokens(body),
-      temperature: numberOf(body["temperature"]),
-      topP: numberOf(body["top_p"]),
-      topK: numberOf(body["top_k"]),
-      seed: numberOf(body["seed"]),
-      frequencyPenalty: numberOf(body["frequency_penalty"]),
-      presencePenalty: numberOf(body["presence_penalty"]),
-      output: decodeFormat(body["response_format"]),
-      userId: decodeUser(body, dropped),
-    }),
   };
-  for (const [field, value] of Object.entries(body)) {
-    if (!CARRIED.has(field) && !asksForNothing(field, value)) dropped.add(field);
+  put(prompt, "toolChoice", toolChoice);
+  if (tools.length > 0) put(prompt, "parallelToolCalls", decodeParallel(body));
+  put(prompt, "maxOutputTokens", readMaxTokens(body));
+  put(prompt, "temperature", numberOf(body["temperature"]));
+  put(prompt, "topP", numberOf(body["top_p"]));
+  put(prompt, "topK", numberOf(body["top_k"]));
+  put(prompt, "seed", numberOf(body["seed"]));
+  put(prompt, "frequencyPenalty", numberOf(body["frequency_penalty"]));
+  put(prompt, "presencePenalty", numberOf(body["presence_penalty"]));
+  put(prompt, "output", decodeFormat(body["response_format"]));
+  put(prompt, "userId", decodeUser(body, dropped));
+  for (const field in body) {
+    if (!CARRIED.has(field) && !asksForNothing(field, body[field])) dropped.add(field);
   }
-  return { prompt, dropped: dropped.list(), ...(changes && { changes }) };
+  const decoded: Decoded = { prompt, dropped: dropped.list() };
+  if (changes) decoded.changes = changes;
+  return decoded;
 }

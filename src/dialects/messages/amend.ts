@@ -30,20 +30,26 @@ function foreignTo({ unsignedThinking }: Quirks, { isForeignProof }: Orders): Is
   };
 }
 
+/** Whether a turn holds foreign thinking: nearly none does, and nothing is made anew of those. */
+const holdsForeign = (message: unknown, isForeign: IsForeign): boolean =>
+  isObject(message) &&
+  message["role"] === "assistant" &&
+  Array.isArray(message["content"]) &&
+  message["content"].some(isForeign);
+
 /** A turn without foreign thinking; one of which nothing would be left is left out. */
 function withoutForeign(message: unknown, isForeign: IsForeign): unknown[] {
-  if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return [message];
-  const { content } = message;
-  if (!content.some(isForeign)) return [message];
-  const kept = content.filter((block) => !isForeign(block));
-  return kept.length === 0 ? [] : [{ ...message, content: kept }];
+  if (!holdsForeign(message, isForeign)) return [message];
+  const turn = message as { content: unknown[] };
+  const kept = turn.content.filter((block) => !isForeign(block));
+  return kept.length === 0 ? [] : [{ ...turn, content: kept }];
 }
 
 /** The conversation as its own vendor takes it when an earlier turn was somebody else's; itself when there is none. */
 function withoutForeignThinking(messages: unknown, isForeign: IsForeign): unknown {
   if (!Array.isArray(messages)) return messages;
-  const kept = messages.flatMap((message) => withoutForeign(message, isForeign));
-  return kept.length === messages.length && kept.every((message, at) => message === messages[at]) ? messages : kept;
+  if (!messages.some((message) => holdsForeign(message, isForeign))) return messages;
+  return messages.flatMap((message) => withoutForeign(message, isForeign));
 }
 
 function nameModel(body: Record<string, unknown>, orders: Orders): Edits {

@@ -17,11 +17,13 @@ const MAX_USER_ID = 256;
 
 /** The system prompt: its parts, then system turns from mid-conversation, lifted up in order (dialects.md 4.1). */
 function encodeSystem(prompt: Prompt): string | Block[] | undefined {
-  const inline = prompt.turns
-    .filter((turn) => turn.role === "system")
-    .flatMap((turn) => turn.parts.filter((part): part is TextPart => part.type === "text"));
-  const instruction: TextPart[] = prompt.output?.type === "json" ? [{ type: "text", text: JSON_INSTRUCTION }] : [];
-  const blocks = [...prompt.system, ...inline, ...instruction].flatMap(encodeText);
+  const blocks: Block[] = [];
+  const add = (part: TextPart) => blocks.push(...encodeText(part));
+  for (const part of prompt.system) add(part);
+  for (const { role, parts } of prompt.turns) {
+    if (role === "system") for (const part of parts) if (part.type === "text") add(part);
+  }
+  if (prompt.output?.type === "json") add({ type: "text", text: JSON_INSTRUCTION });
   const only = blocks.length === 1 ? blocks[0] : undefined;
   if (only && only["cache_control"] === undefined) return only["text"] as string;
   return blocks.length === 0 ? undefined : blocks;
@@ -37,12 +39,19 @@ function encodeTool(tool: Tool): Block {
   };
 }
 
+const NO_TOOLS: Block[] = [];
+
 /** Tools that the history calls but the request no longer offers: this dialect wants them defined all the same (dialects.md 4.1). */
 function toolsOfHistory(messages: readonly Message[]): Block[] {
-  const names = new Set<string>();
+  let names: Set<string> | undefined;
   for (const message of messages) {
-    for (const block of message.content) if (block["type"] === "tool_use") names.add(String(block["name"]));
+    for (const block of message.content) {
+      if (block["type"] !== "tool_use") continue;
+      names ??= new Set();
+      names.add(String(block["name"]));
+    }
   }
+  if (!names) return NO_TOOLS;
   return [...names].map((name) => ({ name, input_schema: { type: "object", properties: {} } }));
 }
 
@@ -87,12 +96,6 @@ function encodeOutput(output: OutputFormat | undefined): Record<string, unknown>
   return { output_config: { format: { type: "json_schema", schema: toStrictSchema(output.schema) } } };
 }
 
-const UNKNOWN_HERE: readonly [keyof Prompt, string][] = [
-  ["seed", "seed"],
-  ["frequencyPenalty", "frequency_penalty"],
-  ["presencePenalty", "presence_penalty"],
-];
-
 /**
  * A prompt as a body of this dialect (dialects.md 4.1, 4.3). Model, stream, reasoning and a missing ceiling come with `amend`.
  * Throws GatewayError (invalid_request) for audio, file ids and documents that this dialect cannot carry.
@@ -101,8 +104,10 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
   const dropped: string[] = [];
   const rule = quirks.versionInBody === undefined ? MESSAGES_NAMES : OLDER_MESSAGES_NAMES;
   const { prompt, toolNames } = fitToolNames(given, rule, dropped);
-  for (const [field, name] of UNKNOWN_HERE) if (prompt[field] !== undefined) dropped.push(name);
-  dropped.push(...lostFormats(prompt.tools));
+  if (prompt.seed !== undefined) dropped.push("seed");
+  if (prompt.frequencyPenalty !== undefined) dropped.push("frequency_penalty");
+  if (prompt.presencePenalty !== undefined) dropped.push("presence_penalty");
+  if (prompt.tools.length > 0) dropped.push(...lostFormats(prompt.tools));
   const messages = encodeTurns(prompt.turns, dropped, upstreamModel);
   const system = encodeSystem(prompt);
   const body: Record<string, unknown> = {
@@ -111,10 +116,10 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
     ...encodeTools(prompt, messages),
     messages,
     ...encodeSampling(prompt, quirks, dropped),
-    ...encodeStop(prompt.stop),
-    ...encodeOutput(prompt.output),
+    ...(prompt.stop.length > 0 && encodeStop(prompt.stop)),
+    ...(prompt.output && encodeOutput(prompt.output)),
     ...(prompt.userId && { metadata: { user_id: prompt.userId.slice(0, MAX_USER_ID) } }),
   };
-  const unseen = prompt.stop.filter((stop) => !isVisible(stop));
+  const unseen = prompt.stop.length === 0 ? prompt.stop : prompt.stop.filter((stop) => !isVisible(stop));
   return encodedBody(body, dropped, toolNames, unseen);
 }

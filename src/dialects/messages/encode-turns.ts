@@ -23,7 +23,8 @@ export function markField(part: { cache?: unknown }): { cache_control?: unknown 
 /** A text block, or nothing for text that cannot be seen. */
 export function encodeText(part: TextPart): Block[] {
   const text = cleanText(part.text);
-  return isVisible(text) ? [{ type: "text", text, ...markField(part) }] : [];
+  if (!isVisible(text)) return [];
+  return [part.cache === undefined ? { type: "text", text } : { type: "text", text, cache_control: part.cache }];
 }
 
 function encodeDocument(part: DocumentPart): Block {
@@ -85,6 +86,8 @@ function encodeStrayResult(part: ToolResultPart, dropped: string[]): Block[] {
   return [{ type: "text", text: `Result of tool call ${cleanText(part.callId)}:` }, ...blocks];
 }
 
+const NO_ORPHANS: Block[] = [];
+
 /** Writes the turns of one request, keeping in mind which tool calls still wait for their result. */
 class TurnWriter {
   readonly messages: Message[] = [];
@@ -106,7 +109,7 @@ class TurnWriter {
   /** Error results for the calls nobody answered: without them the whole request is refused (dialects.md 2.2). */
   takeOrphans(): Block[] {
     const ids = this.#waiting.takeAll();
-    return ids.map(unansweredResult);
+    return ids.length === 0 ? NO_ORPHANS : ids.map(unansweredResult);
   }
 
   user(turn: Turn): void {
@@ -121,7 +124,8 @@ class TurnWriter {
       if (id === undefined) others.push(...encodeStrayResult(part, this.dropped));
       else results.push(encodeResult(part, id, this.dropped));
     }
-    const content = [...results, ...this.takeOrphans(), ...others];
+    const orphans = this.takeOrphans();
+    const content = results.length + orphans.length === 0 ? others : [...results, ...orphans, ...others];
     this.#add("user", content.length > 0 ? content : [{ type: "text", text: EMPTY_TEXT }]);
   }
 
