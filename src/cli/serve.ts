@@ -9,6 +9,7 @@ import { Writer } from "../db/writer.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
 import { RequestLog } from "../observe/request-log.ts";
+import { outliveFaults } from "../observe/unhandled.ts";
 import { type RunningServer, type ServerSettings, startServer } from "../server.ts";
 import { type LocalServer, probeLocal } from "../vendors/models-list.ts";
 import { registry } from "../vendors/registry.ts";
@@ -175,6 +176,7 @@ async function start(config: Config, vendors: readonly Vendor[], workers: number
     store = openStore(storePath(config.dataFolder));
     for (const sentence of store.warnings) warn(`warning: ${sentence}`);
     const log = createServerLog(config, vendors);
+    outliveFaults(log);
     const requests = openRequestLog(config, log);
     const parts = { config, vendors, store, clock: systemClock, log, requests, version: VERSION };
     const server = await listen({ ...parts, sharesPort: workers > 0 });

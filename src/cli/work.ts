@@ -1,6 +1,7 @@
 import { hideFromExcerpts } from "../dialects/upstream-error.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
+import { outliveFaults } from "../observe/unhandled.ts";
 import { IDLE_SECONDS, MAX_BODY_BYTES } from "../server.ts";
 import type { Message } from "../workers/channel.ts";
 import { type Link, openLink } from "../workers/link.ts";
@@ -22,6 +23,7 @@ class Working {
 
   constructor(view: View, link: Link) {
     this.#log = createLog({ level: view.logLevel });
+    outliveFaults(this.#log);
     this.#hide(view);
     this.#worker = new Worker({ view, link, clock: systemClock, log: this.#log, server: () => this.#server });
     const { front } = this.#worker;

@@ -1,5 +1,6 @@
 import { type Figure, single } from "./figures.ts";
 import type { LoopLag } from "./loop-lag.ts";
+import { unhandled } from "./unhandled.ts";
 
 const MS_PER_SECOND = 1_000;
 const US_PER_SECOND = 1_000_000;
@@ -21,6 +22,12 @@ export function collectProcess(version: string, lag: LoopLag): Figure[] {
     single("process_start_time_seconds", "gauge", "When the process started, Unix time.", Math.round(startedAt)),
     single("process_cpu_seconds_total", "counter", "Processor time, user and system.", (user + system) / US_PER_SECOND),
     single("process_resident_memory_bytes", "gauge", "Memory that is in use and not swapped out.", rss),
+    single(
+      "sluice_unhandled_faults_total",
+      "counter",
+      "Faults that nobody caught; none are expected.",
+      unhandled.count,
+    ),
     single("sluice_heap_used_bytes", "gauge", "What JavaScript holds of it.", heapUsed),
     {
       // Of type gauge, a checker of figures takes offence at the label.
