@@ -55,8 +55,6 @@ export class Call implements Answer, Abortable, Outgoing {
   #line: Line | undefined;
   #answer: ((answer: Answer) => void) | undefined;
   #refuse: ((reason: unknown) => void) | undefined;
-  /** A byte of the answer came. */
-  begun = false;
 
   /**
    * `head` and `body` are what is sent. `abort` ends the call; its reason is then what every read rejects with.
@@ -96,14 +94,14 @@ export class Call implements Answer, Abortable, Outgoing {
     this.#line = line;
   }
 
+  /** The request is on its way, and is sent once: a stream that goes on for minutes need not hold it. */
+  forget(): void {
+    this.head = "";
+    this.body = "";
+  }
+
   /** Bytes came on the connection. */
   take(bytes: Buffer): void {
-    if (!this.begun) {
-      this.begun = true;
-      // It will not be sent again, and a stream may go on for minutes.
-      this.head = "";
-      this.body = "";
-    }
     try {
       const body = this.#body ? bytes : this.#takeHead(bytes);
       if (body) this.#takeBody(body);

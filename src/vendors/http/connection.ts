@@ -5,19 +5,12 @@ import { type Origin, writeBytes } from "./request.ts";
 
 /** A name must be found, a connection made and TLS agreed upon within this, ms (reliability 6.1). */
 const CONNECT_MS = 5_000;
-/** A connection that has rested this long may have been closed by its server while the next request was on its way, ms. Few wait less. */
-const RESTED_MS = 2_000;
-/** Whether it was is seen within this, ms: a way to the server and back. */
-const STALE_MS = 1_000;
-
 /** What a connection tells whoever keeps it. */
 export type Keeper = {
   /** It may be used for another call. */
   freed(connection: Connection): void;
   /** It is gone. */
   gone(connection: Connection): void;
-  /** Its server had closed it before the call reached it: the call is to be made anew. */
-  again(call: Call, origin: Origin): void;
 };
 
 /** A connection to an upstream, on which one call follows another. */
@@ -27,13 +20,11 @@ export class Connection implements Line {
   /** Of a request that has not gone out whole. */
   #unsent: Uint8Array | undefined;
   #calls = 0;
-  #sentAt = 0;
   #over = false;
   readonly #opened = Promise.withResolvers<void>();
   readonly #timer: ReturnType<typeof setTimeout>;
   /** Since when nothing is done on it, monotonic ms. */
   idleSince = 0;
-  #restedMs = 0;
 
   constructor(
     readonly origin: Origin,
@@ -54,12 +45,11 @@ export class Connection implements Line {
 
   /** Sends a call's request; nothing else is under way. */
   start(call: Call): void {
-    const now = performance.now();
-    this.#restedMs = this.#calls++ === 0 ? 0 : now - this.idleSince;
-    this.#sentAt = now;
+    this.#calls++;
     this.#call = call;
     call.attach(this);
     const bytes = writeBytes(call);
+    call.forget();
     // The memory of the bytes is used again.
     if (this.#write(bytes) < bytes.length) this.#unsent = this.#unsent && Buffer.from(this.#unsent);
   }
@@ -130,8 +120,8 @@ export class Connection implements Line {
     const call = this.#call;
     this.#call = undefined;
     if (!call) return;
-    if (!error && this.#wasStale(call)) this.keeper.again(call, this.origin);
-    else if (error) call.lost(new ConnectionReset(`The connection was torn down (${codeOf(error)}).`));
+    // Even one that had rested may have been closed because of this request: to send it again might have it done, and billed, twice (reliability 6.2).
+    if (error) call.lost(new ConnectionReset(`The connection was torn down (${codeOf(error)}).`));
     else call.lost(new Error("The connection was closed."));
   }
 
@@ -158,14 +148,6 @@ export class Connection implements Line {
     if (this.#over) return;
     this.#over = true;
     this.keeper.gone(this);
-  }
-
-  /**
-   * The server had closed a resting connection while the request was on its way to it: it was not read, and may be sent again (RFC 9112, 9.3.1).
-   * A connection that did not rest cannot have been closed for resting, and one that is torn down was not closed.
-   */
-  #wasStale(call: Call): boolean {
-    return !call.begun && this.#restedMs >= RESTED_MS && performance.now() - this.#sentAt < STALE_MS;
   }
 }
 

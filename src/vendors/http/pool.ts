@@ -63,10 +63,6 @@ export class Pool implements Keeper {
     if (at >= 0) idle?.splice(at, 1);
   }
 
-  again(call: Call, origin: Origin): void {
-    this.#connect(call, origin);
-  }
-
   #connect(call: Call, origin: Origin): void {
     const connection = new Connection(origin, this);
     this.#open.add(connection);
