@@ -45,6 +45,11 @@ export class Connection implements Line {
 
   /** Sends a call's request; nothing else is under way. */
   start(call: Call): void {
+    // Its end was told when nobody was there to hear it.
+    if (this.#over) {
+      call.lost(new Error("The connection was closed."));
+      return;
+    }
     this.#calls++;
     this.#call = call;
     call.attach(this);
