@@ -214,9 +214,8 @@ export class Call implements Answer, Abortable, Outgoing {
         this.#head = head;
         // The reader comes before the first piece, which may be the last one too.
         this.#tell();
-        if (this.over) return undefined;
-        if (this.#body.complete) this.#end();
-        return all.length > 0 ? all : undefined;
+        // Even where nothing follows: a body may end with its head.
+        return this.over ? undefined : all;
       }
       if (head.status === 101 || ++this.#interim > MAX_INTERIM) throw new MalformedAnswer("an answer that never comes");
     }
