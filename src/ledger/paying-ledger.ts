@@ -60,7 +60,7 @@ export class PayingLedger implements Ledger {
     const { priceBook, windows, pen } = this.parts;
     const { accountId } = request;
     if (pen.failed) await pen.prove();
-    const priceId = priceBook.known(priced) ?? (await priceBook.ensure(priced));
+    const priceId = await priceBook.ensure(priced);
     const { windowNano } = payment;
     const window =
       windowNano > 0n

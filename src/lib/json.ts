@@ -233,3 +233,13 @@ export function editInside(text: string, field: string, edits: Edits): string {
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/** Sets a field that has a value: to whoever spreads an object, one that is not there is not the same as undefined. */
+export function put<T extends object, K extends keyof T>(target: T, field: K, value: T[K] | undefined): void {
+  if (value !== undefined) target[field] = value;
+}
+
+const NO_LIST: readonly unknown[] = [];
+
+/** A value that should be a list; an empty one in the place of anything else. */
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : NO_LIST);

@@ -2,7 +2,7 @@ import type { ErrorCode, GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import { promptTokens, type Usage } from "../canon/usage.ts";
 import type { Charge, Hold, Outcome, Settlement } from "../ledger/ledger.ts";
-import { createMeter, type Meter } from "../ledger/meter.ts";
+import { createMeter, type Meter, type Metered } from "../ledger/meter.ts";
 import { formatUsd } from "../ledger/price.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
@@ -82,13 +82,18 @@ export class Exchange {
     return this.stopped || (this.hold?.short === true && this.meter.finish?.reason === "length");
   }
 
+  /** What the reply came to so far. */
+  get counted(): Metered {
+    return this.meter.usage(this.estimateInput);
+  }
+
   /** The counts that a whole reply will be billed by where its vendor sent none that say anything; undefined where it did. */
   ownCounts(events: readonly Event[]): Usage | undefined {
     const last = events.findLast((event) => event.type === "usage");
     if (last && promptTokens(last.usage) + last.usage.output > 0) return undefined;
     const meter = createMeter(this.clock);
     meter.take(events);
-    return meter.usage(() => this.estimatedInput).usage;
+    return meter.usage(this.estimateInput).usage;
   }
 
   /** Another route is tried. */
@@ -157,7 +162,7 @@ export class Exchange {
   }
 
   #settlement(outcome: Outcome, error: ErrorCode | undefined): Settlement {
-    const { usage, estimated } = this.meter.usage(this.estimateInput);
+    const { usage, estimated } = this.counted;
     const { finish, firstTokenAt } = this.meter;
     const settlement: Settlement = {
       outcome,

@@ -24,7 +24,7 @@ export class Listener {
   /** The last events of a reply that is ended here: it has reached its ceiling. */
   ending(): Event[] {
     const { exchange } = this;
-    const { usage } = exchange.meter.usage(() => exchange.estimatedInput);
+    const { usage } = exchange.counted;
     exchange.stopped = true;
     return [{ type: "block-end" }, { type: "usage", usage }, { type: "finish", finish: { reason: "length" } }];
   }

@@ -12,7 +12,7 @@ export function boundOutput(job: Job): Job | undefined {
   const { exchange, intent } = job;
   const ceiling = Math.min(intent.maxOutputTokens ?? Infinity, exchange.hold?.ceiling ?? Infinity);
   if (ceiling === Infinity) return job;
-  const left = ceiling - exchange.meter.usage(() => exchange.estimatedInput).usage.output;
+  const left = ceiling - exchange.counted.usage.output;
   return left < 1 ? undefined : { ...job, money: { ceiling: left, asStream: exchange.hold?.asStream === true } };
 }
 

@@ -3,8 +3,7 @@ import { ReplyChanger } from "../dialects/reply-changer.ts";
 import type { ServedCall, ServedFunction, ServedOutcome } from "../dialects/server-tools.ts";
 import { isSame } from "../dialects/translate.ts";
 import { editObject, JsonText } from "../lib/json.ts";
-import type { Answer } from "../vendors/answer.ts";
-import { open } from "./dispatch.ts";
+import { type Opened, open } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
@@ -274,12 +273,12 @@ export class ServedLoop {
    * Sends the request of the next round; undefined when there are no tokens or no money left for it, and the reply is to end. Throws
    * GatewayError when no usable answer comes.
    */
-  async openRound(): Promise<{ answer: Answer; type: string } | undefined> {
+  async openRound(): Promise<Opened | undefined> {
     const { job } = this;
     const { exchange, intent } = job;
     await exchange.collector?.kept;
     const estimate = () => estimateInputTokens(job.body, intent.model);
-    exchange.meter.nextRound(() => exchange.estimatedInput, estimate);
+    exchange.meter.nextRound(exchange.estimateInput, estimate);
     const bounded = boundOutput(job);
     if (!bounded || !(await reserveInput(job, estimate))) {
       this.#finish = { reason: "length" };
@@ -290,7 +289,7 @@ export class ServedLoop {
   }
 
   /** Sends the request of this round; see {@link open}. What replies repeat of it is what the client wrote, not what the vendor was told. */
-  async send(): Promise<{ answer: Answer; type: string }> {
+  async send(): Promise<Opened> {
     const sent = await open(this.job, this.target);
     const { client, upstream, context } = this.target;
     if (isSame(client, upstream)) this.#nameLost();
@@ -319,7 +318,7 @@ export class ServedLoop {
     else if (this.#open && this.#isShown(this.#open)) out.push({ type: "block-end" });
     this.#endText(out, this.#half.citesAll && finish.reason === "stop");
     if (!cut) out.push(...this.#held);
-    const { usage } = exchange.meter.usage(() => exchange.estimatedInput);
+    const { usage } = exchange.counted;
     out.push({ type: "usage", usage }, { type: "finish", finish });
     return out;
   }

@@ -4,6 +4,7 @@ import type { Decoder } from "../dialects/dialect.ts";
 import { NO_FRAME } from "../dialects/frames.ts";
 import { errorOf, type StreamWriter } from "../dialects/translate.ts";
 import type { Answer, Read } from "../vendors/answer.ts";
+import type { Opened } from "./dispatch.ts";
 import { FINISHING_MS, type Reading, readWhole, type Step, StreamReader, type UpstreamReader } from "./read-reply.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
 
@@ -53,7 +54,7 @@ export class RoundsReader implements UpstreamReader {
 
   constructor(
     private readonly loop: ServedLoop,
-    opened: { answer: Answer; type: string },
+    opened: Opened,
     private readonly watch: Watch,
   ) {
     this.#round = this.#open(opened);
@@ -66,7 +67,7 @@ export class RoundsReader implements UpstreamReader {
   /** Writes what the client sees. Its `push` must follow every step that has frames. */
   readonly writer: StreamWriter;
 
-  #open({ answer, type }: { answer: Answer; type: string }): Round {
+  #open({ answer, type }: Opened): Round {
     const { job, target } = this.loop;
     if (type === "application/json") return wholeRound(this.loop, answer, type);
     const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });

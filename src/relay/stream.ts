@@ -157,7 +157,7 @@ class RelayedStream implements AsyncIterator<string, undefined> {
   /** The money is used up: the vendor is stopped, and the reply ends as one that has reached its ceiling (contract 5). */
   async #runOut(text: string, writer: StreamWriter): Promise<Result> {
     const { exchange, abort } = this.#job;
-    const { usage } = exchange.meter.usage(() => exchange.estimatedInput);
+    const { usage } = exchange.counted;
     exchange.stopped = true;
     await exchange.complete();
     this.#ended = true;
@@ -314,7 +314,7 @@ async function openWhole(job: Job, target: Target, answer: Answer, type: string)
 /** A vendor that sent no counts: before the finish the client is told those that it will be billed. */
 function withUsage(events: readonly Event[], exchange: Exchange): readonly Event[] {
   if (!events.some((event) => event.type === "finish")) return events;
-  const { usage, estimated } = exchange.meter.usage(() => exchange.estimatedInput);
+  const { usage, estimated } = exchange.counted;
   return estimated ? insertUsage(events, usage) : events;
 }
 

@@ -75,7 +75,7 @@ const RULES: CallRules = {
     }
     return answer.headers.has("content-encoding") ? unpack(answer) : answer;
   },
-  explain: (thrown) => connectionError(thrown),
+  explain: connectionError,
 };
 
 /** What goes before the body of a vendor's requests, up to the name of each; no head for one that our own client does not call. */

@@ -11,6 +11,7 @@ import { usage } from "../../src/db/schema.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { startCountingVendor, type Wish } from "./counting-vendor.ts";
+import { check, faults } from "./faults.ts";
 import { quantile } from "./look.ts";
 import { costOf, PaidGateway } from "./paid-gateway.ts";
 
@@ -19,11 +20,6 @@ const EVERY_MS = Number(process.argv[3] ?? 10) * 1_000;
 const CLIENTS = 16;
 const FUNDED = 1_000_000_000_000_000n;
 const MAIN = join(import.meta.dir, "../../src/main.ts");
-
-const faults: string[] = [];
-const check = (holds: boolean, sentence: string) => {
-  if (!holds) faults.push(sentence);
-};
 
 /** Answers that clients had in full, and what each cost, nano-USD. */
 type Acknowledged = readonly (readonly [requestId: string, cost: string])[];

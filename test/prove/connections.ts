@@ -8,6 +8,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startHelper } from "../bench/processes.ts";
 import { makeFolder, type RunningBinary, removeFolder, startBinary } from "../support/binary.ts";
+import { check, faults } from "./faults.ts";
 import { holdsWithin, type Memory, quantile, readFigure, readVendor, restingMemory, settledMemory } from "./look.ts";
 import { StreamClients } from "./stream-clients.ts";
 
@@ -30,11 +31,6 @@ const PATIENCE_MS = 60_000;
 /** What a process may open that is to have too little, and how long it has too little, ms. */
 const FEW_FILES = 200;
 const SCARCE_MS = QUICK ? 500 : 3_000;
-
-const faults: string[] = [];
-const check = (holds: boolean, sentence: string) => {
-  if (!holds) faults.push(sentence);
-};
 
 type Vendor = { port: number; stop(): void };
 

@@ -6,6 +6,7 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { startHelper } from "../bench/processes.ts";
+import { check, faults } from "./faults.ts";
 import { holdsWithin, quantile, readFigure, readVendor, restingMemory } from "./look.ts";
 import { PaidGateway } from "./paid-gateway.ts";
 import { type Leaving, StreamClients } from "./stream-clients.ts";
@@ -31,11 +32,6 @@ const WAYS: readonly Way[] = [
   { name: "closed before the first byte of a stream", model: "mute", stream: true, how: "close" },
   { name: "closed before a whole answer", model: "mute", stream: false, how: "close" },
 ];
-
-const faults: string[] = [];
-const check = (holds: boolean, sentence: string) => {
-  if (!holds) faults.push(sentence);
-};
 
 const program = join(import.meta.dir, "stream-vendor.ts");
 const { child: vendor, said } = await startHelper<{ port: number }>([process.execPath, program], { PATH: "" });

@@ -5,6 +5,7 @@
  */
 import { usage } from "../../src/db/schema.ts";
 import { startCountingVendor, type Wish } from "./counting-vendor.ts";
+import { check, faults } from "./faults.ts";
 import { holdsWithin } from "./look.ts";
 import { costOf, PaidGateway } from "./paid-gateway.ts";
 
@@ -18,11 +19,6 @@ const LOOK_MS = 250;
 const READY_MS = 2_500;
 const FUNDED = 1_000_000_000_000n;
 const READS = ["/healthz", "/v1/models", "/v1/account", "/v1/usage"];
-
-const faults: string[] = [];
-const check = (holds: boolean, sentence: string) => {
-  if (!holds) faults.push(sentence);
-};
 
 class Proof {
   readonly #vendor = startCountingVendor();

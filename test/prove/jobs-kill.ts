@@ -9,10 +9,10 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { Keys } from "../../src/accounts/keys.ts";
-import { openStore, type Store } from "../../src/db/open.ts";
-import { Writer } from "../../src/db/writer.ts";
+import { storePath } from "../../src/config/data-folder.ts";
+import type { Store } from "../../src/db/open.ts";
 import type { Book } from "../../src/ledger/book.ts";
-import { openLedger } from "../../src/ledger/open-ledger.ts";
+import { type Books, withBooks } from "../support/books.ts";
 import { type CountingVendor, KINDS, startDrawingVendor, UNIT_NANO } from "./jobs-vendor.ts";
 
 const GATEWAY = join(import.meta.dir, "jobs-gateway.ts");
@@ -58,21 +58,12 @@ class Proof {
 
   constructor(readonly vendor: CountingVendor) {}
 
-  async withBooks<T>(work: (store: Store, book: Book, writer: Writer) => Promise<T> | T): Promise<T> {
-    const store = openStore(join(this.folder, "sluice.db"), { waitMs: 5_000 });
-    const writer = new Writer(store);
-    const { book, stop } = openLedger(store, writer);
-    try {
-      return await work(store, book, writer);
-    } finally {
-      stop();
-      await writer.close();
-      store.close();
-    }
+  withBooks<T>(work: (books: Books) => Promise<T> | T): Promise<T> {
+    return withBooks(storePath(this.folder), work);
   }
 
   async fund(lives: number): Promise<void> {
-    await this.withBooks(async (store, book, writer) => {
+    await this.withBooks(async ({ store, book, writer }) => {
       const keys = new Keys(store, writer);
       const accounts = new Accounts(store, writer, keys);
       for (let at = 0; at < lives * ACCOUNTS_A_LIFE; at++) {
@@ -148,7 +139,7 @@ class Proof {
   async settle(): Promise<void> {
     const startedAt = performance.now();
     for (;;) {
-      const open = await this.withBooks((store) => {
+      const open = await this.withBooks(({ store }) => {
         const count = store.database.prepare<{ n: bigint }, []>(
           "SELECT count(*) AS n FROM image_job WHERE ended_ms IS NULL",
         );
@@ -181,7 +172,7 @@ export async function runJobKills(kills: number): Promise<JobsReport> {
     await proof.start();
     await proof.settle();
     await proof.end("SIGTERM");
-    return await proof.withBooks((store, book) => inspect(proof, store, book, kills));
+    return await proof.withBooks(({ store, book }) => inspect(proof, store, book, kills));
   } finally {
     vendor.stop();
     proof.remove();

@@ -3,63 +3,19 @@
  * at the slowest hundredth. `bun test/prove/metered-rate.ts [requests]`. Run it alone. Exits 1 below the aim: 5,000 a second where the
  * passthrough does 15,000 (issue 4, Speed), as large a part of it on a slower machine.
  */
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Accounts } from "../../src/accounts/accounts.ts";
-import { Keys } from "../../src/accounts/keys.ts";
-import { openStore } from "../../src/db/open.ts";
-import { Writer } from "../../src/db/writer.ts";
-import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { type LoadResult, runLoad } from "../bench/load.ts";
 import { LOAD_CORE, MEASURED_CORE, pinned, pinSelf, readCpuSeconds, startHelper } from "../bench/processes.ts";
-import { chatBody, request, UPSTREAM_MODEL, type VendorPorts } from "../bench/wire.ts";
+import { chatBody, request, type VendorPorts } from "../bench/wire.ts";
 import { buildBinary, makeFolder, removeFolder, startBinary } from "../support/binary.ts";
+import { inspectPaidFolder, MODEL, preparePaidFolder } from "./paid-folder.ts";
 
 const CLIENTS = 64;
 const BODY_BYTES = 1_000;
 const ROUNDS = 3;
 const AIM = 5_000;
 const AIM_BESIDE = 15_000;
-const MODEL = "lab/paid";
-const FUNDED = 900_000_000_000_000n;
 const BENCH = join(import.meta.dir, "../bench");
-
-/** A data folder with a paying account; its key, and how many of its requests are in the books. */
-async function withBooks<T>(data: string, work: (books: ReturnType<typeof openBooks>) => Promise<T> | T): Promise<T> {
-  const books = openBooks(data);
-  try {
-    return await work(books);
-  } finally {
-    books.opened.stop();
-    await books.writer.close();
-    books.store.close();
-  }
-}
-
-function openBooks(data: string) {
-  const store = openStore(join(data, "sluice.db"), { waitMs: 5_000 });
-  const writer = new Writer(store);
-  return { store, writer, opened: openLedger(store, writer) };
-}
-
-async function prepare(data: string, ports: VendorPorts): Promise<string> {
-  const base = `http://127.0.0.1:${ports["chat-whole"]}/v1`;
-  const config = {
-    local_discovery: false,
-    vendors: [{ id: "lab", dialect: "chat", base_url: base, api_key: "bench-key", models: "any" }],
-    models: [{ id: MODEL, pricing: { input: 3, output: 15 }, routes: [{ vendor: "lab", model: UPSTREAM_MODEL }] }],
-    plans: {
-      paying: { requests_per_minute: 1_000_000_000, concurrent_generations: 100_000, spending_window_usd: 0 },
-    },
-  };
-  writeFileSync(join(data, "sluice.json"), JSON.stringify(config), { mode: 0o600 });
-  return withBooks(data, async ({ store, writer, opened }) => {
-    const keys = new Keys(store, writer);
-    const { id } = await new Accounts(store, writer, keys).create({ name: "payer", plan: "paying" });
-    await opened.book.deposit({ accountId: id, amountNano: FUNDED, reference: "payment" });
-    return (await keys.create({ accountId: id, name: "k", kind: "api" })).key;
-  });
-}
 
 /** `cpuUs`: CPU of the measured process for each answer: it depends less on what else the machine does than the rate. */
 type Round = LoadResult & { cpuUs: number };
@@ -79,7 +35,7 @@ async function measure(requests: number): Promise<{ raw: Round; metered: Round; 
   const folder = makeFolder();
   const faults: string[] = [];
   try {
-    const key = await prepare(folder, vendor.said);
+    const key = await preparePaidFolder(folder, vendor.said["chat-whole"]);
     const command = pinned(MEASURED_CORE, [buildBinary()]);
     const gateway = await startBinary(["serve", "--port", "0", "--data", folder], { folder, command });
     const path = "/v1/chat/completions";
@@ -110,11 +66,7 @@ async function measure(requests: number): Promise<{ raw: Round; metered: Round; 
       }
     }
     await gateway.stop();
-    await withBooks(folder, ({ store, opened }) => {
-      const [count] = store.database.query("SELECT count(*) FROM usage").values()[0] ?? [];
-      if (count !== BigInt(requests * (ROUNDS + 1))) faults.push(`${count} usage rows`);
-      for (const { invariant, detail } of opened.book.verify({ last: 10_000 })) faults.push(`${invariant}: ${detail}`);
-    });
+    faults.push(...(await inspectPaidFolder(folder, requests * (ROUNDS + 1))));
     return { raw: best(results.raw), metered: best(results.metered), faults };
   } finally {
     vendor.child.kill();

@@ -10,6 +10,7 @@ import { runLoad } from "../bench/load.ts";
 import { LOAD_CORE, MEASURED_CORE, pinned, pinSelf, startHelper } from "../bench/processes.ts";
 import { BURST_EVENTS, chatBody, messagesBody, request, type VendorKind } from "../bench/wire.ts";
 import { buildBinary } from "../support/binary.ts";
+import { check, faults } from "./faults.ts";
 import { type OpenLoad, type OpenResult, offer } from "./open-loop.ts";
 import { MODEL, PaidGateway } from "./paid-gateway.ts";
 
@@ -39,10 +40,6 @@ const CASES: readonly Case[] = [
   { name: "whole after 400 ms", kind: "chat-whole", delayMs: 400, stream: false, connections: 1_500 },
 ];
 
-const faults: string[] = [];
-const check = (holds: boolean, sentence: string) => {
-  if (!holds) faults.push(sentence);
-};
 const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 const rate = (value: number) => value.toFixed(0);
 

@@ -5,10 +5,7 @@ import type { Subprocess } from "bun";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { Keys } from "../../src/accounts/keys.ts";
 import { storePath } from "../../src/config/data-folder.ts";
-import { openStore, type Store } from "../../src/db/open.ts";
-import { Writer } from "../../src/db/writer.ts";
-import type { Book } from "../../src/ledger/book.ts";
-import { openLedger } from "../../src/ledger/open-ledger.ts";
+import { type Books, withBooks } from "../support/books.ts";
 
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 /** How long a start may take on a busy machine, ms. */
@@ -75,17 +72,8 @@ local_discovery: false
   }
 
   /** Opens the books of the folder in this process. */
-  async withBooks<T>(work: (books: { store: Store; writer: Writer; book: Book }) => Promise<T> | T): Promise<T> {
-    const store = openStore(this.store, { waitMs: 5_000 });
-    const writer = new Writer(store);
-    const { book, stop } = openLedger(store, writer);
-    try {
-      return await work({ store, writer, book });
-    } finally {
-      stop();
-      await writer.close();
-      store.close();
-    }
+  withBooks<T>(work: (books: Books) => Promise<T> | T): Promise<T> {
+    return withBooks(this.store, work);
   }
 
   /** Another configuration than that of the one vendor. */

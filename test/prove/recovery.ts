@@ -11,6 +11,7 @@ import { openStore, type Store } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { buildBinary, cleanEnvironment, makeFolder, removeFolder } from "../support/binary.ts";
+import { check, faults } from "./faults.ts";
 import { quantile } from "./look.ts";
 
 const [, , first = "10000", ...more] = process.argv;
@@ -21,11 +22,6 @@ const AIM_MS = 500;
 const PATIENCE_MS = 20_000;
 const DOLLAR = 1_000_000_000n;
 const PRICES = { model: "lab/paid", prices: { input: 3_000_000n, output: 15_000_000n } };
-
-const faults: string[] = [];
-const check = (holds: boolean, sentence: string) => {
-  if (!holds) faults.push(sentence);
-};
 
 /** A way in which a dead process leaves rows open. */
 type Kind = { name: string; fill(store: Store, account: string, priceId: number): void };

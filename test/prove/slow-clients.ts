@@ -7,6 +7,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LOAD_CORE, MEASURED_CORE, pinned, pinSelf, startHelper } from "../bench/processes.ts";
 import { buildBinary, makeFolder, removeFolder, startBinary } from "../support/binary.ts";
+import { check, faults } from "./faults.ts";
 import { holdsWithin, quantile, readFigure, readMemory } from "./look.ts";
 import { SlowSocket } from "./slow-sockets.ts";
 
@@ -29,11 +30,6 @@ const AIM_PART = 0.2;
 const CALLS_MS = QUICK ? 3_000 : 12_000;
 const CALLERS = 8;
 const VENDOR_MS = 100;
-
-const faults: string[] = [];
-const check = (holds: boolean, sentence: string) => {
-  if (!holds) faults.push(sentence);
-};
 
 const encoder = new TextEncoder();
 const RECORD = encoder.encode(

@@ -8,6 +8,7 @@ import { readdirSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { buildBinary } from "../support/binary.ts";
 import { type CountingVendor, startCountingVendor, type Wish } from "./counting-vendor.ts";
+import { check, faults } from "./faults.ts";
 import { holdsWithin, readMemory } from "./look.ts";
 import { MODEL, PaidGateway, USD } from "./paid-gateway.ts";
 
@@ -38,12 +39,8 @@ const T95 = 2.1;
 
 type Sample = { at: number; rss: number; files: number; running: number; lagMs: number; queued: number };
 
-const faults: string[] = [];
 const counts = new Map<string, number>();
 const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1);
-const expect = (holds: boolean, sentence: string) => {
-  if (!holds) faults.push(sentence);
-};
 
 /** The clients: each kind of request, and whether it came out as it should. */
 class Traffic {
@@ -109,7 +106,7 @@ class Traffic {
     const body = { model: MODEL, messages: this.#wish(200), stream: true, stream_options: { include_usage: true } };
     const response = await this.#call("/v1/chat/completions", body);
     const text = await response.text();
-    expect(
+    check(
       response.status === 200 && text.trimEnd().endsWith("data: [DONE]"),
       `a stream: ${response.status} ${text.slice(-200)}`,
     );
@@ -119,7 +116,7 @@ class Traffic {
     const body = { model: MODEL, max_tokens: 64, messages: this.#wish(50) };
     const response = await this.#call("/v1/messages", body, { headers: { "anthropic-version": "2023-06-01" } });
     const text = await response.text();
-    expect(
+    check(
       response.status === 200 && text.includes("end_turn"),
       `a whole answer: ${response.status} ${text.slice(0, 200)}`,
     );
@@ -133,7 +130,7 @@ class Traffic {
     await reader?.read();
     leaving.abort();
     await reader?.read().catch(() => undefined);
-    expect(response.status === 200, `a stream that is left: ${response.status}`);
+    check(response.status === 200, `a stream that is left: ${response.status}`);
   }
 
   async #image(): Promise<void> {
@@ -143,22 +140,22 @@ class Traffic {
       size: "256x256",
     });
     const { id = "" } = (await created.json()) as { id?: string };
-    expect(created.status === 202, `an image job: ${created.status}`);
+    check(created.status === 202, `an image job: ${created.status}`);
     const until = performance.now() + JOB_MS;
     for (;;) {
       await Bun.sleep(POLL_MS);
       const polled = await this.#call(`/v1/images/generations/${id}`);
       const { status } = (await polled.json()) as { status?: string };
       if (status === "succeeded") return;
-      expect(status === "processing", `an image job is ${status}`);
-      if (status !== "processing" || performance.now() > until) return expect(false, `an image job: ${status}`);
+      check(status === "processing", `an image job is ${status}`);
+      if (status !== "processing" || performance.now() > until) return check(false, `an image job: ${status}`);
     }
   }
 
   async #mcp(): Promise<void> {
     const accept = { accept: "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18" };
     const response = await this.#call("/mcp/web", { jsonrpc: "2.0", id: 1, method: "tools/list" }, { headers: accept });
-    expect(response.status === 200 && (await response.text()).includes("web_search"), `MCP: ${response.status}`);
+    check(response.status === 200 && (await response.text()).includes("web_search"), `MCP: ${response.status}`);
   }
 
   async #bad(): Promise<void> {
@@ -171,18 +168,18 @@ class Traffic {
     const at = this.#made++ % bodies.length;
     const response = await this.#call("/v1/chat/completions", bodies[at]);
     await response.text();
-    expect(response.status === wanted[at], `a bad request: ${response.status}, not ${wanted[at]}`);
+    check(response.status === wanted[at], `a bad request: ${response.status}, not ${wanted[at]}`);
   }
 
   async #countTokens(): Promise<void> {
     const messages = [{ role: "user", content: "How many tokens are these? ".repeat(40) }];
     const response = await this.#call("/v1/messages/count_tokens", { model: MODEL, messages });
-    expect(/"input_tokens":\d+/.test(await response.text()), `a count: ${response.status}`);
+    check(/"input_tokens":\d+/.test(await response.text()), `a count: ${response.status}`);
   }
 
   async #list(): Promise<void> {
     const response = await this.#call("/v1/models?modality=all");
-    expect((await response.text()).startsWith('{"object":"list"'), `the catalog: ${response.status}`);
+    check((await response.text()).startsWith('{"object":"list"'), `the catalog: ${response.status}`);
   }
 }
 
@@ -246,13 +243,13 @@ function judge(before: Sample, samples: readonly Sample[], after: Sample): void 
       `${growth.toFixed(2)} MB in all; files ${before.files}, ${Math.max(...samples.map(({ files }) => files))}, ${after.files}; ` +
       `the loop late by ${lagMs.toFixed(1)} ms (p99); ${after.running} still running`,
   );
-  expect(
+  check(
     perHour + give < AIM_MB_AN_HOUR || growth < AIM_MB,
     `memory grows by ${perHour.toFixed(1)} ± ${give.toFixed(1)} MB an hour, ${growth.toFixed(2)} MB in all`,
   );
-  expect(after.files <= before.files + BACK_FILES, `${after.files} files are open, ${before.files} were`);
-  expect(lagMs < AIM_LAG_MS, `the loop was late by ${lagMs.toFixed(1)} ms (p99)`);
-  expect(after.running === 0 && after.queued === 0, `${after.running} still running, ${after.queued} writes wait`);
+  check(after.files <= before.files + BACK_FILES, `${after.files} files are open, ${before.files} were`);
+  check(lagMs < AIM_LAG_MS, `the loop was late by ${lagMs.toFixed(1)} ms (p99)`);
+  check(after.running === 0 && after.queued === 0, `${after.running} still running, ${after.queued} writes wait`);
 }
 
 /** One vendor, and a plan that bounds nothing here. */
@@ -276,7 +273,7 @@ async function checkBooks(gateway: PaidGateway): Promise<void> {
   await gateway.withBooks(({ store, book }) => {
     for (const { invariant, detail } of book.verify()) faults.push(`${invariant}: ${detail}`);
     const [open] = store.database.query("SELECT count(*) FROM ledger_hold").values()[0] ?? [];
-    expect(open === 0n && book.balance(gateway.accounts[0]?.id ?? "").heldNano === 0n, `${open} holds are open`);
+    check(open === 0n && book.balance(gateway.accounts[0]?.id ?? "").heldNano === 0n, `${open} holds are open`);
   });
 }
 

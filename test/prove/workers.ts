@@ -4,18 +4,13 @@
  * `bun test/prove/workers.ts [requests]`. Run it alone. Exits 1 unless every request is in the books once, the books are right, and of a stream less than
  * half is left to the one process: only then do more processes serve more.
  */
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Accounts } from "../../src/accounts/accounts.ts";
-import { Keys } from "../../src/accounts/keys.ts";
-import { openStore } from "../../src/db/open.ts";
-import { Writer } from "../../src/db/writer.ts";
-import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { runLoad } from "../bench/load.ts";
 import { LOAD_CORE, MEASURED_CORE, pinned, pinSelf, startHelper } from "../bench/processes.ts";
-import { BURST_EVENTS, chatBody, request, UPSTREAM_MODEL, type VendorKind, type VendorPorts } from "../bench/wire.ts";
+import { BURST_EVENTS, chatBody, request, type VendorKind, type VendorPorts } from "../bench/wire.ts";
 import { childrenOf, readOwnCpuSeconds } from "../scenarios/workers-processes.ts";
 import { buildBinary, makeFolder, removeFolder, startBinary } from "../support/binary.ts";
+import { inspectPaidFolder, MODEL, preparePaidFolder } from "./paid-folder.ts";
 
 const CLIENTS = 64;
 const BODY_BYTES = 4_000;
@@ -29,43 +24,6 @@ const AIM = 0.5;
 type Workload = { name: string; kind: VendorKind; events: number; share: number };
 const SHORT: Workload = { name: "short reply", kind: "chat-whole", events: 0, share: 1 };
 const STREAM: Workload = { name: "stream", kind: "chat-burst", events: BURST_EVENTS, share: 0.2 };
-const MODEL = "lab/paid";
-const FUNDED = 900_000_000_000_000n;
-
-function openBooks(data: string) {
-  const store = openStore(join(data, "sluice.db"), { waitMs: 5_000 });
-  const writer = new Writer(store);
-  return { store, writer, opened: openLedger(store, writer) };
-}
-
-async function withBooks<T>(data: string, work: (books: ReturnType<typeof openBooks>) => Promise<T> | T): Promise<T> {
-  const books = openBooks(data);
-  try {
-    return await work(books);
-  } finally {
-    books.opened.stop();
-    await books.writer.close();
-    books.store.close();
-  }
-}
-
-/** A data folder with a paying account; its key. */
-function prepare(data: string, port: number): Promise<string> {
-  const base = `http://127.0.0.1:${port}/v1`;
-  const config = {
-    local_discovery: false,
-    vendors: [{ id: "lab", dialect: "chat", base_url: base, api_key: "bench-key", models: "any" }],
-    models: [{ id: MODEL, pricing: { input: 3, output: 15 }, routes: [{ vendor: "lab", model: UPSTREAM_MODEL }] }],
-    plans: { paying: { requests_per_minute: 1_000_000_000, concurrent_generations: 100_000, spending_window_usd: 0 } },
-  };
-  writeFileSync(join(data, "sluice.json"), JSON.stringify(config), { mode: 0o600 });
-  return withBooks(data, async ({ store, writer, opened }) => {
-    const keys = new Keys(store, writer);
-    const { id } = await new Accounts(store, writer, keys).create({ name: "payer", plan: "paying" });
-    await opened.book.deposit({ accountId: id, amountNano: FUNDED, reference: "payment" });
-    return (await keys.create({ accountId: id, name: "k", kind: "api" })).key;
-  });
-}
 
 async function readWorkerRequests(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
@@ -85,7 +43,7 @@ async function measure(
 ): Promise<Round[]> {
   const folder = makeFolder();
   try {
-    const key = await prepare(folder, vendor[kind]);
+    const key = await preparePaidFolder(folder, vendor[kind]);
     const command = pinned(MEASURED_CORE, [buildBinary()]);
     const flags = ["--port", "0", "--data", folder, "--workers", String(workers)];
     const gateway = await startBinary(["serve", ...flags], { folder, command });
@@ -113,11 +71,8 @@ async function measure(
       rounds.push({ seconds, own: after.own - before.own, workers: after.workers - before.workers, taken });
     }
     await gateway.stop();
-    await withBooks(folder, ({ store, opened }) => {
-      const [count] = store.database.query("SELECT count(*) FROM usage").values()[0] ?? [];
-      if (count !== BigInt(warmUp + requests * ROUNDS)) faults.push(`${count} usage rows with ${workers} workers`);
-      for (const { invariant, detail } of opened.book.verify({ last: 10_000 })) faults.push(`${invariant}: ${detail}`);
-    });
+    const wrongInBooks = await inspectPaidFolder(folder, warmUp + requests * ROUNDS);
+    faults.push(...wrongInBooks.map((fault) => `${fault} with ${workers} workers`));
     return rounds;
   } finally {
     removeFolder(folder);

@@ -18,6 +18,7 @@ import { encodePng, newPicture } from "../../src/vendors/builtin/canvas-picture.
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG } from "../support/app.ts";
 import { startCountingVendor } from "./counting-vendor.ts";
+import { check, faults } from "./faults.ts";
 import { disk, FAULTS, installFaultyDisk } from "./faulty-disk.ts";
 import { costOf, MODEL, USD } from "./paid-gateway.ts";
 
@@ -30,11 +31,6 @@ const PATIENCE_MS = 10_000;
 const DOLLAR = 1_000_000_000n;
 const READS = ["/v1/models", "/v1/account", "/v1/usage", "/v1/images/generations", "/healthz"];
 const PNG = await encodePng(newPicture(16, 9));
-
-const faults: string[] = [];
-const check = (holds: boolean, sentence: string) => {
-  if (!holds) faults.push(sentence);
-};
 
 const hasty: Clock = {
   now: () => Date.now(),

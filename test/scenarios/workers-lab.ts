@@ -3,11 +3,9 @@ import { join } from "node:path";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { Keys } from "../../src/accounts/keys.ts";
 import { storePath } from "../../src/config/data-folder.ts";
-import { openStore, type Store } from "../../src/db/open.ts";
-import { Writer } from "../../src/db/writer.ts";
-import type { Book } from "../../src/ledger/book.ts";
-import { openLedger } from "../../src/ledger/open-ledger.ts";
+import { openStore } from "../../src/db/open.ts";
 import { givenExecutable, makeFolder, type RunningBinary, removeFolder, startBinary } from "../support/binary.ts";
+import { type Books, withBooks } from "../support/books.ts";
 import { type Gate, gate, until } from "../support/wait.ts";
 import { childrenOf } from "./workers-processes.ts";
 
@@ -118,17 +116,8 @@ export class WorkersLab {
   }
 
   /** Opens the books beside the server. */
-  async withBooks<T>(work: (books: { store: Store; writer: Writer; book: Book }) => Promise<T> | T): Promise<T> {
-    const store = openStore(storePath(this.data), { waitMs: 5_000, check: false });
-    const writer = new Writer(store);
-    const { book, stop } = openLedger(store, writer);
-    try {
-      return await work({ store, writer, book });
-    } finally {
-      stop();
-      await writer.close();
-      store.close();
-    }
+  withBooks<T>(work: (books: Books) => Promise<T> | T): Promise<T> {
+    return withBooks(storePath(this.data), work, false);
   }
 
   /** How the program is started. */

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, put } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
@@ -31,11 +31,6 @@ function asksForNothing(field: string, value: unknown): boolean {
 }
 
 const numberOf = (value: unknown) => (typeof value === "number" ? value : undefined);
-
-/** Sets a field that has a value: one that is not there must not be there as undefined. */
-function put<K extends keyof Prompt>(prompt: Prompt, field: K, value: Prompt[K] | undefined): void {
-  if (value !== undefined) prompt[field] = value;
-}
 
 function decodeStop(value: unknown): string[] {
   if (value == null) return [];

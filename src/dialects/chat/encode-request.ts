@@ -1,4 +1,5 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
+import { put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
@@ -102,10 +103,6 @@ function encodeTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string
   const isCustomName = (name: string) => tools.some((tool) => tool.name === name && isCustom(tool));
   if (toolChoice) body["tool_choice"] = encodeToolChoice(toolChoice, isCustomName);
   if (prompt.parallelToolCalls !== undefined) body["parallel_tool_calls"] = prompt.parallelToolCalls;
-}
-
-function put(body: Wire, field: string, value: unknown): void {
-  if (value !== undefined) body[field] = value;
 }
 
 /**

@@ -1,16 +1,14 @@
 import type { Orders } from "../../canon/intent.ts";
 import type { Memories, ReasoningMemory } from "../../canon/memory.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { Anchor, type Conversation, type ReplayHalf, type SpokenTurn } from "../replay.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 
 type Wire = Record<string, unknown>;
 
-const NO_LIST: unknown[] = [];
+const _NO_LIST: unknown[] = [];
 const NONE_LOST: string[] = [];
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : NO_LIST);
-
 function callIdsOf(message: Wire): string[] {
   return listOf(message["tool_calls"]).flatMap((call) =>
     isObject(call) && typeof call["id"] === "string" && call["id"] !== "" ? [call["id"]] : [],

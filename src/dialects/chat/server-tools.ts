@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import {
   type OfferedTool,
   readPlace,
@@ -10,8 +10,6 @@ import {
 } from "../server-tools.ts";
 
 type Wire = Record<string, unknown>;
-
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
 const NONE: readonly OfferedTool[] = [];
 

@@ -1,4 +1,4 @@
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyChanges } from "../dialect.ts";
 import { mapNames, OPENAI_NAMES, originalNames } from "../tool-names.ts";
 
@@ -8,9 +8,6 @@ type Rename = (name: string) => string;
 
 /** Where a chat body keeps the name of a tool: inside `function` and `custom`, or, in the older form, right there (dialects.md 1.1). */
 const HOLDERS = ["function", "custom"] as const;
-
-const NO_LIST: unknown[] = [];
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : NO_LIST);
 
 function addName(holder: unknown, names: Set<string>): void {
   const name = isObject(holder) ? holder["name"] : undefined;

@@ -1,5 +1,5 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, put } from "../../lib/json.ts";
 import type { Decoded } from "../dialect.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { decodeTools } from "./decode-tools.ts";
@@ -96,11 +96,6 @@ function decodeCeiling(value: unknown): number | undefined {
 function decodeUserId(metadata: unknown): string | undefined {
   const id = isObject(metadata) ? metadata["user_id"] : undefined;
   return typeof id === "string" && id !== "" ? id : undefined;
-}
-
-/** Sets a field that has a value: one that is not there must not be there as undefined. */
-function put<K extends keyof Prompt>(prompt: Prompt, field: K, value: Prompt[K] | undefined): void {
-  if (value !== undefined) prompt[field] = value;
 }
 
 /**

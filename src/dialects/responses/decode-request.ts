@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, put } from "../../lib/json.ts";
 import { DroppedPaths } from "../chat/dropped.ts";
 import { cleanText } from "../chat/text.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
@@ -31,11 +31,6 @@ function asksForNothing(field: string, value: unknown): boolean {
 }
 
 const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
-
-/** `fields` without those that are undefined. */
-function present<T extends object>(fields: T): Partial<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
-}
 
 function decodeFormat(text: unknown, dropped: DroppedPaths): OutputFormat | undefined {
   if (!isObject(text)) return undefined;
@@ -95,15 +90,13 @@ export function decodeRequest(body: Wire): Decoded {
     stop: [],
     stream: body["stream"] === true,
     ...choice,
-    ...present({
-      parallelToolCalls: typeof parallel === "boolean" && choice.tools.length > 0 ? parallel : undefined,
-      maxOutputTokens: numberOf(body["max_output_tokens"]),
-      temperature: numberOf(body["temperature"]),
-      topP: numberOf(body["top_p"]),
-      output: decodeFormat(body["text"], dropped),
-      userId: cleanText(stringOf(body["user"]) || stringOf(body["safety_identifier"])) || undefined,
-    }),
   };
+  if (typeof parallel === "boolean" && choice.tools.length > 0) prompt.parallelToolCalls = parallel;
+  put(prompt, "maxOutputTokens", numberOf(body["max_output_tokens"]));
+  put(prompt, "temperature", numberOf(body["temperature"]));
+  put(prompt, "topP", numberOf(body["top_p"]));
+  put(prompt, "output", decodeFormat(body["text"], dropped));
+  put(prompt, "userId", cleanText(stringOf(body["user"]) || stringOf(body["safety_identifier"])) || undefined);
   for (const [field, value] of Object.entries(body)) {
     if (!CARRIED.has(field) && !asksForNothing(field, value)) dropped.add(field);
   }

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import {
   countOf,
   describeResults,
@@ -22,7 +22,6 @@ const TYPE = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/;
 const SEARCH_CALL = "web_search_call";
 const ID_PREFIX = "ws_";
 
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 const isSearch = (entry: unknown): entry is Wire => isObject(entry) && TYPE.test(textOf(entry["type"]));
 
 function readOffer(entry: Wire, place: string, maxUses: number | undefined): OfferedTool {

@@ -136,10 +136,7 @@ export class Call implements Answer, Abortable, Outgoing {
       const value = piece.length > MAX_PIECE_BYTES ? piece.subarray(0, MAX_PIECE_BYTES) : piece;
       this.#piece = value === piece ? this.#further?.shift() : piece.subarray(MAX_PIECE_BYTES);
       this.#waitingBytes -= value.length;
-      if (this.#paused && this.#waitingBytes < MAX_WAITING_BYTES) {
-        this.#paused = false;
-        this.#line?.resume();
-      }
+      this.#goOn();
       return Promise.resolve({ done: false, value });
     }
     if (this.#fault) return Promise.reject(this.#fault.reason);
@@ -167,8 +164,14 @@ export class Call implements Answer, Abortable, Outgoing {
     this.#forgetPieces();
     if (this.over) return;
     this.#timer = setTimeout(() => this.cancel(), ms);
-    if (this.#paused) this.#line?.resume();
+    this.#goOn();
+  }
+
+  /** Lets the upstream send again, once there is room for what it sends. */
+  #goOn(): void {
+    if (!this.#paused || this.#waitingBytes >= MAX_WAITING_BYTES) return;
     this.#paused = false;
+    this.#line?.resume();
   }
 
   /** The head is there. */

@@ -5,6 +5,7 @@ import { type Origin, writeBytes } from "./request.ts";
 
 /** A name must be found, a connection made and TLS agreed upon within this, ms (reliability 6.1). */
 const CONNECT_MS = 5_000;
+
 /** What a connection tells whoever keeps it. */
 export type Keeper = {
   /** It may be used for another call. */
@@ -19,7 +20,8 @@ export class Connection implements Line {
   #call: Call | undefined;
   /** Of a request that has not gone out whole. */
   #unsent: Uint8Array | undefined;
-  #calls = 0;
+  /** A request can be sent, or could once. */
+  #isOpen = false;
   #over = false;
   readonly #opened = Promise.withResolvers<void>();
   readonly #timer: ReturnType<typeof setTimeout>;
@@ -50,13 +52,12 @@ export class Connection implements Line {
       call.lost(new Error("The connection was closed."));
       return;
     }
-    this.#calls++;
     this.#call = call;
     call.attach(this);
-    const bytes = writeBytes(call);
+    this.#write(writeBytes(call));
     call.forget();
     // The memory of the bytes is used again.
-    if (this.#write(bytes) < bytes.length) this.#unsent = this.#unsent && Buffer.from(this.#unsent);
+    if (this.#unsent) this.#unsent = Buffer.from(this.#unsent);
   }
 
   /** Ends it, whatever is under way. */
@@ -88,12 +89,10 @@ export class Connection implements Line {
     this.close();
   }
 
-  /** How many of the bytes went out. */
-  #write(bytes: Uint8Array): number {
+  #write(bytes: Uint8Array): void {
     const written = this.#socket?.write(bytes) ?? -1;
     // Of a socket that is closed already the end is told as well.
     this.#unsent = written >= 0 && written < bytes.length ? bytes.subarray(written) : undefined;
-    return written;
   }
 
   // What the socket tells.
@@ -138,15 +137,17 @@ export class Connection implements Line {
 
   #ready(): void {
     clearTimeout(this.#timer);
+    this.#isOpen = true;
     this.#socket?.setNoDelay(true);
     this.#opened.resolve();
   }
 
   /** It did not come about. Without effect once it has. */
   #refuse(code: string, cause?: unknown): void {
+    if (this.#isOpen) return;
     clearTimeout(this.#timer);
     this.#opened.reject(new ConnectFailed(code, { cause }));
-    if (this.#calls === 0) this.close();
+    this.close();
   }
 
   #leave(): void {
