@@ -7,8 +7,8 @@ import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 
 type Wire = Record<string, unknown>;
 
-const _NO_LIST: unknown[] = [];
 const NONE_LOST: string[] = [];
+
 function callIdsOf(message: Wire): string[] {
   return listOf(message["tool_calls"]).flatMap((call) =>
     isObject(call) && typeof call["id"] === "string" && call["id"] !== "" ? [call["id"]] : [],
