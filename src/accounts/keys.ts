@@ -3,6 +3,7 @@ import type { Store } from "../db/open.ts";
 import { account, apiKey, type KeyKind } from "../db/schema.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import type { Fields } from "../lib/http1/fields.ts";
 import { newId } from "../lib/id.ts";
 import { AccountError } from "./account-error.ts";
 import type { Caller } from "./caller.ts";
@@ -47,11 +48,14 @@ export type KeyChange = { name?: string } & Partial<KeyLimits>;
 export type Door = "keys" | "admin";
 
 /** Who turns away those that have presented too many wrong keys; it looks at the address alone, so it comes before any look-up. */
+/** A request at the door, as far as anybody here has to know it. */
+type Asking = { readonly method: string; readonly url: string; readonly headers: Fields };
+
 export type Doorman = {
   /** Throws GatewayError (rate_limit_exceeded) when this request's address has to wait. */
-  admit(request: Request, door: Door): void;
+  admit(request: Asking, door: Door): void;
   /** What this request presented was no key in force. */
-  refused(request: Request, door: Door): void;
+  refused(request: Asking, door: Door): void;
 };
 
 export type KeysOptions = {

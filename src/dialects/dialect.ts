@@ -2,6 +2,7 @@ import type { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Intent, Orders } from "../canon/intent.ts";
 import type { Prompt } from "../canon/prompt.ts";
+import type { Fields } from "../lib/http1/fields.ts";
 import type { Edits, JsonText } from "../lib/json.ts";
 import type { Frame, TextPattern } from "./frames.ts";
 import type { ReplayHalf } from "./replay.ts";
@@ -233,7 +234,7 @@ export interface UpstreamDialect {
   /** On the diagonal: what `amend` changes of a client's body so that its reply must be changed back; usually nothing. */
   replyChanges?(body: Record<string, unknown>, quirks: Quirks): ReplyChanges | undefined;
   /** On the diagonal: client headers that this vendor wants in the body, as edits of it. */
-  headerEdits?(body: Record<string, unknown>, headers: Headers, quirks: Quirks): Edits;
+  headerEdits?(body: Record<string, unknown>, headers: Fields, quirks: Quirks): Edits;
 
   /** A whole reply as events, `finish` last. Throws GatewayError (upstream_error) when it is no reply, or what an error object inside a 200 means. */
   decodeReply(body: unknown, context: DecodeContext): Event[];

@@ -3,6 +3,7 @@ import type { Event } from "../canon/events.ts";
 import type { Orders } from "../canon/intent.ts";
 import type { Memories } from "../canon/memory.ts";
 import type { Usage } from "../canon/usage.ts";
+import type { Fields } from "../lib/http1/fields.ts";
 import { type Edits, editObject, isObject, type JsonText } from "../lib/json.ts";
 import type { ClientDialect, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import { watchRefusedStops } from "./encoded.ts";
@@ -30,7 +31,7 @@ export function translateRequest(
   upstream: UpstreamDialect,
   orders: Orders,
   quirks: Quirks,
-  headers?: Headers,
+  headers?: Fields,
   memories?: Memories,
 ): UpstreamBody {
   const sent = body.value as Record<string, unknown>;
@@ -179,7 +180,7 @@ export function eventWriter(client: ClientDialect, context: ReplyContext): Strea
 
 /** Client headers that may cross: those the dialect names, on the diagonal only. */
 export function passedHeaders(
-  headers: Headers,
+  headers: Fields,
   client: ClientDialect,
   upstream: UpstreamDialect,
 ): Record<string, string> {

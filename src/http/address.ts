@@ -1,6 +1,6 @@
-import type { Server } from "bun";
 import ipaddr from "ipaddr.js";
 import type { Address } from "../limits/addresses.ts";
+import type { AskedHead } from "./asked.ts";
 
 /** Hops of `X-Forwarded-For` that are looked at, from the right. */
 const MAX_HOPS = 20;
@@ -11,7 +11,7 @@ type Parsed = ipaddr.IPv4 | ipaddr.IPv6;
 type Range = readonly [Parsed, number];
 
 /** Whatever knows from where a request's connection comes: Bun's server. */
-export type PeerSource = Pick<Server<unknown>, "requestIP"> | null;
+export type PeerSource = { requestIP(request: AskedHead): { address: string } | null } | null;
 
 /** An address, an IPv4 one in IPv6 clothes as what it is; undefined for anything else. */
 function parse(text: string): Parsed | undefined {
@@ -80,14 +80,15 @@ function behindProxies(peer: Parsed, forwarded: string, trusted: readonly Range[
 export function createAddressReader(
   peers: () => PeerSource,
   trustedProxies: readonly string[],
-): (request: Request) => Address | undefined {
+): (request: AskedHead) => Address | undefined {
   const trusted = trustedProxies.map((text) => {
     const range = parseProxyRange(text);
     if (!range) throw new TypeError(`${JSON.stringify(text)} is no address and no range.`);
     return range;
   });
   return (request) => {
-    const peer = parse(peers()?.requestIP(request)?.address ?? "");
+    const address = "peer" in request ? request.peer : peers()?.requestIP(request)?.address;
+    const peer = parse(address ?? "");
     if (!peer) return undefined;
     const forwarded = trusted.length > 0 ? request.headers.get("x-forwarded-for") : null;
     return toAddress(forwarded === null ? peer : behindProxies(peer, forwarded, trusted));

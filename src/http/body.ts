@@ -2,6 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type Fields, isObject, isSpace, JsonText, stringEnd } from "../lib/json.ts";
 import { timeoutsOf } from "../lib/timeouts.ts";
+import type { AskedBody } from "./asked.ts";
 
 const MIB = 1024 * 1024;
 
@@ -43,12 +44,12 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
  * tokens, in this order, and all before `JSON.parse` (reliability 2 row 23, 7.5). Throws GatewayError: `unsupported_media_type`,
  * `request_too_large`, or `invalid_request`, never with content of the body in its message.
  */
-export function readJson(request: Request, options: ReadOptions): Promise<JsonText> {
+export function readJson(request: AskedBody, options: ReadOptions): Promise<JsonText> {
   return readBytes(request, options).then(toJson);
 }
 
 /** The body of a request that says it is JSON, as text, under the same bounds; what it says is not looked at. Throws as {@link readJson}. */
-export function readText(request: Request, options: ReadOptions): Promise<string> {
+export function readText(request: AskedBody, options: ReadOptions): Promise<string> {
   return readBytes(request, options).then(toText);
 }
 
@@ -63,7 +64,7 @@ function toText(bytes: Uint8Array): string {
   }
 }
 
-function checkHeaders(headers: Headers): void {
+function checkHeaders(headers: AskedBody["headers"]): void {
   const type = (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
   if (type !== "application/json" && !/^application\/[a-z0-9.!#$&^_-]+\+json$/.test(type)) {
     throw new GatewayError(
@@ -80,7 +81,7 @@ function checkHeaders(headers: Headers): void {
   }
 }
 
-function readBytes(request: Request, options: ReadOptions): Promise<Uint8Array> {
+function readBytes(request: AskedBody, options: ReadOptions): Promise<Uint8Array> {
   try {
     checkHeaders(request.headers);
     const declared = Number(request.headers.get("content-length") ?? Number.NaN);
@@ -91,7 +92,7 @@ function readBytes(request: Request, options: ReadOptions): Promise<Uint8Array> 
   }
 }
 
-async function readWatched(request: Request, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
+async function readWatched(request: AskedBody, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
   const watch = new UploadWatch(clock);
   try {
     return request.body === null ? new Uint8Array() : await readStream(request.body, maxBytes, watch);
@@ -117,7 +118,7 @@ const brokenOff = (error: unknown) =>
     : new GatewayError("invalid_request", "The request body ended before it was complete.", { cause: error });
 
 /** A small body in one piece, with as little around it as can be: this is the way of nearly every request. */
-function readWhole(request: Request, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
+function readWhole(request: AskedBody, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const stall = timeoutsOf(clock, UPLOAD_STALL_MS).start(() => reject(tooSlow()));
     request.bytes().then(

@@ -2,14 +2,14 @@ import { Elysia } from "elysia";
 import { dialects } from "../dialects/index.ts";
 import { ChatCompletion, ChatRequest } from "../wire/chat.ts";
 import { methodNotAllowed } from "./errors.ts";
-import { answerGeneration, type GenerationDependencies } from "./generation.ts";
+import { answerRequest, type RequestDependencies } from "./generation.ts";
 import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, GENERATION_ERRORS, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/chat/completions` (interface 4.7). */
-export function chatRoutes(dependencies: GenerationDependencies) {
+export function chatRoutes(dependencies: RequestDependencies) {
   return new Elysia()
-    .post("/v1/chat/completions", ({ request }) => answerGeneration(dialects.chat, request, dependencies), {
+    .post("/v1/chat/completions", ({ request }) => answerRequest(dialects.chat, request, dependencies), {
       parse: "none",
       detail: {
         tags: ["Generation"],

@@ -4,16 +4,17 @@ import { checkCountTokens } from "../dialects/messages/index.ts";
 import { type CountRequest, countTokens } from "../relay/count-tokens.ts";
 import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
 import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
+import { AskedRequest } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
-import type { GenerationDependencies } from "./generation.ts";
+import type { RequestDependencies } from "./generation.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
 
 /** What the endpoint needs: what generation needs, and the tokenizer. */
-export type CountDependencies = GenerationDependencies & { tokenizer: Tokenizer };
+export type CountDependencies = RequestDependencies & { tokenizer: Tokenizer };
 
 /** Says who counted: `vendor`, its own counter, or `local`, this gateway (field.md 1d). */
 const COUNTED_BY = "x-sluice-token-count";
@@ -47,7 +48,7 @@ async function answerCount(
   const client = dialects.messages;
   let asked: CountRequest | undefined;
   try {
-    const turn = services.admission?.enter(request);
+    const turn = services.admission?.enter(new AskedRequest(request, server()));
     if (turn) await turn;
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads; the body reader and the counters have bounds of their own.

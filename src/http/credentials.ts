@@ -3,6 +3,7 @@ import type { Doorman } from "../accounts/keys.ts";
 import { requireEndpoint } from "../accounts/scopes.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { KeyKind } from "../db/schema.ts";
+import type { AskedHead } from "./asked.ts";
 import { pathOf } from "./request.ts";
 
 /** Where keys are known. `find` judges form, checksum, existence and revocation of what was presented, and tells only yes or no. */
@@ -30,7 +31,7 @@ function readBearer(header: string | null): string | null {
 }
 
 /** What the headers present as a key; undefined for nothing, "" when it can be none: two different keys, odd characters. */
-function readPresented(request: Request): string | undefined {
+function readPresented(request: AskedHead): string | undefined {
   const bearer = readBearer(request.headers.get("authorization"));
   // Clients switch one form off by setting its key to the empty string, and send the header all the same.
   const apiKey = request.headers.get("x-api-key") || null;
@@ -47,7 +48,7 @@ function readPresented(request: Request): string | undefined {
  * neither echoes the key nor says what was wrong with it; `rate_limit_exceeded` before any look-up, for an address that has presented
  * too many wrong keys; `permission_denied` for a key that is not for this endpoint.
  */
-export function authenticate(request: Request, keys: KeyFinder): Caller {
+export function authenticate(request: AskedHead, keys: KeyFinder): Caller {
   const presented = readPresented(request);
   if (presented === undefined) throw new GatewayError("invalid_api_key", MISSING);
   keys.doorman?.admit(request, "keys");
@@ -61,7 +62,7 @@ export function authenticate(request: Request, keys: KeyFinder): Caller {
 }
 
 /** Whoever shows a key on a page that needs none; undefined for nobody. A wrong key is nobody's, and is not held against anyone. */
-export function findAnyone(request: Request, keys: KeyFinder): Caller | undefined {
+export function findAnyone(request: AskedHead, keys: KeyFinder): Caller | undefined {
   const presented = readPresented(request);
   return presented ? findCaller(presented, keys) : undefined;
 }
@@ -74,7 +75,7 @@ function findCaller(presented: string, keys: KeyFinder): Caller | undefined {
  * Who administers: an admin key in either header form, on `/admin/v1` alone (contract 4). Throws GatewayError as {@link authenticate};
  * `permission_denied` for a key in force that is no admin key.
  */
-export function authenticateAdmin(request: Request, keys: KeyFinder): Caller {
+export function authenticateAdmin(request: AskedHead, keys: KeyFinder): Caller {
   const presented = readPresented(request);
   if (presented === undefined) throw new GatewayError("invalid_api_key", MISSING);
   keys.doorman?.admit(request, "admin");
@@ -89,7 +90,7 @@ export function authenticateAdmin(request: Request, keys: KeyFinder): Caller {
  * Who is calling by a narrow token in the path, for clients that cannot send headers (interface 5 rule 7): `token` is the path's last
  * part. Headers are not read. Throws GatewayError as {@link authenticate}. The path must not be logged.
  */
-export function authenticateToken(request: Request, token: string, keys: KeyFinder): Caller {
+export function authenticateToken(request: AskedHead, token: string, keys: KeyFinder): Caller {
   keys.doorman?.admit(request, "keys");
   const caller = token.startsWith(TOKEN_PREFIX) && KEY_SHAPE.test(token) ? keys.find(token, "token") : undefined;
   if (!caller) {

@@ -9,7 +9,7 @@ import { checker } from "../wire/open.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
-import type { GenerationDependencies } from "./generation.ts";
+import type { RequestDependencies } from "./generation.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
 
@@ -18,7 +18,7 @@ const PATH = "/v1/debug/translate";
 const check = checker(TranslateRequest);
 
 /** `POST /v1/debug/translate`: the exact upstream request for a body, secrets masked, nothing sent and nothing charged. */
-export function debugTranslateRoutes(dependencies: GenerationDependencies) {
+export function debugTranslateRoutes(dependencies: RequestDependencies) {
   return new Elysia()
     .post(PATH, ({ request }) => answerTranslation(request, dependencies), {
       parse: "none",
@@ -37,7 +37,7 @@ export function debugTranslateRoutes(dependencies: GenerationDependencies) {
     .all(PATH, methodNotAllowed("POST"), { detail: { hide: true } });
 }
 
-async function answerTranslation(request: Request, dependencies: GenerationDependencies): Promise<Response> {
+async function answerTranslation(request: Request, dependencies: RequestDependencies): Promise<Response> {
   const { services, keys, server } = dependencies;
   const requestId = requestIdOf(request);
   try {

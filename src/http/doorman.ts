@@ -2,6 +2,7 @@ import type { Door, Doorman } from "../accounts/keys.ts";
 import type { Address, AddressLimiter } from "../limits/addresses.ts";
 import type { AddressClass } from "../limits/classes.ts";
 import type { Limiter } from "../limits/limiter.ts";
+import type { AskedHead } from "./asked.ts";
 import { findAnyone, type KeyFinder } from "./credentials.ts";
 import { answerError } from "./errors.ts";
 
@@ -13,7 +14,7 @@ const CLASSES: Readonly<Record<Door, AddressClass>> = { keys: "refused-key", adm
  */
 export function createDoorman(
   limiter: AddressLimiter,
-  readAddress: (request: Request) => Address | undefined,
+  readAddress: (request: AskedHead) => Address | undefined,
 ): Doorman {
   return {
     admit(request, door) {
@@ -32,7 +33,7 @@ export function createDoorman(
 /** What bounds the pages that need no key. */
 export type PublicBounds = {
   addresses: AddressLimiter;
-  readAddress(request: Request): Address | undefined;
+  readAddress(request: AskedHead): Address | undefined;
   keys: KeyFinder;
   limiter: Limiter;
 };

@@ -1,9 +1,11 @@
 import { ERRORS, type ErrorRow, GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
+import type { Fields } from "../lib/http1/fields.ts";
 import { Overloaded } from "../limits/admission.ts";
 import { RateLimited, type RateState } from "../limits/limiter.ts";
 import { errorFields, type Log } from "../observe/log.ts";
+import { toResponse, type Whole } from "./answered.ts";
 import { UploadCut } from "./body.ts";
 import { isMcpRequest, mcpErrorBody } from "./mcp-error.ts";
 import { rateHeaders } from "./rate-headers.ts";
@@ -20,7 +22,7 @@ const MODELS_PATH = /^\/v1\/models(?:\/|$)/;
  * The dialect in which a path's errors are told: messages for `/v1/messages…`, and for the catalog when it is asked in that form, which an
  * `anthropic-version` or `x-api-key` header says (interface 4.4 rule 3). Chat for everything else.
  */
-export function dialectOfPath(pathname: string, headers?: Headers): Dialect {
+export function dialectOfPath(pathname: string, headers?: Fields): Dialect {
   if (MESSAGES_PATH.test(pathname)) return dialects.messages;
   const asked = headers !== undefined && (headers.has("anthropic-version") || headers.has("x-api-key"));
   return asked && MODELS_PATH.test(pathname) ? dialects.messages : dialects.chat;
@@ -55,12 +57,12 @@ function retryHeaders(error: GatewayError, status: number): Record<string, strin
  * Anything thrown as the answer a client gets, in its dialect (contract 6). What is no GatewayError tells nothing but `internal_error`.
  * `rate`: how its caller's limit stands, where it was let in; a refusal for going too fast brings its own.
  */
-export function errorResponse(error: unknown, dialect: Dialect, requestId: string, rate?: RateState): Response {
-  if (error instanceof Overloaded) return overloadedResponse(error, dialect, requestId);
+export function errorAnswer(error: unknown, dialect: Dialect, requestId: string, rate?: RateState): Whole {
+  if (error instanceof Overloaded) return overloadedAnswer(error, dialect, requestId);
   const shown = toGatewayError(error);
   const state = shown instanceof RateLimited ? shown.state : rate;
   const { status, body } = dialect.encodeError(shown, requestId);
-  return new Response(JSON.stringify(body), {
+  return {
     status,
     headers: {
       "content-type": "application/json",
@@ -71,22 +73,26 @@ export function errorResponse(error: unknown, dialect: Dialect, requestId: strin
       ...(status === 401 && { "www-authenticate": "Bearer" }),
       ...(shown instanceof UploadCut && { connection: "close" }),
     },
-  });
+    body: JSON.stringify(body),
+  };
+}
+
+/** {@link errorAnswer} as a Response. */
+export function errorResponse(error: unknown, dialect: Dialect, requestId: string, rate?: RateState): Response {
+  return toResponse(errorAnswer(error, dialect, requestId, rate));
 }
 
 /** A refusal as one dialect tells it: the body in the pieces between which the request's id stands. */
-type Told = { status: number; pieces: readonly string[]; headers: Headers };
+type Told = { status: number; pieces: readonly string[]; headers: Record<string, string> };
 
 /** Of each refusal there is one, so it is written once for each dialect. */
 const toldRefusals = new Map<Overloaded, Map<Dialect, Told>>();
 
 /** The answer to who is turned away: many are, at the worst of times, so that no more is done for each than needed. */
-function overloadedResponse(error: Overloaded, dialect: Dialect, requestId: string): Response {
+function overloadedAnswer(error: Overloaded, dialect: Dialect, requestId: string): Whole {
   const { status, pieces, headers } = toldRefusal(error, dialect);
-  const own = new Headers(headers);
-  own.set("x-request-id", requestId);
-  own.set("request-id", requestId);
-  return new Response(pieces.length === 1 ? pieces[0] : pieces.join(requestId), { status, headers: own });
+  const own = { ...headers, "x-request-id": requestId, "request-id": requestId };
+  return { status, headers: own, body: pieces.join(requestId) };
 }
 
 function toldRefusal(error: Overloaded, dialect: Dialect): Told {
@@ -96,12 +102,12 @@ function toldRefusal(error: Overloaded, dialect: Dialect): Told {
   if (known) return known;
   const place = "REQUEST-ID";
   const { status, body } = dialect.encodeError(error, place);
-  const headers = new Headers({
+  const headers = {
     "content-type": "application/json",
     "cache-control": "no-store",
     ...commonHeaders(place),
     ...retryHeaders(error, status),
-  });
+  };
   const told = { status, pieces: JSON.stringify(body).split(place), headers };
   ofError.set(dialect, told);
   return told;

@@ -1,4 +1,3 @@
-import type { Server } from "bun";
 import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { newId } from "../lib/id.ts";
@@ -6,12 +5,14 @@ import type { BodyLog } from "../relay/body-log.ts";
 import { generate } from "../relay/generate.ts";
 import { generateOnce, type KeptAnswers } from "../relay/idempotency.ts";
 import type { GenerateRequest, Services } from "../relay/job.ts";
+import { type Answered, toResponse } from "./answered.ts";
+import { type Asked, AskedRequest, type RequestServer } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate, type KeyFinder } from "./credentials.ts";
-import { commonHeaders, errorResponse } from "./errors.ts";
+import { commonHeaders, errorAnswer } from "./errors.ts";
 import { rateHeaders } from "./rate-headers.ts";
-import { pathOf, requestIdOf } from "./request.ts";
-import { sseResponse } from "./sse.ts";
+import { pathOf } from "./request.ts";
+import { SSE_HEADERS } from "./sse.ts";
 
 /** What the generating endpoints need: the relay's services and the keys. */
 export type GenerationDependencies = {
@@ -21,12 +22,12 @@ export type GenerationDependencies = {
   kept: KeptAnswers;
   /** Notes prompts and answers, where the operator has switched that on. */
   bodies?: BodyLog | undefined;
+};
+
+export type RequestDependencies = GenerationDependencies & {
   /** The listening server. Not taken from Elysia's context, which would define it anew on every request: that costs as much as the routing. */
   server(): RequestServer;
 };
-
-/** Bun's server; absent when the app is called without one, as tests do. */
-export type RequestServer = Pick<Server<unknown>, "timeout"> | null;
 
 /**
  * A request for generation in `dialect`, once it may come in: credentials, then the relay's way, and the answer or the error in that dialect.
@@ -34,9 +35,9 @@ export type RequestServer = Pick<Server<unknown>, "timeout"> | null;
  */
 export function answerGeneration(
   dialect: Dialect,
-  request: Request,
+  request: Asked,
   dependencies: GenerationDependencies,
-): Response | Promise<Response> {
+): Answered | Promise<Answered> {
   try {
     const turn = dependencies.services.admission?.enter(request);
     return turn ? answerInTurn(turn, dialect, request, dependencies) : answerAdmitted(dialect, request, dependencies);
@@ -48,9 +49,9 @@ export function answerGeneration(
 async function answerInTurn(
   turn: Promise<void>,
   dialect: Dialect,
-  request: Request,
+  request: Asked,
   dependencies: GenerationDependencies,
-): Promise<Response> {
+): Promise<Answered> {
   try {
     await turn;
   } catch (thrown) {
@@ -59,30 +60,34 @@ async function answerInTurn(
   return answerAdmitted(dialect, request, dependencies);
 }
 
-function turnAway(thrown: unknown, dialect: Dialect, { services }: GenerationDependencies): Response {
+function turnAway(thrown: unknown, dialect: Dialect, { services }: GenerationDependencies): Answered {
   noteRefusal(thrown, dialect, undefined, services);
-  // Nobody will ask for this request's id again.
-  return errorResponse(thrown, dialect, newId("req"));
+  return errorAnswer(thrown, dialect, newId("req"));
+}
+
+/** {@link answerGeneration} for a Request. `server`: who has it on a connection. */
+export async function answerRequest(dialect: Dialect, request: Request, parts: RequestDependencies): Promise<Response> {
+  return toResponse(await answerGeneration(dialect, new AskedRequest(request, parts.server()), parts));
 }
 
 /** {@link answerGeneration} for a request that was let in already. */
 export async function answerAdmitted(
   dialect: Dialect,
-  request: Request,
-  { services, keys, kept, bodies, server }: GenerationDependencies,
-): Promise<Response> {
-  const requestId = requestIdOf(request);
+  request: Asked,
+  { services, keys, kept, bodies }: GenerationDependencies,
+): Promise<Answered> {
+  const requestId = newId("req");
   let asked: GenerateRequest | undefined;
   try {
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.
-    server()?.timeout(request, 0);
+    request.bearSilence();
     asked = {
       client: dialect,
       caller,
       requestId,
       headers: request.headers,
-      signal: request.signal,
+      left: request.left,
       readBody: () => readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock }),
     };
     bodies?.watch(asked);
@@ -95,15 +100,15 @@ export async function answerAdmitted(
     const headers = Object.assign(commonHeaders(requestId), reply.headers);
     if (asked.rate) Object.assign(headers, rateHeaders(dialect.name, asked.rate));
     if (reply.kind === "stream") {
-      // What lies in the system's buffers would keep the connection of a client that does not read for as long as it likes.
-      const close = () => server()?.timeout(request, 1);
-      return sseResponse(reply.chunks, { ping: dialect.ping, clock: services.clock, headers, close });
+      Object.assign(headers, SSE_HEADERS);
+      const { ping } = dialect;
+      return { headers, chunks: reply.chunks, ping, clock: services.clock, close: () => request.close() };
     }
     headers["content-type"] = "application/json";
-    return new Response(reply.body, reply.status === undefined ? { headers } : { headers, status: reply.status });
+    return { status: reply.status ?? 200, headers, body: reply.body };
   } catch (thrown) {
     noteRefusal(thrown, dialect, asked, services);
-    return errorResponse(thrown, dialect, requestId, asked?.rate);
+    return errorAnswer(thrown, dialect, requestId, asked?.rate);
   }
 }
 

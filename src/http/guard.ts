@@ -1,4 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
+import type { AskedHead } from "./asked.ts";
 import { MESSAGES_COUNTS } from "./rate-headers.ts";
 import { pathOf } from "./request.ts";
 
@@ -10,7 +11,7 @@ export type GuardSettings = {
 };
 
 /** Why a request must not be served, or undefined. */
-export type Guard = (request: Request) => GatewayError | undefined;
+export type Guard = (request: AskedHead) => GatewayError | undefined;
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"] as const;
 
@@ -87,7 +88,7 @@ function normalizeOrigin(origin: string): string {
  * Whom a request was sent to; undefined where nobody can tell. Any port will do: it is the one that the client connected to, of this process or of
  * what forwards to it, and a browser that was led astray by a name still writes that name.
  */
-function readHost(request: Request): Authority | undefined {
+function readHost(request: AskedHead): Authority | undefined {
   // The host of a target in absolute form is never seen: the runtime drops it and builds the URL from the Host header, under which the
   // request is then served or refused. No page of a stranger can bring its browser to send that form to us.
   // A relative URL is what a Host with a path, a user or odd bytes in it leaves behind, and CONNECT: no route may see it.
@@ -96,7 +97,7 @@ function readHost(request: Request): Authority | undefined {
   return authority === undefined ? undefined : readAuthority(request.headers.get("host") ?? authority);
 }
 
-function checkFetchMetadata(request: Request, originAllowed: boolean): GatewayError | undefined {
+function checkFetchMetadata(request: AskedHead, originAllowed: boolean): GatewayError | undefined {
   const site = request.headers.get("sec-fetch-site");
   const mode = request.headers.get("sec-fetch-mode");
   if (site === null && mode === null) return undefined;
@@ -120,7 +121,7 @@ export type Cors = {
   /** The answer to a preflight of an allowed origin, else undefined. */
   preflight(request: Request): Response | undefined;
   /** Headers for every answer: `vary`, and for an allowed origin its name. */
-  headers(request: Request): Record<string, string>;
+  headers(request: AskedHead): Record<string, string>;
   /** An answer with those headers on it. */
   mark(request: Request, response: Response): Response;
 };
@@ -185,7 +186,7 @@ const PREFLIGHT_MAX_AGE_SECONDS = 600;
 /** CORS for exactly these origins, without credentials: keys travel in headers, never in cookies. */
 export function createCors(corsOrigins: readonly string[]): Cors {
   const origins = new Set(corsOrigins.map(normalizeOrigin));
-  const headers = (request: Request): Record<string, string> => {
+  const headers = (request: AskedHead): Record<string, string> => {
     if (origins.size === 0) return {};
     const origin = request.headers.get("origin");
     if (origin === null || !origins.has(origin.toLowerCase())) return { vary: "Origin" };

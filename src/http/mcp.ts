@@ -17,10 +17,10 @@ import {
   writeFault,
 } from "../web/mcp-message.ts";
 import { RpcMessage as RpcMessageBody, RpcReply } from "../wire/web.ts";
+import type { RequestServer } from "./asked.ts";
 import { checkJson, readText } from "./body.ts";
 import { authenticate, authenticateToken } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
-import type { RequestServer } from "./generation.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { MCP_PATH, MCP_TOKEN_PATH } from "./mcp-error.ts";
 import { jsonBody, jsonReply } from "./openapi-detail.ts";

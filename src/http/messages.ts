@@ -2,14 +2,14 @@ import { Elysia } from "elysia";
 import { dialects } from "../dialects/index.ts";
 import { MessagesReply, MessagesRequest } from "../wire/messages.ts";
 import { methodNotAllowed } from "./errors.ts";
-import { answerGeneration, type GenerationDependencies } from "./generation.ts";
+import { answerRequest, type RequestDependencies } from "./generation.ts";
 import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, GENERATION_ERRORS, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/messages` (interface 4.5). */
-export function messagesRoutes(dependencies: GenerationDependencies) {
+export function messagesRoutes(dependencies: RequestDependencies) {
   return new Elysia()
-    .post("/v1/messages", ({ request }) => answerGeneration(dialects.messages, request, dependencies), {
+    .post("/v1/messages", ({ request }) => answerRequest(dialects.messages, request, dependencies), {
       parse: "none",
       detail: {
         tags: ["Generation"],

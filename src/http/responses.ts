@@ -2,14 +2,14 @@ import { Elysia } from "elysia";
 import { dialects } from "../dialects/index.ts";
 import { ResponsesReply, ResponsesRequest } from "../wire/responses.ts";
 import { methodNotAllowed } from "./errors.ts";
-import { answerGeneration, type GenerationDependencies } from "./generation.ts";
+import { answerRequest, type RequestDependencies } from "./generation.ts";
 import { IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, GENERATION_ERRORS, jsonBody, jsonOrStream, STRICT_PARAMETER } from "./openapi-detail.ts";
 
 /** `POST /v1/responses` (contract 3). */
-export function responsesRoutes(dependencies: GenerationDependencies) {
+export function responsesRoutes(dependencies: RequestDependencies) {
   return new Elysia()
-    .post("/v1/responses", ({ request }) => answerGeneration(dialects.responses, request, dependencies), {
+    .post("/v1/responses", ({ request }) => answerRequest(dialects.responses, request, dependencies), {
       parse: "none",
       detail: {
         tags: ["Generation"],

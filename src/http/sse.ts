@@ -8,100 +8,171 @@ const PING_MS = 12_000;
  */
 const STALLED_MS = 95_000;
 
-const encoder = new TextEncoder();
-
-const HEADERS = {
+/** What every stream of events says of itself. */
+export const SSE_HEADERS = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache, no-transform",
   "x-accel-buffering": "no",
 };
 
-/** `close` ends the connection, whatever still waits to be sent on it. */
-export type SseOptions = {
+/** An answer that streams SSE text, whole records at a time. `ping` fills the silence. */
+export type Streamed = {
+  headers: Record<string, string>;
+  chunks: Chunks;
   ping: string;
   clock: Clock;
-  headers: Record<string, string>;
-  close?: (() => void) | undefined;
+  /** Ends the connection of a client that takes nothing, whatever still waits to be sent on it. */
+  close(): void;
 };
 
-/**
- * A stream of SSE text as a response. Pull-driven, so that a slow client slows the upstream; a ping fills the silence; the client
- * leaving ends `chunks`. The text must come as whole records.
- */
-export function sseResponse(chunks: AsyncIterator<string>, options: SseOptions): Response {
-  const body = new ReadableStream<Uint8Array>(new SseSource(chunks, options));
-  return new Response(body, { headers: { ...HEADERS, ...options.headers } });
-}
+/** Text piece by piece. `isLast`: the piece that was given is the last one, where that is known. */
+export type Chunks = AsyncIterator<string, undefined> & { readonly isLast?: boolean };
+
+/** Where the text goes. */
+export type Sink = {
+  /** Takes a piece; `last`: nothing follows. Asks for the next one by {@link SseFlow.pull} when it has room. */
+  send(text: string, last: boolean): void;
+  /** Takes what is no piece: the one that was asked for is still to come. */
+  ping(text: string): void;
+  /** All of it was sent before. */
+  end(): void;
+  /** The text breaks off here. */
+  fail(thrown: unknown): void;
+  /** Whether all was taken that was sent. */
+  readonly isFree: boolean;
+};
 
 /** The stream's books are closed; a failure of that is in its own log. */
 function ignoreClosed(): void {}
 
-/** What feeds the response. A class with one promise for each piece: see RelayedStream for why. */
-class SseSource {
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+/**
+ * Brings a stream's text to whoever sends it: pull by pull, so that a slow client slows the upstream; a ping fills the silence; the client leaving
+ * ends `chunks`. A class with one promise for each piece: see RelayedStream for why.
+ */
+export class SseFlow {
   #lastAt: number;
   /** When the last piece went out, unless the next one is being made: that is done once it is taken. */
   #givenAt: number | undefined;
-  #stopPing: () => void = () => {};
-  #cancelled = false;
+  #stopPing: () => void = ignoreClosed;
+  #over = false;
+  /** The last piece, until what follows it is done. */
+  #held = "";
 
   constructor(
-    private readonly chunks: AsyncIterator<string>,
-    private readonly options: SseOptions,
+    private readonly streamed: Streamed,
+    private readonly sink: Sink,
   ) {
-    this.#lastAt = options.clock.monotonic();
-  }
-
-  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    this.#controller = controller;
+    this.#lastAt = streamed.clock.monotonic();
     this.#arm(PING_MS);
   }
 
+  /** Has the next piece sent. Resolves when it is; never rejects. */
   pull(): Promise<void> {
     this.#givenAt = undefined;
-    return this.chunks.next().then(this.#onPiece, this.#onFailure);
+    return this.streamed.chunks.next().then(this.#onPiece, this.#onFailure);
   }
 
+  /** The client is gone. */
   async cancel(): Promise<void> {
-    this.#cancelled = true;
-    this.#stopPing();
-    await this.chunks.return?.();
+    if (this.#over) return;
+    this.#finish();
+    await this.streamed.chunks.return?.();
   }
 
   #cut(): void {
-    this.#cancelled = true;
-    this.#controller?.error(new Error("the client takes nothing"));
-    this.options.close?.();
-    this.chunks.return?.().catch(ignoreClosed);
+    this.#finish();
+    this.sink.fail(new Error("the client takes nothing"));
+    this.streamed.close();
+    this.streamed.chunks.return?.().catch(ignoreClosed);
   }
 
-  readonly #onPiece = ({ done, value }: IteratorResult<string, undefined>): void => {
-    this.#lastAt = this.options.clock.monotonic();
-    this.#givenAt = this.#lastAt;
-    if (this.#cancelled) return;
-    if (!done) {
-      this.#controller?.enqueue(encoder.encode(value));
-      return;
-    }
+  #finish(): void {
+    this.#over = true;
     this.#stopPing();
-    this.#controller?.close();
+  }
+
+  readonly #onPiece = ({ done, value }: IteratorResult<string, undefined>): void | Promise<void> => {
+    const { clock, chunks } = this.streamed;
+    this.#lastAt = clock.monotonic();
+    this.#givenAt = this.#lastAt;
+    if (this.#over) return;
+    if (!done) {
+      if (!chunks.isLast) return this.sink.send(value, false);
+      // Nothing is left but to close up: the end goes out along with it.
+      this.#held += value;
+      return this.pull();
+    }
+    this.#finish();
+    if (this.#held === "") this.sink.end();
+    else this.sink.send(this.#held, true);
   };
 
-  readonly #onFailure = (thrown: unknown): never => {
-    this.#stopPing();
-    throw thrown;
+  readonly #onFailure = (thrown: unknown): void => {
+    if (this.#over) return;
+    this.#finish();
+    this.sink.fail(thrown);
   };
 
   #arm(waitMs: number): void {
-    this.#stopPing = this.options.clock.after(waitMs, () => {
-      const now = this.options.clock.monotonic();
+    this.#stopPing = this.streamed.clock.after(waitMs, () => {
+      const now = this.streamed.clock.monotonic();
       if (this.#givenAt !== undefined && now - this.#givenAt >= STALLED_MS) return this.#cut();
       const silentMs = now - this.#lastAt;
       if (silentMs < PING_MS) return this.#arm(PING_MS - silentMs);
       this.#lastAt = now;
       // A client that does not read what it has needs no ping, and gets no queue.
-      if ((this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(encoder.encode(this.options.ping));
+      if (this.sink.isFree) this.sink.ping(this.streamed.ping);
       this.#arm(PING_MS);
     });
+  }
+}
+
+const encoder = new TextEncoder();
+
+/** A stream as a Response, for whoever hands on one. */
+export function sseResponse(streamed: Streamed): Response {
+  return new Response(new ReadableStream<Uint8Array>(new SseSource(streamed)), { headers: streamed.headers });
+}
+
+/** What feeds the Response. */
+class SseSource implements Sink {
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  readonly #flow: SseFlow;
+
+  constructor(streamed: Streamed) {
+    this.#flow = new SseFlow(streamed, this);
+  }
+
+  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+  }
+
+  pull(): Promise<void> {
+    return this.#flow.pull();
+  }
+
+  cancel(): Promise<void> {
+    return this.#flow.cancel();
+  }
+
+  get isFree(): boolean {
+    return (this.#controller?.desiredSize ?? 0) > 0;
+  }
+
+  send(text: string, last: boolean): void {
+    this.#controller?.enqueue(encoder.encode(text));
+    if (last) this.end();
+  }
+
+  ping(text: string): void {
+    this.send(text, false);
+  }
+
+  end(): void {
+    this.#controller?.close();
+  }
+
+  fail(thrown: unknown): void {
+    this.#controller?.error(thrown);
   }
 }

@@ -1,4 +1,5 @@
 import type { Caller } from "../accounts/caller.ts";
+import { Abort } from "../lib/abort.ts";
 import { Ended } from "../relay/ended.ts";
 import { type Running, Visit } from "../relay/running.ts";
 
@@ -12,7 +13,7 @@ export async function runCall<T>(
   running: Running,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const visit = new Visit(running, keyId, request.signal);
+  const visit = new Visit(running, keyId, Abort.of(request.signal));
   try {
     return await work(visit.abort.signal);
   } catch (thrown) {

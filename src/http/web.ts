@@ -9,10 +9,10 @@ import { isFault, readFetchArguments, readSearchArguments, toBodyError, type Web
 import type { WebCall } from "../web/tools-meter.ts";
 import { describePage } from "../web/tools-text.ts";
 import { FetchReply, FetchRequest, SearchReply, SearchRequest } from "../wire/web.ts";
+import type { RequestServer } from "./asked.ts";
 import { MAX_WEB_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
-import type { RequestServer } from "./generation.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";

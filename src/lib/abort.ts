@@ -1,11 +1,14 @@
 /** Whoever works on something that may be ended from outside. */
 export type Abortable = { onAbort(reason: unknown): void };
 
+/** What may end, for whoever has to know when it does. */
+export type Leaving = { readonly aborted: boolean; add(listener: Abortable): void };
+
 /**
  * Ends a piece of work once, with a reason. What `AbortController` does, at a tenth of its price: that one makes a signal, and an event, a
  * closure and two native calls for every listener. Its signal is made when somebody asks who takes nothing else.
  */
-export class Abort {
+export class Abort implements Leaving {
   aborted = false;
   reason: unknown;
   /** Nearly always one. */

@@ -1,5 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Fields } from "../lib/http1/fields.ts";
 import { type Figure, single } from "../observe/figures.ts";
 
 /** Generations that may be under way before anybody is asked to wait: with fewer there is nothing to order. */
@@ -53,7 +54,7 @@ export type AdmissionParts = {
 };
 
 /** Of a request: whether its client is still there, and how long its body is. */
-export type Asking = { readonly signal: { readonly aborted: boolean }; readonly headers: Headers };
+export type Asking = { readonly left: { readonly aborted: boolean }; readonly headers: Fields };
 
 /** A refusal that costs nothing to make: there is one of each kind, told to all whom it concerns. */
 export class Overloaded extends GatewayError {
@@ -234,7 +235,7 @@ export class Admission {
       const latestFirst = this.#growingMs > 0 && now - oldest.since >= LATEST_FIRST_MS;
       const next = latestFirst ? this.#takeLast() : this.#takeFirst();
       // Nobody is there any more to be answered.
-      if (next.asking.signal.aborted) next.reject(OVERLOADED);
+      if (next.asking.left.aborted) next.reject(OVERLOADED);
       else {
         this.#entered++;
         this.#admitted++;

@@ -30,7 +30,9 @@ const MOST_TOKENS = 1_000_000_000;
 const MOST_DOUBTED = 20;
 
 /** A client's request for a count, its body not yet read. */
-export type CountRequest = Omit<GenerateRequest, "onExchange"> & {
+export type CountRequest = Omit<GenerateRequest, "onExchange" | "left"> & {
+  /** Aborts when the client goes away. */
+  signal: AbortSignal;
   /** Throws GatewayError (invalid_request, with param) when the body is no conversation of the client's dialect. */
   check(body: unknown): void;
 };

@@ -20,7 +20,7 @@ import { findServed, serveTools } from "./server-tools.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
 import { finishWhole } from "./server-tools-stream.ts";
 import { Spending } from "./spending.ts";
-import { relayStream } from "./stream.ts";
+import { type RelayedStream, relayStream } from "./stream.ts";
 
 /** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */
 const COMMIT_MS = 5_000;
@@ -36,7 +36,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   request.rate = permit.state;
   const exchange = new Exchange(services.clock, services.log, permit, services.observer);
   request.onExchange?.(exchange);
-  const visit = new Visit(services.running, request.caller.keyId, request.signal);
+  const visit = new Visit(services.running, request.caller.keyId, request.left);
   const { abort } = visit;
   try {
     const body = await request.readBody();
@@ -177,7 +177,7 @@ async function answerStream(job: Job, done: () => void): Promise<Reply> {
     state.committed = true;
     late.resolve(undefined);
   });
-  const begun: Promise<IteratorResult<string>>[] = [first];
+  const begun: Promise<IteratorResult<string, undefined>>[] = [first];
   try {
     // A ping comes along with early headers: without a byte of body the server holds a part of them back.
     if (!(await Promise.race([first, late.promise]))) {
@@ -187,11 +187,27 @@ async function answerStream(job: Job, done: () => void): Promise<Reply> {
     stop();
   }
   state.committed = true;
-  const resumed: AsyncIterator<string> = {
-    next: () => begun.shift() ?? chunks.next(),
-    return: () => chunks.return(undefined),
-  };
-  return { kind: "stream", headers: replyHeaders(job.exchange), chunks: resumed };
+  return { kind: "stream", headers: replyHeaders(job.exchange), chunks: new Resumed(begun, chunks) };
+}
+
+/** A stream of which the first pieces were asked for already. */
+class Resumed implements AsyncIterator<string, undefined> {
+  constructor(
+    private readonly begun: Promise<IteratorResult<string, undefined>>[],
+    private readonly chunks: RelayedStream,
+  ) {}
+
+  get isLast(): boolean {
+    return this.begun.length === 0 && this.chunks.isLast;
+  }
+
+  next(): Promise<IteratorResult<string, undefined>> {
+    return this.begun.shift() ?? this.chunks.next();
+  }
+
+  return(): Promise<IteratorResult<string, undefined>> {
+    return this.chunks.return();
+  }
 }
 
 function replyHeaders(exchange: Exchange): Record<string, string> {

@@ -6,8 +6,9 @@ import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
 import type { OfferedTool } from "../dialects/server-tools.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
-import type { Abort } from "../lib/abort.ts";
+import type { Abort, Leaving } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Fields } from "../lib/http1/fields.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Admission } from "../limits/admission.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
@@ -61,9 +62,9 @@ export type GenerateRequest = {
   client: ClientDialect;
   caller: Caller;
   requestId: string;
-  headers: Headers;
-  /** Aborts when the client goes away. */
-  signal: AbortSignal;
+  headers: Fields;
+  /** Whether the client is still there. */
+  left: Leaving;
   /** Throws GatewayError when the body is too large, no JSON or no object. */
   readBody(): Promise<JsonText>;
   /** How its caller's limit stood when it was let in; undefined where nothing is limited. Set on its way. */
@@ -77,7 +78,11 @@ export type GenerateRequest = {
 export type Reply =
   /** `status`: of an answer that is given again; 200 where there is none. */
   | { kind: "whole"; headers: Record<string, string>; body: string; status?: number }
-  | { kind: "stream"; headers: Record<string, string>; chunks: AsyncIterator<string> };
+  | {
+      kind: "stream";
+      headers: Record<string, string>;
+      chunks: AsyncIterator<string, undefined> & { readonly isLast?: boolean };
+    };
 
 /** A request that was let in, and everything decided about it. */
 export type Job = {

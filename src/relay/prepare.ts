@@ -1,6 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Orders } from "../canon/intent.ts";
 import { isSame, passedHeaders, translateRequest } from "../dialects/translate.ts";
+import type { Fields } from "../lib/http1/fields.ts";
 import { generationPath } from "../vendors/outgoing.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
@@ -63,7 +64,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
  * Throws GatewayError (invalid_request) when the client asked for strictness: `param` is the first path that this vendor cannot be told,
  * the message names them all. `dropped` is not empty.
  */
-export function refuseLoss(headers: Headers, dropped: readonly string[]): void {
+export function refuseLoss(headers: Fields, dropped: readonly string[]): void {
   if (headers.get(STRICT_HEADER)?.trim() !== "1") return;
   const [first = ""] = dropped;
   const text = `This model's vendor cannot be told all of the request, and ${STRICT_HEADER} forbids to leave out: ${dropped.join(", ")}.`;

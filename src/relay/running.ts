@@ -1,4 +1,4 @@
-import { Abort } from "../lib/abort.ts";
+import { Abort, type Abortable, type Leaving } from "../lib/abort.ts";
 import { clientLeft } from "./ended.ts";
 
 /** What can be ended from outside. */
@@ -54,22 +54,22 @@ export class Running {
 }
 
 /** A request under way, from its beginning until everything of it is over: ended by its client's leaving, and from outside. */
-export class Visit {
+export class Visit implements Abortable {
   readonly abort = new Abort();
   #over = false;
 
   constructor(
     private readonly running: Running,
     private readonly keyId: string,
-    signal: AbortSignal,
+    left: Leaving,
   ) {
     running.enter(keyId, this.abort);
-    signal.addEventListener("abort", this);
-    if (signal.aborted) this.handleEvent();
+    left.add(this);
+    if (left.aborted) this.onAbort();
   }
 
-  /** The client has left. The signal is its request's own and goes with it: nothing is taken back from it, which would cost as much again. */
-  handleEvent(): void {
+  /** The client has left. */
+  onAbort(): void {
     if (!this.#over) this.abort.abort(clientLeft());
   }
 

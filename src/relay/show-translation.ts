@@ -5,6 +5,7 @@ import type { ReasoningIntent, ReasoningOrder } from "../canon/intent.ts";
 import type { Route } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
 import { Abort } from "../lib/abort.ts";
+import type { Fields } from "../lib/http1/fields.ts";
 import type { JsonText } from "../lib/json.ts";
 import { isSigned } from "../vendors/auth/authorize.ts";
 import { toUpstreamRequest } from "../vendors/send.ts";
@@ -22,7 +23,7 @@ export type ShowRequest = {
   caller: Caller;
   requestId: string;
   /** Of those that may cross, the ones sent with this request are shown. */
-  headers: Headers;
+  headers: Fields;
   body: JsonText;
 };
 
@@ -103,7 +104,7 @@ export function showTranslation(request: ShowRequest, services: Services): Shown
     client.check(body.value);
     const abort = new Abort();
     const asked = {
-      request: { ...request, signal: abort.signal, readBody: () => Promise.resolve(body) },
+      request: { ...request, left: abort, readBody: () => Promise.resolve(body) },
       services,
       body,
       intent,

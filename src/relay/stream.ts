@@ -2,6 +2,7 @@ import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } from "../dialects/translate.ts";
+import type { Fields } from "../lib/http1/fields.ts";
 import type { Answer, Read } from "../vendors/answer.ts";
 import { type GivenUp, SilenceWatch } from "./deadline.ts";
 import { open, tryRoutes } from "./dispatch.ts";
@@ -56,7 +57,7 @@ export function relayStream(job: Job, state: { committed: boolean }, done: () =>
  * The iterator behind {@link relayStream}. A class with one promise for each piece, where a generator would be half as long: thousands
  * of streams wait at the same time, and what a chain of suspended functions keeps for each of them is most of what a stream costs.
  */
-class RelayedStream implements AsyncIterator<string, undefined> {
+export class RelayedStream implements AsyncIterator<string, undefined> {
   readonly #job: Job;
   readonly #state: { committed: boolean };
   readonly #done: () => void;
@@ -74,6 +75,11 @@ class RelayedStream implements AsyncIterator<string, undefined> {
     this.#state = state;
     this.#done = done;
     this.#watch = new SilenceWatch(job.services.clock, SILENCE_MS, STREAM_MS, (reason) => this.#giveUp(reason));
+  }
+
+  /** The piece that was given is the last one. */
+  get isLast(): boolean {
+    return this.#ended;
   }
 
   /** The next piece; one call at a time. */
@@ -181,7 +187,7 @@ class RelayedStream implements AsyncIterator<string, undefined> {
       await this.#closeUp();
       throw failure;
     }
-    if (request.signal.aborted) return this.#closeUp();
+    if (request.left.aborted) return this.#closeUp();
     this.#ended = true;
     return { done: false, value: request.client.encodeErrorFrame(ended.error, request.requestId) };
   }
@@ -241,7 +247,7 @@ function closingNote(exchange: Exchange): string {
 /** Whoever asked for the piece was told. */
 function ignoreTold(): void {}
 
-const NO_HEADERS = new Headers();
+const NO_HEADERS: Fields = { get: () => null, has: () => false };
 const readNothing = () => Promise.reject(new Error("the request was let go: its answer has begun"));
 
 /**

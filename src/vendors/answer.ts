@@ -1,8 +1,7 @@
+import type { Fields } from "../lib/http1/fields.ts";
+
 /** What one read of a body gives. */
 export type Read = { done: boolean; value?: Uint8Array | undefined };
-
-/** Header fields, asked for by their names in lower case. */
-export type Fields = { get(name: string): string | null; has(name: string): boolean };
 
 /** An upstream's answer whose body is still to be read, by whatever way it came. */
 export interface Answer {

@@ -1,11 +1,12 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Abort } from "../lib/abort.ts";
-import { type Answer, type Fields, ResponseAnswer } from "./answer.ts";
+import { type Fields, writeFields } from "../lib/http1/fields.ts";
+import { type Answer, ResponseAnswer } from "./answer.ts";
 import { authorize, isSigned } from "./auth/authorize.ts";
 import type { CallRules } from "./http/call.ts";
 import { ConnectFailed, ConnectionLost } from "./http/faults.ts";
 import { Pool } from "./http/pool.ts";
-import { type Address, addressOf, writeFields, writeHead } from "./http/request.ts";
+import { type Address, addressOf, writeHead } from "./http/request.ts";
 import { toResponse, unpack } from "./http/unpack.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import type { UpstreamRequest, Vendor } from "./vendor.ts";

@@ -1,6 +1,8 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
+import { toResponse } from "../http/answered.ts";
+import { AskedRequest } from "../http/asked.ts";
 import { answerError, errorResponse } from "../http/errors.ts";
 import { answerAdmitted, type GenerationDependencies } from "../http/generation.ts";
 import { createCors, createGuard } from "../http/guard.ts";
@@ -56,16 +58,17 @@ export class Front {
 
   async #generate(dialect: Dialect, request: Request): Promise<Response> {
     const { services, hall, bodies, server } = this.parts;
+    const asked = new AskedRequest(request, server() ?? null);
     try {
-      await services.admission?.enter(request);
+      await services.admission?.enter(asked);
     } catch (thrown) {
       services.observer?.told(toGatewayError(thrown).code);
       return errorResponse(thrown, dialect, requestIdOf(request));
     }
     const visit = await hall.knock(request, this.#peerOf(request));
     try {
-      const dependencies = { services, keys: visit, kept: KEPT_ELSEWHERE, bodies, server: () => server() ?? null };
-      return await answerAdmitted(dialect, request, dependencies);
+      const dependencies = { services, keys: visit, kept: KEPT_ELSEWHERE, bodies };
+      return toResponse(await answerAdmitted(dialect, asked, dependencies));
     } finally {
       visit.end();
     }

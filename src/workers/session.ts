@@ -32,7 +32,7 @@ export type Desk = {
 };
 
 /** What waits to come in with a knock: nothing of its body, which lies at the worker. */
-const KNOCKING = { signal: { aborted: false }, headers: new Headers({ "content-length": "0" }) };
+const KNOCKING = { left: { aborted: false }, headers: new Headers({ "content-length": "0" }) };
 
 export type SessionEvents = {
   listening(): void;

@@ -21,7 +21,7 @@ function machine() {
     const name = asked++;
     const headers = new Headers({ "content-length": String(bytes) });
     try {
-      const turn = admission.enter({ signal: { aborted }, headers });
+      const turn = admission.enter({ left: { aborted }, headers });
       if (!turn) inside.push(name);
       turn?.then(
         () => inside.push(name),
@@ -188,7 +188,7 @@ describe("admission by memory and by the store", () => {
         return thrown instanceof Overloaded && thrown.retryAfterSeconds === 1;
       }
     };
-    const asking = { signal: { aborted: false }, headers: new Headers() };
+    const asking = { left: { aborted: false }, headers: new Headers() };
     const seen = [850, 851, 950, 951, 500].map((used) => {
       state.used = used;
       admission.look(1_000);

@@ -1,3 +1,4 @@
+import type { Fields } from "../../lib/http1/fields.ts";
 import type { Edits } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 
@@ -8,7 +9,7 @@ const MAX_BETAS = 64;
  * The client's `anthropic-beta` header as the field `anthropic_beta` of the body, for vendors that read nothing from headers: those whose
  * version stands in the body too (Bedrock). A list the client wrote there itself goes first.
  */
-export function headerEdits(body: Record<string, unknown>, headers: Headers, quirks: Quirks): Edits {
+export function headerEdits(body: Record<string, unknown>, headers: Fields, quirks: Quirks): Edits {
   if (quirks.versionInBody === undefined) return {};
   const said = headers.get("anthropic-beta") ?? "";
   const betas = said.split(",").map((beta) => beta.trim());

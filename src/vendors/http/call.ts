@@ -1,8 +1,9 @@
 import type { Abort, Abortable } from "../../lib/abort.ts";
+import { MalformedMessage } from "../../lib/http1/fields.ts";
+import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
 import { type Answer, type Read, readText } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
-import { type BodyReader, createBodyReader } from "./framing.ts";
-import { type Head, MAX_HEAD_BYTES, MalformedAnswer, parseHead } from "./head.ts";
+import { type Head, MAX_HEAD_BYTES, parseHead } from "./head.ts";
 import type { Outgoing } from "./request.ts";
 
 /** Bytes of a body that wait to be read before the upstream is made to wait (reliability 6.4). */
@@ -106,7 +107,7 @@ export class Call implements Answer, Abortable, Outgoing {
       const body = this.#body ? bytes : this.#takeHead(bytes);
       if (body) this.#takeBody(body);
     } catch (thrown) {
-      if (!(thrown instanceof MalformedAnswer)) throw thrown;
+      if (!(thrown instanceof MalformedMessage)) throw thrown;
       this.#line?.abandon();
       this.fail(new ConnectionLost(`The answer is no HTTP: ${thrown.message}.`, { cause: thrown }));
     }
@@ -203,7 +204,7 @@ export class Call implements Answer, Abortable, Outgoing {
     for (;;) {
       const { at, length } = findHeadEnd(all);
       if (at > MAX_HEAD_BYTES || (at < 0 && all.length > MAX_HEAD_BYTES)) {
-        throw new MalformedAnswer("a head that is too long");
+        throw new MalformedMessage("a head that is too long");
       }
       if (at < 0) {
         this.#held = all;
@@ -220,7 +221,8 @@ export class Call implements Answer, Abortable, Outgoing {
         // Even where nothing follows: a body may end with its head.
         return this.over ? undefined : all;
       }
-      if (head.status === 101 || ++this.#interim > MAX_INTERIM) throw new MalformedAnswer("an answer that never comes");
+      if (head.status === 101 || ++this.#interim > MAX_INTERIM)
+        throw new MalformedMessage("an answer that never comes");
     }
   }
 
@@ -259,7 +261,9 @@ export class Call implements Answer, Abortable, Outgoing {
   #end(): void {
     this.#complete = true;
     this.#settle();
-    this.#line?.ended(this.#head?.staysOpen === true && this.#body?.complete === true && !this.#body.surplus);
+    this.#line?.ended(
+      this.#head?.staysOpen === true && this.#body?.complete === true && this.#body.surplus === undefined,
+    );
     this.#waiting?.resolve({ done: true });
     this.#waiting = undefined;
   }

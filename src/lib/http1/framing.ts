@@ -1,4 +1,7 @@
-import { type Framing, MalformedAnswer } from "./head.ts";
+import { MalformedMessage } from "./fields.ts";
+
+/** How the end of a body is known (RFC 9112, 6.3): by its length, by its chunks, or by the end of the connection; `none`: there is no body. */
+export type Framing = { kind: "none" | "chunked" | "close" } | { kind: "length"; bytes: number };
 
 /** The longest line of a chunk's size, and all trailing fields together, bytes. */
 const MAX_LINE_BYTES = 16 * 1024;
@@ -9,24 +12,24 @@ const NOTHING = new Uint8Array(0);
 
 /** Finds the end of a body in the bytes of its connection. */
 export type BodyReader = {
-  /** What of these bytes belongs to the body; may be moved together within them. Throws {@link MalformedAnswer}. */
+  /** What of these bytes belongs to the body; may be moved together within them. Throws {@link MalformedMessage}. */
   take(bytes: Uint8Array): Uint8Array;
   /** Everything was taken. */
   readonly complete: boolean;
-  /** Bytes came behind the end, which nobody asked for. */
-  readonly surplus: boolean;
+  /** What came behind the end. */
+  readonly surplus: Uint8Array | undefined;
 };
 
 /** The reader for a framing. */
 export function createBodyReader(framing: Framing): BodyReader {
   if (framing.kind === "chunked") return new Chunks();
-  if (framing.kind === "close") return { take: (bytes) => bytes, complete: false, surplus: false };
+  if (framing.kind === "close") return { take: (bytes) => bytes, complete: false, surplus: undefined };
   return new Length(framing.kind === "length" ? framing.bytes : 0);
 }
 
 class Length implements BodyReader {
   #left: number;
-  surplus = false;
+  surplus: Uint8Array | undefined;
 
   constructor(bytes: number) {
     this.#left = bytes;
@@ -38,7 +41,7 @@ class Length implements BodyReader {
 
   take(bytes: Uint8Array): Uint8Array {
     if (bytes.length > this.#left) {
-      this.surplus = true;
+      this.surplus = bytes.subarray(this.#left);
       const last = bytes.subarray(0, this.#left);
       this.#left = 0;
       return last;
@@ -75,7 +78,7 @@ class Chunks implements BodyReader {
   #left = 0;
   #digits = 0;
   #lineBytes = 0;
-  surplus = false;
+  surplus: Uint8Array | undefined;
 
   get complete(): boolean {
     return this.#state === END;
@@ -89,7 +92,7 @@ class Chunks implements BodyReader {
     while (at < bytes.length) {
       if (this.#state !== DATA) {
         if (this.#state === END) {
-          this.surplus = true;
+          this.surplus = bytes.subarray(at);
           break;
         }
         this.#step(bytes[at++] as number);
@@ -130,12 +133,12 @@ class Chunks implements BodyReader {
   #size(code: number): void {
     const digit = hexDigit(code);
     if (digit >= 0) {
-      if (++this.#digits > MAX_SIZE_DIGITS) throw new MalformedAnswer("a chunk that is too large");
+      if (++this.#digits > MAX_SIZE_DIGITS) throw new MalformedMessage("a chunk that is too large");
       this.#left = this.#left * 16 + digit;
       return;
     }
     const ends = code === CR || code === 59 || code === 32 || code === 9;
-    if (this.#digits === 0 || !ends) throw new MalformedAnswer("a chunk without its size");
+    if (this.#digits === 0 || !ends) throw new MalformedMessage("a chunk without its size");
     this.#state = code === CR ? SIZE_LF : EXTENSION;
   }
 
@@ -150,10 +153,10 @@ class Chunks implements BodyReader {
   }
 
   #bound(): void {
-    if (++this.#lineBytes > MAX_LINE_BYTES) throw new MalformedAnswer("a chunk's line that is too long");
+    if (++this.#lineBytes > MAX_LINE_BYTES) throw new MalformedMessage("a chunk's line that is too long");
   }
 }
 
 function expect(code: number, wanted: number): void {
-  if (code !== wanted) throw new MalformedAnswer("a chunk that does not end where it says");
+  if (code !== wanted) throw new MalformedMessage("a chunk that does not end where it says");
 }

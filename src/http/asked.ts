@@ -1,0 +1,80 @@
+import type { Server } from "bun";
+import { Abort, type Leaving } from "../lib/abort.ts";
+import type { Fields } from "../lib/http1/fields.ts";
+
+/** What comes before a request's body. */
+export type AskedHead = {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Fields;
+  /** The address of its connection, where the request knows it. */
+  readonly peer?: string | undefined;
+};
+
+/** The body of a request, to be read once, in one way or the other. Rejects when the client leaves before all of it has come. */
+export type AskedBody = {
+  readonly headers: Fields;
+  bytes(): Promise<Uint8Array>;
+  /** In pieces; null where there is none. */
+  readonly body: ReadableStream<Uint8Array> | null;
+};
+
+/** A request as the generating endpoints see it, whoever listens. */
+export interface Asked extends AskedHead, AskedBody {
+  /** Ends when the client goes away. */
+  readonly left: Leaving;
+  /** From now on its connection may be quiet for as long as it likes: there are other bounds. */
+  bearSilence(): void;
+  /** Ends its connection, whatever still waits to be sent on it. */
+  close(): void;
+}
+
+/** Bun's server; absent when the app is called without one, as tests do. */
+export type RequestServer = Pick<Server<unknown>, "timeout" | "requestIP"> | null;
+
+/** A request that came by way of Bun's own server, or of none. */
+export class AskedRequest implements Asked {
+  #left: Abort | undefined;
+
+  constructor(
+    private readonly request: Request,
+    private readonly server: RequestServer,
+  ) {}
+
+  get method(): string {
+    return this.request.method;
+  }
+
+  get url(): string {
+    return this.request.url;
+  }
+
+  get peer(): string | undefined {
+    return this.server?.requestIP(this.request)?.address;
+  }
+
+  get headers(): Headers {
+    return this.request.headers;
+  }
+
+  get body(): ReadableStream<Uint8Array> | null {
+    return this.request.body;
+  }
+
+  get left(): Leaving {
+    this.#left ??= Abort.of(this.request.signal);
+    return this.#left;
+  }
+
+  bytes(): Promise<Uint8Array> {
+    return this.request.bytes();
+  }
+
+  bearSilence(): void {
+    this.server?.timeout(this.request, 0);
+  }
+
+  close(): void {
+    this.server?.timeout(this.request, 1);
+  }
+}

@@ -1,0 +1,92 @@
+/** A message that is no HTTP/1.1: nothing that follows on its connection can be believed. */
+export class MalformedMessage extends Error {
+  override readonly name = "MalformedMessage";
+}
+
+/** Header fields, asked for by their names in lower case; null for one that did not come. */
+export type Fields = { get(name: string): string | null; has(name: string): boolean };
+
+/** What is looked for among fields, by name: written once. */
+const needles = new Map<string, string>();
+
+function needleOf(name: string): string {
+  let needle = needles.get(name);
+  if (needle === undefined) {
+    needle = `\n${name}:`;
+    needles.set(name, needle);
+  }
+  return needle;
+}
+
+/** The header fields of one message, as they came. One is looked for when it is asked for: dozens are sent, of which a few are read. */
+export class FieldLines implements Fields {
+  /** {@link #lines} in lower case, for names; latin-1 has the same length in both. */
+  readonly #names: string;
+  readonly #lines: string;
+
+  /** `lines`: each behind a line feed, with or without a carriage return before it; checked already. */
+  constructor(lines: string) {
+    this.#lines = lines;
+    this.#names = lines.toLowerCase();
+  }
+
+  /** A field by its name in lower case, its values joined by commas where it came more than once; null when it did not come. */
+  get(name: string): string | null {
+    const needle = needleOf(name);
+    let at = this.#names.indexOf(needle);
+    if (at < 0) return null;
+    let value = this.#valueAt(at + needle.length);
+    for (;;) {
+      at = this.#names.indexOf(needle, at + needle.length);
+      if (at < 0) return value;
+      value += `, ${this.#valueAt(at + needle.length)}`;
+    }
+  }
+
+  has(name: string): boolean {
+    return this.#names.includes(needleOf(name));
+  }
+
+  /** Every field in its order, the name in lower case. */
+  *entries(): Generator<[name: string, value: string]> {
+    for (let at = this.#names.indexOf("\n"); at >= 0; at = this.#names.indexOf("\n", at + 1)) {
+      const colon = this.#names.indexOf(":", at);
+      yield [this.#names.slice(at + 1, colon), this.#valueAt(colon + 1)];
+    }
+  }
+
+  #valueAt(start: number): string {
+    const end = this.#lines.indexOf("\n", start);
+    return this.#lines.slice(start, end < 0 ? this.#lines.length : end).trim();
+  }
+}
+
+/** What may stand in a field's value (RFC 9110, 5.5); the rest would begin a field of its own, or be cut in two. */
+const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** Header fields as lines. Throws TypeError for a value that cannot be written, without repeating it. */
+export function writeFields(fields: Readonly<Record<string, string>>): string {
+  let lines = "";
+  for (const name in fields) {
+    const value = fields[name] as string;
+    if (NO_VALUE.test(value)) throw new TypeError(`The header ${name} holds characters that a header cannot carry.`);
+    lines += `${name}: ${value}\r\n`;
+  }
+  return lines;
+}
+
+/** Messages up to this size are written by way of the same piece of memory, bytes. */
+const SCRATCH_BYTES = 64 * 1024;
+const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+
+/**
+ * The bytes of a head, which is latin-1, and the text behind it, `length` bytes of UTF-8. They hold until the next call: whoever cannot send
+ * them at once copies the rest.
+ */
+export function writeMessage(head: string, body: string, length: number): Uint8Array {
+  const size = head.length + length;
+  const bytes = size <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafe(size);
+  bytes.write(head, 0, "latin1");
+  bytes.write(body, head.length, "utf8");
+  return bytes.subarray(0, size);
+}
