@@ -12,6 +12,7 @@ import type { Config } from "./config/load.ts";
 import type { Store } from "./db/open.ts";
 import { StoreWatch } from "./db/store-watch.ts";
 import { Writer } from "./db/writer.ts";
+import type { Entrance } from "./http/entrance.ts";
 import { mountRoutes } from "./http/gateway.ts";
 import { Observation } from "./http/observation.ts";
 import { FolderFiles, type ImageFiles, MemoryFiles } from "./jobs/files.ts";
@@ -80,6 +81,8 @@ export type Standing = Reloaded & {
 /** The gateway without a listener, and the parts that its server and its tests look at. */
 export type App = {
   elysia: Elysia;
+  /** Where requests come in that are read by our own server. */
+  entrance: Entrance;
   catalog: Catalog;
   keys: Keys;
   running: Running;
@@ -204,7 +207,7 @@ export function createApp(settings: AppSettings): App {
     for (const callback of changes) callback();
   };
   const { addresses } = limits;
-  const elysia = mountRoutes({
+  const { elysia, entrance } = mountRoutes({
     reach: config.server,
     log,
     catalog,
@@ -230,6 +233,7 @@ export function createApp(settings: AppSettings): App {
   });
   return {
     elysia,
+    entrance,
     catalog,
     keys,
     running,

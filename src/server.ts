@@ -1,11 +1,15 @@
 import { type App, type AppSettings, createApp, type Reloaded } from "./app.ts";
+import { HttpServer } from "./http/server/listen.ts";
 import type { Clock } from "./lib/clock.ts";
+import { errorFields } from "./observe/log.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 
 /** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
 export const MAX_BODY_BYTES = 40 * 1024 * 1024;
 /** A connection on which nothing moves for this long is closed, seconds, where its endpoint does not say otherwise. */
 export const IDLE_SECONDS = 60;
+/** `bun` has the runtime's own server listen. */
+const WITH_BUN = "SLUICE_HTTP_SERVER";
 /** How often vendors that list their own models are asked again. */
 const DISCOVERY_MS = 30 * 60_000;
 /** A vendor that could not be asked is asked again after this. */
@@ -34,21 +38,14 @@ export type RunningServer = {
 /** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
 export async function startServer(settings: ServerSettings): Promise<RunningServer> {
   const app = createApp(settings);
-  const { host, port, clock } = settings;
+  const { host, clock } = settings;
+  let server: Listener;
   try {
-    app.elysia.listen({
-      hostname: host,
-      port,
-      reusePort: settings.sharesPort === true,
-      development: false,
-      maxRequestBodySize: MAX_BODY_BYTES,
-      idleTimeout: IDLE_SECONDS,
-    });
+    server = Bun.env[WITH_BUN] === "bun" ? listenWithBun(app, settings) : listen(app, settings);
   } catch (thrown) {
     await app.stop();
     throw thrown;
   }
-  const server = app.elysia.server!;
   let stopDiscovery = keepDiscovering(app, clock);
   const discoverAgain = () => {
     stopDiscovery();
@@ -74,6 +71,32 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
       await server.stop(true);
     },
   };
+}
+
+type Listener = { readonly port?: number | undefined; stop(force?: boolean): Promise<void> };
+
+function listen({ entrance, elysia }: App, { host, port, clock, log, sharesPort = false }: ServerSettings): Listener {
+  const server = new HttpServer({
+    ...{ hostname: host, port, sharesPort, clock },
+    answer: (incoming) => entrance.answer(incoming),
+    refuse: (text) => entrance.refuse(text),
+    broke: (thrown) => log.error("answer-broken", errorFields(thrown)),
+  });
+  // Routes ask it from where a request comes.
+  elysia.server = server as object as typeof elysia.server;
+  return server;
+}
+
+function listenWithBun({ elysia }: App, { host, port, sharesPort = false }: ServerSettings): Listener {
+  elysia.listen({
+    hostname: host,
+    port,
+    reusePort: sharesPort,
+    development: false,
+    maxRequestBodySize: MAX_BODY_BYTES,
+    idleTimeout: IDLE_SECONDS,
+  });
+  return elysia.server!;
 }
 
 /** Asks for the vendors' own model lists now and then; sooner again while one of them could not be asked. */

@@ -18,6 +18,7 @@ import { chatRoutes } from "./chat.ts";
 import { countTokensRoutes } from "./count-tokens.ts";
 import { debugTranslateRoutes } from "./debug-translate.ts";
 import { boundPublic, createDoorman } from "./doorman.ts";
+import { Entrance } from "./entrance.ts";
 import { answerError, renderElysiaError } from "./errors.ts";
 import { createCors, createGuard } from "./guard.ts";
 import { healthRoutes } from "./health.ts";
@@ -62,7 +63,7 @@ export type Served = {
 };
 
 /** Every endpoint, behind the guard: Host and Origin are checked before anything is routed, and every error is rendered in one place. */
-export function mountRoutes(routes: Served): Elysia {
+export function mountRoutes(routes: Served): { elysia: Elysia; entrance: Entrance } {
   const { reach, log, catalog, keys, services, jobs, keySpend, kept, bodies, tokenizer, addresses } = routes;
   const { admin, observation, ready } = routes;
   const { allowedHosts, corsOrigins, trustedProxies, publicUrl, cdnUrl } = reach;
@@ -126,5 +127,7 @@ export function mountRoutes(routes: Served): Elysia {
         .use(rootRoutes())
         .use(openapiRoutes()),
     );
-  return app as unknown as Elysia;
+  const answerRequest = (request: Request) => app.fetch(request);
+  const entrance = new Entrance({ guard, cors, generation, answerRequest, log });
+  return { elysia: app as unknown as Elysia, entrance };
 }

@@ -118,6 +118,8 @@ function checkFetchMetadata(request: AskedHead, originAllowed: boolean): Gateway
 
 /** Answers for web pages of the configured origins. Without origins it never says anything. */
 export type Cors = {
+  /** There are no origins: nothing is ever said. */
+  readonly isOff: boolean;
   /** The answer to a preflight of an allowed origin, else undefined. */
   preflight(request: Request): Response | undefined;
   /** Headers for every answer: `vary`, and for an allowed origin its name. */
@@ -193,6 +195,7 @@ export function createCors(corsOrigins: readonly string[]): Cors {
     return { vary: "Origin", "access-control-allow-origin": origin, "access-control-expose-headers": EXPOSED_HEADERS };
   };
   return {
+    isOff: origins.size === 0,
     headers,
     mark(request, response) {
       for (const [name, value] of Object.entries(headers(request))) response.headers.set(name, value);

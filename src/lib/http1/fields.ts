@@ -75,8 +75,8 @@ export function writeFields(fields: Readonly<Record<string, string>>): string {
   return lines;
 }
 
-/** Messages up to this size are written by way of the same piece of memory, bytes. */
-const SCRATCH_BYTES = 64 * 1024;
+/** Messages up to this size are written by way of the same piece of memory, bytes; a larger one has memory of its own. */
+export const SCRATCH_BYTES = 64 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
 /**

@@ -1,0 +1,77 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import { dialects } from "../dialects/index.ts";
+import { newId } from "../lib/id.ts";
+import { errorFields, type Log } from "../observe/log.ts";
+import type { Answered, Whole } from "./answered.ts";
+import { dialectOfPath, errorAnswer } from "./errors.ts";
+import { answerGeneration, type GenerationDependencies } from "./generation.ts";
+import type { Cors, Guard } from "./guard.ts";
+import { pathOf } from "./request.ts";
+import type { Incoming } from "./server/incoming.ts";
+
+/** The generating endpoints (interface 4), by their paths. */
+export const GENERATING: ReadonlyMap<string, Dialect> = new Map([
+  ["/v1/chat/completions", dialects.chat],
+  ["/v1/messages", dialects.messages],
+  ["/v1/responses", dialects.responses],
+]);
+
+/** Methods that a Request can have: it takes others for GET. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]);
+
+export type EntranceParts = {
+  guard: Guard;
+  cors: Cors;
+  generation: GenerationDependencies;
+  /** Answers everything else. */
+  answerRequest(request: Request): Response | Promise<Response>;
+  log: Log;
+};
+
+/**
+ * Where requests come in from our own server. The guard comes before everything; generations are answered as they are, without a Request and a Response
+ * around them, and all else goes to the routes.
+ */
+export class Entrance {
+  constructor(private readonly parts: EntranceParts) {}
+
+  /** Never throws and never rejects. */
+  answer(incoming: Incoming): Answered | Response | Promise<Answered | Response> {
+    const { guard, cors, generation } = this.parts;
+    const refused = guard(incoming);
+    if (refused) return this.#tell(refused, incoming);
+    const dialect = incoming.method === "POST" ? GENERATING.get(pathOf(incoming.headers.path)) : undefined;
+    if (!dialect) return this.#handOn(incoming);
+    const answered = answerGeneration(dialect, incoming, generation);
+    if (cors.isOff) return answered;
+    return Promise.resolve(answered).then((told) => {
+      Object.assign(told.headers, cors.headers(incoming));
+      return told;
+    });
+  }
+
+  /** What is told to who sends no HTTP. */
+  refuse(text: string): Whole {
+    const error = new GatewayError("invalid_request", `This is not a request of HTTP/1.1: ${text}.`);
+    return errorAnswer(error, dialects.chat, newId("req"));
+  }
+
+  async #handOn(incoming: Incoming): Promise<Whole | Response> {
+    if (!METHODS.has(incoming.method)) {
+      return this.#tell(new GatewayError("method_not_allowed", "There is no such method here."), incoming);
+    }
+    try {
+      return await this.parts.answerRequest(incoming.toRequest());
+    } catch (thrown) {
+      this.parts.log.error("request-fault", { method: incoming.method, ...errorFields(thrown) });
+      return this.#tell(thrown, incoming);
+    }
+  }
+
+  #tell(thrown: unknown, incoming: Incoming): Whole {
+    const told = errorAnswer(thrown, dialectOfPath(pathOf(incoming.url), incoming.headers), newId("req"));
+    Object.assign(told.headers, this.parts.cors.headers(incoming));
+    return told;
+  }
+}

@@ -1,0 +1,319 @@
+import type { Socket } from "bun";
+import type { Clock } from "../../lib/clock.ts";
+import { MalformedMessage } from "../../lib/http1/fields.ts";
+import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
+import type { Answered, Whole } from "../answered.ts";
+import { type ClientLine, Incoming } from "./incoming.ts";
+import { MAX_HEAD_BYTES, parseRequestHead } from "./request-head.ts";
+import { sendResponse } from "./responses.ts";
+import { Sender, type SenderOwner } from "./sender.ts";
+
+/** A head must be whole within this, ms (reliability 6.4). */
+const HEAD_MS = 12_000;
+/** A connection on which nothing is asked is closed after this, ms. */
+const IDLE_MS = 60_000;
+/** How long a client whose connection ends may go on sending what nobody reads, ms: cut off earlier, it would not see its answer. */
+const LINGER_MS = 5_000;
+/** Bytes of further requests that are kept while one is answered. */
+const MAX_AHEAD_BYTES = 64 * 1024;
+/** What is still to come of a body that nobody read is waited for up to this size, bytes; behind a larger one the connection ends. */
+const MAX_REST_BYTES = 256 * 1024;
+
+const HEAD_END = Buffer.from("\r\n\r\n");
+const BARE_HEAD_END = Buffer.from("\n\n");
+
+/** What decides about the requests of all connections. */
+export type ServerRules = {
+  clock: Clock;
+  /** Answers a request. Never throws and never rejects. */
+  answer(incoming: Incoming): Answered | Response | Promise<Answered | Response>;
+  /** What is told to who sends no HTTP. `text` says what is wrong with it. */
+  refuse(text: string): Whole;
+  /** An answer broke that had begun. */
+  broke(thrown: unknown): void;
+  /** The connection is over. */
+  gone(connection: ClientConnection): void;
+  /** Nothing more is taken: behind what is under way, connections end. */
+  readonly isStopping: boolean;
+};
+
+/** A client's connection, on which one request follows another. */
+export class ClientConnection implements ClientLine, SenderOwner {
+  #socket: Socket<ClientConnection> | undefined;
+  #sender: Sender | undefined;
+  /** Bytes of a head that has not come whole, or of what follows the request under way. */
+  #held: Buffer | undefined;
+  #isPaused = false;
+  #incoming: Incoming | undefined;
+  /** All of the answer is on its way. */
+  #isAnswered = false;
+  /** No other request is taken up behind this one. */
+  #ends = false;
+  /** What comes cannot be understood any more. */
+  #isGarbled = false;
+  /** Requests are being taken up: who finishes one leaves the next to that. */
+  #isReading = false;
+  #lingers = false;
+  #over = false;
+  #timer: Timeout | undefined;
+  /** What the timer waits for is a head. */
+  #awaitsHead = false;
+
+  constructor(private readonly rules: ServerRules) {}
+
+  get peer(): string | undefined {
+    return this.#socket?.remoteAddress;
+  }
+
+  /** Ends it, if nothing is under way. */
+  stop(): void {
+    if (!this.#incoming && !this.#lingers) this.#shut();
+  }
+
+  // What a request needs of it.
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#socket?.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#socket?.resume();
+  }
+
+  sendContinue(): void {
+    this.#sender?.sendContinue();
+  }
+
+  close(): void {
+    this.#socket?.terminate();
+    this.#leave(undefined);
+  }
+
+  // What the socket tells.
+
+  onOpen(socket: Socket<ClientConnection>): void {
+    this.#socket = socket;
+    this.#sender = new Sender(socket, this.rules.clock, this);
+    socket.setNoDelay(true);
+    this.#wait(IDLE_MS);
+  }
+
+  onData(bytes: Buffer): void {
+    const incoming = this.#incoming;
+    if (this.#lingers || this.#over) return;
+    if (!incoming) {
+      this.#keep(bytes);
+      this.#readOn();
+    } else if (incoming.isWhole) this.#keepAhead(bytes);
+    else this.#feed(incoming, bytes);
+  }
+
+  onDrain(): void {
+    this.#sender?.drain();
+  }
+
+  /** The client sends nothing more. While its request is under way that means that it has left: clients do not wait behind a closed door. */
+  onEnd(): void {
+    if (this.#sender?.isWritten) this.#ends = true;
+    else if (this.#incoming && !this.#isAnswered) this.close();
+    else this.#shut();
+  }
+
+  onClose(error: unknown): void {
+    this.#leave(error);
+  }
+
+  // Reading.
+
+  #keep(bytes: Buffer): void {
+    this.#held = this.#held ? Buffer.concat([this.#held, bytes]) : bytes;
+  }
+
+  #keepAhead(bytes: Buffer): void {
+    this.#keep(bytes);
+    if ((this.#held?.length ?? 0) > MAX_AHEAD_BYTES && !this.#isPaused) this.pause();
+  }
+
+  /** Takes up what was kept, request by request, until one is under way. */
+  #readOn(): void {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    try {
+      while (!this.#incoming && this.#held && !this.#lingers && !this.#over) if (!this.#takeUp(this.#held)) break;
+    } catch (thrown) {
+      this.#refuse(thrown);
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
+  /** Begins the request at the start of what was kept. False when its head is not there. Throws MalformedMessage. */
+  #takeUp(held: Buffer): boolean {
+    let start = 0;
+    // Some clients send an empty line behind a body (RFC 9112, 2.2).
+    while (held[start] === 13 && held[start + 1] === 10) start += 2;
+    const at = held.indexOf(HEAD_END, start);
+    if ((at < 0 ? held.length : at) - start > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
+    if (at < 0) {
+      if (held.indexOf(BARE_HEAD_END, start) >= 0) throw new MalformedMessage("lines without carriage returns");
+      if (!this.#awaitsHead) this.#wait(HEAD_MS);
+      this.#awaitsHead = true;
+      return false;
+    }
+    this.#held = undefined;
+    const incoming = new Incoming(parseRequestHead(held.toString("latin1", start, at)), this);
+    this.#timer?.stop();
+    this.#awaitsHead = false;
+    this.#incoming = incoming;
+    this.#isAnswered = false;
+    const rest = held.subarray(at + 4);
+    if (rest.length > 0) {
+      if (incoming.isWhole) this.#keep(rest);
+      else this.#feed(incoming, rest);
+    }
+    if (this.#incoming === incoming) this.#answer(incoming);
+    return true;
+  }
+
+  /** More of a body. */
+  #feed(incoming: Incoming, bytes: Buffer): void {
+    try {
+      const surplus = incoming.take(bytes);
+      if (surplus) this.#keepAhead(surplus as Buffer);
+    } catch (thrown) {
+      incoming.leave(thrown);
+      this.#refuse(thrown);
+      return;
+    }
+    if (this.#isAnswered && incoming.isWhole) this.#next();
+  }
+
+  /** Answers what is no HTTP, and ends: nothing that follows can be believed. */
+  #refuse(thrown: unknown): void {
+    if (!(thrown instanceof MalformedMessage)) throw thrown;
+    this.#held = undefined;
+    // Of an answer that has begun nobody could tell where this one begins.
+    if (this.#isAnswered || this.#sender?.isFree === false) {
+      this.close();
+      return;
+    }
+    this.#incoming = undefined;
+    this.#ends = true;
+    this.#isGarbled = true;
+    const told = this.rules.refuse(thrown.message);
+    this.#sender?.sendWhole({ ...told, ends: true, chunks: false }, told.body);
+  }
+
+  // Answering.
+
+  #answer(incoming: Incoming): void {
+    const answered = this.rules.answer(incoming);
+    if (answered instanceof Promise) void answered.then((late) => this.#give(incoming, late));
+    else this.#give(incoming, answered);
+  }
+
+  #give(incoming: Incoming, answered: Answered | Response): void {
+    const sender = this.#sender;
+    if (this.#incoming !== incoming || !sender) {
+      forget(answered);
+      return;
+    }
+    const { headers } = incoming;
+    const isHead = incoming.method === "HEAD";
+    this.#ends ||= this.rules.isStopping || !headers.staysOpen || !canReadRest(incoming);
+    const head = { ends: this.#ends, chunks: headers.isCurrent };
+    if ("chunks" in answered) sender.sendStream(head, answered);
+    else if (answered instanceof Response) {
+      sendResponse(answered, head, isHead, sender).catch((thrown: unknown) => this.#breakOff(thrown));
+    } else {
+      if (answered.headers["connection"] === "close") this.#ends = true;
+      sender.sendWhole({ ...head, ...answered }, isHead ? null : answered.body);
+    }
+  }
+
+  #breakOff(thrown: unknown): void {
+    if (this.#over) return;
+    this.rules.broke(thrown);
+    this.close();
+  }
+
+  answered(): void {
+    const incoming = this.#incoming;
+    this.#isAnswered = true;
+    incoming?.discard();
+    if (this.#ends) this.#end();
+    else if (!incoming || incoming.isWhole) this.#next();
+    else this.#wait(IDLE_MS);
+  }
+
+  #next(): void {
+    this.#incoming = undefined;
+    this.#isAnswered = false;
+    if (this.rules.isStopping) {
+      this.#end();
+      return;
+    }
+    this.#wait(IDLE_MS);
+    if (this.#isPaused) this.resume();
+    if (this.#held) this.#readOn();
+  }
+
+  /** Ends it behind its last answer. */
+  #end(): void {
+    const isRead = this.#incoming?.isWhole !== false && this.#held === undefined && !this.#isGarbled;
+    if (isRead) {
+      this.#shut();
+      return;
+    }
+    this.#lingers = true;
+    this.#held = undefined;
+    this.#socket?.shutdown();
+    if (this.#isPaused) this.resume();
+    this.#wait(LINGER_MS);
+  }
+
+  /** Says that nothing more comes; the client says so too, or is cut off. */
+  #shut(): void {
+    this.#lingers = true;
+    this.#socket?.end();
+    if (!this.#over) this.#wait(LINGER_MS);
+  }
+
+  #wait(ms: number): void {
+    this.#timer?.stop();
+    this.#timer = timeoutsOf(this.rules.clock, ms).start(this.#expire);
+  }
+
+  readonly #expire = (): void => {
+    if (this.#lingers || this.#awaitsHead || this.#incoming) this.close();
+    else this.#shut();
+  };
+
+  #leave(reason: unknown): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#timer?.stop();
+    this.#held = undefined;
+    const incoming = this.#incoming;
+    this.#incoming = undefined;
+    this.#sender?.leave();
+    if (!this.#isAnswered) incoming?.leave(reason);
+    this.rules.gone(this);
+  }
+}
+
+/** Whether the rest of a body that nobody read is worth while waiting for: without it, no other request can be read. */
+function canReadRest(incoming: Incoming): boolean {
+  if (incoming.isWhole) return true;
+  const { framing, waitsToSend } = incoming.headers;
+  if (waitsToSend && !incoming.hasBegun) return false;
+  return framing.kind === "length" && framing.bytes <= MAX_REST_BYTES;
+}
+
+/** An answer whose client is gone. */
+function forget(answered: Answered | Response): void {
+  if ("chunks" in answered) void answered.chunks.return?.();
+  else if (answered instanceof Response) void answered.body?.cancel();
+}

@@ -1,0 +1,201 @@
+import { Abort, type Abortable } from "../../lib/abort.ts";
+import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
+import type { Asked } from "../asked.ts";
+import type { RequestHead } from "./request-head.ts";
+
+/** Bytes of a body that wait to be read before the client is made to wait: of one that is no larger, none ever does (reliability 6.4). */
+const MAX_WAITING_BYTES = 256 * 1024;
+
+const NOTHING = new Uint8Array(0);
+
+/** What a request needs of the connection that it came on. */
+export type ClientLine = {
+  readonly peer: string | undefined;
+  pause(): void;
+  resume(): void;
+  /** Tells the client that its body is wanted. */
+  sendContinue(): void;
+  close(): void;
+};
+
+/** The client went away before its body had come whole. */
+class BodyLost extends Error {
+  override readonly name = "BodyLost";
+}
+
+const made = new WeakMap<Request, Incoming>();
+
+/** What a Request was made of; undefined for one that came otherwise. */
+export function incomingOf(request: Request): Incoming | undefined {
+  return made.get(request);
+}
+
+/** One request on its connection. */
+export class Incoming implements Asked {
+  readonly left = new Abort();
+  readonly #body: BodyReader;
+  #pieces: Uint8Array[] | undefined;
+  #waitingBytes = 0;
+  #paused = false;
+  /** Nobody wants the rest. */
+  #unwanted = false;
+  #lost: unknown;
+  /** Whoever waits for more is told of anything that comes. */
+  #onMore: (() => void) | undefined;
+
+  /** Throws MalformedMessage for a body whose end cannot be known. */
+  constructor(
+    readonly headers: RequestHead,
+    private readonly line: ClientLine,
+  ) {
+    this.#body = createBodyReader(headers.framing);
+  }
+
+  get method(): string {
+    return this.headers.method;
+  }
+
+  /** Relative where no path is asked for, or nobody can tell of which host. */
+  get url(): string {
+    const { host, path } = this.headers;
+    return host !== null && path.startsWith("/") ? `http://${host}${path}` : path;
+  }
+
+  get peer(): string | undefined {
+    return this.line.peer;
+  }
+
+  /** All of the body has come. */
+  get isWhole(): boolean {
+    return this.#body.complete;
+  }
+
+  /** What of the body came, if anything did. */
+  get hasBegun(): boolean {
+    return this.#pieces !== undefined || this.#body.complete;
+  }
+
+  /** Bytes came on the connection: what is behind the body is given back. Throws MalformedMessage. */
+  take(bytes: Uint8Array): Uint8Array | undefined {
+    const piece = this.#body.take(bytes);
+    if (piece.length > 0 && !this.#unwanted) this.#keep(piece);
+    this.#tell();
+    return this.#body.surplus;
+  }
+
+  /** The client is gone. */
+  leave(reason: unknown): void {
+    if (!this.#body.complete) this.#lost ??= new BodyLost("The connection was closed.", { cause: reason });
+    this.left.abort(reason);
+    this.#tell();
+  }
+
+  /** What still comes of the body is read and forgotten. */
+  discard(): void {
+    this.#unwanted = true;
+    this.#pieces = undefined;
+    this.#waitingBytes = 0;
+    this.#goOn();
+  }
+
+  bytes(): Promise<Uint8Array> {
+    if (this.#body.complete) return Promise.resolve(this.#takeAll());
+    this.#want();
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        if (this.#lost !== undefined) reject(this.#lost);
+        else if (this.#body.complete) resolve(this.#takeAll());
+        else this.#onMore = look;
+      };
+      look();
+    });
+  }
+
+  get body(): ReadableStream<Uint8Array> | null {
+    if (this.#body.complete && this.#pieces === undefined) return null;
+    return new ReadableStream<Uint8Array>(
+      { pull: (controller) => this.#pull(controller), cancel: () => this.discard() },
+      { highWaterMark: 0 },
+    );
+  }
+
+  bearSilence(): void {
+    // A connection on which something is done may be quiet here anyway.
+  }
+
+  close(): void {
+    this.line.close();
+  }
+
+  /** The same request for whoever takes only those. */
+  toRequest(): Request {
+    const { method, url } = this;
+    const abort = new AbortController();
+    const follower: Abortable = { onAbort: (reason) => abort.abort(reason) };
+    this.left.add(follower);
+    const headers = new Headers([...this.headers.entries()]);
+    headers.set("host", this.headers.host ?? "");
+    const hasBody = method !== "GET" && method !== "HEAD";
+    const body = hasBody ? (this.#body.complete ? this.#takeAll() : this.body) : null;
+    const settings = { method, headers, signal: abort.signal, body: body as Uint8Array<ArrayBuffer> | null };
+    const request = new Request(url, settings);
+    made.set(request, this);
+    return request;
+  }
+
+  #want(): void {
+    if (!this.hasBegun && this.headers.waitsToSend) this.line.sendContinue();
+    this.#goOn();
+  }
+
+  #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    this.#want();
+    return new Promise((resolve) => {
+      const look = () => {
+        const piece = this.#pieces?.shift();
+        if (piece) {
+          this.#waitingBytes -= piece.length;
+          this.#goOn();
+          controller.enqueue(piece);
+        } else if (this.#lost !== undefined) controller.error(this.#lost);
+        else if (this.#body.complete) controller.close();
+        else {
+          this.#onMore = look;
+          return;
+        }
+        resolve();
+      };
+      look();
+    });
+  }
+
+  #keep(piece: Uint8Array): void {
+    this.#pieces ??= [];
+    this.#pieces.push(piece);
+    this.#waitingBytes += piece.length;
+    if (this.#waitingBytes > MAX_WAITING_BYTES && !this.#paused) {
+      this.#paused = true;
+      this.line.pause();
+    }
+  }
+
+  #goOn(): void {
+    if (!this.#paused || this.#waitingBytes > MAX_WAITING_BYTES) return;
+    this.#paused = false;
+    this.line.resume();
+  }
+
+  #tell(): void {
+    const look = this.#onMore;
+    this.#onMore = undefined;
+    look?.();
+  }
+
+  #takeAll(): Uint8Array {
+    const pieces = this.#pieces;
+    this.#pieces = undefined;
+    this.#waitingBytes = 0;
+    if (!pieces) return NOTHING;
+    return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces);
+  }
+}

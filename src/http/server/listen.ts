@@ -1,0 +1,93 @@
+import type { Socket } from "bun";
+import type { Clock } from "../../lib/clock.ts";
+import { ClientConnection, type ServerRules } from "./connection.ts";
+import { incomingOf } from "./incoming.ts";
+
+export type ListenSettings = Pick<ServerRules, "answer" | "refuse" | "broke"> & {
+  hostname: string;
+  port: number;
+  /** Other processes listen on the same port. */
+  sharesPort: boolean;
+  clock: Clock;
+};
+
+/** A server of HTTP/1.1 on the runtime's sockets. */
+export class HttpServer implements ServerRules {
+  readonly clock: Clock;
+  readonly answer: ServerRules["answer"];
+  readonly refuse: ServerRules["refuse"];
+  readonly broke: ServerRules["broke"];
+  readonly hostname: string;
+  readonly port: number;
+  isStopping = false;
+  readonly #connections = new Set<ClientConnection>();
+  readonly #listener;
+  #onEmpty: (() => void) | undefined;
+
+  /** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
+  constructor(settings: ListenSettings) {
+    const { hostname, port, sharesPort, clock, answer, refuse, broke } = settings;
+    this.clock = clock;
+    this.answer = answer;
+    this.refuse = refuse;
+    this.broke = broke;
+    const options = {
+      hostname,
+      port,
+      allowHalfOpen: true,
+      reusePort: sharesPort,
+      exclusive: !sharesPort,
+      socket: {
+        binaryType: "buffer" as const,
+        open: (socket: Socket<ClientConnection>) => {
+          socket.data = new ClientConnection(this);
+          this.#connections.add(socket.data);
+          socket.data.onOpen(socket);
+        },
+        data: (socket: Socket<ClientConnection>, bytes: Buffer) => socket.data.onData(bytes),
+        drain: (socket: Socket<ClientConnection>) => socket.data.onDrain(),
+        end: (socket: Socket<ClientConnection>) => socket.data.onEnd(),
+        close: (socket: Socket<ClientConnection>, error?: unknown) => socket.data.onClose(error),
+        error: (socket: Socket<ClientConnection>, error: Error) => socket.data.onClose(error),
+      },
+    };
+    this.#listener = Bun.listen<ClientConnection>(options);
+    this.hostname = hostname;
+    this.port = this.#listener.port;
+  }
+
+  /** How many connections are open. */
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  gone(connection: ClientConnection): void {
+    this.#connections.delete(connection);
+    if (this.#connections.size === 0) this.#onEmpty?.();
+  }
+
+  /** As Bun's server does; null for a request that came otherwise. */
+  requestIP(request: Request): { address: string } | null {
+    const address = incomingOf(request)?.peer;
+    return address === undefined ? null : { address };
+  }
+
+  /** As Bun's server does. A connection on which something is done may be quiet here in any case. */
+  timeout(request: Request, seconds: number): void {
+    if (seconds > 0) incomingOf(request)?.close();
+  }
+
+  /** Takes no new connections, and ends those on which nothing is under way, the others behind that; `force`: all of them at once. */
+  stop(force = false): Promise<void> {
+    this.isStopping = true;
+    this.#listener.stop(false);
+    for (const connection of this.#connections) {
+      if (force) connection.close();
+      else connection.stop();
+    }
+    if (this.#connections.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onEmpty = resolve;
+    });
+  }
+}

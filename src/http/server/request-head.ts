@@ -1,0 +1,79 @@
+import { FieldLines, MalformedMessage } from "../../lib/http1/fields.ts";
+import type { Framing } from "../../lib/http1/framing.ts";
+
+/** The longest head of a request, bytes. */
+export const MAX_HEAD_BYTES = 32 * 1024;
+
+const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]{1,32}) ([!-~]+) HTTP\/1\.([01])(?=\r\n|$)/;
+/** At most 128 fields as they must be written: no white space before a name or its colon, no line that continues another, no odd bytes. */
+const FIELDS = /^(?:\r\n[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*){0,128}$/;
+/** A target that names its host: what a client sends to a proxy, and every server must read (RFC 9112, 3.2.2). */
+const ABSOLUTE = /^https?:\/\/([^/?#@]+)(\/[^#]*)?$/i;
+const CLOSES = /(?:^|,)\s*close\s*(?:,|$)/i;
+
+/** What of a request comes before its body. */
+export class RequestHead extends FieldLines {
+  /** The host that is asked, of the target or else of its field; null where neither names one. */
+  readonly host: string | null;
+  /** Path and query as they came. What is no path is given as it is: no route answers to it. */
+  readonly path: string;
+
+  constructor(
+    readonly method: string,
+    target: string,
+    lines: string,
+    /** HTTP/1.1: the connection stays open unless it is said otherwise, and bodies may come and go in chunks. */
+    readonly isCurrent: boolean,
+  ) {
+    super(lines);
+    const absolute = target.startsWith("/") ? null : ABSOLUTE.exec(target);
+    this.host = absolute?.[1] ?? this.get("host");
+    this.path = absolute ? (absolute[2] ?? "/") : target;
+  }
+
+  override get(name: string): string | null {
+    // The target's host is the one that counts, and the field says the same to everybody who asks.
+    return name === "host" && this.host !== undefined ? this.host : super.get(name);
+  }
+
+  /** Whether the client would send another request on the connection. */
+  get staysOpen(): boolean {
+    if (!this.isCurrent) return false;
+    const said = this.get("connection");
+    return said === null || !CLOSES.test(said);
+  }
+
+  /** The client sends its body once it is told to. */
+  get waitsToSend(): boolean {
+    return this.isCurrent && this.get("expect")?.toLowerCase() === "100-continue";
+  }
+
+  /** Throws {@link MalformedMessage} for a body whose end can be read in more than one way (RFC 9112, 6.3 and 11.2). */
+  get framing(): Framing {
+    const coding = this.get("transfer-encoding");
+    const length = this.get("content-length");
+    if (coding !== null) {
+      if (length !== null || !this.isCurrent) throw new MalformedMessage("a body with two ends");
+      if (coding.toLowerCase() !== "chunked") throw new MalformedMessage("a transfer coding that is not known here");
+      return { kind: "chunked" };
+    }
+    if (length === null) return { kind: "none" };
+    if (!/^\d{1,15}$/.test(length)) throw new MalformedMessage("a content-length that is no number");
+    return { kind: "length", bytes: Number(length) };
+  }
+}
+
+/** Reads a head, without the empty line behind it. Throws {@link MalformedMessage}. */
+export function parseRequestHead(text: string): RequestHead {
+  const line = REQUEST_LINE.exec(text);
+  if (!line) throw new MalformedMessage("no request line of HTTP/1.1");
+  const lines = text.slice(line[0].length);
+  if (!FIELDS.test(lines)) throw new MalformedMessage("a header field that is none, or too many of them");
+  const head = new RequestHead(line[1] as string, line[2] as string, lines, line[3] === "1");
+  const names = lines.toLowerCase();
+  const first = names.indexOf("\nhost:");
+  if (first < 0 ? head.isCurrent : names.includes("\nhost:", first + 1)) {
+    throw new MalformedMessage("no host, or more than one");
+  }
+  return head;
+}

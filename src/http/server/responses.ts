@@ -1,0 +1,49 @@
+import type { AnswerHead, Sender } from "./sender.ts";
+
+type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
+type Read = Awaited<ReturnType<Reader["read"]>>;
+
+/** Why it was cancelled is what is told. */
+function ignoreCancelled(): void {}
+
+/** What a read comes to before the next turn of the event loop, or undefined while it has not. */
+function soon(read: Promise<Read>): Promise<Read | undefined> {
+  return Promise.race([read, new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined)))]);
+}
+
+/**
+ * Sends a Response of the other endpoints: as a whole where all of its body is there at once, else piece by piece. Rejects with what reading the body
+ * throws.
+ */
+export async function sendResponse(
+  response: Response,
+  head: Omit<AnswerHead, "status" | "headers">,
+  isHead: boolean,
+  sender: Sender,
+): Promise<void> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of response.headers) headers[name] = value;
+  const told: AnswerHead = { ...head, status: response.status, headers };
+  if (isHead || response.body === null) return sender.sendWhole(told, null);
+  const reader: Reader = response.body.getReader();
+  try {
+    await sendBody(told, reader, sender);
+  } catch (thrown) {
+    await reader.cancel(thrown).catch(ignoreCancelled);
+    throw thrown;
+  }
+}
+
+async function sendBody(told: AnswerHead, reader: Reader, sender: Sender): Promise<void> {
+  const first = await reader.read();
+  if (first.done) return sender.sendWhole(told, "");
+  const following = reader.read();
+  const second = await soon(following);
+  if (second?.done && !("content-length" in told.headers)) return sender.sendBytes(told, first.value);
+  sender.begin(told);
+  await sender.sendPiece(first.value);
+  for (let read = second ?? (await following); !read.done; read = await reader.read()) {
+    await sender.sendPiece(read.value);
+  }
+  sender.end();
+}

@@ -1,0 +1,236 @@
+import type { Socket } from "bun";
+import type { Clock } from "../../lib/clock.ts";
+import { SCRATCH_BYTES, writeFields, writeMessage } from "../../lib/http1/fields.ts";
+import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
+import { type Sink, SseFlow, type Streamed } from "../sse.ts";
+
+/** A client that takes nothing of its answer for so long is cut off, ms (reliability 6.4). */
+const STALLED_MS = 95_000;
+
+const LAST_CHUNK = "0\r\n\r\n";
+const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: "OK",
+  201: "Created",
+  202: "Accepted",
+  204: "No Content",
+  206: "Partial Content",
+  304: "Not Modified",
+  400: "Bad Request",
+  401: "Unauthorized",
+  402: "Payment Required",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  409: "Conflict",
+  413: "Content Too Large",
+  415: "Unsupported Media Type",
+  416: "Range Not Satisfiable",
+  422: "Unprocessable Content",
+  429: "Too Many Requests",
+  500: "Internal Server Error",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+  504: "Gateway Timeout",
+  529: "Site is overloaded",
+};
+
+/** What is told of an answer before its body. */
+export type AnswerHead = {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  /** The connection ends behind it. */
+  ends: boolean;
+  /** The client reads chunks; for any other the end of a body whose length is not known is that of the connection. */
+  chunks: boolean;
+};
+
+/** Told of what becomes of an answer. */
+export type SenderOwner = {
+  /** The system has taken all of it. */
+  answered(): void;
+  /** It cannot go on: the connection must end here. */
+  close(): void;
+};
+
+const clientGone = () => new Error("The client has left.");
+
+let dateLine = "";
+let dateUntil = 0;
+
+/** The current date as a field; written once a second. */
+function readDateLine(): string {
+  const now = Date.now();
+  if (now >= dateUntil) {
+    dateLine = `date: ${new Date(now).toUTCString()}\r\n`;
+    dateUntil = now - (now % 1_000) + 1_000;
+  }
+  return dateLine;
+}
+
+/** Everything of a head but its last fields and the empty line. */
+function writeHead({ status, headers, ends }: AnswerHead): string {
+  const end = ends && headers["connection"] !== "close" ? "connection: close\r\n" : "";
+  return `HTTP/1.1 ${status} ${REASONS[status] ?? "Unnamed"}\r\n${writeFields(headers)}${end}${readDateLine()}`;
+}
+
+/** Writes answers to a client's connection, one after the other, never more than it takes. */
+export class Sender implements Sink {
+  /** The head of an answer in pieces, until the first of them goes out with it. */
+  #head = "";
+  #chunks = false;
+  #flow: SseFlow | undefined;
+  /** All of the answer was written. */
+  #isWritten = false;
+  /** What the system has not taken yet. */
+  #unsent: Uint8Array | undefined;
+  #waiting: { resolve(): void; reject(thrown: unknown): void } | undefined;
+  #isGone = false;
+  #stall: Timeout | undefined;
+
+  constructor(
+    private readonly socket: Socket<unknown>,
+    private readonly clock: Clock,
+    private readonly owner: SenderOwner,
+  ) {}
+
+  /** Tells the client that its body is wanted. */
+  sendContinue(): void {
+    this.#write(writeMessage(CONTINUE, "", 0));
+  }
+
+  /** An answer that is there whole; `body` null: the head alone, for HEAD and for what has no body. */
+  sendWhole(head: AnswerHead, body: string | null): void {
+    if (body === null) {
+      const hasLength = head.status === 204 || head.status === 304 || "content-length" in head.headers;
+      this.#write(writeMessage(`${writeHead(head)}${hasLength ? "" : "content-length: 0\r\n"}\r\n`, "", 0));
+    } else {
+      const length = Buffer.byteLength(body);
+      this.#write(writeMessage(`${writeHead(head)}content-length: ${length}\r\n\r\n`, body, length));
+    }
+    this.#finish();
+  }
+
+  /** {@link sendWhole} of bytes. */
+  sendBytes(head: AnswerHead, bytes: Uint8Array): void {
+    const text = `${writeHead(head)}content-length: ${bytes.length}\r\n\r\n`;
+    this.#write(Buffer.concat([Buffer.from(text, "latin1"), bytes]));
+    this.#finish();
+  }
+
+  /** An answer that streams; its head goes out with the first piece. */
+  sendStream(head: Omit<AnswerHead, "status" | "headers">, streamed: Streamed): void {
+    this.begin({ ...head, status: 200, headers: streamed.headers });
+    this.#flow = new SseFlow(streamed, this);
+    void this.#flow.pull();
+  }
+
+  /** Begins an answer whose length is not known, or is among its fields. */
+  begin(head: AnswerHead): void {
+    this.#chunks = head.chunks && !("content-length" in head.headers);
+    this.#head = `${writeHead(head)}${this.#chunks ? "transfer-encoding: chunked\r\n" : ""}\r\n`;
+  }
+
+  /** The next bytes of it; a promise where the system has not taken them at once. Throws, and rejects, when the client is gone. */
+  sendPiece(bytes: Uint8Array): Promise<void> | undefined {
+    if (this.#isGone) throw clientGone();
+    const before = this.#chunks ? `${this.#head}${bytes.length.toString(16)}\r\n` : this.#head;
+    const parts = [Buffer.from(before, "latin1"), bytes];
+    if (this.#chunks) parts.push(Buffer.from("\r\n"));
+    this.#head = "";
+    this.#write(Buffer.concat(parts));
+    if (!this.#unsent) return undefined;
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+    });
+  }
+
+  /** The system takes more. */
+  drain(): void {
+    const unsent = this.#unsent;
+    if (!unsent) return;
+    this.#unsent = undefined;
+    this.#stall?.stop();
+    this.#write(unsent, true);
+    if (this.#unsent) return;
+    if (this.#isWritten) this.#finish();
+    else {
+      const waiting = this.#waiting;
+      this.#waiting = undefined;
+      if (waiting) waiting.resolve();
+      else void this.#flow?.pull();
+    }
+  }
+
+  /** The client is gone. */
+  leave(): void {
+    this.#isGone = true;
+    this.#stall?.stop();
+    this.#unsent = undefined;
+    this.#waiting?.reject(clientGone());
+    void this.#flow?.cancel();
+  }
+
+  /** An answer was written to its end that the system has not taken whole. */
+  get isWritten(): boolean {
+    return this.#isWritten;
+  }
+
+  // What an SseFlow has to send.
+
+  get isFree(): boolean {
+    return !this.#unsent;
+  }
+
+  send(text: string, last: boolean): void {
+    const end = this.#chunks ? (last ? `\r\n${LAST_CHUNK}` : "\r\n") : "";
+    this.#writeText(text, end);
+    if (last) this.#finish();
+    else if (!this.#unsent) void this.#flow?.pull();
+  }
+
+  ping(text: string): void {
+    this.#writeText(text, this.#chunks ? "\r\n" : "");
+  }
+
+  end(): void {
+    const text = this.#head + (this.#chunks ? LAST_CHUNK : "");
+    this.#head = "";
+    this.#write(writeMessage(text, "", 0));
+    this.#finish();
+  }
+
+  fail(): void {
+    // Without its end: what was sent must not be taken for all of it.
+    this.owner.close();
+  }
+
+  #writeText(text: string, end: string): void {
+    const length = Buffer.byteLength(text);
+    const before = this.#chunks ? `${this.#head}${length.toString(16)}\r\n` : this.#head;
+    this.#head = "";
+    this.#write(writeMessage(before, end === "" ? text : text + end, length + end.length));
+  }
+
+  #finish(): void {
+    this.#flow = undefined;
+    this.#isWritten = this.#unsent !== undefined;
+    if (!this.#isWritten) this.owner.answered();
+  }
+
+  /** `own`: nobody else will use the memory of the bytes. */
+  #write(bytes: Uint8Array, own = false): void {
+    if (bytes.length === 0 || this.#isGone) return;
+    if (this.#unsent) {
+      this.#unsent = Buffer.concat([this.#unsent, bytes]);
+      return;
+    }
+    const written = this.socket.write(bytes);
+    // Of a socket that is closed the end is told as well.
+    if (written < 0 || written >= bytes.length) return;
+    const rest = bytes.subarray(written);
+    this.#unsent = own || bytes.length > SCRATCH_BYTES ? rest : Buffer.from(rest);
+    this.#stall = timeoutsOf(this.clock, STALLED_MS).start(() => this.owner.close());
+  }
+}
