@@ -36,6 +36,25 @@ const ENTRY_POINTS = [
 /** Folders that the code reads at run time. */
 const ASSETS = ["drizzle"];
 
+/** The tokenizer's vocabulary, a list of two hundred thousand words. */
+const VOCABULARY = /[\\/]gpt-tokenizer[\\/].*[\\/]bpeRanks[\\/]\w+\.js$/;
+
+/**
+ * Writes the vocabulary as one text that its own thread parses. As a list in the code, each of its words would lie among the names of all code, in
+ * memory that every start reads: 2.5 MB resident, 1.5 ms.
+ */
+const vocabularyAsText: Bun.BunPlugin = {
+  name: "vocabulary-as-text",
+  setup(builder) {
+    builder.onLoad({ filter: VOCABULARY }, async ({ path }) => {
+      const { default: words } = (await import(path)) as { default: unknown };
+      const text = JSON.stringify(words);
+      if (!Bun.deepEquals(JSON.parse(text), words)) throw new Error(`${path} cannot be written as JSON`);
+      return { contents: `export default JSON.parse(${JSON.stringify(text)});`, loader: "js" };
+    });
+  },
+};
+
 const isTarget = (name: string): name is Target => Object.hasOwn(TARGETS, name);
 
 /** Which tree is built. */
@@ -78,6 +97,7 @@ async function build(target: Target | undefined, outfile: string, origin: Origin
     splitting: true,
     // Elysia reads the source of functions: renamed identifiers silently lose it the body and the headers.
     minify: false,
+    plugins: [vocabularyAsText],
     sourcemap: "inline",
     define: {
       "process.env.NODE_ENV": '"production"',
