@@ -64,7 +64,8 @@ export type KeysOptions = {
   onFault?: (thrown: unknown) => void;
 };
 
-function prepare(store: Store) {
+/** What writes: made when a key is first made or used, not at the start. */
+function prepareWrites(store: Store) {
   const given = sql.placeholder;
   return {
     insert: store.query
@@ -91,16 +92,18 @@ function prepare(store: Store) {
       .set({ lastUsedAt: sql`${given("at")}` })
       .where(eq(apiKey.id, given("id")))
       .prepare(),
-    // Run by SQLite itself: mapping ten thousand rows by name takes longer than reading them, and the event loop waits for it.
-    load: store.database.prepare(
-      store.query
-        .select({ hash: sql`lower(hex(${apiKey.hash}))`, plan: account.plan, ...LIVE })
-        .from(apiKey)
-        .innerJoin(account, eq(account.id, apiKey.accountId))
-        .where(isNull(apiKey.revokedAt))
-        .toSQL().sql,
+  };
+}
+
+/** What every start reads. Run by SQLite itself: mapping ten thousand rows by name takes longer than reading them, and the event loop waits for it. */
+function prepareReads({ database }: Store) {
+  const columns = Object.values(LIVE).map(({ name }) => `api_key.${name}`);
+  return {
+    load: database.prepare(
+      `select lower(hex(api_key.hash)), account.plan, ${columns.join(", ")}
+       from api_key inner join account on account.id = api_key.account_id where api_key.revoked_at is null`,
     ),
-    version: store.database.prepare("PRAGMA data_version"),
+    version: database.prepare("PRAGMA data_version"),
   };
 }
 
@@ -120,7 +123,8 @@ export class Keys {
   #touched = new Map<string, number>();
   #writtenAt: number;
   readonly #revoked = new Set<(keyId: string) => void>();
-  readonly #statements: ReturnType<typeof prepare>;
+  readonly #reads: ReturnType<typeof prepareReads>;
+  #prepared: ReturnType<typeof prepareWrites> | undefined;
   readonly #clock: Clock;
   readonly #onFault: (thrown: unknown) => void;
 
@@ -131,9 +135,14 @@ export class Keys {
   ) {
     this.#clock = options.clock ?? systemClock;
     this.#onFault = options.onFault ?? ((thrown) => console.error(thrown));
-    this.#statements = prepare(store);
+    this.#reads = prepareReads(store);
     this.#writtenAt = this.#clock.monotonic();
     this.#poll();
+  }
+
+  get #writes(): ReturnType<typeof prepareWrites> {
+    this.#prepared ??= prepareWrites(this.store);
+    return this.#prepared;
   }
 
   /**
@@ -184,7 +193,7 @@ export class Keys {
     const key = makeKey(kind);
     const id = newId(kind === "token" ? "tok" : "key");
     const row = { id, accountId, kind, name, ...shownParts(key), createdAt };
-    this.#statements.insert.run({ ...row, ...toColumns(limits), hash: Buffer.from(hashKey(key), "hex") });
+    this.#writes.insert.run({ ...row, ...toColumns(limits), hash: Buffer.from(hashKey(key), "hex") });
     return { ...row, ...limits, lastUsedAt: null, revokedAt: null, key };
   }
 
@@ -302,7 +311,7 @@ export class Keys {
     if (this.#touched.size === 0) this.#writtenAt = this.#clock.monotonic();
     if (uses.length === 0) return;
     await this.writer.run(() => {
-      for (const [id, at] of uses) this.#statements.touch.run({ id, at });
+      for (const [id, at] of uses) this.#writes.touch.run({ id, at });
     });
   }
 
@@ -313,7 +322,7 @@ export class Keys {
 
   /** Reads the keys in force again when another connection has committed since the last look. */
   #poll(): void {
-    const found = this.#statements.version.values()[0]?.[0];
+    const found = this.#reads.version.values()[0]?.[0];
     if (found !== this.#version) {
       this.reload();
       this.#version = found;
@@ -326,7 +335,7 @@ export class Keys {
     const live = new Map<string, LiveKey>();
     const capped = new Map<string, KeyCaps>();
     const now = this.#clock.now();
-    for (const [hash, plan, ...columns] of this.#statements.load.values() as [string, string, ...LiveColumns][]) {
+    for (const [hash, plan, ...columns] of this.#reads.load.values() as [string, string, ...LiveColumns][]) {
       const key = readLive(columns, plan);
       if (now >= key.expiresAt) continue;
       live.set(hash, key);

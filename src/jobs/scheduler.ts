@@ -113,6 +113,7 @@ export class Scheduler {
   /** Takes on every job that a dead process left: those that waited wait again, and work on the others is gone on with. For a start. */
   takeOver(): void {
     const { jobs } = this.parts;
+    if (!jobs.hasOpen()) return;
     const left = jobs.takeOver(this.boot, this.lease);
     for (const job of jobs.queued()) this.add(job);
     for (const job of left) {

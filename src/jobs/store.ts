@@ -24,10 +24,11 @@ const RUNNING: readonly JobState[] = ["dispatched", "fetching"];
 const OPEN: readonly JobState[] = [...QUEUED, ...RUNNING];
 
 /** Written into the statement as they are: a partial index is used only by a query that repeats its condition (reliability 5.1). */
-const stateIn = (states: readonly JobState[]): SQL => {
+const stateText = (states: readonly JobState[]): string => {
   const names = states.map((state) => `'${state}'`);
-  return sql.raw(states.length === 1 ? `state = ${names[0]}` : `state IN (${names.join(", ")})`);
+  return states.length === 1 ? `state = ${names[0]}` : `state IN (${names.join(", ")})`;
 };
+const stateIn = (states: readonly JobState[]): SQL => sql.raw(stateText(states));
 
 const hole = sql.placeholder;
 const WAITING = {
@@ -85,10 +86,19 @@ function prepare({ query }: Store) {
  * and a worker's by its fence.
  */
 export class JobStore {
-  readonly #statements;
+  #prepared: ReturnType<typeof prepare> | undefined;
 
-  constructor(private readonly store: Store) {
-    this.#statements = prepare(store);
+  constructor(private readonly store: Store) {}
+
+  /** Made when a job is first asked for: a start has no need of them, and building them takes it milliseconds. */
+  get #statements(): ReturnType<typeof prepare> {
+    this.#prepared ??= prepare(this.store);
+    return this.#prepared;
+  }
+
+  /** Jobs that have not ended: where there are none, a start has nothing to take over. */
+  hasOpen(): boolean {
+    return this.store.database.query(`SELECT 1 FROM image_job WHERE ${stateText(OPEN)} LIMIT 1`).get() !== null;
   }
 
   /** A job; only of this account, where one is given. */

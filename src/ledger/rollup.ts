@@ -1,5 +1,3 @@
-import { type SQL, sql } from "drizzle-orm";
-import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { Store } from "../db/open.ts";
 import { usageRollup } from "../db/schema-rollup.ts";
 import type { BatchWork } from "../db/writer.ts";
@@ -67,25 +65,14 @@ const COLUMNS = ["spanMs", "startMs", "accountId", "keyId", "model", ...COUNTS, 
 /** Of these, what a row is known by; the rest is added up. */
 const KEYS = 5;
 
-/** The upsert as drizzle writes it, run by SQLite itself, as it stands in every batch. */
-function prepareUpsert(store: Store) {
-  const columns: Record<string, AnySQLiteColumn> = usageRollup as never;
-  const set: Record<string, SQL> = {};
-  for (const name of COLUMNS.slice(KEYS)) {
-    const column = columns[name] as AnySQLiteColumn;
-    set[name] = sql`${column} + ${sql.raw(`excluded.${column.name}`)}`;
-  }
-  const query = store.query
-    .insert(usageRollup)
-    .values(Object.fromEntries(COLUMNS.map((name) => [name, sql.placeholder(name)])) as never)
-    .onConflictDoUpdate({
-      target: [usageRollup.spanMs, usageRollup.startMs, usageRollup.accountId, usageRollup.keyId, usageRollup.model],
-      set,
-    })
-    .toSQL();
-  const order = query.params.map((param) => (param as { value: { name: string } }).value.name);
-  if (order.join() !== COLUMNS.join()) throw new Error("the order of the columns is not that of the statement");
-  return store.database.prepare(query.sql);
+/** The upsert as it stands in every batch, run by SQLite itself. */
+function prepareUpsert({ database }: Store) {
+  const names = COLUMNS.map((column) => usageRollup[column].name);
+  const sums = names.slice(KEYS).map((name) => `${name} = usage_rollup.${name} + excluded.${name}`);
+  return database.prepare(
+    `INSERT INTO usage_rollup (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})
+     ON CONFLICT (${names.slice(0, KEYS).join(", ")}) DO UPDATE SET ${sums.join(", ")}`,
+  );
 }
 
 const startOf = (atMs: number, spanMs: number) => atMs - (atMs % spanMs);

@@ -1,4 +1,3 @@
-import { sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
 import type { Writer } from "../db/writer.ts";
@@ -95,32 +94,23 @@ export function toUsageRow(request: HoldRequest, settlement: Settlement, atMs: n
 /** Writes rows of usage: one for each settled request, never changed (contract 5). */
 export class UsageRows {
   readonly #statement;
-  readonly #order: readonly (typeof COLUMNS)[number][];
   /** Of the row being written: it is used again for every row. */
-  readonly #values: UsageRow[keyof UsageRow][];
+  readonly #values: UsageRow[keyof UsageRow][] = COLUMNS.map(() => null);
   readonly #rollup: Rollup;
 
-  /**
-   * The insert as drizzle writes it, run by SQLite itself: mapping placeholders by name for every row costs as much as the insert does,
-   * and this statement runs once a request.
-   */
+  /** Run by SQLite itself: mapping placeholders by name for every row costs as much as the insert does, and this statement runs once a request. */
   constructor(store: Store, writer: Writer) {
     this.#rollup = new Rollup(store);
     writer.join(this.#rollup);
-    const names = Object.fromEntries(COLUMNS.map((column) => [column, sql.placeholder(column)]));
-    const query = store.query
-      .insert(usage)
-      .values(names as never)
-      .toSQL();
-    this.#order = query.params.map((param) => (param as { value: { name: (typeof COLUMNS)[number] } }).value.name);
-    this.#values = this.#order.map(() => null);
-    this.#statement = store.database.prepare(query.sql);
+    const names = COLUMNS.map((column) => usage[column].name).join(", ");
+    const holes = COLUMNS.map(() => "?").join(", ");
+    this.#statement = store.database.prepare(`INSERT INTO usage (${names}) VALUES (${holes})`);
   }
 
   /** Inside an operation of the writer. Throws SQLite's error when the request has a row already. */
   insert(row: UsageRow): void {
     const values = this.#values;
-    for (let at = 0; at < values.length; at++) values[at] = row[this.#order[at] as keyof UsageRow];
+    for (let at = 0; at < values.length; at++) values[at] = row[COLUMNS[at] as keyof UsageRow];
     this.#statement.run(...values);
   }
 

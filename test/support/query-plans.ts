@@ -36,8 +36,8 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   {
     about: /where (?:image_job\.boot <> \? and )?\(?(?:image_job\.boot <> \? and )?state (?:IN|=)/i,
-    step: /^SCAN image_job USING (?:COVERING )?INDEX image_job_(?:running|queued)$/,
-    why: "an index that holds only the jobs at work or in the queue, read once at a start",
+    step: /^SCAN image_job USING (?:COVERING )?INDEX image_job_(?:running|queued|flight)$/,
+    why: "an index that holds only the jobs at work, in the queue or either, read once at a start",
   },
   {
     about: /^select .* from (?:server_stop|usage_kept)$/,
