@@ -4,6 +4,7 @@ import { addAccounts, addBackup, addUsage } from "./account-commands.ts";
 import { type Report, withConfig, withFolder, withJson } from "./command-parts.ts";
 import { addKeys, addTokens } from "./key-commands.ts";
 import type { JsonOption, LogsOptions, ModelsOptions, ServeOptions } from "./options.ts";
+import { startServing } from "./serving.ts";
 
 function addServe(program: Command, report: Report): void {
   withConfig(program.command("serve", { isDefault: true }))
@@ -14,10 +15,7 @@ function addServe(program: Command, report: Report): void {
     .option("--cdn-url <url>", "address of the image files, when it is another one")
     .option("--workers <count>", "processes that share the work beside this one (Linux; default: 0)")
     .addOption(new Option("--as-worker").hideHelp())
-    .action(async (options: ServeOptions) => {
-      if (options.asWorker) return report(await (await import("./work.ts")).work());
-      report(await (await import("./serve.ts")).serve(options));
-    });
+    .action(async (options: ServeOptions) => report(await startServing(options)));
 }
 
 function addReports(program: Command, report: Report): void {
