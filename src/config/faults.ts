@@ -1,5 +1,6 @@
 import type { TSchema } from "@sinclair/typebox";
-import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
+import { Errors, type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
+import { Check } from "@sinclair/typebox/value";
 import { nearest } from "./nearest.ts";
 
 /** Where in a document: keys and list indices from the top. */
@@ -142,14 +143,13 @@ function schemaAt(root: TSchema, steps: Steps): TSchema | undefined {
  * A function that lists what is wrong with a document by its schema, one fault per place, at most {@link MAX_FAULTS}.
  * `raw` is the document before `${NAME}` was filled in: what is shown comes from there, so that no secret gets out.
  */
-export function faultFinder(schema: TSchema): (value: unknown, raw: unknown) => Fault[] {
-  // Compiled at the first document: most starts have none, and each has to be quick.
-  let compiled: TypeCheck<TSchema> | undefined;
+export function faultFinder(schemaOf: () => TSchema): (value: unknown, raw: unknown) => Fault[] {
   return (value, raw) => {
-    compiled ??= TypeCompiler.Compile(schema);
+    // Not compiled: that takes longer than walking through the schema for the one document of a start.
+    const schema = schemaOf();
     const faults = new Map<string, Fault>();
-    if (compiled.Check(value)) return [];
-    for (const top of compiled.Errors(value)) {
+    if (Check(schema, value)) return [];
+    for (const top of Errors(schema, value)) {
       for (const error of tellingErrors(top)) {
         const steps = toSteps(error.path, value);
         const path = formatSteps(steps);

@@ -5,6 +5,7 @@ import { type Quirks, REMOTE_MEDIA, UPSTREAM_DIALECTS } from "../dialects/dialec
 import { IMAGE_ROW_NAMES } from "../vendors/images/rows.ts";
 import type { AuthForm } from "../vendors/vendor.ts";
 import { SEARCH_ENGINES, type SearchEngineId } from "../web/search/engine.ts";
+import { late } from "../wire/open.ts";
 
 /** An object that refuses keys it does not know: a mistyped setting must not be a setting ignored (contract 2). */
 const Closed = <T extends TProperties>(properties: T) =>
@@ -29,7 +30,7 @@ const amount = (description: string) => Type.Number({ minimum: 0, maximum: 1_000
 const flag = () => Type.Boolean({ description: "true or false" });
 
 const url = (description: string) => Type.String({ minLength: 1, maxLength: 2000, description });
-const httpUrl = url("a URL beginning with http:// or https://");
+const httpUrl = late(() => url("a URL beginning with http:// or https://"));
 
 const AUTH_FORMS = [
   "bearer",
@@ -47,273 +48,318 @@ type SnakeCase<T extends string> = T extends `${infer Head}${infer Tail}`
   : T;
 
 /** Every quirk of the dialects under its name in the file. A quirk that is missing here does not compile. */
-const quirkProperties = {
-  max_tokens_field: Type.Optional(Words(["max_tokens", "max_completion_tokens"])),
-  reasoning_replay: Type.Optional(Words(["reasoning_content", "reasoning"])),
-  reasoning_replay_always: Type.Optional(flag()),
-  reasoning_replay_calls: Type.Optional(flag()),
-  refuses_reasoning: Type.Optional(flag()),
-  unknown_fields: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
-  no_json_schema: Type.Optional(flag()),
-  no_stream_options: Type.Optional(flag()),
-  no_developer_role: Type.Optional(flag()),
-  tool_choice_required: Type.Optional(Words(["any", "auto", "auto-while-reasoning"])),
-  custom_tools: Type.Optional(flag()),
-  legacy_functions: Type.Optional(flag()),
-  prefill: Type.Optional(Words(["prefix", "continue"])),
-  empty_content: Type.Optional(flag()),
-  nine_character_tool_ids: Type.Optional(flag()),
-  max_stop_sequences: Type.Optional(count("a whole number from 0 to 100", 0, 100)),
-  seed_field: Type.Optional(Words(["seed", "random_seed"])),
-  accepts_top_k: Type.Optional(flag()),
-  accepts_cache_control: Type.Optional(flag()),
-  exclusive_reasoning_tokens: Type.Optional(flag()),
-  inline_think_tags: Type.Optional(flag()),
-  unsigned_thinking: Type.Optional(flag()),
-  own_billing_line: Type.Optional(flag()),
-  no_added_cache_marks: Type.Optional(flag()),
-  unclamped_temperature: Type.Optional(flag()),
-  version_in_body: Type.Optional(text("a version, such as bedrock-2023-05-31", 100)),
-  count_tokens: Type.Optional(flag()),
-  bare_count_body: Type.Optional(flag()),
-  remote_media: Type.Optional(Words(REMOTE_MEDIA)),
-  web_tools: Type.Optional(Type.Boolean()),
-} satisfies Record<SnakeCase<keyof Quirks>, TSchema>;
+const quirkProperties = late(
+  () =>
+    ({
+      max_tokens_field: Type.Optional(Words(["max_tokens", "max_completion_tokens"])),
+      reasoning_replay: Type.Optional(Words(["reasoning_content", "reasoning"])),
+      reasoning_replay_always: Type.Optional(flag()),
+      reasoning_replay_calls: Type.Optional(flag()),
+      refuses_reasoning: Type.Optional(flag()),
+      unknown_fields: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
+      no_json_schema: Type.Optional(flag()),
+      no_stream_options: Type.Optional(flag()),
+      no_developer_role: Type.Optional(flag()),
+      tool_choice_required: Type.Optional(Words(["any", "auto", "auto-while-reasoning"])),
+      custom_tools: Type.Optional(flag()),
+      legacy_functions: Type.Optional(flag()),
+      prefill: Type.Optional(Words(["prefix", "continue"])),
+      empty_content: Type.Optional(flag()),
+      nine_character_tool_ids: Type.Optional(flag()),
+      max_stop_sequences: Type.Optional(count("a whole number from 0 to 100", 0, 100)),
+      seed_field: Type.Optional(Words(["seed", "random_seed"])),
+      accepts_top_k: Type.Optional(flag()),
+      accepts_cache_control: Type.Optional(flag()),
+      exclusive_reasoning_tokens: Type.Optional(flag()),
+      inline_think_tags: Type.Optional(flag()),
+      unsigned_thinking: Type.Optional(flag()),
+      own_billing_line: Type.Optional(flag()),
+      no_added_cache_marks: Type.Optional(flag()),
+      unclamped_temperature: Type.Optional(flag()),
+      version_in_body: Type.Optional(text("a version, such as bedrock-2023-05-31", 100)),
+      count_tokens: Type.Optional(flag()),
+      bare_count_body: Type.Optional(flag()),
+      remote_media: Type.Optional(Words(REMOTE_MEDIA)),
+      web_tools: Type.Optional(Type.Boolean()),
+    }) satisfies Record<SnakeCase<keyof Quirks>, TSchema>,
+);
 
-const Server = Closed({
-  host: Type.Optional(text("a host name or an IP address", 253)),
-  port: Type.Optional(count("a port from 0 to 65535", 0, 65_535)),
-  public_url: Type.Optional(httpUrl),
-  cdn_url: Type.Optional(httpUrl),
-  cors_origins: Type.Optional(list(text("an origin such as https://app.example.com"), "a list of origins", 100)),
-  trusted_proxies: Type.Optional(
-    list(text("an IP address or a range such as 10.0.0.0/8", 80), "a list of IP addresses and ranges", 100),
-  ),
-});
+const Server = late(() =>
+  Closed({
+    host: Type.Optional(text("a host name or an IP address", 253)),
+    port: Type.Optional(count("a port from 0 to 65535", 0, 65_535)),
+    public_url: Type.Optional(httpUrl()),
+    cdn_url: Type.Optional(httpUrl()),
+    cors_origins: Type.Optional(list(text("an origin such as https://app.example.com"), "a list of origins", 100)),
+    trusted_proxies: Type.Optional(
+      list(text("an IP address or a range such as 10.0.0.0/8", 80), "a list of IP addresses and ranges", 100),
+    ),
+  }),
+);
 
 /** How a vendor draws, where it is not as its image row says (dialects.md 7). */
-const Drawing = Closed({
-  wire: Type.Optional(Words(IMAGE_ROW_NAMES)),
-  ratios: Type.Optional(
-    Type.Array(Type.String({ pattern: "^[1-9]\\d{0,3}:[1-9]\\d{0,3}$", description: "a ratio such as 16:9" }), {
-      minItems: 1,
-      maxItems: 50,
-      uniqueItems: true,
-      description: "a list of ratios, none twice",
-    }),
-  ),
-  takes_source: Type.Optional(flag()),
-  workflow: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), { maxProperties: 500, description: "a ComfyUI graph in its API form" }),
-  ),
-});
-
-const VendorRow = Closed({
-  id: Type.String({
-    pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
-    description: "a name of small letters, digits, dots, dashes and underscores (it is the prefix of the model IDs)",
+const Drawing = late(() =>
+  Closed({
+    wire: Type.Optional(Words(IMAGE_ROW_NAMES)),
+    ratios: Type.Optional(
+      Type.Array(Type.String({ pattern: "^[1-9]\\d{0,3}:[1-9]\\d{0,3}$", description: "a ratio such as 16:9" }), {
+        minItems: 1,
+        maxItems: 50,
+        uniqueItems: true,
+        description: "a list of ratios, none twice",
+      }),
+    ),
+    takes_source: Type.Optional(flag()),
+    workflow: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        maxProperties: 500,
+        description: "a ComfyUI graph in its API form",
+      }),
+    ),
   }),
-  name: Type.Optional(text("a name", 200)),
-  dialect: Type.Optional(Words(UPSTREAM_DIALECTS)),
-  base_url: Type.Optional(httpUrl),
-  api_key: Type.Optional(text(`a key, \${NAME} or file:PATH`, 10_000)),
-  api_keys: Type.Optional(
-    Type.Array(text(`a key, \${NAME} or file:PATH`, 10_000), {
-      minItems: 1,
-      maxItems: 100,
-      description: "a list of keys that are used in turn",
+);
+
+const VendorRow = late(() =>
+  Closed({
+    id: Type.String({
+      pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
+      description: "a name of small letters, digits, dots, dashes and underscores (it is the prefix of the model IDs)",
     }),
-  ),
-  auth: Type.Optional(Words(AUTH_FORMS)),
-  headers: Type.Optional(
-    Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
-      maxProperties: 50,
-      description: "a mapping of header names to text",
-    }),
-  ),
-  query: Type.Optional(text("a query string such as api-version=2026-01-01")),
-  models: Type.Optional(
-    Type.Union([Words(["discover", "any", "catalog"]), list(text("a model name", 200), "a list of model names")], {
-      description: '"discover", "any", "catalog" or a list of model names',
-    }),
-  ),
-  quirks: Type.Optional(Closed(quirkProperties)),
-  images: Type.Optional(Drawing),
-});
+    name: Type.Optional(text("a name", 200)),
+    dialect: Type.Optional(Words(UPSTREAM_DIALECTS)),
+    base_url: Type.Optional(httpUrl()),
+    api_key: Type.Optional(text(`a key, \${NAME} or file:PATH`, 10_000)),
+    api_keys: Type.Optional(
+      Type.Array(text(`a key, \${NAME} or file:PATH`, 10_000), {
+        minItems: 1,
+        maxItems: 100,
+        description: "a list of keys that are used in turn",
+      }),
+    ),
+    auth: Type.Optional(Words(AUTH_FORMS)),
+    headers: Type.Optional(
+      Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
+        maxProperties: 50,
+        description: "a mapping of header names to text",
+      }),
+    ),
+    query: Type.Optional(text("a query string such as api-version=2026-01-01")),
+    models: Type.Optional(
+      Type.Union([Words(["discover", "any", "catalog"]), list(text("a model name", 200), "a list of model names")], {
+        description: '"discover", "any", "catalog" or a list of model names',
+      }),
+    ),
+    quirks: Type.Optional(Closed(quirkProperties())),
+    images: Type.Optional(Drawing()),
+  }),
+);
 
 const price = () => Type.Optional(amount("a price in USD, 0 or more"));
 
-const Pricing = Closed({
-  currency: Type.Optional(Words(["USD"])),
-  unit: Type.Optional(Words(["per_1m_tokens"])),
-  input: price(),
-  output: price(),
-  cache_read: price(),
-  cache_write: price(),
-  /** USD for one image. */
-  per_image: price(),
-});
-
-const Capabilities = Closed({
-  vision: Type.Optional(flag()),
-  tools: Type.Optional(flag()),
-  reasoning: Type.Optional(flag()),
-});
-
-const ReasoningEfforts = Closed({
-  levels: Type.Array(text("a level", 40), { minItems: 1, maxItems: 20, description: "a list of levels, least first" }),
-  default: text("one of the levels", 40),
-});
-
-const Reasoning = Closed({
-  form: Type.Optional(Words(REASONING_FORMS)),
-  omitted: Type.Optional(Words(["nothing", "off", "default", "lowest"])),
-  always_reasons: Type.Optional(flag()),
-  reasons_by_default: Type.Optional(flag()),
-  no_off: Type.Optional(flag()),
-  off_value: Type.Optional(text("one of the levels", 40)),
-  refuses: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
-});
-
-const Route = Closed({
-  vendor: text("the id of a vendor", 64),
-  model: text("a model name", 200),
-  weight: Type.Optional(count("a whole number from 1 to 1000", 1, 1_000)),
-});
-
-const ModelRow = Closed({
-  id: Type.String({
-    pattern: "^[^\\s/]+/\\S+$",
-    maxLength: 200,
-    description: "a model ID of the form <vendor>/<model_name>",
+const Pricing = late(() =>
+  Closed({
+    currency: Type.Optional(Words(["USD"])),
+    unit: Type.Optional(Words(["per_1m_tokens"])),
+    input: price(),
+    output: price(),
+    cache_read: price(),
+    cache_write: price(),
+    /** USD for one image. */
+    per_image: price(),
   }),
-  display_name: Type.Optional(text("a name", 200)),
-  owned_by: Type.Optional(text("a name", 200)),
-  modality: Type.Optional(Words(MODALITIES)),
-  access_tier: Type.Optional(Words(["free", "paid", "premium"])),
-  context_length: Type.Optional(count("a whole number of tokens")),
-  max_output_tokens: Type.Optional(count("a whole number of tokens")),
-  pricing: Type.Optional(
-    Type.Union([Words(["free"]), Pricing], { description: '"free" or a mapping of prices in USD per 1M tokens' }),
-  ),
-  capabilities: Type.Optional(Capabilities),
-  reasoning_efforts: Type.Optional(ReasoningEfforts),
-  reasoning: Type.Optional(Reasoning),
-  refuses: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
-  routes: Type.Optional(
-    Type.Array(Route, {
+);
+
+const Capabilities = late(() =>
+  Closed({
+    vision: Type.Optional(flag()),
+    tools: Type.Optional(flag()),
+    reasoning: Type.Optional(flag()),
+  }),
+);
+
+const ReasoningEfforts = late(() =>
+  Closed({
+    levels: Type.Array(text("a level", 40), {
       minItems: 1,
       maxItems: 20,
-      description: "a list of {vendor, model}, tried in order, or by weight",
+      description: "a list of levels, least first",
     }),
-  ),
-});
+    default: text("one of the levels", 40),
+  }),
+);
 
-const Plan = Closed({
-  metered: Type.Optional(flag()),
-  requests_per_minute: Type.Optional(count("a whole number")),
-  concurrent_generations: Type.Optional(count("a whole number")),
-  spending_window_usd: Type.Optional(amount("an amount in USD, 0 or more")),
-  images_per_day: Type.Optional(count("a whole number, 0 or more", 0)),
-  image_jobs_in_flight: Type.Optional(count("a whole number")),
-  web_calls_per_day: Type.Optional(count("a whole number, 0 or more", 0)),
-  web_calls_per_minute: Type.Optional(count("a whole number")),
-  web_calls_concurrent: Type.Optional(count("a whole number")),
-  web_call_usd: Type.Optional(amount("a price in USD, 0 or more")),
-});
+const Reasoning = late(() =>
+  Closed({
+    form: Type.Optional(Words(REASONING_FORMS)),
+    omitted: Type.Optional(Words(["nothing", "off", "default", "lowest"])),
+    always_reasons: Type.Optional(flag()),
+    reasons_by_default: Type.Optional(flag()),
+    no_off: Type.Optional(flag()),
+    off_value: Type.Optional(text("one of the levels", 40)),
+    refuses: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
+  }),
+);
+
+const Route = late(() =>
+  Closed({
+    vendor: text("the id of a vendor", 64),
+    model: text("a model name", 200),
+    weight: Type.Optional(count("a whole number from 1 to 1000", 1, 1_000)),
+  }),
+);
+
+const ModelRow = late(() =>
+  Closed({
+    id: Type.String({
+      pattern: "^[^\\s/]+/\\S+$",
+      maxLength: 200,
+      description: "a model ID of the form <vendor>/<model_name>",
+    }),
+    display_name: Type.Optional(text("a name", 200)),
+    owned_by: Type.Optional(text("a name", 200)),
+    modality: Type.Optional(Words(MODALITIES)),
+    access_tier: Type.Optional(Words(["free", "paid", "premium"])),
+    context_length: Type.Optional(count("a whole number of tokens")),
+    max_output_tokens: Type.Optional(count("a whole number of tokens")),
+    pricing: Type.Optional(
+      Type.Union([Words(["free"]), Pricing()], { description: '"free" or a mapping of prices in USD per 1M tokens' }),
+    ),
+    capabilities: Type.Optional(Capabilities()),
+    reasoning_efforts: Type.Optional(ReasoningEfforts()),
+    reasoning: Type.Optional(Reasoning()),
+    refuses: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
+    routes: Type.Optional(
+      Type.Array(Route(), {
+        minItems: 1,
+        maxItems: 20,
+        description: "a list of {vendor, model}, tried in order, or by weight",
+      }),
+    ),
+  }),
+);
+
+const Plan = late(() =>
+  Closed({
+    metered: Type.Optional(flag()),
+    requests_per_minute: Type.Optional(count("a whole number")),
+    concurrent_generations: Type.Optional(count("a whole number")),
+    spending_window_usd: Type.Optional(amount("an amount in USD, 0 or more")),
+    images_per_day: Type.Optional(count("a whole number, 0 or more", 0)),
+    image_jobs_in_flight: Type.Optional(count("a whole number")),
+    web_calls_per_day: Type.Optional(count("a whole number, 0 or more", 0)),
+    web_calls_per_minute: Type.Optional(count("a whole number")),
+    web_calls_concurrent: Type.Optional(count("a whole number")),
+    web_call_usd: Type.Optional(amount("a price in USD, 0 or more")),
+  }),
+);
 
 const SEARCH_CHOICES = ["auto", ...SEARCH_ENGINES, "none"] as const;
 
-const SearchEngine = Closed({
-  api_key: Type.Optional(text(`a key, \${NAME} or file:PATH`, 10_000)),
-  base_url: Type.Optional(httpUrl),
-});
+const SearchEngine = late(() =>
+  Closed({
+    api_key: Type.Optional(text(`a key, \${NAME} or file:PATH`, 10_000)),
+    base_url: Type.Optional(httpUrl()),
+  }),
+);
 
 /** Every engine of the network. One that is missing here does not compile. */
-const engineProperties = {
-  ...{ brave: Type.Optional(SearchEngine), tavily: Type.Optional(SearchEngine), exa: Type.Optional(SearchEngine) },
-  ...{ perplexity: Type.Optional(SearchEngine), serper: Type.Optional(SearchEngine) },
-  searxng: Type.Optional(SearchEngine),
-} satisfies Record<Exclude<SearchEngineId, "fixture">, TSchema>;
+const engineProperties = late(
+  () =>
+    ({
+      ...{
+        brave: Type.Optional(SearchEngine()),
+        tavily: Type.Optional(SearchEngine()),
+        exa: Type.Optional(SearchEngine()),
+      },
+      ...{ perplexity: Type.Optional(SearchEngine()), serper: Type.Optional(SearchEngine()) },
+      searxng: Type.Optional(SearchEngine()),
+    }) satisfies Record<Exclude<SearchEngineId, "fixture">, TSchema>,
+);
 
-const Web = Closed({
-  search: Type.Optional(
-    Closed({
-      engine: Type.Optional(
-        Type.Union(
-          [
-            Words(SEARCH_CHOICES),
-            Type.Array(Words(SEARCH_ENGINES), { minItems: 1, maxItems: 10, description: "a list of engines" }),
-          ],
-          { description: `${oneOf(SEARCH_CHOICES)}, or a list of engines that are tried in order` },
+const Web = late(() =>
+  Closed({
+    search: Type.Optional(
+      Closed({
+        engine: Type.Optional(
+          Type.Union(
+            [
+              Words(SEARCH_CHOICES),
+              Type.Array(Words(SEARCH_ENGINES), { minItems: 1, maxItems: 10, description: "a list of engines" }),
+            ],
+            { description: `${oneOf(SEARCH_CHOICES)}, or a list of engines that are tried in order` },
+          ),
         ),
-      ),
-      engines: Type.Optional(Closed(engineProperties)),
-    }),
-  ),
-  fetch: Type.Optional(
-    Closed({
-      allow_hosts: Type.Optional(list(text("a host name or an IP address", 253), "a list of host names", 1000)),
-    }),
-  ),
-});
+        engines: Type.Optional(Closed(engineProperties())),
+      }),
+    ),
+    fetch: Type.Optional(
+      Closed({
+        allow_hosts: Type.Optional(list(text("a host name or an IP address", 253), "a list of host names", 1000)),
+      }),
+    ),
+  }),
+);
 
 /** A bucket for images, of Amazon S3 or anything that speaks its protocol. */
-const ImageStorage = Closed({
-  bucket: text("the name of a bucket", 255),
-  endpoint: Type.Optional(httpUrl),
-  region: Type.Optional(text("the name of a region", 100)),
-  access_key_id: text("an access key's id", 1_000),
-  secret_access_key: text(`an access key's secret, \${NAME} or file:PATH`, 1_000),
-  prefix: Type.Optional(text("the beginning of every object's name, such as sluice/", 200)),
-  public_url: Type.Optional(httpUrl),
-});
+const ImageStorage = late(() =>
+  Closed({
+    bucket: text("the name of a bucket", 255),
+    endpoint: Type.Optional(httpUrl()),
+    region: Type.Optional(text("the name of a region", 100)),
+    access_key_id: text("an access key's id", 1_000),
+    secret_access_key: text(`an access key's secret, \${NAME} or file:PATH`, 1_000),
+    prefix: Type.Optional(text("the beginning of every object's name, such as sluice/", 200)),
+    public_url: Type.Optional(httpUrl()),
+  }),
+);
 
 /** The whole configuration file (contract 2). Every object is closed. */
-export const ConfigFile = Closed({
-  server: Type.Optional(Server),
-  vendors: Type.Optional(list(VendorRow, "a list of vendors", 1000)),
-  models: Type.Optional(list(ModelRow, "a list of models")),
-  plans: Type.Optional(
-    Type.Record(Type.String(), Plan, { maxProperties: 100, description: "a mapping of plan ids to figures" }),
-  ),
-  web: Type.Optional(Web),
-  limits: Type.Optional(
-    Closed({ blocking_seconds: Type.Optional(count("a whole number of seconds from 1 to 3600", 1, 3600)) }),
-  ),
-  retention: Type.Optional(
-    Closed({ usage_days: Type.Optional(count("a whole number of days from 1 to 10000", 1, 10_000)) }),
-  ),
-  images: Type.Optional(
-    Closed({
-      keep_days: Type.Optional(count("a whole number of days from 1 to 10000", 1, 10_000)),
-      storage: Type.Optional(ImageStorage),
-    }),
-  ),
-  request_log: Type.Optional(
-    Closed({
-      enabled: Type.Optional(flag()),
-      days: Type.Optional(count("a whole number of days from 1 to 3650", 1, 3_650)),
-      megabytes: Type.Optional(count("a whole number from 1 to 100000", 1, 100_000)),
-      bodies: Type.Optional(flag()),
-    }),
-  ),
-  telemetry: Type.Optional(
-    Closed({
-      otlp_endpoint: Type.Optional(httpUrl),
-      headers: Type.Optional(
-        Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
-          maxProperties: 50,
-          description: "a mapping of header names to text",
-        }),
-      ),
-      service_name: Type.Optional(text("a name", 200)),
-    }),
-  ),
-  local_discovery: Type.Optional(flag()),
-});
+export const ConfigFile = late(() =>
+  Closed({
+    server: Type.Optional(Server()),
+    vendors: Type.Optional(list(VendorRow(), "a list of vendors", 1000)),
+    models: Type.Optional(list(ModelRow(), "a list of models")),
+    plans: Type.Optional(
+      Type.Record(Type.String(), Plan(), { maxProperties: 100, description: "a mapping of plan ids to figures" }),
+    ),
+    web: Type.Optional(Web()),
+    limits: Type.Optional(
+      Closed({ blocking_seconds: Type.Optional(count("a whole number of seconds from 1 to 3600", 1, 3600)) }),
+    ),
+    retention: Type.Optional(
+      Closed({ usage_days: Type.Optional(count("a whole number of days from 1 to 10000", 1, 10_000)) }),
+    ),
+    images: Type.Optional(
+      Closed({
+        keep_days: Type.Optional(count("a whole number of days from 1 to 10000", 1, 10_000)),
+        storage: Type.Optional(ImageStorage()),
+      }),
+    ),
+    request_log: Type.Optional(
+      Closed({
+        enabled: Type.Optional(flag()),
+        days: Type.Optional(count("a whole number of days from 1 to 3650", 1, 3_650)),
+        megabytes: Type.Optional(count("a whole number from 1 to 100000", 1, 100_000)),
+        bodies: Type.Optional(flag()),
+      }),
+    ),
+    telemetry: Type.Optional(
+      Closed({
+        otlp_endpoint: Type.Optional(httpUrl()),
+        headers: Type.Optional(
+          Type.Record(Type.String(), Type.String({ maxLength: 10_000, description: "text" }), {
+            maxProperties: 50,
+            description: "a mapping of header names to text",
+          }),
+        ),
+        service_name: Type.Optional(text("a name", 200)),
+      }),
+    ),
+    local_discovery: Type.Optional(flag()),
+  }),
+);
 
-export type ConfigFile = Static<typeof ConfigFile>;
+export type ConfigFile = Static<ReturnType<typeof ConfigFile>>;
 export type VendorSetting = NonNullable<ConfigFile["vendors"]>[number];
 export type ModelSetting = NonNullable<ConfigFile["models"]>[number];
 export type PlanSetting = NonNullable<ConfigFile["plans"]>[string];

@@ -64,7 +64,7 @@ type Money = { amount_usd: string | number; reference: string; detail?: string |
 
 type Booking = {
   summary: string;
-  body: TSchema;
+  body: () => TSchema;
   check: typeof checkMoney;
   post(book: Book, order: MoneyOrder): Promise<Posted>;
 };

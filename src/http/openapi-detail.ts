@@ -11,24 +11,33 @@ export type JsonBody = { required: true; content: JsonContent };
 /** One answer as an entry of a route's `detail.responses`. */
 export type JsonReply = { description: string; content: JsonContent };
 
+/** A schema as `wire/` keeps them: made when it is first asked for, which is when the document is. */
+type LateSchema = () => TSchema;
+
 /** JSON Schema is a plain object; TypeBox's own marks are symbols, which JSON leaves out. */
-const contentOf = (schema: TSchema): JsonContent => ({ "application/json": { schema: { ...schema } } });
+const contentOf = (schemaOf: LateSchema): JsonContent => ({
+  "application/json": {
+    get schema() {
+      return { ...schemaOf() };
+    },
+  },
+});
 
 /** `detail.requestBody` of a route that takes this JSON. */
-export function jsonBody(schema: TSchema): JsonBody {
-  return { required: true, content: contentOf(schema) };
+export function jsonBody(schemaOf: LateSchema): JsonBody {
+  return { required: true, content: contentOf(schemaOf) };
 }
 
 /** An answer that gives this JSON, and what it means in a sentence. */
-export function jsonReply(schema: TSchema, description: string): JsonReply {
-  return { description, content: contentOf(schema) };
+export function jsonReply(schemaOf: LateSchema, description: string): JsonReply {
+  return { description, content: contentOf(schemaOf) };
 }
 
 /** An answer that is this JSON, or with `stream: true` server-sent events. */
-export function jsonOrStream(schema: TSchema, description: string) {
+export function jsonOrStream(schemaOf: LateSchema, description: string) {
   return {
     description,
-    content: { ...contentOf(schema), "text/event-stream": { schema: { type: "string" as const } } },
+    content: { ...contentOf(schemaOf), "text/event-stream": { schema: { type: "string" as const } } },
   };
 }
 
@@ -43,7 +52,7 @@ export const STRICT_PARAMETER = {
 };
 
 /** Schemas that routes refer to by name: `components.schemas` of the document. */
-export const SHARED_SCHEMAS = { ChatError: { ...ChatErrorReply }, MessagesError: { ...MessagesErrorReply } };
+export const sharedSchemas = () => ({ ChatError: { ...ChatErrorReply() }, MessagesError: { ...MessagesErrorReply() } });
 
 /** What a route that needs no key may answer. */
 export const PUBLIC_ERRORS: readonly ErrorCode[] = [

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import packageFile from "../../package.json" with { type: "json" };
 import { isObject } from "../lib/json.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
-import { SHARED_SCHEMAS } from "./openapi-detail.ts";
+import { sharedSchemas } from "./openapi-detail.ts";
 import { servePage, VIEWER_FILES } from "./openapi-page/page.ts";
 import { requestIdOf } from "./request.ts";
 
@@ -11,25 +11,26 @@ export { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 const SPEC_PATH = "/document";
 
 /** All of the document that does not come from routes. */
-const DOCUMENTATION = {
-  // The routes' schemas are JSON Schema as TypeBox writes it (const, null): what 3.1 takes and 3.0 does not.
-  openapi: "3.1.0",
-  info: {
-    title: "Sluice",
-    version: packageFile.version,
-    description: packageFile.description,
-    license: { name: packageFile.license, identifier: packageFile.license },
-  },
-  servers: [{ url: "/", description: "This gateway" }],
-  security: [{ bearer: [] }, { apiKey: [] }],
-  components: {
-    schemas: SHARED_SCHEMAS,
-    securitySchemes: {
-      bearer: { type: "http", scheme: "bearer", description: "An API key as `Authorization: Bearer <key>`." },
-      apiKey: { type: "apiKey", in: "header", name: "x-api-key", description: "An API key as `x-api-key: <key>`." },
+const describeGateway = () =>
+  ({
+    // The routes' schemas are JSON Schema as TypeBox writes it (const, null): what 3.1 takes and 3.0 does not.
+    openapi: "3.1.0",
+    info: {
+      title: "Sluice",
+      version: packageFile.version,
+      description: packageFile.description,
+      license: { name: packageFile.license, identifier: packageFile.license },
     },
-  },
-} as const;
+    servers: [{ url: "/", description: "This gateway" }],
+    security: [{ bearer: [] }, { apiKey: [] }],
+    components: {
+      schemas: sharedSchemas(),
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "An API key as `Authorization: Bearer <key>`." },
+        apiKey: { type: "apiKey", in: "header", name: "x-api-key", description: "An API key as `x-api-key: <key>`." },
+      },
+    },
+  }) as const;
 
 /** Puts in what OpenAPI demands and the generator leaves out: every response has a description. */
 function completeDocument(document: unknown): Record<string, unknown> {
@@ -67,7 +68,7 @@ async function loadGenerator(routes: Elysia): Promise<Generator> {
   const generator = swagger({
     path: "/page",
     specPath: SPEC_PATH,
-    documentation: DOCUMENTATION as unknown as Record<string, never>,
+    documentation: describeGateway() as unknown as Record<string, never>,
     excludeMethods: ["OPTIONS", "HEAD"],
     excludeStaticFile: false,
   });

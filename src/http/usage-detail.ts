@@ -43,7 +43,7 @@ export function usageParameters(groupings: readonly Grouping[]) {
 }
 
 /** The answers of a usage list, as `detail.responses`. */
-export function usageReplies(list: TSchema) {
+export function usageReplies(list: () => TSchema) {
   const reply = jsonReply(list, "A page of requests or groups, or a file.");
   const content = { ...reply.content, "text/csv": { schema: { type: "string" as const } } };
   return { 200: { ...reply, content }, ...errorReplies("chat") };

@@ -21,7 +21,9 @@ export const TOOLS = [
     title: "Web search",
     description:
       "Searches the web. Returns ranked results with title, URL, snippet, source and publication date. Use web_fetch to read a result in full.",
-    inputSchema: SearchArguments,
+    get inputSchema() {
+      return SearchArguments();
+    },
     annotations: hints("Web search"),
   },
   {
@@ -29,7 +31,9 @@ export const TOOLS = [
     title: "Read web pages",
     description:
       "Reads up to 10 web pages and returns each in full as Markdown. PDF files, feeds, JSON and plain text are read too. Every page counts as one call.",
-    inputSchema: FetchArguments,
+    get inputSchema() {
+      return FetchArguments();
+    },
     annotations: hints("Read web pages"),
   },
 ] as const;

@@ -1,6 +1,7 @@
 import type { Caller } from "../accounts/caller.ts";
 import { isObject } from "../lib/json.ts";
 import { errorFields, type Log } from "../observe/log.ts";
+import { late } from "../wire/open.ts";
 import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
@@ -30,7 +31,7 @@ export type McpAnswer = { body: string; failed: boolean };
 
 /** The MCP server: stateless, tools only, one message at a time (interface 4.9). Who calls and over what is the edge's matter. */
 export class McpServer {
-  readonly #list = JSON.stringify({ tools: TOOLS });
+  readonly #list = late(() => JSON.stringify({ tools: TOOLS }));
 
   constructor(private readonly parts: McpParts) {}
 
@@ -41,7 +42,7 @@ export class McpServer {
 
   /** The answer to a request that runs no tool. */
   answer({ id, method, params }: Request): McpAnswer {
-    if (method === "tools/list") return { body: writeResult(id, this.#list), failed: false };
+    if (method === "tools/list") return { body: writeResult(id, this.#list()), failed: false };
     if (method === "ping") return { body: writeResult(id, "{}"), failed: false };
     if (method === "initialize") return this.#initialize(id, params);
     return { body: writeFault(UNKNOWN_METHOD, "There is no such method here.", id), failed: true };

@@ -105,7 +105,7 @@ export class WebTools {
 
 /** The arguments of `web_search` as a query, or the first fault. What is not known in them is a fault unless `open`. */
 export function readSearchArguments(body: unknown, open = false): SearchQuery | Fault {
-  const fault = checkSearch(open ? only(body, SearchArguments.properties) : body);
+  const fault = checkSearch(open ? only(body, SearchArguments().properties) : body);
   if (fault) return readable(fault);
   const { query, max_results, search_domain_filter, search_recency_filter, country } = body as SearchArguments;
   const text = query.replace(/\s+/g, " ").trim().toWellFormed();
@@ -125,7 +125,7 @@ export function readSearchArguments(body: unknown, open = false): SearchQuery | 
 /** The arguments of `web_fetch`, or the first fault. What is not known in them is a fault unless `open`. */
 export function readFetchArguments(body: unknown, open = false): FetchArguments | Fault {
   const listed = withList(body);
-  const fault = checkFetch(open ? only(listed, FetchArguments.properties) : listed);
+  const fault = checkFetch(open ? only(listed, FetchArguments().properties) : listed);
   return fault ?? (listed as FetchArguments);
 }
 

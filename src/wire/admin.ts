@@ -1,67 +1,80 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { AccountView, PlanView } from "./account.ts";
-import { Open } from "./open.ts";
+import { late, Open } from "./open.ts";
 import { SCOPES } from "./scopes.ts";
 
 const Nullable = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
-const name = Type.String({
-  minLength: 1,
-  maxLength: 100,
-  pattern: "\\S",
-  description: "a name of 1 to 100 characters, not all of them blank",
-});
+const name = late(() =>
+  Type.String({
+    minLength: 1,
+    maxLength: 100,
+    pattern: "\\S",
+    description: "a name of 1 to 100 characters, not all of them blank",
+  }),
+);
 /** Most money of an entry or a cap, USD (reliability 3.2). */
 const MAX_USD = 1_000_000;
 const usdText = 'an amount in USD with at most nine decimals, such as 25 or "0.5"';
-const usd = Type.Union(
-  [Type.String({ pattern: "^\\d{1,10}(?:\\.\\d{1,9})?$" }), Type.Number({ exclusiveMinimum: 0, maximum: MAX_USD })],
-  { description: usdText },
+const usd = late(() =>
+  Type.Union(
+    [Type.String({ pattern: "^\\d{1,10}(?:\\.\\d{1,9})?$" }), Type.Number({ exclusiveMinimum: 0, maximum: MAX_USD })],
+    { description: usdText },
+  ),
 );
-const signedUsd = Type.Union(
-  [Type.String({ pattern: "^-?\\d{1,10}(?:\\.\\d{1,9})?$" }), Type.Number({ minimum: -MAX_USD, maximum: MAX_USD })],
-  { description: `${usdText}; below 0 it is taken away` },
+const signedUsd = late(() =>
+  Type.Union(
+    [Type.String({ pattern: "^-?\\d{1,10}(?:\\.\\d{1,9})?$" }), Type.Number({ minimum: -MAX_USD, maximum: MAX_USD })],
+    { description: `${usdText}; below 0 it is taken away` },
+  ),
 );
-const accountRef = Type.String({ minLength: 1, maxLength: 100, description: "the id or the name of an account" });
+const accountRef = late(() =>
+  Type.String({ minLength: 1, maxLength: 100, description: "the id or the name of an account" }),
+);
 
 /** Body of `POST /admin/v1/accounts`. */
-export const CreateAccount = Open(
-  { name, plan: Type.String({ minLength: 1, maxLength: 100, description: "the id of a plan" }) },
-  { title: "CreateAccount", examples: [{ name: "team", plan: "pro" }] },
+export const CreateAccount = late(() =>
+  Open(
+    { name: name(), plan: Type.String({ minLength: 1, maxLength: 100, description: "the id of a plan" }) },
+    { title: "CreateAccount", examples: [{ name: "team", plan: "pro" }] },
+  ),
 );
 
 /** Body of `POST /admin/v1/accounts/{account}/plan`. */
-export const SetPlan = Open(
-  { plan: Type.String({ minLength: 1, maxLength: 100, description: "the id of a plan" }) },
-  { title: "SetPlan" },
+export const SetPlan = late(() =>
+  Open({ plan: Type.String({ minLength: 1, maxLength: 100, description: "the id of a plan" }) }, { title: "SetPlan" }),
 );
 
-const booking = {
+const booking = late(() => ({
   reference: Type.String({
     pattern: "^[ -~]{1,200}$",
     description: "your own name for this payment, 1 to 200 printable ASCII characters; the same one is booked once",
   }),
   detail: Maybe(Type.String({ maxLength: 1_000, description: "a remark" })),
-};
+}));
 
 /** Body of a deposit or a promotion. */
-export const MoneyRequest = Open(
-  { amount_usd: usd, ...booking },
-  { title: "Money", examples: [{ amount_usd: "25.00", reference: "invoice-2026-0042" }] },
+export const MoneyRequest = late(() =>
+  Open(
+    { amount_usd: usd(), ...booking() },
+    { title: "Money", examples: [{ amount_usd: "25.00", reference: "invoice-2026-0042" }] },
+  ),
 );
 
 /** Body of a correction. */
-export const CorrectionRequest = Open(
-  { amount_usd: signedUsd, ...booking },
-  { title: "Correction", examples: [{ amount_usd: "-5.00", reference: "correction-2026-0007" }] },
+export const CorrectionRequest = late(() =>
+  Open(
+    { amount_usd: signedUsd(), ...booking() },
+    { title: "Correction", examples: [{ amount_usd: "-5.00", reference: "correction-2026-0007" }] },
+  ),
 );
 
 /** Largest cap in requests. */
 const MAX_CAP_REQUESTS = 1_000_000_000;
 
-const limits = {
+const limits = late(() => ({
   expires_at: Maybe(
     Type.String({
       maxLength: 40,
@@ -82,49 +95,55 @@ const limits = {
       description: `an array of ${SCOPES.join(", ")}`,
     }),
   ),
-  cap_day_usd: Maybe(usd),
-  cap_total_usd: Maybe(usd),
+  cap_day_usd: Maybe(usd()),
+  cap_total_usd: Maybe(usd()),
   cap_requests_day: Maybe(Type.Integer({ minimum: 1, maximum: MAX_CAP_REQUESTS, description: "a whole number" })),
-};
+}));
 
 /** Body of `POST /admin/v1/keys`. */
-export const CreateKey = Open(
-  {
-    account: accountRef,
-    name,
-    kind: Type.Optional(Type.Union([Type.Literal("api"), Type.Literal("admin")], { description: '"api" or "admin"' })),
-    ...limits,
-  },
-  { title: "CreateKey", examples: [{ account: "local", name: "laptop" }] },
+export const CreateKey = late(() =>
+  Open(
+    {
+      account: accountRef(),
+      name: name(),
+      kind: Type.Optional(
+        Type.Union([Type.Literal("api"), Type.Literal("admin")], { description: '"api" or "admin"' }),
+      ),
+      ...limits(),
+    },
+    { title: "CreateKey", examples: [{ account: "local", name: "laptop" }] },
+  ),
 );
 
 /** Body of `POST /admin/v1/keys/{key}`: what is not named stays, null takes a limit away. */
-export const ChangeKey = Open({ name: Type.Optional(name), ...limits }, { title: "ChangeKey" });
+export const ChangeKey = late(() => Open({ name: Type.Optional(name()), ...limits() }, { title: "ChangeKey" }));
 
 /** Body of `POST /admin/v1/tokens`. */
-export const CreateToken = Open(
-  {
-    account: accountRef,
-    name,
-    scopes: Maybe(
-      Type.Array(Type.Union([Type.Literal("web"), Type.Literal("images:read")]), {
-        minItems: 1,
-        description: 'an array of "web" and "images:read"',
-      }),
-    ),
-    days: Maybe(Type.Number({ minimum: 0.0001, maximum: 90, description: "a number of days, at most 90" })),
-    calls_per_day: Type.Optional(
-      Type.Union([Type.Integer({ minimum: 1, maximum: MAX_CAP_REQUESTS }), Type.Null()], {
-        description: "a whole number, or null for no cap",
-      }),
-    ),
-  },
-  { title: "CreateToken" },
+export const CreateToken = late(() =>
+  Open(
+    {
+      account: accountRef(),
+      name: name(),
+      scopes: Maybe(
+        Type.Array(Type.Union([Type.Literal("web"), Type.Literal("images:read")]), {
+          minItems: 1,
+          description: 'an array of "web" and "images:read"',
+        }),
+      ),
+      days: Maybe(Type.Number({ minimum: 0.0001, maximum: 90, description: "a number of days, at most 90" })),
+      calls_per_day: Type.Optional(
+        Type.Union([Type.Integer({ minimum: 1, maximum: MAX_CAP_REQUESTS }), Type.Null()], {
+          description: "a whole number, or null for no cap",
+        }),
+      ),
+    },
+    { title: "CreateToken" },
+  ),
 );
 
 const time = (description: string) => Nullable(Type.String(), `${description}, ISO 8601, UTC.`);
 
-const keyFields = {
+const keyFields = late(() => ({
   object: Type.Union([Type.Literal("key"), Type.Literal("token")]),
   id: Type.String(),
   account: Type.String(),
@@ -141,85 +160,95 @@ const keyFields = {
   cap_day_usd: Nullable(Type.Number()),
   cap_total_usd: Nullable(Type.Number()),
   cap_requests_day: Nullable(Type.Integer()),
-};
+}));
 
 /** A key or a token: never itself, never its hash. */
-export const KeyView = Open(keyFields, { title: "Key" });
+export const KeyView = late(() => Open(keyFields(), { title: "Key" }));
 /** A key or a token just made. */
-export const CreatedKeyView = Open(
-  { ...keyFields, key: Type.String({ description: "The key itself, shown this once." }) },
-  { title: "CreatedKey" },
+export const CreatedKeyView = late(() =>
+  Open(
+    { ...keyFields(), key: Type.String({ description: "The key itself, shown this once." }) },
+    { title: "CreatedKey" },
+  ),
 );
 
 /** An account in a list. */
-export const AccountEntry = Open(
-  {
-    object: Type.Literal("account"),
-    id: Type.String(),
-    name: Type.String(),
-    plan: Type.String(),
-    created: Type.Integer({ description: "Unix seconds." }),
-  },
-  { title: "AccountEntry" },
+export const AccountEntry = late(() =>
+  Open(
+    {
+      object: Type.Literal("account"),
+      id: Type.String(),
+      name: Type.String(),
+      plan: Type.String(),
+      created: Type.Integer({ description: "Unix seconds." }),
+    },
+    { title: "AccountEntry" },
+  ),
 );
 
 /** A transfer of the ledger. */
-export const EntryView = Open(
-  {
-    object: Type.Literal("ledger.entry"),
-    seq: Type.Integer(),
-    at: Type.String(),
-    kind: Type.String(),
-    debit: Type.String(),
-    credit: Type.String(),
-    amount: Type.String({ description: "USD, exact, with 9 decimals." }),
-    request_id: Nullable(Type.String()),
-    reference: Nullable(Type.String()),
-    detail: Nullable(Type.String()),
-    repeated: Type.Optional(Type.Boolean({ description: "This reference was booked before: nothing was written." })),
-  },
-  { title: "LedgerEntry" },
+export const EntryView = late(() =>
+  Open(
+    {
+      object: Type.Literal("ledger.entry"),
+      seq: Type.Integer(),
+      at: Type.String(),
+      kind: Type.String(),
+      debit: Type.String(),
+      credit: Type.String(),
+      amount: Type.String({ description: "USD, exact, with 9 decimals." }),
+      request_id: Nullable(Type.String()),
+      reference: Nullable(Type.String()),
+      detail: Nullable(Type.String()),
+      repeated: Type.Optional(Type.Boolean({ description: "This reference was booked before: nothing was written." })),
+    },
+    { title: "LedgerEntry" },
+  ),
 );
 
 /** A vendor, and how it fared since the start. */
-export const VendorView = Open(
-  {
-    object: Type.Literal("vendor"),
-    id: Type.String(),
-    name: Type.String(),
-    dialect: Type.String(),
-    host: Type.String(),
-    state: Type.String({ description: "`unused`, `ok`, or `failing`: its last call failed.", examples: ["ok"] }),
-    served: Type.Integer({ description: "Calls it answered since the start." }),
-    failed: Type.Integer({ description: "Calls it failed." }),
-    failing_since: time("When the failures in a row began"),
-    last_served_at: time("When it last answered"),
-    last_failed_at: time("When it last failed"),
-    last_error: Nullable(Type.String(), "The code of its last failure."),
-    in_trouble: Type.Array(Type.String(), {
-      description:
-        "Keys (`vendor#1`) and ways (`vendor#1/model`) that are left alone for a while, after failures or a refusal.",
-    }),
-    probe: Type.Optional(
-      Open(
-        { ok: Type.Boolean(), models: Type.Optional(Type.Integer()), error: Type.Optional(Type.String()) },
-        { description: "With `probe=true`: what its model list answered just now." },
+export const VendorView = late(() =>
+  Open(
+    {
+      object: Type.Literal("vendor"),
+      id: Type.String(),
+      name: Type.String(),
+      dialect: Type.String(),
+      host: Type.String(),
+      state: Type.String({ description: "`unused`, `ok`, or `failing`: its last call failed.", examples: ["ok"] }),
+      served: Type.Integer({ description: "Calls it answered since the start." }),
+      failed: Type.Integer({ description: "Calls it failed." }),
+      failing_since: time("When the failures in a row began"),
+      last_served_at: time("When it last answered"),
+      last_failed_at: time("When it last failed"),
+      last_error: Nullable(Type.String(), "The code of its last failure."),
+      in_trouble: Type.Array(Type.String(), {
+        description:
+          "Keys (`vendor#1`) and ways (`vendor#1/model`) that are left alone for a while, after failures or a refusal.",
+      }),
+      probe: Type.Optional(
+        Open(
+          { ok: Type.Boolean(), models: Type.Optional(Type.Integer()), error: Type.Optional(Type.String()) },
+          { description: "With `probe=true`: what its model list answered just now." },
+        ),
       ),
-    ),
-  },
-  { title: "Vendor" },
+    },
+    { title: "Vendor" },
+  ),
 );
 
 /** A page of anything. */
-export const PageOf = (entry: TSchema, title: string) =>
-  Open(
-    {
-      object: Type.Literal("list"),
-      data: Type.Array(entry),
-      has_more: Type.Boolean(),
-      next_cursor: Nullable(Type.String(), "Pass it as `cursor` for the next page; null on the last one."),
-    },
-    { title },
+export const PageOf = (entryOf: () => TSchema, title: string) =>
+  late(() =>
+    Open(
+      {
+        object: Type.Literal("list"),
+        data: Type.Array(entryOf()),
+        has_more: Type.Boolean(),
+        next_cursor: Nullable(Type.String(), "Pass it as `cursor` for the next page; null on the last one."),
+      },
+      { title },
+    ),
   );
 
 export { AccountView, PlanView };

@@ -1,35 +1,41 @@
 import { Type } from "@sinclair/typebox";
-import { Open } from "./open.ts";
+import { late, Open } from "./open.ts";
 
-const message = Type.String({ description: "What went wrong, for people. It may be reworded." });
-const code = Type.String({
-  description: "What went wrong, for programs. It is stable.",
-  examples: ["invalid_request", "invalid_api_key"],
-});
+const message = late(() => Type.String({ description: "What went wrong, for people. It may be reworded." }));
+const code = late(() =>
+  Type.String({
+    description: "What went wrong, for programs. It is stable.",
+    examples: ["invalid_request", "invalid_api_key"],
+  }),
+);
 
 /** Error body of every endpoint but messages (contract 6). */
-export const ChatErrorReply = Open(
-  {
-    error: Open({
-      message,
-      type: Type.String({ examples: ["invalid_request_error", "rate_limit_error", "server_error"] }),
-      param: Type.Union([Type.String(), Type.Null()], { description: "Path of the request field at fault." }),
-      code,
-    }),
-  },
-  { title: "ChatError" },
+export const ChatErrorReply = late(() =>
+  Open(
+    {
+      error: Open({
+        message: message(),
+        type: Type.String({ examples: ["invalid_request_error", "rate_limit_error", "server_error"] }),
+        param: Type.Union([Type.String(), Type.Null()], { description: "Path of the request field at fault." }),
+        code: code(),
+      }),
+    },
+    { title: "ChatError" },
+  ),
 );
 
 /** Error body of the messages dialect (contract 6). */
-export const MessagesErrorReply = Open(
-  {
-    type: Type.Literal("error"),
-    error: Open({
-      type: Type.String({ examples: ["invalid_request_error", "authentication_error", "overloaded_error"] }),
-      message,
-      code,
-    }),
-    request_id: Type.String(),
-  },
-  { title: "MessagesError" },
+export const MessagesErrorReply = late(() =>
+  Open(
+    {
+      type: Type.Literal("error"),
+      error: Open({
+        type: Type.String({ examples: ["invalid_request_error", "authentication_error", "overloaded_error"] }),
+        message: message(),
+        code: code(),
+      }),
+      request_id: Type.String(),
+    },
+    { title: "MessagesError" },
+  ),
 );

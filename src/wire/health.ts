@@ -1,8 +1,7 @@
 import { Type } from "@sinclair/typebox";
-import { Open } from "./open.ts";
+import { late, Open } from "./open.ts";
 
 /** Answer of the liveness and readiness checks (contract 3). */
-export const HealthReply = Open(
-  { status: Type.Union([Type.Literal("ok"), Type.Literal("unavailable")]) },
-  { title: "Health" },
+export const HealthReply = late(() =>
+  Open({ status: Type.Union([Type.Literal("ok"), Type.Literal("unavailable")]) }, { title: "Health" }),
 );

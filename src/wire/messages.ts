@@ -1,5 +1,5 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import { Open } from "./open.ts";
+import { late, Open } from "./open.ts";
 
 /** An optional field; null counts as absent, as many clients write every field they know. */
 const Maybe = <T extends TSchema>(schema: T) =>
@@ -9,89 +9,107 @@ const Maybe = <T extends TSchema>(schema: T) =>
 const MaybeOneOf = <T extends TSchema[]>(schemas: [...T], description: string) =>
   Type.Optional(Type.Union([...schemas, Type.Null()], { description }));
 
-const CacheControl = Type.Optional(
-  Type.Unknown({ description: "Cache breakpoint: `{type: ephemeral, ttl?: 5m | 1h}`. Kept for vendors that know it." }),
+const CacheControl = late(() =>
+  Type.Optional(
+    Type.Unknown({
+      description: "Cache breakpoint: `{type: ephemeral, ttl?: 5m | 1h}`. Kept for vendors that know it.",
+    }),
+  ),
 );
 
-export const TextBlock = Open(
-  {
-    type: Type.Literal("text"),
-    text: Type.String({ description: "a string of text" }),
-    cache_control: CacheControl,
-  },
-  { description: "a text block" },
+export const TextBlock = late(() =>
+  Open(
+    {
+      type: Type.Literal("text"),
+      text: Type.String({ description: "a string of text" }),
+      cache_control: CacheControl(),
+    },
+    { description: "a text block" },
+  ),
 );
 
-export const ToolUseBlock = Open(
-  {
-    type: Type.Literal("tool_use"),
-    id: Type.String({ description: "a string that names the call" }),
-    name: Type.String({ description: "a tool name" }),
-    input: Type.Object({}, { additionalProperties: true, description: "an object of arguments" }),
-    cache_control: CacheControl,
-  },
-  { description: "a tool_use block" },
+export const ToolUseBlock = late(() =>
+  Open(
+    {
+      type: Type.Literal("tool_use"),
+      id: Type.String({ description: "a string that names the call" }),
+      name: Type.String({ description: "a tool name" }),
+      input: Type.Object({}, { additionalProperties: true, description: "an object of arguments" }),
+      cache_control: CacheControl(),
+    },
+    { description: "a tool_use block" },
+  ),
 );
 
 /** Blocks without a shape of their own here (image, document, thinking, server tools, those to come): only the type is asked for. */
-const OtherBlock = Open(
-  {
-    type: Type.String({
-      pattern: "^(?!(?:text|tool_use|tool_result)$)",
-      description: "a block type such as image, document, thinking, redacted_thinking or search_result",
-    }),
-  },
-  { description: "a content block of another type" },
+const OtherBlock = late(() =>
+  Open(
+    {
+      type: Type.String({
+        pattern: "^(?!(?:text|tool_use|tool_result)$)",
+        description: "a block type such as image, document, thinking, redacted_thinking or search_result",
+      }),
+    },
+    { description: "a content block of another type" },
+  ),
 );
 
-export const ToolResultBlock = Open(
-  {
-    type: Type.Literal("tool_result"),
-    tool_use_id: Type.String({ description: "the id of the tool_use block it answers" }),
-    content: MaybeOneOf(
-      [Type.String(), Type.Array(Type.Union([TextBlock, OtherBlock]))],
-      "a string or an array of text, image, document and search_result blocks",
-    ),
-    is_error: Maybe(Type.Boolean({ description: "true or false; true when the tool failed" })),
-    cache_control: CacheControl,
-  },
-  { description: "a tool_result block" },
+export const ToolResultBlock = late(() =>
+  Open(
+    {
+      type: Type.Literal("tool_result"),
+      tool_use_id: Type.String({ description: "the id of the tool_use block it answers" }),
+      content: MaybeOneOf(
+        [Type.String(), Type.Array(Type.Union([TextBlock(), OtherBlock()]))],
+        "a string or an array of text, image, document and search_result blocks",
+      ),
+      is_error: Maybe(Type.Boolean({ description: "true or false; true when the tool failed" })),
+      cache_control: CacheControl(),
+    },
+    { description: "a tool_result block" },
+  ),
 );
 
-export const ContentBlock = Type.Union([TextBlock, ToolUseBlock, ToolResultBlock, OtherBlock], {
-  description: "a content block with a string `type`",
-});
-
-export const Message = Open(
-  {
-    role: Type.Union([Type.Literal("user"), Type.Literal("assistant"), Type.Literal("system")], {
-      description: '"user", "assistant" or "system"',
-    }),
-    content: Type.Union([Type.String(), Type.Array(ContentBlock)], {
-      description: "a string or an array of content blocks",
-    }),
-  },
-  { description: "one turn of the conversation" },
+export const ContentBlock = late(() =>
+  Type.Union([TextBlock(), ToolUseBlock(), ToolResultBlock(), OtherBlock()], {
+    description: "a content block with a string `type`",
+  }),
 );
 
-export const ToolDefinition = Type.Union(
-  [
-    Open({
-      name: Type.String({ minLength: 1, description: "a tool name" }),
-      description: Maybe(Type.String()),
-      input_schema: Maybe(Type.Object({}, { additionalProperties: true, description: "a JSON Schema object" })),
-      cache_control: CacheControl,
-    }),
-    Open({ type: Type.String({ description: "the vendor's type of a built-in tool" }) }),
-  ],
-  { description: "a tool with a name, or a vendor's tool with a type" },
+export const Message = late(() =>
+  Open(
+    {
+      role: Type.Union([Type.Literal("user"), Type.Literal("assistant"), Type.Literal("system")], {
+        description: '"user", "assistant" or "system"',
+      }),
+      content: Type.Union([Type.String(), Type.Array(ContentBlock())], {
+        description: "a string or an array of content blocks",
+      }),
+    },
+    { description: "one turn of the conversation" },
+  ),
 );
 
-const conversation = {
+export const ToolDefinition = late(() =>
+  Type.Union(
+    [
+      Open({
+        name: Type.String({ minLength: 1, description: "a tool name" }),
+        description: Maybe(Type.String()),
+        input_schema: Maybe(Type.Object({}, { additionalProperties: true, description: "a JSON Schema object" })),
+        cache_control: CacheControl(),
+      }),
+      Open({ type: Type.String({ description: "the vendor's type of a built-in tool" }) }),
+    ],
+    { description: "a tool with a name, or a vendor's tool with a type" },
+  ),
+);
+
+const conversation = late(() => ({
   model: Type.String({ minLength: 1, description: "a model ID, `<vendor>/<model_name>`" }),
-  messages: Type.Array(Message, { minItems: 1, description: "a non-empty array of turns" }),
-  system: MaybeOneOf([Type.String(), Type.Array(TextBlock)], "a string or an array of text blocks"),
-  tools: Maybe(Type.Array(ToolDefinition, { description: "an array of tools" })),
+  messages: Type.Array(Message(), { minItems: 1, description: "a non-empty array of turns" }),
+  system: MaybeOneOf([Type.String(), Type.Array(TextBlock())], "a string or an array of text blocks"),
+  tools: Maybe(Type.Array(ToolDefinition(), { description: "an array of tools" })),
   tool_choice: Maybe(
     Open({ type: Type.String({ description: '"auto", "any", "tool" or "none"' }) }, { description: "an object" }),
   ),
@@ -104,118 +122,136 @@ const conversation = {
   output_config: Type.Optional(
     Type.Unknown({ description: "`effort` (depth of reasoning) and `format` (`{type: json_schema, schema}`)." }),
   ),
-};
+}));
 
 /** Body of `POST /v1/messages` (interface 4.5; dialects.md 2.1). */
-export const MessagesRequest = Open(
-  {
-    ...conversation,
-    max_tokens: Type.Integer({ minimum: 0, description: "Upper bound on generated tokens." }),
-    stream: Maybe(Type.Boolean({ description: "true or false; true gives server-sent events" })),
-    temperature: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
-    top_p: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
-    top_k: Maybe(Type.Number({ description: "a number: how many of the likeliest tokens to draw from" })),
-    stop_sequences: Maybe(Type.Array(Type.String(), { description: "an array of strings that end generation" })),
-    metadata: Maybe(
-      Open(
-        { user_id: Maybe(Type.String({ description: "an opaque name of the end user" })) },
-        { description: "an object" },
+export const MessagesRequest = late(() =>
+  Open(
+    {
+      ...conversation(),
+      max_tokens: Type.Integer({ minimum: 0, description: "Upper bound on generated tokens." }),
+      stream: Maybe(Type.Boolean({ description: "true or false; true gives server-sent events" })),
+      temperature: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
+      top_p: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
+      top_k: Maybe(Type.Number({ description: "a number: how many of the likeliest tokens to draw from" })),
+      stop_sequences: Maybe(Type.Array(Type.String(), { description: "an array of strings that end generation" })),
+      metadata: Maybe(
+        Open(
+          { user_id: Maybe(Type.String({ description: "an opaque name of the end user" })) },
+          { description: "an object" },
+        ),
       ),
-    ),
-  },
-  { title: "MessagesRequest", description: "A conversation to continue. Unknown fields are kept." },
+    },
+    { title: "MessagesRequest", description: "A conversation to continue. Unknown fields are kept." },
+  ),
 );
 
 /** Body of `POST /v1/messages/count_tokens` (interface 4.6): that of a message, of which only the input counts. */
-export const CountTokensRequest = Open(conversation, {
-  title: "CountTokensRequest",
-  description: "The conversation to measure. Everything a message takes is accepted; only the input is counted.",
-});
+export const CountTokensRequest = late(() =>
+  Open(conversation(), {
+    title: "CountTokensRequest",
+    description: "The conversation to measure. Everything a message takes is accepted; only the input is counted.",
+  }),
+);
 
 /** Answer of `POST /v1/messages/count_tokens` (interface 2.6). */
-export const CountTokensReply = Open(
-  { input_tokens: Type.Integer({ minimum: 0, description: "Tokens of the input." }) },
-  { title: "CountTokensReply" },
+export const CountTokensReply = late(() =>
+  Open(
+    { input_tokens: Type.Integer({ minimum: 0, description: "Tokens of the input." }) },
+    { title: "CountTokensReply" },
+  ),
 );
 
-export const MessagesUsage = Open(
-  {
-    input_tokens: Type.Integer({ description: "Input tokens, without both cache counters." }),
-    output_tokens: Type.Integer({ description: "Generated tokens, reasoning included." }),
-    cache_read_input_tokens: Type.Optional(Type.Integer({ description: "Input tokens read from the vendor's cache." })),
-    cache_creation_input_tokens: Type.Optional(
-      Type.Integer({ description: "Input tokens written to the vendor's cache." }),
-    ),
-    output_tokens_details: Type.Optional(
-      Open({ thinking_tokens: Type.Integer({ description: "The part of output_tokens spent on reasoning." }) }),
-    ),
-  },
-  { title: "MessagesUsage", description: "Token counts. In a stream they are cumulative." },
+export const MessagesUsage = late(() =>
+  Open(
+    {
+      input_tokens: Type.Integer({ description: "Input tokens, without both cache counters." }),
+      output_tokens: Type.Integer({ description: "Generated tokens, reasoning included." }),
+      cache_read_input_tokens: Type.Optional(
+        Type.Integer({ description: "Input tokens read from the vendor's cache." }),
+      ),
+      cache_creation_input_tokens: Type.Optional(
+        Type.Integer({ description: "Input tokens written to the vendor's cache." }),
+      ),
+      output_tokens_details: Type.Optional(
+        Open({ thinking_tokens: Type.Integer({ description: "The part of output_tokens spent on reasoning." }) }),
+      ),
+    },
+    { title: "MessagesUsage", description: "Token counts. In a stream they are cumulative." },
+  ),
 );
 
-export const ReplyBlock = Type.Union(
-  [
-    Open({ type: Type.Literal("text"), text: Type.String() }, { description: "Visible output." }),
-    Open(
-      { type: Type.Literal("thinking"), thinking: Type.String(), signature: Type.String() },
-      { description: "The model's reasoning; present when thinking is enabled." },
-    ),
-    Open({ type: Type.Literal("redacted_thinking"), data: Type.String() }, { description: "Reasoning kept secret." }),
-    ToolUseBlock,
-    Open({ type: Type.String() }, { description: "A block type to come. Clients ignore what they do not know." }),
-  ],
-  { description: "One content block of a reply." },
+export const ReplyBlock = late(() =>
+  Type.Union(
+    [
+      Open({ type: Type.Literal("text"), text: Type.String() }, { description: "Visible output." }),
+      Open(
+        { type: Type.Literal("thinking"), thinking: Type.String(), signature: Type.String() },
+        { description: "The model's reasoning; present when thinking is enabled." },
+      ),
+      Open({ type: Type.Literal("redacted_thinking"), data: Type.String() }, { description: "Reasoning kept secret." }),
+      ToolUseBlock(),
+      Open({ type: Type.String() }, { description: "A block type to come. Clients ignore what they do not know." }),
+    ],
+    { description: "One content block of a reply." },
+  ),
 );
 
 const STOP_REASONS = "`end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `refusal`, or a vendor's own word";
 
 /** A finished answer (interface 2.4). */
-export const MessagesReply = Open(
-  {
-    id: Type.String({ description: "Message ID." }),
-    type: Type.Literal("message"),
-    role: Type.Literal("assistant"),
-    model: Type.String({ description: "The model ID that was asked for." }),
-    content: Type.Array(ReplyBlock),
-    stop_reason: Type.Union([Type.String(), Type.Null()], { description: STOP_REASONS }),
-    stop_sequence: Type.Union([Type.String(), Type.Null()], { description: "The sequence that matched, else null." }),
-    usage: MessagesUsage,
-  },
-  { title: "MessagesReply", description: "The answer of the model." },
+export const MessagesReply = late(() =>
+  Open(
+    {
+      id: Type.String({ description: "Message ID." }),
+      type: Type.Literal("message"),
+      role: Type.Literal("assistant"),
+      model: Type.String({ description: "The model ID that was asked for." }),
+      content: Type.Array(ReplyBlock()),
+      stop_reason: Type.Union([Type.String(), Type.Null()], { description: STOP_REASONS }),
+      stop_sequence: Type.Union([Type.String(), Type.Null()], { description: "The sequence that matched, else null." }),
+      usage: MessagesUsage(),
+    },
+    { title: "MessagesReply", description: "The answer of the model." },
+  ),
 );
 
-const index = Type.Integer({ minimum: 0, description: "Position of the block: 0, 1, 2, …; never two open at once." });
+const index = late(() =>
+  Type.Integer({ minimum: 0, description: "Position of the block: 0, 1, 2, …; never two open at once." }),
+);
 
 /** One record of a stream (contract 7; dialects.md 2.5): each has an `event:` line with the same word as `type`. */
-export const MessagesStreamEvent = Type.Union(
-  [
-    Open({ type: Type.Literal("message_start"), message: MessagesReply }, { description: "First record." }),
-    Open({ type: Type.Literal("content_block_start"), index, content_block: ReplyBlock }),
-    Open({
-      type: Type.Literal("content_block_delta"),
-      index,
-      delta: Open({
-        type: Type.String({ description: "`text_delta`, `thinking_delta`, `signature_delta` or `input_json_delta`" }),
+export const MessagesStreamEvent = late(() =>
+  Type.Union(
+    [
+      Open({ type: Type.Literal("message_start"), message: MessagesReply() }, { description: "First record." }),
+      Open({ type: Type.Literal("content_block_start"), index: index(), content_block: ReplyBlock() }),
+      Open({
+        type: Type.Literal("content_block_delta"),
+        index: index(),
+        delta: Open({
+          type: Type.String({ description: "`text_delta`, `thinking_delta`, `signature_delta` or `input_json_delta`" }),
+        }),
       }),
-    }),
-    Open({ type: Type.Literal("content_block_stop"), index }),
-    Open({
-      type: Type.Literal("message_delta"),
-      delta: Open({
-        stop_reason: Type.Union([Type.String(), Type.Null()], { description: STOP_REASONS }),
-        stop_sequence: Type.Union([Type.String(), Type.Null()]),
+      Open({ type: Type.Literal("content_block_stop"), index: index() }),
+      Open({
+        type: Type.Literal("message_delta"),
+        delta: Open({
+          stop_reason: Type.Union([Type.String(), Type.Null()], { description: STOP_REASONS }),
+          stop_sequence: Type.Union([Type.String(), Type.Null()]),
+        }),
+        usage: MessagesUsage(),
       }),
-      usage: MessagesUsage,
-    }),
-    Open({ type: Type.Literal("message_stop") }, { description: "The terminator: a stream without it has failed." }),
-    Open({ type: Type.Literal("ping") }, { description: "Keeps a silent connection open." }),
-    Open(
-      {
-        type: Type.Literal("error"),
-        error: Open({ type: Type.String(), message: Type.String(), code: Type.String() }),
-      },
-      { description: "The stream has failed; nothing follows." },
-    ),
-  ],
-  { title: "MessagesStreamEvent", description: "One record of a stream." },
+      Open({ type: Type.Literal("message_stop") }, { description: "The terminator: a stream without it has failed." }),
+      Open({ type: Type.Literal("ping") }, { description: "Keeps a silent connection open." }),
+      Open(
+        {
+          type: Type.Literal("error"),
+          error: Open({ type: Type.String(), message: Type.String(), code: Type.String() }),
+        },
+        { description: "The stream has failed; nothing follows." },
+      ),
+    ],
+    { title: "MessagesStreamEvent", description: "One record of a stream." },
+  ),
 );

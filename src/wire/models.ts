@@ -1,30 +1,34 @@
 import { Type } from "@sinclair/typebox";
-import { Open } from "./open.ts";
+import { late, Open } from "./open.ts";
 
 const price = (description: string) => Type.Optional(Type.Number({ minimum: 0, description }));
 
-const Pricing = Open(
-  {
-    currency: Type.Literal("USD"),
-    unit: Type.String({ description: "What a price is for.", examples: ["per_1m_tokens"] }),
-    input: price("Fresh input."),
-    output: price("Output; reasoning tokens are output."),
-    cache_read: price("Input read from the cache, where it is priced apart."),
-    cache_write: price("Input written to the cache, where it is priced apart."),
-  },
-  { description: "Absent: not known." },
+const Pricing = late(() =>
+  Open(
+    {
+      currency: Type.Literal("USD"),
+      unit: Type.String({ description: "What a price is for.", examples: ["per_1m_tokens"] }),
+      input: price("Fresh input."),
+      output: price("Output; reasoning tokens are output."),
+      cache_read: price("Input read from the cache, where it is priced apart."),
+      cache_write: price("Input written to the cache, where it is priced apart."),
+    },
+    { description: "Absent: not known." },
+  ),
 );
 
-const ReasoningEfforts = Open(
-  {
-    levels: Type.Array(Type.String(), { description: "Levels the model accepts, least first." }),
-    default: Type.String({ description: "The level that `adaptive` means." }),
-  },
-  { description: "Present only on models with a selectable reasoning control." },
+const ReasoningEfforts = late(() =>
+  Open(
+    {
+      levels: Type.Array(Type.String(), { description: "Levels the model accepts, least first." }),
+      default: Type.String({ description: "The level that `adaptive` means." }),
+    },
+    { description: "Present only on models with a selectable reasoning control." },
+  ),
 );
 
 /** What the catalog says of a model in either shape (interface 2.3). */
-const metadata = {
+const metadata = late(() => ({
   id: Type.String({ description: "Full model ID, `<vendor>/<model_name>`: pass it as `model`." }),
   display_name: Type.String(),
   owned_by: Type.String({ description: "Vendor of record." }),
@@ -32,55 +36,57 @@ const metadata = {
   access_tier: Type.Union([Type.Literal("free"), Type.Literal("paid"), Type.Literal("premium")]),
   context_length: Type.Optional(Type.Integer({ description: "Total window in tokens. Absent: not known." })),
   max_output_tokens: Type.Optional(Type.Integer({ description: "Largest output of a turn. Absent: not known." })),
-  pricing: Type.Optional(Pricing),
-  reasoning_efforts: Type.Optional(ReasoningEfforts),
-};
+  pricing: Type.Optional(Pricing()),
+  reasoning_efforts: Type.Optional(ReasoningEfforts()),
+}));
 
-const flags = { vision: Type.Boolean(), tools: Type.Boolean(), reasoning: Type.Boolean() };
+const flags = late(() => ({ vision: Type.Boolean(), tools: Type.Boolean(), reasoning: Type.Boolean() }));
 
 /** A model in the chat shape (interface 2.3). */
-export const ChatModel = Open(
-  { ...metadata, object: Type.Literal("model"), capabilities: Open(flags) },
-  { title: "Model" },
+export const ChatModel = late(() =>
+  Open({ ...metadata(), object: Type.Literal("model"), capabilities: Open(flags()) }, { title: "Model" }),
 );
 
 /** The catalog in the chat shape (interface 4.4). */
-export const ChatModelList = Open(
-  { object: Type.Literal("list"), data: Type.Array(ChatModel) },
-  { title: "ModelList" },
+export const ChatModelList = late(() =>
+  Open({ object: Type.Literal("list"), data: Type.Array(ChatModel()) }, { title: "ModelList" }),
 );
 
-const Support = Open({ supported: Type.Boolean() });
+const Support = late(() => Open({ supported: Type.Boolean() }));
 
 /** A model in the messages shape (dialects.md 2.7), with the chat shape's fields beside it. */
-export const MessagesModel = Open(
-  {
-    ...metadata,
-    type: Type.Literal("model"),
-    created_at: Type.String({ description: "RFC 3339; the epoch where it is not known." }),
-    max_input_tokens: Type.Union([Type.Integer(), Type.Null()]),
-    max_tokens: Type.Union([Type.Integer(), Type.Null()]),
-    capabilities: Open({ ...flags, image_input: Support, effort: Support, thinking: Support }),
-    lifecycle: Type.Literal("active"),
-  },
-  { title: "MessagesModel" },
+export const MessagesModel = late(() =>
+  Open(
+    {
+      ...metadata(),
+      type: Type.Literal("model"),
+      created_at: Type.String({ description: "RFC 3339; the epoch where it is not known." }),
+      max_input_tokens: Type.Union([Type.Integer(), Type.Null()]),
+      max_tokens: Type.Union([Type.Integer(), Type.Null()]),
+      capabilities: Open({ ...flags(), image_input: Support(), effort: Support(), thinking: Support() }),
+      lifecycle: Type.Literal("active"),
+    },
+    { title: "MessagesModel" },
+  ),
 );
 
 const cursor = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
 
 /** A page of the catalog in the messages shape (dialects.md 2.7). */
-export const MessagesModelList = Open(
-  {
-    data: Type.Array(MessagesModel),
-    has_more: Type.Boolean(),
-    first_id: cursor("Pass it as `before_id` for the page before."),
-    last_id: cursor("Pass it as `after_id` for the page after."),
-  },
-  { title: "MessagesModelList" },
+export const MessagesModelList = late(() =>
+  Open(
+    {
+      data: Type.Array(MessagesModel()),
+      has_more: Type.Boolean(),
+      first_id: cursor("Pass it as `before_id` for the page before."),
+      last_id: cursor("Pass it as `after_id` for the page after."),
+    },
+    { title: "MessagesModelList" },
+  ),
 );
 
 /** `GET /v1/models`, in the shape that the request's headers ask for. */
-export const ModelListReply = Type.Union([ChatModelList, MessagesModelList]);
+export const ModelListReply = late(() => Type.Union([ChatModelList(), MessagesModelList()]));
 
 /** `GET /v1/models/{id}`, in the shape that the request's headers ask for. */
-export const ModelReply = Type.Union([ChatModel, MessagesModel]);
+export const ModelReply = late(() => Type.Union([ChatModel(), MessagesModel()]));

@@ -7,6 +7,15 @@ import { Check } from "@sinclair/typebox/value";
 export const Open = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
   Type.Object(properties, { additionalProperties: true, ...options });
 
+/** Makes a value when it is first asked for, and keeps it: a start has no need of schemas, and building them takes it milliseconds. */
+export function late<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
 /** One field at fault: its path as a client writes it (`messages[0].content`, "" for the body itself), and what was expected there. */
 export type Fault = { param: string; message: string };
 
@@ -75,10 +84,10 @@ function explain(error: ValueError): Fault {
  * The returned function gives the first fault of a value, or undefined when it fits. Compiling a schema takes milliseconds that neither
  * a start nor its first answer should wait for: the first value is checked by walking the schema, the second one compiles it.
  */
-export function checker(schema: TSchema): (value: unknown) => Fault | undefined {
+export function checker(schemaOf: () => TSchema): (value: unknown) => Fault | undefined {
   let compiled: TypeCheck<TSchema> | undefined;
   let walked = false;
-  const fits = (value: unknown): boolean => {
+  const fits = (schema: TSchema, value: unknown): boolean => {
     if (!walked) {
       walked = true;
       return Check(schema, value);
@@ -87,7 +96,8 @@ export function checker(schema: TSchema): (value: unknown) => Fault | undefined 
     return compiled.Check(value);
   };
   return (value) => {
-    if (fits(value)) return undefined;
+    const schema = schemaOf();
+    if (fits(schema, value)) return undefined;
     const first = Errors(schema, value).First();
     return first ? explain(mostTelling(first)) : { param: "", message: "the body is not valid" };
   };

@@ -1,134 +1,156 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import { Open } from "./open.ts";
+import { late, Open } from "./open.ts";
 
 /** An optional field; null counts as absent, as many clients write every field they know. */
 const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 /** A part of a message: only its type is asked for, as new ones keep coming. */
-const ContentPart = Open(
-  { type: Type.String({ description: "a part type such as input_text, input_image, input_file or output_text" }) },
-  { description: "a content part with a string `type`" },
+const ContentPart = late(() =>
+  Open(
+    { type: Type.String({ description: "a part type such as input_text, input_image, input_file or output_text" }) },
+    { description: "a content part with a string `type`" },
+  ),
 );
 
-const Content = Type.Union([Type.String(), Type.Array(ContentPart)], {
-  description: "a string or an array of content parts",
-});
-
-export const MessageItem = Open(
-  {
-    type: Type.Optional(Type.Literal("message")),
-    role: Type.Union(
-      [Type.Literal("user"), Type.Literal("assistant"), Type.Literal("system"), Type.Literal("developer")],
-      { description: '"user", "assistant", "system" or "developer"' },
-    ),
-    content: Content,
-  },
-  { description: "a message" },
+const Content = late(() =>
+  Type.Union([Type.String(), Type.Array(ContentPart())], {
+    description: "a string or an array of content parts",
+  }),
 );
 
-export const FunctionCallItem = Open(
-  {
-    type: Type.Literal("function_call"),
-    call_id: Type.String({ minLength: 1, description: "a string that names the call" }),
-    name: Type.String({ minLength: 1, description: "a tool name" }),
-    arguments: Type.String({ description: "a string of JSON" }),
-  },
-  { description: "a function_call item" },
+export const MessageItem = late(() =>
+  Open(
+    {
+      type: Type.Optional(Type.Literal("message")),
+      role: Type.Union(
+        [Type.Literal("user"), Type.Literal("assistant"), Type.Literal("system"), Type.Literal("developer")],
+        { description: '"user", "assistant", "system" or "developer"' },
+      ),
+      content: Content(),
+    },
+    { description: "a message" },
+  ),
 );
 
-export const FunctionCallOutputItem = Open(
-  {
-    type: Type.Literal("function_call_output"),
-    call_id: Type.String({ minLength: 1, description: "the call_id of the function_call it answers" }),
-    output: Content,
-  },
-  { description: "a function_call_output item" },
+export const FunctionCallItem = late(() =>
+  Open(
+    {
+      type: Type.Literal("function_call"),
+      call_id: Type.String({ minLength: 1, description: "a string that names the call" }),
+      name: Type.String({ minLength: 1, description: "a tool name" }),
+      arguments: Type.String({ description: "a string of JSON" }),
+    },
+    { description: "a function_call item" },
+  ),
+);
+
+export const FunctionCallOutputItem = late(() =>
+  Open(
+    {
+      type: Type.Literal("function_call_output"),
+      call_id: Type.String({ minLength: 1, description: "the call_id of the function_call it answers" }),
+      output: Content(),
+    },
+    { description: "a function_call_output item" },
+  ),
 );
 
 /** Items without a shape of their own here (reasoning, server tools, those to come): only the type is asked for. */
-const OtherItem = Open(
-  {
-    type: Type.String({
-      pattern: "^(?!(?:message|function_call|function_call_output)$)",
-      description: "an item type such as message, function_call, function_call_output or reasoning",
-    }),
-  },
-  { description: "an item of another type" },
+const OtherItem = late(() =>
+  Open(
+    {
+      type: Type.String({
+        pattern: "^(?!(?:message|function_call|function_call_output)$)",
+        description: "an item type such as message, function_call, function_call_output or reasoning",
+      }),
+    },
+    { description: "an item of another type" },
+  ),
 );
 
-export const InputItem = Type.Union([MessageItem, FunctionCallItem, FunctionCallOutputItem, OtherItem], {
-  description: "a message, or an item with a string `type`",
-});
+export const InputItem = late(() =>
+  Type.Union([MessageItem(), FunctionCallItem(), FunctionCallOutputItem(), OtherItem()], {
+    description: "a message, or an item with a string `type`",
+  }),
+);
 
-const ToolDefinition = Open(
-  { type: Type.String({ description: '"function", or the type of a vendor\'s tool' }) },
-  { description: "a tool with a type" },
+const ToolDefinition = late(() =>
+  Open(
+    { type: Type.String({ description: '"function", or the type of a vendor\'s tool' }) },
+    { description: "a tool with a type" },
+  ),
 );
 
 /** Body of `POST /v1/responses` (contract 3). */
-export const ResponsesRequest = Open(
-  {
-    model: Type.String({ minLength: 1, description: "a model ID, `<vendor>/<model_name>`" }),
-    // One flat union: inside another one, the fault of an item would be told of the whole input.
-    input: Type.Optional(
-      Type.Union([Type.String(), Type.Array(InputItem), Type.Null()], {
-        description: "a string or an array of input items",
-      }),
-    ),
-    instructions: Maybe(Type.String({ description: "a string: the system prompt" })),
-    max_output_tokens: Maybe(Type.Integer({ minimum: 1, description: "Upper bound on generated tokens." })),
-    stream: Maybe(Type.Boolean({ description: "true for server-sent events" })),
-    temperature: Maybe(Type.Number({ description: "a number from 0 to 2; dropped while reasoning is active" })),
-    top_p: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
-    tools: Maybe(Type.Array(ToolDefinition, { description: "an array of tools" })),
-    tool_choice: Maybe(
-      Type.Union([Type.String(), Open({ type: Type.String() })], {
-        description: '"auto", "none", "required" or an object with a type',
-      }),
-    ),
-    parallel_tool_calls: Maybe(Type.Boolean({ description: "false for at most one tool call a turn" })),
-    text: Maybe(Open({ format: Maybe(Open({ type: Type.String() }, { description: "an object" })) })),
-    reasoning: Type.Optional(
-      Type.Unknown({ description: "Reasoning: `{effort, summary}`. Values nobody knows are ignored." }),
-    ),
-    store: Maybe(Type.Boolean({ description: "Nothing is ever stored: true is accepted and has no effect." })),
-    include: Maybe(Type.Array(Type.String(), { description: "an array of strings" })),
-    previous_response_id: Type.Optional(Type.Unknown({ description: "Refused: nothing is stored. Send the input." })),
-    conversation: Type.Optional(Type.Unknown({ description: "Refused: nothing is stored. Send the input." })),
-    background: Maybe(Type.Boolean({ description: "true is refused: nothing is stored." })),
-  },
-  { title: "ResponsesRequest", description: "Input to answer. Stateless. Unknown fields are kept." },
+export const ResponsesRequest = late(() =>
+  Open(
+    {
+      model: Type.String({ minLength: 1, description: "a model ID, `<vendor>/<model_name>`" }),
+      // One flat union: inside another one, the fault of an item would be told of the whole input.
+      input: Type.Optional(
+        Type.Union([Type.String(), Type.Array(InputItem()), Type.Null()], {
+          description: "a string or an array of input items",
+        }),
+      ),
+      instructions: Maybe(Type.String({ description: "a string: the system prompt" })),
+      max_output_tokens: Maybe(Type.Integer({ minimum: 1, description: "Upper bound on generated tokens." })),
+      stream: Maybe(Type.Boolean({ description: "true for server-sent events" })),
+      temperature: Maybe(Type.Number({ description: "a number from 0 to 2; dropped while reasoning is active" })),
+      top_p: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
+      tools: Maybe(Type.Array(ToolDefinition(), { description: "an array of tools" })),
+      tool_choice: Maybe(
+        Type.Union([Type.String(), Open({ type: Type.String() })], {
+          description: '"auto", "none", "required" or an object with a type',
+        }),
+      ),
+      parallel_tool_calls: Maybe(Type.Boolean({ description: "false for at most one tool call a turn" })),
+      text: Maybe(Open({ format: Maybe(Open({ type: Type.String() }, { description: "an object" })) })),
+      reasoning: Type.Optional(
+        Type.Unknown({ description: "Reasoning: `{effort, summary}`. Values nobody knows are ignored." }),
+      ),
+      store: Maybe(Type.Boolean({ description: "Nothing is ever stored: true is accepted and has no effect." })),
+      include: Maybe(Type.Array(Type.String(), { description: "an array of strings" })),
+      previous_response_id: Type.Optional(Type.Unknown({ description: "Refused: nothing is stored. Send the input." })),
+      conversation: Type.Optional(Type.Unknown({ description: "Refused: nothing is stored. Send the input." })),
+      background: Maybe(Type.Boolean({ description: "true is refused: nothing is stored." })),
+    },
+    { title: "ResponsesRequest", description: "Input to answer. Stateless. Unknown fields are kept." },
+  ),
 );
 
-export const ResponsesUsage = Open(
-  {
-    input_tokens: Type.Integer({ description: "All input tokens, those of the cache included." }),
-    input_tokens_details: Open({
-      cached_tokens: Type.Integer({ description: "Input tokens read from the vendor's cache." }),
-      cache_write_tokens: Type.Optional(Type.Integer({ description: "Input tokens written to the vendor's cache." })),
-    }),
-    output_tokens: Type.Integer({ description: "Generated tokens, reasoning included." }),
-    output_tokens_details: Open({
-      reasoning_tokens: Type.Integer({ description: "The part of output_tokens spent on reasoning." }),
-    }),
-    total_tokens: Type.Integer(),
-  },
-  { title: "ResponsesUsage" },
+export const ResponsesUsage = late(() =>
+  Open(
+    {
+      input_tokens: Type.Integer({ description: "All input tokens, those of the cache included." }),
+      input_tokens_details: Open({
+        cached_tokens: Type.Integer({ description: "Input tokens read from the vendor's cache." }),
+        cache_write_tokens: Type.Optional(Type.Integer({ description: "Input tokens written to the vendor's cache." })),
+      }),
+      output_tokens: Type.Integer({ description: "Generated tokens, reasoning included." }),
+      output_tokens_details: Open({
+        reasoning_tokens: Type.Integer({ description: "The part of output_tokens spent on reasoning." }),
+      }),
+      total_tokens: Type.Integer(),
+    },
+    { title: "ResponsesUsage" },
+  ),
 );
 
 /** Answer of `POST /v1/responses`. */
-export const ResponsesReply = Open(
-  {
-    id: Type.String(),
-    object: Type.Literal("response"),
-    created_at: Type.Number({ description: "Unix seconds." }),
-    status: Type.String({ examples: ["completed", "incomplete"] }),
-    model: Type.String({ description: "The model ID that was asked for." }),
-    output: Type.Array(Open({ type: Type.String({ examples: ["message", "function_call", "reasoning"] }) })),
-    incomplete_details: Type.Union([Open({ reason: Type.Optional(Type.String()) }), Type.Null()], {
-      description: "Why the answer is incomplete: `max_output_tokens` or `content_filter`.",
-    }),
-    usage: Type.Optional(Type.Union([ResponsesUsage, Type.Null()])),
-  },
-  { title: "ResponsesReply", description: "The answer as output items." },
+export const ResponsesReply = late(() =>
+  Open(
+    {
+      id: Type.String(),
+      object: Type.Literal("response"),
+      created_at: Type.Number({ description: "Unix seconds." }),
+      status: Type.String({ examples: ["completed", "incomplete"] }),
+      model: Type.String({ description: "The model ID that was asked for." }),
+      output: Type.Array(Open({ type: Type.String({ examples: ["message", "function_call", "reasoning"] }) })),
+      incomplete_details: Type.Union([Open({ reason: Type.Optional(Type.String()) }), Type.Null()], {
+        description: "Why the answer is incomplete: `max_output_tokens` or `content_filter`.",
+      }),
+      usage: Type.Optional(Type.Union([ResponsesUsage(), Type.Null()])),
+    },
+    { title: "ResponsesReply", description: "The answer as output items." },
+  ),
 );

@@ -1,5 +1,5 @@
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
-import { Open } from "./open.ts";
+import { late, Open } from "./open.ts";
 
 /** Bounds of the arguments (web-and-mcp.md A3). */
 const MAX_QUERY = 400;
@@ -12,7 +12,7 @@ const MAX_CONTENT_TOKENS = 100_000;
 /** How new results have to be, longest last (interface 2.7). */
 export const RECENCIES = ["hour", "day", "week", "month", "year"] as const;
 
-const searchProperties = {
+const searchProperties = late(() => ({
   query: Type.String({ minLength: 1, maxLength: MAX_QUERY, description: "What to search for." }),
   max_results: Type.Optional(
     Type.Integer({
@@ -42,9 +42,9 @@ const searchProperties = {
       description: "Country the results should suit, ISO 3166 code such as US.",
     }),
   ),
-};
+}));
 
-const fetchProperties = {
+const fetchProperties = late(() => ({
   urls: Type.Array(Type.String(), {
     minItems: 1,
     maxItems: MAX_URLS,
@@ -58,115 +58,132 @@ const fetchProperties = {
       description: "Where to cut each page, in tokens.",
     }),
   ),
-};
+}));
 
 /** A tool's arguments: what is not known is refused, so that a model that mistypes an argument learns of it. */
 const Closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
 
 /** Arguments of the MCP tools (interface 2.7). */
-export const SearchArguments = Closed(searchProperties);
-export const FetchArguments = Closed(fetchProperties);
-export type SearchArguments = Static<typeof SearchArguments>;
-export type FetchArguments = Static<typeof FetchArguments>;
+export const SearchArguments = late(() => Closed(searchProperties()));
+export const FetchArguments = late(() => Closed(fetchProperties()));
+export type SearchArguments = Static<ReturnType<typeof SearchArguments>>;
+export type FetchArguments = Static<ReturnType<typeof FetchArguments>>;
 
 /** The same as bodies of the standalone endpoints (contract 3). */
-export const SearchRequest = Open(searchProperties, { title: "WebSearchRequest" });
-export const FetchRequest = Open(fetchProperties, { title: "WebFetchRequest" });
+export const SearchRequest = late(() => Open(searchProperties(), { title: "WebSearchRequest" }));
+export const FetchRequest = late(() => Open(fetchProperties(), { title: "WebFetchRequest" }));
 
 const NullableInteger = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });
 
 /** How an account's web tools stand after a call. */
-const WebUsage = Open(
-  {
-    plan: Type.String(),
-    day: Open(
-      {
-        limit: NullableInteger("Calls that the plan includes a UTC day; null: no limit."),
-        used: Type.Integer(),
-        remaining: NullableInteger("null: no limit."),
-        resets_at: Type.String({ description: "ISO 8601, UTC." }),
-      },
-      { description: "Search calls and pages together." },
-    ),
-    minute: Open({ limit: NullableInteger("null: no limit."), remaining: NullableInteger("null: no limit.") }),
-    concurrent: Open({ limit: NullableInteger("null: no limit.") }),
-    overage: Open({
-      usd_per_call: Type.Union([Type.Number(), Type.Null()], {
-        description: "What a call beyond the day's costs the wallet; null: there are no more.",
+const WebUsage = late(() =>
+  Open(
+    {
+      plan: Type.String(),
+      day: Open(
+        {
+          limit: NullableInteger("Calls that the plan includes a UTC day; null: no limit."),
+          used: Type.Integer(),
+          remaining: NullableInteger("null: no limit."),
+          resets_at: Type.String({ description: "ISO 8601, UTC." }),
+        },
+        { description: "Search calls and pages together." },
+      ),
+      minute: Open({ limit: NullableInteger("null: no limit."), remaining: NullableInteger("null: no limit.") }),
+      concurrent: Open({ limit: NullableInteger("null: no limit.") }),
+      overage: Open({
+        usd_per_call: Type.Union([Type.Number(), Type.Null()], {
+          description: "What a call beyond the day's costs the wallet; null: there are no more.",
+        }),
       }),
-    }),
-  },
-  { title: "WebUsage" },
+    },
+    { title: "WebUsage" },
+  ),
 );
 
-const SearchResult = Open({
-  rank: Type.Integer(),
-  title: Type.String(),
-  url: Type.String(),
-  snippet: Type.String(),
-  source: Type.String({ description: "The publisher, or the host." }),
-  date: Type.Union([Type.String(), Type.Null()], { description: "Of publication, ISO 8601; null: not known." }),
-});
+const SearchResult = late(() =>
+  Open({
+    rank: Type.Integer(),
+    title: Type.String(),
+    url: Type.String(),
+    snippet: Type.String(),
+    source: Type.String({ description: "The publisher, or the host." }),
+    date: Type.Union([Type.String(), Type.Null()], { description: "Of publication, ISO 8601; null: not known." }),
+  }),
+);
 
 /** Answer of `POST /v1/web/search`. */
-export const SearchReply = Open(
-  {
-    object: Type.Literal("web.search"),
-    query: Type.String(),
-    results: Type.Array(SearchResult),
-    notes: Type.Array(Type.String(), { description: "Filters that could not be applied, in sentences." }),
-    cached: Type.Boolean({ description: "Found a short while ago. It counts as a call all the same." }),
-    usage: WebUsage,
-  },
-  { title: "WebSearch" },
+export const SearchReply = late(() =>
+  Open(
+    {
+      object: Type.Literal("web.search"),
+      query: Type.String(),
+      results: Type.Array(SearchResult()),
+      notes: Type.Array(Type.String(), { description: "Filters that could not be applied, in sentences." }),
+      cached: Type.Boolean({ description: "Found a short while ago. It counts as a call all the same." }),
+      usage: WebUsage(),
+    },
+    { title: "WebSearch" },
+  ),
 );
 
-const FetchResult = Open({
-  url: Type.String({ description: "As it was asked for." }),
-  status: Type.String({ examples: ["ok", "error"] }),
-  final_url: Type.Optional(Type.String({ description: "After redirects." })),
-  http_status: Type.Optional(Type.Integer()),
-  title: Type.Optional(Type.String()),
-  content_type: Type.Optional(Type.String()),
-  published: Type.Optional(Type.String()),
-  tokens: Type.Optional(Type.Integer({ description: "Of the content, estimated." })),
-  truncated: Type.Optional(Type.Boolean()),
-  note: Type.Optional(Type.String()),
-  cached: Type.Optional(Type.Boolean()),
-  content: Type.Optional(Type.String({ description: "The page as Markdown." })),
-  error: Type.Optional(Open({ code: Type.String(), message: Type.String() })),
-});
+const FetchResult = late(() =>
+  Open({
+    url: Type.String({ description: "As it was asked for." }),
+    status: Type.String({ examples: ["ok", "error"] }),
+    final_url: Type.Optional(Type.String({ description: "After redirects." })),
+    http_status: Type.Optional(Type.Integer()),
+    title: Type.Optional(Type.String()),
+    content_type: Type.Optional(Type.String()),
+    published: Type.Optional(Type.String()),
+    tokens: Type.Optional(Type.Integer({ description: "Of the content, estimated." })),
+    truncated: Type.Optional(Type.Boolean()),
+    note: Type.Optional(Type.String()),
+    cached: Type.Optional(Type.Boolean()),
+    content: Type.Optional(Type.String({ description: "The page as Markdown." })),
+    error: Type.Optional(Open({ code: Type.String(), message: Type.String() })),
+  }),
+);
 
 /** Answer of `POST /v1/web/fetch`. */
-export const FetchReply = Open(
-  {
-    object: Type.Literal("web.fetch"),
-    results: Type.Array(FetchResult, { description: "One for each URL, in order." }),
-    usage: WebUsage,
-  },
-  { title: "WebFetch" },
+export const FetchReply = late(() =>
+  Open(
+    {
+      object: Type.Literal("web.fetch"),
+      results: Type.Array(FetchResult(), { description: "One for each URL, in order." }),
+      usage: WebUsage(),
+    },
+    { title: "WebFetch" },
+  ),
 );
 
 /** One JSON-RPC 2.0 message, as the MCP endpoint takes it (interface 4.9). */
-export const RpcMessage = Open(
-  {
-    jsonrpc: Type.Literal("2.0"),
-    id: Type.Optional(
-      Type.Union([Type.String(), Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })]),
-    ),
-    method: Type.String({ examples: ["initialize", "ping", "tools/list", "tools/call"] }),
-    params: Type.Optional(Open({})),
-  },
-  { title: "McpMessage" },
+export const RpcMessage = late(() =>
+  Open(
+    {
+      jsonrpc: Type.Literal("2.0"),
+      id: Type.Optional(
+        Type.Union([
+          Type.String(),
+          Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
+        ]),
+      ),
+      method: Type.String({ examples: ["initialize", "ping", "tools/list", "tools/call"] }),
+      params: Type.Optional(Open({})),
+    },
+    { title: "McpMessage" },
+  ),
 );
 
 /** Its answer. */
-export const RpcReply = Open(
-  {
-    jsonrpc: Type.Literal("2.0"),
-    id: Type.Union([Type.String(), Type.Integer(), Type.Null()]),
-    result: Type.Optional(Open({})),
-    error: Type.Optional(Open({ code: Type.Integer(), message: Type.String() })),
-  },
-  { title: "McpReply" },
+export const RpcReply = late(() =>
+  Open(
+    {
+      jsonrpc: Type.Literal("2.0"),
+      id: Type.Union([Type.String(), Type.Integer(), Type.Null()]),
+      result: Type.Optional(Open({})),
+      error: Type.Optional(Open({ code: Type.Integer(), message: Type.String() })),
+    },
+    { title: "McpReply" },
+  ),
 );

@@ -48,7 +48,7 @@ describe("GET /v1/models", () => {
     expect(response.headers.get("cache-control")).toBe("public, max-age=60");
     expect(response.headers.get("vary")).toBe("anthropic-version, x-api-key");
     const body = (await response.json()) as ListJson;
-    expect(Value.Check(ChatModelList, body)).toBe(true);
+    expect(Value.Check(ChatModelList(), body)).toBe(true);
     expect(Object.keys(body)).toEqual(["object", "data"]);
     expect(body.data.map((model) => model.id)).toEqual(catalog.list("chat").map((entry) => entry.id));
     expect(new Set(body.data.map((model) => model.modality))).toEqual(new Set(["chat"]));
@@ -98,7 +98,7 @@ describe("GET /v1/models", () => {
     const chat = await list("/v1/models");
     for (const headers of [AS_MESSAGES, { "x-api-key": "anything" }]) {
       const messages = await list("/v1/models", headers);
-      expect(Value.Check(MessagesModelList, messages)).toBe(true);
+      expect(Value.Check(MessagesModelList(), messages)).toBe(true);
       expect(messages.object).toBeUndefined();
       expect(messages).toMatchObject({
         has_more: false,

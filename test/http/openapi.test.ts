@@ -24,17 +24,17 @@ const makeApp = () =>
       detail: {
         tags: ["Things"],
         summary: "Make a thing",
-        requestBody: jsonBody(
+        requestBody: jsonBody(() =>
           Open({ name: Type.String(), kind: Type.Literal("a"), note: Type.Union([Type.String(), Type.Null()]) }),
         ),
         responses: {
-          "200": jsonOrStream(Open({ id: Type.String() }), "The thing."),
+          "200": jsonOrStream(() => Open({ id: Type.String() }), "The thing."),
           ...errorReplies("messages", ["upstream_overloaded"]),
         },
       },
     })
     .get("/v1/things/:id", () => "thing", {
-      detail: { responses: { "200": jsonReply(Open({ id: Type.String() }), "The thing.") } },
+      detail: { responses: { "200": jsonReply(() => Open({ id: Type.String() }), "The thing.") } },
     })
     .get("/v1/bare", () => "bare")
     .get("/v1/secret-route", () => "hidden", { detail: { hide: true } });

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { randomBase62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
-import { checker } from "../../wire/open.ts";
+import { checker, late } from "../../wire/open.ts";
 import { countPrompt, lastUserText, messagesOf } from "./conversation.ts";
 import { countTokens, piecesOf, slicesOf } from "./pieces.ts";
 import type { Block, Fault, Play, PlayUsage, Timing } from "./play.ts";
@@ -21,25 +21,29 @@ const EXAMPLE = '{"blocks":[{"type":"text","text":"Hello"}]}';
 const Closed = <T extends Parameters<typeof Type.Object>[0]>(properties: T) =>
   Type.Object(properties, { additionalProperties: false });
 
-const Milliseconds = Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_PLAY_MS }));
-const Tokens = Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_TOKENS }));
-const Chunks = Type.Integer({ minimum: 0, maximum: MAX_CHUNKS });
-const ChunkSize = Type.Optional(Type.Integer({ minimum: 1 }));
+const Milliseconds = late(() => Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_PLAY_MS })));
+const Tokens = late(() => Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_TOKENS })));
+const Chunks = late(() => Type.Integer({ minimum: 0, maximum: MAX_CHUNKS }));
+const ChunkSize = late(() => Type.Optional(Type.Integer({ minimum: 1 })));
 
 /** Text or reasoning; `chunk` is the characters of one piece on the wire, by default a word. */
-const SpokenBlock = Closed({
-  type: Type.Union([Type.Literal("text"), Type.Literal("reasoning")]),
-  text: Type.String(),
-  chunk: ChunkSize,
-});
+const SpokenBlock = late(() =>
+  Closed({
+    type: Type.Union([Type.Literal("text"), Type.Literal("reasoning")]),
+    text: Type.String(),
+    chunk: ChunkSize(),
+  }),
+);
 /** `arguments` given as a string goes out as it is, so that broken JSON can be tried. */
-const ToolCallBlock = Closed({
-  type: Type.Literal("tool_call"),
-  id: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
-  name: Type.String({ minLength: 1, maxLength: 200 }),
-  arguments: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.String()]),
-  chunk: ChunkSize,
-});
+const ToolCallBlock = late(() =>
+  Closed({
+    type: Type.Literal("tool_call"),
+    id: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+    name: Type.String({ minLength: 1, maxLength: 200 }),
+    arguments: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.String()]),
+    chunk: ChunkSize(),
+  }),
+);
 
 /**
  * A script of the model `sluice/script` (contract 10), sent as the last user message. A *chunk* is one piece of a block on the wire;
@@ -52,40 +56,42 @@ const ToolCallBlock = Closed({
  * - `error`: with `after`, an error record after that many chunks; without, or unstreamed, the HTTP status before the first byte.
  * - `cut`: the body ends after that many chunks with neither finish nor terminator; unstreamed, half of the JSON is sent.
  */
-export const Script = Closed({
-  blocks: Type.Array(
-    Type.Union([SpokenBlock, ToolCallBlock], { description: "a text, reasoning or tool_call block" }),
-    {
-      maxItems: MAX_BLOCKS,
-    },
-  ),
-  delay_ms: Milliseconds,
-  chunk_delay_ms: Milliseconds,
-  silence_ms: Milliseconds,
-  finish: Type.Optional(
-    Type.Union([
-      Type.Literal("stop"),
-      Type.Literal("length"),
-      Type.Literal("tool_calls"),
-      Type.Literal("content_filter"),
-    ]),
-  ),
-  usage: Type.Optional(
-    Closed({ input: Tokens, cache_read: Tokens, cache_write: Tokens, output: Tokens, reasoning: Tokens }),
-  ),
-  error: Type.Optional(
-    Closed({
-      status: Type.Integer({ minimum: 400, maximum: 599 }),
-      message: Type.String({ maxLength: 10_000 }),
-      type: Type.Optional(Type.String({ maxLength: 200 })),
-      code: Type.Optional(Type.String({ maxLength: 200 })),
-      retry_after: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
-      after: Type.Optional(Chunks),
-    }),
-  ),
-  cut: Type.Optional(Chunks),
-});
-export type Script = Static<typeof Script>;
+export const Script = late(() =>
+  Closed({
+    blocks: Type.Array(
+      Type.Union([SpokenBlock(), ToolCallBlock()], { description: "a text, reasoning or tool_call block" }),
+      {
+        maxItems: MAX_BLOCKS,
+      },
+    ),
+    delay_ms: Milliseconds(),
+    chunk_delay_ms: Milliseconds(),
+    silence_ms: Milliseconds(),
+    finish: Type.Optional(
+      Type.Union([
+        Type.Literal("stop"),
+        Type.Literal("length"),
+        Type.Literal("tool_calls"),
+        Type.Literal("content_filter"),
+      ]),
+    ),
+    usage: Type.Optional(
+      Closed({ input: Tokens(), cache_read: Tokens(), cache_write: Tokens(), output: Tokens(), reasoning: Tokens() }),
+    ),
+    error: Type.Optional(
+      Closed({
+        status: Type.Integer({ minimum: 400, maximum: 599 }),
+        message: Type.String({ maxLength: 10_000 }),
+        type: Type.Optional(Type.String({ maxLength: 200 })),
+        code: Type.Optional(Type.String({ maxLength: 200 })),
+        retry_after: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
+        after: Type.Optional(Chunks()),
+      }),
+    ),
+    cut: Type.Optional(Chunks()),
+  }),
+);
+export type Script = Static<ReturnType<typeof Script>>;
 
 const faultOf = checker(Script);
 
