@@ -155,7 +155,7 @@ export class ClientConnection implements ClientLine, SenderOwner {
     // Some clients send an empty line behind a body (RFC 9112, 2.2).
     while (held[start] === 13 && held[start + 1] === 10) start += 2;
     const at = held.indexOf(HEAD_END, start);
-    if ((at < 0 ? held.length : at) - start > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
+    if ((at < 0 ? held.length : at) > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
     if (at < 0) {
       if (held.indexOf(BARE_HEAD_END, start) >= 0) throw new MalformedMessage("lines without carriage returns");
       if (!this.#awaitsHead) this.#wait(HEAD_MS);
@@ -229,7 +229,8 @@ export class ClientConnection implements ClientLine, SenderOwner {
       sendResponse(answered, head, isHead, sender).catch((thrown: unknown) => this.#breakOff(thrown));
     } else {
       if (answered.headers["connection"] === "close") this.#ends = true;
-      sender.sendWhole({ ...head, ...answered }, isHead ? null : answered.body);
+      if (isHead) sender.sendHead({ ...head, ...answered });
+      else sender.sendWhole({ ...head, ...answered }, answered.body);
     }
   }
 

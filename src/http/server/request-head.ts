@@ -4,7 +4,7 @@ import type { Framing } from "../../lib/http1/framing.ts";
 /** The longest head of a request, bytes. */
 export const MAX_HEAD_BYTES = 32 * 1024;
 
-const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]{1,32}) ([!-~]+) HTTP\/1\.([01])(?=\r\n|$)/;
+const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]{1,32}) ([!"$-~]+) HTTP\/1\.([01])(?=\r\n|$)/;
 /** At most 128 fields as they must be written: no white space before a name or its colon, no line that continues another, no odd bytes. */
 const FIELDS = /^(?:\r\n[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*){0,128}$/;
 /** A target that names its host: what a client sends to a proxy, and every server must read (RFC 9112, 3.2.2). */
@@ -70,6 +70,10 @@ export function parseRequestHead(text: string): RequestHead {
   const lines = text.slice(line[0].length);
   if (!FIELDS.test(lines)) throw new MalformedMessage("a header field that is none, or too many of them");
   const head = new RequestHead(line[1] as string, line[2] as string, lines, line[3] === "1");
+  // Read as a path, what only looks like a host and a path would pass by the host that it names.
+  if (!head.path.startsWith("/") && head.path !== "*" && head.method !== "CONNECT") {
+    throw new MalformedMessage("a target that is none");
+  }
   const names = lines.toLowerCase();
   const first = names.indexOf("\nhost:");
   if (first < 0 ? head.isCurrent : names.includes("\nhost:", first + 1)) {

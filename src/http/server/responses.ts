@@ -24,7 +24,8 @@ export async function sendResponse(
   const headers: Record<string, string> = {};
   for (const [name, value] of response.headers) headers[name] = value;
   const told: AnswerHead = { ...head, status: response.status, headers };
-  if (isHead || response.body === null) return sender.sendWhole(told, null);
+  if (isHead) return sender.sendHead(told);
+  if (response.body === null) return sender.sendWhole(told, null);
   const reader: Reader = response.body.getReader();
   try {
     await sendBody(told, reader, sender);

@@ -100,7 +100,13 @@ export class Sender implements Sink {
     this.#write(writeMessage(CONTINUE, "", 0));
   }
 
-  /** An answer that is there whole; `body` null: the head alone, for HEAD and for what has no body. */
+  /** The head alone, for HEAD: of another length than the body would have it must not speak (RFC 9110, 8.6). */
+  sendHead(head: AnswerHead): void {
+    this.#write(writeMessage(`${writeHead(head)}\r\n`, "", 0));
+    this.#finish();
+  }
+
+  /** An answer that is there whole; `body` null: the head alone, of what has no body. */
   sendWhole(head: AnswerHead, body: string | null): void {
     if (body === null) {
       const hasLength = head.status === 204 || head.status === 304 || "content-length" in head.headers;

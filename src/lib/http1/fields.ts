@@ -3,6 +3,9 @@ export class MalformedMessage extends Error {
   override readonly name = "MalformedMessage";
 }
 
+/** What may stand around a value (RFC 9110, 5.5), and the end of its line. `trim` takes a no-break space for a blank, by which two readers differ. */
+const isBlank = (code: number): boolean => code === 32 || code === 9 || code === 13;
+
 /** Header fields, asked for by their names in lower case; null for one that did not come. */
 export type Fields = { get(name: string): string | null; has(name: string): boolean };
 
@@ -56,8 +59,13 @@ export class FieldLines implements Fields {
   }
 
   #valueAt(start: number): string {
-    const end = this.#lines.indexOf("\n", start);
-    return this.#lines.slice(start, end < 0 ? this.#lines.length : end).trim();
+    const lines = this.#lines;
+    let from = start;
+    let end = lines.indexOf("\n", start);
+    if (end < 0) end = lines.length;
+    while (from < end && isBlank(lines.charCodeAt(from))) from++;
+    while (end > from && isBlank(lines.charCodeAt(end - 1))) end--;
+    return lines.slice(from, end);
   }
 }
 

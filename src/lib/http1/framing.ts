@@ -63,8 +63,9 @@ const DATA_CR = 4;
 const DATA_LF = 5;
 const TRAILER = 6;
 const TRAILER_REST = 7;
-const TRAILER_LF = 8;
-const END = 9;
+const TRAILER_REST_LF = 8;
+const TRAILER_LF = 9;
+const END = 10;
 
 function hexDigit(code: number): number {
   if (code >= 48 && code <= 57) return code - 48;
@@ -116,6 +117,7 @@ class Chunks implements BodyReader {
     else if (state === EXTENSION) {
       this.#bound();
       if (code === CR) this.#state = SIZE_LF;
+      else refuseControl(code);
     } else if (state === SIZE_LF) {
       expect(code, LF);
       this.#lineBytes = 0;
@@ -145,16 +147,24 @@ class Chunks implements BodyReader {
   /** Fields behind the last chunk: read, bounded, and not looked at. */
   #trail(code: number): void {
     this.#bound();
-    if (this.#state === TRAILER) this.#state = code === CR ? TRAILER_LF : TRAILER_REST;
-    else if (this.#state === TRAILER_LF) {
+    if (this.#state === TRAILER_LF || this.#state === TRAILER_REST_LF) {
       expect(code, LF);
-      this.#state = END;
-    } else if (code === LF) this.#state = TRAILER;
+      this.#state = this.#state === TRAILER_LF ? END : TRAILER;
+    } else if (code === CR) this.#state = this.#state === TRAILER ? TRAILER_LF : TRAILER_REST_LF;
+    else {
+      refuseControl(code);
+      this.#state = TRAILER_REST;
+    }
   }
 
   #bound(): void {
     if (++this.#lineBytes > MAX_LINE_BYTES) throw new MalformedMessage("a chunk's line that is too long");
   }
+}
+
+/** A line feed in the middle of a line is the end of it to some, who then see another message behind it than others do. */
+function refuseControl(code: number): void {
+  if ((code < 32 && code !== 9) || code === 127) throw new MalformedMessage("a chunk's line with odd characters");
 }
 
 function expect(code: number, wanted: number): void {
