@@ -12,11 +12,27 @@ function isNobodyReading(thrown: unknown): boolean {
   return thrown instanceof Error && (thrown as { code?: unknown }).code === "EPIPE";
 }
 
+/** Of a server: its streams are still to be watched. */
+let unwatched = false;
+
 /**
  * What happens when whoever reads this process's output goes away: a command has nothing more to do (`sluice logs | head -1`) and ends with 0; a
  * server, whose log nobody reads any more or whose log's disk is full, goes on. Without this, Bun ends the process with a trace.
  */
 export function outliveReaders(endsWithThem: boolean): void {
+  // Bun takes 3 ms to make the streams, which a server has no need of before it says something.
+  if (endsWithThem) watchStreams(true);
+  else unwatched = true;
+}
+
+/** The streams to write to. */
+function streams(): Pick<NodeJS.Process, "stdout" | "stderr"> {
+  if (unwatched) watchStreams(false);
+  unwatched = false;
+  return process;
+}
+
+function watchStreams(endsWithThem: boolean): void {
   process.stdout.on("error", (thrown) => {
     if (!endsWithThem) return;
     if (!isNobodyReading(thrown)) throw thrown;
@@ -29,12 +45,12 @@ export function outliveReaders(endsWithThem: boolean): void {
 
 /** Writes lines to standard output. */
 export function print(...lines: string[]): void {
-  process.stdout.write(`${lines.join("\n")}\n`);
+  streams().stdout.write(`${lines.join("\n")}\n`);
 }
 
 /** Writes a sentence to standard error, where it does not mix with what a program reads. */
 export function warn(sentence: string): void {
-  process.stderr.write(`${sentence}\n`);
+  streams().stderr.write(`${sentence}\n`);
 }
 
 /** Writes a value as JSON that people can read too. */

@@ -62,7 +62,7 @@ const toJson = (value: unknown) => JSON.stringify(value).replace(CONTROLS, escap
  * and when there is room the log goes on.
  */
 function writerToStderr(): (line: string) => void {
-  if (!isFile(STDERR)) return (line) => void process.stderr.write(line);
+  if (!isFile(STDERR)) return writeToStream;
   return (line) => {
     try {
       writeSync(STDERR, line);
@@ -70,6 +70,15 @@ function writerToStderr(): (line: string) => void {
       // There is nowhere left to say it.
     }
   };
+}
+
+let isWatched = false;
+
+/** The stream is made with the first line: that takes Bun 3 ms, which a start has no need of. Lines that nobody reads any more are lost. */
+function writeToStream(line: string): void {
+  if (!isWatched) process.stderr.on("error", () => {});
+  isWatched = true;
+  process.stderr.write(line);
 }
 
 function isFile(descriptor: number): boolean {
