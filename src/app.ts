@@ -13,7 +13,7 @@ import type { Store } from "./db/open.ts";
 import { StoreWatch } from "./db/store-watch.ts";
 import { Writer } from "./db/writer.ts";
 import type { Entrance } from "./http/entrance.ts";
-import { mountRoutes } from "./http/gateway.ts";
+import { type Gateway, openGateway } from "./http/gateway.ts";
 import { Observation } from "./http/observation.ts";
 import { FolderFiles, type ImageFiles, MemoryFiles } from "./jobs/files.ts";
 import { BucketFiles } from "./jobs/files-s3.ts";
@@ -80,7 +80,10 @@ export type Standing = Reloaded & {
 
 /** The gateway without a listener, and the parts that its server and its tests look at. */
 export type App = {
-  elysia: Elysia;
+  /** The routes; made when they are first asked for. */
+  readonly elysia: Elysia;
+  /** {@link Gateway.setServer}. */
+  setServer: Gateway["setServer"];
   /** Where requests come in that are read by our own server. */
   entrance: Entrance;
   catalog: Catalog;
@@ -138,7 +141,7 @@ export function createApp(settings: AppSettings): App {
   const reasoning = new ReasoningStore(store, writer, clock, log);
   const plans = createPlans(config.plans);
   const limits = createLimits(settings, writer, plans);
-  const safeFetch = guardedFetch(settings, () => elysia.server?.port);
+  const safeFetch = guardedFetch(settings, () => gateway.server()?.port);
   const health = new VendorHealth(clock);
   const admission = new Admission({
     clock,
@@ -207,7 +210,7 @@ export function createApp(settings: AppSettings): App {
     for (const callback of changes) callback();
   };
   const { addresses } = limits;
-  const { elysia, entrance } = mountRoutes({
+  const gateway = openGateway({
     reach: config.server,
     log,
     catalog,
@@ -232,8 +235,11 @@ export function createApp(settings: AppSettings): App {
     ready: () => state.ready && !watch.failing,
   });
   return {
-    elysia,
-    entrance,
+    get elysia() {
+      return gateway.elysia;
+    },
+    setServer: gateway.setServer,
+    entrance: gateway.entrance,
     catalog,
     keys,
     running,

@@ -75,15 +75,17 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
 
 type Listener = { readonly port?: number | undefined; stop(force?: boolean): Promise<void> };
 
-function listen({ entrance, elysia }: App, { host, port, clock, log, sharesPort = false }: ServerSettings): Listener {
+function listen(
+  { entrance, setServer }: App,
+  { host, port, clock, log, sharesPort = false }: ServerSettings,
+): Listener {
   const server = new HttpServer({
     ...{ hostname: host, port, sharesPort, clock },
     answer: (incoming) => entrance.answer(incoming),
     refuse: (text) => entrance.refuse(text),
     broke: (thrown) => log.error("answer-broken", errorFields(thrown)),
   });
-  // Routes ask it from where a request comes.
-  elysia.server = server as object as typeof elysia.server;
+  setServer(server as object as Parameters<typeof setServer>[0]);
   return server;
 }
 

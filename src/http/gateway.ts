@@ -20,7 +20,8 @@ import { debugTranslateRoutes } from "./debug-translate.ts";
 import { boundPublic, createDoorman } from "./doorman.ts";
 import { Entrance } from "./entrance.ts";
 import { answerError, renderElysiaError } from "./errors.ts";
-import { createCors, createGuard } from "./guard.ts";
+import type { RequestDependencies } from "./generation.ts";
+import { type Cors, createCors, createGuard, type Guard } from "./guard.ts";
 import { healthRoutes } from "./health.ts";
 import { imageFileRoutes, imageRoutes } from "./images.ts";
 import { mcpRoutes } from "./mcp.ts";
@@ -62,17 +63,64 @@ export type Served = {
   ready(): boolean;
 };
 
-/** Every endpoint, behind the guard: Host and Origin are checked before anything is routed, and every error is rendered in one place. */
-export function mountRoutes(routes: Served): { elysia: Elysia; entrance: Entrance } {
-  const { reach, log, catalog, keys, services, jobs, keySpend, kept, bodies, tokenizer, addresses } = routes;
-  const { admin, observation, ready } = routes;
-  const { allowedHosts, corsOrigins, trustedProxies, publicUrl, cdnUrl } = reach;
-  const readAddress = createAddressReader(() => app.server as PeerSource, trustedProxies);
+type Listener = AnyElysia["server"];
+
+/** The endpoints of one gateway. */
+export type Gateway = {
+  entrance: Entrance;
+  /** The routes, made when they are first asked for: neither a start nor a generation has need of them, and making them takes 7 ms. */
+  readonly elysia: Elysia;
+  /** Who listens; null while nobody does. Routes ask it from where a request comes. */
+  server(): Listener;
+  /** From now on this one listens. */
+  setServer(server: Listener): void;
+};
+
+/** The endpoints of a gateway, with a doorman for its keys. */
+export function openGateway(served: Served): Gateway {
+  const { reach, log, keys, services, kept, bodies, addresses } = served;
+  const { allowedHosts, corsOrigins, trustedProxies } = reach;
+  let listener: Listener = null;
+  let mounted: AnyElysia | undefined;
+  const server = () => (mounted ? mounted.server : listener);
+  const readAddress = createAddressReader(() => server() as PeerSource, trustedProxies);
   keys.doorman = createDoorman(addresses, readAddress);
-  const bounds = { addresses, readAddress, keys, limiter: services.limiter };
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
-  const generation = { services, keys, kept, bodies, server: () => app.server };
+  const generation = { services, keys, kept, bodies, server };
+  const routes = () => {
+    if (mounted) return mounted;
+    mounted = mountRoutes(served, { guard, cors, generation, readAddress });
+    mounted.server = listener;
+    return mounted;
+  };
+  return {
+    entrance: new Entrance({ guard, cors, generation, answerRequest: (request) => routes().fetch(request), log }),
+    get elysia() {
+      return routes() as unknown as Elysia;
+    },
+    server,
+    setServer(next) {
+      listener = next;
+      if (mounted) mounted.server = next;
+    },
+  };
+}
+
+/** What the routes share with the generating endpoints. */
+type Shared = {
+  guard: Guard;
+  cors: Cors;
+  generation: RequestDependencies & Pick<Served, "keys" | "kept">;
+  readAddress: ReturnType<typeof createAddressReader>;
+};
+
+/** Every endpoint, behind the guard: Host and Origin are checked before anything is routed, and every error is rendered in one place. */
+function mountRoutes(routes: Served, { guard, cors, generation, readAddress }: Shared): AnyElysia {
+  const { reach, log, catalog, keys, services, jobs, keySpend, kept, tokenizer, addresses } = routes;
+  const { admin, observation, ready } = routes;
+  const { corsOrigins, publicUrl, cdnUrl } = reach;
+  const bounds = { addresses, readAddress, keys, limiter: services.limiter };
   const { clock, limiter, running } = services;
   const webTools = {
     tools: routes.web,
@@ -127,7 +175,5 @@ export function mountRoutes(routes: Served): { elysia: Elysia; entrance: Entranc
         .use(rootRoutes())
         .use(openapiRoutes()),
     );
-  const answerRequest = (request: Request) => app.fetch(request);
-  const entrance = new Entrance({ guard, cors, generation, answerRequest, log });
-  return { elysia: app as unknown as Elysia, entrance };
+  return app;
 }
