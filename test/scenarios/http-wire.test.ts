@@ -155,10 +155,11 @@ describe("a connection is kept", () => {
     const { status, headers, framing } = await client.answer();
     const kept = headers["connection"]?.toLowerCase() === "keep-alive";
     expect(status).toBe(200);
-    if (kept) expect(framing).toBe("length");
-    await client.send(request);
-    if (kept) expect((await client.answer()).status).toBe(200);
-    else expect([await client.over(), client.rest]).toEqual(["closed", ""]);
+    if (kept) {
+      expect(framing).toBe("length");
+      await client.send(request);
+      expect((await client.answer()).status).toBe(200);
+    } else expect([await client.over(), client.rest]).toEqual(["closed", ""]);
     client.leave();
   });
 
@@ -390,6 +391,47 @@ const wire = WIRES.chat;
 const begun = () => wire.head() + wire.text(PIECES[0]);
 const rest = () => wire.text(PIECES[1]) + wire.finish() + wire.usage() + wire.terminator;
 const stream = (parts: readonly Part[], finish: "end" | "silence" | "cut" | "reset" = "end") => sse(parts, { finish });
+
+describe("an answer that is no generation", () => {
+  const LARGE = lines("GET /openapi/json HTTP/1.1", HOST, KEY);
+  const COUNT = 20;
+
+  test("is whole too for a client that reads late, however many there are", async () => {
+    const client = await lab.connect();
+    client.holdReading();
+    await client.send(LARGE.repeat(COUNT) + PROBE);
+    await open();
+    client.readOn();
+    const first = await client.answer();
+    expect(JSON.parse(first.body).openapi).toBeString();
+    for (let at = 1; at < COUNT; at++) expect((await client.answer()).body === first.body).toBe(true);
+    expect((await client.answer()).status).toBe(200);
+    expect(client.rest).toBe("");
+    client.leave();
+  });
+
+  test("is not chunked to an old client, and whole", async () => {
+    const whole = await exchange(LARGE);
+    const client = await lab.connect();
+    await client.send(LARGE.replace("HTTP/1.1", "HTTP/1.0"));
+    const answer = await client.answer();
+    expect(["close", "length"]).toContain(answer.framing);
+    expect(answer.body === whole.answer.body).toBe(true);
+    expect([await client.over(), client.rest]).toEqual(["closed", ""]);
+  });
+
+  test("is whole before the close that was asked for", async () => {
+    const whole = await exchange(LARGE);
+    const client = await lab.connect();
+    client.holdReading();
+    await client.send(lines("GET /openapi/json HTTP/1.1", HOST, KEY, "Connection: close") + PROBE);
+    await open();
+    client.readOn();
+    expect((await client.answer()).body === whole.answer.body).toBe(true);
+    await client.over();
+    expect(client.rest).toBe("");
+  });
+});
 
 describe("a body", () => {
   const said = "words, and Wörter";
@@ -1083,6 +1125,7 @@ describe("a client that has nothing more to send", () => {
     else expect([undefined, 400]).toContain(answer?.status);
     await client.over();
     expect(client.rest).toBe("");
+    await untilIdle();
     if (lab.vendor.calls.length > 0) expect((await newRow(rows)).outcome).toBe(whole ? "completed" : "client-left");
   });
 
@@ -1129,6 +1172,81 @@ describe("many at once", () => {
     expect(clients.filter(({ ending, rest: left }) => ending !== undefined || left !== "").length).toBe(0);
     for (const client of clients) client.leave();
     expect(await open()).toBe("serves");
+  });
+});
+
+/** Waits until the gateway says that no request is under way. */
+async function untilIdle(): Promise<void> {
+  const client = await lab.connect();
+  for (let looks = 0; ; looks++) {
+    await client.send(lines("GET /metrics HTTP/1.1", HOST));
+    const { body } = await client.answer();
+    if (/^sluice_requests_running 0$/m.test(body)) break;
+    if (looks > 1_000) throw new Error(`requests are under way: ${/^sluice_requests_running .*$/m.exec(body)?.[0]}`);
+    await settle(4);
+  }
+  client.leave();
+}
+
+describe("whatever clients do at once", () => {
+  const HOW = ["whole", "stream", "pipelined", "malformed", "half a head", "half a body"] as const;
+  const END = ["stays", "FIN", "RST"] as const;
+
+  /** Asks in one of the ways, and goes away in the middle of it or reads what comes. */
+  async function act(how: (typeof HOW)[number], end: (typeof END)[number]): Promise<void> {
+    const request = lab.fill(how === "stream" ? sound("Hi", { stream: true }) : sound(how));
+    const sent = {
+      whole: request,
+      stream: request,
+      pipelined: request.repeat(3),
+      malformed: `${request}nonsense\r\n\r\n`,
+      "half a head": request.slice(0, 60),
+      "half a body": request.slice(0, -5),
+    }[how];
+    const client = await lab.connect();
+    await client.send(sent);
+    const unfinished = how.startsWith("half");
+    if (end === "stays" && !unfinished) {
+      for (let count = how === "pipelined" ? 3 : 1; count > 0; count--)
+        expect((await client.answer()).status).toBe(200);
+      client.leave();
+      return;
+    }
+    await settle(how.length % 5);
+    if (end === "RST") client.reset();
+    else client.leave();
+  }
+
+  test("every call to the vendor comes to an end and is settled once (random)", async () => {
+    lab.vendor.always(VENDOR_PATH, ({ json: body }) =>
+      (body as { stream?: boolean }).stream
+        ? stream([begun(), settle(20), rest()])
+        : { ...json(replyTo("said")), headersAfter: settle(5) },
+    );
+    const actions = fc.array(fc.tuple(fc.constantFrom(...HOW), fc.constantFrom(...END)), {
+      minLength: 30,
+      maxLength: 60,
+    });
+    await fc.assert(
+      fc.asyncProperty(actions, async (chosen) => {
+        const rows = lab.rows().length;
+        lab.vendor.calls.length = 0;
+        await Promise.all(chosen.map(([how, end]) => act(how, end)));
+        await untilIdle();
+        const { calls } = lab.vendor;
+        await until(() => calls.every(({ finished, aborted }) => finished || aborted), "every call to end");
+        // Who leaves while his request is on its way to the vendor may be settled for a call that the vendor never saw whole.
+        const asked = chosen.reduce(
+          (sum, [how]) => sum + (how === "pipelined" ? 3 : how.startsWith("half") ? 0 : 1),
+          0,
+        );
+        const settled = lab.rows().length - rows;
+        expect(settled).toBeGreaterThanOrEqual(calls.length);
+        expect(settled).toBeLessThanOrEqual(asked);
+        expect(settled - calls.length).toBeLessThanOrEqual(chosen.filter(([, end]) => end !== "stays").length);
+      }),
+      { numRuns: 10 },
+    );
   });
 });
 
