@@ -207,6 +207,27 @@ describe("what fails", () => {
     expect(upstream.calls.length).toBe(1);
   });
 
+  /** Calls a vendor whose system takes the connection and tears it down before this side has looked at it again. */
+  function sendTorn(scheme: "http" | "https"): Promise<unknown> {
+    const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+    const sent = send(vendorAt({ baseUrl: `${scheme}://127.0.0.1:${listener.port}/v1` }), sending());
+    // Those who wait there to be let in are sent away with a reset.
+    listener.stop(true);
+    return sent;
+  }
+
+  test("a connection that breaks before the request: the same, since it is chance which side is faster", async () => {
+    const error = await failureOf(sendTorn("http"));
+    expect([error.code, error.retry, ranOf(error)]).toEqual(["upstream_error", false, "unknown"]);
+    expect(String(error.cause)).toContain("ECONNRESET");
+  });
+
+  test("over TLS nothing can have been sent by then: unreachable", async () => {
+    const error = await failureOf(sendTorn("https"));
+    expect([error.code, error.retry, ranOf(error)]).toEqual(["upstream_unreachable", true, "no"]);
+    expect(error.cause).toMatchObject({ code: "ECONNRESET" });
+  });
+
   test("our abort comes out as its reason, before, during and inside the process", async () => {
     const reason = new Error("the client left");
     await expect(send(vendorAt(), sending({ abort: Abort.of(AbortSignal.abort(reason)) }))).rejects.toBe(reason);

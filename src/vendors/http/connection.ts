@@ -1,10 +1,13 @@
 import type { Socket } from "bun";
 import { type Call, ConnectionReset, type Line } from "./call.ts";
-import { ConnectFailed } from "./faults.ts";
+import { ConnectFailed, ConnectionLost } from "./faults.ts";
 import { type Origin, writeBytes } from "./request.ts";
 
 /** A name must be found, a connection made and TLS agreed upon within this, ms (reliability 6.1). */
 const CONNECT_MS = 5_000;
+
+/** What the system says of a connection that was taken, and then torn down. Nobody who refuses one says so. */
+const TORN_DOWN: ReadonlySet<string> = new Set(["ECONNRESET", "ECONNABORTED", "EPIPE"]);
 
 /** What a connection tells whoever keeps it. */
 export type Keeper = {
@@ -40,7 +43,7 @@ export class Connection implements Line {
     );
   }
 
-  /** Resolves once a request can be sent. Rejects with ConnectFailed; then it is gone. */
+  /** Resolves once a request can be sent. Rejects with ConnectFailed, or with ConnectionLost where it was torn down on its way; then it is gone. */
   get opened(): Promise<void> {
     return this.#opened.promise;
   }
@@ -146,7 +149,10 @@ export class Connection implements Line {
   #refuse(code: string, cause?: unknown): void {
     if (this.#isOpen) return;
     clearTimeout(this.#timer);
-    this.#opened.reject(new ConnectFailed(code, { cause }));
+    // Whether this side had sent its request by then is chance, so it is told like every other reset (reliability 8.3 #6). Over TLS nothing can have been sent.
+    const torn = !this.origin.secure && TORN_DOWN.has(code);
+    const lost = () => new ConnectionLost(`The connection was torn down (${code}).`, { cause });
+    this.#opened.reject(torn ? lost() : new ConnectFailed(code, { cause }));
     this.close();
   }
 

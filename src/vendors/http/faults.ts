@@ -10,7 +10,7 @@ export class ConnectFailed extends Error {
   }
 }
 
-/** The connection broke after the request went out: whether the vendor worked on it cannot be known (reliability 6.2). */
+/** A connection was there, and broke: after the request went out, so that nobody can know whether the vendor worked on it (reliability 6.2), or just before. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }

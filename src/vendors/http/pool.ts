@@ -24,7 +24,7 @@ export class Pool implements Keeper {
 
   /**
    * Sends one request and resolves with its answer once the head is there. Rejects with the abort's reason, with ConnectFailed
-   * when nothing was sent, and with ConnectionLost when the connection broke later or what came is no HTTP; the rules may change that.
+   * when no connection came about, and with ConnectionLost when one broke or what came is no HTTP; the rules may change that.
    */
   call(origin: Origin, head: string, body: string, abort: Abort, rules: CallRules): Promise<Answer> {
     const call = new Call(head, body, abort, rules);
