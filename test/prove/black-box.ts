@@ -1,8 +1,8 @@
 /**
  * The suite held against an executable, which it sees from outside only (issue 7). `bun test/prove/black-box.ts` builds a release of HEAD for this machine
  * from a clean clone, installs it with the release's own script and holds the suite against that; `--executable FILE` takes a file as it is, `--quick` the
- * tree's own build and a few files. Cases that want what only a gateway inside the tests' process has, such as a clock turned by hand, are left out and
- * counted. Exits 1 when a case fails, or when more are left out than hold.
+ * tree's own build and a few files; with `--workers N` gateways serve with so many. Cases that want what only a gateway inside the tests' process has, such
+ * as a clock turned by hand, are left out and counted. Exits 1 when a case fails, or when more are left out than hold.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,6 +31,8 @@ function run(cwd: string, ...command: string[]): void {
 
 /** An executable, and the tree whose suite it is held against. */
 type Subject = { executable: string; root: string };
+/** Of a failed case's report, characters: enough for two values and a place. */
+const MAX_TOLD = 800;
 
 /** A release of HEAD for this machine, built from a clone and installed as a user would; and that clone, with what its tests need. */
 function installRelease(folder: string): Subject {
@@ -78,32 +80,47 @@ function readReport(xml: string): Counts {
     const [, wish] = new RegExp(`${INSIDE_ONLY}: ([^\\n&"]+)`).exec(body) ?? [];
     if (!body.includes("<failure")) counts[body.includes("<skipped") ? "skipped" : "held"]++;
     else if (wish) counts.leftOut.set(wish, (counts.leftOut.get(wish) ?? 0) + 1);
-    else counts.failed.push(`${attribute("file")}: ${attribute("classname")} > ${attribute("name")}`);
+    else {
+      const why = decode(/<failure[^>]*>([^<]*)/.exec(body)?.[1] ?? "").slice(0, MAX_TOLD);
+      counts.failed.push(`${attribute("file")}: ${attribute("classname")} > ${attribute("name")}\n${why}`);
+    }
   }
   return counts;
 }
 
-/** Holds the files against the executable. Throws Error when the tests left no report. */
-async function hold({ executable, root }: Subject, files: readonly string[], folder: string): Promise<Counts> {
+/** What `bun test` says of an error that came when no case was under way. */
+const STRAY = /^# Unhandled error between tests$/gm;
+
+/** Holds the files against the executable, which is started with `flags` too. Throws Error when the tests left no report. */
+async function hold(subject: Subject & { flags: string }, files: readonly string[], folder: string): Promise<Counts> {
+  const { executable, root, flags } = subject;
   const report = join(folder, "report.xml");
   const parallel = ["--parallel", String(SIDE_BY_SIDE)].join("=");
   const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
   const child = Bun.spawn([process.execPath, "test", ...files, parallel, `--timeout=${CASE_MS}`, ...reporter], {
     cwd: root,
-    env: { ...process.env, SLUICE_EXECUTABLE: executable },
+    env: { ...process.env, SLUICE_EXECUTABLE: executable, SLUICE_TEST_FLAGS: flags },
     stdin: "ignore",
     stdout: Bun.file(join(folder, "output.txt")),
     stderr: Bun.file(join(folder, "output.txt")),
     timeout: MOST_MS,
   });
   await child.exited;
-  if (!existsSync(report))
-    throw new Error(`the tests left no report:\n${readFileSync(join(folder, "output.txt"), "utf8").slice(-2_000)}`);
-  return readReport(readFileSync(report, "utf8"));
+  const output = readFileSync(join(folder, "output.txt"), "utf8");
+  if (!existsSync(report)) throw new Error(`the tests left no report:\n${output.slice(-2_000)}`);
+  const counts = readReport(readFileSync(report, "utf8"));
+  // One that a case left behind may just as well have hit the next one, and made it fail.
+  const strays = output.match(STRAY)?.length ?? 0;
+  if (strays > 0) counts.failed.push(`${strays} errors outside of every case`);
+  return counts;
 }
 
 async function main(): Promise<number> {
-  const options = { executable: { type: "string" }, quick: { type: "boolean", default: false } } as const;
+  const options = {
+    executable: { type: "string" },
+    workers: { type: "string" },
+    quick: { type: "boolean", default: false },
+  } as const;
   const { values } = parseArgs({ options });
   const folder = mkdtempSync(join(tmpdir(), "sluice-black-box-"));
   try {
@@ -114,7 +131,7 @@ async function main(): Promise<number> {
     const { commit, target } = JSON.parse(version) as { commit: string | null; target: string | null };
     const files = findFiles(root).filter((file) => !values.quick || QUICK.some((name) => file.startsWith(name)));
     const { held, skipped, failed, leftOut, reported } = await hold(
-      subject,
+      { ...subject, flags: values.workers === undefined ? "" : `--workers ${values.workers}` },
       files.map((file) => `test/${file}`),
       folder,
     );

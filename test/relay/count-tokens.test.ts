@@ -3,6 +3,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { GatewayError } from "../../src/canon/errors.ts";
 import { VENDOR_COUNT_MS } from "../../src/relay/count-tokens.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { html, json, neverAnswer, reset, startUpstream, truncatedJson, type Upstream } from "../support/upstream.ts";
 
@@ -310,6 +311,7 @@ describe("counted by the vendor", () => {
   });
 
   test("a vendor that does not answer has three seconds, then it is left and counted here", async () => {
+    insideOnly(CLOCK_BY_HAND);
     upstream.answer(PATH, neverAnswer());
     const counting = count(body);
     const call = await upstream.called();

@@ -39,11 +39,23 @@ const cellsOf = (vendor: Cell["vendor"]): Cell[] =>
   );
 const modelOf = ({ vendor, client, mode, routes }: Cell) => `lab/${vendor}-${client}-${mode}-${routes}`;
 
-/** An address of this machine that nobody else listens at, with the port of name servers: not everybody may have it. */
-const NAME_SERVER = { hostname: "127.0.11.53", port: 53 };
-/** A name server that hears every question and answers none; only a process with an `/etc/resolv.conf` of its own asks it. */
-const mute = await Bun.udpSocket({ ...NAME_SERVER, socket: { data() {} } }).catch(() => undefined);
-const MUTE_SERVER = `nameserver ${NAME_SERVER.hostname}\noptions attempts:1 timeout:30\n`;
+/** Addresses of this machine: another run of this file may have the first ones. Their port is that of name servers, which not everybody may have. */
+const NAME_SERVERS = Array.from({ length: 20 }, (_, at) => ({ hostname: `127.0.11.${53 + at}`, port: 53 }));
+
+/** A name server that hears every question and answers none; undefined where none may be made. Only a process with an `/etc/resolv.conf` of its own asks it. */
+async function startMute() {
+  for (const at of NAME_SERVERS) {
+    try {
+      return await Bun.udpSocket({ ...at, socket: { data() {} } });
+    } catch (thrown) {
+      if ((thrown as { code?: unknown }).code !== "EADDRINUSE") return undefined;
+    }
+  }
+  return undefined;
+}
+
+const mute = await startMute();
+const MUTE_SERVER = `nameserver ${mute?.hostname}\noptions attempts:1 timeout:30\n`;
 const FILES_THEN_DNS = "hosts: files dns\n";
 const folder = mkdtempSync(join(tmpdir(), "sluice-network-"));
 const place = (name: string, text: string) => {

@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import { DIALECTS, type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from "../../src/dialects/dialect.ts";
 import { findAttempts } from "../../src/ledger/attempts.ts";
-import { insideOnly } from "../support/black-box-config.ts";
+import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import type { Answer } from "../support/upstream.ts";
 import { gate, until, within } from "../support/wait.ts";
 import { type FaultLab, modelOf, pathAt, SPARE, type Target, vendorIdOf } from "./fault-lab.ts";
@@ -106,8 +106,7 @@ const PATIENCE_MS = 8_000;
 /** Plays one cell in the lab and checks all of it: what the client sees, what it is charged, what the vendors saw, and what is kept. */
 export async function playFault(lab: FaultLab, each: FaultCase): Promise<void> {
   const { fault, client, target, mode, routes } = each;
-  // Before anything is sent: a request that is left behind on its way would take the next cell's answers.
-  if (fault.drive) insideOnly("a clock that is turned by hand");
+  if (fault.drive) insideOnly(CLOCK_BY_HAND);
   const upstream = (UPSTREAM_DIALECTS as readonly string[]).includes(target)
     ? lab.vendors[target as "chat"]
     : undefined;

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, spyOn, test } from "bun:test";
 import { connect } from "node:net";
 import type { Settlement } from "../../src/ledger/ledger.ts";
+import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { json, neverAnswer, type Part, sse } from "../support/upstream.ts";
 import { gate, until, within } from "../support/wait.ts";
@@ -98,6 +99,7 @@ describe("silence", () => {
   });
 
   test.each(WAYS)("before the first byte the headers go out after 5 s, then pings: $name", async (way) => {
+    insideOnly(CLOCK_BY_HAND);
     const wire = WIRES[way.upstream];
     const answer = gate();
     const sent = soundAnswer(wire, "stream");
@@ -489,6 +491,7 @@ describe("a client that takes nothing", () => {
 
 describe("95 s", () => {
   test.each(WAYS)("cut a whole answer off: $name", async (way) => {
+    insideOnly(CLOCK_BY_HAND);
     lab.vendors[way.upstream].answer(PATH[way.upstream], neverAnswer());
     let told = false;
     const asked = lab.gateway

@@ -14,7 +14,13 @@ export class InsideOnly extends Error {
   }
 }
 
-/** For a case that a gateway outside cannot be asked for: leaves it out when the suite is held against an executable. */
+/** What most cases that are left out want. */
+export const CLOCK_BY_HAND = "a clock that is turned by hand";
+
+/**
+ * For a case that a gateway outside cannot be asked for: leaves it out when the suite is held against an executable. To be called before anything is
+ * sent where a call would be left behind on its way: it would take the next case's answers.
+ */
 export function insideOnly(what: string): void {
   if (process.env["SLUICE_EXECUTABLE"]) throw new InsideOnly(what);
 }
