@@ -99,7 +99,7 @@ async function hold(subject: Subject & { flags: string }, files: readonly string
   const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
   const child = Bun.spawn([process.execPath, "test", ...files, parallel, `--timeout=${CASE_MS}`, ...reporter], {
     cwd: root,
-    env: { ...process.env, SLUICE_EXECUTABLE: executable, SLUICE_TEST_FLAGS: flags },
+    env: { ...process.env, SLUICE_EXECUTABLE: executable, ...(flags !== "" && { SLUICE_TEST_FLAGS: flags }) },
     stdin: "ignore",
     stdout: Bun.file(join(folder, "output.txt")),
     stderr: Bun.file(join(folder, "output.txt")),

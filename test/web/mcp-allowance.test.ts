@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import type { KeySpend } from "../../src/limits/key-spend.ts";
+import { givenExecutable } from "../support/binary.ts";
 import { neverAnswer, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { DAY_END, type Json, type McpLab, request, startMcpLab, type Tenant } from "./mcp-lab.ts";
@@ -209,13 +210,14 @@ describe("speed (contract 4)", () => {
 
   test("messages without a tool are bounded by HTTP, far above what a client needs", async () => {
     const tenant = await lab.tenant("free");
-    const statuses: number[] = [];
-    for (let at = 0; at < 110; at++) {
-      statuses.push((await lab.send(request("ping"), { key: tenant.key })).status);
-    }
-    expect(statuses.slice(0, 100).every((status) => status === 200)).toBe(true);
-    expect(statuses.at(-1)).toBe(429);
-    const refused = await lab.send(request("ping"), { key: tenant.key });
+    const ping = () => lab.send(request("ping"), { key: tenant.key });
+    // An executable's clock goes on while it is asked.
+    const most = givenExecutable() ? 1_000 : 110;
+    const answers = [await ping()];
+    while (answers.at(-1)?.status === 200 && answers.length < most) answers.push(await ping());
+    expect(answers.length).toBeGreaterThan(100);
+    const refused = answers.at(-1)!;
+    expect(refused.status).toBe(429);
     expect(refused.json).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32000 } });
     expect(refused.headers.get("retry-after")).toBe("1");
   });
