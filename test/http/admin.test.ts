@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readAmount } from "../../src/http/admin-answer.ts";
 import { AccountView, CreatedKeyView, EntryView, KeyView, PageOf, PlanView, VendorView } from "../../src/wire/admin.ts";
 import { checker } from "../../src/wire/open.ts";
+import { oneProcessOnly } from "../support/black-box-config.ts";
 import { json } from "../support/upstream.ts";
 import { type AccountLab, COST, type Json, PRICED, startAccountLab, type Tenant } from "./account-lab.ts";
 
@@ -265,6 +266,7 @@ describe("usage and vendors", () => {
   });
 
   test("vendors: how they fared, and with probe what they answer now; no key anywhere", async () => {
+    oneProcessOnly("what is known of vendors");
     lab.upstream.answer("/v1/chat/completions", json({ error: { message: "down" } }, { status: 500 }));
     const body = { model: PRICED, messages: [{ role: "user", content: "Hi" }] };
     expect((await lab.ask(team.key, "/v1/chat/completions", { body })).status).toBe(502);

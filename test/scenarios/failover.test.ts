@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp, type TestApp, type TestAppOptions, vendorAt } from "../support/app.ts";
+import { oneProcessOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { type Answer, json, reset, startUpstream, type Upstream } from "../support/upstream.ts";
 
@@ -265,6 +266,7 @@ describe("the only way", () => {
   });
 
   test("while its breaker is open one call at a time finds out, and the others are told at once", async () => {
+    oneProcessOnly("a breaker");
     const app = await single();
     first.always(PATH, fault(500));
     for (let count = 0; count < 5; count++) await talk(app, `${count}`);

@@ -25,6 +25,14 @@ export function insideOnly(what: string): void {
   if (process.env["SLUICE_EXECUTABLE"]) throw new InsideOnly(what);
 }
 
+/** What an executable is started with beside what a test says, such as `--workers 2` (`SLUICE_TEST_FLAGS`): nearly every case holds then as well. */
+export const readMoreFlags = (): string[] => (process.env["SLUICE_TEST_FLAGS"] ?? "").split(" ").filter(Boolean);
+
+/** For a case that looks at what each process of a gateway knows by itself: leaves it out when that has workers. */
+export function oneProcessOnly(what: string): void {
+  if (readMoreFlags().includes("--workers")) throw new InsideOnly(`one process, for ${what}`);
+}
+
 /** Asked of every object by the machinery of tests and promises. */
 const ASKED_OF_ALL = new Set(["then", "toJSON", "asymmetricMatch", "nodeType", "constructor"]);
 

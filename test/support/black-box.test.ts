@@ -2,7 +2,7 @@ import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { PLAIN_CONFIG, type TestApp, vendorAt } from "./app.ts";
 import { buildBinary } from "./binary.ts";
 import { startOutside } from "./black-box.ts";
-import { INSIDE_ONLY, InsideOnly, sealed, writeConfigFile } from "./black-box-config.ts";
+import { INSIDE_ONLY, InsideOnly, oneProcessOnly, sealed, writeConfigFile } from "./black-box-config.ts";
 import { manualClock } from "./clock.ts";
 import { json, neverAnswer, startUpstream, type Upstream } from "./upstream.ts";
 
@@ -69,6 +69,24 @@ describe("a gateway seen from outside", () => {
     await expect(clock.advance(1)).rejects.toThrow(INSIDE_ONLY);
     await expect(asking).rejects.toThrow(INSIDE_ONLY);
   });
+
+  test.skipIf(process.platform !== "linux")(
+    "is started with more flags; with workers, what each process knows by itself is not looked at",
+    async () => {
+      const before = process.env["SLUICE_TEST_FLAGS"];
+      try {
+        process.env["SLUICE_TEST_FLAGS"] = "";
+        expect(() => oneProcessOnly("a breaker")).not.toThrow();
+        process.env["SLUICE_TEST_FLAGS"] = "--workers 1";
+        expect(() => oneProcessOnly("a breaker")).toThrow(`${INSIDE_ONLY}: one process, for a breaker`);
+        const { call, stop } = await start();
+        expect(await (await call("/metrics")).text()).toMatch(/^sluice_workers 1$/m);
+        await stop();
+      } finally {
+        process.env["SLUICE_TEST_FLAGS"] = before ?? "";
+      }
+    },
+  );
 
   test("is failed when it leaves books that are wrong", async () => {
     const { store, app: parts, accountId, stop } = await start();

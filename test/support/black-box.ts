@@ -15,7 +15,7 @@ import { newId } from "../../src/lib/id.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import type { TestApp, TestAppOptions } from "./app.ts";
 import { cleanEnvironment, makeFolder, removeFolder } from "./binary.ts";
-import { CLOCK_BY_HAND, InsideOnly, sealed, writeConfigFile } from "./black-box-config.ts";
+import { CLOCK_BY_HAND, InsideOnly, readMoreFlags, sealed, writeConfigFile } from "./black-box-config.ts";
 
 /** How long the executable may take to start, to take over a configuration, and to stop, ms: machines that run tests are busy. */
 const PATIENCE_MS = 20_000;
@@ -48,9 +48,6 @@ function waitHard<T>(look: () => T | undefined, what: string): T {
   }
 }
 
-/** What an executable is started with beside what a test says, such as `--workers 2` (`SLUICE_TEST_FLAGS`): every case is to hold then as well. */
-const moreFlags = (): string[] => (process.env["SLUICE_TEST_FLAGS"] ?? "").split(" ").filter((flag) => flag !== "");
-
 /** Starts the executable on a folder of its own. Its two outputs go to files: a test reads them when it wants to. */
 async function startProcess(executable: string, config: Config, vendors: readonly Vendor[]): Promise<Process> {
   const folder = makeFolder();
@@ -58,7 +55,7 @@ async function startProcess(executable: string, config: Config, vendors: readonl
   writeFileSync(file, JSON.stringify(writeConfigFile(config, vendors)), { mode: 0o600 });
   const paths = { out: join(folder, "out.txt"), err: join(folder, "err.txt") };
   const streams = { out: openSync(paths.out, "w"), err: openSync(paths.err, "w") };
-  const child = Bun.spawn([executable, "serve", "--port", "0", "--config", file, ...moreFlags()], {
+  const child = Bun.spawn([executable, "serve", "--port", "0", "--config", file, ...readMoreFlags()], {
     cwd: folder,
     env: cleanEnvironment({ folder, env: { SLUICE_LOG_LEVEL: "info" } }),
     stdin: "ignore",
