@@ -15,6 +15,8 @@ export type AskedHead = {
 export type AskedBody = {
   readonly headers: Fields;
   bytes(): Promise<Uint8Array>;
+  /** Lets the memory of those bytes go, where it can be given back. */
+  release?(bytes: Uint8Array): void;
   /** In pieces; null where there is none. */
   readonly body: ReadableStream<Uint8Array> | null;
 };

@@ -45,15 +45,17 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
  * `request_too_large`, or `invalid_request`, never with content of the body in its message.
  */
 export function readJson(request: AskedBody, options: ReadOptions): Promise<JsonText> {
-  return readBytes(request, options).then(toJson);
+  return readText(request, options).then(checkJson);
 }
 
 /** The body of a request that says it is JSON, as text, under the same bounds; what it says is not looked at. Throws as {@link readJson}. */
 export function readText(request: AskedBody, options: ReadOptions): Promise<string> {
-  return readBytes(request, options).then(toText);
+  return readBytes(request, options).then((bytes) => {
+    const text = toText(bytes);
+    request.release?.(bytes);
+    return text;
+  });
 }
-
-const toJson = (bytes: Uint8Array): JsonText => checkJson(toText(bytes));
 
 function toText(bytes: Uint8Array): string {
   if (bytes.length === 0) throw invalid("The request body is empty; a JSON object was expected.");

@@ -210,7 +210,7 @@ export class ClientConnection implements ClientLine, SenderOwner {
 
   #answer(incoming: Incoming): void {
     const answered = this.rules.answer(incoming);
-    if (answered instanceof Promise) void answered.then((late) => this.#give(incoming, late));
+    if (answered instanceof Promise) answered.then((late) => this.#give(incoming, late)).catch(this.#breakOff);
     else this.#give(incoming, answered);
   }
 
@@ -226,7 +226,7 @@ export class ClientConnection implements ClientLine, SenderOwner {
     const head = { ends: this.#ends, chunks: headers.isCurrent };
     if ("chunks" in answered) sender.sendStream(head, answered);
     else if (answered instanceof Response) {
-      sendResponse(answered, head, isHead, sender).catch((thrown: unknown) => this.#breakOff(thrown));
+      sendResponse(answered, head, isHead, sender).catch(this.#breakOff);
     } else {
       if (answered.headers["connection"] === "close") this.#ends = true;
       if (isHead) sender.sendHead({ ...head, ...answered });
@@ -234,11 +234,11 @@ export class ClientConnection implements ClientLine, SenderOwner {
     }
   }
 
-  #breakOff(thrown: unknown): void {
+  readonly #breakOff = (thrown: unknown): void => {
     if (this.#over) return;
     this.rules.broke(thrown);
     this.close();
-  }
+  };
 
   answered(): void {
     const incoming = this.#incoming;

@@ -1,4 +1,5 @@
 import { Abort, type Abortable } from "../../lib/abort.ts";
+import { release } from "../../lib/http1/fields.ts";
 import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
 import type { Asked } from "../asked.ts";
 import type { RequestHead } from "./request-head.ts";
@@ -88,6 +89,12 @@ export class Incoming implements Asked {
     if (!this.#body.complete) this.#lost ??= new BodyLost("The connection was closed.", { cause: reason });
     this.left.abort(reason);
     this.#tell();
+  }
+
+  /** The bytes of the body were read: nothing of them is looked at again. */
+  release(bytes: Uint8Array): void {
+    // Of a request that came along with others the memory is theirs too.
+    if (bytes.byteOffset + bytes.length === bytes.buffer.byteLength) release(bytes);
   }
 
   /** What still comes of the body is read and forgotten. */

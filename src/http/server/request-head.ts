@@ -74,10 +74,7 @@ export function parseRequestHead(text: string): RequestHead {
   if (!head.path.startsWith("/") && head.path !== "*" && head.method !== "CONNECT") {
     throw new MalformedMessage("a target that is none");
   }
-  const names = lines.toLowerCase();
-  const first = names.indexOf("\nhost:");
-  if (first < 0 ? head.isCurrent : names.includes("\nhost:", first + 1)) {
-    throw new MalformedMessage("no host, or more than one");
-  }
+  const hosts = head.count("host");
+  if (hosts > 1 || (hosts === 0 && head.isCurrent)) throw new MalformedMessage("no host, or more than one");
   return head;
 }

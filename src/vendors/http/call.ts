@@ -1,5 +1,5 @@
 import type { Abort, Abortable } from "../../lib/abort.ts";
-import { MalformedMessage } from "../../lib/http1/fields.ts";
+import { MalformedMessage, release } from "../../lib/http1/fields.ts";
 import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
 import { type Answer, type Read, readText } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
@@ -152,7 +152,10 @@ export class Call implements Answer, Abortable, Outgoing {
     const isHere = this.#complete && piece && piece.length <= maxBytes && !this.#further?.length;
     if (!isHere) return readText(this, maxBytes);
     this.#piece = undefined;
-    return decoder.decode(piece);
+    const text = decoder.decode(piece);
+    // Nothing follows on the connection that would lie in the same memory.
+    if (this.#body?.surplus === undefined) release(piece);
+    return text;
   }
 
   cancel(): void {
