@@ -4,7 +4,7 @@ import { dialects } from "../dialects/index.ts";
 import { newId } from "../lib/id.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { Answered, Whole } from "./answered.ts";
-import { dialectOfPath, errorAnswer } from "./errors.ts";
+import { errorAnswer, errorAnswerAt } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
 import type { Cors, Guard } from "./guard.ts";
 import { pathOf } from "./request.ts";
@@ -70,7 +70,8 @@ export class Entrance {
   }
 
   #tell(thrown: unknown, incoming: Incoming): Whole {
-    const told = errorAnswer(thrown, dialectOfPath(pathOf(incoming.url), incoming.headers), newId("req"));
+    // Whoever is refused for a Host that is none has no URL, and yet a path.
+    const told = errorAnswerAt(pathOf(incoming.headers.path), thrown, incoming, newId("req"));
     Object.assign(told.headers, this.parts.cors.headers(incoming));
     return told;
   }

@@ -6,8 +6,9 @@ import { Overloaded } from "../limits/admission.ts";
 import { RateLimited, type RateState } from "../limits/limiter.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { toResponse, type Whole } from "./answered.ts";
+import type { AskedHead } from "./asked.ts";
 import { UploadCut } from "./body.ts";
-import { isMcpRequest, mcpErrorBody } from "./mcp-error.ts";
+import { isMcpPath, mcpErrorBody } from "./mcp-error.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 
@@ -113,19 +114,22 @@ function toldRefusal(error: Overloaded, dialect: Dialect): Told {
   return told;
 }
 
-/** {@link errorResponse} in the dialect and with the id of the request it answers. */
-export function answerError(error: unknown, request: Request): Response {
-  if (isMcpRequest(request)) return answerMcpError(error, request);
-  return errorResponse(error, dialectOf(request), requestIdOf(request));
+/** {@link errorAnswer} as the path of a request has it: that of MCP in JSON-RPC under the error's HTTP status (interface 5 rule 3). */
+export function errorAnswerAt(
+  path: string,
+  error: unknown,
+  asked: Pick<AskedHead, "url" | "headers">,
+  requestId: string,
+): Whole {
+  const told = errorAnswer(error, dialectOfPath(path, asked.headers), requestId);
+  if (!isMcpPath(path)) return told;
+  const { body, headers } = mcpErrorBody(error, asked);
+  return { ...told, headers: { ...told.headers, ...headers }, body };
 }
 
-/** An error of the MCP endpoint: JSON-RPC under the error's HTTP status, with the headers of every error (interface 5 rule 3). */
-function answerMcpError(error: unknown, request: Request): Response {
-  const response = errorResponse(error, dialects.chat, requestIdOf(request));
-  const { body, headers } = mcpErrorBody(error, request);
-  const told = new Response(body, { status: response.status, headers: response.headers });
-  for (const [name, value] of Object.entries(headers)) told.headers.set(name, value);
-  return told;
+/** {@link errorResponse} in the dialect and with the id of the request it answers. */
+export function answerError(error: unknown, request: Request): Response {
+  return toResponse(errorAnswerAt(pathOf(request.url), error, request, requestIdOf(request)));
 }
 
 /** What Elysia's own faults mean. Its texts are not shown: they quote the body and the schema. */

@@ -20,6 +20,7 @@ const AUTHORITY = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?$/;
 
 /** A host in lower case, and its port where one is named. */
 type Authority = { host: string; port: number | undefined };
+type AuthorityReader = (text: string) => Authority | undefined;
 
 function readAuthority(text: string): Authority | undefined {
   const match = AUTHORITY.exec(text.toLowerCase());
@@ -51,7 +52,10 @@ export function createGuard(settings: GuardSettings): Guard {
   const named = new Set(settings.allowedHosts.map((host) => host.toLowerCase()));
   const origins = new Set(settings.corsOrigins.map(normalizeOrigin));
 
-  const isServed = ({ host }: Authority) => named.has(host) || loopback.has(host);
+  const readServed: AuthorityReader = (text) => {
+    const authority = readAuthority(text);
+    return authority && (named.has(authority.host) || loopback.has(authority.host)) ? authority : undefined;
+  };
 
   // Pages of other ports of this machine are strangers: what matters is the port that was asked, since that is where a page of ours is from.
   const isOwnOrigin = (origin: string, asked: Authority): boolean => {
@@ -65,8 +69,8 @@ export function createGuard(settings: GuardSettings): Guard {
   };
 
   return (request) => {
-    const asked = readHost(request);
-    if (!asked || !isServed(asked)) {
+    const asked = readHost(request, readServed);
+    if (!asked) {
       return refuse("This gateway does not answer to that host name. Its operator can add it: server.public_url.");
     }
     const origin = request.headers.get("origin");
@@ -85,16 +89,17 @@ function normalizeOrigin(origin: string): string {
 }
 
 /**
- * Whom a request was sent to; undefined where nobody can tell. Any port will do: it is the one that the client connected to, of this process or of
- * what forwards to it, and a browser that was led astray by a name still writes that name.
+ * Whom a request was sent to; undefined where nobody can tell, or not every name that it says is served. Any port will do: it is the one that the client
+ * connected to, of this process or of what forwards to it, and a browser that was led astray by a name still writes that name.
  */
-function readHost(request: AskedHead): Authority | undefined {
-  // The host of a target in absolute form is never seen: the runtime drops it and builds the URL from the Host header, under which the
-  // request is then served or refused. No page of a stranger can bring its browser to send that form to us.
+function readHost(request: AskedHead, readServed: AuthorityReader): Authority | undefined {
   // A relative URL is what a Host with a path, a user or odd bytes in it leaves behind, and CONNECT: no route may see it.
-  const authority = /^https?:\/\/([^/?#]*)(?=\/)/.exec(request.url)?.[1];
-  // Without the header the request comes from inside this process: on the wire the URL would be relative.
-  return authority === undefined ? undefined : readAuthority(request.headers.get("host") ?? authority);
+  const target = /^https?:\/\/([^/?#]*)(?=\/)/.exec(request.url)?.[1];
+  if (target === undefined) return undefined;
+  // A target in absolute form may name another host than the field: neither may be a stranger's (reliability 8.1, G15). Bun's own server drops that of
+  // the target. Without the header the request comes from inside this process: on the wire the URL would be relative.
+  const field = request.headers.get("host") ?? target;
+  return field === target || readServed(target) ? readServed(field) : undefined;
 }
 
 function checkFetchMetadata(request: AskedHead, originAllowed: boolean): GatewayError | undefined {

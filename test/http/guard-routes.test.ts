@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { type Listening, listen } from "../support/listening.ts";
 import { startUpstream, type Upstream } from "../support/upstream.ts";
 import { type RawAnswer, sendRaw } from "./raw-request.ts";
 
 let upstream: Upstream;
 let app: TestApp;
+let listening: Listening;
 let port: number;
 let adminKey: string;
 beforeAll(async () => {
@@ -18,15 +20,15 @@ beforeAll(async () => {
       },
     },
   });
-  const { elysia, keys } = app.app;
+  const { keys } = app.app;
   adminKey = (await keys.create({ accountId: app.accountId, name: "admin", kind: "admin" })).key;
-  elysia.listen({ hostname: "127.0.0.1", port: 0, reusePort: false, development: false });
-  port = elysia.server?.port ?? 0;
+  listening = listen(app);
+  port = listening.port;
 });
 afterAll(async () => {
   // Nothing that was refused got any further.
   const seen = [upstream.calls.length, app.rows().length];
-  await app.app.elysia.server?.stop(true);
+  await listening.stop();
   await app.stop();
   upstream.close();
   expect(seen).toEqual([0, 0]);

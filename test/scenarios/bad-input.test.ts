@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "node:net";
 import { sendRaw } from "../http/raw-request.ts";
+import { type Listening, listen } from "../support/listening.ts";
 import { until, within } from "../support/wait.ts";
 import { ask, ONE_ROUTE, PATH, readError, readFailure, type ScenarioLab, startScenarioLab } from "./lab.ts";
 import { SIDES, type Side } from "./wires.ts";
@@ -8,14 +9,15 @@ import { SIDES, type Side } from "./wires.ts";
 setDefaultTimeout(30_000);
 
 let lab: ScenarioLab;
+let listening: Listening;
 let port = 0;
 beforeAll(async () => {
   lab = await startScenarioLab();
-  lab.gateway.app.elysia.listen({ hostname: "127.0.0.1", port: 0, reusePort: false, development: false });
-  port = lab.gateway.app.elysia.server?.port ?? 0;
+  listening = listen(lab.gateway);
+  port = listening.port;
 });
 afterAll(async () => {
-  await lab.gateway.app.elysia.server?.stop(true);
+  await listening.stop();
   await lab.stop();
 });
 afterEach(() => {

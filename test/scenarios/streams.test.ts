@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import type { Settlement } from "../../src/ledger/ledger.ts";
 import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
+import { listen } from "../support/listening.ts";
 import { json, neverAnswer, type Part, sse } from "../support/upstream.ts";
 import { gate, until, within } from "../support/wait.ts";
 import {
@@ -417,14 +418,13 @@ describe("a client that leaves", () => {
   });
 
   test.each(MODES)("over a socket the vendor is let go within 50 ms: %s", async (mode) => {
-    const { elysia } = lab.gateway.app;
-    elysia.listen({ hostname: "127.0.0.1", port: 0, reusePort: false, development: false });
+    const listening = listen(lab.gateway);
     try {
       play("chat", [begun(WIRES.chat)], "silence");
       const body = JSON.stringify(ask("messages", ONE_ROUTE.chat, mode));
       const lines = `Host: localhost\r\nX-Api-Key: ${lab.gateway.key}\r\nContent-Type: application/json\r\n`;
       let heard = "";
-      const socket = connect(elysia.server?.port ?? 0, "127.0.0.1", () =>
+      const socket = connect(listening.port, "127.0.0.1", () =>
         socket.write(`POST ${PATH.messages} HTTP/1.1\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`),
       );
       socket.on("data", (bytes) => {
@@ -439,7 +439,7 @@ describe("a client that leaves", () => {
       await until(() => lab.rows().length > 0, "the row");
       expect(charged(lab.rows())).toMatchObject([{ outcome: "client-left", estimated: true }]);
     } finally {
-      await elysia.server?.stop(true);
+      await listening.stop();
     }
   });
 });

@@ -31,11 +31,6 @@ export class RequestHead extends FieldLines {
     this.path = absolute ? (absolute[2] ?? "/") : target;
   }
 
-  override get(name: string): string | null {
-    // The target's host is the one that counts, and the field says the same to everybody who asks.
-    return name === "host" && this.host !== undefined ? this.host : super.get(name);
-  }
-
   /** Whether the client would send another request on the connection. */
   get staysOpen(): boolean {
     if (!this.isCurrent) return false;
