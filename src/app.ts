@@ -1,6 +1,5 @@
 import { totalmem } from "node:os";
 import { join } from "node:path";
-import type { Elysia } from "elysia";
 import { Accounts } from "./accounts/accounts.ts";
 import { Keys } from "./accounts/keys.ts";
 import { createPlans, type Plans, replacePlans } from "./accounts/plans.ts";
@@ -12,7 +11,6 @@ import type { Config } from "./config/load.ts";
 import type { Store } from "./db/open.ts";
 import { StoreWatch } from "./db/store-watch.ts";
 import { Writer } from "./db/writer.ts";
-import type { Entrance } from "./http/entrance.ts";
 import { type Gateway, openGateway } from "./http/gateway.ts";
 import { Observation } from "./http/observation.ts";
 import { FolderFiles, type ImageFiles, MemoryFiles } from "./jobs/files.ts";
@@ -80,12 +78,8 @@ export type Standing = Reloaded & {
 
 /** The gateway without a listener, and the parts that its server and its tests look at. */
 export type App = {
-  /** The routes; made when they are first asked for. */
-  readonly elysia: Elysia;
-  /** {@link Gateway.setServer}. */
-  setServer: Gateway["setServer"];
-  /** Where requests come in that are read by our own server. */
-  entrance: Entrance;
+  /** Who listens, and the routes: {@link Gateway}. */
+  gateway: Gateway;
   catalog: Catalog;
   keys: Keys;
   running: Running;
@@ -235,11 +229,7 @@ export function createApp(settings: AppSettings): App {
     ready: () => state.ready && !watch.failing,
   });
   return {
-    get elysia() {
-      return gateway.elysia;
-    },
-    setServer: gateway.setServer,
-    entrance: gateway.entrance,
+    gateway,
     catalog,
     keys,
     running,

@@ -41,7 +41,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
   const { host, clock } = settings;
   let server: Listener;
   try {
-    server = Bun.env[WITH_BUN] === "bun" ? listenWithBun(app, settings) : listen(app, settings);
+    server = Bun.env[WITH_BUN] === "bun" ? await listenWithBun(app, settings) : listen(app, settings);
   } catch (thrown) {
     await app.stop();
     throw thrown;
@@ -75,10 +75,8 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
 
 type Listener = { readonly port?: number | undefined; stop(force?: boolean): Promise<void> };
 
-function listen(
-  { entrance, setServer }: App,
-  { host, port, clock, log, sharesPort = false }: ServerSettings,
-): Listener {
+function listen({ gateway }: App, { host, port, clock, log, sharesPort = false }: ServerSettings): Listener {
+  const { entrance, setServer } = gateway;
   const server = new HttpServer({
     ...{ hostname: host, port, sharesPort, clock },
     answer: (incoming) => entrance.answer(incoming),
@@ -89,7 +87,8 @@ function listen(
   return server;
 }
 
-function listenWithBun({ elysia }: App, { host, port, sharesPort = false }: ServerSettings): Listener {
+async function listenWithBun({ gateway }: App, { host, port, sharesPort = false }: ServerSettings): Promise<Listener> {
+  const elysia = await gateway.routes();
   elysia.listen({
     hostname: host,
     port,

@@ -20,7 +20,7 @@ export async function showOpenapi(): Promise<number> {
   const store = openStore(":memory:");
   const app = createApp({ config, vendors: [], store, clock: systemClock, log: silentLog, version: VERSION });
   try {
-    printJson(await openapiDocument(app.elysia));
+    printJson(await openapiDocument(await app.gateway.routes()));
   } finally {
     await app.stop();
     store.close();

@@ -43,7 +43,7 @@ export async function startWorkers(
     command: workerCommand(),
     shownAs: process.execPath,
     environment: process.env,
-    place: { version: VERSION, host: config.server.host, port: app.elysia.server!.port!, store: store.path },
+    place: { version: VERSION, host: config.server.host, port: app.gateway.server()!.port!, store: store.path },
   });
   await pool.start();
 }

@@ -84,10 +84,11 @@ export class WorkerPool {
 
   constructor(private readonly parts: PoolParts) {
     const { app, folder, maxBodyBytes } = parts;
-    const front = app.elysia.server as Listening;
-    this.#passage = new Passage({ folder, maxBodyBytes, answer: (request) => app.elysia.fetch(request) });
+    const { gateway } = app;
+    const front = gateway.server() as Listening;
+    this.#passage = new Passage({ folder, maxBodyBytes, answer: gateway.answerRequest });
     // Whoever asks the listening server about a request asks both doors from now on.
-    app.elysia.server = this.#passage.besides(front) as typeof app.elysia.server;
+    gateway.setServer(this.#passage.besides(front) as Parameters<typeof gateway.setServer>[0]);
     const { makers } = app.services.reasoning;
     makers.onNote = (proof, maker) => this.#tellAll((worker) => worker.session.channel.note("proof", { proof, maker }));
     app.keys.onRevoked((keyId) => this.#tellAll((worker) => worker.session.channel.note("revoked", keyId)));

@@ -91,7 +91,7 @@ async function makeKeys(): Promise<Record<string, string>> {
 beforeAll(async () => {
   clock = manualClock();
   lab = await startApp({ clock });
-  routes = readRoutes(lab.app.elysia);
+  routes = readRoutes(await lab.app.gateway.routes());
   keys = await makeKeys();
 });
 afterAll(() => lab.stop());

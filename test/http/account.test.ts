@@ -258,7 +258,9 @@ describe("who may look", () => {
   );
 
   test("the endpoints are in the document, with their parameters", async () => {
-    const document = (await openapiDocument(lab.gateway.app.elysia)) as { paths: Record<string, Record<string, Json>> };
+    const document = (await openapiDocument(await lab.gateway.app.gateway.routes())) as {
+      paths: Record<string, Record<string, Json>>;
+    };
     for (const path of [
       "/v1/account",
       "/v1/usage",

@@ -139,7 +139,9 @@ test("a request that is paid for is paid once: the answer that comes again costs
 test("the header is in the document of every endpoint that generates", async () => {
   const app = await startApp();
   type Operation = { parameters?: { name: string; in: string }[] };
-  const { paths } = (await openapiDocument(app.app.elysia)) as { paths: Record<string, Record<string, Operation>> };
+  const { paths } = (await openapiDocument(await app.app.gateway.routes())) as {
+    paths: Record<string, Record<string, Operation>>;
+  };
   for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"]) {
     expect(paths[path]?.["post"]?.parameters?.map((each) => [each.name, each.in])).toContainEqual([
       "Idempotency-Key",

@@ -58,7 +58,7 @@ const openai = () =>
     apiKey: gateway.key,
     baseURL: "http://localhost/v1",
     maxRetries: 0,
-    fetch: (input, init) => gateway.app.elysia.handle(new Request(String(input), init as RequestInit)),
+    fetch: async (input, init) => gateway.app.gateway.answerRequest(new Request(String(input), init as RequestInit)),
   });
 
 /** Rejection of the SDK's own promise, which is no plain one. */

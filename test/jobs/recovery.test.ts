@@ -65,7 +65,7 @@ const newFolder = () => {
 };
 
 async function create({ app, key }: Life): Promise<string> {
-  const response = await app.elysia.handle(
+  const response = await app.gateway.answerRequest(
     new Request("http://localhost/v1/images/generations", {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },

@@ -138,7 +138,7 @@ class Proof {
       headers,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    const response = await this.#app.elysia.handle(request);
+    const response = await this.#app.gateway.answerRequest(request);
     const answer = { status: response.status, text: await response.text() };
     if (method === "GET") return answer;
     if (succeeded(answer)) this.#counts.served++;

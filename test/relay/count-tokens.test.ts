@@ -409,7 +409,7 @@ test("the official SDK counts, with either answer", async () => {
     apiKey: app.key,
     baseURL: "http://localhost",
     maxRetries: 0,
-    fetch: (input, init) => app.app.elysia.handle(new Request(String(input), init as RequestInit)),
+    fetch: async (input, init) => app.app.gateway.answerRequest(new Request(String(input), init as RequestInit)),
   });
   const messages = [{ role: "user" as const, content: "Hello, world!" }];
   expect((await client.messages.countTokens({ model: GPT, messages })).input_tokens).toBe(11);

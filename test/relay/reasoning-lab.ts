@@ -118,8 +118,8 @@ export async function startLab(folder?: string): Promise<Lab> {
       await stop();
       running = start();
     },
-    post: (path, body, key = keys.own) =>
-      running.app.elysia.handle(
+    post: async (path, body, key = keys.own) =>
+      running.app.gateway.answerRequest(
         new Request(`http://localhost${path}`, {
           method: "POST",
           headers: { "content-type": "application/json", authorization: `Bearer ${key}` },

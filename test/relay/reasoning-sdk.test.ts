@@ -22,7 +22,7 @@ const sdk = () =>
     apiKey: lab.keys.own,
     baseURL: "http://localhost/v1",
     maxRetries: 0,
-    fetch: (url, init) => lab.app.elysia.handle(new Request(url as string, init as RequestInit)),
+    fetch: async (url, init) => lab.app.gateway.answerRequest(new Request(url as string, init as RequestInit)),
   });
 
 const MODELS = [

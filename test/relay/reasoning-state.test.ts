@@ -158,7 +158,7 @@ describe("reasoning that is lost: the request stays legal, and the client is tol
       authorization: `Bearer ${lab.keys.other}`,
       "x-sluice-strict": "1",
     };
-    const response = await lab.app.elysia.handle(
+    const response = await lab.app.gateway.answerRequest(
       new Request("http://localhost/v1/chat/completions", {
         method: "POST",
         headers: strict,

@@ -39,8 +39,8 @@ export async function startServedLab(config: Partial<Config> = {}): Promise<Serv
     routes: [{ vendor: `lab-${dialect}`, model: upstreamModel(dialect, "plain") }],
   }));
   const gateway = await startApp({ vendors: rows, models, config: { search: [{ engine: "fixture" }], ...config } });
-  const fetch = (url: string | URL | Request, init?: RequestInit) =>
-    gateway.app.elysia.handle(new Request(url as string, init));
+  const fetch = async (url: string | URL | Request, init?: RequestInit) =>
+    gateway.app.gateway.answerRequest(new Request(url as string, init));
   const shared = { apiKey: gateway.key, maxRetries: 0, timeout: 20_000, fetch: fetch as typeof globalThis.fetch };
   return {
     gateway,

@@ -8,7 +8,7 @@ export type Listening = { port: number; stop(): Promise<void> };
 /** Has the gateway of a test listen on a free loopback port, by the server that the product has. An executable listens already. */
 export function listen({ app, clock, origin }: TestApp): Listening {
   if (givenExecutable()) return { port: Number(new URL(origin).port), stop: () => Promise.resolve() };
-  const { entrance, elysia } = app;
+  const { entrance, setServer } = app.gateway;
   const faults: unknown[] = [];
   const server = new HttpServer({
     ...{ hostname: "127.0.0.1", port: 0, sharesPort: false, clock },
@@ -16,7 +16,7 @@ export function listen({ app, clock, origin }: TestApp): Listening {
     refuse: (text) => entrance.refuse(text),
     broke: (thrown) => void faults.push(thrown),
   });
-  elysia.server = server as object as typeof elysia.server;
+  setServer(server as object as Parameters<typeof setServer>[0]);
   return {
     port: server.port,
     async stop() {

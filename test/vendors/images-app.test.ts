@@ -126,7 +126,7 @@ describe("through the front door", () => {
     const poll = new Request(`http://localhost/v1/images/generations/${id}`, {
       headers: { authorization: `Bearer ${key}`, prefer: "wait=5" },
     });
-    expect(await (await again.elysia.handle(poll)).json()).toMatchObject({ id, status: "succeeded" });
+    expect(await (await again.gateway.answerRequest(poll)).json()).toMatchObject({ id, status: "succeeded" });
     expect(lab.upstream.calls.filter(({ method }) => method === "POST")).toHaveLength(1);
     await again.stop();
     store.close();

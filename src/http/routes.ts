@@ -1,0 +1,93 @@
+import { type AnyElysia, Elysia } from "elysia";
+import { accountRoutes } from "./account.ts";
+import type { createAddressReader, PeerSource } from "./address.ts";
+import { adminRoutes } from "./admin.ts";
+import { chatRoutes } from "./chat.ts";
+import { countTokensRoutes } from "./count-tokens.ts";
+import { debugTranslateRoutes } from "./debug-translate.ts";
+import { boundPublic } from "./doorman.ts";
+import { answerError, renderElysiaError } from "./errors.ts";
+import type { RequestDependencies } from "./generation.ts";
+import type { Cors, Guard } from "./guard.ts";
+import { healthRoutes } from "./health.ts";
+import { imageFileRoutes, imageRoutes } from "./images.ts";
+import { mcpRoutes } from "./mcp.ts";
+import { messagesRoutes } from "./messages.ts";
+import { metricsRoutes } from "./metrics.ts";
+import { modelsRoutes } from "./models.ts";
+import { openapiRoutes } from "./openapi.ts";
+import { responsesRoutes } from "./responses.ts";
+import { rootRoutes } from "./root.ts";
+import type { Served } from "./served.ts";
+import { webRoutes } from "./web.ts";
+
+/** What the routes share with the generating endpoints. */
+export type Shared = {
+  guard: Guard;
+  cors: Cors;
+  generation: RequestDependencies & Pick<Served, "keys" | "kept">;
+  readAddress: ReturnType<typeof createAddressReader>;
+};
+
+/** Every endpoint, behind the guard: Host and Origin are checked before anything is routed, and every error is rendered in one place. */
+export function mountRoutes(routes: Served, { guard, cors, generation, readAddress }: Shared): AnyElysia {
+  const { reach, log, catalog, keys, services, jobs, keySpend, kept, tokenizer, addresses } = routes;
+  const { admin, observation, ready } = routes;
+  const { corsOrigins, publicUrl, cdnUrl } = reach;
+  const bounds = { addresses, readAddress, keys, limiter: services.limiter };
+  const { clock, limiter, running } = services;
+  const webTools = {
+    tools: routes.web,
+    mcp: routes.mcp,
+    keys,
+    kept,
+    limiter,
+    running,
+    clock,
+    server: () => app.server,
+  };
+  const images = {
+    jobs,
+    catalog,
+    limiter: services.limiter,
+    spend: keySpend,
+    admission: services.admission,
+    clock: services.clock,
+    publicUrl,
+    cdnUrl,
+  };
+  const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
+    .onRequest(({ request }) => {
+      const refused = guard(request);
+      return refused ? cors.mark(request, answerError(refused, request)) : cors.preflight(request);
+    })
+    .onError(({ code, error, request }) => cors.mark(request, renderElysiaError(code, error, request, log)));
+  // Before the routes: a hook counts for those that come after it.
+  if (corsOrigins.length > 0) {
+    app.mapResponse(({ request, responseValue }) =>
+      responseValue instanceof Response ? cors.mark(request, responseValue) : undefined,
+    );
+  }
+  app
+    .use(chatRoutes(generation))
+    .use(messagesRoutes(generation))
+    .use(countTokensRoutes({ ...generation, tokenizer }))
+    .use(responsesRoutes(generation))
+    .use(debugTranslateRoutes(generation))
+    .use(imageRoutes({ ...generation, ...images }))
+    .use(mcpRoutes(webTools))
+    .use(webRoutes(webTools))
+    .use(accountRoutes(admin))
+    .use(adminRoutes(admin))
+    .use(metricsRoutes({ keys, server: () => app.server as PeerSource, collect: () => observation.collectAll() }))
+    .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))
+    .use(new Elysia().onBeforeHandle(boundPublic("images", bounds)).use(imageFileRoutes(images)))
+    .use(
+      new Elysia()
+        .onBeforeHandle(boundPublic("open", bounds))
+        .use(healthRoutes({ ready }))
+        .use(rootRoutes())
+        .use(openapiRoutes()),
+    );
+  return app;
+}
