@@ -36,24 +36,32 @@ export function failureOf(raw: string): ErrorCode | undefined {
 
 /** The stop text that a choice shows to have matched: vLLM's `stop_reason`, SGLang's `matched_stop` (dialects.md 4.8 #29). */
 export function matchedStop(choice: Record<string, unknown>): string | undefined {
-  for (const value of [choice["matched_stop"], choice["stop_reason"]]) {
-    if (typeof value === "string" && value !== "" && !PLAIN_WORDS.has(value.toLowerCase())) return value;
-  }
-  return undefined;
+  return stopText(choice["matched_stop"]) ?? stopText(choice["stop_reason"]);
 }
+
+const stopText = (value: unknown): string | undefined =>
+  typeof value === "string" && value !== "" && !PLAIN_WORDS.has(value.toLowerCase()) ? value : undefined;
 
 /**
  * The meaning of an upstream's finish. Calls that were made win over any word but length and content filter (dialects.md 4.5);
  * a stop sequence is reported only with evidence.
  */
 export function readFinish(raw: string | undefined, hasCalls: boolean, stopSequence: string | undefined): Finish {
-  const word = raw === undefined ? {} : { raw };
-  let reason: FinishReason = REASONS[raw?.toLowerCase() ?? ""] ?? "stop";
-  if (reason === "length" || reason === "content-filter") return { reason, ...word };
-  if (hasCalls) return { reason: "tool-calls", ...word };
-  if (reason === "tool-calls") reason = "stop";
-  if (stopSequence !== undefined) return { reason: "stop-sequence", ...word, stopSequence };
-  return { reason, ...word };
+  const reason = reasonOf(raw, hasCalls, stopSequence !== undefined);
+  const finish: Finish = { reason };
+  if (raw !== undefined) finish.raw = raw;
+  if (reason === STOPPED && stopSequence !== undefined) finish.stopSequence = stopSequence;
+  return finish;
+}
+
+const STOPPED = "stop-sequence";
+
+function reasonOf(raw: string | undefined, hasCalls: boolean, stopped: boolean): FinishReason {
+  const reason = REASONS[raw?.toLowerCase() ?? ""] ?? "stop";
+  if (reason === "length" || reason === "content-filter") return reason;
+  if (hasCalls) return "tool-calls";
+  if (stopped) return STOPPED;
+  return reason === "tool-calls" ? "stop" : reason;
 }
 
 const WORDS: Readonly<Record<FinishReason, string>> = {

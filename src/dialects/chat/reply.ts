@@ -62,12 +62,12 @@ function writeCall({ id, name, custom, text, extra }: Call): Wire {
   return { id, type: "function", function: called, ...(extra && { extra_content: extra }) };
 }
 
-/** The calls of a message, in the form in which the client offered its tools; the older form has place for one. */
-function writeCalls(calls: readonly Call[], legacy: boolean): Wire {
-  const [first] = calls;
-  if (!first) return {};
-  if (legacy) return { function_call: { name: first.name, arguments: first.text || "{}" } };
-  return { tool_calls: calls.map(writeCall) };
+/** Adds the calls to a message, in the form in which the client offered its tools; the older form has place for one. */
+function addCalls(message: Wire, calls: readonly Call[], legacy: boolean): void {
+  const first = calls[0];
+  if (!first) return;
+  if (legacy) message["function_call"] = { name: first.name, arguments: first.text || "{}" };
+  else message["tool_calls"] = calls.map(writeCall);
 }
 
 /** Events of a finished reply as a whole chat reply (dialects.md 1.3). */
@@ -97,14 +97,14 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
     else if (event.type === "usage") usage = event.usage;
     else if (event.type === "finish") finish = writeFinish(event.finish, legacy);
   }
-  const message = {
+  const message: Wire = {
     role: "assistant",
     content: calls.length === 0 ? (content ?? "") : content,
     refusal: null,
-    ...(reasoning !== "" && { reasoning_content: reasoning }),
-    ...(annotations.length > 0 && { annotations }),
-    ...writeCalls(calls, legacy),
   };
+  if (reasoning !== "") message["reasoning_content"] = reasoning;
+  if (annotations.length > 0) message["annotations"] = annotations;
+  addCalls(message, calls, legacy);
   return {
     id: replyIdOf(context),
     object: "chat.completion",

@@ -36,16 +36,23 @@ export function inputText(input: unknown): string {
   return JSON.stringify(input);
 }
 
-/** A whole block as its events. */
-export function readWholeBlock(block: Block): Event[] {
+/** The event by which a reply begins, from its message's fields. */
+export function startEvent({ id, model }: Block): Event {
+  const start: Extract<Event, { type: "start" }> = { type: "start" };
+  if (typeof id === "string" && id !== "") start.id = id;
+  if (typeof model === "string" && model !== "") start.model = model;
+  return start;
+}
+
+/** Adds a whole block's events to `events`. */
+export function readWholeBlock(block: Block, events: Event[]): void {
   const start = readBlockStart(block);
-  const events: Event[] = [{ type: "block-start", block: start }];
+  events.push({ type: "block-start", block: start });
   const text = start.kind === "tool-call" ? inputText(block["input"]) : initialText(block);
   if (text !== "") events.push({ type: "block-delta", text });
   const signature = initialSignature(block);
   if (signature !== "") events.push({ type: "block-signature", signature });
   events.push({ type: "block-end" });
-  return events;
 }
 
 /** The block that a delta belongs to when the vendor never began it, or undefined when the delta does not tell. */

@@ -14,6 +14,7 @@ import {
   inputText,
   readBlockStart,
   readWholeBlock,
+  startEvent,
 } from "./blocks.ts";
 import { readFinish } from "./stop-reason.ts";
 import { addUsage, largerUsage, readUsage, sameUsage } from "./usage.ts";
@@ -170,12 +171,7 @@ class MessagesDecoder implements Decoder {
   #start(out: Event[], message: Block = {}): void {
     if (this.#started) return;
     this.#started = true;
-    const { id, model } = message;
-    out.push({
-      type: "start",
-      ...(typeof id === "string" && id !== "" && { id }),
-      ...(typeof model === "string" && model !== "" && { model }),
-    });
+    out.push(startEvent(message));
   }
 
   /**
@@ -196,9 +192,10 @@ class MessagesDecoder implements Decoder {
     this.#start(out, fields);
     const content = fields["content"];
     if (Array.isArray(content)) {
-      for (const block of content.filter(isObject)) {
+      for (const block of content) {
+        if (!isObject(block)) continue;
         this.#calledTool ||= block["type"] === "tool_use";
-        out.push(...readWholeBlock(block));
+        readWholeBlock(block, out);
       }
     }
     this.#noteStop(fields);

@@ -4,7 +4,7 @@ import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
-import { type Block, readWholeBlock } from "./blocks.ts";
+import { type Block, readWholeBlock, startEvent } from "./blocks.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import { shownSignature, startOfBlock } from "./encode-stream.ts";
 import { readFinish, writeFinish } from "./stop-reason.ts";
@@ -23,27 +23,32 @@ export function decodeReply(body: unknown): Event[] {
   if (!isObject(body) || !Array.isArray(body["content"])) {
     throw new GatewayError("upstream_error", "The vendor's answer is not a message.");
   }
-  const { id, model } = body;
-  const blocks = body["content"].filter(isObject);
+  const events: Event[] = [startEvent(body)];
+  let calledTool = false;
+  for (const block of body["content"]) {
+    if (!isObject(block)) continue;
+    calledTool ||= isToolUse(block);
+    readWholeBlock(block, events);
+  }
   const usage = readUsage(body["usage"], NO_USAGE);
-  const calledTool = blocks.some((block) => block["type"] === "tool_use");
-  return [
-    {
-      type: "start",
-      ...(typeof id === "string" && id !== "" && { id }),
-      ...(typeof model === "string" && model !== "" && { model }),
-    },
-    ...blocks.flatMap(readWholeBlock),
-    ...(sameUsage(usage, NO_USAGE) ? [] : [{ type: "usage", usage } as const]),
-    { type: "finish", finish: readFinish(body["stop_reason"], body["stop_sequence"], calledTool) },
-  ];
+  if (!sameUsage(usage, NO_USAGE)) events.push({ type: "usage", usage });
+  events.push({ type: "finish", finish: readFinish(body["stop_reason"], body["stop_sequence"], calledTool) });
+  return events;
 }
 
+const isToolUse = (block: Block): boolean => block["type"] === "tool_use";
+
 /** A finished block from how it began, its text, its signature and what its text rests on. */
-function assembleBlock(start: BlockStart, text: string, signature: string, citations: Block[]): Block | undefined {
+function assembleBlock(
+  start: BlockStart,
+  text: string,
+  signature: string,
+  citations: Block[],
+  context: ReplyContext,
+): Block | undefined {
+  if (start.kind === "text") return citations.length > 0 ? { type: "text", text, citations } : { type: "text", text };
   const block = startOfBlock(start);
-  if (start.kind === "text") return { ...block, text, ...(citations.length > 0 && { citations }) };
-  if (start.kind === "reasoning") return { ...block, thinking: text, signature };
+  if (start.kind === "reasoning") return { ...block, thinking: text, signature: shownSignature(signature, context) };
   if (start.kind === "tool-call") return { ...block, input: toInput(text) };
   return block && text !== "" ? { ...block, input: toInput(text) } : block;
 }
@@ -55,34 +60,35 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
   let text = "";
   let signature = "";
   let citations: Block[] = [];
-  let usage: Usage = { ...NO_USAGE, input: context.estimatedInputTokens };
+  let usage: Usage | undefined;
   let finish: Finish = { reason: "stop" };
   for (const event of events) {
     if (event.type === "block-start") {
       start = event.block;
       text = "";
       signature = "";
-      citations = [];
+      if (citations.length > 0) citations = [];
     } else if (event.type === "block-delta") text += event.text;
     else if (event.type === "block-signature") signature = event.signature;
     else if (event.type === "block-citation") citations.push(citationOf(event.citation));
     else if (event.type === "block-end" && start) {
-      const block = assembleBlock(start, text, shownSignature(signature, context), citations);
+      const block = assembleBlock(start, text, signature, citations, context);
       if (block) content.push(block);
       start = undefined;
     } else if (event.type === "usage") usage = event.usage;
     else if (event.type === "finish") finish = event.finish;
   }
+  // Only a vendor that counts nothing leaves it to the estimate.
+  const counted = writeUsage(usage ?? { ...NO_USAGE, input: context.estimatedInputTokens });
+  const { stop_reason, stop_sequence } = writeFinish(finish, content.some(isToolUse));
   return {
     id: `msg_${context.replyId}`,
     type: "message",
     role: "assistant",
     model: context.model,
     content,
-    ...writeFinish(
-      finish,
-      content.some((block) => block["type"] === "tool_use"),
-    ),
-    usage: { ...writeUsage(usage), ...serverToolUsage(context) },
+    stop_reason,
+    stop_sequence,
+    usage: context.webCalls ? { ...counted, ...serverToolUsage(context) } : counted,
   };
 }

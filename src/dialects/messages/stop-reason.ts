@@ -40,8 +40,10 @@ export function readFinish(word: unknown, sequence: unknown, calledTool: boolean
   const raw = typeof word === "string" && word !== "" ? word : undefined;
   const meaning = raw !== undefined && Object.hasOwn(MEANING, raw) ? MEANING[raw] : undefined;
   const reason = consistent(meaning ?? "stop", calledTool);
-  const stopSequence = reason === "stop-sequence" && typeof sequence === "string" ? sequence : undefined;
-  return { reason, ...(raw !== undefined && { raw }), ...(stopSequence !== undefined && { stopSequence }) };
+  const finish: Finish = { reason };
+  if (raw !== undefined) finish.raw = raw;
+  if (reason === "stop-sequence" && typeof sequence === "string") finish.stopSequence = sequence;
+  return finish;
 }
 
 /** `stop_reason` and `stop_sequence` of a finish: the vendor's own word where it is one of this dialect's and says the same. */

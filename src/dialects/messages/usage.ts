@@ -56,11 +56,12 @@ export const sameUsage = (one: Usage, other: Usage): boolean =>
 
 /** Counts as this dialect writes them (dialects.md 4.6). */
 export function writeUsage(usage: Usage): Record<string, unknown> {
-  return {
+  const written: Record<string, unknown> = {
     input_tokens: usage.input,
     cache_creation_input_tokens: usage.cacheWrite,
     cache_read_input_tokens: usage.cacheRead,
     output_tokens: usage.output,
-    ...(usage.reasoning > 0 && { output_tokens_details: { thinking_tokens: usage.reasoning } }),
   };
+  if (usage.reasoning > 0) written["output_tokens_details"] = { thinking_tokens: usage.reasoning };
+  return written;
 }

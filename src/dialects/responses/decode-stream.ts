@@ -14,6 +14,7 @@ import {
   PARAGRAPH,
   readWholeItem,
   reasoningSignature,
+  startEvent,
   startOfCall,
   stringOf,
 } from "./items.ts";
@@ -121,15 +122,7 @@ class ResponsesDecoder implements Decoder {
   #start(response: unknown, out: Event[][]): void {
     if (this.#started) return;
     this.#started = true;
-    const { id, model, created_at: created } = isObject(response) ? response : {};
-    out.push([
-      {
-        type: "start",
-        ...(typeof id === "string" && id !== "" && { id }),
-        ...(typeof model === "string" && model !== "" && { model }),
-        ...(typeof created === "number" && Number.isFinite(created) && { created: Math.floor(created) }),
-      },
-    ]);
+    out.push([startEvent(isObject(response) ? response : {})]);
   }
 
   #open(index: unknown, type: string, item: Item, out: Event[][]): OpenSlot {
@@ -206,7 +199,7 @@ class ResponsesDecoder implements Decoder {
     const { state } = slot;
     if (!state.began && !state.wrote) {
       if (isCallType(state.type)) this.#calledTool = true;
-      this.#lane.close(slot, readWholeItem({ ...item, type: state.type }), out);
+      this.#lane.close(slot, eventsOf({ ...item, type: state.type }), out);
       return;
     }
     if (!state.wrote) {
@@ -232,7 +225,7 @@ class ResponsesDecoder implements Decoder {
     if (!this.#sawItem) {
       for (const item of items) {
         this.#calledTool ||= isCallType(item["type"]);
-        out.push(readWholeItem(item));
+        out.push(eventsOf(item));
       }
     }
     const usage = readUsage(response["usage"]);
@@ -242,6 +235,12 @@ class ResponsesDecoder implements Decoder {
     this.done = true;
     return undefined;
   }
+}
+
+function eventsOf(item: Item): Event[] {
+  const events: Event[] = [];
+  readWholeItem(item, events);
+  return events;
 }
 
 /** A reader for one upstream stream of this dialect. It never throws, and ends with `finish` only on a terminal record. */

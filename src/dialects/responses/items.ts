@@ -1,6 +1,6 @@
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
 
 export type Item = Record<string, unknown>;
@@ -12,12 +12,12 @@ export const PARAGRAPH = "\n\n";
 
 /** The text of an array's parts, in order: answer and refusal alike (dialects.md 4.8 #26). */
 function textOfParts(parts: unknown, between: string): string {
-  if (!Array.isArray(parts)) return "";
-  return parts
-    .filter(isObject)
-    .map((part) => stringOf(part["text"]) || stringOf(part["refusal"]))
-    .filter((text) => text !== "")
-    .join(between);
+  let joined = "";
+  for (const part of listOf(parts)) {
+    const text = isObject(part) ? stringOf(part["text"]) || stringOf(part["refusal"]) : "";
+    if (text !== "") joined = joined === "" ? text : joined + between + text;
+  }
+  return joined;
 }
 
 /** Visible text of a message item. */
@@ -60,29 +60,40 @@ export function argumentsText(value: unknown): string {
   return isObject(value) && Object.keys(value).length > 0 ? JSON.stringify(value) : "";
 }
 
-function blockEvents(block: BlockStart, text: string, signature = ""): Event[] {
-  return [
-    { type: "block-start", block },
-    ...(text === "" ? [] : [{ type: "block-delta", text } as const]),
-    ...(signature === "" ? [] : [{ type: "block-signature", signature } as const]),
-    { type: "block-end" },
-  ];
+/** The event by which a reply begins, from its response's fields. */
+export function startEvent({ id, model, created_at: created }: Item): Event {
+  const start: Extract<Event, { type: "start" }> = { type: "start" };
+  if (typeof id === "string" && id !== "") start.id = id;
+  if (typeof model === "string" && model !== "") start.model = model;
+  if (typeof created === "number" && Number.isFinite(created)) start.created = Math.floor(created);
+  return start;
 }
 
-/** A whole output item as its events: none for one that says nothing, an opaque block for a type of this dialect's own. */
-export function readWholeItem(item: Item): Event[] {
+function writeBlock(block: BlockStart, text: string, signature: string, events: Event[]): void {
+  events.push({ type: "block-start", block });
+  if (text !== "") events.push({ type: "block-delta", text });
+  if (signature !== "") events.push({ type: "block-signature", signature });
+  events.push({ type: "block-end" });
+}
+
+/** Adds a whole output item's events to `events`: none for one that says nothing, an opaque block for a type of this dialect's own. */
+export function readWholeItem(item: Item, events: Event[]): void {
   const type = item["type"];
   if (type === "message") {
     const text = messageText(item);
-    return text === "" ? [] : blockEvents({ kind: "text" }, text);
+    if (text !== "") writeBlock({ kind: "text" }, text, "", events);
+  } else if (type === "reasoning") readWholeReasoning(item, events);
+  else if (isCallType(type)) writeBlock(startOfCall(item), callText(item), "", events);
+  else writeBlock({ kind: "opaque", dialect: "responses", value: item }, "", "", events);
+}
+
+function readWholeReasoning(item: Item, events: Event[]): void {
+  const carried = carriedIn(stringOf(item["encrypted_content"]));
+  if (carried?.kind === "redacted") {
+    writeBlock({ kind: "redacted-reasoning", data: carried.text }, "", "", events);
+    return;
   }
-  if (type === "reasoning") {
-    const carried = carriedIn(stringOf(item["encrypted_content"]));
-    if (carried?.kind === "redacted") return blockEvents({ kind: "redacted-reasoning", data: carried.text }, "");
-    const text = reasoningText(item);
-    const signature = reasoningSignature(item);
-    return text === "" && signature === "" ? [] : blockEvents({ kind: "reasoning" }, text, signature);
-  }
-  if (isCallType(type)) return blockEvents(startOfCall(item), callText(item));
-  return blockEvents({ kind: "opaque", dialect: "responses", value: item }, "");
+  const text = reasoningText(item);
+  const signature = reasoningSignature(item);
+  if (text !== "" || signature !== "") writeBlock({ kind: "reasoning" }, text, signature, events);
 }

@@ -1,10 +1,11 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
+import type { Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { failureOf } from "./decode-stream.ts";
 import { readFinish, writeFinish } from "./finish.ts";
-import { type Item, isCallType, readWholeItem } from "./items.ts";
+import { type Item, isCallType, readWholeItem, startEvent } from "./items.ts";
 import { annotationOf, finishItem, proofItem, startItem } from "./output-items.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 import { readUsage } from "./usage.ts";
@@ -17,24 +18,21 @@ export function decodeReply(body: unknown): Event[] {
   if (!isObject(body)) throw new GatewayError("upstream_error", "The vendor's answer is not a response.");
   const failure = failureOf(body);
   if (failure) throw failure;
-  const { output, id, model, created_at: created, status } = body;
+  const { output, status } = body;
   if (!Array.isArray(output) || status === "in_progress" || status === "queued") {
     throw new GatewayError("upstream_error", "The vendor's answer is not a finished response.");
   }
-  const items = output.filter(isObject);
+  const events: Event[] = [startEvent(body)];
+  let calledTool = false;
+  for (const item of output) {
+    if (!isObject(item)) continue;
+    calledTool ||= isCallType(item["type"]);
+    readWholeItem(item, events);
+  }
   const usage = readUsage(body["usage"]);
-  const calledTool = items.some((item) => isCallType(item["type"]));
-  return [
-    {
-      type: "start",
-      ...(typeof id === "string" && id !== "" && { id }),
-      ...(typeof model === "string" && model !== "" && { model }),
-      ...(typeof created === "number" && Number.isFinite(created) && { created: Math.floor(created) }),
-    },
-    ...items.flatMap(readWholeItem),
-    ...(usage ? [{ type: "usage", usage } as const] : []),
-    { type: "finish", finish: readFinish(body, status === "incomplete", calledTool) },
-  ];
+  if (usage) events.push({ type: "usage", usage });
+  events.push({ type: "finish", finish: readFinish(body, status === "incomplete", calledTool) });
+  return events;
 }
 
 /** Events of a finished reply as a response object. Blocks of other dialects are left out. */
@@ -44,14 +42,14 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
   let text = "";
   let signature = "";
   let annotations: Item[] = [];
-  let usage = estimatedUsage(context);
+  let usage: Usage | undefined;
   let finish: Finish = { reason: "stop" };
   for (const event of events) {
     if (event.type === "block-start") {
       block = event.block;
       text = "";
       signature = "";
-      annotations = [];
+      if (annotations.length > 0) annotations = [];
     } else if (event.type === "block-delta") text += event.text;
     else if (event.type === "block-signature") signature = event.signature;
     else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
@@ -65,5 +63,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
     } else if (event.type === "usage") usage = event.usage;
     else if (event.type === "finish") finish = event.finish;
   }
-  return writeResponse(context, { ...writeFinish(finish), output, usage });
+  const { status, incomplete_details } = writeFinish(finish);
+  // Only a vendor that counts nothing leaves it to the estimate.
+  return writeResponse(context, { status, incomplete_details, output, usage: usage ?? estimatedUsage(context) });
 }

@@ -19,18 +19,29 @@ export const replyIdOf = (context: ReplyContext): string => `resp_${context.repl
 export const estimatedUsage = (context: ReplyContext): Usage => ({ ...NO_USAGE, input: context.estimatedInputTokens });
 
 /** What a response repeats of its request: fields as the client wrote them, `text` always with a format. */
-function repeated(request: Readonly<Record<string, unknown>> | undefined): Record<string, unknown> {
-  if (!request) return {};
-  const { text } = request;
-  return isObject(text) ? { ...request, text: { format: { type: "text" }, ...text } } : request;
+function repeatRequest(
+  response: Record<string, unknown>,
+  request: Readonly<Record<string, unknown>> | undefined,
+): void {
+  for (const field in request) {
+    const value = request[field];
+    response[field] = field === "text" && isObject(value) ? { format: TEXT_FORMAT, ...value } : value;
+  }
 }
+
+// What a response says where its request said nothing.
+const NO_METADATA = {};
+const NO_REASONING = { effort: null, summary: null };
+const NO_TOOLS: readonly unknown[] = [];
+const TEXT_FORMAT = { type: "text" };
+const PLAIN_TEXT = { format: TEXT_FORMAT };
 
 /**
  * A whole response object with every field that clients' types demand. Fields that repeat the request are as it said, else the dialect's
  * defaults.
  */
 export function writeResponse(context: ReplyContext, state: ResponseState): Record<string, unknown> {
-  return {
+  const response: Record<string, unknown> = {
     id: replyIdOf(context),
     object: "response",
     created_at: context.created,
@@ -41,24 +52,25 @@ export function writeResponse(context: ReplyContext, state: ResponseState): Reco
     instructions: null,
     max_output_tokens: null,
     max_tool_calls: null,
-    metadata: {},
+    metadata: NO_METADATA,
     model: context.model,
     output: state.output,
     parallel_tool_calls: true,
     previous_response_id: null,
-    reasoning: { effort: null, summary: null },
+    reasoning: NO_REASONING,
     safety_identifier: null,
     service_tier: "default",
     store: false,
     temperature: null,
-    text: { format: { type: "text" } },
+    text: PLAIN_TEXT,
     tool_choice: "auto",
-    tools: [],
+    tools: NO_TOOLS,
     top_logprobs: 0,
     top_p: null,
     truncation: "disabled",
     access_programs: null,
-    ...repeated(context.changes?.request),
-    usage: state.usage ? writeUsage(state.usage) : null,
   };
+  repeatRequest(response, context.changes?.request);
+  response["usage"] = state.usage ? writeUsage(state.usage) : null;
+  return response;
 }
