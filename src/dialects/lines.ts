@@ -1,10 +1,14 @@
 type Line<V> = { waiting: V[]; next: number };
 
+const NOBODY: readonly never[] = [];
+
 /** What waits under a key, first come first served. Constant time, however long a line is: a client may call all its tools by one id. */
 export class Lines<K, V> {
-  readonly #lines = new Map<K, Line<V>>();
+  /** Made for the first: in most requests nothing ever waits. */
+  #lines: Map<K, Line<V>> | undefined;
 
   add(key: K, value: V): void {
+    this.#lines ??= new Map();
     const line = this.#lines.get(key);
     if (line) line.waiting.push(value);
     else this.#lines.set(key, { waiting: [value], next: 0 });
@@ -12,7 +16,7 @@ export class Lines<K, V> {
 
   /** The first that still waits, which then waits no more; those that `isGone` names are passed over for good. */
   take(key: K, isGone?: (value: V) => boolean): V | undefined {
-    const line = this.#lines.get(key);
+    const line = this.#lines?.get(key);
     while (line && line.next < line.waiting.length) {
       const value = line.waiting[line.next++] as V;
       if (!isGone?.(value)) return value;
@@ -21,10 +25,10 @@ export class Lines<K, V> {
   }
 
   /** All that still wait, line by line, and the end of them. */
-  takeAll(): V[] {
-    const rest: V[] = [];
+  takeAll(): readonly V[] {
     // Asked for at every turn, when nearly always nobody waits.
-    if (this.#lines.size === 0) return rest;
+    if (!this.#lines || this.#lines.size === 0) return NOBODY;
+    const rest: V[] = [];
     for (const { waiting, next } of this.#lines.values()) {
       for (let at = next; at < waiting.length; at++) rest.push(waiting[at] as V);
     }
@@ -35,11 +39,14 @@ export class Lines<K, V> {
 
 /** Gives each name out once: one that is taken is asked for again with the next number. Constant time, as {@link Lines} is. */
 export class OwnNames {
-  readonly #used = new Set<string>();
-  readonly #next = new Map<string, number>();
+  /** Both made for the first name: most requests give none out. */
+  #used: Set<string> | undefined;
+  #next: Map<string, number> | undefined;
 
   /** `numbered(1)` is the name as it is wanted, further numbers are its substitutes; `key` is the same for all who want this name. */
   take(key: string, numbered: (count: number) => string): string {
+    this.#used ??= new Set();
+    this.#next ??= new Map();
     let count = this.#next.get(key) ?? 1;
     let name = numbered(count);
     while (this.#used.has(name)) name = numbered(++count);

@@ -1,9 +1,9 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { OpaquePart, Part, Turn } from "../canon/prompt.ts";
+import { isVisible } from "./text.ts";
 
 /** A part that says nothing to anybody but its own dialect. */
-const saysNothing = (part: Part): boolean =>
-  part.type === "opaque" || (part.type === "text" && part.text.trim() === "");
+const saysNothing = (part: Part): boolean => part.type === "opaque" || (part.type === "text" && !isVisible(part.text));
 
 /**
  * Throws GatewayError (invalid_request, with the block's place as param) for a user's turn of which nothing would be left on its way to

@@ -1,4 +1,5 @@
 import { isObject } from "../lib/json.ts";
+import { remember } from "../lib/remember.ts";
 
 /** Longest proof that is looked into, characters; vendors' own stay far below. */
 const MAX_PROOF = 4 * 1024 * 1024;
@@ -45,7 +46,7 @@ export const isPacked = (signature: unknown): boolean =>
  * The family of a model, by which a proof is known to be its own: its name without date and version, the same under all the names that
  * vendors have for a Claude model (dialects.md 2.9).
  */
-export function makerOf(model: string): string {
+export const makerOf = remember((model: string): string => {
   const name = model.toLowerCase().toWellFormed();
   const plain =
     /claude-.*$/
@@ -54,7 +55,7 @@ export function makerOf(model: string): string {
       .replaceAll(".", "-") ?? name;
   const family = plain.replace(/[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "");
   return plain === name && !name.startsWith("claude-") ? family : family.replace(/-0$/, "");
-}
+});
 
 const carry = (kind: "signature" | "redacted", proof: string, maker: string | undefined): string =>
   `sluice-${kind}${maker === undefined ? "" : `@${encodeURIComponent(maker)}`}:${proof}`;

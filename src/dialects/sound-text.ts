@@ -7,6 +7,7 @@ const LONE_ESCAPE =
  * (dialects.md 4.8 #44). Text without any comes back as it is.
  */
 export function soundText(json: string): string {
-  if (!json.includes("\\ud") && !json.includes("\\uD")) return json;
+  // One look is enough at most texts: they escape no character by its number.
+  if (!json.includes("\\u") || (!json.includes("\\ud") && !json.includes("\\uD"))) return json;
   return json.replace(LONE_ESCAPE, "$1\\ufffd");
 }

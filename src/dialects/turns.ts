@@ -1,13 +1,26 @@
 import type { Turn } from "../canon/prompt.ts";
 
-/** Neighbouring turns of one role as one, system turns left out: writers that lift them elsewhere use this (dialects.md 4.1). */
-export function mergeTurns(turns: readonly Turn[]): Turn[] {
+/**
+ * Neighbouring turns of one role as one, system turns left out: writers that lift them elsewhere use this (dialects.md 4.1). A turn that has
+ * no such neighbour is itself.
+ */
+export function mergeTurns(turns: readonly Turn[]): readonly Turn[] {
   const merged: Turn[] = [];
+  /** The last one, where it was made here and may take more parts. */
+  let growing: Turn | undefined;
   for (const turn of turns) {
     if (turn.role === "system") continue;
     const last = merged.at(-1);
-    if (last?.role === turn.role) last.parts.push(...turn.parts);
-    else merged.push({ role: turn.role, parts: [...turn.parts] });
+    if (last?.role !== turn.role) {
+      growing = undefined;
+      merged.push(turn);
+      continue;
+    }
+    if (!growing) {
+      growing = { role: last.role, parts: [...last.parts] };
+      merged[merged.length - 1] = growing;
+    }
+    growing.parts.push(...turn.parts);
   }
   return merged;
 }

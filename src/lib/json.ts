@@ -234,6 +234,12 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Whether an object has no field at all. */
+export function isEmpty(value: object): boolean {
+  for (const _ in value) return false;
+  return true;
+}
+
 /** Sets a field that has a value: to whoever spreads an object, one that is not there is not the same as undefined. */
 export function put<T extends object, K extends keyof T>(target: T, field: K, value: T[K] | undefined): void {
   if (value !== undefined) target[field] = value;

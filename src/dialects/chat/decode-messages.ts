@@ -1,20 +1,21 @@
 import type { OpaquePart, Part, ReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf, put } from "../../lib/json.ts";
 import { wrapInput } from "../custom-tools.ts";
+import { cleanText, isVisible } from "../text.ts";
 import { decodePart } from "./decode-parts.ts";
 import { reasoningSignature, reasoningText } from "./delta.ts";
 import type { DroppedPaths } from "./dropped.ts";
 import { signatureOfCall } from "./extra-content.ts";
-import { cleanText } from "./text.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
-const NO_CALLS: readonly unknown[] = [];
+/** Where a message stands: told only where something is amiss with it. */
+const pathOf = (at: number): string => `messages[${at}]`;
 
 const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
 
-const isSaid = (part: Part): boolean => part.type !== "text" || part.text.trim() !== "";
+const isSaid = (part: Part): boolean => part.type !== "text" || isVisible(part.text);
 
 /** The parts that nobody else knows, of a message that holds no others: it was to say something, and not only a part of it is lost. */
 function unknownParts(content: unknown, path: string): OpaquePart[] {
@@ -34,69 +35,69 @@ class MessageReader {
 
   constructor(readonly dropped: DroppedPaths) {}
 
-  /** `isLast`: nothing follows, so an assistant's turn is one to be continued. */
-  read(message: Wire, path: string, isLast: boolean): void {
-    if (message["name"] != null && message["role"] !== "function") this.dropped.add(`${path}.name`);
+  /** `at`: its place among the messages. `isLast`: nothing follows, so an assistant's turn is one to be continued. */
+  read(message: Wire, at: number, isLast: boolean): void {
+    if (message["name"] != null && message["role"] !== "function") this.dropped.add(`${pathOf(at)}.name`);
     switch (message["role"]) {
       case "system":
       case "developer":
-        this.#readSystem(message, path);
+        this.#readSystem(message, at);
         break;
       case "assistant":
-        this.#readAssistant(message, path, isLast);
+        this.#readAssistant(message, at, isLast);
         break;
       case "tool":
-        this.#readResult(message, path, typeof message["tool_call_id"] === "string" ? message["tool_call_id"] : "");
+        this.#readResult(message, at, typeof message["tool_call_id"] === "string" ? message["tool_call_id"] : "");
         break;
       case "function":
-        this.#readResult(message, path, this.#legacyId());
+        this.#readResult(message, at, this.#legacyId());
         break;
       default:
-        this.#readUser(message, path);
+        this.#readUser(message, at);
     }
   }
 
-  #readSystem(message: Wire, path: string): void {
-    const parts: TextPart[] = [];
-    for (const part of this.#parts(message, path)) {
+  #readSystem(message: Wire, at: number): void {
+    const isLeading = this.turns.length === 0;
+    const parts: TextPart[] = isLeading ? this.system : [];
+    for (const part of this.#parts(message, at)) {
       if (part.type === "text") parts.push(part);
-      else this.dropped.add("place" in part && part.place ? part.place : path);
+      else this.dropped.add("place" in part && part.place ? part.place : pathOf(at));
     }
-    if (this.turns.length === 0) this.system.push(...parts);
-    else if (parts.length > 0) this.turns.push({ role: "system", parts });
+    if (!isLeading && parts.length > 0) this.turns.push({ role: "system", parts });
   }
 
-  #readUser(message: Wire, path: string): void {
-    const parts = this.#parts(message, path);
-    this.#addToUserTurn(parts.some(isSaid) ? parts : [...parts, ...unknownParts(message["content"], path)]);
+  #readUser(message: Wire, at: number): void {
+    const parts = this.#parts(message, at);
+    this.#addToUserTurn(parts.some(isSaid) ? parts : [...parts, ...unknownParts(message["content"], pathOf(at))]);
   }
 
-  #readAssistant(message: Wire, path: string, isLast: boolean): void {
-    if (message["audio"]) this.dropped.add(`${path}.audio`);
-    if (message["prefix"] && !isLast) this.dropped.add(`${path}.prefix`);
-    const parts: Part[] = [];
+  #readAssistant(message: Wire, at: number, isLast: boolean): void {
+    if (message["audio"]) this.dropped.add(`${pathOf(at)}.audio`);
+    if (message["prefix"] && !isLast) this.dropped.add(`${pathOf(at)}.prefix`);
     const reasoning = readReasoning(message);
-    if (reasoning) parts.push(reasoning);
-    parts.push(...this.#parts(message, path));
+    const said = this.#parts(message, at);
+    const parts: Part[] = reasoning ? [reasoning, ...said] : said;
     if (typeof message["refusal"] === "string" && message["refusal"] !== "") {
       parts.push({ type: "text", text: cleanText(message["refusal"]) });
     }
-    const calls: readonly unknown[] = Array.isArray(message["tool_calls"]) ? message["tool_calls"] : NO_CALLS;
+    const calls = listOf(message["tool_calls"]);
     for (let index = 0; index < calls.length; index++) {
-      const part = readCall(calls[index], `${path}.tool_calls[${index}]`);
+      const path = `${pathOf(at)}.tool_calls[${index}]`;
+      const part = readCall(calls[index], path);
       if (part) parts.push(part);
-      else this.dropped.add(`${path}.tool_calls[${index}]`);
+      else this.dropped.add(path);
     }
     if (isObject(message["function_call"])) {
       this.#legacyCalls++;
-      const part = readCall({ id: this.#legacyId(), function: message["function_call"] }, path);
+      const part = readCall({ id: this.#legacyId(), function: message["function_call"] }, pathOf(at));
       if (part) parts.push(part);
     }
     this.turns.push({ role: "assistant", parts });
   }
 
-  #readResult(message: Wire, path: string, callId: string): void {
-    this.#addToUserTurn([{ type: "tool-result", callId, parts: this.#parts(message, path) }]);
+  #readResult(message: Wire, at: number, callId: string): void {
+    this.#addToUserTurn([{ type: "tool-result", callId, parts: this.#parts(message, at) }]);
   }
 
   /** Results of tools and what the user says after them are one turn (dialects.md 4.3, 4.8 #2). */
@@ -112,7 +113,7 @@ class MessageReader {
     return inventCallId("function_call", this.#legacyCalls);
   }
 
-  #parts(message: Wire, path: string): Part[] {
+  #parts(message: Wire, at: number): Part[] {
     const content = message["content"];
     const cache = message["cache_control"];
     if (typeof content === "string") {
@@ -123,8 +124,9 @@ class MessageReader {
     }
     if (!Array.isArray(content)) return [];
     const parts: Part[] = [];
-    for (const [index, value] of content.entries()) {
-      const place = `${path}.content[${index}]`;
+    for (let index = 0; index < content.length; index++) {
+      const value: unknown = content[index];
+      const place = `${pathOf(at)}.content[${index}]`;
       // Reasoning inside content is read with the rest of the message's reasoning.
       if (isObject(value) && value["type"] === "thinking") continue;
       const part = decodePart(value, place);
@@ -140,7 +142,7 @@ function readReasoning(message: Wire): ReasoningPart | undefined {
   const text = cleanText(reasoningText(message));
   const signature = reasoningSignature(message);
   if (text === "" && signature === undefined) return undefined;
-  return { type: "reasoning", text, ...(signature !== undefined && { signature }) };
+  return signature === undefined ? { type: "reasoning", text } : { type: "reasoning", text, signature };
 }
 
 /** A call that the assistant made. A custom tool's text becomes the argument `input` (dialects.md 1.1). */
@@ -149,19 +151,19 @@ function readCall(value: unknown, seed: string): ToolCallPart | undefined {
   if (!fragment || fragment.name === "") return undefined;
   const raw = fragment.custom ? wrapInput(fragment.arguments) : fragment.arguments;
   const id = fragment.id || inventCallId(seed, 0);
-  const custom = fragment.custom ? ({ custom: true } as const) : {};
-  const signature = signatureOfCall(value);
-  const proof = signature === undefined ? {} : { signature };
-  return { type: "tool-call", id, name: fragment.name, arguments: cleanText(raw), ...custom, ...proof };
+  const part: ToolCallPart = { type: "tool-call", id, name: fragment.name, arguments: cleanText(raw) };
+  if (fragment.custom) part.custom = true;
+  put(part, "signature", signatureOfCall(value));
+  return part;
 }
 
 /** `messages` of a checked body as system text and turns (dialects.md 4.3, 4.8 #2). Parts that cannot cross are named in `dropped`. */
 export function decodeMessages(messages: unknown, dropped: DroppedPaths): { system: TextPart[]; turns: Turn[] } {
   const reader = new MessageReader(dropped);
-  const listed = Array.isArray(messages) ? messages : [];
+  const listed = listOf(messages);
   for (let index = 0; index < listed.length; index++) {
-    const message: unknown = listed[index];
-    if (isObject(message)) reader.read(message, `messages[${index}]`, index === listed.length - 1);
+    const message = listed[index];
+    if (isObject(message)) reader.read(message, index, index === listed.length - 1);
   }
   return { system: reader.system, turns: reader.turns };
 }

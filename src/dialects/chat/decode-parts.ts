@@ -1,8 +1,8 @@
 import { GatewayError } from "../../canon/errors.ts";
-import type { Part } from "../../canon/prompt.ts";
+import type { DocumentPart, ImagePart, Part, TextPart } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
+import { cleanText } from "../text.ts";
 import { fileSource, imageSource, parseDataUrl } from "./media.ts";
-import { cleanText } from "./text.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -11,10 +11,14 @@ const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
 const text = (value: unknown) => (typeof value === "string" ? value : "");
 
-/** A client's cache breakpoint: the messages dialect's mark, or OpenAI's own, which is the same wish (dialects.md 4.1). */
-function cacheOf(part: Wire): { cache?: unknown } {
-  const mark = part["cache_control"] ?? (part["prompt_cache_breakpoint"] ? { type: "ephemeral" } : undefined);
-  return mark == null ? {} : { cache: mark };
+/**
+ * A part with its client's cache breakpoint, if `wire` has one: the messages dialect's mark, or OpenAI's own, which is the same wish
+ * (dialects.md 4.1).
+ */
+function withCache(part: TextPart | ImagePart | DocumentPart, wire: Wire): Part {
+  const mark = wire["cache_control"] ?? (wire["prompt_cache_breakpoint"] ? { type: "ephemeral" } : undefined);
+  if (mark != null) part.cache = mark;
+  return part;
 }
 
 /** An image that is neither at a web address nor in the URL itself, or whose data is no base64: every vendor refuses it. */
@@ -32,7 +36,9 @@ function decodeImage(part: Wire, place: string): Part | undefined {
   if (url === "") return undefined;
   refuseUnreadable(url, `${place}.image_url.url`);
   const detail = isObject(image) ? text(image["detail"]) : "";
-  return { type: "image", source: imageSource(url), place, ...(detail !== "" && { detail }), ...cacheOf(part) };
+  const decoded: ImagePart = { type: "image", source: imageSource(url), place };
+  if (detail !== "") decoded.detail = detail;
+  return withCache(decoded, part);
 }
 
 function decodeAudio(part: Wire, place: string): Part | undefined {
@@ -47,8 +53,9 @@ function decodeFile(part: Wire, place: string): Part | undefined {
   const filename = text(file["filename"]);
   const title = filename === "" ? {} : { title: filename };
   const data = text(file["file_data"]);
-  const cache = cacheOf(part);
-  if (data !== "") return { type: "document", source: fileSource(data, filename), place, ...title, ...cache };
+  if (data !== "") {
+    return withCache({ type: "document", source: fileSource(data, filename), place, ...title }, part);
+  }
   const id = text(file["file_id"]);
   if (id === "") return undefined;
   return { type: "document", source: { kind: "file", id, dialect: "chat" }, place: `${place}.file.file_id`, ...title };
@@ -62,7 +69,7 @@ export function decodePart(part: unknown, path: string): Part | undefined {
   if (!isObject(part)) return undefined;
   switch (part["type"]) {
     case "text":
-      return { type: "text", text: cleanText(text(part["text"])), ...cacheOf(part) };
+      return withCache({ type: "text", text: cleanText(text(part["text"])) }, part);
     case "refusal":
       return { type: "text", text: cleanText(text(part["refusal"])) };
     case "image_url":

@@ -2,11 +2,11 @@ import { GatewayError } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, put } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
+import { cleanText } from "../text.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 import { DroppedPaths } from "./dropped.ts";
 import { readMaxTokens } from "./intent.ts";
-import { cleanText } from "./text.ts";
 
 type Wire = Record<string, unknown>;
 

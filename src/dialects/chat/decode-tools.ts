@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import { customTool } from "../custom-tools.ts";
 import type { DroppedPaths } from "./dropped.ts";
 
@@ -16,20 +16,19 @@ function schemaOf(parameters: unknown): Wire {
 
 function decodeFunction(called: Wire, cache: unknown): Tool {
   const { name, description, parameters, strict } = called;
-  return {
-    name: text(name),
-    schema: schemaOf(parameters),
-    ...(typeof description === "string" && { description }),
-    ...(typeof strict === "boolean" && { strict }),
-    ...(cache != null && { cache }),
-  };
+  const tool: Tool = { name: text(name), schema: schemaOf(parameters) };
+  if (typeof description === "string") tool.description = description;
+  if (typeof strict === "boolean") tool.strict = strict;
+  if (cache != null) tool.cache = cache;
+  return tool;
 }
 
 /** `tools`, and the older `functions`, as tools; those of other kinds are the vendor's own and are dropped by name (dialects.md 1.1). */
 export function decodeTools(body: Wire, dropped: DroppedPaths): Tool[] {
   const tools: Tool[] = [];
-  const listed = Array.isArray(body["tools"]) ? body["tools"] : [];
-  for (const [index, tool] of listed.entries()) {
+  const listed = listOf(body["tools"]);
+  for (let index = 0; index < listed.length; index++) {
+    const tool = listed[index];
     const path = `tools[${index}]`;
     if (isObject(tool) && isObject(tool["function"])) {
       tools.push(decodeFunction(tool["function"], tool["cache_control"] ?? tool["function"]["cache_control"]));
@@ -38,8 +37,7 @@ export function decodeTools(body: Wire, dropped: DroppedPaths): Tool[] {
       tools.push(customTool(text(name), text(description), format, `${path}.custom`));
     } else dropped.add(path);
   }
-  const functions = Array.isArray(body["functions"]) ? body["functions"] : [];
-  for (const called of functions) if (isObject(called)) tools.push(decodeFunction(called, undefined));
+  for (const called of listOf(body["functions"])) if (isObject(called)) tools.push(decodeFunction(called, undefined));
   return tools;
 }
 

@@ -3,13 +3,15 @@ const MAX_NAMED = 50;
 
 /** The paths of what could not cross, each once, in the order they were met, and at most {@link MAX_NAMED} of them. */
 export class DroppedPaths {
-  #paths = new Set<string>();
+  /** Made for the first: nearly everything crosses. */
+  #paths: Set<string> | undefined;
 
   add(path: string): void {
+    this.#paths ??= new Set();
     if (this.#paths.size < MAX_NAMED) this.#paths.add(path);
   }
 
   list(): string[] {
-    return [...this.#paths];
+    return this.#paths ? [...this.#paths] : [];
   }
 }

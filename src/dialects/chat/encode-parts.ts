@@ -1,8 +1,8 @@
 import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
 import type { Quirks } from "../dialect.ts";
+import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 import { textOfMedia } from "./media.ts";
-import { cleanText } from "./text.ts";
 
 type Wire = Record<string, unknown>;
 

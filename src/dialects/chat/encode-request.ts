@@ -4,9 +4,9 @@ import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { fitStrict } from "../strict-schema.ts";
+import { cleanText } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { TurnWriter } from "./encode-turns.ts";
-import { cleanText } from "./text.ts";
 
 type Wire = Record<string, unknown>;
 

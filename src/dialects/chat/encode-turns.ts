@@ -2,9 +2,9 @@ import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/promp
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { Lines } from "../lines.ts";
+import { cleanText } from "../text.ts";
 import { CallIds } from "./call-ids.ts";
 import { encodePart } from "./encode-parts.ts";
-import { cleanText } from "./text.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -1,29 +1,32 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { errorInside } from "./errors.ts";
 import { blockedFinish, failureOf, finishWord, readFinish } from "./finish.ts";
 import { PartialArguments } from "./partial-arguments.ts";
 import { type Place, packProof } from "./proof.ts";
-import { NO_RAW_USAGE, type RawUsage, readUsage, toUsage } from "./usage.ts";
+import { NO_RAW_USAGE, type RawUsage, readUsage, sameUsage, toUsage } from "./usage.ts";
 
 type Part = Record<string, unknown>;
+
+const NO_RECORD: Part = Object.freeze({});
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** The first candidate: the gateway never asks for more than one. */
 function candidateOf(value: Part): Part | undefined {
-  const candidates = value["candidates"];
-  if (!Array.isArray(candidates)) return undefined;
-  return candidates.filter(isObject).find((candidate) => (candidate["index"] ?? 0) === 0);
+  for (const candidate of listOf(value["candidates"])) {
+    if (isObject(candidate) && (candidate["index"] ?? 0) === 0) return candidate;
+  }
+  return undefined;
 }
 
-function partsOf(candidate: Part): Part[] {
-  const { content } = candidate;
-  return isObject(content) && Array.isArray(content["parts"]) ? content["parts"].filter(isObject) : [];
+function partsOf(candidate: Part | undefined): readonly unknown[] {
+  const content = candidate?.["content"];
+  return listOf(isObject(content) ? content["parts"] : undefined);
 }
 
 /**
@@ -60,12 +63,15 @@ export class GeminiDecoder implements Decoder {
   /** Reads one record's value, or a list of them as they come without `alt=sse`. */
   read(value: unknown): Event[] {
     const out: Event[] = [];
-    for (const record of Array.isArray(value) ? (value as unknown[]) : [value]) {
-      if (this.done) break;
-      const error = this.#readRecord(record, out);
-      if (error) out.push(...this.#fail(error));
-    }
+    if (!Array.isArray(value)) this.#take(value, out);
+    else for (const record of value as unknown[]) this.#take(record, out);
     return out;
+  }
+
+  #take(record: unknown, out: Event[]): void {
+    if (this.done) return;
+    const error = this.#readRecord(record, out);
+    if (error) out.push(...this.#fail(error));
   }
 
   end(): Event[] {
@@ -75,7 +81,7 @@ export class GeminiDecoder implements Decoder {
       return this.#fail(new GatewayError("stream_truncated", "The vendor's stream broke off before its end."));
     }
     const out: Event[] = [];
-    this.#start({}, out);
+    this.#start(NO_RECORD, out);
     this.#close(out);
     this.#report(out);
     out.push({ type: "finish", finish });
@@ -95,8 +101,8 @@ export class GeminiDecoder implements Decoder {
     this.#start(record, out);
     this.#usage = readUsage(record["usageMetadata"], this.#usage);
     const candidate = candidateOf(record);
-    for (const part of candidate ? partsOf(candidate) : []) {
-      const broken = this.#readPart(part, out);
+    for (const part of partsOf(candidate)) {
+      const broken = isObject(part) ? this.#readPart(part, out) : undefined;
       if (broken) return broken;
     }
     const word = finishWord(candidate?.["finishReason"]);
@@ -120,7 +126,10 @@ export class GeminiDecoder implements Decoder {
     this.#started = true;
     const id = textOf(record["responseId"]);
     const model = textOf(record["modelVersion"]);
-    out.push({ type: "start", ...(id !== "" && { id }), ...(model !== "" && { model }) });
+    const start: Extract<Event, { type: "start" }> = { type: "start" };
+    if (id !== "") start.id = id;
+    if (model !== "") start.model = model;
+    out.push(start);
   }
 
   #begin(block: BlockStart, out: Event[]): void {
@@ -141,7 +150,7 @@ export class GeminiDecoder implements Decoder {
 
   /** Usage stands between blocks only, so a count that comes inside one waits for its end. */
   #report(out: Event[]): void {
-    if (Bun.deepEquals(this.#usage, this.#reported)) return;
+    if (sameUsage(this.#usage, this.#reported)) return;
     this.#reported = this.#usage;
     out.push({ type: "usage", usage: toUsage(this.#usage) });
   }

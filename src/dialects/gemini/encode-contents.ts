@@ -1,7 +1,7 @@
 import type { Part, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
-import { cleanText } from "../chat/text.ts";
 import { Lines } from "../lines.ts";
 import { toInput } from "../messages/tool-input.ts";
+import { cleanText } from "../text.ts";
 import { mergeTurns } from "../turns.ts";
 import { nameLostDetail } from "../unsayable.ts";
 import { encodeAudio, encodeDocument, encodeMedia } from "./media.ts";

@@ -1,8 +1,8 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
-import { cleanText } from "../chat/text.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
+import { cleanText } from "../text.ts";
 import { fitToolNames, GEMINI_NAMES } from "../tool-names.ts";
 import { encodeContents } from "./encode-contents.ts";
 import { isEmptySchema, toJsonSchema } from "./schema.ts";

@@ -1,3 +1,4 @@
+import { remember } from "../../lib/remember.ts";
 import { geminiCounter } from "../counters.ts";
 import type { UpstreamDialect } from "../dialect.ts";
 import { amend, repairs } from "./amend.ts";
@@ -7,7 +8,7 @@ import { decodeError } from "./errors.ts";
 import { decodeReply } from "./reply.ts";
 
 /** A model's name as one step of a path, whatever it holds. */
-const stepOf = (model: string): string => encodeURIComponent(model.replace(/^models\//, ""));
+const stepOf = remember((model: string): string => encodeURIComponent(model.replace(/^models\//, "")));
 
 /** Google's own wire protocol, as Gemini and Vertex speak it (dialects.md 3). No client does, so it has only this half. */
 export const gemini: UpstreamDialect = {

@@ -1,6 +1,6 @@
 import type { AudioPart, DocumentPart, ImagePart } from "../../canon/prompt.ts";
-import { cleanText } from "../chat/text.ts";
 import { mediaTypeOf } from "../messages/media.ts";
+import { cleanText } from "../text.ts";
 import { unsayable } from "../unsayable.ts";
 
 type Wire = Record<string, unknown>;

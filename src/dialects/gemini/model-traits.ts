@@ -1,3 +1,5 @@
+import { remember } from "../../lib/remember.ts";
+
 /** What a model takes, as far as its name tells it (dialects.md 3.1, 3.3, 3.4). */
 export type ModelTraits = {
   /** Function calls of earlier turns must carry a thought signature, and tools may stand beside a response format: Gemini 3 and later. */
@@ -19,7 +21,7 @@ const BUDGETS: readonly [RegExp, readonly [number, number]][] = [
 const NARROWEST = [512, 24_576] as const;
 
 /** The traits of an upstream model. An alias without a number, such as `gemini-flash-latest`, counts as a current model. */
-export function traitsOf(model: string): ModelTraits {
+export const traitsOf = remember((model: string): ModelTraits => {
   const name = model.toLowerCase();
   const first = /gemini-(?:1[.-]|2\.0|pro(?:-vision)?$)/.test(name);
   const gemma = name.includes("gemma");
@@ -29,4 +31,4 @@ export function traitsOf(model: string): ModelTraits {
     systemInstruction: !gemma && !(first && name.includes("image")),
     budget: BUDGETS.find(([pattern]) => pattern.test(name))?.[1] ?? NARROWEST,
   };
-}
+});

@@ -17,7 +17,8 @@ export function decodeReply(body: unknown): Event[] {
     throw new GatewayError("upstream_error", "The vendor's answer is no reply of its dialect.");
   }
   const decoder = new GeminiDecoder();
-  const events = [...decoder.read(body), ...decoder.end()];
+  const events = decoder.read(body);
+  events.push(...decoder.end());
   const failure = errorOf(events);
   if (failure?.code === "stream_truncated") {
     throw new GatewayError("upstream_error", "The vendor's answer does not say why it ended.");

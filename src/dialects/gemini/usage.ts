@@ -6,23 +6,28 @@ export type RawUsage = { prompt: number; toolUse: number; cached: number; candid
 
 export const NO_RAW_USAGE: RawUsage = { prompt: 0, toolUse: 0, cached: 0, candidates: 0, thoughts: 0 };
 
-const FIELDS: readonly [keyof RawUsage, string][] = [
-  ["prompt", "promptTokenCount"],
-  ["toolUse", "toolUsePromptTokenCount"],
-  ["cached", "cachedContentTokenCount"],
-  ["candidates", "candidatesTokenCount"],
-  ["thoughts", "thoughtsTokenCount"],
-];
+/** The count of `field`, or `before` where this record holds none. */
+const countOf = (metadata: Record<string, unknown>, field: string, before: number): number =>
+  typeof metadata[field] === "number" ? tokenCount(metadata[field]) : before;
 
 /** `usageMetadata` over what was known before: a count that is left out stands, since some records hold none at all (dialects.md 3.2). */
 export function readUsage(metadata: unknown, before: RawUsage): RawUsage {
   if (!isObject(metadata)) return before;
-  const usage = { ...before };
-  for (const [name, field] of FIELDS) {
-    if (typeof metadata[field] === "number") usage[name] = tokenCount(metadata[field]);
-  }
-  return usage;
+  return {
+    prompt: countOf(metadata, "promptTokenCount", before.prompt),
+    toolUse: countOf(metadata, "toolUsePromptTokenCount", before.toolUse),
+    cached: countOf(metadata, "cachedContentTokenCount", before.cached),
+    candidates: countOf(metadata, "candidatesTokenCount", before.candidates),
+    thoughts: countOf(metadata, "thoughtsTokenCount", before.thoughts),
+  };
 }
+
+export const sameUsage = (one: RawUsage, other: RawUsage): boolean =>
+  one.prompt === other.prompt &&
+  one.toolUse === other.toolUse &&
+  one.cached === other.cached &&
+  one.candidates === other.candidates &&
+  one.thoughts === other.thoughts;
 
 /** As disjoint counts: prompt counts include the cache, candidates leave the thoughts out (dialects.md 4.6). */
 export function toUsage(raw: RawUsage): Usage {

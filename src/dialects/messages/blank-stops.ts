@@ -1,7 +1,7 @@
 import type { Edits } from "../../lib/json.ts";
 import type { ReplyChanges } from "../dialect.ts";
 import { watchable } from "../stop-watch.ts";
-import { isVisible } from "./text.ts";
+import { isVisible } from "../text.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 

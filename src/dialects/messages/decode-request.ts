@@ -1,10 +1,10 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject, put } from "../../lib/json.ts";
 import type { Decoded } from "../dialect.ts";
+import { cleanText } from "../text.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { decodeTools } from "./decode-tools.ts";
 import { decodeTurns, markOf } from "./decode-turns.ts";
-import { cleanText } from "./text.ts";
 
 /** Fields whose meaning crosses, or that steer only the vendor's cache; `thinking` and the effort cross as orders. */
 const CROSSING = new Set([

@@ -1,8 +1,8 @@
 import type { DocumentPart, Part, TextPart, Turn } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { isUnsigned } from "../reasoning-proof.ts";
+import { cleanText } from "../text.ts";
 import { decodeSource } from "./media.ts";
-import { cleanText } from "./text.ts";
 
 type Block = Record<string, unknown>;
 type Reader = (block: Block, path: string, dropped: string[]) => Part[];

@@ -2,10 +2,10 @@ import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../can
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
+import { isVisible } from "../text.ts";
 import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
 import { type Block, encodeText, encodeTurns, type Message, markField } from "./encode-turns.ts";
 import { toInputSchema, toStrictSchema } from "./schema.ts";
-import { isVisible } from "./text.ts";
 
 /** Stands in for a JSON mode, which this dialect has only with a schema (dialects.md 4.1). */
 const JSON_INSTRUCTION = "Answer with one JSON object and nothing else: no other text, no code fence.";

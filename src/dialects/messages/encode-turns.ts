@@ -1,12 +1,12 @@
 import type { DocumentPart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { Lines } from "../lines.ts";
 import { isPacked, makerOf } from "../reasoning-proof.ts";
+import { cleanText, isVisible } from "../text.ts";
 import { mergeTurns } from "../turns.ts";
 import { NO_AUDIO, nameLostDetail, unsayable } from "../unsayable.ts";
 import { encodeDocumentSource, encodeImageSource } from "./media.ts";
 import { CONTINUE_TEXT } from "./prefill.ts";
 import { EMPTY_TEXT, unansweredResult } from "./sound-messages.ts";
-import { cleanText, isVisible } from "./text.ts";
 import { ToolIds } from "./tool-ids.ts";
 import { toInput } from "./tool-input.ts";
 

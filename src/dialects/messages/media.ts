@@ -1,8 +1,8 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
+import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
-import { cleanText } from "./text.ts";
 
 /**
  * The media type that the first bytes of base64 data show, or undefined when they are none of the known ones.

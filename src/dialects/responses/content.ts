@@ -1,7 +1,7 @@
 import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { fileSource, imageSource } from "../chat/media.ts";
-import { cleanText } from "../chat/text.ts";
+import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_AUDIO, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 import { type Item, stringOf } from "./items.ts";
 

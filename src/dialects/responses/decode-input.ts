@@ -1,9 +1,9 @@
 import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, Turn } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
-import { cleanText } from "../chat/text.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
+import { cleanText } from "../text.ts";
 import { decodeContent } from "./content.ts";
 import { argumentsText, type Item, reasoningSignature, reasoningText, stringOf } from "./items.ts";
 

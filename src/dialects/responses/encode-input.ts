@@ -1,9 +1,9 @@
 import type { Part, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
-import { cleanText } from "../chat/text.ts";
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { Lines, OwnNames } from "../lines.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
+import { cleanText } from "../text.ts";
 import { encodePart } from "./content.ts";
 import type { Item } from "./items.ts";
 import { summaryPart } from "./output-items.ts";

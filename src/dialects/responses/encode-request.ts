@@ -1,10 +1,10 @@
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
-import { cleanText } from "../chat/text.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { fitStrict } from "../strict-schema.ts";
+import { cleanText } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
 import { InputWriter, joinTexts, systemItem } from "./encode-input.ts";
