@@ -4,7 +4,7 @@ import type { Decoded } from "../dialect.ts";
 import { cleanText } from "../text.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { decodeTools } from "./decode-tools.ts";
-import { decodeTurns, markOf } from "./decode-turns.ts";
+import { decodeTurns, withMark } from "./decode-turns.ts";
 
 /** Fields whose meaning crosses, or that steer only the vendor's cache; `thinking` and the effort cross as orders. */
 const CROSSING = new Set([
@@ -48,7 +48,7 @@ function decodeSystem(given: unknown): TextPart[] {
   const parts: TextPart[] = [];
   for (const block of system) {
     if (!isObject(block) || typeof block["text"] !== "string" || block["text"] === "") continue;
-    parts.push({ type: "text", text: cleanText(block["text"]), ...markOf(block) });
+    parts.push(withMark<TextPart>({ type: "text", text: cleanText(block["text"]) }, block));
   }
   return parts;
 }

@@ -2,18 +2,18 @@ import { GatewayError } from "../../canon/errors.ts";
 import type { Tool } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { clientTool, isClientToolset } from "./client-tools.ts";
-import { markOf } from "./decode-turns.ts";
+import { withMark } from "./decode-turns.ts";
 
 /** A tool that its caller describes: only the fields another vendor knows, as strict servers refuse others (dialects.md 4.8 #33). */
 function decodeCustomTool(entry: Record<string, unknown>): Tool {
   const schema = entry["input_schema"];
-  return {
+  const tool: Tool = {
     name: String(entry["name"] ?? ""),
-    ...(typeof entry["description"] === "string" && { description: entry["description"] }),
     schema: isObject(schema) ? schema : { type: "object", properties: {} },
-    ...(typeof entry["strict"] === "boolean" && { strict: entry["strict"] }),
-    ...markOf(entry),
   };
+  if (typeof entry["description"] === "string") tool.description = entry["description"];
+  if (typeof entry["strict"] === "boolean") tool.strict = entry["strict"];
+  return withMark(tool, entry);
 }
 
 /** Names what steers a tool's use at its own vendor and is lost elsewhere: examples, late loading, callers other than the model. */
@@ -31,7 +31,8 @@ function nameLost(entry: Record<string, unknown>, path: string, dropped: string[
 export function decodeTools(tools: unknown, dropped: string[]): Tool[] {
   if (!Array.isArray(tools)) return [];
   const decoded: Tool[] = [];
-  for (const [at, entry] of tools.entries()) {
+  for (let at = 0; at < tools.length; at++) {
+    const entry: unknown = tools[at];
     if (!isObject(entry)) continue;
     const type = entry["type"];
     if (typeof type !== "string" || type === "custom") {
@@ -49,7 +50,7 @@ export function decodeTools(tools: unknown, dropped: string[]): Tool[] {
       );
     }
     const tool = clientTool(type, entry);
-    if (tool) decoded.push({ ...tool, ...markOf(entry) });
+    if (tool) decoded.push(withMark(tool, entry));
     else dropped.push(`tools[${at}]`);
   }
   return decoded;

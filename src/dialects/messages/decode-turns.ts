@@ -1,23 +1,37 @@
-import type { DocumentPart, Part, TextPart, Turn } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import type {
+  DocumentPart,
+  ImagePart,
+  Part,
+  ReasoningPart,
+  TextPart,
+  ToolCallPart,
+  ToolResultPart,
+  Turn,
+} from "../../canon/prompt.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import { isUnsigned } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
 import { decodeSource } from "./media.ts";
 
 type Block = Record<string, unknown>;
-type Reader = (block: Block, path: string, dropped: string[]) => Part[];
+/** Adds what a block means to `parts`. */
+type Reader = (block: Block, parts: Part[], path: string, dropped: string[]) => void;
 
-/** The cache breakpoint of a block or tool, if it has one. */
-export function markOf(block: Block): { cache?: unknown } {
+/** A part, or a tool, with the cache breakpoint of its block, if that has one. */
+export function withMark<T extends { cache?: unknown }>(part: T, block: Block): T {
   const mark = block["cache_control"];
-  return mark === undefined || mark === null ? {} : { cache: mark };
+  if (mark !== undefined && mark !== null) part.cache = mark;
+  return part;
 }
 
 const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
-function textParts(text: unknown, mark: { cache?: unknown } = {}): TextPart[] {
-  const clean = cleanText(stringOf(text));
-  return clean === "" ? [] : [{ type: "text", text: clean, ...mark }];
+/** A text, if there is any. */
+function addText(text: string, parts: Part[], block?: Block): void {
+  const clean = cleanText(text);
+  if (clean === "") return;
+  const part: TextPart = { type: "text", text: clean };
+  parts.push(block ? withMark(part, block) : part);
 }
 
 /** Title and context of a document, as the line that stands above its text. */
@@ -27,80 +41,94 @@ function headerOf(block: Block): string {
 }
 
 /** A document: one part, or, when its source is made of blocks, their parts under a header (dialects.md 4.2). */
-function decodeDocument(block: Block, path: string, dropped: string[]): Part[] {
+function readDocument(block: Block, parts: Part[], path: string, dropped: string[]): void {
   if (isObject(block["citations"]) && block["citations"]["enabled"] === true) dropped.push(`${path}.citations`);
   const source = block["source"];
   if (isObject(source) && source["type"] === "content") {
-    const header = textParts(headerOf({ title: block["title"], context: block["context"] }));
-    return [...header, ...decodeContent(source["content"], `${path}.source.content`, dropped)];
+    addText(headerOf({ title: block["title"], context: block["context"] }), parts);
+    addContent(source["content"], parts, `${path}.source.content`, dropped);
+    return;
   }
   const title = stringOf(block["title"]);
   const context = stringOf(block["context"]);
-  const part: DocumentPart = {
-    type: "document",
-    source: decodeSource(source, `${path}.source`),
-    place: path,
-    ...(title !== "" && { title }),
-    ...(context !== "" && { context }),
-    ...markOf(block),
+  const part: DocumentPart = { type: "document", source: decodeSource(source, `${path}.source`), place: path };
+  if (title !== "") part.title = title;
+  if (context !== "") part.context = context;
+  parts.push(withMark(part, block));
+}
+
+function readThinking(block: Block, parts: Part[]): void {
+  const part: ReasoningPart = { type: "reasoning", text: stringOf(block["thinking"]) };
+  const signature = stringOf(block["signature"]);
+  if (signature !== "" && !isUnsigned(signature)) part.signature = signature;
+  parts.push(part);
+}
+
+function readToolUse(block: Block, parts: Part[]): void {
+  const part: ToolCallPart = {
+    type: "tool-call",
+    id: stringOf(block["id"]),
+    name: stringOf(block["name"]),
+    arguments: JSON.stringify(block["input"] ?? {}),
   };
-  return [part];
+  parts.push(withMark(part, block));
+}
+
+function readToolResult(block: Block, parts: Part[], path: string, dropped: string[]): void {
+  const held = decodeContent(block["content"], `${path}.content`, dropped);
+  const part: ToolResultPart = {
+    type: "tool-result",
+    callId: stringOf(block["tool_use_id"]),
+    parts: held.some(isOpaque) ? held.map(textOfUnknown) : held,
+  };
+  if (block["is_error"] === true) part.isError = true;
+  parts.push(withMark(part, block));
 }
 
 const READERS: Record<string, Reader> = {
-  text: (block) => textParts(block["text"], markOf(block)),
-  image: (block, path) => [
-    { type: "image", source: decodeSource(block["source"], `${path}.source`), place: path, ...markOf(block) },
-  ],
-  document: decodeDocument,
-  search_result: (block, path, dropped) => [
-    ...textParts(headerOf(block)),
-    ...decodeContent(block["content"], `${path}.content`, dropped),
-  ],
-  thinking: (block) => {
-    const signature = stringOf(block["signature"]);
-    const proves = signature !== "" && !isUnsigned(signature);
-    return [{ type: "reasoning", text: stringOf(block["thinking"]), ...(proves && { signature }) }];
+  text: (block, parts) => addText(stringOf(block["text"]), parts, block),
+  image: (block, parts, path) => {
+    const source = decodeSource(block["source"], `${path}.source`);
+    parts.push(withMark<ImagePart>({ type: "image", source, place: path }, block));
   },
-  redacted_thinking: (block) => [{ type: "redacted-reasoning", data: stringOf(block["data"]) }],
-  tool_use: (block) => [
-    {
-      type: "tool-call",
-      id: stringOf(block["id"]),
-      name: stringOf(block["name"]),
-      arguments: JSON.stringify(block["input"] ?? {}),
-      ...markOf(block),
-    },
-  ],
-  tool_result: (block, path, dropped) => [
-    {
-      type: "tool-result",
-      callId: stringOf(block["tool_use_id"]),
-      parts: decodeContent(block["content"], `${path}.content`, dropped).map(textOfUnknown),
-      ...(block["is_error"] === true && { isError: true }),
-      ...markOf(block),
-    },
-  ],
+  document: readDocument,
+  search_result: (block, parts, path, dropped) => {
+    addText(headerOf(block), parts);
+    addContent(block["content"], parts, `${path}.content`, dropped);
+  },
+  thinking: readThinking,
+  redacted_thinking: (block, parts) => {
+    parts.push({ type: "redacted-reasoning", data: stringOf(block["data"]) });
+  },
+  tool_use: readToolUse,
+  tool_result: readToolResult,
 };
+
+const isOpaque = (part: Part): boolean => part.type === "opaque";
 
 /** Inside a tool result a model must see everything it asked for: blocks that nobody else knows are shown as their JSON. */
 function textOfUnknown(part: Part): Part {
   return part.type === "opaque" ? { type: "text", text: cleanText(JSON.stringify(part.value)) } : part;
 }
 
-/** String or blocks as parts; blocks of an unknown type become opaque parts that carry their path as name. */
-function decodeContent(content: unknown, path: string, dropped: string[]): Part[] {
-  if (typeof content === "string") return textParts(content);
-  if (!Array.isArray(content)) return [];
-  const parts: Part[] = [];
-  for (const [at, block] of content.entries()) {
+/** Adds a string or blocks to `parts`; blocks of an unknown type become opaque parts that carry their path as name. */
+function addContent(content: unknown, parts: Part[], path: string, dropped: string[]): void {
+  if (typeof content === "string") addText(content, parts);
+  if (!Array.isArray(content)) return;
+  for (let at = 0; at < content.length; at++) {
+    const block: unknown = content[at];
     if (!isObject(block)) continue;
     const type = stringOf(block["type"]);
     const blockPath = `${path}[${at}]`;
     const read = Object.hasOwn(READERS, type) ? READERS[type] : undefined;
-    if (read) parts.push(...read(block, blockPath, dropped));
+    if (read) read(block, parts, blockPath, dropped);
     else parts.push({ type: "opaque", dialect: "messages", name: blockPath, value: block });
   }
+}
+
+function decodeContent(content: unknown, path: string, dropped: string[]): Part[] {
+  const parts: Part[] = [];
+  addContent(content, parts, path, dropped);
   return parts;
 }
 
@@ -113,12 +141,20 @@ const roleOf = (role: unknown): Turn["role"] => (role === "assistant" || role ==
  * Throws GatewayError (invalid_request, with param) for an image or document without a readable source.
  */
 export function decodeTurns(messages: unknown, dropped: string[]): Turn[] {
-  if (!Array.isArray(messages)) return [];
-  return messages.filter(isObject).map((message, at) => {
-    const parts = decodeContent(message["content"], `messages[${at}].content`, dropped);
+  const turns: Turn[] = [];
+  for (const message of listOf(messages)) {
+    if (!isObject(message)) continue;
+    const { content } = message;
+    // Of text alone nobody asks where it stood.
+    const path = typeof content === "string" ? "" : `messages[${turns.length}].content`;
+    const parts = decodeContent(content, path, dropped);
     const role = roleOf(message["role"]);
-    if (role !== "user" || !parts.some(isResult)) return { role, parts };
-    const results = parts.filter(isResult);
-    return { role, parts: [...results, ...parts.filter((part) => !isResult(part))] };
-  });
+    turns.push({ role, parts: role === "user" && parts.some(isResult) ? resultsFirst(parts) : parts });
+  }
+  return turns;
 }
+
+const resultsFirst = (parts: readonly Part[]): Part[] => [
+  ...parts.filter(isResult),
+  ...parts.filter((part) => !isResult(part)),
+];

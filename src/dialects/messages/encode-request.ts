@@ -1,10 +1,11 @@
-import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
+import type { OutputFormat, Prompt, Tool, ToolChoice } from "../../canon/prompt.ts";
+import { put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { isVisible } from "../text.ts";
 import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
-import { type Block, encodeText, encodeTurns, type Message, markField } from "./encode-turns.ts";
+import { addText, type Block, encodeTurns, type Message, withMark } from "./encode-turns.ts";
 import { toInputSchema, toStrictSchema } from "./schema.ts";
 
 /** Stands in for a JSON mode, which this dialect has only with a schema (dialects.md 4.1). */
@@ -18,25 +19,23 @@ const MAX_USER_ID = 256;
 /** The system prompt: its parts, then system turns from mid-conversation, lifted up in order (dialects.md 4.1). */
 function encodeSystem(prompt: Prompt): string | Block[] | undefined {
   const blocks: Block[] = [];
-  const add = (part: TextPart) => blocks.push(...encodeText(part));
-  for (const part of prompt.system) add(part);
+  for (const part of prompt.system) addText(part, blocks);
   for (const { role, parts } of prompt.turns) {
-    if (role === "system") for (const part of parts) if (part.type === "text") add(part);
+    if (role === "system") for (const part of parts) if (part.type === "text") addText(part, blocks);
   }
-  if (prompt.output?.type === "json") add({ type: "text", text: JSON_INSTRUCTION });
+  if (prompt.output?.type === "json") blocks.push({ type: "text", text: JSON_INSTRUCTION });
   const only = blocks.length === 1 ? blocks[0] : undefined;
   if (only && only["cache_control"] === undefined) return only["text"] as string;
   return blocks.length === 0 ? undefined : blocks;
 }
 
 function encodeTool(tool: Tool): Block {
-  return {
-    name: tool.name,
-    ...(tool.description && { description: tool.description }),
-    input_schema: tool.strict ? toStrictSchema(toInputSchema(tool.schema)) : toInputSchema(tool.schema),
-    ...(tool.strict && { strict: true }),
-    ...markField(tool),
-  };
+  const block: Block = { name: tool.name };
+  if (tool.description) block["description"] = tool.description;
+  const schema = toInputSchema(tool.schema);
+  block["input_schema"] = tool.strict ? toStrictSchema(schema) : schema;
+  if (tool.strict) block["strict"] = true;
+  return withMark(block, tool);
 }
 
 const NO_TOOLS: Block[] = [];
@@ -63,37 +62,43 @@ function encodeToolChoice(choice: ToolChoice | undefined, parallel: boolean | un
   return choice || parallel === false ? { type: "auto", ...single } : undefined;
 }
 
-function encodeTools(prompt: Prompt, messages: readonly Message[]): Record<string, unknown> {
-  if (prompt.tools.length === 0) {
-    const tools = toolsOfHistory(messages);
-    return tools.length === 0 ? {} : { tools, tool_choice: { type: "none" } };
+function addTools(prompt: Prompt, messages: readonly Message[], body: Block): void {
+  if (prompt.tools.length > 0) {
+    body["tools"] = prompt.tools.map(encodeTool);
+    put(body, "tool_choice", encodeToolChoice(prompt.toolChoice, prompt.parallelToolCalls));
+    return;
   }
-  const choice = encodeToolChoice(prompt.toolChoice, prompt.parallelToolCalls);
-  return { tools: prompt.tools.map(encodeTool), ...(choice && { tool_choice: choice }) };
+  const tools = toolsOfHistory(messages);
+  if (tools.length === 0) return;
+  body["tools"] = tools;
+  body["tool_choice"] = { type: "none" };
 }
 
-function encodeSampling(prompt: Prompt, quirks: Quirks, dropped: string[]): Record<string, unknown> {
+function addSampling(prompt: Prompt, quirks: Quirks, body: Block, dropped: string[]): void {
   const { temperature, topP, topK } = prompt;
   // Its own vendor refuses both together (dialects.md 4.1).
   const both = temperature !== undefined && topP !== undefined;
   if (both) dropped.push("top_p");
   const ceiling = quirks.unclampedTemperature ? Number.POSITIVE_INFINITY : MAX_TEMPERATURE;
-  return {
-    ...(temperature !== undefined && { temperature: Math.min(temperature, ceiling) }),
-    ...(topP !== undefined && !both && { top_p: topP }),
-    ...(topK !== undefined && { top_k: topK }),
-  };
+  if (temperature !== undefined) body["temperature"] = Math.min(temperature, ceiling);
+  if (!both) put(body, "top_p", topP);
+  put(body, "top_k", topK);
 }
 
-/** Stop sequences of white space alone are refused by its own vendor (dialects.md 2.1): the gateway watches for them itself. */
-function encodeStop(stop: readonly string[]): Record<string, unknown> {
+/**
+ * Stop sequences of white space alone are refused by its own vendor (dialects.md 2.1): they are returned, for the gateway to watch for them
+ * itself.
+ */
+function addStop(stop: readonly string[], body: Block): readonly string[] {
+  if (stop.length === 0) return stop;
   const kept = stop.filter(isVisible);
-  return kept.length === 0 ? {} : { stop_sequences: kept };
+  if (kept.length > 0) body["stop_sequences"] = kept;
+  return stop.filter((one) => !isVisible(one));
 }
 
-function encodeOutput(output: OutputFormat | undefined): Record<string, unknown> {
-  if (output?.type !== "json-schema") return {};
-  return { output_config: { format: { type: "json_schema", schema: toStrictSchema(output.schema) } } };
+function addOutput(output: OutputFormat | undefined, body: Block): void {
+  if (output?.type !== "json-schema") return;
+  body["output_config"] = { format: { type: "json_schema", schema: toStrictSchema(output.schema) } };
 }
 
 /**
@@ -109,17 +114,14 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
   if (prompt.presencePenalty !== undefined) dropped.push("presence_penalty");
   if (prompt.tools.length > 0) dropped.push(...lostFormats(prompt.tools));
   const messages = encodeTurns(prompt.turns, dropped, upstreamModel);
-  const system = encodeSystem(prompt);
-  const body: Record<string, unknown> = {
-    ...(prompt.maxOutputTokens !== undefined && { max_tokens: prompt.maxOutputTokens }),
-    ...(system !== undefined && { system }),
-    ...encodeTools(prompt, messages),
-    messages,
-    ...encodeSampling(prompt, quirks, dropped),
-    ...(prompt.stop.length > 0 && encodeStop(prompt.stop)),
-    ...(prompt.output && encodeOutput(prompt.output)),
-    ...(prompt.userId && { metadata: { user_id: prompt.userId.slice(0, MAX_USER_ID) } }),
-  };
-  const unseen = prompt.stop.length === 0 ? prompt.stop : prompt.stop.filter((stop) => !isVisible(stop));
+  const body: Block = {};
+  put(body, "max_tokens", prompt.maxOutputTokens);
+  put(body, "system", encodeSystem(prompt));
+  addTools(prompt, messages, body);
+  body["messages"] = messages;
+  addSampling(prompt, quirks, body, dropped);
+  const unseen = addStop(prompt.stop, body);
+  addOutput(prompt.output, body);
+  if (prompt.userId) body["metadata"] = { user_id: prompt.userId.slice(0, MAX_USER_ID) };
   return encodedBody(body, dropped, toolNames, unseen);
 }

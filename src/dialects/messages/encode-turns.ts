@@ -1,4 +1,5 @@
-import type { DocumentPart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import type { DocumentPart, OpaquePart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import { put } from "../../lib/json.ts";
 import { Lines } from "../lines.ts";
 import { isPacked, makerOf } from "../reasoning-proof.ts";
 import { cleanText, isVisible } from "../text.ts";
@@ -15,54 +16,49 @@ export type Message = { role: "user" | "assistant"; content: Block[] };
 
 const NO_OUTPUT_TEXT = "(no output)";
 
-/** A canonical cache mark as the field of a block. */
-export function markField(part: { cache?: unknown }): { cache_control?: unknown } {
-  return part.cache === undefined ? {} : { cache_control: part.cache };
+/** The block of a part, or of a tool, with the cache mark that this has. */
+export function withMark(block: Block, part: { cache?: unknown }): Block {
+  if (part.cache !== undefined) block["cache_control"] = part.cache;
+  return block;
 }
 
-/** A text block, or nothing for text that cannot be seen. */
-export function encodeText(part: TextPart): Block[] {
+/** Adds a text block to `blocks`; nothing for text that cannot be seen. */
+export function addText(part: TextPart, blocks: Block[]): void {
   const text = cleanText(part.text);
-  if (!isVisible(text)) return [];
-  return [part.cache === undefined ? { type: "text", text } : { type: "text", text, cache_control: part.cache }];
+  if (isVisible(text)) blocks.push(withMark({ type: "text", text }, part));
 }
 
 function encodeDocument(part: DocumentPart): Block {
   const { source } = part;
   if (source.kind === "base64" && source.mediaType.startsWith("image/")) {
-    return { type: "image", source: encodeImageSource(part), ...markField(part) };
+    return { type: "image", source: encodeImageSource(part) };
   }
-  return {
-    type: "document",
-    source: encodeDocumentSource(part),
-    ...(part.title && { title: part.title }),
-    ...(part.context && { context: part.context }),
-    ...markField(part),
-  };
+  const block: Block = { type: "document", source: encodeDocumentSource(part) };
+  if (part.title) block["title"] = part.title;
+  if (part.context) block["context"] = part.context;
+  return block;
 }
 
-/** A part that users may send, also inside a tool result; nothing for those that only assistants have. */
-function encodeUserPart(part: Part, dropped: string[]): Block[] {
-  if (part.type === "text") return encodeText(part);
-  if (part.type === "image") {
+/** Adds a part that users may send, also inside a tool result, to `blocks`; nothing for those that only assistants have. */
+function addUserPart(part: Part, blocks: Block[], dropped: string[]): void {
+  if (part.type === "text") addText(part, blocks);
+  else if (part.type === "image") {
     nameLostDetail(part, dropped);
-    return [{ type: "image", source: encodeImageSource(part), ...markField(part) }];
-  }
-  if (part.type === "document") return [encodeDocument(part)];
-  if (part.type === "audio") throw unsayable(part, NO_AUDIO);
-  if (part.type === "opaque") return encodeOpaque(part, dropped);
-  return [];
+    blocks.push(withMark({ type: "image", source: encodeImageSource(part) }, part));
+  } else if (part.type === "document") blocks.push(withMark(encodeDocument(part), part));
+  else if (part.type === "audio") throw unsayable(part, NO_AUDIO);
+  else if (part.type === "opaque") addOpaque(part, blocks, dropped);
 }
 
-function encodeOpaque(part: Extract<Part, { type: "opaque" }>, dropped: string[]): Block[] {
-  if (part.dialect === "messages") return [part.value as Block];
-  dropped.push(part.name);
-  return [];
+function addOpaque(part: OpaquePart, blocks: Block[], dropped: string[]): void {
+  if (part.dialect === "messages") blocks.push(part.value as Block);
+  else dropped.push(part.name);
 }
 
 /** What a tool gave back, as the smallest form that says it. An error must not be empty. */
 function encodeResultContent(part: ToolResultPart, dropped: string[]): unknown {
-  const blocks = part.parts.flatMap((inner) => encodeUserPart(inner, dropped));
+  const blocks: Block[] = [];
+  for (const inner of part.parts) addUserPart(inner, blocks, dropped);
   if (blocks.length === 0) return part.isError ? NO_OUTPUT_TEXT : undefined;
   const only = blocks.length === 1 ? blocks[0] : undefined;
   if (only?.["type"] === "text" && only["cache_control"] === undefined) return only["text"];
@@ -70,23 +66,19 @@ function encodeResultContent(part: ToolResultPart, dropped: string[]): unknown {
 }
 
 function encodeResult(part: ToolResultPart, id: string, dropped: string[]): Block {
-  const content = encodeResultContent(part, dropped);
-  return {
-    type: "tool_result",
-    tool_use_id: id,
-    ...(content !== undefined && { content }),
-    ...(part.isError && { is_error: true }),
-    ...markField(part),
-  };
+  const block: Block = { type: "tool_result", tool_use_id: id };
+  put(block, "content", encodeResultContent(part, dropped));
+  if (part.isError) block["is_error"] = true;
+  return withMark(block, part);
 }
 
 /** A result whose call is not in the turn before it: this dialect refuses it as such, so the user says it (dialects.md 4.3). */
-function encodeStrayResult(part: ToolResultPart, dropped: string[]): Block[] {
-  const blocks = part.parts.flatMap((inner) => encodeUserPart(inner, dropped));
-  return [{ type: "text", text: `Result of tool call ${cleanText(part.callId)}:` }, ...blocks];
+function addStrayResult(part: ToolResultPart, blocks: Block[], dropped: string[]): void {
+  blocks.push({ type: "text", text: `Result of tool call ${cleanText(part.callId)}:` });
+  for (const inner of part.parts) addUserPart(inner, blocks, dropped);
 }
 
-const NO_ORPHANS: Block[] = [];
+const NONE: readonly Block[] = [];
 
 /** Writes the turns of one request, keeping in mind which tool calls still wait for their result. */
 class TurnWriter {
@@ -107,39 +99,44 @@ class TurnWriter {
   }
 
   /** Error results for the calls nobody answered: without them the whole request is refused (dialects.md 2.2). */
-  takeOrphans(): Block[] {
+  takeOrphans(): readonly Block[] {
     const ids = this.#waiting.takeAll();
-    return ids.length === 0 ? NO_ORPHANS : ids.map(unansweredResult);
+    return ids.length === 0 ? NONE : ids.map(unansweredResult);
   }
 
   user(turn: Turn): void {
-    const results: Block[] = [];
+    let results: Block[] | undefined;
     const others: Block[] = [];
     for (const part of turn.parts) {
       if (part.type !== "tool-result") {
-        others.push(...encodeUserPart(part, this.dropped));
+        addUserPart(part, others, this.dropped);
         continue;
       }
       const id = this.#waiting.take(part.callId);
-      if (id === undefined) others.push(...encodeStrayResult(part, this.dropped));
-      else results.push(encodeResult(part, id, this.dropped));
+      if (id === undefined) addStrayResult(part, others, this.dropped);
+      else {
+        results ??= [];
+        results.push(encodeResult(part, id, this.dropped));
+      }
     }
     const orphans = this.takeOrphans();
-    const content = results.length + orphans.length === 0 ? others : [...results, ...orphans, ...others];
+    const content = results || orphans.length > 0 ? [...(results ?? NONE), ...orphans, ...others] : others;
     this.#add("user", content.length > 0 ? content : [{ type: "text", text: EMPTY_TEXT }]);
   }
 
   /** Calls come last: what follows a tool_use must be its result. A turn that holds nothing is left out. */
   assistant(turn: Turn): void {
     const orphans = this.takeOrphans();
-    if (orphans.length > 0) this.#add("user", orphans);
+    if (orphans.length > 0) this.#add("user", [...orphans]);
     const content: Block[] = [];
-    const calls: Block[] = [];
+    let calls: Block[] | undefined;
     for (const part of turn.parts) {
-      if (part.type === "tool-call") calls.push(this.#call(part));
-      else content.push(...this.#assistantPart(part));
+      if (part.type === "tool-call") {
+        calls ??= [];
+        calls.push(this.#call(part));
+      } else this.#addAssistantPart(part, content);
     }
-    content.push(...calls);
+    if (calls) content.push(...calls);
     if (content.length === 0 && turn.parts.some((part) => part.type === "text" && part.text !== "")) {
       content.push({ type: "text", text: EMPTY_TEXT });
     }
@@ -151,7 +148,7 @@ class TurnWriter {
   #call(part: Extract<Part, { type: "tool-call" }>): Block {
     const id = this.#ids.take(part.id);
     this.#waiting.add(part.id, id);
-    return { type: "tool_use", id, name: part.name, input: toInput(part.arguments), ...markField(part) };
+    return withMark({ type: "tool_use", id, name: part.name, input: toInput(part.arguments) }, part);
   }
 
   /** Thinking is bound to its model: another one refuses it (dialects.md 2.9). */
@@ -159,20 +156,17 @@ class TurnWriter {
     return maker === undefined || maker === makerOf(this.model);
   }
 
-  #assistantPart(part: Part): Block[] {
-    if (part.type === "text") return encodeText(part);
-    // Reasoning without its vendor's proof is refused, and none can be made up for it (dialects.md 4.8 #6).
-    if (part.type === "reasoning") {
+  #addAssistantPart(part: Part, content: Block[]): void {
+    if (part.type === "text") addText(part, content);
+    else if (part.type === "reasoning") {
+      // Reasoning without its vendor's proof is refused, and none can be made up for it (dialects.md 4.8 #6).
       const { signature } = part;
       const isOwn = signature && !isPacked(signature) && this.#isMadeHere(part);
-      return isOwn ? [{ type: "thinking", thinking: part.text, signature }] : [];
-    }
-    if (part.type === "redacted-reasoning") {
-      return this.#isMadeHere(part) ? [{ type: "redacted_thinking", data: part.data }] : [];
-    }
-    if (part.type === "opaque") return encodeOpaque(part, this.dropped);
-    this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);
-    return [];
+      if (isOwn) content.push({ type: "thinking", thinking: part.text, signature });
+    } else if (part.type === "redacted-reasoning") {
+      if (this.#isMadeHere(part)) content.push({ type: "redacted_thinking", data: part.data });
+    } else if (part.type === "opaque") addOpaque(part, content, this.dropped);
+    else this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);
   }
 }
 
@@ -196,7 +190,7 @@ export function encodeTurns(turns: readonly Turn[], dropped: string[], model = "
     else writer.user(turn);
   }
   const orphans = writer.takeOrphans();
-  if (orphans.length > 0) writer.messages.push({ role: "user", content: orphans });
+  if (orphans.length > 0) writer.messages.push({ role: "user", content: [...orphans] });
   if (writer.messages.length === 0)
     writer.messages.push({ role: "user", content: [{ type: "text", text: EMPTY_TEXT }] });
   finishPrefill(writer.messages);
