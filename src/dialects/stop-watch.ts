@@ -3,8 +3,8 @@ const MAX_WATCHED = 32;
 const MAX_LENGTH = 500;
 
 /** The sequences of `stops` that a {@link StopWatch} takes; others are named in `dropped`. An empty one asks for nothing. */
-export function watchable(stops: readonly string[], dropped: string[]): string[] {
-  if (stops.length === 0) return [];
+export function watchable(stops: readonly string[], dropped: string[]): readonly string[] {
+  if (stops.length === 0) return stops;
   const asked = [...new Set(stops)].filter((stop) => stop !== "");
   const taken = asked.filter((stop) => stop.length <= MAX_LENGTH).slice(0, MAX_WATCHED);
   if (taken.length < asked.length) dropped.push("stop");

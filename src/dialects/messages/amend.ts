@@ -1,72 +1,72 @@
 import type { Orders } from "../../canon/intent.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
-import { nameLostStops, stopEdits } from "./blank-stops.ts";
+import { editStops, nameLostStops } from "./blank-stops.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
-import { reasoningEdits } from "./reasoning-edits.ts";
+import { editReasoning } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
-import { choiceEdits } from "./tool-choice.ts";
+import { editChoice } from "./tool-choice.ts";
 import { withoutLoopThinking } from "./tool-loop.ts";
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
 
-type IsForeign = (block: unknown) => boolean;
+/** Tells a proof that another model is known to have made. */
+const isAnothers = (proof: unknown, { isForeignProof }: Orders): boolean =>
+  isForeignProof !== undefined && typeof proof === "string" && isForeignProof(proof);
 
 /**
  * Tells thinking that another vendor's proof came with, another model's, or none at all: its own vendor refuses the whole request for each
  * of them (dialects.md 2.9, 4.8 #6).
  */
-function foreignTo({ unsignedThinking }: Quirks, { isForeignProof }: Orders): IsForeign {
-  const isAnothers = (proof: unknown) => typeof proof === "string" && isForeignProof?.(proof) === true;
-  return (block) => {
-    if (!isObject(block)) return false;
-    if (block["type"] === "redacted_thinking") return isAnothers(block["data"]);
-    if (block["type"] !== "thinking") return false;
-    const { signature } = block;
-    if (signature === undefined || signature === "") return !unsignedThinking;
-    return isPacked(signature) || isAnothers(signature);
-  };
+function isForeign(block: unknown, orders: Orders, { unsignedThinking }: Quirks): boolean {
+  if (!isObject(block)) return false;
+  if (block["type"] === "redacted_thinking") return isAnothers(block["data"], orders);
+  if (block["type"] !== "thinking") return false;
+  const { signature } = block;
+  if (signature === undefined || signature === "") return !unsignedThinking;
+  return isPacked(signature) || isAnothers(signature, orders);
 }
 
 /** Whether a turn holds foreign thinking: nearly none does, and nothing is made anew of those. */
-const holdsForeign = (message: unknown, isForeign: IsForeign): boolean =>
-  isObject(message) &&
-  message["role"] === "assistant" &&
-  Array.isArray(message["content"]) &&
-  message["content"].some(isForeign);
-
-/** A turn without foreign thinking; one of which nothing would be left is left out. */
-function withoutForeign(message: unknown, isForeign: IsForeign): unknown[] {
-  if (!holdsForeign(message, isForeign)) return [message];
-  const turn = message as { content: unknown[] };
-  const kept = turn.content.filter((block) => !isForeign(block));
-  return kept.length === 0 ? [] : [{ ...turn, content: kept }];
+function holdsForeign(message: unknown, orders: Orders, quirks: Quirks): boolean {
+  if (!isObject(message) || message["role"] !== "assistant") return false;
+  for (const block of listOf(message["content"])) if (isForeign(block, orders, quirks)) return true;
+  return false;
 }
 
 /** The conversation as its own vendor takes it when an earlier turn was somebody else's; itself when there is none. */
-function withoutForeignThinking(messages: unknown, isForeign: IsForeign): unknown {
-  if (!Array.isArray(messages)) return messages;
-  if (!messages.some((message) => holdsForeign(message, isForeign))) return messages;
-  return messages.flatMap((message) => withoutForeign(message, isForeign));
+function withoutForeignThinking(messages: unknown, orders: Orders, quirks: Quirks): unknown {
+  let kept: unknown[] | undefined;
+  const listed = listOf(messages);
+  for (let at = 0; at < listed.length; at++) {
+    const message = listed[at];
+    if (!holdsForeign(message, orders, quirks)) {
+      kept?.push(message);
+      continue;
+    }
+    kept ??= listed.slice(0, at);
+    const turn = message as { content: unknown[] };
+    const content = turn.content.filter((block) => !isForeign(block, orders, quirks));
+    // A turn of which nothing would be left is left out.
+    if (content.length > 0) kept.push({ ...turn, content });
+  }
+  return kept ?? messages;
 }
 
-function nameModel(body: Record<string, unknown>, orders: Orders): Edits {
-  const edits: Edits = {};
+function nameModel(body: Record<string, unknown>, edits: Edits, orders: Orders): void {
   if (body["model"] !== orders.upstreamModel) edits["model"] = orders.upstreamModel;
   if ((body["stream"] === true) !== orders.stream) edits["stream"] = orders.stream;
-  return edits;
 }
 
 /** Where the path names model and stream, the body must not, and says the version that elsewhere stands in a header. */
-function nameVersion(body: Record<string, unknown>, version: string): Edits {
-  const edits: Edits = { anthropic_version: version };
+function nameVersion(body: Record<string, unknown>, edits: Edits, version: string): void {
+  edits["anthropic_version"] = version;
   for (const field of ["model", "stream"]) if (field in body) edits[field] = undefined;
-  return edits;
 }
 
-const isSwitchedOff = ({ thinking }: Edits): boolean => isObject(thinking) && thinking["type"] === "disabled";
+const isSwitchedOff = (thinking: unknown): boolean => isObject(thinking) && thinking["type"] === "disabled";
 
 /** Claude models refuse both of these together: the temperature stays (dialects.md 4.1). */
 const isSampledTwice = (body: Record<string, unknown>, { upstreamModel, dropSampling, remove }: Orders): boolean =>
@@ -80,7 +80,7 @@ const isSampledTwice = (body: Record<string, unknown>, { upstreamModel, dropSamp
 /** Thinking that was wanted and had to be switched off (the loop's own is lost, or the ceiling leaves no room for any), and other repairs. */
 export function repairs(body: Record<string, unknown>, edits: Edits, orders: Orders): string[] {
   const { kind } = orders.reasoning;
-  const lost = kind !== "off" && kind !== "nothing" && isSwitchedOff(edits) ? ["thinking"] : [];
+  const lost = kind !== "off" && kind !== "nothing" && isSwitchedOff(edits["thinking"]) ? ["thinking"] : [];
   if (isSampledTwice(body, orders)) lost.push("top_p");
   if (isAnswered(edits)) lost.push("prefill");
   nameLostStops(body, lost);
@@ -89,12 +89,12 @@ export function repairs(body: Record<string, unknown>, edits: Edits, orders: Ord
 
 /** The conversation and what is asked of thinking in it: each decides about the other. */
 function amendConversation(body: Record<string, unknown>, edits: Edits, orders: Orders, quirks: Quirks): void {
-  const messages = soundMessages(withoutForeignThinking(body["messages"], foreignTo(quirks, orders)));
-  Object.assign(edits, reasoningEdits(messages === body["messages"] ? body : { ...body, messages }, orders));
+  const messages = soundMessages(withoutForeignThinking(body["messages"], orders, quirks));
+  editReasoning(messages === body["messages"] ? body : { ...body, messages }, edits, orders);
   if (!Array.isArray(messages)) return;
-  const asked = { ...body, ...edits };
-  const sound: readonly unknown[] = isSwitchedOff(asked) ? withoutLoopThinking(messages) : messages;
-  const answered = answerPrefill(sound, orders.upstreamModel, asked["thinking"]);
+  const thinking = Object.hasOwn(edits, "thinking") ? edits["thinking"] : body["thinking"];
+  const sound: readonly unknown[] = isSwitchedOff(thinking) ? withoutLoopThinking(messages) : messages;
+  const answered = answerPrefill(sound, orders.upstreamModel, thinking);
   if (answered !== body["messages"]) edits["messages"] = answered;
 }
 
@@ -103,17 +103,19 @@ function amendConversation(body: Record<string, unknown>, edits: Edits, orders: 
  * change are named: they are spliced into the client's own bytes.
  */
 export function amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
-  const edits = quirks.versionInBody === undefined ? nameModel(body, orders) : nameVersion(body, quirks.versionInBody);
+  const edits: Edits = {};
+  if (quirks.versionInBody === undefined) nameModel(body, edits, orders);
+  else nameVersion(body, edits, quirks.versionInBody);
   if (orders.maxOutputTokens !== undefined && body["max_tokens"] !== orders.maxOutputTokens) {
     edits["max_tokens"] = orders.maxOutputTokens;
   }
   amendConversation(body, edits, orders, quirks);
-  Object.assign(edits, stopEdits(body));
+  editStops(body, edits);
   if (!quirks.ownBillingLine) {
     const system = withoutBillingLine(body["system"]);
     if (system !== body["system"]) edits["system"] = system;
   }
-  Object.assign(edits, choiceEdits(body, edits, orders.upstreamModel));
+  editChoice(body, edits, orders.upstreamModel);
   if (isSampledTwice(body, orders)) edits["top_p"] = undefined;
   const removed = orders.dropSampling ? [...SAMPLING, ...orders.remove] : orders.remove;
   for (const field of removed) {

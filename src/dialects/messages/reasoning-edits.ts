@@ -22,10 +22,14 @@ type Thinking = Record<string, unknown> | undefined;
 /** What shall stand in the body: the thinking object and the effort; undefined means none. */
 type Wanted = { thinking: Thinking; effort?: string };
 
+const NO_THINKING: Record<string, unknown> = Object.freeze({});
 const NONE: Wanted = { thinking: undefined };
 const DISABLED: Wanted = { thinking: { type: "disabled" } };
 
-const thinkingOf = (body: Body): Record<string, unknown> => (isObject(body["thinking"]) ? body["thinking"] : {});
+const thinkingOf = ({ thinking }: Body): Record<string, unknown> => (isObject(thinking) ? thinking : NO_THINKING);
+
+/** Most requests say nothing of thinking, and shall not. */
+const isSame = (one: unknown, other: Thinking): boolean => one === other || Bun.deepEquals(one, other);
 
 /** Adaptive thinking: the client's own object where it wrote one, else with a summary, as newer models hide their text without it. */
 function adaptive(body: Body): Thinking {
@@ -103,24 +107,23 @@ function configWith(config: unknown, effort: string | undefined): Body | undefin
 }
 
 /**
- * The reasoning order as edits of `thinking`, `output_config` and `tool_choice` (interface 4.8). Only what differs from the client's own
- * words is edited. The ceiling is the one that goes upstream: budgets shrink below it, it is never raised.
+ * Adds the reasoning order to `edits`, as `thinking`, `output_config` and `tool_choice` (interface 4.8). Only what differs from the client's
+ * own words is edited. The ceiling is the one that goes upstream: budgets shrink below it, it is never raised.
  */
-export function reasoningEdits(body: Body, orders: Orders): Edits {
+export function editReasoning(body: Body, edits: Edits, orders: Orders): void {
   if (orders.reasoning.kind === "keep") {
     const isRefused = thinkingOf(body)["type"] === "enabled" && continuesWithoutThinking(body["messages"]);
-    return isRefused ? { ...DISABLED } : {};
+    if (isRefused) edits["thinking"] = DISABLED.thinking;
+    return;
   }
   const own = body["max_tokens"];
   const ceiling = orders.maxOutputTokens ?? (typeof own === "number" ? own : undefined);
   const wanted = wantedBy(orders.reasoning, body, ceiling);
-  const edits: Edits = {};
-  if (!Bun.deepEquals(body["thinking"], wanted.thinking)) edits["thinking"] = wanted.thinking;
+  if (!isSame(body["thinking"], wanted.thinking)) edits["thinking"] = wanted.thinking;
   const config = body["output_config"];
   const effort = isObject(config) ? config["effort"] : undefined;
   if (effort !== wanted.effort) edits["output_config"] = configWith(config, wanted.effort);
   // A forced tool call is refused while thinking is enabled with a budget (dialects.md 2.9, 4.8 #50).
   const freed = wanted.thinking?.["type"] === "enabled" ? freeToolChoice(body["tool_choice"]) : undefined;
   if (freed) edits["tool_choice"] = freed;
-  return edits;
 }

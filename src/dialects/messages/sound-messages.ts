@@ -38,14 +38,20 @@ const isFaulty = (block: unknown): boolean => isEmptyText(block) || isMislabelle
 
 /** Blocks as its own vendor takes them: no text that cannot be seen, images under their real format. The same array where all are so. */
 function soundBlocks(blocks: readonly unknown[]): readonly unknown[] {
-  if (!blocks.some((block) => isFaulty(block) || hasFaultyContent(block))) return blocks;
+  if (!blocks.some(isFaultyInside)) return blocks;
   return blocks.flatMap((block) => (isEmptyText(block) ? [] : [soundBlock(block as Block)]));
 }
 
-const endsInSpace = (block: unknown): boolean => isType(block, "text") && /\s$/.test(String(block["text"]));
+function endsInSpace(block: unknown): boolean {
+  if (!isType(block, "text")) return false;
+  const text = String(block["text"]);
+  return text.trimEnd() !== text;
+}
 
 const hasFaultyContent = (block: unknown): boolean =>
   isType(block, "tool_result") && Array.isArray(block["content"]) && block["content"].some(isFaulty);
+
+const isFaultyInside = (block: unknown): boolean => isFaulty(block) || hasFaultyContent(block);
 
 function soundBlock(block: Block): Block {
   if (hasFaultyContent(block)) return { ...block, content: soundBlocks(block["content"] as unknown[]) };
@@ -56,8 +62,9 @@ function soundBlock(block: Block): Block {
 
 /** Reads along the calls and results of a conversation and says whether each stands where it must. */
 class Auditor {
-  readonly #used = new Set<unknown>();
-  readonly #waiting = new Set<unknown>();
+  /** Both made for the first call: most conversations have none. */
+  #used: Set<unknown> | undefined;
+  #waiting: Set<unknown> | undefined;
   #lastRole: unknown;
 
   /** Whether this message is sound behind the ones before it. */
@@ -65,22 +72,24 @@ class Auditor {
     if (!isObject(message)) return true;
     const { role, content } = message;
     if (role !== "user" && role !== "assistant") return true;
-    if (role === "assistant" && this.#lastRole === "user" && this.#waiting.size > 0) return false;
+    if (role === "assistant" && this.#lastRole === "user" && !this.isDone) return false;
     this.#lastRole = role;
     if (!Array.isArray(content)) return this.#acceptsText(content, role, isLast);
     if (content.length === 0) return false;
-    if (content.some((block) => isFaulty(block) || hasFaultyContent(block))) return false;
-    if (isLast && role === "assistant" && endsInSpace(content.at(-1))) return false;
-    return content.every((block) => (role === "assistant" ? this.#acceptsCall(block) : this.#acceptsResult(block)));
+    for (const block of content) {
+      if (isFaultyInside(block)) return false;
+      if (!(role === "assistant" ? this.#acceptsCall(block) : this.#acceptsResult(block))) return false;
+    }
+    return !isLast || role !== "assistant" || !endsInSpace(content.at(-1));
   }
 
-  /** Nothing waits for an answer at the end. */
+  /** Nothing waits for an answer. */
   get isDone(): boolean {
-    return this.#waiting.size === 0;
+    return this.#waiting === undefined || this.#waiting.size === 0;
   }
 
   #acceptsText(content: unknown, role: string, isLast: boolean): boolean {
-    if (role === "user" && this.#waiting.size > 0) return false;
+    if (role === "user" && !this.isDone) return false;
     if (typeof content !== "string") return true;
     return isVisible(content) && (!isLast || role !== "assistant" || content.trimEnd() === content);
   }
@@ -88,7 +97,9 @@ class Auditor {
   #acceptsCall(block: unknown): boolean {
     if (!isType(block, "tool_use")) return true;
     const { id } = block;
-    if (typeof id !== "string" || !isLegalId(id) || this.#used.has(id)) return false;
+    if (typeof id !== "string" || !isLegalId(id) || this.#used?.has(id)) return false;
+    this.#used ??= new Set();
+    this.#waiting ??= new Set();
     this.#used.add(id);
     this.#waiting.add(id);
     return true;
@@ -96,7 +107,7 @@ class Auditor {
 
   #acceptsResult(block: unknown): boolean {
     // What stands before a result, stands before one that still waits.
-    return isType(block, "tool_result") ? this.#waiting.delete(block["tool_use_id"]) : this.#waiting.size === 0;
+    return isType(block, "tool_result") ? this.#waiting?.delete(block["tool_use_id"]) === true : this.isDone;
   }
 }
 

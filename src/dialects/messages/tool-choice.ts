@@ -24,14 +24,15 @@ function withHint(system: unknown, hint: string): unknown {
 }
 
 /**
- * Edits for a tool choice that the model may not be forced in: where `edits` freed it already because the model thinks, and for models that
+ * Frees a tool choice that the model may not be forced in: where `edits` freed it already because the model thinks, and for models that
  * never take one (dialects.md 2.9). What cannot be forced is said in words.
  */
-export function choiceEdits(body: Body, edits: Edits, upstreamModel: string): Edits {
+export function editChoice(body: Body, edits: Edits, upstreamModel: string): void {
   const choice = body["tool_choice"];
   const freed = freeToolChoice(choice);
   const wasFreed = Object.hasOwn(edits, "tool_choice");
-  if (!freed || (!wasFreed && traitsOf(upstreamModel).forcedChoice)) return {};
+  if (!freed || (!wasFreed && traitsOf(upstreamModel).forcedChoice)) return;
   const system = Object.hasOwn(edits, "system") ? edits["system"] : body["system"];
-  return { tool_choice: wasFreed ? edits["tool_choice"] : freed, system: withHint(system, hintFor(choice)) };
+  if (!wasFreed) edits["tool_choice"] = freed;
+  edits["system"] = withHint(system, hintFor(choice));
 }
