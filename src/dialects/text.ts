@@ -1,3 +1,5 @@
+import type { TextPart } from "../canon/prompt.ts";
+
 /** Text that every upstream takes: no lone surrogates, no null characters (dialects.md 4.8 #44 and #45). Sound text comes back as it is. */
 export function cleanText(text: string): string {
   const whole = text.isWellFormed() ? text : text.toWellFormed();
@@ -9,4 +11,15 @@ export function isVisible(text: string): boolean {
   const first = text.charCodeAt(0);
   // Nearly every text begins with a character of ASCII that can be seen.
   return (first > 32 && first < 127) || text.trim() !== "";
+}
+
+/** The texts of parts as one, in order, cleaned (interface 4.5); undefined where none says anything. */
+export function joinTexts(parts: readonly TextPart[]): string | undefined {
+  let joined: string | undefined;
+  for (const { text } of parts) {
+    if (text === "") continue;
+    const clean = cleanText(text);
+    joined = joined === undefined ? clean : `${joined}\n${clean}`;
+  }
+  return joined;
 }

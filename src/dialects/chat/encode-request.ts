@@ -4,7 +4,7 @@ import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { fitStrict } from "../strict-schema.ts";
-import { cleanText } from "../text.ts";
+import { cleanText, joinTexts } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { TurnWriter } from "./encode-turns.ts";
 
@@ -17,16 +17,23 @@ const MAX_USER = 64;
 
 /** All system text as one message, in order (interface 4.5); parts only where the vendor takes cache marks and there are some. */
 function encodeSystem(system: readonly TextPart[], quirks: Quirks): Wire | undefined {
-  const parts = system.filter((part) => part.text !== "");
-  if (parts.length === 0) return undefined;
-  const keepMarks = quirks.acceptsCacheControl === true && parts.some((part) => part.cache != null);
-  if (!keepMarks) return { role: "system", content: parts.map((part) => cleanText(part.text)).join("\n") };
-  const content = parts.map((part) => ({
-    type: "text",
-    text: cleanText(part.text),
-    ...(part.cache != null && { cache_control: part.cache }),
-  }));
-  return { role: "system", content };
+  if (quirks.acceptsCacheControl === true && system.some(isMarked))
+    return { role: "system", content: markedParts(system) };
+  const content = joinTexts(system);
+  return content === undefined ? undefined : { role: "system", content };
+}
+
+const isMarked = ({ text, cache }: TextPart): boolean => text !== "" && cache != null;
+
+function markedParts(system: readonly TextPart[]): Wire[] {
+  const parts: Wire[] = [];
+  for (const { text, cache } of system) {
+    if (text === "") continue;
+    const part: Wire = { type: "text", text: cleanText(text) };
+    if (cache != null) part["cache_control"] = cache;
+    parts.push(part);
+  }
+  return parts;
 }
 
 /** Only the four keys that every server knows: strict ones refuse others (dialects.md 4.8 #32 and #33). */

@@ -27,9 +27,10 @@ function joinContent(parts: readonly Wire[]): unknown {
 export class TurnWriter {
   #messages: Wire[] = [];
   #results = new Lines<string, ToolResultPart>();
-  #placed = new Set<ToolResultPart>();
+  /** Results that are written; made for the first one. */
+  #placed: Set<ToolResultPart> | undefined;
   /** Images and documents of tool results, which go into the user message behind them (dialects.md 4.8 #3). */
-  #attached: Wire[] = [];
+  #attached: Wire[] | undefined;
   #attachedMedia = 0;
 
   constructor(
@@ -77,16 +78,25 @@ export class TurnWriter {
     const parts = this.#takeAttached();
     for (const part of turn.parts) {
       if (part.type !== "tool-result") this.#encode(part, parts);
-      else if (!this.#placed.has(part)) this.#encodeOrphan(part, parts);
+      else if (!this.#isPlaced(part)) this.#encodeOrphan(part, parts);
     }
     if (parts.length > 0) this.#addUser(parts);
   }
 
   #encodeOrphan(result: ToolResultPart, parts: Wire[]): void {
     // A later call of the same id must not take it again.
-    this.#placed.add(result);
+    this.#place(result);
     parts.push({ type: "text", text: `Result of tool call ${cleanText(result.callId)}:` });
     for (const part of result.parts) this.#encode(part, parts);
+  }
+
+  #isPlaced(result: ToolResultPart): boolean {
+    return this.#placed?.has(result) === true;
+  }
+
+  #place(result: ToolResultPart): void {
+    this.#placed ??= new Set();
+    this.#placed.add(result);
   }
 
   /** Adds a part's wire form; what has none is named. */
@@ -100,13 +110,12 @@ export class TurnWriter {
   }
 
   #flushAttached(): void {
-    if (this.#attached.length > 0) this.#addUser(this.#takeAttached());
+    if (this.#attached) this.#addUser(this.#takeAttached());
   }
 
   #takeAttached(): Wire[] {
-    if (this.#attached.length === 0) return [];
-    const attached = this.#attached;
-    this.#attached = [];
+    const attached = this.#attached ?? [];
+    this.#attached = undefined;
     this.#attachedMedia = 0;
     return attached;
   }
@@ -114,32 +123,32 @@ export class TurnWriter {
   #writeAssistant(turn: Turn): void {
     let text = "";
     let reasoning = "";
-    const calls: ToolCallPart[] = [];
+    let calls: ToolCallPart[] | undefined;
     for (const part of turn.parts) {
       if (part.type === "text") text += cleanText(part.text);
       else if (part.type === "reasoning") reasoning += cleanText(part.text);
-      else if (part.type === "tool-call") calls.push(part);
-      else if (part.type === "opaque") this.dropped.push(part.name);
+      else if (part.type === "tool-call") {
+        calls ??= [];
+        calls.push(part);
+      } else if (part.type === "opaque") this.dropped.push(part.name);
       else if ("place" in part && part.place) this.dropped.push(part.place);
     }
-    const replay = this.#replayFields(reasoning);
+    const isReplayed = reasoning !== "" && this.quirks.reasoningReplay !== undefined;
     // A turn of which nothing is left would be refused by most (dialects.md 4.8 #4).
-    if (text === "" && calls.length === 0 && reasoning === "") return;
-    if (text === "" && calls.length === 0 && Object.values(replay).join("") === "") return;
+    if (text === "" && !calls && !isReplayed) return;
     this.#flushAttached();
-    if (calls.length === 0) {
-      this.#addAssistant({ role: "assistant", content: text, ...replay });
-      return;
-    }
+    const message: Wire = { role: "assistant", content: text };
+    this.#addReasoning(message, reasoning);
+    if (calls) this.#writeCalls(message, calls);
+    else this.#addAssistant(message);
+  }
+
+  #writeCalls(message: Wire, calls: readonly ToolCallPart[]): void {
+    if (message["content"] === "") message["content"] = this.quirks.emptyContent ? "" : null;
     const ids = new CallIds(this.quirks);
     const called = calls.map((call) => ({ call, id: ids.take(call.id) }));
-    const empty = this.quirks.emptyContent ? "" : null;
-    this.#addAssistant({
-      role: "assistant",
-      content: text === "" ? empty : text,
-      ...replay,
-      tool_calls: called.map(({ call, id }) => this.#encodeCall(call, id)),
-    });
+    message["tool_calls"] = called.map(({ call, id }) => this.#encodeCall(call, id));
+    this.#addAssistant(message);
     for (const { call, id } of called) this.#writeResult(call, id);
   }
 
@@ -157,10 +166,10 @@ export class TurnWriter {
     }
   }
 
-  #replayFields(reasoning: string): Wire {
-    const field = this.quirks.reasoningReplay;
-    if (field !== undefined && reasoning !== "") return { [field]: reasoning };
-    return this.quirks.reasoningReplayAlways ? { reasoning_content: "" } : {};
+  #addReasoning(message: Wire, reasoning: string): void {
+    const { reasoningReplay: field, reasoningReplayAlways: always } = this.quirks;
+    if (field !== undefined && reasoning !== "") message[field] = reasoning;
+    else if (always) message["reasoning_content"] = "";
   }
 
   /** Arguments go out as the text they came as: numbers keep their digits (dialects.md 4.8 #10 and #43). */
@@ -174,8 +183,8 @@ export class TurnWriter {
   }
 
   #writeResult(call: ToolCallPart, id: string): void {
-    const result = this.#results.take(call.id, (one) => this.#placed.has(one));
-    if (result) this.#placed.add(result);
+    const result = this.#results.take(call.id, (one) => this.#isPlaced(one));
+    if (result) this.#place(result);
     const content = result ? this.#resultText(result) : NO_RESULT;
     this.#messages.push({ role: "tool", tool_call_id: id, content });
   }
@@ -193,6 +202,7 @@ export class TurnWriter {
         }
         const label = `${part.type} ${++this.#attachedMedia}`;
         lines.push(`[${label} attached below]`);
+        this.#attached ??= [];
         this.#attached.push({ type: "text", text: `[${label} of the tool result above]` }, encoded);
       }
     }
