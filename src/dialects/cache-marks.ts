@@ -33,8 +33,8 @@ class Marker {
 
   /** Takes the marks that are too many away, those of the prompt's beginning first. */
   trim(): void {
-    for (const wire of this.#marked.splice(0, Math.max(0, this.#marked.length - MAX_MARKS)))
-      delete wire["cache_control"];
+    if (this.#marked.length <= MAX_MARKS) return;
+    for (const wire of this.#marked.splice(0, this.#marked.length - MAX_MARKS)) delete wire["cache_control"];
   }
 
   /** Marks `wire`, unless one of `group` is marked already or there is no room left. */

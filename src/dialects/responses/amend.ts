@@ -49,11 +49,13 @@ const isMute = ({ reasoning, dropSampling }: Orders): boolean => reasoning.kind 
  * that does not reason refuses to see what another one thought.
  */
 function withoutLostReasoning(input: unknown, orders: Orders): unknown {
-  if (!Array.isArray(input)) return input;
+  if (!Array.isArray(input) || !input.some(isReasoning)) return input;
   const mute = isMute(orders);
-  const isLost = (item: unknown) => isObject(item) && item["type"] === "reasoning" && (mute || !isReplayable(item));
+  const isLost = (item: unknown) => isReasoning(item) && (mute || !isReplayable(item));
   return input.some(isLost) ? input.filter((item) => !isLost(item)) : input;
 }
+
+const isReasoning = (item: unknown): item is Wire => isObject(item) && item["type"] === "reasoning";
 
 function includeEncrypted(include: unknown): unknown {
   const listed: unknown[] = Array.isArray(include) ? include : [];
@@ -68,25 +70,31 @@ function wantedInclude(include: unknown, orders: Orders): unknown {
   return rest.length > 0 ? rest : undefined;
 }
 
+/** Equal as values; hardly ever is more than a word compared. */
+const isSame = (before: unknown, value: unknown): boolean =>
+  before === value || (typeof value === "object" && Bun.deepEquals(before, value));
+
+/** Edits a field whose value really changes; undefined takes it out. */
+function set(body: Wire, edits: Edits, field: string, value: unknown): void {
+  if (value === undefined ? Object.hasOwn(body, field) : !isSame(body[field], value)) edits[field] = value;
+}
+
 /**
  * Orders as edits of a body's top-level fields, whether the client wrote it or `encodeRequest` (design 1). Nothing is ever stored
  * upstream (contract 3), so that reasoning travels encrypted. Only fields that really change are named.
  */
 export function amend(body: Wire, orders: Orders, _quirks: Quirks): Edits {
   const edits: Edits = {};
-  const set = (field: string, value: unknown) => {
-    if (value === undefined ? Object.hasOwn(body, field) : !Bun.deepEquals(body[field], value)) edits[field] = value;
-  };
-  set("model", orders.upstreamModel);
-  if ((body["stream"] === true) !== orders.stream) set("stream", orders.stream);
+  set(body, edits, "model", orders.upstreamModel);
+  if ((body["stream"] === true) !== orders.stream) set(body, edits, "stream", orders.stream);
   // It is refused without a stream.
-  if (!orders.stream) set("stream_options", undefined);
+  if (!orders.stream) set(body, edits, "stream_options", undefined);
   if (orders.maxOutputTokens !== undefined) {
-    set("max_output_tokens", Math.max(MIN_OUTPUT_TOKENS, orders.maxOutputTokens));
+    set(body, edits, "max_output_tokens", Math.max(MIN_OUTPUT_TOKENS, orders.maxOutputTokens));
   }
-  set("store", false);
-  set("reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body));
-  set("include", wantedInclude(body["include"], orders));
+  set(body, edits, "store", false);
+  set(body, edits, "reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body));
+  set(body, edits, "include", wantedInclude(body["include"], orders));
   const known = withoutLostReasoning(body["input"], orders);
   const input = soundInput(reasons(orders) || isMute(orders) ? withoutLoneIds(known) : known);
   if (input !== body["input"]) edits["input"] = input;

@@ -1,9 +1,9 @@
-import type { Part, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { Lines, OwnNames } from "../lines.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
-import { cleanText } from "../text.ts";
+import { cleanText, joinTexts } from "../text.ts";
 import { encodePart } from "./content.ts";
 import type { Item } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
@@ -17,13 +17,6 @@ export function callIdOf(id: string): string {
   if (id !== "" && id.length <= MAX_CALL_ID) return id;
   return `call_${new Bun.CryptoHasher("sha256").update(id).digest("hex").slice(0, 40)}`;
 }
-
-/** Texts as one, in order (interface 4.5). */
-export const joinTexts = (parts: readonly TextPart[]): string =>
-  parts
-    .filter((part) => part.text !== "")
-    .map((part) => cleanText(part.text))
-    .join("\n");
 
 /** Text that stands above the user's, as an item. */
 export function systemItem(text: string, quirks: Quirks): Item {
@@ -39,7 +32,8 @@ export class InputWriter {
   readonly #items: Item[] = [];
   /** Results by call id, in order, whatever turn they stand in. */
   readonly #results = new Lines<string, ToolResultPart>();
-  readonly #placed = new Set<ToolResultPart>();
+  /** Results that are written; made for the first one. */
+  #placed: Set<ToolResultPart> | undefined;
   /** Ids of calls so far: two calls of one id become two ids. */
   readonly #ids = new OwnNames();
 
@@ -49,8 +43,8 @@ export class InputWriter {
   ) {}
 
   write(turns: readonly Turn[]): Item[] {
-    for (const part of turns.flatMap((turn) => turn.parts)) {
-      if (part.type === "tool-result") this.#results.add(part.callId, part);
+    for (const turn of turns) {
+      for (const part of turn.parts) if (part.type === "tool-result") this.#results.add(part.callId, part);
     }
     for (const turn of turns) {
       if (turn.role === "assistant") this.#writeAssistant(turn);
@@ -62,49 +56,59 @@ export class InputWriter {
 
   #writeSystem(turn: Turn): void {
     const text = joinTexts(turn.parts.filter((part): part is TextPart => part.type === "text"));
-    if (text !== "") this.#items.push(systemItem(text, this.quirks));
+    if (text) this.#items.push(systemItem(text, this.quirks));
   }
 
   #writeUser(turn: Turn): void {
     const content: Item[] = [];
     for (const part of turn.parts) {
-      if (part.type !== "tool-result") content.push(...this.#encode(part));
-      else if (!this.#placed.has(part)) content.push(...this.#encodeStray(part));
+      if (part.type !== "tool-result") this.#encode(part, content);
+      else if (!this.#isPlaced(part)) this.#encodeStray(part, content);
     }
     if (content.length > 0) this.#items.push({ type: "message", role: "user", content });
   }
 
   /** A result whose call nobody made: the user says it. */
-  #encodeStray(result: ToolResultPart): Item[] {
+  #encodeStray(result: ToolResultPart, content: Item[]): void {
     // A later call of the same id must not take it again.
-    this.#placed.add(result);
-    const head = { type: "input_text", text: `Result of tool call ${cleanText(result.callId)}:` };
-    return [head, ...result.parts.flatMap((part) => this.#encode(part))];
+    this.#place(result);
+    content.push({ type: "input_text", text: `Result of tool call ${cleanText(result.callId)}:` });
+    for (const part of result.parts) this.#encode(part, content);
   }
 
-  #encode(part: Part): Item[] {
-    if (part.type === "opaque") {
-      if (part.dialect === "responses") return [part.value as Item];
-      this.dropped.push(part.name);
-      return [];
-    }
-    const encoded = encodePart(part);
-    return encoded ? [encoded] : [];
+  #isPlaced(result: ToolResultPart): boolean {
+    return this.#placed?.has(result) === true;
+  }
+
+  #place(result: ToolResultPart): void {
+    this.#placed ??= new Set();
+    this.#placed.add(result);
+  }
+
+  /** Adds a part's wire form to `content`; what has none is named. */
+  #encode(part: Part, content: Item[]): void {
+    if (part.type !== "opaque") {
+      const encoded = encodePart(part);
+      if (encoded) content.push(encoded);
+    } else if (part.dialect === "responses") content.push(part.value as Item);
+    else this.dropped.push(part.name);
   }
 
   #writeAssistant(turn: Turn): void {
-    const items: Item[] = [];
-    const outputs: Item[] = [];
+    const items = this.#items;
+    const begin = items.length;
+    let outputs: Item[] | undefined;
     for (const part of turn.parts) {
       if (part.type === "tool-call") {
         const call = this.#call(part);
         items.push(call);
         const type = `${String(call["type"])}_output`;
+        outputs ??= [];
         outputs.push({ type, call_id: call["call_id"], output: this.#takeOutput(part.id) });
-      } else items.push(...this.#assistantPart(part));
+      } else this.#addAssistantPart(part);
     }
-    while (items.at(-1)?.["type"] === "reasoning") items.pop();
-    this.#items.push(...items, ...outputs);
+    while (items.length > begin && items.at(-1)?.["type"] === "reasoning") items.pop();
+    if (outputs) items.push(...outputs);
   }
 
   #call(part: ToolCallPart): Item {
@@ -117,32 +121,34 @@ export class InputWriter {
     return { type: "function_call", call_id: id, name: part.name, arguments: called };
   }
 
-  #assistantPart(part: Part): Item[] {
-    if (part.type === "text" && part.text !== "") {
+  #addAssistantPart(part: Part): void {
+    if (part.type === "text") {
+      if (part.text === "") return;
       const content = [{ type: "output_text", text: cleanText(part.text) }];
-      return [{ type: "message", role: "assistant", content }];
-    }
-    if (part.type === "reasoning") {
-      // Only this dialect's own proof is taken back; other reasoning cannot be shown to it (dialects.md 4.8 #6).
-      const proof = part.signature === undefined ? undefined : unpackReasoning(part.signature);
-      if (!proof) return [];
-      const summary = part.text === "" ? [] : [summaryPart(cleanText(part.text))];
-      const id = proof.id === "" ? {} : { id: proof.id };
-      return [{ type: "reasoning", ...id, summary, encrypted_content: proof.encrypted }];
-    }
-    if (part.type === "opaque") this.dropped.push(part.name);
+      this.#items.push({ type: "message", role: "assistant", content });
+    } else if (part.type === "reasoning") this.#addReasoning(part);
+    else if (part.type === "opaque") this.dropped.push(part.name);
     else if (part.type === "image" || part.type === "document" || part.type === "audio") {
       this.dropped.push(part.place ?? `assistant ${part.type}`);
     }
-    return [];
+  }
+
+  /** Only this dialect's own proof is taken back; other reasoning cannot be shown to it (dialects.md 4.8 #6). */
+  #addReasoning(part: ReasoningPart): void {
+    const proof = part.signature === undefined ? undefined : unpackReasoning(part.signature);
+    if (!proof) return;
+    const summary = part.text === "" ? [] : [summaryPart(cleanText(part.text))];
+    const id = proof.id === "" ? {} : { id: proof.id };
+    this.#items.push({ type: "reasoning", ...id, summary, encrypted_content: proof.encrypted });
   }
 
   /** The output of a call: text alone as a string, else parts; one that never came is made up (dialects.md 4.3). */
   #takeOutput(callId: string): unknown {
-    const result = this.#results.take(callId, (one) => this.#placed.has(one));
+    const result = this.#results.take(callId, (one) => this.#isPlaced(one));
     if (!result) return NO_RESULT;
-    this.#placed.add(result);
-    const parts = result.parts.flatMap((part) => this.#encode(part));
+    this.#place(result);
+    const parts: Item[] = [];
+    for (const part of result.parts) this.#encode(part, parts);
     if (parts.every((part) => part["type"] === "input_text")) {
       const text = parts.map((part) => part["text"]).join("\n");
       return result.isError ? `Error: ${text}` : text;

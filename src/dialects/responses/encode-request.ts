@@ -1,13 +1,13 @@
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { fitStrict } from "../strict-schema.ts";
-import { cleanText } from "../text.ts";
+import { cleanText, joinTexts } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
-import { InputWriter, joinTexts, systemItem } from "./encode-input.ts";
+import { InputWriter, systemItem } from "./encode-input.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -43,19 +43,17 @@ function formatOf(format: Wire): Wire {
   return isObject(grammar) ? { ...rest, ...grammar } : format;
 }
 
-function encodeTools(prompt: Prompt, quirks: Quirks, dropped: string[]): Wire {
+function addTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[]): void {
   const { tools, toolChoice, parallelToolCalls } = prompt;
-  if (tools.length === 0) return {};
+  if (tools.length === 0) return;
   const isCustom = (tool: Tool) => quirks.customTools !== false && tool.custom !== undefined;
   if (quirks.customTools === false) dropped.push(...lostFormats(tools));
   const typeOf = (name: string) => (tools.some((tool) => tool.name === name && isCustom(tool)) ? "custom" : "function");
   const choice =
     toolChoice?.type === "tool" ? { type: typeOf(toolChoice.name), name: toolChoice.name } : toolChoice?.type;
-  return {
-    tools: tools.map((tool) => (isCustom(tool) ? encodeCustom(tool) : encodeFunction(tool, dropped))),
-    ...(choice !== undefined && { tool_choice: choice }),
-    ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
-  };
+  body["tools"] = tools.map((tool) => (isCustom(tool) ? encodeCustom(tool) : encodeFunction(tool, dropped)));
+  put(body, "tool_choice", choice);
+  put(body, "parallel_tool_calls", parallelToolCalls);
 }
 
 function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
@@ -88,17 +86,18 @@ const EMPTY_INPUT = { type: "message", role: "user", content: [{ type: "input_te
 function encodeConversation(prompt: Prompt, quirks: Quirks, dropped: string[]): Wire {
   const input = new InputWriter(quirks, dropped).write(prompt.turns);
   const instructions = joinTexts(prompt.system);
-  if (instructions === "") return { input: input.length === 0 ? [EMPTY_INPUT] : input };
+  if (!instructions) return { input: input.length === 0 ? [EMPTY_INPUT] : input };
   const asItem = input.length === 0 || prompt.output?.type === "json";
   return asItem ? { input: [systemItem(instructions, quirks), ...input] } : { instructions, input };
 }
 
-const UNKNOWN_HERE: readonly [keyof Prompt, string][] = [
-  ["topK", "top_k"],
-  ["seed", "seed"],
-  ["frequencyPenalty", "frequency_penalty"],
-  ["presencePenalty", "presence_penalty"],
-];
+/** What this dialect has no word for. */
+function nameUnknown(prompt: Prompt, dropped: string[]): void {
+  if (prompt.topK !== undefined) dropped.push("top_k");
+  if (prompt.seed !== undefined) dropped.push("seed");
+  if (prompt.frequencyPenalty !== undefined) dropped.push("frequency_penalty");
+  if (prompt.presencePenalty !== undefined) dropped.push("presence_penalty");
+}
 
 /**
  * A prompt as a stateless body of this dialect (dialects.md 4.1). Model, stream, the effort and what goes with it come with `amend`.
@@ -106,20 +105,18 @@ const UNKNOWN_HERE: readonly [keyof Prompt, string][] = [
  * dialect does not know, are watched for by the gateway itself.
  */
 export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
-  const dropped = UNKNOWN_HERE.filter(([field]) => given[field] !== undefined).map(([, name]) => name);
+  const dropped: string[] = [];
+  nameUnknown(given, dropped);
   const { prompt, toolNames } = fitToolNames(given, OPENAI_NAMES, dropped);
-  const body: Wire = {
-    ...encodeConversation(prompt, quirks, dropped),
-    ...encodeTools(prompt, quirks, dropped),
-    store: false,
-    reasoning: UNORDERED_REASONING,
-    ...(prompt.maxOutputTokens !== undefined && {
-      max_output_tokens: Math.max(MIN_OUTPUT_TOKENS, prompt.maxOutputTokens),
-    }),
-    ...(prompt.temperature !== undefined && { temperature: prompt.temperature }),
-    ...(prompt.topP !== undefined && { top_p: prompt.topP }),
-    ...(prompt.output && { text: { format: encodeFormat(prompt.output, dropped) } }),
-    ...(prompt.userId && { safety_identifier: encodeUser(prompt.userId) }),
-  };
+  const body = encodeConversation(prompt, quirks, dropped);
+  addTools(prompt, quirks, body, dropped);
+  body["store"] = false;
+  body["reasoning"] = UNORDERED_REASONING;
+  const { maxOutputTokens } = prompt;
+  if (maxOutputTokens !== undefined) body["max_output_tokens"] = Math.max(MIN_OUTPUT_TOKENS, maxOutputTokens);
+  put(body, "temperature", prompt.temperature);
+  put(body, "top_p", prompt.topP);
+  if (prompt.output) body["text"] = { format: encodeFormat(prompt.output, dropped) };
+  if (prompt.userId) body["safety_identifier"] = encodeUser(prompt.userId);
   return encodedBody(body, dropped, toolNames, prompt.stop);
 }

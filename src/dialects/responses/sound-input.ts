@@ -20,18 +20,21 @@ const isEmptyMessage = (item: unknown): item is Item =>
 
 /** Every call has one output behind it, every output a call before it, no id is too long or there twice. */
 function isSound(input: readonly unknown[]): boolean {
-  const calls = new Set<string>();
-  const waiting = new Set<string>();
+  /** Both made for the first call: many conversations have none. */
+  let calls: Set<string> | undefined;
+  let waiting: Set<string> | undefined;
   for (const item of input) {
     if (isEmptyMessage(item)) return false;
     if (isCall(item)) {
       const id = stringOf(item["call_id"]);
-      if (calls.has(id) || callIdOf(id) !== id) return false;
+      if (calls?.has(id) || callIdOf(id) !== id) return false;
+      calls ??= new Set();
+      waiting ??= new Set();
       calls.add(id);
       waiting.add(id);
-    } else if (isOutput(item) && !waiting.delete(stringOf(item["call_id"]))) return false;
+    } else if (isOutput(item) && !waiting?.delete(stringOf(item["call_id"]))) return false;
   }
-  return waiting.size === 0;
+  return waiting === undefined || waiting.size === 0;
 }
 
 /** Counts by key. */
