@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
 
@@ -11,17 +11,19 @@ function refuse(message: string, param: string): never {
   throw new GatewayError("invalid_request", message, param === "" ? {} : { param });
 }
 
+const STORED = ["previous_response_id", "conversation"] as const;
+
 /** Fields that ask for something kept from an earlier request, or kept for a later one. */
 function refuseStored(body: Record<string, unknown>): void {
-  for (const field of ["previous_response_id", "conversation"]) {
+  for (const field of STORED) {
     if (isPresent(body[field])) {
       refuse(`${field} is not supported: nothing is stored here. Send the whole conversation as input.`, field);
     }
   }
   if (body["background"] === true) refuse("background is not supported: nothing is stored here.", "background");
-  const input = body["input"];
-  if (!Array.isArray(input)) return;
-  for (const [at, item] of input.entries()) {
+  const input = listOf(body["input"]);
+  for (let at = 0; at < input.length; at++) {
+    const item = input[at];
     if (!isObject(item) || item["type"] !== "item_reference") continue;
     refuse("An item_reference is not supported: nothing is stored here. Send the item itself.", `input[${at}]`);
   }

@@ -1,4 +1,4 @@
-import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
+import type { DocumentPart, ImagePart, MediaSource, Part, TextPart } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { fileSource, imageSource } from "../chat/media.ts";
 import { cleanText } from "../text.ts";
@@ -8,31 +8,39 @@ import { type Item, stringOf } from "./items.ts";
 /** Dialects whose file ids are this vendor's own: both are OpenAI's. */
 const OWN_FILES = new Set(["chat", "responses"]);
 
-/** A client's cache breakpoint, as the mark that other dialects know (dialects.md 4.1). */
-const cacheOf = (part: Item): { cache?: unknown } =>
-  part["prompt_cache_breakpoint"] ? { cache: { type: "ephemeral" } } : {};
+/** A part with its client's cache breakpoint, if `item` has one, as the mark that other dialects know (dialects.md 4.1). */
+function withCache(part: TextPart | ImagePart | DocumentPart, item: Item): Part {
+  if (item["prompt_cache_breakpoint"]) part.cache = { type: "ephemeral" };
+  return part;
+}
 
 const fileOf = (id: string) => ({ kind: "file", id, dialect: "responses" }) as const;
 
 function decodeImage(part: Item, path: string): Part | undefined {
-  const image = part["image_url"];
-  const url = isObject(image) ? stringOf(image["url"]) : stringOf(image);
-  const detail = stringOf(part["detail"]);
-  const more = { ...(detail !== "" && { detail }), ...cacheOf(part) };
-  if (url !== "") return { type: "image", source: imageSource(url), place: path, ...more };
+  const given = part["image_url"];
+  const url = isObject(given) ? stringOf(given["url"]) : stringOf(given);
   const id = stringOf(part["file_id"]);
-  return id === "" ? undefined : { type: "image", source: fileOf(id), place: `${path}.file_id`, ...more };
+  if (url === "" && id === "") return undefined;
+  const image: ImagePart =
+    url === ""
+      ? { type: "image", source: fileOf(id), place: `${path}.file_id` }
+      : { type: "image", source: imageSource(url), place: path };
+  const detail = stringOf(part["detail"]);
+  if (detail !== "") image.detail = detail;
+  return withCache(image, part);
 }
 
 function decodeFile(part: Item, path: string): Part | undefined {
   const filename = stringOf(part["filename"]);
   const data = stringOf(part["file_data"]);
   const url = stringOf(part["file_url"]);
-  const title = { ...(filename !== "" && { title: filename }), ...cacheOf(part) };
-  if (data !== "") return { type: "document", source: fileSource(data, filename), place: path, ...title };
-  if (url !== "") return { type: "document", source: { kind: "url", url }, place: path, ...title };
   const id = stringOf(part["file_id"]);
-  return id === "" ? undefined : { type: "document", source: fileOf(id), place: `${path}.file_id`, ...title };
+  if (data === "" && url === "" && id === "") return undefined;
+  const source: MediaSource = data !== "" ? fileSource(data, filename) : url !== "" ? { kind: "url", url } : fileOf(id);
+  const place = data === "" && url === "" ? `${path}.file_id` : path;
+  const document: DocumentPart = { type: "document", source, place };
+  if (filename !== "") document.title = filename;
+  return withCache(document, part);
 }
 
 function decodePart(part: Item, path: string): Part | undefined {
@@ -40,7 +48,7 @@ function decodePart(part: Item, path: string): Part | undefined {
     case "input_text":
     case "output_text":
     case "text":
-      return { type: "text", text: cleanText(stringOf(part["text"])), ...cacheOf(part) };
+      return withCache({ type: "text", text: cleanText(stringOf(part["text"])) }, part);
     case "refusal":
       return { type: "text", text: cleanText(stringOf(part["refusal"])) };
     case "input_image":
@@ -65,7 +73,8 @@ export function decodeContent(content: unknown, path: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: cleanText(content) }];
   if (!Array.isArray(content)) return [];
   const parts: Part[] = [];
-  for (const [at, value] of content.entries()) {
+  for (let at = 0; at < content.length; at++) {
+    const value: unknown = content[at];
     if (!isObject(value)) continue;
     const name = `${path}[${at}]`;
     const part = decodePart(value, name) ?? { type: "opaque", dialect: "responses", name, value };

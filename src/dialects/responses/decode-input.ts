@@ -1,5 +1,5 @@
-import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, Turn } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
@@ -8,6 +8,8 @@ import { decodeContent } from "./content.ts";
 import { argumentsText, type Item, reasoningSignature, reasoningText, stringOf } from "./items.ts";
 
 const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
+
+const isOpaque = (part: Part): boolean => part.type === "opaque";
 
 /** Inside a tool's output a model must see everything: parts that nobody else knows are shown as their JSON. */
 const textOfUnknown = (part: Part): Part =>
@@ -45,7 +47,9 @@ class InputReader {
   }
 
   #readMessage(item: Item, path: string): void {
-    const parts = decodeContent(item["content"], `${path}.content`);
+    const { content } = item;
+    // Of text alone nobody asks where it stood.
+    const parts = decodeContent(content, typeof content === "string" ? path : `${path}.content`);
     const role = item["role"];
     if (role === "assistant") this.#addAssistant(parts);
     else if (role === "system" || role === "developer") this.#addSystem(parts);
@@ -53,13 +57,14 @@ class InputReader {
   }
 
   #addSystem(parts: readonly Part[]): void {
-    const texts = parts.filter((part): part is TextPart => part.type === "text");
+    const isLeading = this.turns.length === 0;
+    const texts: TextPart[] = isLeading ? this.system : [];
     for (const part of parts) {
-      if (part.type === "opaque") this.dropped.add(part.name);
+      if (part.type === "text") texts.push(part);
+      else if (part.type === "opaque") this.dropped.add(part.name);
       else if ("place" in part && part.place) this.dropped.add(part.place);
     }
-    if (this.turns.length === 0) this.system.push(...texts);
-    else if (texts.length > 0) this.turns.push({ role: "system", parts: texts });
+    if (!isLeading && texts.length > 0) this.turns.push({ role: "system", parts: texts });
   }
 
   #addUser(parts: Part[]): void {
@@ -76,13 +81,20 @@ class InputReader {
   }
 
   #addCall(item: Item, text: string, custom = false): void {
-    const call = { id: stringOf(item["call_id"]), name: stringOf(item["name"]), arguments: cleanText(text) };
-    this.#addAssistant([{ type: "tool-call", ...call, ...(custom && { custom }) }]);
+    const call: ToolCallPart = {
+      type: "tool-call",
+      id: stringOf(item["call_id"]),
+      name: stringOf(item["name"]),
+      arguments: cleanText(text),
+    };
+    if (custom) call.custom = true;
+    this.#addAssistant([call]);
   }
 
   #readOutput(item: Item, path: string): void {
-    const parts = decodeContent(item["output"], `${path}.output`).map(textOfUnknown);
-    const result: Part = { type: "tool-result", callId: stringOf(item["call_id"]), parts };
+    const parts = decodeContent(item["output"], `${path}.output`);
+    const seen = parts.some(isOpaque) ? parts.map(textOfUnknown) : parts;
+    const result: Part = { type: "tool-result", callId: stringOf(item["call_id"]), parts: seen };
     const last = this.turns.at(-1);
     if (last?.role !== "user") {
       this.turns.push({ role: "user", parts: [result] });
@@ -114,7 +126,10 @@ function readReasoning(item: Item): ReasoningPart | RedactedReasoningPart | unde
 export function decodeInput(input: unknown, dropped: DroppedPaths): { system: TextPart[]; turns: Turn[] } {
   const reader = new InputReader(dropped);
   if (typeof input === "string") reader.read({ role: "user", content: input }, "input");
-  const items = Array.isArray(input) ? input : [];
-  for (const [index, item] of items.entries()) if (isObject(item)) reader.read(item, `input[${index}]`);
+  const items = listOf(input);
+  for (let at = 0; at < items.length; at++) {
+    const item = items[at];
+    if (isObject(item)) reader.read(item, `input[${at}]`);
+  }
   return { system: reader.system, turns: reader.turns };
 }

@@ -62,12 +62,13 @@ const REPEATED = (
 
 /** What the reply to this body must say of it, and which of its tools are called with free text. */
 function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges {
-  const said = REPEATED.filter((field) => body[field] !== undefined && body[field] !== null);
-  const custom = tools.filter((tool) => tool.custom).map((tool) => tool.name);
-  return {
-    request: Object.fromEntries(said.map((field) => [field, body[field]])),
-    ...(custom.length > 0 && { customTools: new Set(custom) }),
-  };
+  const request: Wire = {};
+  for (const field of REPEATED) {
+    const value = body[field];
+    if (value !== undefined && value !== null) request[field] = value;
+  }
+  const custom = tools.filter((tool) => tool.custom);
+  return custom.length === 0 ? { request } : { request, customTools: new Set(custom.map((tool) => tool.name)) };
 }
 
 /**
@@ -89,16 +90,17 @@ export function decodeRequest(body: Wire): Decoded {
     turns,
     stop: [],
     stream: body["stream"] === true,
-    ...choice,
+    tools: choice.tools,
   };
+  put(prompt, "toolChoice", choice.toolChoice);
   if (typeof parallel === "boolean" && choice.tools.length > 0) prompt.parallelToolCalls = parallel;
   put(prompt, "maxOutputTokens", numberOf(body["max_output_tokens"]));
   put(prompt, "temperature", numberOf(body["temperature"]));
   put(prompt, "topP", numberOf(body["top_p"]));
   put(prompt, "output", decodeFormat(body["text"], dropped));
   put(prompt, "userId", cleanText(stringOf(body["user"]) || stringOf(body["safety_identifier"])) || undefined);
-  for (const [field, value] of Object.entries(body)) {
-    if (!CARRIED.has(field) && !asksForNothing(field, value)) dropped.add(field);
+  for (const field in body) {
+    if (!CARRIED.has(field) && !asksForNothing(field, body[field])) dropped.add(field);
   }
   return { prompt, dropped: dropped.list(), changes: changesFor(body, choice.tools) };
 }

@@ -23,11 +23,12 @@ export function readIntent(body: unknown): Intent {
     });
   }
   const ceiling = body["max_output_tokens"];
-  return {
+  const intent: Intent = {
     model,
     stream: body["stream"] === true,
-    ...(typeof ceiling === "number" && Number.isInteger(ceiling) && ceiling > 0 && { maxOutputTokens: ceiling }),
     reasoning: readReasoning(body["reasoning"]),
     wantsUsage: true,
   };
+  if (typeof ceiling === "number" && Number.isInteger(ceiling) && ceiling > 0) intent.maxOutputTokens = ceiling;
+  return intent;
 }
