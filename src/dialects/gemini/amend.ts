@@ -1,5 +1,5 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isEmpty, isObject } from "../../lib/json.ts";
 import { type ModelTraits, traitsOf } from "./model-traits.ts";
 import { PLACEHOLDER } from "./proof.ts";
 import { toOpenApiSchema } from "./schema.ts";
@@ -10,7 +10,9 @@ const SAMPLING = ["temperature", "topP", "topK"] as const;
 /** Leaves it to the model how long it thinks (dialects.md 5.1). */
 const DYNAMIC_BUDGET = -1;
 
-const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : []);
+/** A list of a body that `encodeRequest` wrote: there it holds objects alone. */
+const listOf = (value: unknown): readonly Wire[] => (Array.isArray(value) ? (value as Wire[]) : NONE);
+const NONE: readonly Wire[] = [];
 
 const toCamelCase = (field: string): string =>
   field.replace(/_([a-z])/g, (_whole, letter: string) => letter.toUpperCase());
@@ -31,23 +33,27 @@ function thinkingConfig(order: ReasoningOrder, active: boolean, traits: ModelTra
   return { ...shown, thinkingBudget: tokens };
 }
 
+const isCall = (part: Wire): boolean => isObject(part["functionCall"]);
+
 /** The first call of each step carries a signature, or the word that stands for one in foreign history (dialects.md 3.3). */
-function signCalls(contents: readonly Wire[]): Wire[] {
-  return contents.map((content) => {
-    const parts = listOf(content["parts"]);
-    const first = parts.find((part) => isObject(part["functionCall"]));
-    if (!first || first["thoughtSignature"] !== undefined) return content;
-    return {
-      ...content,
-      parts: parts.map((part) => (part === first ? { ...part, thoughtSignature: PLACEHOLDER } : part)),
-    };
-  });
+function signCalls(contents: readonly Wire[]): readonly Wire[] {
+  return contents.some(({ parts }) => listOf(parts).some(isCall)) ? contents.map(signFirstCall) : contents;
+}
+
+function signFirstCall(content: Wire): Wire {
+  const parts = listOf(content["parts"]);
+  const first = parts.find(isCall);
+  if (!first || first["thoughtSignature"] !== undefined) return content;
+  return {
+    ...content,
+    parts: parts.map((part) => (part === first ? { ...part, thoughtSignature: PLACEHOLDER } : part)),
+  };
 }
 
 /** The system prompt as the opening of the first user content, for models that know no other place (dialects.md 3.1). */
-function prependSystem(contents: readonly Wire[], system: unknown): Wire[] {
+function prependSystem(contents: readonly Wire[], system: unknown): readonly Wire[] {
   const [first, ...rest] = contents;
-  const parts = isObject(system) ? listOf(system["parts"]) : [];
+  const parts = isObject(system) ? listOf(system["parts"]) : NONE;
   return first ? [{ ...first, parts: [...parts, ...listOf(first["parts"])] }, ...rest] : [...contents];
 }
 
@@ -73,7 +79,7 @@ function amendForModel(body: Wire, config: Wire, traits: ModelTraits): Wire {
   let { systemInstruction } = body;
   let contents = listOf(body["contents"]);
   if (!traits.current && body["tools"] !== undefined && config["responseMimeType"] !== undefined) {
-    const parts = isObject(systemInstruction) ? listOf(systemInstruction["parts"]) : [];
+    const parts = isObject(systemInstruction) ? listOf(systemInstruction["parts"]) : NONE;
     systemInstruction = { parts: [...parts, jsonInstruction(config["responseJsonSchema"])] };
     delete config["responseMimeType"];
     delete config["responseJsonSchema"];
@@ -83,7 +89,7 @@ function amendForModel(body: Wire, config: Wire, traits: ModelTraits): Wire {
     systemInstruction = undefined;
   }
   if (traits.current) contents = signCalls(contents);
-  edits["contents"] = contents;
+  if (contents !== body["contents"]) edits["contents"] = contents;
   if (systemInstruction !== body["systemInstruction"]) edits["systemInstruction"] = systemInstruction;
   if (traits.jsonSchema) return edits;
   if (body["tools"] !== undefined) edits["tools"] = toOpenApiTools(body["tools"]);
@@ -96,12 +102,13 @@ function amendForModel(body: Wire, config: Wire, traits: ModelTraits): Wire {
 }
 
 /** A call's signature that is lost, so that the vendor's own word for that stands in its place. */
-export function repairs(_body: Wire, edits: Edits): string[] {
+export function repairs(body: Wire, edits: Edits): string[] {
   const isLost = (part: Wire) => part["thoughtSignature"] === PLACEHOLDER;
-  return listOf(edits["contents"]).some((content) => listOf(content["parts"]).some(isLost))
-    ? ["thought_signature"]
-    : [];
+  const holdsLost = ({ parts }: Wire) => listOf(parts).some(isLost);
+  return listOf(edits["contents"] ?? body["contents"]).some(holdsLost) ? ["thought_signature"] : NONE_LOST;
 }
+
+const NONE_LOST: string[] = [];
 
 /**
  * Orders as edits of a body that `encodeRequest` wrote: no client speaks this dialect, so it is written anew where the model wants it.
@@ -118,6 +125,6 @@ export function amend(body: Record<string, unknown>, orders: Orders): Edits {
     delete config[toCamelCase(field)];
     if (field in body) edits[field] = undefined;
   }
-  edits["generationConfig"] = Object.keys(config).length > 0 ? config : undefined;
+  edits["generationConfig"] = isEmpty(config) ? undefined : config;
   return edits;
 }

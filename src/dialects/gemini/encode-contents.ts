@@ -19,32 +19,27 @@ const NO_RESULT_TEXT = "No result was given for this tool call.";
 /** A call of the model's last turn, which waits for its result. */
 type Waiting = { id: string; name: string; result?: ToolResultPart };
 
-const encodeText = (text: string): Wire[] => (text === "" ? [] : [{ text: cleanText(text) }]);
-
-/** A part that users may send, also inside a tool result; nothing for those that only assistants have. */
-function encodeUserPart(part: Part, dropped: string[]): Wire[] {
-  switch (part.type) {
-    case "text":
-      return encodeText(part.text);
-    case "image":
-      nameLostDetail(part, dropped);
-      return [encodeMedia(part)];
-    case "document":
-      return encodeDocument(part);
-    case "audio":
-      return [encodeAudio(part)];
-    case "opaque":
-      dropped.push(part.name);
-      return [];
-    default:
-      return [];
-  }
+function addText(text: string, parts: Wire[]): void {
+  if (text !== "") parts.push({ text: cleanText(text) });
 }
+
+/** Adds a part that users may send, also inside a tool result, to `parts`; nothing for those that only assistants have. */
+function addUserPart(part: Part, parts: Wire[], dropped: string[]): void {
+  if (part.type === "text") addText(part.text, parts);
+  else if (part.type === "image") {
+    nameLostDetail(part, dropped);
+    parts.push(encodeMedia(part));
+  } else if (part.type === "document") parts.push(...encodeDocument(part));
+  else if (part.type === "audio") parts.push(encodeAudio(part));
+  else if (part.type === "opaque") dropped.push(part.name);
+}
+
+const NONE: readonly Wire[] = [];
 
 /** An assistant's turn on its way: a signature that came on reasoning is handed to the part it belongs to. */
 class ModelTurn {
   readonly parts: Wire[] = [];
-  readonly calls: Waiting[] = [];
+  calls: Waiting[] | undefined;
   #forCall: Proof | undefined;
 
   constructor(readonly dropped: string[]) {}
@@ -60,7 +55,7 @@ class ModelTurn {
 
   /** A text's signature came at its end, and goes back in a part of its own as it may have come (dialects.md 3.3). */
   #text(part: TextPart): void {
-    this.parts.push(...encodeText(part.text));
+    addText(part.text, this.parts);
     const proof = unpackProof(part.signature);
     if (proof) this.parts.push({ text: "", thoughtSignature: proof.signature });
   }
@@ -79,18 +74,18 @@ class ModelTurn {
   #call(part: ToolCallPart): void {
     const proof = unpackProof(part.signature) ?? this.#forCall;
     this.#forCall = undefined;
+    this.calls ??= [];
     this.calls.push({ id: part.id, name: part.name });
-    this.parts.push({
-      functionCall: { name: part.name, args: toInput(part.arguments) },
-      ...(proof && { thoughtSignature: proof.signature }),
-    });
+    const call: Wire = { functionCall: { name: part.name, args: toInput(part.arguments) } };
+    if (proof) call["thoughtSignature"] = proof.signature;
+    this.parts.push(call);
   }
 }
 
 /** Writes the turns of one request, keeping in mind which calls still wait for their result. */
 class ContentWriter {
   readonly contents: Content[] = [];
-  #waiting: Waiting[] = [];
+  #waiting: Waiting[] | undefined;
   #unanswered = new Lines<string, Waiting>();
   #attachedMedia = 0;
 
@@ -107,39 +102,41 @@ class ContentWriter {
     const others: Wire[] = [];
     for (const part of turn.parts) {
       if (part.type !== "tool-result") {
-        others.push(...encodeUserPart(part, this.dropped));
+        addUserPart(part, others, this.dropped);
         continue;
       }
       const call = this.#unanswered.take(part.callId);
       if (call) call.result = part;
-      else others.push(...this.#strayResult(part));
+      else this.#addStrayResult(part, others);
     }
-    const parts = [...this.takeResults(), ...others];
+    const results = this.takeResults();
+    const parts = results.length === 0 ? others : [...results, ...others];
     this.#add("user", parts.length > 0 ? parts : [{ text: EMPTY_TEXT }]);
   }
 
   /** A turn that holds nothing is left out. */
   assistant(turn: Turn): void {
     const unanswered = this.takeResults();
-    if (unanswered.length > 0) this.#add("user", unanswered);
+    if (unanswered.length > 0) this.#add("user", [...unanswered]);
     const model = new ModelTurn(this.dropped);
     for (const part of turn.parts) model.add(part);
     if (model.parts.length === 0) return;
     if (this.contents.length === 0) this.#add("user", [{ text: OPENING_TEXT }]);
     this.#add("model", model.parts);
     this.#waiting = model.calls;
-    for (const call of model.calls) this.#unanswered.add(call.id, call);
+    if (model.calls) for (const call of model.calls) this.#unanswered.add(call.id, call);
   }
 
   /** The answers to all waiting calls, behind them what the answers hold beside text; calls that nobody answered get an error. */
-  takeResults(): Wire[] {
+  takeResults(): readonly Wire[] {
+    if (!this.#waiting) return NONE;
     const attached: Wire[] = [];
     this.#attachedMedia = 0;
     this.#unanswered = new Lines();
     const responses = this.#waiting.map(({ name, result }) => ({
       functionResponse: { name, response: result ? this.#response(result, attached) : { error: NO_RESULT_TEXT } },
     }));
-    this.#waiting = [];
+    this.#waiting = undefined;
     return [...responses, ...attached];
   }
 
@@ -147,7 +144,8 @@ class ContentWriter {
   #response(result: ToolResultPart, attached: Wire[]): Wire {
     const lines: string[] = [];
     for (const part of result.parts) {
-      const parts = encodeUserPart(part, this.dropped);
+      const parts: Wire[] = [];
+      addUserPart(part, parts, this.dropped);
       const media = parts.filter((one) => !("text" in one));
       for (const one of parts) if (typeof one["text"] === "string") lines.push(one["text"]);
       if (media.length === 0) continue;
@@ -161,9 +159,9 @@ class ContentWriter {
   }
 
   /** A result whose call is not in the turn before it: this dialect refuses it as such, so the user says it (dialects.md 4.3). */
-  #strayResult(part: ToolResultPart): Wire[] {
-    const parts = part.parts.flatMap((inner) => encodeUserPart(inner, this.dropped));
-    return [{ text: `Result of tool call ${cleanText(part.callId)}:` }, ...parts];
+  #addStrayResult(part: ToolResultPart, parts: Wire[]): void {
+    parts.push({ text: `Result of tool call ${cleanText(part.callId)}:` });
+    for (const inner of part.parts) addUserPart(inner, parts, this.dropped);
   }
 }
 
@@ -179,7 +177,7 @@ export function encodeContents(turns: readonly Turn[], dropped: string[]): Conte
     else writer.user(turn);
   }
   const unanswered = writer.takeResults();
-  if (unanswered.length > 0) writer.contents.push({ role: "user", parts: unanswered });
+  if (unanswered.length > 0) writer.contents.push({ role: "user", parts: [...unanswered] });
   if (writer.contents.length === 0) writer.contents.push({ role: "user", parts: [{ text: EMPTY_TEXT }] });
   return writer.contents;
 }

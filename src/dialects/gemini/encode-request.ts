@@ -1,4 +1,5 @@
-import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
+import type { OutputFormat, Part, Prompt, Tool, ToolChoice } from "../../canon/prompt.ts";
+import { isEmpty, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
@@ -11,19 +12,20 @@ type Wire = Record<string, unknown>;
 
 /** Most stop sequences that the vendor takes (dialects.md 3.1). */
 const MAX_STOPS = 5;
+const NO_STOPS: readonly string[] = [];
 const MAX_TEMPERATURE = 2;
 /** Seeds are 32-bit integers here. */
 const MAX_SEED = 2_147_483_647;
 
 /** The system prompt: its parts, then system turns from mid-conversation, lifted up in order (dialects.md 4.1). */
-function encodeSystem(prompt: Prompt): Wire {
-  const inline = prompt.turns
-    .filter((turn) => turn.role === "system")
-    .flatMap((turn) => turn.parts.filter((part): part is TextPart => part.type === "text"));
-  const parts = [...prompt.system, ...inline].filter((part) => part.text !== "");
-  return parts.length === 0
-    ? {}
-    : { systemInstruction: { parts: parts.map(({ text }) => ({ text: cleanText(text) })) } };
+function encodeSystem(prompt: Prompt): Wire | undefined {
+  const parts: Wire[] = [];
+  const add = (part: Part) => {
+    if (part.type === "text" && part.text !== "") parts.push({ text: cleanText(part.text) });
+  };
+  for (const part of prompt.system) add(part);
+  for (const turn of prompt.turns) if (turn.role === "system") for (const part of turn.parts) add(part);
+  return parts.length === 0 ? undefined : { parts };
 }
 
 function encodeTool({ name, description, schema }: Tool): Wire {
@@ -34,33 +36,28 @@ function encodeTool({ name, description, schema }: Tool): Wire {
   };
 }
 
-function encodeToolChoice(choice: ToolChoice | undefined): Wire {
-  if (!choice) return {};
+function encodeToolChoice(choice: ToolChoice): Wire {
   const functionCallingConfig =
     choice.type === "tool"
       ? { mode: "ANY", allowedFunctionNames: [choice.name] }
       : { mode: { auto: "AUTO", none: "NONE", required: "ANY" }[choice.type] };
-  return { toolConfig: { functionCallingConfig } };
+  return { functionCallingConfig };
 }
 
-function encodeTools(prompt: Prompt, dropped: string[]): Wire {
-  if (prompt.tools.length === 0) return {};
+function addTools(prompt: Prompt, body: Wire, dropped: string[]): void {
+  if (prompt.tools.length === 0) return;
   // This dialect has no word for these.
   if (prompt.parallelToolCalls === false) dropped.push("parallel_tool_calls");
   dropped.push(...lostFormats(prompt.tools));
   for (const tool of prompt.tools) if (tool.strict) dropped.push(`tools.${tool.name}.strict`);
-  return {
-    tools: [{ functionDeclarations: prompt.tools.map(encodeTool) }],
-    ...encodeToolChoice(prompt.toolChoice),
-  };
+  body["tools"] = [{ functionDeclarations: prompt.tools.map(encodeTool) }];
+  if (prompt.toolChoice) body["toolConfig"] = encodeToolChoice(prompt.toolChoice);
 }
 
-function encodeOutput(output: OutputFormat | undefined): Wire {
-  if (!output) return {};
-  return {
-    responseMimeType: "application/json",
-    ...(output.type === "json-schema" && { responseJsonSchema: toJsonSchema(output.schema) }),
-  };
+function addOutput(output: OutputFormat | undefined, config: Wire): void {
+  if (!output) return;
+  config["responseMimeType"] = "application/json";
+  if (output.type === "json-schema") config["responseJsonSchema"] = toJsonSchema(output.schema);
 }
 
 /** A seed as the vendor's integer; the same one for the same seed. */
@@ -68,18 +65,18 @@ const toSeed = (seed: number): number => Math.trunc(Math.abs(seed)) % (MAX_SEED 
 
 function encodeGeneration(prompt: Prompt, stop: readonly string[]): Wire {
   const { maxOutputTokens, temperature, topP, topK, seed, frequencyPenalty, presencePenalty } = prompt;
-  return {
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(temperature !== undefined && { temperature: Math.min(temperature, MAX_TEMPERATURE) }),
-    ...(topP !== undefined && { topP }),
-    ...(topK !== undefined && { topK }),
-    ...(stop.length > 0 && { stopSequences: stop }),
-    ...(seed !== undefined && { seed: toSeed(seed) }),
-    // Newer models refuse the fields altogether, and clients often send the 0 that says nothing.
-    ...(frequencyPenalty && { frequencyPenalty }),
-    ...(presencePenalty && { presencePenalty }),
-    ...encodeOutput(prompt.output),
-  };
+  const config: Wire = {};
+  put(config, "maxOutputTokens", maxOutputTokens);
+  if (temperature !== undefined) config["temperature"] = Math.min(temperature, MAX_TEMPERATURE);
+  put(config, "topP", topP);
+  put(config, "topK", topK);
+  if (stop.length > 0) config["stopSequences"] = stop;
+  if (seed !== undefined) config["seed"] = toSeed(seed);
+  // Newer models refuse the fields altogether, and clients often send the 0 that says nothing.
+  if (frequencyPenalty) config["frequencyPenalty"] = frequencyPenalty;
+  if (presencePenalty) config["presencePenalty"] = presencePenalty;
+  addOutput(prompt.output, config);
+  return config;
 }
 
 /**
@@ -93,13 +90,13 @@ export function encodeRequest(given: Prompt): Encoded {
   // Its labels are for billing, not for end users (dialects.md 4.1).
   if (prompt.userId !== undefined) dropped.push("user");
   const contents = encodeContents(prompt.turns, dropped);
-  const stops = prompt.stop.filter((sequence) => sequence !== "");
-  const generationConfig = encodeGeneration(prompt, stops.slice(0, MAX_STOPS));
-  const body: Wire = {
-    ...encodeSystem(prompt),
-    contents,
-    ...encodeTools(prompt, dropped),
-    ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
-  };
-  return encodedBody(body, dropped, toolNames, stops.slice(MAX_STOPS));
+  const stops = prompt.stop.length === 0 ? prompt.stop : prompt.stop.filter((sequence) => sequence !== "");
+  const tooMany = stops.length > MAX_STOPS;
+  const generationConfig = encodeGeneration(prompt, tooMany ? stops.slice(0, MAX_STOPS) : stops);
+  const body: Wire = {};
+  put(body, "systemInstruction", encodeSystem(prompt));
+  body["contents"] = contents;
+  addTools(prompt, body, dropped);
+  if (!isEmpty(generationConfig)) body["generationConfig"] = generationConfig;
+  return encodedBody(body, dropped, toolNames, tooMany ? stops.slice(MAX_STOPS) : NO_STOPS);
 }
