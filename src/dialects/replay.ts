@@ -9,12 +9,12 @@ export type SpokenTurn = {
   text: string;
   /** What came back of its reasoning: nothing, its text, or a vendor's proof of it. */
   carries: "nothing" | "text" | "proof";
-  /** Digest of all that users said before it; "" where nobody asked for texts. */
-  anchor: string;
+  /** Digest of all that users said before it; 0 where nobody asked for texts. */
+  anchor: bigint;
 };
 
 /** A client's conversation: its assistant turns in order, and the digest of all that users said. */
-export type Conversation = { turns: SpokenTurn[]; anchor: string };
+export type Conversation = { turns: SpokenTurn[]; anchor: bigint };
 
 /** How remembered reasoning is looked up and put back in the bodies of one client dialect. */
 export type ReplayHalf = {
@@ -28,21 +28,13 @@ export type ReplayHalf = {
 
 /** A running digest of what users say. It tells conversations apart in which a vendor gives the same call ids again. */
 export class Anchor {
-  #digest = 0n;
-  #shown: string | undefined = "";
+  /** The digest; 0 where it is not wanted, or nothing was said. */
+  value = 0n;
 
   constructor(private readonly wanted: boolean) {}
 
   add(text: string): void {
-    if (!this.wanted || text === "") return;
-    this.#digest = Bun.hash.wyhash(text, this.#digest);
-    this.#shown = undefined;
-  }
-
-  /** The digest as text; "" where it is not wanted, or nothing was said. */
-  get value(): string {
-    this.#shown ??= this.#digest.toString(36);
-    return this.#shown;
+    if (this.wanted && text !== "") this.value = Bun.hash.wyhash(text, this.value);
   }
 }
 

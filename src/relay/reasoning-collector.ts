@@ -15,10 +15,10 @@ export type Collected = { memory: ReasoningMemory; callIds: string[]; text: Text
 
 /** A digest of visible text in which white space does not count: clients trim and join as they like. */
 export class TextDigest {
-  readonly #hasher = new Bun.CryptoHasher("sha256");
+  /** Made for the first text that is taken in: most replies are never looked for by theirs. */
+  #hasher: Bun.CryptoHasher | undefined;
   /** Text that is not in the digest yet: a reply comes in hundreds of pieces, and taking in each by itself costs more than all. */
   #waiting = "";
-  #empty = true;
   #value: string | undefined;
 
   add(text: string): void {
@@ -29,8 +29,7 @@ export class TextDigest {
   /** The digest; undefined where nothing was visible. Nothing can be added afterwards. */
   get value(): string | undefined {
     this.#take();
-    if (this.#empty) return undefined;
-    this.#value ??= this.#hasher.digest("base64url");
+    this.#value ??= this.#hasher?.digest("base64url");
     return this.#value;
   }
 
@@ -38,7 +37,7 @@ export class TextDigest {
     const seen = this.#waiting.replace(/\s+/g, "");
     this.#waiting = "";
     if (seen === "") return;
-    this.#empty = false;
+    this.#hasher ??= new Bun.CryptoHasher("sha256");
     this.#hasher.update(seen);
   }
 }

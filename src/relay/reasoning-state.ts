@@ -3,7 +3,7 @@ import type { Orders } from "../canon/intent.ts";
 import type { Memories, ReasoningMemory } from "../canon/memory.ts";
 import type { Entry } from "../catalog/entry.ts";
 import { makerOf } from "../dialects/reasoning-proof.ts";
-import type { SpokenTurn } from "../dialects/replay.ts";
+import type { Conversation, SpokenTurn } from "../dialects/replay.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Target } from "./read-reply.ts";
 import { type Collected, digestText, ReasoningCollector } from "./reasoning-collector.ts";
@@ -19,6 +19,8 @@ export type Asking = { request: { caller: Caller }; entry: Entry; body: JsonText
 /** What a request gets of earlier replies, and what will remember its own. */
 export type Recall = { memories: Memories | undefined; collector: ReasoningCollector };
 
+const SILENCE: Conversation = { turns: [], anchor: 0n };
+
 /** Whose reasoning it is: part of every digest, so that nothing is ever found by another account, vendor or model. */
 type Scope = {
   accountId: string;
@@ -30,8 +32,9 @@ type Scope = {
   forgets: boolean;
 };
 
-function keyOf(scope: Scope, kind: "call" | "text", anchor: string, value: string): string {
-  const parts = JSON.stringify([scope.accountId, scope.vendor, scope.model, kind, anchor, value]);
+function keyOf(scope: Scope, kind: "call" | "text", anchor: bigint, value: string): string {
+  const said = anchor === 0n ? "" : anchor.toString(36);
+  const parts = JSON.stringify([scope.accountId, scope.vendor, scope.model, kind, said, value]);
   return Bun.CryptoHasher.hash("sha256", parts, "base64url").slice(0, KEY_CHARACTERS);
 }
 
@@ -39,8 +42,8 @@ function keyOf(scope: Scope, kind: "call" | "text", anchor: string, value: strin
  * Call ids of vendors that prove their reasoning are unique. Those of others may be counted anew in each conversation
  * (`functions.get_weather:0`), and the same words may be said in many: there the user's words before it belong to the key.
  */
-const keysOf = (scope: Scope, callIds: readonly string[], text: string | undefined, anchor: string): string[] => {
-  if (callIds.length > 0) return callIds.map((id) => keyOf(scope, "call", scope.proofs ? "" : anchor, id));
+const keysOf = (scope: Scope, callIds: readonly string[], text: string | undefined, anchor: bigint): string[] => {
+  if (callIds.length > 0) return callIds.map((id) => keyOf(scope, "call", scope.proofs ? 0n : anchor, id));
   return scope.forgets && text !== undefined ? [keyOf(scope, "text", anchor, text)] : [];
 };
 
@@ -68,7 +71,8 @@ function withoutReasoning(memory: ReasoningMemory): ReasoningMemory | undefined 
 }
 
 /** Where reasoning is kept: the store, or a way to the process that has it. */
-export type ReasoningShelf = Pick<ReasoningStore, "put" | "holdsAny" | "find">;
+export type ReasoningShelf = Pick<ReasoningStore, "put" | "holdsAny" | "find"> &
+  Partial<Pick<ReasoningStore, "knowsNothingOf">>;
 
 /** Carries reasoning from turn to turn for clients that cannot or do not (dialects.md 4.8 #6-#8). */
 export class ReasoningState {
@@ -93,8 +97,11 @@ export class ReasoningState {
     const { forgets } = client.replay;
     const model = proofs ? makerOf(route.model) : "";
     const scope: Scope = { accountId: asking.request.caller.accountId, vendor: vendor.id, model, proofs, forgets };
+    const texts = forgets || !proofs;
+    // Where nothing is kept and no text belongs to a key, nobody asks what was said: agents say very much.
+    const isUnread = !texts && this.shelf.knowsNothingOf?.(scope.accountId) === true;
     const body = asking.body.value as Record<string, unknown>;
-    const { turns, anchor } = client.replay.read(body, forgets || !proofs);
+    const { turns, anchor } = isUnread ? SILENCE : client.replay.read(body, texts);
     const keep = ({ memory, callIds, text }: Collected) => {
       const keys = keysOf(scope, callIds, text?.value, anchor);
       return keys.length > 0 ? this.shelf.put(scope.accountId, keys, memory) : undefined;

@@ -123,6 +123,11 @@ export class ReasoningStore {
     return holds;
   }
 
+  /** Whether it is known by heart that nothing is kept for this account. */
+  knowsNothingOf(accountId: string): boolean {
+    return this.#holders.get(accountId) === false;
+  }
+
   /** What was remembered by {@link holdsAny} is asked anew: another process may have kept something since. */
   forgetHolder(accountId: string): void {
     this.#holders.delete(accountId);

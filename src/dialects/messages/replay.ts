@@ -25,7 +25,7 @@ function callIdOf(block: Block): string | undefined {
 const isProof = (signature: string): boolean => signature !== "" && !isUnsigned(signature);
 
 /** One pass over an assistant's blocks: long conversations have thousands. */
-function readTurn(blocks: readonly Block[], text: string, anchor: string): SpokenTurn {
+function readTurn(blocks: readonly Block[], text: string, anchor: bigint): SpokenTurn {
   const turn: SpokenTurn = { callIds: [], text, carries: "nothing", anchor };
   for (const block of blocks) {
     const { type } = block;
