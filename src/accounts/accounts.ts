@@ -16,6 +16,11 @@ export type Account = { id: string; name: string; plan: string; createdAt: numbe
 
 /** The accounts of this store. Whether a plan exists is for whoever knows the plans to ask. */
 export class Accounts {
+  /** There are accounts: the first start is over. */
+  static exist(store: Store): boolean {
+    return store.database.query("select id from account limit ?").get(1) !== null;
+  }
+
   constructor(
     private readonly store: Store,
     private readonly writer: Writer,

@@ -1,3 +1,5 @@
+import { writeSync } from "node:fs";
+
 /** A command that could not do its work, for a reason a person can act on: exit code 1. */
 export class Failure extends Error {
   override readonly name = "Failure";
@@ -46,6 +48,20 @@ function watchStreams(endsWithThem: boolean): void {
 /** Writes lines to standard output. */
 export function print(...lines: string[]): void {
   streams().stdout.write(`${lines.join("\n")}\n`);
+}
+
+const STDOUT = 1;
+
+/** {@link print} past the stream, while nothing else is written: for the first lines of a server, which may never have more to say. */
+export function printFirst(...lines: string[]): void {
+  const bytes = Buffer.from(`${lines.join("\n")}\n`);
+  let written = 0;
+  try {
+    while (written < bytes.length) written += writeSync(STDOUT, bytes, written);
+  } catch {
+    // A pipe that takes no more just now, or that nobody reads: the stream knows what to do with both.
+    streams().stdout.write(bytes.subarray(written));
+  }
 }
 
 /** Writes a sentence to standard error, where it does not mix with what a program reads. */

@@ -1,4 +1,5 @@
 import { closeSync, openSync } from "node:fs";
+import { isatty } from "node:tty";
 import { ConfigError } from "../config/faults.ts";
 import type { Config } from "../config/load.ts";
 import { watchFiles } from "../config/watch.ts";
@@ -62,6 +63,8 @@ export function reloadOnce(parts: ReloadParts): boolean {
   }
 }
 
+const STDIN = 0;
+
 /** The terminal this was started from is gone: then SIGHUP means what it always meant, and nobody could stop the server any more. */
 function hasLostTerminal(): boolean {
   try {
@@ -75,7 +78,7 @@ function hasLostTerminal(): boolean {
 /** Reads the configuration again on SIGHUP and when its file changes, from now on until the returned function is called. */
 export async function keepReloading(parts: ReloadParts): Promise<() => void> {
   const again = () => void reloadOnce(parts);
-  const inTerminal = process.stdin.isTTY === true && !hasLostTerminal();
+  const inTerminal = isatty(STDIN) && !hasLostTerminal();
   const onHangup = () => {
     if (inTerminal && hasLostTerminal()) process.kill(process.pid, "SIGTERM");
     else again();

@@ -17,7 +17,7 @@ import type { Vendor } from "../vendors/vendor.ts";
 import { readConfig, readVendors } from "./context.ts";
 import { formatFirstLines } from "./first-lines.ts";
 import type { ServeOptions } from "./options.ts";
-import { Failure, print, warn } from "./output.ts";
+import { Failure, printFirst, warn } from "./output.ts";
 import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts";
 import { keepReloading } from "./reload.ts";
 import { secretsOf } from "./secrets.ts";
@@ -98,6 +98,7 @@ async function findSharedPort(host: string, wanted: number, given: boolean): Pro
 
 /** The key of a first start, made once the server listens: a start that fails must not use up its one showing. */
 async function makeFirstKey({ server, store }: Running): Promise<string | undefined> {
+  if (Accounts.exist(store)) return undefined;
   const writer = new Writer(store);
   const made = await new Accounts(store, writer, server.app.keys).ensureLocal();
   await writer.close();
@@ -216,5 +217,5 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   running.server.addVendors(servers.map((found) => found.vendor));
   const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers };
   running.stopReloading = await startReloading(options, config, running);
-  print(...formatFirstLines({ ...facts, dataFolder: config.dataFolder, platform: process.platform }));
+  printFirst(...formatFirstLines({ ...facts, dataFolder: config.dataFolder, platform: process.platform }));
 }

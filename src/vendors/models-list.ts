@@ -170,6 +170,20 @@ function mayChat(model: unknown): boolean {
 /** A model server found on this machine, and the models it has now. */
 export type LocalServer = { vendor: Vendor; models: string[] };
 
+/** Rejects where nobody listens: that is how it nearly always is, and finding it out so starts no HTTP client. */
+async function knock(baseUrl: string, timeoutMs: number): Promise<void> {
+  const { hostname, port } = new URL(baseUrl);
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error("nobody opens")), timeoutMs);
+  // One that opens too late is closed all the same.
+  const opening = Bun.connect({ hostname, port: Number(port), socket: { data() {} } }).then((socket) => socket.end());
+  try {
+    await Promise.race([opening, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /**
  * Asks the local rows' ports once, all at the same time, and gives those that answered with a model list within `timeoutMs`, in the
  * order of the rows (contract 2). Never throws: a silent port, or one where something else lives, is simply not a model server.
@@ -181,6 +195,7 @@ export async function probeLocal(
   const asked = rows
     .filter((row) => row.local)
     .map(async ({ local: _local, ...vendor }): Promise<LocalServer> => {
+      await knock(vendor.baseUrl, timeoutMs);
       return { vendor, models: await listModels(vendor, new AbortController().signal, { timeoutMs }) };
     });
   const answers = await Promise.allSettled(asked);

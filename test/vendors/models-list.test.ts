@@ -156,4 +156,8 @@ describe("probeLocal", () => {
       "/two/models",
     ]);
   });
+
+  test("an address where nobody says yes or no is given up in time", async () => {
+    expect(await probeLocal([rowAt("dark", "http://192.0.2.1:81/v1")], { timeoutMs: 50 })).toEqual([]);
+  });
 });
