@@ -1,6 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Entry, Modality, Route } from "./entry.ts";
-import { type CatalogRow, mergeRows, nameOf, prefixOf, toEntry, unchartedEntry } from "./rows.ts";
+import { type CatalogRow, mergeRows, nameOf, prefixOf, routesOf, toEntry, unchartedEntry } from "./rows.ts";
 
 /**
  * A vendor that is switched on, and which of its models are offered: `VendorModels` of the vendor's row says what each word means. `modality`:
@@ -67,22 +67,38 @@ export function requirePrefix(id: string): void {
   throw new GatewayError("model_not_found", message, { param: "model" });
 }
 
-/** Every row as an entry with all its routes, by ID, in order: the built-in ones first, then the new ones of the configuration. */
-function readRows({ rows, overrides = [] }: CatalogSources): Map<string, Entry> {
-  const builtIn = new Map(rows.map((row) => [row.id, row]));
-  const merged = new Map(builtIn);
-  for (const override of overrides) {
-    const base = merged.get(override.id);
-    merged.set(override.id, base ? mergeRows(base, override) : override);
+/** A row, and its entry with all its routes once somebody needs it: most rows are of vendors that are not switched on. */
+class Known {
+  #entry: Entry | undefined;
+
+  /** `charted`: see {@link toEntry}. */
+  constructor(
+    readonly row: CatalogRow,
+    private readonly charted: boolean,
+  ) {}
+
+  get entry(): Entry {
+    this.#entry ??= toEntry(this.row, this.charted);
+    return this.#entry;
   }
-  const entries = new Map<string, Entry>();
-  for (const [id, row] of merged) entries.set(id, toEntry(row, builtIn.has(id)));
-  return entries;
+}
+
+/** Every row by its ID, in order: the built-in ones first, then the new ones of the configuration. */
+function readRows({ rows, overrides = [] }: CatalogSources): Map<string, Known> {
+  const known = new Map<string, Known>();
+  for (const row of rows) known.set(row.id, new Known(row, true));
+  const added = new Set<string>();
+  for (const override of overrides) {
+    const base = known.get(override.id);
+    if (!base) added.add(override.id);
+    known.set(override.id, new Known(base ? mergeRows(base.row, override) : override, !added.has(override.id)));
+  }
+  return known;
 }
 
 class BuiltCatalog implements Catalog {
   version = 0;
-  #known: ReadonlyMap<string, Entry> = new Map();
+  #known: ReadonlyMap<string, Known> = new Map();
   readonly #policies = new Map<string, VendorPolicy["models"]>();
   readonly #modalities = new Map<string, Modality>();
   /** Names that a vendor's row or its own list says, by vendor. */
@@ -140,10 +156,10 @@ class BuiltCatalog implements Catalog {
 
   all(): readonly Listing[] {
     const listings: Listing[] = [];
-    for (const [id, entry] of this.#known) {
+    for (const [id, known] of this.#known) {
       const found = this.#routable.get(id);
       if (found) listings.push({ entry: found, routable: true, switchedOnBy: [] });
-      else listings.push({ entry, routable: false, switchedOnBy: this.#missingVendors(entry) });
+      else listings.push({ entry: known.entry, routable: false, switchedOnBy: this.#missingVendors(known.entry) });
     }
     for (const [id, entry] of this.#routable) {
       if (!this.#known.has(id)) listings.push({ entry, routable: true, switchedOnBy: [] });
@@ -176,8 +192,8 @@ class BuiltCatalog implements Catalog {
 
   /** The model behind a vendor's own prefix: with the facts of the row of that ID, if there is one. */
   #behindPrefix(id: string): Entry {
-    const row = this.#known.get(id);
-    if (row) return { ...row, routes: [{ vendor: prefixOf(id), model: nameOf(id) }] };
+    const known = this.#known.get(id);
+    if (known) return { ...known.entry, routes: [{ vendor: prefixOf(id), model: nameOf(id) }] };
     return unchartedEntry(id, this.#modalities.get(prefixOf(id)));
   }
 
@@ -197,10 +213,11 @@ class BuiltCatalog implements Catalog {
 
   #rebuild(): void {
     const routable = new Map<string, Entry>();
-    for (const [id, entry] of this.#known) {
-      const routes = entry.routes.filter((route) => this.#isOpen(route));
-      if (routes.length === entry.routes.length) routable.set(id, entry);
-      else if (routes.length > 0) routable.set(id, { ...entry, routes });
+    for (const [id, known] of this.#known) {
+      const routes = routesOf(known.row);
+      if (!routes.some((route) => this.#isOpen(route))) continue;
+      const open = routes.filter((route) => this.#isOpen(route));
+      routable.set(id, open.length === routes.length ? known.entry : { ...known.entry, routes: open });
     }
     for (const [vendor, names] of this.#named) {
       for (const name of names) {

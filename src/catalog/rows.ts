@@ -95,6 +95,11 @@ function toControl(row: CatalogRow): ReasoningControl | undefined {
   };
 }
 
+/** Where a row's model can be had: what it says, else at the vendor that its ID begins with. */
+export function routesOf({ id, routes }: CatalogRow): readonly Route[] {
+  return routes ?? [{ vendor: prefixOf(id), model: nameOf(id) }];
+}
+
 /**
  * A row as the gateway uses it. What the row leaves open: the name is the ID's, the owner its prefix, the modality chat, the tier
  * {@link tierOf}, the capabilities none. `charted` says whether silence about reasoning means "has no control" (the built-in rows,
@@ -121,7 +126,7 @@ export function toEntry(row: CatalogRow, charted: boolean): Entry {
     ...(reasoning && { reasoning }),
     ...(!known && { uncharted: true }),
     ...(row.refuses && { refuses: row.refuses }),
-    routes: row.routes ?? [{ vendor: prefixOf(row.id), model: nameOf(row.id) }],
+    routes: routesOf(row),
   };
 }
 
