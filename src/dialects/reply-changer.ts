@@ -122,9 +122,15 @@ export class ReplyChanger {
 
 const deltas = (text: string): Event[] => (text === "" ? [] : [{ type: "block-delta", text }]);
 
+/** Calls and stop sequences are all that is changed: a reply may be marked for a change that it does not need. */
+const isChanged = (events: readonly Event[], { stops }: ReplyChanges): boolean =>
+  (stops !== undefined && stops.length > 0) || events.some(beginsCall);
+
+const beginsCall = (event: Event): boolean => event.type === "block-start" && event.block.kind === "tool-call";
+
 /** {@link ReplyChanger} for the events of a whole reply; themselves where nothing is to be changed. */
 export function changeEvents(events: readonly Event[], changes: ReplyChanges | undefined): readonly Event[] {
-  if (!changes) return events;
+  if (!changes || !isChanged(events, changes)) return events;
   const changer = new ReplyChanger(changes);
   return events.flatMap((event) => changer.push(event));
 }

@@ -10,9 +10,11 @@ type Wire = Record<string, unknown>;
 const NONE_LOST: string[] = [];
 
 function callIdsOf(message: Wire): string[] {
-  return listOf(message["tool_calls"]).flatMap((call) =>
-    isObject(call) && typeof call["id"] === "string" && call["id"] !== "" ? [call["id"]] : [],
-  );
+  const ids: string[] = [];
+  for (const call of listOf(message["tool_calls"])) {
+    if (isObject(call) && typeof call["id"] === "string" && call["id"] !== "") ids.push(call["id"]);
+  }
+  return ids;
 }
 
 function carries(message: Wire): SpokenTurn["carries"] {
