@@ -344,7 +344,9 @@ function fill(template: string, environment: Environment): string | undefined {
  * Local servers are not among them. Pure.
  */
 export function fromEnvironment(environment: Environment): Vendor[] {
-  return registry.flatMap((row) => switchOn(row, { ...row.defaults, ...withoutBlanks(environment) }) ?? []);
+  // Once for all rows: an environment may hold a hundred variables, and a start reads it.
+  const given = withoutBlanks(environment);
+  return registry.flatMap((row) => switchOn(row, row.defaults ? { ...row.defaults, ...given } : given) ?? []);
 }
 
 /** A blank variable counts as one that is not there, and must not hide a default. */
