@@ -85,11 +85,25 @@ export const MAX_FRAME_CHARACTERS = 16 * 1024 * 1024;
 /** Thrown when an upstream's record exceeds {@link MAX_FRAME_CHARACTERS}. */
 export class FrameTooLong extends Error {}
 
+/** The value of a field between two places: one space at its beginning is none of it. */
+const valueBetween = (raw: string, from: number, to: number): string =>
+  raw.slice(from < to && raw.charCodeAt(from) === 32 ? from + 1 : from, to);
+
+/** Nearly every record of every vendor is one `data:` line, or such a line below an `event:` one. */
+function parseUsual(raw: string): Frame | undefined {
+  if (raw.includes("\r")) return undefined;
+  const line = raw.indexOf("\n");
+  if (line < 0)
+    return raw.startsWith("data:") ? new Frame(raw, undefined, valueBetween(raw, 5, raw.length)) : undefined;
+  if (!raw.startsWith("event:") || !raw.startsWith("data:", line + 1) || raw.includes("\n", line + 1)) return undefined;
+  return new Frame(raw, valueBetween(raw, 6, line), valueBetween(raw, line + 6, raw.length));
+}
+
 function parseRecord(raw: string): Frame | undefined {
-  // Nearly every record of every vendor is one `data:` line.
-  if (raw.startsWith("data:") && !raw.includes("\n") && !raw.includes("\r")) {
-    return new Frame(raw, undefined, raw.charCodeAt(5) === 32 ? raw.slice(6) : raw.slice(5));
-  }
+  return parseUsual(raw) ?? parseLines(raw);
+}
+
+function parseLines(raw: string): Frame | undefined {
   let event: string | undefined;
   let data: string | undefined;
   for (const line of raw.split(/\r\n|\n|\r/)) {

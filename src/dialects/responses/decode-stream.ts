@@ -26,8 +26,12 @@ type OpenItem = { type: string; item: Item; began: boolean; wrote: boolean; sour
 type OpenSlot = Slot<Event[], OpenItem>;
 
 /** Records that carry nothing: keep-alives, and the chat dialect's terminator that some servers append. */
-export const isEmptyFrame = (frame: Frame): boolean =>
-  frame.data.trim() === "" || frame.data.trim() === "[DONE]" || frame.event === "keepalive";
+export function isEmptyFrame({ data, event }: Frame): boolean {
+  if (event === "keepalive") return true;
+  if (data.startsWith("{")) return false;
+  const word = data.trim();
+  return word === "" || word === "[DONE]";
+}
 
 /** The word that says what a record is: in its data, else on its event line. */
 export const typeOf = (value: Item, frame: Frame): string => stringOf(value["type"]) || (frame.event ?? "");
