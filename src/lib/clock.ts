@@ -1,3 +1,5 @@
+import { Alarms } from "./alarms.ts";
+
 /** Time, injected, so that tests turn it by hand. */
 export type Clock = {
   /** Wall clock, Unix milliseconds: for display, records and windows only. */
@@ -8,11 +10,10 @@ export type Clock = {
   after(ms: number, callback: () => void): () => void;
 };
 
+const alarms = new Alarms(() => performance.now());
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  after(ms, callback) {
-    const timer = setTimeout(callback, ms);
-    return () => clearTimeout(timer);
-  },
+  after: (ms, callback) => alarms.after(ms, callback),
 };

@@ -127,6 +127,7 @@ export function toUpstreamRequest(vendor: Vendor, sending: Sending): UpstreamReq
     url,
     headers,
     body: sending.body,
+    abort,
     get signal() {
       return abort.signal;
     },
@@ -139,8 +140,9 @@ export function toUpstreamRequest(vendor: Vendor, sending: Sending): UpstreamReq
  */
 async function sendSpecially(vendor: Vendor, given: UpstreamRequest, abort: Abort): Promise<Answer> {
   if (vendor.serve) {
-    const response = await vendor.serve(given);
-    return new ResponseAnswer(isRedirect(response) ? await refuseRedirect(response) : response);
+    const answer = await vendor.serve(given);
+    if (!(answer instanceof Response)) return answer;
+    return new ResponseAnswer(isRedirect(answer) ? await refuseRedirect(answer) : answer);
   }
   const { proxy } = vendor;
   const request = isSigned(vendor) ? await authorize(vendor, "POST", given, proxy) : given;

@@ -1,4 +1,6 @@
 import type { Quirks, UpstreamDialectName } from "../dialects/dialect.ts";
+import type { Abort } from "../lib/abort.ts";
+import type { Answer } from "./answer.ts";
 import type { ImageUpstream } from "./image-upstream.ts";
 
 /**
@@ -43,6 +45,8 @@ export type UpstreamRequest = {
   headers: Record<string, string>;
   body: string;
   signal: AbortSignal;
+  /** What the signal follows, where there is more than a signal. */
+  abort?: Abort;
 };
 
 /** Who serves models upstream: a row of data (design 1). `id` is the prefix of its model IDs. */
@@ -75,7 +79,7 @@ export type Vendor = {
   models: VendorModels;
   quirks: Quirks;
   /** An upstream inside this process: answers as a server on the network would. */
-  serve?: (request: UpstreamRequest) => Promise<Response>;
+  serve?: (request: UpstreamRequest) => Promise<Response | Answer>;
   /** Everything it serves is of this kind; absent: chat, and what rows of the catalog say. */
   modality?: "image";
   drawing?: DrawingSettings;

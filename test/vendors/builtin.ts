@@ -2,6 +2,7 @@ import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { Abort } from "../../src/lib/abort.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { builtinVendor } from "../../src/vendors/builtin/vendor.ts";
+import { toResponse } from "../../src/vendors/http/unpack.ts";
 import { toUpstreamRequest } from "../../src/vendors/send.ts";
 import { manualClock } from "../support/clock.ts";
 
@@ -13,15 +14,16 @@ export const user = (content: unknown) => ({ role: "user", content });
 export type Loose = any;
 
 /** Sends `body` to the built-in vendor, as a gateway would. */
-export function call(
+export async function call(
   body: unknown,
   { clock = manualClock() as Clock, signal = new AbortController().signal, path = "/chat/completions" } = {},
 ): Promise<Response> {
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const vendor = builtinVendor(clock);
-  return vendor.serve!(
+  const answer = await vendor.serve!(
     toUpstreamRequest(vendor, { path, body: text, headers: {}, abort: Abort.of(signal), userAgent: "sluice/test" }),
   );
+  return answer instanceof Response ? answer : toResponse(answer);
 }
 
 /** A whole answer, parsed. */

@@ -210,8 +210,9 @@ export class ClientConnection implements ClientLine, SenderOwner {
 
   #answer(incoming: Incoming): void {
     const answered = this.rules.answer(incoming);
-    if (answered instanceof Promise) answered.then((late) => this.#give(incoming, late)).catch(this.#breakOff);
-    else this.#give(incoming, answered);
+    if (answered instanceof Promise) {
+      answered.then((late) => this.#give(incoming, late)).catch((thrown: unknown) => this.#breakOff(thrown));
+    } else this.#give(incoming, answered);
   }
 
   #give(incoming: Incoming, answered: Answered | Response): void {
@@ -224,9 +225,11 @@ export class ClientConnection implements ClientLine, SenderOwner {
     const isHead = incoming.method === "HEAD";
     this.#ends ||= this.rules.isStopping || !headers.staysOpen || !canReadRest(incoming);
     const head = { ends: this.#ends, chunks: headers.isCurrent };
-    if ("chunks" in answered) sender.sendStream(head, answered);
-    else if (answered instanceof Response) {
-      sendResponse(answered, head, isHead, sender).catch(this.#breakOff);
+    if ("chunks" in answered) {
+      incoming.forgetHead();
+      sender.sendStream(head, answered);
+    } else if (answered instanceof Response) {
+      sendResponse(answered, head, isHead, sender).catch((thrown: unknown) => this.#breakOff(thrown));
     } else {
       if (answered.headers["connection"] === "close") this.#ends = true;
       if (isHead) sender.sendHead({ ...head, ...answered });
@@ -234,11 +237,11 @@ export class ClientConnection implements ClientLine, SenderOwner {
     }
   }
 
-  readonly #breakOff = (thrown: unknown): void => {
+  #breakOff(thrown: unknown): void {
     if (this.#over) return;
     this.rules.broke(thrown);
     this.close();
-  };
+  }
 
   answered(): void {
     const incoming = this.#incoming;

@@ -2,12 +2,13 @@ import { Abort, type Abortable } from "../../lib/abort.ts";
 import { release } from "../../lib/http1/fields.ts";
 import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
 import type { Asked } from "../asked.ts";
-import type { RequestHead } from "./request-head.ts";
+import { RequestHead } from "./request-head.ts";
 
 /** Bytes of a body that wait to be read before the client is made to wait: of one that is no larger, none ever does (reliability 6.4). */
 const MAX_WAITING_BYTES = 256 * 1024;
 
 const NOTHING = new Uint8Array(0);
+const NO_HEAD = new RequestHead("POST", "/", "", true);
 
 /** What a request needs of the connection that it came on. */
 export type ClientLine = {
@@ -46,7 +47,7 @@ export class Incoming implements Asked {
 
   /** Throws MalformedMessage for a body whose end cannot be known. */
   constructor(
-    readonly headers: RequestHead,
+    public headers: RequestHead,
     private readonly line: ClientLine,
   ) {
     this.#body = createBodyReader(headers.framing);
@@ -95,6 +96,11 @@ export class Incoming implements Asked {
   release(bytes: Uint8Array): void {
     // Of a request that came along with others the memory is theirs too.
     if (bytes.byteOffset + bytes.length === bytes.buffer.byteLength) release(bytes);
+  }
+
+  /** Nobody asks for it any more: a stream that goes on for minutes need not hold it. */
+  forgetHead(): void {
+    this.headers = NO_HEAD;
   }
 
   /** What still comes of the body is read and forgotten. */

@@ -1,18 +1,21 @@
+import type { Abort } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 
-/** Resolves after `ms` of the clock; rejects with the signal's reason as soon as that is aborted, and takes its timer back. */
-export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.reject(signal.reason);
+/** Resolves after `ms` of the clock; rejects with the abort's reason as soon as that comes, and takes its timer back. */
+export function pause(clock: Clock, ms: number, abort: Abort): Promise<void> {
+  if (abort.aborted) return Promise.reject(abort.reason);
   if (ms <= 0) return Promise.resolve();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const onAbort = () => {
-    takeBack();
-    reject(signal.reason);
+  const ended = {
+    onAbort(reason: unknown) {
+      takeBack();
+      reject(reason);
+    },
   };
   const takeBack = clock.after(ms, () => {
-    signal.removeEventListener("abort", onAbort);
+    abort.delete(ended);
     resolve();
   });
-  signal.addEventListener("abort", onAbort, { once: true });
+  abort.add(ended);
   return promise;
 }

@@ -1,4 +1,7 @@
+import type { Abort, Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
+import type { Fields } from "../../lib/http1/fields.ts";
+import { type Answer, type Read, readText } from "../answer.ts";
 import { pause } from "./pause.ts";
 import type { Block, Play, PlayError, PlayUsage } from "./play.ts";
 
@@ -11,15 +14,15 @@ export type Stage = {
   /** The client wants a usage record at the end of a stream. */
   wantsUsage: boolean;
   clock: Clock;
-  signal: AbortSignal;
+  abort: Abort;
 };
 
-/** A play as a chat vendor's HTTP answer (dialects.md 1.3, 1.4). Rejects with the signal's reason when aborted before its first byte. */
-export async function perform(play: Play, stage: Stage): Promise<Response> {
-  await pause(stage.clock, play.timing.delayMs, stage.signal);
+/** A play as a chat vendor's HTTP answer (dialects.md 1.3, 1.4). Rejects with the abort's reason when aborted before its first byte. */
+export async function perform(play: Play, stage: Stage): Promise<Response | Answer> {
+  await pause(stage.clock, play.timing.delayMs, stage.abort);
   const { fault } = play;
   if (fault?.kind === "error" && (fault.after === undefined || !stage.stream)) return errorResponse(fault.error);
-  return stage.stream ? streamResponse(play, stage) : wholeResponse(play, stage);
+  return stage.stream ? new PlayedStream(play, stage) : wholeResponse(play, stage);
 }
 
 /** An error as the chat dialect's HTTP answer. */
@@ -33,7 +36,7 @@ const errorBody = ({ message, type, code }: PlayError) => ({ error: { message, t
 async function wholeResponse(play: Play, stage: Stage): Promise<Response> {
   const { timing, blocks, fault } = play;
   const chunks = blocks.reduce((sum, block) => sum + block.chunks.length, 0);
-  await pause(stage.clock, timing.silenceMs + timing.chunkDelayMs * Math.max(0, chunks - 1), stage.signal);
+  await pause(stage.clock, timing.silenceMs + timing.chunkDelayMs * Math.max(0, chunks - 1), stage.abort);
   const textOf = (type: Block["type"]) => blocks.flatMap((block) => (block.type === type ? block.chunks : [])).join("");
   const calls = blocks.flatMap((block) => {
     if (block.type !== "tool_call") return [];
@@ -69,68 +72,77 @@ function usageRecord({ input, cacheRead, cacheWrite, output, reasoning }: PlayUs
   };
 }
 
-/** An event stream, written only as fast as it is read: one record for each pull, and nothing ahead. */
-function streamResponse(play: Play, stage: Stage): Response {
-  const body = new ReadableStream<Uint8Array>(new PlaySource(play, stage), { highWaterMark: 0 });
-  return new Response(body, { headers: { "content-type": "text/event-stream; charset=utf-8" } });
-}
-
+const STREAM_HEADERS: Fields = new Headers({ "content-type": "text/event-stream; charset=utf-8" });
+const OVER: Promise<Read> = Promise.resolve({ done: true });
 const encoder = new TextEncoder();
 
-/** What feeds the stream of a play. A class, and one timer at a time: thousands of silent streams may wait on this side of a client. */
-class PlaySource {
+/**
+ * The event stream of a play, written only as fast as it is read: one record for each read, and nothing ahead. A class, and one timer at a time:
+ * thousands of silent streams may wait on this side of a client.
+ */
+class PlayedStream implements Answer, Abortable {
+  readonly status = 200;
+  readonly headers = STREAM_HEADERS;
   readonly #steps: Iterator<Step, undefined>;
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #waiting: { resolve(read: Read): void; reject(reason: unknown): void } | undefined;
   #stopPause: () => void = () => {};
+  #isOver = false;
 
   constructor(
     play: Play,
     private readonly stage: Stage,
   ) {
     this.#steps = stepsOf(play, stage);
-  }
-
-  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    this.#controller = controller;
-    const { signal } = this.stage;
-    if (signal.aborted) this.handleEvent();
-    else signal.addEventListener("abort", this, { once: true });
+    stage.abort.add(this);
   }
 
   /** Like a connection: an abort fails the read that waits, and every later one, at once. */
-  handleEvent(): void {
+  onAbort(reason: unknown): void {
     this.#stopPause();
-    this.#controller?.error(this.stage.signal.reason);
+    this.#waiting?.reject(reason);
+    this.#waiting = undefined;
   }
 
-  pull(): Promise<void> | undefined {
+  read(): Promise<Read> {
+    const { abort, clock } = this.stage;
+    if (abort.aborted) return Promise.reject(abort.reason);
+    if (this.#isOver) return OVER;
     const { done, value } = this.#steps.next();
     const text = done ? undefined : value.text;
     const pauseMs = done ? 0 : value.pauseMs;
-    if (pauseMs <= 0) {
-      this.#give(text);
-      return undefined;
-    }
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#stopPause = this.stage.clock.after(pauseMs, () => {
-      this.#give(text);
-      resolve();
+    if (pauseMs <= 0) return Promise.resolve(this.#give(text));
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+      this.#stopPause = clock.after(pauseMs, () => {
+        this.#waiting = undefined;
+        resolve(this.#give(text));
+      });
     });
-    return promise;
+  }
+
+  text(maxBytes: number): Promise<string> {
+    return readText(this, maxBytes);
   }
 
   cancel(): void {
     this.#stopPause();
-    this.stage.signal.removeEventListener("abort", this);
+    this.#end();
   }
 
-  #give(text: string | undefined): void {
-    if (text !== undefined) {
-      this.#controller?.enqueue(encoder.encode(text));
-      return;
-    }
-    this.stage.signal.removeEventListener("abort", this);
-    this.#controller?.close();
+  finish(): void {
+    // There is no connection for which the rest would have to be read.
+    this.cancel();
+  }
+
+  #give(text: string | undefined): Read {
+    if (text !== undefined) return { done: false, value: encoder.encode(text) };
+    this.#end();
+    return { done: true };
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.stage.abort.delete(this);
   }
 }
 

@@ -1,6 +1,8 @@
+import { Abort } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { randomBase62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
+import type { Answer } from "../answer.ts";
 import type { UpstreamRequest, Vendor } from "../vendor.ts";
 import { builtinImages } from "./canvas.ts";
 import { playEcho } from "./echo.ts";
@@ -35,8 +37,8 @@ export function builtinVendor(clock: Clock): Vendor {
   };
 }
 
-async function serve(request: UpstreamRequest, clock: Clock): Promise<Response> {
-  const { signal } = request;
+async function serve(request: UpstreamRequest, clock: Clock): Promise<Response | Answer> {
+  const abort = request.abort ?? Abort.of(request.signal);
   try {
     if (!new URL(request.url).pathname.endsWith("/chat/completions")) throw notFound("There is nothing at this path.");
     const body = readBody(request.body);
@@ -50,7 +52,7 @@ async function serve(request: UpstreamRequest, clock: Clock): Promise<Response> 
       stream: body["stream"] === true,
       wantsUsage: isObject(options) && options["include_usage"] === true,
       clock,
-      signal,
+      abort,
     });
   } catch (thrown) {
     if (thrown instanceof Refusal) return errorResponse(thrown.error);

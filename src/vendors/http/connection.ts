@@ -27,7 +27,7 @@ export class Connection implements Line {
   #isOpen = false;
   #over = false;
   readonly #opened = Promise.withResolvers<void>();
-  readonly #timer: ReturnType<typeof setTimeout>;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   /** Since when nothing is done on it, monotonic ms. */
   idleSince = 0;
 
@@ -140,6 +140,7 @@ export class Connection implements Line {
 
   #ready(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#isOpen = true;
     this.#socket?.setNoDelay(true);
     this.#opened.resolve();
@@ -149,6 +150,7 @@ export class Connection implements Line {
   #refuse(code: string, cause?: unknown): void {
     if (this.#isOpen) return;
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     // Whether this side had sent its request by then is chance, so it is told like every other reset (reliability 8.3 #6). Over TLS nothing can have been sent.
     const torn = !this.origin.secure && TORN_DOWN.has(code);
     const lost = () => new ConnectionLost(`The connection was torn down (${code}).`, { cause });
