@@ -25,15 +25,17 @@ export function toResponse(answer: Answer, body: ReadableStream<Uint8Array<Array
 
 /** Bytes of an answer as they are asked for. */
 function toStream(answer: Answer): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const source: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
-    async pull(controller) {
-      const { done, value } = await answer.read();
-      if (done || !value) controller.close();
-      else controller.enqueue(value as Uint8Array<ArrayBuffer>);
+  return new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      async pull(controller) {
+        const { done, value } = await answer.read();
+        if (done || !value) controller.close();
+        else controller.enqueue(value as Uint8Array<ArrayBuffer>);
+      },
+      cancel: () => answer.cancel(),
     },
-    cancel: () => answer.cancel(),
-  };
-  return new ReadableStream(source, { highWaterMark: 0 });
+    { highWaterMark: 0 },
+  );
 }
 
 /**
