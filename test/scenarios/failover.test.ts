@@ -253,15 +253,17 @@ describe("the only way", () => {
     const app = await single();
     const waiting = Promise.withResolvers<void>();
     app.app.services.pause = () => waiting.promise;
-    first.always(PATH, fault(503));
+    // All are there before the first one fails: a breaker that opens would keep the rest away.
+    const here = Promise.withResolvers<void>();
+    first.always(PATH, { ...fault(503), headersAfter: here.promise });
     const all = Array.from({ length: 30 }, (_, at) => talk(app, `${at}`));
-    const settled = await Promise.race([
-      Promise.all(all.map((one) => one.then(() => 1))),
-      first.called(29).then(() => 0),
-    ]);
+    await first.called(29);
+    here.resolve();
+    // Those that may not be repeated are told at once.
+    await Promise.any(all);
     waiting.resolve();
     const statuses = await Promise.all(all);
-    expect([settled, new Set(statuses.map(({ status }) => status))]).toEqual([0, new Set([503])]);
+    expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set([503]));
     expect(first.calls.length).toBeLessThanOrEqual(30 * 1.2 + 3);
   });
 
