@@ -174,18 +174,14 @@ function bookBeside({ url }: Process, store: Store, writer: Writer, accountId: s
 }
 
 /** The gateway's front door as an app in this process would have it. */
-function frontDoor(url: string, call: TestApp["call"]) {
-  return {
-    async handle(request: Request) {
-      const { pathname, search } = new URL(request.url);
-      const { method, headers, signal } = request;
-      const body = request.body ? await request.arrayBuffer() : undefined;
-      return call(`${pathname}${search}`, { method, headers, signal, ...(body && { body }) });
-    },
-    listen: () => undefined,
-    server: { port: Number(new URL(url).port), stop: () => Promise.resolve() },
-  };
-}
+const frontDoor = (call: TestApp["call"]) => ({
+  async answerRequest(request: Request) {
+    const { pathname, search } = new URL(request.url);
+    const { method, headers, signal } = request;
+    const body = request.body ? await request.arrayBuffer() : undefined;
+    return call(`${pathname}${search}`, { method, headers, signal, ...(body && { body }) });
+  },
+});
 
 /** What of an {@link App} can be had from outside: over HTTP, by signals, and as the management commands have it, on the store. */
 function appearance(running: Process, store: Store, writer: Writer, accountId: string, call: TestApp["call"]): App {
@@ -204,7 +200,7 @@ function appearance(running: Process, store: Store, writer: Writer, accountId: s
     running: sealed("running", running_),
     keys: keysBeside(store, writer),
     book: bookBeside(running, store, writer, accountId),
-    elysia: sealed("elysia", frontDoor(url, call)),
+    gateway: sealed("gateway", frontDoor(call)),
     services: sealed("services", { health }, ["pause"]),
   }) as unknown as App;
 }
