@@ -39,23 +39,31 @@ export type PublicBounds = {
 };
 
 /**
- * A check for pages that need no key, by address (reliability 4); who shows a key is bounded by its plan instead, so that one address with
- * many clients behind it is not one client. Undefined lets the request pass, a response is the refusal, in the dialect of its path. For Elysia's
- * `onBeforeHandle`.
+ * Bounds pages that need no key, by address (reliability 4); who shows a key is bounded by its plan instead, so that one address with many clients
+ * behind it is not one client. Throws GatewayError (rate_limit_exceeded).
  */
-export function boundPublic(
+export function countPublic(
+  request: AskedHead,
   of: AddressClass,
   { addresses, readAddress, keys, limiter }: PublicBounds,
+): void {
+  const caller = findAnyone(request, keys);
+  if (caller) {
+    limiter.take(caller, "catalog").release();
+    return;
+  }
+  const address = readAddress(request);
+  if (address) addresses.take(address, of);
+}
+
+/** {@link countPublic} for Elysia's `onBeforeHandle`: undefined lets the request pass, a response is the refusal, in the dialect of its path. */
+export function boundPublic(
+  of: AddressClass,
+  bounds: PublicBounds,
 ): (context: { request: Request }) => Response | undefined {
   return ({ request }) => {
     try {
-      const caller = findAnyone(request, keys);
-      if (caller) {
-        limiter.take(caller, "catalog").release();
-        return undefined;
-      }
-      const address = readAddress(request);
-      if (address) addresses.take(address, of);
+      countPublic(request, of, bounds);
       return undefined;
     } catch (thrown) {
       return answerError(thrown, request);

@@ -7,6 +7,7 @@ import type { Answered, Whole } from "./answered.ts";
 import { errorAnswer, errorAnswerAt } from "./errors.ts";
 import { answerGeneration, type GenerationDependencies } from "./generation.ts";
 import type { Cors, Guard } from "./guard.ts";
+import { type Health, healthAnswer } from "./health-answer.ts";
 import { pathOf } from "./request.ts";
 import type { Incoming } from "./server/incoming.ts";
 
@@ -24,6 +25,9 @@ export type EntranceParts = {
   guard: Guard;
   cors: Cors;
   generation: GenerationDependencies;
+  health: Health;
+  /** Bounds who asks without a key. Throws GatewayError. */
+  countPublic(incoming: Incoming): void;
   /** Answers everything else. */
   answerRequest(request: Request): Response | Promise<Response>;
   log: Log;
@@ -42,7 +46,7 @@ export class Entrance {
     const refused = guard(incoming);
     if (refused) return this.#tell(refused, incoming);
     const dialect = incoming.method === "POST" ? GENERATING.get(pathOf(incoming.headers.path)) : undefined;
-    if (!dialect) return this.#handOn(incoming);
+    if (!dialect) return this.#answerHealth(incoming) ?? this.#handOn(incoming);
     const answered = answerGeneration(dialect, incoming, generation);
     if (cors.isOff) return answered;
     return Promise.resolve(answered).then((told) => {
@@ -55,6 +59,21 @@ export class Entrance {
   refuse(text: string): Whole {
     const error = new GatewayError("invalid_request", `This is not a request of HTTP/1.1: ${text}.`);
     return errorAnswer(error, dialects.chat, newId("req"));
+  }
+
+  /** Whoever watches over the gateway asks from its first moment on, when the routes are not there yet, and again and again. */
+  #answerHealth(incoming: Incoming): Whole | undefined {
+    const { health, countPublic, cors } = this.parts;
+    if (incoming.method !== "GET") return undefined;
+    const told = healthAnswer(pathOf(incoming.headers.path), health, newId("req"));
+    if (!told) return undefined;
+    try {
+      countPublic(incoming);
+      Object.assign(told.headers, cors.headers(incoming));
+      return told;
+    } catch (thrown) {
+      return this.#tell(thrown, incoming);
+    }
   }
 
   async #handOn(incoming: Incoming): Promise<Whole | Response> {

@@ -1,6 +1,6 @@
 import type { AnyElysia, Elysia } from "elysia";
 import { createAddressReader, type PeerSource } from "./address.ts";
-import { createDoorman } from "./doorman.ts";
+import { countPublic, createDoorman } from "./doorman.ts";
 import { Entrance } from "./entrance.ts";
 import { createCors, createGuard } from "./guard.ts";
 import type { Served } from "./served.ts";
@@ -49,7 +49,11 @@ export function openGateway(served: Served): Gateway {
   const answerRequest = (request: Request) =>
     mounted ? mounted.fetch(request) : routes().then((made) => made.fetch(request));
   return {
-    entrance: new Entrance({ guard, cors, generation, answerRequest, log }),
+    entrance: new Entrance({
+      ...{ guard, cors, generation, answerRequest, log, health: served },
+      countPublic: (incoming) =>
+        countPublic(incoming, "open", { addresses, readAddress, keys, limiter: services.limiter }),
+    }),
     routes: routes as Gateway["routes"],
     answerRequest,
     server,

@@ -1,21 +1,17 @@
 import { Elysia } from "elysia";
 import { HealthReply } from "../wire/health.ts";
-import { commonHeaders, methodNotAllowed } from "./errors.ts";
+import { toResponse } from "./answered.ts";
+import { methodNotAllowed } from "./errors.ts";
+import { type Health, healthAnswer } from "./health-answer.ts";
 import { errorReplies, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
-
-function answer(request: Request, healthy: boolean): Response {
-  return Response.json(
-    { status: healthy ? "ok" : "unavailable" },
-    { status: healthy ? 200 : 503, headers: { "cache-control": "no-store", ...commonHeaders(requestIdOf(request)) } },
-  );
-}
 
 /**
  * GET /healthz: 200 while the process answers at all. GET /readyz: 200 when it should be given work, else 503 (contract 3).
  * Neither needs a key.
  */
-export function healthRoutes(health: { ready(): boolean }) {
+export function healthRoutes(health: Health) {
+  const answer = (request: Request, path: string) => toResponse(healthAnswer(path, health, requestIdOf(request))!);
   const errors = errorReplies("chat", [], PUBLIC_ERRORS);
   const live = { "200": jsonReply(HealthReply, "The process is alive."), ...errors };
   const ready = {
@@ -24,10 +20,10 @@ export function healthRoutes(health: { ready(): boolean }) {
     ...errors,
   };
   return new Elysia({ name: "sluice-health" })
-    .get("/healthz", ({ request }) => answer(request, true), {
+    .get("/healthz", ({ request }) => answer(request, "/healthz"), {
       detail: { tags: ["Operation"], summary: "Liveness", security: [], responses: live },
     })
-    .get("/readyz", ({ request }) => answer(request, health.ready()), {
+    .get("/readyz", ({ request }) => answer(request, "/readyz"), {
       detail: { tags: ["Operation"], summary: "Readiness", security: [], responses: ready },
     })
     .all("/healthz", methodNotAllowed("GET, HEAD"), { detail: { hide: true } })
