@@ -51,7 +51,7 @@ import { WebTools } from "./web/tools.ts";
 import { createServedTools } from "./web/tools-served.ts";
 
 /** How long running answers may go on when the server is told to stop (reliability 6.5). */
-const DRAIN_MS = 30_000;
+export const DRAIN_MS = 30_000;
 
 /** What the app is made of: everything that reaches outside comes in here. */
 export type AppSettings = {

@@ -1,4 +1,4 @@
-import { type App, type AppSettings, createApp, type Reloaded } from "./app.ts";
+import { type App, type AppSettings, createApp, DRAIN_MS, type Reloaded } from "./app.ts";
 import { HttpServer } from "./http/server/listen.ts";
 import type { Clock } from "./lib/clock.ts";
 import { errorFields } from "./observe/log.ts";
@@ -10,6 +10,8 @@ export const MAX_BODY_BYTES = 40 * 1024 * 1024;
 export const IDLE_SECONDS = 60;
 /** `bun` has the runtime's own server listen. */
 const WITH_BUN = "SLUICE_HTTP_SERVER";
+/** How long clients may take to hear that their answers were ended, and to close what rests, ms. */
+const TELL_MS = 1_000;
 /** How often vendors that list their own models are asked again. */
 const DISCOVERY_MS = 30 * 60_000;
 /** A vendor that could not be asked is asked again after this. */
@@ -65,15 +67,28 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     },
     async stop() {
       stopDiscovery();
+      const endsAt = clock.monotonic() + DRAIN_MS + TELL_MS;
       const closed = server.stop();
+      // Who sends a body that never ends, or reads nothing of what he is told, would keep his request under way for as long as he likes.
+      const uncut = clock.after(DRAIN_MS + TELL_MS, () => void server.stop(true));
       await app.stop();
-      await Promise.race([closed, new Promise((resolve) => clock.after(1_000, () => resolve(undefined)))]);
+      uncut();
+      const leftMs = server.isSending ? endsAt - clock.monotonic() : 0;
+      const late = Promise.withResolvers<void>();
+      const awaited = clock.after(Math.max(TELL_MS, leftMs), late.resolve);
+      await Promise.race([closed, late.promise]);
+      awaited();
       await server.stop(true);
     },
   };
 }
 
-type Listener = { readonly port?: number | undefined; stop(force?: boolean): Promise<void> };
+type Listener = {
+  readonly port?: number | undefined;
+  /** Whether an answer is still on its way, where that is known. */
+  readonly isSending?: boolean;
+  stop(force?: boolean): Promise<void>;
+};
 
 function listen({ gateway }: App, { host, port, clock, log, sharesPort = false }: ServerSettings): Listener {
   const { entrance, setServer } = gateway;

@@ -18,7 +18,7 @@ import {
 } from "../web/mcp-message.ts";
 import { RpcMessage as RpcMessageBody, RpcReply } from "../wire/web.ts";
 import type { RequestServer } from "./asked.ts";
-import { checkJson, readText } from "./body.ts";
+import { checkJson, readText, UploadCut } from "./body.ts";
 import { authenticate, authenticateToken } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
@@ -142,7 +142,8 @@ async function readMessageText(request: Request, clock: Clock): Promise<string> 
   try {
     return await readText(request, { maxBytes: MAX_MESSAGE_BYTES, clock });
   } catch (thrown) {
-    if (thrown instanceof GatewayError && thrown.code === "invalid_request") return "";
+    const isCut = thrown instanceof UploadCut;
+    if (thrown instanceof GatewayError && thrown.code === "invalid_request" && !isCut) return "";
     throw thrown;
   }
 }

@@ -96,15 +96,22 @@ export class SseFlow {
     this.#lastAt = clock.monotonic();
     this.#givenAt = this.#lastAt;
     if (this.#over) return;
-    if (!done) {
-      if (!chunks.isLast) return this.sink.send(value, false);
-      // Nothing is left but to close up: the end goes out along with it.
-      this.#held += value;
-      return this.pull();
+    try {
+      if (!done) {
+        if (!chunks.isLast) return this.sink.send(value, false);
+        // Nothing is left but to close up: the end goes out along with it.
+        this.#held += value;
+        return this.pull();
+      }
+      this.#finish();
+      if (this.#held === "") this.sink.end();
+      else this.sink.send(this.#held, true);
+    } catch (thrown) {
+      // It could not be sent: whoever makes the pieces has to know that nobody asks for another one.
+      this.#finish();
+      this.sink.fail(thrown);
+      chunks.return?.().catch(ignoreClosed);
     }
-    this.#finish();
-    if (this.#held === "") this.sink.end();
-    else this.sink.send(this.#held, true);
   };
 
   readonly #onFailure = (thrown: unknown): void => {

@@ -65,9 +65,14 @@ export class ClientConnection implements ClientLine, SenderOwner {
     return this.#socket?.remoteAddress;
   }
 
+  /** An answer is on its way that has not gone out whole. */
+  get isSending(): boolean {
+    return this.#sender?.hasBegun === true;
+  }
+
   /** Ends it, if nothing is under way. */
   stop(): void {
-    if (!this.#incoming && !this.#lingers) this.#shut();
+    if ((!this.#incoming || this.#isAnswered) && !this.#lingers) this.#end();
   }
 
   // What a request needs of it.
@@ -125,6 +130,11 @@ export class ClientConnection implements ClientLine, SenderOwner {
     this.#leave(error);
   }
 
+  /** Something threw while the socket was told of: nobody knows any more how far its request is. */
+  onFault(thrown: unknown): void {
+    this.#breakOff(thrown);
+  }
+
   // Reading.
 
   #keep(bytes: Buffer): void {
@@ -157,6 +167,8 @@ export class ClientConnection implements ClientLine, SenderOwner {
     const at = held.indexOf(HEAD_END, start);
     if ((at < 0 ? held.length : at) > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
     if (at < 0) {
+      // What waits for the rest of its head must not keep the memory of all that came along with it.
+      if (held.buffer.byteLength > 2 * MAX_HEAD_BYTES) this.#held = Buffer.from(held);
       if (held.indexOf(BARE_HEAD_END, start) >= 0) throw new MalformedMessage("lines without carriage returns");
       if (!this.#awaitsHead) this.#wait(HEAD_MS);
       this.#awaitsHead = true;
@@ -195,7 +207,7 @@ export class ClientConnection implements ClientLine, SenderOwner {
     if (!(thrown instanceof MalformedMessage)) throw thrown;
     this.#held = undefined;
     // Of an answer that has begun nobody could tell where this one begins.
-    if (this.#isAnswered || this.#sender?.isFree === false) {
+    if (this.#isAnswered || this.#sender?.hasBegun) {
       this.close();
       return;
     }
@@ -225,15 +237,22 @@ export class ClientConnection implements ClientLine, SenderOwner {
     const isHead = incoming.method === "HEAD";
     this.#ends ||= this.rules.isStopping || !headers.staysOpen || !canReadRest(incoming);
     const head = { ends: this.#ends, chunks: headers.isCurrent };
-    if ("chunks" in answered) {
-      incoming.forgetHead();
-      sender.sendStream(head, answered);
-    } else if (answered instanceof Response) {
-      sendResponse(answered, head, isHead, sender).catch((thrown: unknown) => this.#breakOff(thrown));
-    } else {
-      if (answered.headers["connection"] === "close") this.#ends = true;
-      if (isHead) sender.sendHead({ ...head, ...answered });
-      else sender.sendWhole({ ...head, ...answered }, answered.body);
+    try {
+      if ("chunks" in answered) {
+        incoming.forgetHead();
+        sender.sendStream(head, answered);
+      } else if (answered instanceof Response) {
+        if (answered.headers.get("connection") === "close") this.#ends = true;
+        sendResponse(answered, head, isHead, sender).catch((thrown: unknown) => this.#breakOff(thrown));
+      } else {
+        if (answered.headers["connection"] === "close") this.#ends = true;
+        if (isHead) sender.sendHead({ ...head, ...answered });
+        else sender.sendWhole({ ...head, ...answered }, answered.body);
+      }
+    } catch (thrown) {
+      // A stream that nobody will read would stay under way for ever.
+      forget(answered);
+      this.#breakOff(thrown);
     }
   }
 
@@ -244,6 +263,7 @@ export class ClientConnection implements ClientLine, SenderOwner {
   }
 
   answered(): void {
+    if (this.#over) return;
     const incoming = this.#incoming;
     this.#isAnswered = true;
     incoming?.discard();
@@ -318,6 +338,9 @@ function canReadRest(incoming: Incoming): boolean {
 
 /** An answer whose client is gone. */
 function forget(answered: Answered | Response): void {
-  if ("chunks" in answered) void answered.chunks.return?.();
-  else if (answered instanceof Response) void answered.body?.cancel();
+  if ("chunks" in answered) answered.chunks.return?.().catch(ignoreGone);
+  else if (answered instanceof Response && !answered.body?.locked) answered.body?.cancel().catch(ignoreGone);
 }
+
+/** Nobody is there to be told. */
+function ignoreGone(): void {}

@@ -7,6 +7,10 @@ import { RequestHead } from "./request-head.ts";
 /** Bytes of a body that wait to be read before the client is made to wait: of one that is no larger, none ever does (reliability 6.4). */
 const MAX_WAITING_BYTES = 256 * 1024;
 
+/** A piece of a body keeps the memory of all that it came in up to so many times its size, and this, bytes. */
+const MAX_COATING = 2;
+const SMALL_BYTES = 4 * 1024;
+
 const NOTHING = new Uint8Array(0);
 const NO_HEAD = new RequestHead("POST", "/", "", true);
 
@@ -127,7 +131,7 @@ export class Incoming implements Asked {
   get body(): ReadableStream<Uint8Array> | null {
     if (this.#body.complete && this.#pieces === undefined) return null;
     return new ReadableStream<Uint8Array>(
-      { pull: (controller) => this.#pull(controller), cancel: () => this.discard() },
+      { pull: (controller) => this.#pull(controller), cancel: () => this.#cancel() },
       { highWaterMark: 0 },
     );
   }
@@ -182,9 +186,17 @@ export class Incoming implements Asked {
     });
   }
 
+  /** Whoever waits for more has been told that there is none. */
+  #cancel(): void {
+    this.#onMore = undefined;
+    this.discard();
+  }
+
   #keep(piece: Uint8Array): void {
     this.#pieces ??= [];
-    this.#pieces.push(piece);
+    // Of bytes that are mostly the lines of chunks, what is kept is the body alone: those lines are not counted.
+    const { byteLength } = piece.buffer;
+    this.#pieces.push(byteLength > MAX_COATING * piece.length + SMALL_BYTES ? Buffer.from(piece) : piece);
     this.#waitingBytes += piece.length;
     if (this.#waitingBytes > MAX_WAITING_BYTES && !this.#paused) {
       this.#paused = true;

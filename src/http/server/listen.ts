@@ -22,7 +22,8 @@ export class HttpServer implements ServerRules {
   isStopping = false;
   readonly #connections = new Set<ClientConnection>();
   readonly #listener;
-  #onEmpty: (() => void) | undefined;
+  /** Settled once nothing is open any more, where somebody waits for that. */
+  #emptied: PromiseWithResolvers<void> | undefined;
 
   /** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
   constructor(settings: ListenSettings) {
@@ -48,7 +49,7 @@ export class HttpServer implements ServerRules {
         drain: (socket: Socket<ClientConnection>) => socket.data.onDrain(),
         end: (socket: Socket<ClientConnection>) => socket.data.onEnd(),
         close: (socket: Socket<ClientConnection>, error?: unknown) => socket.data.onClose(error),
-        error: (socket: Socket<ClientConnection>, error: Error) => socket.data.onClose(error),
+        error: (socket: Socket<ClientConnection>, error: Error) => socket.data.onFault(error),
       },
     };
     this.#listener = Bun.listen<ClientConnection>(options);
@@ -63,7 +64,7 @@ export class HttpServer implements ServerRules {
 
   gone(connection: ClientConnection): void {
     this.#connections.delete(connection);
-    if (this.#connections.size === 0) this.#onEmpty?.();
+    if (this.#connections.size === 0) this.#emptied?.resolve();
   }
 
   /** As Bun's server does; null for a request that came otherwise. */
@@ -86,8 +87,13 @@ export class HttpServer implements ServerRules {
       else connection.stop();
     }
     if (this.#connections.size === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#onEmpty = resolve;
-    });
+    this.#emptied ??= Promise.withResolvers<void>();
+    return this.#emptied.promise;
+  }
+
+  /** Whether an answer is still on its way to somebody. */
+  get isSending(): boolean {
+    for (const connection of this.#connections) if (connection.isSending) return true;
+    return false;
   }
 }

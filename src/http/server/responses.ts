@@ -24,9 +24,13 @@ export async function sendResponse(
   const headers: Record<string, string> = {};
   for (const [name, value] of response.headers) headers[name] = value;
   const told: AnswerHead = { ...head, status: response.status, headers };
-  if (isHead) return sender.sendHead(told);
+  if (isHead) {
+    response.body?.cancel().catch(ignoreCancelled);
+    return sender.sendHead(told);
+  }
   if (response.body === null) return sender.sendWhole(told, null);
   const reader: Reader = response.body.getReader();
+  sender.follow(reader);
   try {
     await sendBody(told, reader, sender);
   } catch (thrown) {

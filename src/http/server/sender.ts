@@ -54,6 +54,12 @@ export type SenderOwner = {
   close(): void;
 };
 
+/** Where pieces are read from. */
+type Source = { cancel(reason: unknown): Promise<void> };
+
+/** Nobody is there to be told. */
+function ignoreGone(): void {}
+
 const clientGone = () => new Error("The client has left.");
 
 let dateLine = "";
@@ -86,6 +92,12 @@ export class Sender implements Sink {
   /** What the system has not taken yet. */
   #unsent: Uint8Array | undefined;
   #waiting: { resolve(): void; reject(thrown: unknown): void } | undefined;
+  /** An answer has begun that has not ended. */
+  #hasBegun = false;
+  /** The flow has been asked for a piece that has not come: a ping may go out meanwhile. */
+  #isAsked = false;
+  /** Where the pieces of an answer come from. */
+  #source: Source | undefined;
   #isGone = false;
   #stall: Timeout | undefined;
 
@@ -129,11 +141,12 @@ export class Sender implements Sink {
   sendStream(head: Omit<AnswerHead, "status" | "headers">, streamed: Streamed): void {
     this.begin({ ...head, status: 200, headers: streamed.headers });
     this.#flow = new SseFlow(streamed, this);
-    void this.#flow.pull();
+    this.#ask();
   }
 
   /** Begins an answer whose length is not known, or is among its fields. */
   begin(head: AnswerHead): void {
+    this.#hasBegun = true;
     this.#chunks = head.chunks && !("content-length" in head.headers);
     this.#head = `${writeHead(head)}${this.#chunks ? "transfer-encoding: chunked\r\n" : ""}\r\n`;
   }
@@ -165,8 +178,14 @@ export class Sender implements Sink {
       const waiting = this.#waiting;
       this.#waiting = undefined;
       if (waiting) waiting.resolve();
-      else void this.#flow?.pull();
+      else if (!this.#isAsked) this.#ask();
     }
+  }
+
+  /** Has the pieces that are to be sent cancelled when the client leaves. */
+  follow(source: Source): void {
+    if (this.#isGone) source.cancel(clientGone()).catch(ignoreGone);
+    else this.#source = source;
   }
 
   /** The client is gone. */
@@ -175,12 +194,18 @@ export class Sender implements Sink {
     this.#stall?.stop();
     this.#unsent = undefined;
     this.#waiting?.reject(clientGone());
-    void this.#flow?.cancel();
+    this.#source?.cancel(clientGone()).catch(ignoreGone);
+    this.#flow?.cancel().catch(ignoreGone);
   }
 
   /** An answer was written to its end that the system has not taken whole. */
   get isWritten(): boolean {
     return this.#isWritten;
+  }
+
+  /** Something of an answer is on its way that has not been taken whole. */
+  get hasBegun(): boolean {
+    return this.#hasBegun || this.#unsent !== undefined;
   }
 
   // What an SseFlow has to send.
@@ -191,9 +216,10 @@ export class Sender implements Sink {
 
   send(text: string, last: boolean): void {
     const end = this.#chunks ? (last ? `\r\n${LAST_CHUNK}` : "\r\n") : "";
+    this.#isAsked = false;
     this.#writeText(text, end);
     if (last) this.#finish();
-    else if (!this.#unsent) void this.#flow?.pull();
+    else if (!this.#unsent) this.#ask();
   }
 
   ping(text: string): void {
@@ -219,8 +245,15 @@ export class Sender implements Sink {
     this.#write(writeMessage(before, end === "" ? text : text + end, length + end.length));
   }
 
+  #ask(): void {
+    this.#isAsked = true;
+    void this.#flow?.pull();
+  }
+
   #finish(): void {
     this.#flow = undefined;
+    this.#source = undefined;
+    this.#hasBegun = false;
     this.#isWritten = this.#unsent !== undefined;
     if (!this.#isWritten) this.owner.answered();
   }

@@ -1,0 +1,458 @@
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import type { Answered } from "../../src/http/answered.ts";
+import { UPLOAD_STALL_MS } from "../../src/http/body.ts";
+import { Incoming } from "../../src/http/server/incoming.ts";
+import { HttpServer, type ListenSettings } from "../../src/http/server/listen.ts";
+import { parseRequestHead } from "../../src/http/server/request-head.ts";
+import { Sender } from "../../src/http/server/sender.ts";
+import { release } from "../../src/lib/http1/fields.ts";
+import { IDLE_SECONDS } from "../../src/server.ts";
+import { type ManualClock, manualClock, settle } from "../support/clock.ts";
+import { json, neverAnswer } from "../support/upstream.ts";
+import { gate, until, within } from "../support/wait.ts";
+import { RawClient } from "./http-wire-client.ts";
+import { startWireLab, type WireLab } from "./http-wire-lab.ts";
+import { CHUNKED, chat, HOST, JSON_TYPE, KEY, lengthOf, lines, PROBE, sound } from "./http-wire-requests.ts";
+import { WIRES } from "./wires.ts";
+
+setDefaultTimeout(20_000);
+
+const VENDOR_PATH = "/v1/chat/completions";
+const MIB = 1024 * 1024;
+/** How long running answers may go on behind a stop, and then be told of it, ms (contract 1, reliability 6.5). */
+const DRAIN_MS = 30_000;
+const TELL_MS = 1_000;
+
+type Answering = (incoming: Incoming) => Answered | Response | Promise<Answered | Response>;
+
+/** A server without a gateway, which answers as a test says. */
+class Bare {
+  readonly clock = manualClock();
+  readonly faults: unknown[] = [];
+  readonly server: HttpServer;
+
+  constructor(answer: Answering, more: Partial<ListenSettings> = {}) {
+    this.server = new HttpServer({
+      ...{ hostname: "127.0.0.1", port: 0, sharesPort: false, clock: this.clock, answer },
+      refuse: (text) => ({ status: 400, headers: {}, body: text }),
+      broke: (thrown) => this.faults.push(thrown),
+      ...more,
+    });
+  }
+
+  connect(): Promise<RawClient> {
+    return RawClient.open(this.server.port, (text) => text);
+  }
+
+  /** Waits until no connection is left. */
+  empty(): Promise<void> {
+    return until(() => this.server.connections === 0, "every connection to be gone");
+  }
+}
+
+const bares: Bare[] = [];
+function bare(answer: Answering): Bare {
+  const made = new Bare(answer);
+  bares.push(made);
+  return made;
+}
+afterEach(async () => {
+  for (const { server } of bares.splice(0)) await server.stop(true);
+});
+
+const GET = lines("GET / HTTP/1.1", "Host: a");
+
+/** Pieces of an answer that end when they are returned; counts what is asked of it. */
+class Pieces implements AsyncIterator<string, undefined> {
+  asked = 0;
+  returned = 0;
+  #waiting: PromiseWithResolvers<IteratorResult<string, undefined>> | undefined;
+
+  next(): Promise<IteratorResult<string, undefined>> {
+    this.asked++;
+    this.#waiting = Promise.withResolvers();
+    return this.#waiting.promise;
+  }
+
+  give(value: string): void {
+    this.#waiting?.resolve({ done: false, value });
+  }
+
+  return(): Promise<IteratorResult<string, undefined>> {
+    this.returned++;
+    this.#waiting?.resolve({ done: true, value: undefined });
+    return Promise.resolve({ done: true, value: undefined });
+  }
+}
+
+describe("nothing stays open", () => {
+  test("of a connection on which something threw", async () => {
+    const at = bare(() => {
+      throw new RangeError("out of order");
+    });
+    const client = await at.connect();
+    await client.send(GET);
+    await client.over();
+    await at.empty();
+    expect([client.rest, at.faults.map(String)]).toEqual(["", ["RangeError: out of order"]]);
+  });
+
+  test.each(["at once", "later"])("of a stream whose head cannot be written, told %s", async (when) => {
+    const chunks = new Pieces();
+    const streamed = () => ({ headers: { "x-odd": "a\nb: c" }, chunks, ping: "", clock: at.clock, close() {} });
+    const at: Bare = bare(() => (when === "later" ? Promise.resolve(streamed()) : streamed()));
+    const client = await at.connect();
+    await client.send(GET);
+    await client.over();
+    await at.empty();
+    expect([client.rest, chunks.asked, chunks.returned, at.faults.length]).toEqual(["", 0, 1, 1]);
+  });
+
+  test("of a stream whose client has left before it was there", async () => {
+    const late = gate();
+    const chunks = new Pieces();
+    // What closing its books comes to is in its own log: it must not end the process.
+    chunks.return = () => {
+      chunks.returned++;
+      return Promise.reject(new Error("the books"));
+    };
+    const at: Bare = bare(async () => {
+      await late.opened;
+      return { headers: {}, chunks, ping: "", clock: at.clock, close() {} };
+    });
+    const client = await at.connect();
+    await client.send(GET);
+    await until(() => at.server.connections === 1, "the connection");
+    client.reset();
+    await at.empty();
+    late.open();
+    await until(() => chunks.returned === 1, "the stream to be closed up");
+    expect([chunks.asked, at.faults]).toEqual([0, []]);
+  });
+
+  test("of the pieces of an answer whose client has left while they are awaited", async () => {
+    let cancelled: unknown;
+    const body = new ReadableStream<Uint8Array>({
+      pull: () => new Promise(() => undefined),
+      cancel(reason) {
+        cancelled = reason;
+      },
+    });
+    const at = bare(() => new Response(body));
+    const client = await at.connect();
+    await client.send(GET);
+    await until(() => body.locked, "the answer to be read");
+    client.reset();
+    await until(() => cancelled !== undefined, "the pieces to be cancelled");
+    await at.empty();
+    expect(at.faults).toEqual([]);
+  });
+
+  test("of a body that HEAD does not get", async () => {
+    let cancelled = 0;
+    const at = bare(
+      () =>
+        new Response(
+          new ReadableStream({
+            pull: () => new Promise(() => undefined),
+            cancel() {
+              cancelled++;
+            },
+          }),
+        ),
+    );
+    const client = await at.connect();
+    await client.send(lines("HEAD / HTTP/1.1", "Host: a"));
+    expect((await client.answer({ head: true })).status).toBe(200);
+    await until(() => cancelled === 1, "the body to be cancelled");
+    client.leave();
+  });
+
+  test("of a connection whose Response says that it closes", async () => {
+    const at = bare(() => new Response("no", { headers: { connection: "close" } }));
+    const client = await at.connect();
+    await client.send(GET + GET);
+    expect([(await client.answer()).body, await client.over(), client.rest]).toEqual(["no", "closed", ""]);
+  });
+
+  test("behind an answer in pieces whose request turns out to be garbled", async () => {
+    let give: (text: string) => void = () => undefined;
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        give = (text) => controller.enqueue(new TextEncoder().encode(text));
+      },
+    });
+    const at = bare(() => new Response(body));
+    const client = await at.connect();
+    await client.send(lines("GET / HTTP/1.1", "Host: a", CHUNKED));
+    await until(() => body.locked, "the answer to be read");
+    give("begun");
+    await client.has("begun");
+    await client.send("no chunk\r\n");
+    await client.over();
+    expect(client.rest).not.toContain("400");
+    await at.empty();
+  });
+});
+
+describe("a stream is asked for one piece at a time", () => {
+  /** A socket that takes so many bytes. */
+  class Narrow {
+    room = Number.POSITIVE_INFINITY;
+    taken = "";
+    write(bytes: Uint8Array): number {
+      const part = bytes.subarray(0, Math.min(bytes.length, this.room));
+      this.room -= part.length;
+      this.taken += Buffer.from(part).toString("latin1");
+      return part.length;
+    }
+  }
+
+  test("also when a ping is taken late", async () => {
+    const clock = manualClock();
+    const socket = new Narrow();
+    const chunks = new Pieces();
+    const owner = { answered() {}, close() {} };
+    const sender = new Sender(socket as object as ConstructorParameters<typeof Sender>[0], clock, owner);
+    sender.sendStream({ ends: false, chunks: true }, { headers: {}, chunks, ping: ": ping\n\n", clock, close() {} });
+    chunks.give("one");
+    await settle();
+    expect([chunks.asked, socket.taken.endsWith("3\r\none\r\n")]).toEqual([2, true]);
+    socket.room = 4;
+    await clock.advance(15_000);
+    expect([chunks.asked, socket.room]).toEqual([2, 0]);
+    socket.room = Number.POSITIVE_INFINITY;
+    sender.drain();
+    expect([chunks.asked, socket.taken.endsWith("8\r\n: ping\n\n\r\n")]).toEqual([2, true]);
+    chunks.give("two");
+    await settle();
+    expect([chunks.asked, socket.taken.endsWith("3\r\ntwo\r\n")]).toEqual([3, true]);
+    socket.room = 2;
+    chunks.give("three");
+    await settle();
+    expect(chunks.asked).toBe(3);
+    socket.room = Number.POSITIVE_INFINITY;
+    sender.drain();
+    expect([chunks.asked, socket.taken.endsWith("5\r\nthree\r\n")]).toEqual([4, true]);
+    sender.leave();
+    expect(chunks.returned).toBe(1);
+  });
+});
+
+describe("a body", () => {
+  const line = { peer: undefined, pause() {}, resume() {}, sendContinue() {}, close() {} };
+  const incoming = (framing: string) =>
+    new Incoming(parseRequestHead(`POST / HTTP/1.1\r\nHost: a\r\n${framing}`), line);
+
+  test("that is given up while more of it is awaited may come to its end", async () => {
+    const request = incoming("Content-Length: 4");
+    const reader = request.body?.getReader();
+    const read = reader?.read();
+    await reader?.cancel();
+    request.take(Buffer.from("ab"));
+    request.take(Buffer.from("cd"));
+    request.leave(undefined);
+    expect([await read, request.isWhole]).toEqual([{ done: true, value: undefined }, true]);
+  });
+
+  test("keeps no memory beside its own", async () => {
+    const request = incoming(CHUNKED);
+    const coated = () => Buffer.from(`1;${"x".repeat(10_000)}\r\na\r\n`.repeat(6));
+    for (let count = 0; count < 20; count++) request.take(coated());
+    const pieces: Uint8Array[] = [];
+    const reader = request.body?.getReader();
+    for (let count = 0; count < 20; count++) pieces.push((await reader?.read())?.value as Uint8Array);
+    expect(pieces.map((piece) => Buffer.from(piece).toString()).join("")).toBe("a".repeat(120));
+    expect(Math.max(...pieces.map(({ buffer }) => buffer.byteLength))).toBeLessThan(100);
+    await reader?.cancel();
+  });
+});
+
+describe("memory may be let go of, since", () => {
+  test("every piece of a socket has its own, and so has what is put together of them", async () => {
+    const pieces: Buffer[] = [];
+    const server = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: { data: (_socket, bytes) => void pieces.push(bytes) },
+    });
+    const client = await RawClient.open(server.port, (text) => text);
+    let sent = 0;
+    for (const size of [1, 100, 1_000, 4_000, 8_191, 65_536, MIB]) {
+      await client.send(Buffer.alloc(size, 97));
+      sent += size;
+      await until(() => pieces.reduce((sum, { length }) => sum + length, 0) === sent, `${size} bytes`);
+    }
+    expect(pieces.map(({ byteOffset }) => byteOffset)).toEqual(pieces.map(() => 0));
+    expect(pieces.map(({ buffer }) => buffer.byteLength)).toEqual(pieces.map(({ length }) => length));
+    expect(new Set(pieces.map(({ buffer }) => buffer)).size).toBe(pieces.length);
+    for (const size of [1, 10, 1_000, 4_000]) {
+      const both = Buffer.concat([Buffer.alloc(size, 98), Buffer.from("c")]);
+      expect([both.byteOffset, both.buffer.byteLength, Buffer.from(both).buffer.byteLength]).toEqual([
+        0,
+        size + 1,
+        size + 1,
+      ]);
+    }
+    client.leave();
+    server.stop(true);
+  });
+
+  test("a text that was decoded of it is its own", () => {
+    for (const text of ["plain", "x".repeat(100_000), "äöü€😀".repeat(20_000), "é".repeat(50_000)]) {
+      const bytes = new TextEncoder().encode(text);
+      const decoded = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+      const size = bytes.length;
+      release(bytes);
+      expect(bytes.length).toBe(0);
+      for (let count = 0; count < 8; count++) new Uint8Array(size).fill(count);
+      expect(decoded === text).toBe(true);
+    }
+  });
+
+  test("a request that came along with others lets go of none of theirs", async () => {
+    const bodies: Uint8Array[] = [];
+    const texts: string[] = [];
+    const at: Bare = bare(async (incoming) => {
+      const bytes = await incoming.bytes();
+      bodies.push(bytes);
+      texts.push(Buffer.from(bytes).toString());
+      incoming.release(bytes);
+      return { status: 200, headers: {}, body: "ok" };
+    });
+    const post = (text: string) => lines("POST / HTTP/1.1", "Host: a", lengthOf(text)) + text;
+    const client = await at.connect();
+    await client.send(post("first") + post("second") + post("third"));
+    for (let count = 0; count < 3; count++) expect((await client.answer()).body).toBe("ok");
+    expect(texts).toEqual(["first", "second", "third"]);
+    client.leave();
+  });
+});
+
+describe("a stop", () => {
+  let clock: ManualClock;
+
+  /** A gateway on a clock of its own, which is told to stop once `begin` has begun something. */
+  async function stopping(begin: (lab: WireLab) => Promise<void>) {
+    clock = manualClock();
+    const lab = await startWireLab(clock);
+    await begin(lab);
+    let isOver = false;
+    const stopped = lab.stop().then(() => {
+      isOver = true;
+    });
+    await settle();
+    return { lab, stopped, isOver: () => isOver };
+  }
+
+  /** Drips a body until its connection ends, so fast that no other rule cuts it. */
+  async function drip(client: RawClient, forMs: number): Promise<void> {
+    for (let ms = 0; ms < forMs && !client.ending; ms += 1_000) {
+      await client.send("x".repeat(20_000));
+      await clock.advance(1_000);
+    }
+  }
+
+  test("waits no longer for a body that comes and comes than for an answer", async () => {
+    let client: RawClient | undefined;
+    const { stopped, isOver } = await stopping(async (lab) => {
+      client = await lab.connect();
+      await client.send(chat(["Content-Length: 30000000"], '{"model":"'));
+      await settle();
+    });
+    await drip(client as RawClient, DRAIN_MS - 1_000);
+    expect([isOver(), client?.ending]).toEqual([false, undefined]);
+    await drip(client as RawClient, 2 * TELL_MS);
+    await clock.advance(TELL_MS);
+    await within(stopped, "the stop");
+  });
+
+  test("waits no longer for a client that reads nothing than for an answer", async () => {
+    const { lab, stopped, isOver } = await stopping(async ({ vendor, connect }) => {
+      const record = `data: ${JSON.stringify({ ...WIRES.chat.reply(), object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: "w".repeat(60_000) }, finish_reason: null }] })}\n\n`;
+      vendor.answer(VENDOR_PATH, {
+        headers: { "content-type": "text/event-stream" },
+        parts: Array.from({ length: 400 }, () => record),
+        framing: "chunked",
+        finish: "end",
+      });
+      const client = await connect();
+      client.holdReading();
+      await client.send(sound("Hi", { stream: true }));
+      await vendor.called();
+      await settle(200);
+    });
+    await clock.advance(DRAIN_MS - 1_000);
+    expect(isOver()).toBe(false);
+    await clock.advance(1_000 + 2 * TELL_MS);
+    await within(stopped, "the stop");
+    expect(lab.vendor.calls.length).toBe(1);
+  });
+
+  test("does not wait for a request that has not come", async () => {
+    const { stopped } = await stopping(async ({ connect }) => {
+      const client = await connect();
+      await client.send(lines("POST /v1/images/generations HTTP/1.1", HOST, KEY, JSON_TYPE, "Content-Length: 1000"));
+      await settle();
+    });
+    await clock.advance(2 * TELL_MS);
+    await within(stopped, "the stop");
+  });
+
+  test("lets a client that reads late have the whole of its answer", async () => {
+    const text = "w".repeat(12 * MIB);
+    let client: RawClient | undefined;
+    const { stopped, isOver } = await stopping(async ({ vendor, connect, rows }) => {
+      const message = { role: "assistant", content: text };
+      vendor.answer(
+        VENDOR_PATH,
+        json({ ...WIRES.chat.reply(), choices: [{ index: 0, message, finish_reason: "stop" }] }),
+      );
+      client = await connect();
+      client.holdReading();
+      await client.send(sound("Hi"));
+      await until(() => rows().length === 1, "the answer to be settled");
+      await settle(50);
+    });
+    await clock.advance(5 * TELL_MS);
+    expect(isOver()).toBe(false);
+    client?.readOn();
+    const { status, body } = (await client?.answer()) ?? { status: 0, body: "" };
+    expect([status, body.includes(text)]).toEqual([200, true]);
+    await client?.over();
+    await clock.advance(5 * TELL_MS);
+    await within(stopped, "the stop");
+  });
+});
+
+describe("a body that stands still is cut on other endpoints too", () => {
+  test.each(["/v1/images/generations", "/mcp/web", "/v1/web/search"])("POST %s", async (path) => {
+    const clock = manualClock();
+    const lab = await startWireLab(clock);
+    lab.vendor.always(VENDOR_PATH, neverAnswer());
+    const client = await lab.connect();
+    await client.send(`${lines(`POST ${path} HTTP/1.1`, HOST, KEY, JSON_TYPE, "Content-Length: 100")}{"`);
+    for (let count = 0; count < 20; count++) await settle();
+    await clock.advance(UPLOAD_STALL_MS * 2);
+    const answer = await client.answer();
+    expect([answer.status, answer.headers["connection"]]).toEqual([400, "close"]);
+    expect([await client.over(), client.rest, lab.vendor.calls.length]).toEqual(["closed", "", 0]);
+    await lab.end();
+  });
+
+  test("and one that nobody reads is waited for no longer than a connection may rest", async () => {
+    const clock = manualClock();
+    const lab = await startWireLab(clock);
+    const client = await lab.connect();
+    await client.send(`${lines("POST /nowhere HTTP/1.1", HOST, "Content-Length: 100")}x`);
+    expect((await client.answer()).status).toBe(404);
+    await clock.advance(IDLE_SECONDS * 500);
+    expect(client.ending).toBeUndefined();
+    await clock.advance(IDLE_SECONDS * 500);
+    await client.over();
+    const other = await lab.connect();
+    await other.send(PROBE);
+    expect((await other.answer()).status).toBe(200);
+    await lab.end();
+  });
+});
