@@ -1,5 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { addPiece } from "../lib/http1/pieces.ts";
 import { type Fields, isObject, isSpace, JsonText, stringEnd } from "../lib/json.ts";
 import { timeoutsOf } from "../lib/timeouts.ts";
 import type { AskedBody } from "./asked.ts";
@@ -148,7 +149,7 @@ async function readStream(body: ReadableStream<Uint8Array>, maxBytes: number, wa
       watch.progress(value.length);
       length += value.length;
       if (length > maxBytes) throw tooLarge(maxBytes);
-      chunks.push(value);
+      addPiece(chunks, value);
     }
   } catch (error) {
     // What is still to come is not wanted. The cancel itself may fail only because the connection is gone already.

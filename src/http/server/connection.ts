@@ -72,7 +72,9 @@ export class ClientConnection implements ClientLine, SenderOwner {
 
   /** Ends it, if nothing is under way. */
   stop(): void {
-    if ((!this.#incoming || this.#isAnswered) && !this.#lingers) this.#end();
+    if (this.#lingers) return;
+    if (!this.#incoming) this.#shut();
+    else if (this.#isAnswered) this.#end();
   }
 
   // What a request needs of it.
@@ -132,7 +134,8 @@ export class ClientConnection implements ClientLine, SenderOwner {
 
   /** Something threw while the socket was told of: nobody knows any more how far its request is. */
   onFault(thrown: unknown): void {
-    this.#breakOff(thrown);
+    this.rules.broke(thrown);
+    this.close();
   }
 
   // Reading.
@@ -318,13 +321,14 @@ export class ClientConnection implements ClientLine, SenderOwner {
   #leave(reason: unknown): void {
     if (this.#over) return;
     this.#over = true;
+    // Before all that others do about it, and may fail at.
+    this.rules.gone(this);
     this.#timer?.stop();
     this.#held = undefined;
     const incoming = this.#incoming;
     this.#incoming = undefined;
     this.#sender?.leave();
     if (!this.#isAnswered) incoming?.leave(reason);
-    this.rules.gone(this);
   }
 }
 

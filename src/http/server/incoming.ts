@@ -1,15 +1,12 @@
 import { Abort, type Abortable } from "../../lib/abort.ts";
 import { release } from "../../lib/http1/fields.ts";
 import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
+import { addPiece } from "../../lib/http1/pieces.ts";
 import type { Asked } from "../asked.ts";
 import { RequestHead } from "./request-head.ts";
 
 /** Bytes of a body that wait to be read before the client is made to wait: of one that is no larger, none ever does (reliability 6.4). */
 const MAX_WAITING_BYTES = 256 * 1024;
-
-/** A piece of a body keeps the memory of all that it came in up to so many times its size, and this, bytes. */
-const MAX_COATING = 2;
-const SMALL_BYTES = 4 * 1024;
 
 const NOTHING = new Uint8Array(0);
 const NO_HEAD = new RequestHead("POST", "/", "", true);
@@ -194,9 +191,7 @@ export class Incoming implements Asked {
 
   #keep(piece: Uint8Array): void {
     this.#pieces ??= [];
-    // Of bytes that are mostly the lines of chunks, what is kept is the body alone: those lines are not counted.
-    const { byteLength } = piece.buffer;
-    this.#pieces.push(byteLength > MAX_COATING * piece.length + SMALL_BYTES ? Buffer.from(piece) : piece);
+    addPiece(this.#pieces, piece);
     this.#waitingBytes += piece.length;
     if (this.#waitingBytes > MAX_WAITING_BYTES && !this.#paused) {
       this.#paused = true;
