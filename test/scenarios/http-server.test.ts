@@ -290,6 +290,17 @@ describe("a body", () => {
     await reader?.cancel();
   });
 
+  test("that came at once and is taken whole does not keep its connection waiting", async () => {
+    const calls: string[] = [];
+    const watched = { ...line, pause: () => calls.push("pause"), resume: () => calls.push("resume") };
+    const head = parseRequestHead("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000");
+    const request = new Incoming(head, watched);
+    request.take(Buffer.alloc(300_000, 97));
+    expect(calls).toEqual(["pause"]);
+    expect((await request.toRequest().text()).length).toBe(300_000);
+    expect(calls).toEqual(["pause", "resume"]);
+  });
+
   test("keeps no memory beside its own", async () => {
     const request = incoming(CHUNKED);
     const coated = () => Buffer.from(`1;${"x".repeat(10_000)}\r\na\r\n`.repeat(6));

@@ -215,6 +215,8 @@ export class Incoming implements Asked {
     const pieces = this.#pieces;
     this.#pieces = undefined;
     this.#waitingBytes = 0;
+    // Of a connection that waits nobody hears that its client has left.
+    this.#goOn();
     if (!pieces) return NOTHING;
     return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces);
   }
