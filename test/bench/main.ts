@@ -19,7 +19,7 @@ import {
   readRssMegabytes,
   startHelper,
 } from "./processes.ts";
-import { type Client, PACED, SCENARIOS, type Scenario, WAITED_FOR } from "./scenarios.ts";
+import { ALONE, type Client, PACED, SCENARIOS, type Scenario, WAITED_FOR } from "./scenarios.ts";
 import { waitBeside } from "./second-client.ts";
 import { measureStart } from "./start.ts";
 import {
@@ -44,6 +44,11 @@ const SETTLE_MS = 2_000;
 const LONGEST_BLOCK_MS = 20;
 /** Counts are asked for so often, one after the other, after as many to warm up. */
 const COUNTS = 40;
+/** What may be added to the wait of one client, milliseconds. */
+const ADDED_MS = [
+  ["half of the answers within", "p50Us", 0.3],
+  ["all but a hundredth within", "p99Us", 1.5],
+] as const;
 /** How long a count is meant to take once warm, milliseconds. */
 const COUNT_TARGET_MS = { "100 KB of prose": 60, "100 KB of code": 60, "100,000 equal letters": 20 };
 
@@ -134,6 +139,22 @@ function requestsOf(scenario: Scenario, ports: VendorPorts, key: string): { raw:
     raw: request(path, { "x-bench-port": String(ports[scenario.kind]) }, body),
     gateway: request(path, clientHeaders(key), body),
   };
+}
+
+/** What the gateway adds to the wait of a client that asks alone, one question after the other. */
+async function measureAlone(targets: readonly [Target, Target], share: number): Promise<void> {
+  const alone: Scenario = { ...ALONE, requests: Math.round(ALONE.requests * share) };
+  const rounds: [Round[], Round[]] = [[], []];
+  for (const target of targets) await runRound(target, alone, alone.requests);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const index of [0, 1] as const) rounds[index].push(await runRound(targets[index], alone, alone.requests));
+  }
+  for (const [name, key, aimMs] of ADDED_MS) {
+    const [raw, gateway] = rounds.map((all) => median(all.map((one) => one[key])) / 1000) as [number, number];
+    const cells = [raw, gateway, gateway - raw].map((ms) => `${figure(ms, 2)} ms`);
+    const wrong = rounds.flat().reduce((sum, one) => sum + one.wrong, 0);
+    printRow([`one client, ${name}`, ...cells, verdict(gateway - raw, aimMs), String(wrong)]);
+  }
 }
 
 /** How long a second client waits at most while an agent's conversation is translated. */
@@ -267,6 +288,11 @@ async function main(): Promise<void> {
     ]);
     for (const scenario of SCENARIOS) {
       if (scenario.name.includes(values.only)) await compare(scenario, targets(scenario), share);
+    }
+    if (ALONE.name.includes(values.only)) {
+      console.log("");
+      printRow(["one client", "raw", "gateway", "added", "target", "wrong"]);
+      await measureAlone(targets(ALONE), share);
     }
     console.log("");
     printRow(["a second client beside 1 MB", "median wait", "longest wait", "", "target", "questions"]);

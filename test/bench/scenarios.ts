@@ -71,6 +71,12 @@ const AGENTS: readonly Scenario[] = CLIENTS.flatMap((client) =>
   })),
 );
 
+/** One client that waits for each answer: `--only alone`. */
+export const ALONE: Scenario = {
+  ...small("alone: same dialect", "chat", "chat-whole", DIAGONAL, 3_000),
+  connections: 1,
+};
+
 export const PACED: Scenario = {
   name: `stream of ${PACED_EVENTS} events, one each 20 ms`,
   client: "chat",
