@@ -1,8 +1,8 @@
 import { hideFromExcerpts } from "../dialects/upstream-error.ts";
+import { HttpServer } from "../http/server/listen.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
 import { outliveFaults } from "../observe/unhandled.ts";
-import { IDLE_SECONDS, MAX_BODY_BYTES } from "../server.ts";
 import type { Message } from "../workers/channel.ts";
 import { type Link, openLink } from "../workers/link.ts";
 import type { View } from "../workers/view.ts";
@@ -18,23 +18,20 @@ const LEFT_TO_AUTHORITY = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** A worker that listens. */
 class Working {
   readonly #worker: Worker;
-  readonly #server: Bun.Server<undefined>;
+  readonly #server: HttpServer;
   readonly #log: Log;
 
   constructor(view: View, link: Link) {
     this.#log = createLog({ level: view.logLevel });
     outliveFaults(this.#log);
     this.#hide(view);
-    this.#worker = new Worker({ view, link, clock: systemClock, log: this.#log, server: () => this.#server });
-    const { front } = this.#worker;
-    this.#server = Bun.serve({
-      hostname: view.host,
-      port: view.port,
-      reusePort: true,
-      development: false,
-      maxRequestBodySize: MAX_BODY_BYTES,
-      idleTimeout: IDLE_SECONDS,
-      fetch: (request) => front.answer(request),
+    this.#worker = new Worker({ view, link, clock: systemClock, log: this.#log });
+    const { entrance } = this.#worker.front;
+    this.#server = new HttpServer({
+      ...{ hostname: view.host, port: view.port, sharesPort: true, clock: systemClock },
+      answer: (incoming) => entrance.answer(incoming),
+      refuse: (text) => entrance.refuse(text),
+      broke: (thrown) => this.#log.error("answer-broken", errorFields(thrown)),
     });
   }
 

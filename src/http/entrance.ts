@@ -5,7 +5,6 @@ import { newId } from "../lib/id.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { Answered, Whole } from "./answered.ts";
 import { errorAnswer, errorAnswerAt } from "./errors.ts";
-import { answerGeneration, type GenerationDependencies } from "./generation.ts";
 import type { Cors, Guard } from "./guard.ts";
 import { type Health, healthAnswer } from "./health-answer.ts";
 import { pathOf } from "./request.ts";
@@ -21,13 +20,15 @@ export const GENERATING: ReadonlyMap<string, Dialect> = new Map([
 /** Methods that a Request can have: it takes others for GET. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]);
 
+type Given = Answered | Response | Promise<Answered | Response>;
+
 export type EntranceParts = {
   guard: Guard;
   cors: Cors;
-  generation: GenerationDependencies;
-  health: Health;
-  /** Bounds who asks without a key. Throws GatewayError. */
-  countPublic(incoming: Incoming): void;
+  /** Answers a request for generation. */
+  generate(dialect: Dialect, incoming: Incoming): Given;
+  /** How the gateway does, where it is told here, and what bounds who asks without a key (throws GatewayError). */
+  health?: { state: Health; countPublic(incoming: Incoming): void };
   /** Answers everything else. */
   answerRequest(request: Request): Response | Promise<Response>;
   log: Log;
@@ -41,16 +42,16 @@ export class Entrance {
   constructor(private readonly parts: EntranceParts) {}
 
   /** Never throws and never rejects. */
-  answer(incoming: Incoming): Answered | Response | Promise<Answered | Response> {
-    const { guard, cors, generation } = this.parts;
+  answer(incoming: Incoming): Given {
+    const { guard, cors, generate } = this.parts;
     const refused = guard(incoming);
     if (refused) return this.#tell(refused, incoming);
     const dialect = incoming.method === "POST" ? GENERATING.get(pathOf(incoming.headers.path)) : undefined;
     if (!dialect) return this.#answerHealth(incoming) ?? this.#handOn(incoming);
-    const answered = answerGeneration(dialect, incoming, generation);
+    const answered = generate(dialect, incoming);
     if (cors.isOff) return answered;
     return Promise.resolve(answered).then((told) => {
-      Object.assign(told.headers, cors.headers(incoming));
+      if (!(told instanceof Response)) Object.assign(told.headers, cors.headers(incoming));
       return told;
     });
   }
@@ -63,12 +64,12 @@ export class Entrance {
 
   /** Whoever watches over the gateway asks from its first moment on, when the routes are not there yet, and again and again. */
   #answerHealth(incoming: Incoming): Whole | undefined {
-    const { health, countPublic, cors } = this.parts;
-    if (incoming.method !== "GET") return undefined;
-    const told = healthAnswer(pathOf(incoming.headers.path), health, newId("req"));
+    const { health, cors } = this.parts;
+    if (!health || incoming.method !== "GET") return undefined;
+    const told = healthAnswer(pathOf(incoming.headers.path), health.state, newId("req"));
     if (!told) return undefined;
     try {
-      countPublic(incoming);
+      health.countPublic(incoming);
       Object.assign(told.headers, cors.headers(incoming));
       return told;
     } catch (thrown) {

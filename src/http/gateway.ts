@@ -2,6 +2,7 @@ import type { AnyElysia, Elysia } from "elysia";
 import { createAddressReader, type PeerSource } from "./address.ts";
 import { countPublic, createDoorman } from "./doorman.ts";
 import { Entrance } from "./entrance.ts";
+import { answerGeneration } from "./generation.ts";
 import { createCors, createGuard } from "./guard.ts";
 import type { Served } from "./served.ts";
 
@@ -50,9 +51,13 @@ export function openGateway(served: Served): Gateway {
     mounted ? mounted.fetch(request) : routes().then((made) => made.fetch(request));
   return {
     entrance: new Entrance({
-      ...{ guard, cors, generation, answerRequest, log, health: served },
-      countPublic: (incoming) =>
-        countPublic(incoming, "open", { addresses, readAddress, keys, limiter: services.limiter }),
+      ...{ guard, cors, answerRequest, log },
+      generate: (dialect, incoming) => answerGeneration(dialect, incoming, generation),
+      health: {
+        state: served,
+        countPublic: (incoming) =>
+          countPublic(incoming, "open", { addresses, readAddress, keys, limiter: services.limiter }),
+      },
     }),
     routes: routes as Gateway["routes"],
     answerRequest,

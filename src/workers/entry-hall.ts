@@ -1,5 +1,6 @@
 import type { Caller } from "../accounts/caller.ts";
 import type { Doorman } from "../accounts/keys.ts";
+import type { AskedHead } from "../http/asked.ts";
 import type { KeyFinder } from "../http/credentials.ts";
 import { pathOf } from "../http/request.ts";
 import type { Limiter, Permit, RateState } from "../limits/limiter.ts";
@@ -7,7 +8,7 @@ import type { Link } from "./link.ts";
 import { type Entrance, type Knock, readError } from "./messages.ts";
 
 /** What of a request decides whether it is let in. `peer`: the address of its connection. */
-function knockOf({ headers, url }: Request, peer: string): Knock {
+function knockOf({ headers, url }: AskedHead, peer: string): Knock {
   return {
     path: pathOf(url),
     authorization: headers.get("authorization"),
@@ -27,7 +28,7 @@ export class EntryHall implements Limiter {
   constructor(private readonly link: Link) {}
 
   /** Asks for one request. Never rejects: a refusal is told where the request meets it. */
-  async knock(request: Request, peer: string): Promise<Visit> {
+  async knock(request: AskedHead, peer: string): Promise<Visit> {
     try {
       const visit = new Visit(await this.link.call("enter", knockOf(request, peer)), this.link);
       this.#visits.set(visit.caller, visit);

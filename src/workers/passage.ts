@@ -11,6 +11,9 @@ const MAX_PATH = 100;
 /** Methods that no fetch sends; nothing answers to them here either. */
 const UNSENDABLE: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 
+/** Fields of an answer that belong to the connection on which it came, and are told anew on the next one. */
+const OWN_TO_CONNECTION = ["connection", "keep-alive", "transfer-encoding", "date"] as const;
+
 /** What a server is asked about a request of its. */
 export type Listening = Pick<Server<unknown>, "requestIP" | "timeout" | "port">;
 
@@ -102,5 +105,7 @@ export async function passOn(request: Request, peer: string, path: string): Prom
     signal: request.signal,
     timeout: false,
   } as BunFetchRequestInit);
-  return new Response(answer.body, { status: answer.status, headers: answer.headers });
+  const told = new Headers(answer.headers);
+  for (const name of OWN_TO_CONNECTION) told.delete(name);
+  return new Response(answer.body, { status: answer.status, headers: told });
 }

@@ -29,7 +29,6 @@ import { createMediaFetch } from "../web/safe-fetch-media.ts";
 import { EntryHall } from "./entry-hall.ts";
 import { Front } from "./front.ts";
 import type { Link } from "./link.ts";
-import type { Listening } from "./passage.ts";
 import { RemoteLedger } from "./remote-ledger.ts";
 import { RemoteReasoning } from "./remote-reasoning.ts";
 import { createRemoteTools } from "./remote-tools.ts";
@@ -41,7 +40,7 @@ const DRAIN_MS = 30_000;
 const MAX_BODY = 128 * 1024;
 
 /** What a worker is made of. `log` already hides the view's secrets. */
-export type WorkerParts = { view: View; link: Link; clock: Clock; log: Log; server(): Listening | undefined };
+export type WorkerParts = { view: View; link: Link; clock: Clock; log: Log };
 
 /**
  * A worker: the way of a request without the books. It reads, checks, translates, calls vendors and streams; who is let in, what is paid and what is
@@ -65,7 +64,7 @@ export class Worker {
   readonly #reasoning: RemoteReasoning;
 
   constructor(private readonly parts: WorkerParts) {
-    const { view, link, clock, server } = parts;
+    const { view, link, clock } = parts;
     const log = view.notesRequests ? notedBy(parts) : parts.log;
     this.#builtin = builtinVendor(clock);
     this.#catalog = createCatalog({ rows: builtInRows, overrides: view.models, vendors: [] });
@@ -113,7 +112,7 @@ export class Worker {
     const { allowedHosts, corsOrigins, passage } = view;
     const services = this.#services;
     const bodies = view.notesBodies ? new BodyLog({ addBodies: (...given) => noteBodies(parts, ...given) }) : undefined;
-    this.front = new Front({ services, hall, bodies, allowedHosts, corsOrigins, passage, server });
+    this.front = new Front({ services, hall, bodies, allowedHosts, corsOrigins, passage });
     this.take(view);
     this.#lag.start();
   }

@@ -1,4 +1,5 @@
 import type { App } from "../../src/app.ts";
+import { toResponse } from "../../src/http/answered.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import type { Message } from "../../src/workers/channel.ts";
@@ -6,6 +7,7 @@ import { type Link, openLink } from "../../src/workers/link.ts";
 import { Session } from "../../src/workers/session.ts";
 import type { View } from "../../src/workers/view.ts";
 import { Worker } from "../../src/workers/worker.ts";
+import { toIncoming } from "../support/incoming.ts";
 
 /** A worker in the test's own process, and its session at the gateway it works for. What crosses between them is JSON, as between two processes. */
 export type Pair = {
@@ -62,10 +64,14 @@ export function startPair(app: App, store: string, clock: Clock, others: readonl
     answers: { figures: () => worker.figures() },
     heard: { view() {}, revoked() {}, proof() {}, stop() {} },
   });
-  const worker = new Worker({ view: viewOf(app, store), link, clock, log: silentLog, server: () => undefined });
+  const worker = new Worker({ view: viewOf(app, store), link, clock, log: silentLog });
   return {
     ...{ worker, session, link },
-    call: (path, init) => worker.front.answer(new Request(`http://localhost${path}`, init)),
+    async call(path, init) {
+      const incoming = await toIncoming(new Request(`http://localhost${path}`, init));
+      const answered = await worker.front.entrance.answer(incoming);
+      return answered instanceof Response ? answered : toResponse(answered);
+    },
     async die() {
       alive = false;
       await session.close();
