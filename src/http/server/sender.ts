@@ -6,6 +6,8 @@ import { type Sink, SseFlow, type Streamed } from "../sse.ts";
 
 /** A client that takes nothing of its answer for so long is cut off, ms (reliability 6.4). */
 const STALLED_MS = 95_000;
+/** What it must take within that time, bytes, or all that waits for it: one that takes a little now and then would keep its connection for hours. */
+const LEAST_TAKEN_BYTES = 16 * 1024;
 
 const LAST_CHUNK = "0\r\n\r\n";
 const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -100,6 +102,8 @@ export class Sender implements Sink {
   #source: Source | undefined;
   #isGone = false;
   #stall: Timeout | undefined;
+  /** Bytes that were taken since that began to run. */
+  #taken = 0;
 
   constructor(
     private readonly socket: Socket<unknown>,
@@ -170,9 +174,10 @@ export class Sender implements Sink {
     const unsent = this.#unsent;
     if (!unsent) return;
     this.#unsent = undefined;
-    this.#stall?.stop();
     this.#write(unsent, true);
     if (this.#unsent) return;
+    this.#stall?.stop();
+    this.#stall = undefined;
     if (this.#isWritten) this.#finish();
     else {
       const waiting = this.#waiting;
@@ -258,6 +263,15 @@ export class Sender implements Sink {
     if (!this.#isWritten) this.owner.answered();
   }
 
+  /** Something waits of which so much was taken now. */
+  #watch(taken: number): void {
+    this.#taken += taken;
+    if (this.#stall && this.#taken < LEAST_TAKEN_BYTES) return;
+    this.#taken = 0;
+    this.#stall?.stop();
+    this.#stall = timeoutsOf(this.clock, STALLED_MS).start(() => this.owner.close());
+  }
+
   /** `own`: nobody else will use the memory of the bytes. */
   #write(bytes: Uint8Array, own = false): void {
     if (bytes.length === 0 || this.#isGone) return;
@@ -270,6 +284,6 @@ export class Sender implements Sink {
     if (written < 0 || written >= bytes.length) return;
     const rest = bytes.subarray(written);
     this.#unsent = own || bytes.length > SCRATCH_BYTES ? rest : Buffer.from(rest);
-    this.#stall = timeoutsOf(this.clock, STALLED_MS).start(() => this.owner.close());
+    this.#watch(written);
   }
 }
