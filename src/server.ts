@@ -1,13 +1,13 @@
 import { type App, type AppSettings, createApp, DRAIN_MS, type Reloaded } from "./app.ts";
+import { IDLE_MS } from "./http/server/connection.ts";
 import { HttpServer } from "./http/server/listen.ts";
 import type { Clock } from "./lib/clock.ts";
-import { errorFields } from "./observe/log.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 
 /** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
 export const MAX_BODY_BYTES = 40 * 1024 * 1024;
 /** A connection on which nothing moves for this long is closed, seconds, where its endpoint does not say otherwise. */
-export const IDLE_SECONDS = 60;
+export const IDLE_SECONDS = IDLE_MS / 1_000;
 /** `bun` has the runtime's own server listen. */
 const WITH_BUN = "SLUICE_HTTP_SERVER";
 /** How long clients may take to hear that their answers were ended, and to close what rests, ms. */
@@ -90,14 +90,9 @@ type Listener = {
   stop(force?: boolean): Promise<void>;
 };
 
-function listen({ gateway }: App, { host, port, clock, log, sharesPort = false }: ServerSettings): Listener {
+function listen({ gateway }: App, { host, port, clock, sharesPort = false }: ServerSettings): Listener {
   const { entrance, setServer } = gateway;
-  const server = new HttpServer({
-    ...{ hostname: host, port, sharesPort, clock },
-    answer: (incoming) => entrance.answer(incoming),
-    refuse: (text) => entrance.refuse(text),
-    broke: (thrown) => log.error("answer-broken", errorFields(thrown)),
-  });
+  const server = new HttpServer({ hostname: host, port, sharesPort, clock, door: entrance });
   setServer(server as object as Parameters<typeof setServer>[0]);
   return server;
 }

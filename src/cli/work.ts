@@ -26,13 +26,9 @@ class Working {
     outliveFaults(this.#log);
     this.#hide(view);
     this.#worker = new Worker({ view, link, clock: systemClock, log: this.#log });
-    const { entrance } = this.#worker.front;
-    this.#server = new HttpServer({
-      ...{ hostname: view.host, port: view.port, sharesPort: true, clock: systemClock },
-      answer: (incoming) => entrance.answer(incoming),
-      refuse: (text) => entrance.refuse(text),
-      broke: (thrown) => this.#log.error("answer-broken", errorFields(thrown)),
-    });
+    const { host: hostname, port } = view;
+    const { entrance: door } = this.#worker.front;
+    this.#server = new HttpServer({ hostname, port, sharesPort: true, clock: systemClock, door });
   }
 
   get worker(): Worker {

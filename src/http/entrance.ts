@@ -8,10 +8,11 @@ import { errorAnswer, errorAnswerAt } from "./errors.ts";
 import type { Cors, Guard } from "./guard.ts";
 import { type Health, healthAnswer } from "./health-answer.ts";
 import { pathOf } from "./request.ts";
+import type { Door } from "./server/connection.ts";
 import type { Incoming } from "./server/incoming.ts";
 
 /** The generating endpoints (interface 4), by their paths. */
-export const GENERATING: ReadonlyMap<string, Dialect> = new Map([
+const GENERATING: ReadonlyMap<string, Dialect> = new Map([
   ["/v1/chat/completions", dialects.chat],
   ["/v1/messages", dialects.messages],
   ["/v1/responses", dialects.responses],
@@ -38,7 +39,7 @@ export type EntranceParts = {
  * Where requests come in from our own server. The guard comes before everything; generations are answered as they are, without a Request and a Response
  * around them, and all else goes to the routes.
  */
-export class Entrance {
+export class Entrance implements Door {
   constructor(private readonly parts: EntranceParts) {}
 
   /** Never throws and never rejects. */
@@ -54,6 +55,11 @@ export class Entrance {
       if (!(told instanceof Response)) Object.assign(told.headers, cors.headers(incoming));
       return told;
     });
+  }
+
+  /** An answer that had begun broke: there is nobody left who could be told. */
+  broke(thrown: unknown): void {
+    this.parts.log.error("answer-broken", errorFields(thrown));
   }
 
   /** What is told to who sends no HTTP. */

@@ -6,7 +6,7 @@ const PING_MS = 12_000;
  * The connection of a client that has taken nothing of what it has for so long is closed (reliability 6.4). The relay has given it up by then: after
  * 60 s, or after the 90 s of a silent vendor, and says in its books why.
  */
-const STALLED_MS = 95_000;
+export const STALLED_MS = 95_000;
 
 /** What every stream of events says of itself. */
 export const SSE_HEADERS = {

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import type { Answered } from "../../src/http/answered.ts";
 import { UPLOAD_STALL_MS } from "../../src/http/body.ts";
+import type { Door } from "../../src/http/server/connection.ts";
 import { Incoming } from "../../src/http/server/incoming.ts";
-import { HttpServer, type ListenSettings } from "../../src/http/server/listen.ts";
+import { HttpServer } from "../../src/http/server/listen.ts";
 import { parseRequestHead } from "../../src/http/server/request-head.ts";
 import { Sender } from "../../src/http/server/sender.ts";
 import { release } from "../../src/lib/http1/fields.ts";
@@ -23,20 +23,20 @@ const MIB = 1024 * 1024;
 const DRAIN_MS = 30_000;
 const TELL_MS = 1_000;
 
-type Answering = (incoming: Incoming) => Answered | Response | Promise<Answered | Response>;
-
 /** A server without a gateway, which answers as a test says. */
 class Bare {
   readonly clock = manualClock();
   readonly faults: unknown[] = [];
   readonly server: HttpServer;
 
-  constructor(answer: Answering, more: Partial<ListenSettings> = {}) {
+  constructor(answer: Door["answer"]) {
     this.server = new HttpServer({
-      ...{ hostname: "127.0.0.1", port: 0, sharesPort: false, clock: this.clock, answer },
-      refuse: (text) => ({ status: 400, headers: {}, body: text }),
-      broke: (thrown) => this.faults.push(thrown),
-      ...more,
+      ...{ hostname: "127.0.0.1", port: 0, sharesPort: false, clock: this.clock },
+      door: {
+        answer,
+        refuse: (text) => ({ status: 400, headers: {}, body: text }),
+        broke: (thrown) => this.faults.push(thrown),
+      },
     });
   }
 
@@ -51,7 +51,7 @@ class Bare {
 }
 
 const bares: Bare[] = [];
-function bare(answer: Answering): Bare {
+function bare(answer: Door["answer"]): Bare {
   const made = new Bare(answer);
   bares.push(made);
   return made;

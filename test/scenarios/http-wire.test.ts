@@ -558,6 +558,16 @@ describe("a body that is not wanted", () => {
     ["messages", "/v1/messages"],
   ];
 
+  /** What a client reads that has sent all of it. */
+  const expectTooLarge = async (client: RawClient, side: Side) => {
+    client.readOn();
+    const answer = await client.answer();
+    expect([answer.status, codeOf(answer)]).toEqual([413, [side, "request_too_large"]]);
+    expect(["serves", "closed"]).toContain(await askOn(client));
+    expect(lab.vendor.calls).toEqual([]);
+    client.leave();
+  };
+
   test.each(PATHS)(
     "above 32 MB is answered in the %s dialect, declared, to a client that sends all of it first",
     async (side, path) => {
@@ -565,12 +575,7 @@ describe("a body that is not wanted", () => {
       client.holdReading();
       await client.send(lines(`POST ${path} HTTP/1.1`, HOST, KEY, JSON_TYPE, `Content-Length: ${MAX_BODY + 1}`));
       expect(await client.send(Buffer.alloc(MAX_BODY + 1, 32))).toBe(true);
-      client.readOn();
-      const answer = await client.answer();
-      expect([answer.status, codeOf(answer)]).toEqual([413, [side, "request_too_large"]]);
-      expect(["serves", "closed"]).toContain(await askOn(client));
-      expect(lab.vendor.calls).toEqual([]);
-      client.leave();
+      await expectTooLarge(client, side);
     },
   );
 
@@ -583,12 +588,7 @@ describe("a body that is not wanted", () => {
       const piece = Buffer.from(chunk(" ".repeat(MIB)));
       for (let sent = 0; sent <= MAX_BODY; sent += MIB) expect(await client.send(piece)).toBe(true);
       expect(await client.send(LAST)).toBe(true);
-      client.readOn();
-      const answer = await client.answer();
-      expect([answer.status, codeOf(answer)]).toEqual([413, [side, "request_too_large"]]);
-      expect(["serves", "closed"]).toContain(await askOn(client));
-      expect(lab.vendor.calls).toEqual([]);
-      client.leave();
+      await expectTooLarge(client, side);
     },
   );
 

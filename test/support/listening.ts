@@ -12,9 +12,11 @@ export function listen({ app, clock, origin }: TestApp): Listening {
   const faults: unknown[] = [];
   const server = new HttpServer({
     ...{ hostname: "127.0.0.1", port: 0, sharesPort: false, clock },
-    answer: (incoming) => entrance.answer(incoming),
-    refuse: (text) => entrance.refuse(text),
-    broke: (thrown) => void faults.push(thrown),
+    door: {
+      answer: (incoming) => entrance.answer(incoming),
+      refuse: (text) => entrance.refuse(text),
+      broke: (thrown) => void faults.push(thrown),
+    },
   });
   setServer(server as object as Parameters<typeof setServer>[0]);
   return {

@@ -11,7 +11,7 @@ import { Sender, type SenderOwner } from "./sender.ts";
 /** A head must be whole within this, ms (reliability 6.4). */
 const HEAD_MS = 12_000;
 /** A connection on which nothing is asked is closed after this, ms. */
-const IDLE_MS = 60_000;
+export const IDLE_MS = 60_000;
 /** How long a client whose connection ends may go on sending what nobody reads, ms: cut off earlier, it would not see its answer. */
 const LINGER_MS = 5_000;
 /** Bytes of further requests that are kept while one is answered. */
@@ -22,15 +22,20 @@ const MAX_REST_BYTES = 256 * 1024;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const BARE_HEAD_END = Buffer.from("\n\n");
 
-/** What decides about the requests of all connections. */
-export type ServerRules = {
-  clock: Clock;
+/** Where the requests of all connections come in. */
+export type Door = {
   /** Answers a request. Never throws and never rejects. */
   answer(incoming: Incoming): Answered | Response | Promise<Answered | Response>;
   /** What is told to who sends no HTTP. `text` says what is wrong with it. */
   refuse(text: string): Whole;
   /** An answer broke that had begun. */
   broke(thrown: unknown): void;
+};
+
+/** What is the same for all connections of a server. */
+export type ServerRules = {
+  clock: Clock;
+  door: Door;
   /** The connection is over. */
   gone(connection: ClientConnection): void;
   /** Nothing more is taken: behind what is under way, connections end. */
@@ -134,7 +139,7 @@ export class ClientConnection implements ClientLine, SenderOwner {
 
   /** Something threw while the socket was told of: nobody knows any more how far its request is. */
   onFault(thrown: unknown): void {
-    this.rules.broke(thrown);
+    this.rules.door.broke(thrown);
     this.close();
   }
 
@@ -217,14 +222,14 @@ export class ClientConnection implements ClientLine, SenderOwner {
     this.#incoming = undefined;
     this.#ends = true;
     this.#isGarbled = true;
-    const told = this.rules.refuse(thrown.message);
+    const told = this.rules.door.refuse(thrown.message);
     this.#sender?.sendWhole({ ...told, ends: true, chunks: false }, told.body);
   }
 
   // Answering.
 
   #answer(incoming: Incoming): void {
-    const answered = this.rules.answer(incoming);
+    const answered = this.rules.door.answer(incoming);
     if (answered instanceof Promise) {
       answered.then((late) => this.#give(incoming, late)).catch((thrown: unknown) => this.#breakOff(thrown));
     } else this.#give(incoming, answered);
@@ -261,7 +266,7 @@ export class ClientConnection implements ClientLine, SenderOwner {
 
   #breakOff(thrown: unknown): void {
     if (this.#over) return;
-    this.rules.broke(thrown);
+    this.rules.door.broke(thrown);
     this.close();
   }
 

@@ -1,23 +1,19 @@
 import type { Socket } from "bun";
 import type { Clock } from "../../lib/clock.ts";
-import { ClientConnection, type ServerRules } from "./connection.ts";
+import { ClientConnection, type Door, type ServerRules } from "./connection.ts";
 import { incomingOf } from "./incoming.ts";
 
-export type ListenSettings = Pick<ServerRules, "answer" | "refuse" | "broke"> & {
+export type ListenSettings = Pick<ServerRules, "clock" | "door"> & {
   hostname: string;
   port: number;
   /** Other processes listen on the same port. */
   sharesPort: boolean;
-  clock: Clock;
 };
 
 /** A server of HTTP/1.1 on the runtime's sockets. */
 export class HttpServer implements ServerRules {
   readonly clock: Clock;
-  readonly answer: ServerRules["answer"];
-  readonly refuse: ServerRules["refuse"];
-  readonly broke: ServerRules["broke"];
-  readonly hostname: string;
+  readonly door: Door;
   readonly port: number;
   isStopping = false;
   readonly #connections = new Set<ClientConnection>();
@@ -26,12 +22,9 @@ export class HttpServer implements ServerRules {
   #emptied: PromiseWithResolvers<void> | undefined;
 
   /** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
-  constructor(settings: ListenSettings) {
-    const { hostname, port, sharesPort, clock, answer, refuse, broke } = settings;
+  constructor({ hostname, port, sharesPort, clock, door }: ListenSettings) {
     this.clock = clock;
-    this.answer = answer;
-    this.refuse = refuse;
-    this.broke = broke;
+    this.door = door;
     const options = {
       hostname,
       port,
@@ -53,7 +46,6 @@ export class HttpServer implements ServerRules {
       },
     };
     this.#listener = Bun.listen<ClientConnection>(options);
-    this.hostname = hostname;
     this.port = this.#listener.port;
   }
 

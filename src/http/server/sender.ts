@@ -2,11 +2,9 @@ import type { Socket } from "bun";
 import type { Clock } from "../../lib/clock.ts";
 import { SCRATCH_BYTES, writeFields, writeMessage } from "../../lib/http1/fields.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
-import { type Sink, SseFlow, type Streamed } from "../sse.ts";
+import { type Sink, SseFlow, STALLED_MS, type Streamed } from "../sse.ts";
 
-/** A client that takes nothing of its answer for so long is cut off, ms (reliability 6.4). */
-const STALLED_MS = 95_000;
-/** What it must take within that time, bytes, or all that waits for it: one that takes a little now and then would keep its connection for hours. */
+/** What a client must take of its answer within {@link STALLED_MS}, bytes, or all that waits for it: one that takes a little now and then would keep its connection for hours. */
 const LEAST_TAKEN_BYTES = 16 * 1024;
 
 const LAST_CHUNK = "0\r\n\r\n";
