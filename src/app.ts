@@ -108,6 +108,8 @@ export type App = {
   onChange(callback: () => void): void;
   /** Has `end` run when the gateway stops, beside the end of its running answers and before the books are closed. */
   onStop(end: () => Promise<void>): void;
+  /** Counts those as well who are at work elsewhere on what this process will write down. */
+  onWork(count: () => number): void;
   /** Ends what is under way, as a stopping server does, and closes the books. */
   stop(): Promise<void>;
 };
@@ -121,7 +123,9 @@ export function createApp(settings: AppSettings): App {
   const found: Vendor[] = [];
   const vendors = switchedOn([builtin, ...settings.vendors], found, new Map());
   const catalog = createCatalog({ rows: builtInRows, overrides: config.models, vendors: [...vendors.values()] });
-  const writer = new Writer(store, clock);
+  const running = new Running();
+  let atWorkElsewhere = () => 0;
+  const writer = new Writer(store, clock, () => running.count + atWorkElsewhere());
   // First of all, and before anything is written: books that are not right stop the start.
   const books = openLedger(store, writer, { clock, onFault: (thrown) => log.error("ledger", errorFields(thrown)) });
   const recovered = books.start();
@@ -131,7 +135,6 @@ export function createApp(settings: AppSettings): App {
     else log.warn("store-writable");
   });
   const keys = new Keys(store, writer, { clock, onFault: (thrown) => log.error("keys", errorFields(thrown)) });
-  const running = new Running();
   const reasoning = new ReasoningStore(store, writer, clock, log);
   const plans = createPlans(config.plans);
   const limits = createLimits(settings, writer, plans);
@@ -279,6 +282,9 @@ export function createApp(settings: AppSettings): App {
     }),
     onChange: (callback) => void changes.push(callback),
     onStop: (end) => void ends.push(end),
+    onWork(count) {
+      atWorkElsewhere = count;
+    },
     async stop() {
       state.ready = false;
       await Promise.all([drain(running, clock), jobs.stop(), ...ends.map((end) => end())]);

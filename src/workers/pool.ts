@@ -94,6 +94,7 @@ export class WorkerPool {
     app.keys.onRevoked((keyId) => this.#tellAll((worker) => worker.session.channel.note("revoked", keyId)));
     app.onChange(() => this.#tellAll((worker) => worker.session.channel.note("view", this.#view())));
     app.onStop(() => this.stop());
+    app.onWork(() => this.#atWork);
     app.observation.workers = () => this.collect();
   }
 
@@ -140,6 +141,12 @@ export class WorkerPool {
 
   get #knocks(): number {
     return [...this.#workers.values()].reduce((sum, { session }) => sum + session.knocks, this.#departedKnocks);
+  }
+
+  get #atWork(): number {
+    let count = 0;
+    for (const { session } of this.#workers.values()) count += session.atWork;
+    return count;
   }
 
   #tellAll(tell: (worker: Worker) => void): void {

@@ -1,7 +1,7 @@
 import type { Caller } from "../accounts/caller.ts";
 import type { Keys } from "../accounts/keys.ts";
 import { authenticate } from "../http/credentials.ts";
-import type { Hold, Ledger } from "../ledger/ledger.ts";
+import type { Hold, Ledger, Settlement } from "../ledger/ledger.ts";
 import { type Permit, RateLimited } from "../limits/limiter.ts";
 import { errorFields, type Log, silentLog } from "../observe/log.ts";
 import { type RequestLog, withRequestLog } from "../observe/request-log.ts";
@@ -11,6 +11,7 @@ import { PriceReader, readOrder, writeCharge, writeGrowAt, writeHold } from "./h
 import {
   type AuthorityCalls,
   type AuthorityNotes,
+  type ChargeForm,
   type Entrance,
   type HoldForm,
   type HoldOrder,
@@ -54,6 +55,8 @@ export class Session {
   readonly #prices = new PriceReader();
   /** Requests that knocked at it. */
   knocks = 0;
+  /** Charges that are being written down. */
+  #settling = 0;
   #nextId = 1;
   #over = false;
 
@@ -71,7 +74,7 @@ export class Session {
         enter: (knock) => this.#enter(knock),
         hold: (order) => this.#hold(order),
         extend: ({ hold, reading }) => this.#extend(hold, reading),
-        settle: async ({ hold, settlement }) => writeCharge(await this.#end(hold).settle(settlement)),
+        settle: ({ hold, settlement }) => this.#settle(this.#end(hold), settlement),
         release: (hold) =>
           this.#end(hold)
             .release()
@@ -96,6 +99,11 @@ export class Session {
   /** Requests that the worker has under way, as far as they are limited or held. */
   get open(): { permits: number; holds: number } {
     return { permits: this.#permits.size, holds: this.#holds.size };
+  }
+
+  /** Requests of the worker whose charge has not been written down yet. */
+  get atWork(): number {
+    return this.#holds.size + this.#settling;
   }
 
   /** The worker is gone. Resolves when all that it held is ended; a hold that cannot be is for the log. */
@@ -179,6 +187,15 @@ export class Session {
     if (!hold) throw new Error("There is no such hold.");
     this.#holds.delete(id);
     return hold;
+  }
+
+  async #settle(hold: Hold, settlement: Settlement): Promise<ChargeForm> {
+    this.#settling++;
+    try {
+      return writeCharge(await hold.settle(settlement));
+    } finally {
+      this.#settling--;
+    }
   }
 
   async #runTool({ call, ...order }: ToolOrder) {

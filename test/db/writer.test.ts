@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { StoreError } from "../../src/db/store-error.ts";
 import { Writer } from "../../src/db/writer.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { manualClock, settle } from "../support/clock.ts";
 import { temporaryFolders } from "./temp-folder.ts";
 
@@ -84,6 +85,52 @@ describe("the writer", () => {
     expect(lines()).toHaveLength(64);
     await Promise.all(done);
     store.close();
+  });
+
+  describe("while others write too", () => {
+    const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+    /** A writer whose last batch had two operations, with so many at work. */
+    async function busyWriter(atWork: () => number) {
+      const store = openStore(":memory:");
+      const { add, lines } = withLines(store);
+      const writer = new Writer(store, systemClock, atWork);
+      await Promise.all([writer.run(() => add("first")), writer.run(() => add("second"))]);
+      expect(writer.counts.commits).toBe(1);
+      return { store, add, lines, writer };
+    }
+
+    test("a batch waits for those who are at work, and for nobody once all of them are in it", async () => {
+      const { store, add, lines, writer } = await busyWriter(() => 3);
+      const done = [writer.run(() => add("third")), writer.run(() => add("fourth"))];
+      await nextTurn();
+      expect(lines()).toHaveLength(2);
+      done.push(writer.run(() => add("fifth")));
+      await nextTurn();
+      expect(lines()).toHaveLength(5);
+      await Promise.all(done);
+      expect(writer.counts.commits).toBe(2);
+      store.close();
+    });
+
+    test("who never comes is waited for no longer than a batch may gather", async () => {
+      const { store, add, lines, writer } = await busyWriter(() => 1_000);
+      await Promise.all([writer.run(() => add("third")), writer.run(() => add("fourth"))]);
+      expect(lines()).toHaveLength(4);
+      expect(writer.counts.commits).toBe(2);
+      await writer.close();
+      store.close();
+    });
+
+    test("one that comes alone waits for nobody, however many are at work", async () => {
+      const { store, add, lines, writer } = await busyWriter(() => 1_000);
+      await writer.run(() => add("third"));
+      const done = writer.run(() => add("fourth"));
+      await nextTurn();
+      expect(lines()).toHaveLength(4);
+      await done;
+      store.close();
+    });
   });
 
   test("an operation that would wait is refused and undone", async () => {
