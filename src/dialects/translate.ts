@@ -4,7 +4,7 @@ import type { Orders } from "../canon/intent.ts";
 import type { Memories } from "../canon/memory.ts";
 import type { Usage } from "../canon/usage.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import { type Edits, editObject, isObject, type JsonText } from "../lib/json.ts";
+import { type Edits, editObject, isObject, type JsonText, type Text, wholeText } from "../lib/json.ts";
 import type { ClientDialect, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
@@ -14,7 +14,7 @@ import { changeEvents, ReplyChanger } from "./reply-changer.ts";
 import { soundText } from "./sound-text.ts";
 
 /** An upstream body, ready to send, what could not cross from the client's dialect, and what the reply must be changed back in. */
-export type UpstreamBody = { text: string; dropped: string[]; changes?: ReplyChanges | undefined };
+export type UpstreamBody = { text: Text; dropped: string[]; changes?: ReplyChanges | undefined };
 
 /** The diagonal: client and upstream speak one dialect, and nothing is touched that need not change. */
 export const isSame = (client: ClientDialect, upstream: UpstreamDialect) => client.name === upstream.name;
@@ -42,9 +42,9 @@ export function translateRequest(
     if (headers && upstream.headerEdits) Object.assign(edits, upstream.headerEdits(value, headers, quirks));
     const changes = upstream.replyChanges?.(value, quirks);
     const lost = refused(value, edits, orders, upstream.repairs?.(value, edits, orders, quirks));
-    const edited = body.edit(edits);
+    const edited = body.editInPieces(edits);
     // What the client spelled out, and nobody put anything in, holds no half characters: it was read as UTF-8.
-    const text = restored || body.hasEscapes ? soundText(edited) : edited;
+    const text = restored || body.hasEscapes ? soundText(wholeText(edited)) : edited;
     if (lost.length === 0) return { text, dropped: lost, changes };
     const unwatched: string[] = [];
     const watched = watchRefusedStops({ body: value, dropped: unwatched, changes }, edits);

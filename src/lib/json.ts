@@ -1,3 +1,21 @@
+/** Text in one piece, or in several that follow one another: a long one is copied when it is put together. No character is cut in two. */
+export type Text = string | readonly string[];
+
+/** The text in one piece. */
+export const wholeText = (text: Text): string => (typeof text === "string" ? text : text.join(""));
+
+/** Its length as UTF-8, bytes. */
+export function byteLength(text: Text): number {
+  if (typeof text === "string") return Buffer.byteLength(text);
+  let length = 0;
+  for (const piece of text) length += Buffer.byteLength(piece);
+  return length;
+}
+
+const PROTO_OR_ESCAPE = /__proto__|\\u/;
+/** One of its letters by its number. */
+const ESCAPED_PROTO = /\\u00(?:5f|70|72|6f|74)/i;
+
 /** A JSON document as it came and, once somebody asks, as a value: parsed once, lazily. */
 export class JsonText {
   #text: string;
@@ -25,7 +43,17 @@ export class JsonText {
     return this.#value;
   }
 
-  /** Whether any character is spelled by its number: without one, neither half a character nor a hidden key can stand in the text. */
+  /** Whether a key `__proto__` may stand in it, however it is spelled: a cheap no for nearly every text. */
+  get mayHoldProto(): boolean {
+    // Two things are looked for at once: the text may be long, and hardly one has either.
+    if (!PROTO_OR_ESCAPE.test(this.#text)) {
+      this.#escapes = false;
+      return false;
+    }
+    return this.#text.includes("__proto__") || (this.hasEscapes && ESCAPED_PROTO.test(this.#text));
+  }
+
+  /** Whether any character is spelled by its number: without one, no half a character can stand in the text. */
   get hasEscapes(): boolean {
     this.#escapes ??= this.#text.includes("\\u");
     return this.#escapes;
@@ -33,6 +61,11 @@ export class JsonText {
 
   /** {@link editObject} of this document, which must be an object. */
   edit(edits: Edits): string {
+    return this.editInPieces(edits).join("");
+  }
+
+  /** {@link edit}, not put together: what lies between the edits is not copied. */
+  editInPieces(edits: Edits): string[] {
     this.#fields ??= findFields(this.#text);
     return spliceFields(this.#text, this.#fields, edits);
   }
@@ -152,12 +185,12 @@ function spelledName(text: string, start: number, end: number, names: readonly s
   return undefined;
 }
 
-/** {@link editObject} where the fields have been found already. */
-function spliceFields(text: string, { at: places, close }: Fields, edits: Edits): string {
+/** {@link editObject} where the fields have been found already, in pieces. */
+function spliceFields(text: string, { at: places, close }: Fields, edits: Edits): string[] {
   const names = Object.keys(edits);
   const found: string[] = [];
-  let done = "";
-  /** How far the text has been copied, and whether a field stands in what was. */
+  const pieces: string[] = [];
+  /** How far the text has been taken over, and whether a field stands in what was. */
   let copied = 0;
   let any = false;
   for (let place = 0; place < places.length; place += 4) {
@@ -172,26 +205,28 @@ function spliceFields(text: string, { at: places, close }: Fields, edits: Edits)
     const valueEnd = places[place + 3] as number;
     const value = edits[key];
     if (value !== undefined) {
-      done += text.slice(copied, valueAt) + JSON.stringify(value);
+      pieces.push(text.slice(copied, valueAt), JSON.stringify(value));
       copied = valueEnd;
       any = true;
       continue;
     }
     // Removing takes the comma before the field along, or the one after it when it is the first left.
-    done += text.slice(copied, any ? text.lastIndexOf(",", keyAt) : keyAt);
+    pieces.push(text.slice(copied, any ? text.lastIndexOf(",", keyAt) : keyAt));
     copied = valueEnd;
     if (any) continue;
     while (isSpace(text.charCodeAt(copied))) copied++;
     if (text.charCodeAt(copied) === 44) copied++;
   }
-  done += text.slice(copied, close);
+  const added: string[] = [];
   for (const key of names) {
     const value = edits[key];
     if (value === undefined || found.includes(key)) continue;
-    done += `${any ? "," : ""}${JSON.stringify(key)}:${JSON.stringify(value)}`;
+    added.push(`${any ? "," : ""}${JSON.stringify(key)}:${JSON.stringify(value)}`);
     any = true;
   }
-  return done + text.slice(close);
+  if (added.length === 0) pieces.push(text.slice(copied));
+  else pieces.push(text.slice(copied, close), ...added, text.slice(close));
+  return pieces;
 }
 
 /**
@@ -199,7 +234,7 @@ function spliceFields(text: string, { at: places, close }: Fields, edits: Edits)
  * order survive. A field that occurs twice is edited at each place. The text must already be known to parse as an object.
  */
 export function editObject(text: string, edits: Edits): string {
-  return spliceFields(text, findFields(text), edits);
+  return spliceFields(text, findFields(text), edits).join("");
 }
 
 /** Start and end of the value of top-level `field`, the last one where it occurs twice; undefined where there is none. */

@@ -7,7 +7,7 @@ import type { TokenCounter, UpstreamDialect } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { Abort } from "../lib/abort.ts";
-import type { JsonText } from "../lib/json.ts";
+import { type JsonText, wholeText } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
 import { isOk } from "../vendors/answer.ts";
 import { MAX_ERROR_BYTES, readCapped, send } from "../vendors/send.ts";
@@ -118,7 +118,7 @@ async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<n
   const { text: translated } = translateRequest(body, request.client, upstream, orders, vendor.quirks);
   const answer = await send(vendor, {
     path: counter.path(route.model),
-    body: counter.body(translated, route.model, vendor.quirks),
+    body: counter.body(wholeText(translated), route.model, vendor.quirks),
     headers: passedHeaders(request.headers, request.client, upstream),
     abort,
     userAgent: services.userAgent,

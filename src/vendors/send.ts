@@ -1,6 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Abort } from "../lib/abort.ts";
 import { type Fields, writeFields } from "../lib/http1/fields.ts";
+import { type Text, wholeText } from "../lib/json.ts";
 import { type Answer, ResponseAnswer } from "./answer.ts";
 import { authorize, isSigned } from "./auth/authorize.ts";
 import type { CallRules } from "./http/call.ts";
@@ -20,8 +21,8 @@ export const MAX_ERROR_BYTES = 64 * 1024;
 export type Sending = {
   /** Path below the base URL, the dialect's own: `/chat/completions`. */
   path: string;
-  /** The upstream body, JSON text. */
-  body: string;
+  /** The upstream body, JSON. */
+  body: Text;
   /** The client's headers that may cross, already cut down to the dialect's list. */
   headers: Readonly<Record<string, string>>;
   /** Ends the call; its reason is what `send` then throws. */
@@ -126,7 +127,7 @@ export function toUpstreamRequest(vendor: Vendor, sending: Sending): UpstreamReq
   return {
     url,
     headers,
-    body: sending.body,
+    body: wholeText(sending.body),
     abort,
     get signal() {
       return abort.signal;

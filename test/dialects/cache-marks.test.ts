@@ -3,8 +3,8 @@ import fc from "fast-check";
 import type { Orders } from "../../src/canon/intent.ts";
 import { markMessagesBody } from "../../src/dialects/cache-marks.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
-import { translateRequest } from "../../src/dialects/translate.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { translateWhole } from "../support/translate.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -19,7 +19,7 @@ const orders = (upstreamModel: string): Orders => ({
 
 function send(body: Wire, from: "chat" | "messages" | "responses", to: "chat" | "messages", quirks = {}, model = "m") {
   const json = new JsonText(JSON.stringify(body));
-  return JSON.parse(translateRequest(json, dialects[from], upstreamDialects[to], orders(model), quirks).text) as Wire;
+  return JSON.parse(translateWhole(json, dialects[from], upstreamDialects[to], orders(model), quirks).text) as Wire;
 }
 
 /** Paths of all cache marks in a value. */

@@ -4,8 +4,9 @@ import type { Orders } from "../../src/canon/intent.ts";
 import type { Quirks, ReplyChanges, ReplyContext } from "../../src/dialects/dialect.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
-import { eventWriter, streamWriter, translateReply, translateRequest } from "../../src/dialects/translate.ts";
+import { eventWriter, streamWriter, translateReply } from "../../src/dialects/translate.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { translateWhole } from "../support/translate.ts";
 
 export type Wire = Record<string, unknown>;
 export type ClientName = keyof typeof dialects;
@@ -36,7 +37,7 @@ export function send(way: Way, body: Wire): Sent {
   const upstream = upstreamDialects[way.to];
   const orders = { ...ORDERS, stream: body["stream"] === true, ...way.orders };
   const json = new JsonText(JSON.stringify(whole));
-  const { text, dropped, changes } = translateRequest(json, client, upstream, orders, way.quirks ?? {}, way.headers);
+  const { text, dropped, changes } = translateWhole(json, client, upstream, orders, way.quirks ?? {}, way.headers);
   return { body: JSON.parse(text) as Wire, text, dropped, changes };
 }
 

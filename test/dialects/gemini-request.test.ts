@@ -6,8 +6,8 @@ import { chat } from "../../src/dialects/chat/index.ts";
 import type { ClientDialect } from "../../src/dialects/dialect.ts";
 import { gemini } from "../../src/dialects/gemini/index.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
-import { translateRequest } from "../../src/dialects/translate.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { translateWhole } from "../support/translate.ts";
 import { run } from "./gemini-run.ts";
 
 const promptOf = (more: Partial<Prompt> = {}): Prompt => ({
@@ -404,7 +404,7 @@ describe("from a client's body", () => {
     remove: [],
   };
   const translate = (client: ClientDialect, body: unknown) =>
-    JSON.parse(translateRequest(new JsonText(JSON.stringify(body)), client, gemini, orders, {}).text) as unknown;
+    JSON.parse(translateWhole(new JsonText(JSON.stringify(body)), client, gemini, orders, {}).text) as unknown;
   const wanted = {
     systemInstruction: { parts: [{ text: "Be brief." }] },
     contents: [{ role: "user", parts: [{ text: "Hi" }] }],

@@ -3,8 +3,8 @@ import type { Orders } from "../../src/canon/intent.ts";
 import { type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from "../../src/dialects/dialect.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { Lines, OwnNames } from "../../src/dialects/lines.ts";
-import { translateRequest } from "../../src/dialects/translate.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { translateWhole } from "../support/translate.ts";
 
 const ORDERS: Orders = {
   upstreamModel: "m",
@@ -69,7 +69,7 @@ function timeOf(body: unknown, from: DialectName, to: UpstreamDialectName): Tran
   for (let run = 0; run < 2; run++) {
     const json = new JsonText(JSON.stringify(body));
     const before = process.cpuUsage();
-    const { text } = translateRequest(json, dialects[from], upstreamDialects[to], ORDERS, {});
+    const { text } = translateWhole(json, dialects[from], upstreamDialects[to], ORDERS, {});
     const { user, system } = process.cpuUsage(before);
     const ms = (user + system) / 1000;
     if (!best || ms < best.ms) best = { ms, text };

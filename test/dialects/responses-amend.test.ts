@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Orders, ReasoningOrder } from "../../src/canon/intent.ts";
 import { responses } from "../../src/dialects/responses/index.ts";
-import { translateRequest } from "../../src/dialects/translate.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { translateWhole } from "../support/translate.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -121,7 +121,7 @@ describe("amend", () => {
     const stored = '{"type":"reasoning","id":"rs_3","summary":[{"type":"summary_text","text":"hm"}]}';
     const foreign = '{"type":"reasoning","id":"rs_4","summary":[],"encrypted_content":"sluice-signature:ErUB"}';
     const send = (items: string) =>
-      translateRequest(
+      translateWhole(
         new JsonText(`{"model":"openai/gpt-x","input":[${items}],"x":1.0}`),
         responses,
         responses,

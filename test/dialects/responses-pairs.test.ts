@@ -6,8 +6,9 @@ import type { Dialect } from "../../src/dialects/dialect.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { dialects } from "../../src/dialects/index.ts";
 import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
-import { streamWriter, translateReply, translateRequest } from "../../src/dialects/translate.ts";
+import { streamWriter, translateReply } from "../../src/dialects/translate.ts";
 import { JsonText } from "../../src/lib/json.ts";
+import { translateWhole } from "../support/translate.ts";
 import { context, normalise } from "./diagonal.ts";
 import { eventsOf } from "./responses-events.ts";
 import { accumulate } from "./responses-run.ts";
@@ -180,7 +181,7 @@ describe("requests", () => {
     test(`${client.name} → ${upstream.name}: same meaning, a sound body, nothing dropped`, () => {
       const body = CONVERSATION[client.name] ?? {};
       client.check(body);
-      const { text, dropped } = translateRequest(new JsonText(JSON.stringify(body)), client, upstream, orders, {
+      const { text, dropped } = translateWhole(new JsonText(JSON.stringify(body)), client, upstream, orders, {
         noAddedCacheMarks: true,
       });
       const sent = JSON.parse(text) as Wire;
@@ -193,12 +194,12 @@ describe("requests", () => {
 
   test("from another dialect the upstream is asked for a summary and for reasoning that can be carried back", () => {
     const body = new JsonText(JSON.stringify(CONVERSATION["messages"]));
-    const sent = JSON.parse(translateRequest(body, messages, responses, orders, {}).text) as Wire;
+    const sent = JSON.parse(translateWhole(body, messages, responses, orders, {}).text) as Wire;
     expect(sent["reasoning"]).toEqual({ effort: "low", summary: "auto" });
     expect(sent["include"]).toEqual(["reasoning.encrypted_content"]);
     expect(sent["store"]).toBe(false);
     const plain = JSON.parse(
-      translateRequest(body, messages, responses, { ...orders, reasoning: { kind: "keep" } }, {}).text,
+      translateWhole(body, messages, responses, { ...orders, reasoning: { kind: "keep" } }, {}).text,
     ) as Wire;
     expect(plain).not.toContainKeys(["reasoning", "include"]);
   });
@@ -231,7 +232,7 @@ describe("reasoning goes round", () => {
 
   test("a messages client carries it back to the vendor it came from", () => {
     const body = new JsonText(JSON.stringify(continuation(reply)));
-    const { input } = JSON.parse(translateRequest(body, messages, responses, orders, {}).text) as { input: Wire[] };
+    const { input } = JSON.parse(translateWhole(body, messages, responses, orders, {}).text) as { input: Wire[] };
     expect(input[1]).toEqual({
       type: "reasoning",
       id: "rs_9",
@@ -243,8 +244,8 @@ describe("reasoning goes round", () => {
 
   test("and never to a vendor of its own dialect, which would refuse the whole request", () => {
     const body = new JsonText(JSON.stringify(continuation(reply)));
-    expect(translateRequest(body, messages, messages, orders, {}).text).not.toContain("rs:");
-    expect(translateRequest(body, messages, messages, orders, {}).text).toContain("tool_use");
+    expect(translateWhole(body, messages, messages, orders, {}).text).not.toContain("rs:");
+    expect(translateWhole(body, messages, messages, orders, {}).text).toContain("tool_use");
   });
 
   test("a responses client carries another vendor's proof back as it was, and never to a vendor of its own dialect", () => {
@@ -261,18 +262,18 @@ describe("reasoning goes round", () => {
       ],
     };
     const body = new JsonText(JSON.stringify(next));
-    const across = JSON.parse(translateRequest(body, responses, messages, orders, {}).text) as {
+    const across = JSON.parse(translateWhole(body, responses, messages, orders, {}).text) as {
       messages: { content: Wire[] }[];
     };
     expect(across.messages[1]?.content[0]).toEqual({ type: "thinking", thinking: "hm", signature: "ErUB-claude" });
-    expect(translateRequest(body, responses, responses, orders, {}).text).not.toContain("ErUB-claude");
+    expect(translateWhole(body, responses, responses, orders, {}).text).not.toContain("ErUB-claude");
   });
 
   test("a responses client that changes from the dialect's own vendor to another takes no proof along", () => {
     const item = { type: "reasoning", id: "rs_9", summary: [], encrypted_content: "gAAAA-proof" };
     const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
     const body = new JsonText(JSON.stringify({ model: "a/b", input: [{ role: "user", content: "x" }, item, call] }));
-    const { text } = translateRequest(body, responses, messages, orders, {});
+    const { text } = translateWhole(body, responses, messages, orders, {});
     expect(text).not.toContain("thinking");
     expect(text).not.toContain("gAAAA");
     expect(text).toContain("tool_use");

@@ -30,9 +30,11 @@ const vendorAt = (more: Partial<Vendor> = {}): Vendor => ({
   ...more,
 });
 
+const BODY = '{"model":"tiny","n":9007199254740993}';
+
 const sending = (more: Partial<Sending> = {}): Sending => ({
   path: "/chat/completions",
-  body: '{"model":"tiny","n":9007199254740993}',
+  body: BODY,
   headers: {},
   abort: new Abort(),
   userAgent: "sluice/1.2.3",
@@ -61,7 +63,7 @@ describe("what leaves", () => {
     const response = await send(vendorAt(), sending({ headers, requestId: "req_1", stream: true }));
     expect(JSON.parse(await response.text(MOST))).toEqual({ ok: true });
     const call = await upstream.called();
-    expect(call.text).toBe(sending().body);
+    expect(call.text).toBe(BODY);
     expect(call.method).toBe("POST");
     expect(call.headers).toMatchObject({
       authorization: "Bearer sk-lab",
@@ -180,7 +182,7 @@ describe("what comes back", () => {
     expect(await response.text(MOST)).toBe("hi");
     expect(seen).toEqual({
       url: "http://sluice.internal/v1/chat/completions",
-      body: sending().body,
+      body: BODY,
       auth: "Bearer sk-lab",
     });
     expect(upstream.calls).toEqual([]);

@@ -218,6 +218,9 @@ export class Incoming implements Asked {
     // Of a connection that waits nobody hears that its client has left.
     this.#goOn();
     if (!pieces) return NOTHING;
-    return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces);
+    if (pieces.length === 1) return pieces[0] as Uint8Array;
+    const whole = Buffer.concat(pieces);
+    for (const piece of pieces) this.release(piece);
+    return whole;
   }
 }

@@ -1,6 +1,6 @@
 import type { Socket } from "bun";
 import type { Clock } from "../../lib/clock.ts";
-import { SCRATCH_BYTES, writeFields, writeMessage } from "../../lib/http1/fields.ts";
+import { isReused, writeFields, writeMessage } from "../../lib/http1/fields.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
 import { type Sink, SseFlow, STALLED_MS, type Streamed } from "../sse.ts";
 
@@ -281,7 +281,7 @@ export class Sender implements Sink {
     // Of a socket that is closed the end is told as well.
     if (written < 0 || written >= bytes.length) return;
     const rest = bytes.subarray(written);
-    this.#unsent = own || bytes.length > SCRATCH_BYTES ? rest : Buffer.from(rest);
+    this.#unsent = own || !isReused(bytes) ? rest : Buffer.from(rest);
     this.#watch(written);
   }
 }

@@ -1,3 +1,5 @@
+import type { Text } from "../json.ts";
+
 /** A message that is no HTTP/1.1: nothing that follows on its connection can be believed. */
 export class MalformedMessage extends Error {
   override readonly name = "MalformedMessage";
@@ -99,18 +101,32 @@ export function release(bytes: Uint8Array): void {
   if (bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);
 }
 
-/** Messages up to this size are written by way of the same piece of memory, bytes; a larger one has memory of its own. */
-export const SCRATCH_BYTES = 64 * 1024;
-const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+/** Messages up to these sizes are written by way of the same two pieces of memory, bytes; a larger one has memory of its own. */
+const SMALL_BYTES = 64 * 1024;
+const LARGE_BYTES = 1024 * 1024;
+const small = Buffer.allocUnsafeSlow(SMALL_BYTES);
+/** Made for the first message that needs it. */
+let large: Buffer | undefined;
+
+function memoryFor(size: number): Buffer {
+  if (size <= SMALL_BYTES) return small;
+  if (size > LARGE_BYTES) return Buffer.allocUnsafeSlow(size);
+  large ??= Buffer.allocUnsafeSlow(LARGE_BYTES);
+  return large;
+}
+
+/** Whether the memory of these bytes, which {@link writeMessage} gave, will be used again. */
+export const isReused = ({ buffer }: Uint8Array): boolean => buffer === small.buffer || buffer === large?.buffer;
 
 /**
  * The bytes of a head, which is latin-1, and the text behind it, `length` bytes of UTF-8. They hold until the next call: whoever cannot send
- * them at once copies the rest.
+ * them at once copies the rest, unless they are not {@link isReused}.
  */
-export function writeMessage(head: string, body: string, length: number): Uint8Array {
+export function writeMessage(head: string, body: Text, length: number): Uint8Array {
   const size = head.length + length;
-  const bytes = size <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafe(size);
-  bytes.write(head, 0, "latin1");
-  bytes.write(body, head.length, "utf8");
+  const bytes = memoryFor(size);
+  let at = bytes.write(head, 0, "latin1");
+  if (typeof body === "string") bytes.write(body, at, "utf8");
+  else for (const piece of body) at += bytes.write(piece, at, "utf8");
   return bytes.subarray(0, size);
 }

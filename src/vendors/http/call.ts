@@ -1,6 +1,7 @@
 import type { Abort, Abortable } from "../../lib/abort.ts";
 import { MalformedMessage, release } from "../../lib/http1/fields.ts";
 import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
+import type { Text } from "../../lib/json.ts";
 import { type Answer, type Read, readText } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
 import { type Head, MAX_HEAD_BYTES, parseHead } from "./head.ts";
@@ -62,7 +63,7 @@ export class Call implements Answer, Abortable, Outgoing {
    */
   constructor(
     public head: string,
-    public body: string,
+    public body: Text,
     private readonly abort: Abort,
     private readonly rules: CallRules,
   ) {

@@ -1,4 +1,5 @@
 import type { Abort } from "../../lib/abort.ts";
+import type { Text } from "../../lib/json.ts";
 import type { Answer } from "../answer.ts";
 import { Call, type CallRules } from "./call.ts";
 import { Connection, type Keeper } from "./connection.ts";
@@ -26,7 +27,7 @@ export class Pool implements Keeper {
    * Sends one request and resolves with its answer once the head is there. Rejects with the abort's reason, with ConnectFailed
    * when no connection came about, and with ConnectionLost when one broke or what came is no HTTP; the rules may change that.
    */
-  call(origin: Origin, head: string, body: string, abort: Abort, rules: CallRules): Promise<Answer> {
+  call(origin: Origin, head: string, body: Text, abort: Abort, rules: CallRules): Promise<Answer> {
     const call = new Call(head, body, abort, rules);
     const answered = call.answered();
     const idle = this.#idle.get(origin.name)?.pop();

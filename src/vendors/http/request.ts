@@ -1,4 +1,5 @@
 import { writeMessage } from "../../lib/http1/fields.ts";
+import { byteLength, type Text } from "../../lib/json.ts";
 
 /** Addresses that are remembered; a vendor has a few, one for each model at the most. */
 const MAX_REMEMBERED = 1_000;
@@ -35,10 +36,10 @@ export function writeHead({ host, path }: Address, fields: string): string {
 }
 
 /** A request that is still to be sent: its head, see {@link writeHead}, and its body. */
-export type Outgoing = { head: string; body: string };
+export type Outgoing = { head: string; body: Text };
 
 /** The bytes of a request. They hold until the next call: whoever cannot send them at once copies the rest. */
 export function writeBytes({ head, body }: Outgoing): Uint8Array {
-  const length = Buffer.byteLength(body);
+  const length = byteLength(body);
   return writeMessage(`${head}content-length: ${length}\r\n\r\n`, body, length);
 }
