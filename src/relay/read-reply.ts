@@ -170,6 +170,7 @@ export class StreamReader {
       this.#bytes += value.byteLength;
       if (this.#bytes > MAX_STREAM_BYTES) throw new FrameTooLong();
       this.#splitter.add(this.#text.decode(value, { stream: true }));
+      this.answer.release?.(value);
       return this.#decode();
     } catch (thrown) {
       return this.breakOff(thrown);

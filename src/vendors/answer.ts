@@ -14,6 +14,8 @@ export interface Answer {
    * error page fills the memory (reliability 2 #18). Rejects as {@link read} does.
    */
   text(maxBytes: number): string | Promise<string>;
+  /** Lets the memory of a piece go that {@link read} gave, and that nobody looks at any more. */
+  release?(piece: Uint8Array): void;
   /** Nobody wants the rest: the upstream is told by the end of its connection. */
   cancel(): void;
   /** Reads the rest unseen, so that the connection can be used again; cancels it when it has not ended after `ms`. */

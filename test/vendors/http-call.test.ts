@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { Abort } from "../../src/lib/abort.ts";
 import { Call } from "../../src/vendors/http/call.ts";
 
@@ -26,4 +26,90 @@ test.each([
   ["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na", []],
 ] as [string, boolean[]][])("%p is told once, and clean only without a byte too many", (wire, told) => {
   expect(endOf(wire)).toEqual(told);
+});
+
+describe("an answer of which much comes at once", () => {
+  /** Bytes in which every place is known by its neighbours. */
+  const body = (length: number) => Buffer.from(Uint8Array.from({ length }, (_, at) => (at * 31 + (at >> 8)) & 255));
+  const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+  /** A call whose head says so many bytes, and what its connection is told. */
+  function callOf(length: number) {
+    const told: string[] = [];
+    const abort = new Abort();
+    const call = new Call("", "", abort, { accept: (answer) => answer, explain: (thrown) => thrown });
+    call.answered().catch(() => {});
+    call.attach({
+      pause: () => void told.push("pause"),
+      resume: () => void told.push("resume"),
+      abandon: () => void told.push("abandon"),
+      ended: () => void told.push("ended"),
+    });
+    call.take(Buffer.from(`HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`));
+    return { call, told, abort };
+  }
+
+  async function readAll(call: Call): Promise<Buffer[]> {
+    const pieces: Buffer[] = [];
+    for (let read = await call.read(); !read.done; read = await call.read()) {
+      pieces.push(Buffer.from(read.value as Uint8Array));
+      call.release(read.value as Uint8Array);
+    }
+    return pieces;
+  }
+
+  test.each([64 * 1024 + 1, 300_000, 512 * 1024])("%d bytes are read whole, a part with each turn", async (length) => {
+    const sent = body(length);
+    const { call } = callOf(length);
+    let turns = 0;
+    let counts = true;
+    const count = () => {
+      turns++;
+      if (counts) setImmediate(count);
+    };
+    setImmediate(count);
+    const reading = readAll(call);
+    call.take(Buffer.from(sent));
+    const pieces = await reading;
+    counts = false;
+    expect(Buffer.concat(pieces).equals(sent)).toBe(true);
+    expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThanOrEqual(64 * 1024);
+    expect(turns).toBeGreaterThanOrEqual(pieces.length - 1);
+  });
+
+  test("two of them are fetched one after the other, each when nothing of it is left", async () => {
+    const calls = [callOf(1_000_000), callOf(1_000_000)];
+    for (const { call } of calls) call.take(body(200_000));
+    const told = () => calls.map((one) => one.told.join(" "));
+    expect(told()).toEqual(["pause", "pause"]);
+    for (const { call } of calls) for (let left = 200_000; left > 0; ) left -= (await call.read()).value?.length ?? 0;
+    expect(told()).toEqual(["pause", "pause"]);
+    const seen: string[] = [];
+    while (told().join() !== "pause resume,pause resume") {
+      await nextTurn();
+      if (seen.at(-1) !== told().join()) seen.push(told().join());
+    }
+    expect(seen.slice(-2)).toEqual(["pause resume,pause", "pause resume,pause resume"]);
+  });
+
+  test("one that is ended while it waits for its turn says why, and gives nothing more", async () => {
+    const { call, abort, told } = callOf(1_000_000);
+    call.take(body(200_000));
+    await call.read();
+    const reading = call.read();
+    abort.abort(new Error("enough"));
+    await expect(reading).rejects.toThrow("enough");
+    await nextTurn();
+    await expect(call.read()).rejects.toThrow("enough");
+    expect(told).toEqual(["pause", "abandon"]);
+  });
+
+  test("its end does not hide what still waits for its turn", async () => {
+    const sent = body(150_000);
+    const { call, told } = callOf(sent.length);
+    const reading = readAll(call);
+    call.take(Buffer.from(sent));
+    expect(told).toContain("ended");
+    expect(Buffer.concat(await reading).equals(sent)).toBe(true);
+  });
 });

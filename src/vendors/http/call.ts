@@ -6,17 +6,22 @@ import { type Answer, type Read, readText } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
 import { type Head, MAX_HEAD_BYTES, parseHead } from "./head.ts";
 import type { Outgoing } from "./request.ts";
+import { type Taker, Turns } from "./turns.ts";
 
 /** Bytes of a body that wait to be read before the upstream is made to wait (reliability 6.4). */
 const MAX_WAITING_BYTES = 64 * 1024;
 /**
  * A piece that is read has so many bytes at the most: what a client that reads slowly is to be given waits in several places at once, whole in each.
- * The system hands over half a megabyte at a time when it has that.
+ * The system hands over half a megabyte at a time when it has that, which would be kept whole for as long as any of it waits.
  */
 const MAX_PIECE_BYTES = 64 * 1024;
+/** Memory of a piece that is given back before a collection comes for it, bytes. */
+const LEAST_RELEASED_BYTES = 2 * 1024;
 /** Heads that tell of a later one, such as 103, before that one must come. */
 const MAX_INTERIM = 16;
 
+/** For all answers of the process. */
+const turns = new Turns();
 const decoder = new TextDecoder();
 const OVER: Promise<Read> = Promise.resolve({ done: true });
 
@@ -39,7 +44,7 @@ export type CallRules = {
 };
 
 /** One request on its connection, and its answer. The head comes first, by `answered`; the body is read as an {@link Answer}. */
-export class Call implements Answer, Abortable, Outgoing {
+export class Call implements Answer, Abortable, Outgoing, Taker {
   #head: Head | undefined;
   #body: BodyReader | undefined;
   /** Bytes of a head that has not come whole. */
@@ -48,6 +53,10 @@ export class Call implements Answer, Abortable, Outgoing {
   /** Waits to be read; the pieces behind it. */
   #piece: Uint8Array | undefined;
   #further: Uint8Array[] | undefined;
+  /** So much came at once that it is read in turns with others. */
+  #isMuch = false;
+  /** More will be fetched of it when it is its turn. */
+  #isWanting = false;
   #waitingBytes = 0;
   #paused = false;
   #waiting: { resolve: (read: Read) => void; reject: (reason: unknown) => void } | undefined;
@@ -133,19 +142,40 @@ export class Call implements Answer, Abortable, Outgoing {
   }
 
   read(): Promise<Read> {
+    if (this.#piece && this.#piece.length > MAX_PIECE_BYTES) this.#cut(this.#piece);
     const piece = this.#piece;
-    if (piece) {
-      const value = piece.length > MAX_PIECE_BYTES ? piece.subarray(0, MAX_PIECE_BYTES) : piece;
-      this.#piece = value === piece ? this.#further?.shift() : piece.subarray(MAX_PIECE_BYTES);
-      this.#waitingBytes -= value.length;
-      this.#goOn();
-      return Promise.resolve({ done: false, value });
-    }
+    if (piece && !this.#isMuch) return Promise.resolve(this.#take(piece));
     if (this.#fault) return Promise.reject(this.#fault.reason);
-    if (this.#complete) return OVER;
+    if (this.#complete && !piece) return OVER;
+    if (piece) turns.add(this);
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
     });
+  }
+
+  onTurn(): void {
+    const waiting = this.#waiting;
+    if (!waiting || !this.#piece) return;
+    this.#waiting = undefined;
+    waiting.resolve(this.#take(this.#piece));
+  }
+
+  onMore(): void {
+    this.#isWanting = false;
+    this.#resume();
+  }
+
+  #take(piece: Uint8Array): Read {
+    const isMuch = this.#isMuch;
+    this.#piece = this.#further?.shift();
+    if (!this.#piece) this.#isMuch = false;
+    this.#waitingBytes -= piece.length;
+    if (!isMuch) this.#resume();
+    else if (!this.#piece && this.#paused && !this.#isWanting) {
+      this.#isWanting = true;
+      turns.addWanting(this);
+    }
+    return { done: false, value: piece };
   }
 
   text(maxBytes: number): string | Promise<string> {
@@ -159,6 +189,11 @@ export class Call implements Answer, Abortable, Outgoing {
     return text;
   }
 
+  release(piece: Uint8Array): void {
+    // A small one is not worth the call; and what follows on the connection may lie in the same memory.
+    if (piece.buffer.byteLength >= LEAST_RELEASED_BYTES && this.#body?.surplus === undefined) release(piece);
+  }
+
   cancel(): void {
     if (this.over) return;
     this.#line?.abandon();
@@ -169,11 +204,11 @@ export class Call implements Answer, Abortable, Outgoing {
     this.#forgetPieces();
     if (this.over) return;
     this.#timer = setTimeout(() => this.cancel(), ms);
-    this.#goOn();
+    this.#resume();
   }
 
   /** Lets the upstream send again, once there is room for what it sends. */
-  #goOn(): void {
+  #resume(): void {
     if (!this.#paused || this.#waitingBytes >= MAX_WAITING_BYTES) return;
     this.#paused = false;
     this.#line?.resume();
@@ -199,6 +234,7 @@ export class Call implements Answer, Abortable, Outgoing {
   #forgetPieces(): void {
     this.#piece = undefined;
     this.#further = undefined;
+    this.#isMuch = false;
     this.#waitingBytes = 0;
   }
 
@@ -240,13 +276,30 @@ export class Call implements Answer, Abortable, Outgoing {
   #hand(value: Uint8Array): void {
     if (this.#timer !== undefined) return;
     const waiting = this.#waiting;
-    this.#waiting = undefined;
-    if (!waiting) this.#keep(value);
-    else if (value.length <= MAX_PIECE_BYTES) waiting.resolve({ done: false, value });
-    else {
-      this.#keep(value.subarray(MAX_PIECE_BYTES));
-      waiting.resolve({ done: false, value: value.subarray(0, MAX_PIECE_BYTES) });
+    if (!waiting || this.#piece) {
+      this.#keep(value);
+      return;
     }
+    if (value.length <= MAX_PIECE_BYTES) {
+      this.#waiting = undefined;
+      waiting.resolve({ done: false, value });
+      return;
+    }
+    this.#keep(value);
+    this.#cut(value);
+    turns.add(this);
+  }
+
+  /** Cuts the piece that is the next into smaller ones with memory of their own, so that no more is kept for what waits than it takes. */
+  #cut(piece: Uint8Array): void {
+    const cut: Uint8Array[] = [];
+    for (let at = 0; at < piece.length; at += MAX_PIECE_BYTES) {
+      cut.push(new Uint8Array(piece.subarray(at, at + MAX_PIECE_BYTES)));
+    }
+    this.release(piece);
+    this.#piece = cut.shift();
+    this.#further = this.#further ? [...cut, ...this.#further] : cut;
+    this.#isMuch = true;
   }
 
   #keep(value: Uint8Array): void {
@@ -268,6 +321,8 @@ export class Call implements Answer, Abortable, Outgoing {
     this.#line?.ended(
       this.#head?.staysOpen === true && this.#body?.complete === true && this.#body.surplus === undefined,
     );
+    // Who waits for his turn has not had all of it.
+    if (this.#piece) return;
     this.#waiting?.resolve({ done: true });
     this.#waiting = undefined;
   }
