@@ -79,7 +79,8 @@ const verdict = (ratio: number, target: number | undefined): string =>
 /** Passthrough and gateway in turns, the same body, after a warm-up of each. */
 async function compare(scenario: Scenario, targets: readonly [Target, Target], share: number): Promise<number> {
   const requests = Math.max(scenario.connections, Math.round(scenario.requests * share));
-  for (const target of targets) await runRound(target, scenario, requests);
+  const warmUp = Math.max(requests, Math.round((scenario.warmUp ?? 0) * share));
+  for (const target of targets) await runRound(target, scenario, warmUp);
   const rounds: [Round[], Round[]] = [[], []];
   for (let round = 0; round < ROUNDS; round++) {
     for (const index of [0, 1] as const) rounds[index].push(await runRound(targets[index], scenario, requests));
