@@ -1,6 +1,6 @@
 /**
  * A vendor whose answers come after a while, as a process of its own: raw sockets, and bytes serialised beforehand. `bun test/prove/late-vendor.ts KIND:MS...`
- * listens once for each of the benchmark's kinds of answer and its delay, and says on which ports, as JSON; GET tells how often it was asked.
+ * listens once for each of the benchmark's kinds of answer, as they are paced, and its delay, and says on which ports, as JSON; GET tells how often it was asked.
  */
 import type { Socket } from "bun";
 import { VENDOR_ANSWERS, type VendorKind } from "../bench/wire.ts";
@@ -37,10 +37,13 @@ function write(socket: Socket<State>, bytes: Uint8Array): void {
 }
 
 function listen(kind: VendorKind, delayMs: number): number {
-  const whole = Buffer.concat([...VENDOR_ANSWERS[kind].pieces]);
+  const { pieces, paceMs } = VENDOR_ANSWERS[kind];
+  const parts = paceMs > 0 ? pieces : [Buffer.concat([...pieces])];
   let calls = 0;
-  const answer = (socket: Socket<State>) => {
-    if (socket.readyState === 1) write(socket, whole);
+  const answer = (socket: Socket<State>, next = 0) => {
+    if (socket.readyState !== 1) return;
+    write(socket, parts[next] as Uint8Array);
+    if (next + 1 < parts.length) setTimeout(answer, paceMs, socket, next + 1);
   };
   return Bun.listen<State>({
     hostname: "127.0.0.1",

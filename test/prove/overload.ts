@@ -1,6 +1,6 @@
 /**
  * Overload (reliability 8.2, N9): the compiled gateway, paid and durable, on one core, with a vendor that streams 200 events
- * after 50 ms, as the fastest do, and with one that answers whole after 400 ms. What it can do is measured, then 1, 2, 5 and 10 times as much is offered, whether or not it is answered, by clients that
+ * after 50 ms, as the fastest do, with one that streams 50 for a second, as a model speaks, and with one that answers whole after 400 ms. What it can do is measured, then 1, 2, 5 and 10 times as much is offered, whether or not it is answered, by clients that
  * wait ten seconds. `bun test/prove/overload.ts [--quick]`. Exits 1 unless at 10 times as much at least 75 % of the most is served, the slowest hundredth of
  * what is served takes less than three times as long as with hardly any load, whoever is turned away is told so in his dialect with `retry-after: 1`, nothing is billed
  * twice, and two seconds after the load all is as before. Linux only.
@@ -8,7 +8,7 @@
 import { parseArgs } from "node:util";
 import { runLoad } from "../bench/load.ts";
 import { LOAD_CORE, MEASURED_CORE, pinned, pinSelf, startHelper } from "../bench/processes.ts";
-import { BURST_EVENTS, chatBody, messagesBody, request, type VendorKind } from "../bench/wire.ts";
+import { BURST_EVENTS, chatBody, messagesBody, PACED_EVENTS, request, type VendorKind } from "../bench/wire.ts";
 import { buildBinary } from "../support/binary.ts";
 import { check, faults } from "./faults.ts";
 import { type OpenLoad, type OpenResult, offer } from "./open-loop.ts";
@@ -34,17 +34,19 @@ const AIM_RECOVERY_MS = 2_000;
 /** So many calls in a row, each as fast as without load, are a recovery. */
 const CALM_CALLS = 5;
 
-type Case = { name: string; kind: VendorKind; delayMs: number; stream: boolean; connections: number };
+type Case = { name: string; kind: VendorKind; delayMs: number; events: number; connections: number };
 const CASES: readonly Case[] = [
-  { name: "streams after 50 ms", kind: "chat-burst", delayMs: 50, stream: true, connections: 256 },
-  { name: "whole after 400 ms", kind: "chat-whole", delayMs: 400, stream: false, connections: 1_500 },
+  { name: "streams of 1 s", kind: "chat-paced", delayMs: 0, events: PACED_EVENTS, connections: 800 },
+  { name: "streams after 50 ms", kind: "chat-burst", delayMs: 50, events: BURST_EVENTS, connections: 256 },
+  { name: "whole after 400 ms", kind: "chat-whole", delayMs: 400, events: 0, connections: 1_500 },
 ];
 
 const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 const rate = (value: number) => value.toFixed(0);
 
 /** Requests of both dialects as they go over the wire, with what their answers end with and how they are turned away. */
-function requestsOf({ stream }: Case, key: string): Pick<OpenLoad, "requests" | "endings" | "shedStatuses"> {
+function requestsOf({ events }: Case, key: string): Pick<OpenLoad, "requests" | "endings" | "shedStatuses"> {
+  const stream = events > 0;
   const messages = { ...(JSON.parse(messagesBody(MODEL, BODY_BYTES)) as Record<string, unknown>), stream };
   return {
     requests: [
@@ -84,14 +86,14 @@ class Overload {
 
   /** Answers a second, both dialects in turn, to clients that each ask again as soon as they are answered. */
   async #measure(): Promise<void> {
-    const { connections, stream } = this.of;
+    const { connections, events } = this.of;
     let seconds = 0;
     for (const [at, bytes] of this.#load.requests.entries()) {
       const check = (body: string) => body.endsWith((this.#load.endings[at] ?? "").replace("\r\n0", ""));
       const load = { port: this.#load.port, request: bytes, connections, requests: MEASURED, check };
       // The first round warms up.
-      await runLoad({ ...load, events: stream ? BURST_EVENTS : 0 });
-      const result = await runLoad({ ...load, events: stream ? BURST_EVENTS : 0 });
+      await runLoad({ ...load, events });
+      const result = await runLoad({ ...load, events });
       if (result.wrong > 0) faults.push(`${this.of.name}: ${result.wrong} wrong answers`);
       seconds += result.seconds;
     }
