@@ -56,8 +56,8 @@ export class Writer {
   constructor(
     private readonly store: Store,
     private readonly clock: Clock = systemClock,
-    /** How many are at work on something that ends with an operation here, those who wait for theirs among them. */
-    private readonly atWork: () => number = () => Number.POSITIVE_INFINITY,
+    /** How many are at work on something that ends with an operation here, those who wait for theirs among them. Default: nobody is waited for. */
+    private readonly atWork: () => number = () => 0,
   ) {
     const prepare = (sql: string) => store.database.prepare(sql);
     this.#statements = {
