@@ -3,10 +3,15 @@ import type { Config } from "../../src/config/load.ts";
 import type { Store } from "../../src/db/open.ts";
 import type { SearchSource } from "../../src/web/search/search.ts";
 import { startApp, type TestApp } from "../support/app.ts";
+import { givenExecutable } from "../support/binary.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 
 export const NOON = Date.UTC(2026, 10, 21, 12);
-export const DAY_END = "2026-11-22T00:00:00.000Z";
+const DAY_MS = 86_400_000;
+/** When that day ends; an executable has the day that it is. */
+export const DAY_END = new Date(
+  (Math.floor((givenExecutable() ? Date.now() : NOON) / DAY_MS) + 1) * DAY_MS,
+).toISOString();
 
 export type Json = Record<string, unknown>;
 /** An answer of the MCP endpoint. */

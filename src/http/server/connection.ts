@@ -19,6 +19,9 @@ const MAX_AHEAD_BYTES = 64 * 1024;
 /** What is still to come of a body that nobody read is waited for up to this size, bytes; behind a larger one the connection ends. */
 const MAX_REST_BYTES = 256 * 1024;
 
+/** Methods by which nothing is done. */
+const READING: ReadonlySet<string> = new Set(["GET", "HEAD"]);
+
 const HEAD_END = Buffer.from("\r\n\r\n");
 const BARE_HEAD_END = Buffer.from("\n\n");
 
@@ -126,10 +129,14 @@ export class ClientConnection implements ClientLine, SenderOwner {
     this.#sender?.drain();
   }
 
-  /** The client sends nothing more. While its request is under way that means that it has left: clients do not wait behind a closed door. */
+  /**
+   * The client sends nothing more. While work is done for it that means that it has left: clients do not wait behind a closed door, and what they do not
+   * read is not to be paid for. What only asks for something that is there is told.
+   */
   onEnd(): void {
-    if (this.#sender?.isWritten) this.#ends = true;
-    else if (this.#incoming && !this.#isAnswered) this.close();
+    const incoming = this.#isAnswered ? undefined : this.#incoming;
+    if (this.#sender?.isWritten || (incoming && READING.has(incoming.method))) this.#ends = true;
+    else if (incoming) this.close();
     else this.#shut();
   }
 
