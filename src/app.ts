@@ -297,6 +297,7 @@ export function createApp(settings: AppSettings): App {
       web.stop();
       books.stop();
       watch.stop();
+      await keys.close();
       await limits.close();
       await observation.close();
       await writer.close();

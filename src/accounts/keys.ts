@@ -315,6 +315,15 @@ export class Keys {
     });
   }
 
+  /** Writes all last uses that are still to be written. Never rejects: a fault is told of. */
+  async close(): Promise<void> {
+    try {
+      while (this.#touched.size > 0) await this.saveLastUses();
+    } catch (thrown) {
+      this.#onFault(thrown);
+    }
+  }
+
   #endExpired(): void {
     const now = this.#clock.now();
     for (const { caller, expiresAt } of this.#live.values()) if (now >= expiresAt) this.#end(caller.keyId);

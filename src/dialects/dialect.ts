@@ -172,6 +172,8 @@ export interface ClientDialect {
 
   /** What the gateway reads of a client's body. Throws GatewayError (invalid_request) when `model` is missing or no string. */
   intent(body: unknown): Intent;
+  /** The fields by which a body asks for reasoning, or for none: at the top, or inside one that is there. */
+  readonly reasoningFields: readonly string[];
   /** Throws GatewayError (invalid_request, with param) when the body is not a request of this dialect. Unknown fields pass. */
   check(body: unknown): void;
   /** A checked client body as its meaning. Throws GatewayError where the meaning cannot be carried at all. */

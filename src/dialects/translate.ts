@@ -60,6 +60,8 @@ export function translateRequest(
   const edits = upstream.amend(encoded.body, orders, quirks);
   const watched = watchRefusedStops(encoded, edits);
   const lost = decoded.dropped;
+  // A model of which nobody knows how it is steered: its vendor might refuse the whole request for a guess.
+  if (orders.reasoning.kind === "keep") lost.push(...client.reasoningFields.filter((path) => isSaid(sent, path)));
   lost.push(...encoded.dropped);
   for (const field of refused(encoded.body, edits, orders)) if (field !== watched?.field) lost.push(field);
   if (upstream.repairs) lost.push(...upstream.repairs(encoded.body, edits, orders, quirks));
@@ -67,6 +69,13 @@ export function translateRequest(
   const added = watched?.changes ?? encoded.changes;
   const changes = decoded.changes || added ? { ...decoded.changes, ...added } : undefined;
   return { text: soundText(JSON.stringify(encoded.body)), dropped: showPaths(lost), changes };
+}
+
+/** Whether a body has a value at `field`, or at `field.inner`. */
+function isSaid(body: Record<string, unknown>, path: string): boolean {
+  const [field = "", inner] = path.split(".");
+  const value = body[field];
+  return inner === undefined ? value != null : isObject(value) && value[inner] != null;
 }
 
 /** Sampling that is removed while a model reasons (interface 4.8). */

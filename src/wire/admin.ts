@@ -116,7 +116,9 @@ export const CreateKey = late(() =>
 );
 
 /** Body of `POST /admin/v1/keys/{key}`: what is not named stays, null takes a limit away. */
-export const ChangeKey = late(() => Open({ name: Type.Optional(name()), ...limits() }, { title: "ChangeKey" }));
+export const ChangeKey = late(() =>
+  Open({ name: Type.Optional(name()), ...limits() }, { title: "ChangeKey", examples: [{ name: "laptop" }] }),
+);
 
 /** Body of `POST /admin/v1/tokens`. */
 export const CreateToken = late(() =>
@@ -137,7 +139,7 @@ export const CreateToken = late(() =>
         }),
       ),
     },
-    { title: "CreateToken" },
+    { title: "CreateToken", examples: [{ name: "laptop", scopes: ["web"], days: 30 }] },
   ),
 );
 

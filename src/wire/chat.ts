@@ -131,7 +131,10 @@ export const ChatRequest = late(() =>
       response_format: Maybe(Open({ type: text("text, json_object or json_schema") })),
       user: Maybe(text("the caller's name for its end user")),
     },
-    { description: "A chat completion request" },
+    {
+      description: "A chat completion request",
+      examples: [{ model: "sluice/echo", messages: [{ role: "user", content: "Hello" }], stream: true }],
+    },
   ),
 );
 

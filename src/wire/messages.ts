@@ -105,6 +105,9 @@ export const ToolDefinition = late(() =>
   ),
 );
 
+/** What the page on the interface tries first: it needs no vendor. */
+const EXAMPLE = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
+
 const conversation = late(() => ({
   model: Type.String({ minLength: 1, description: "a model ID, `<vendor>/<model_name>`" }),
   messages: Type.Array(Message(), { minItems: 1, description: "a non-empty array of turns" }),
@@ -142,7 +145,11 @@ export const MessagesRequest = late(() =>
         ),
       ),
     },
-    { title: "MessagesRequest", description: "A conversation to continue. Unknown fields are kept." },
+    {
+      title: "MessagesRequest",
+      description: "A conversation to continue. Unknown fields are kept.",
+      examples: [{ ...EXAMPLE, max_tokens: 256, stream: true }],
+    },
   ),
 );
 
@@ -151,6 +158,7 @@ export const CountTokensRequest = late(() =>
   Open(conversation(), {
     title: "CountTokensRequest",
     description: "The conversation to measure. Everything a message takes is accepted; only the input is counted.",
+    examples: [EXAMPLE],
   }),
 );
 

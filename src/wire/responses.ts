@@ -114,7 +114,11 @@ export const ResponsesRequest = late(() =>
       conversation: Type.Optional(Type.Unknown({ description: "Refused: nothing is stored. Send the input." })),
       background: Maybe(Type.Boolean({ description: "true is refused: nothing is stored." })),
     },
-    { title: "ResponsesRequest", description: "Input to answer. Stateless. Unknown fields are kept." },
+    {
+      title: "ResponsesRequest",
+      description: "Input to answer. Stateless. Unknown fields are kept.",
+      examples: [{ model: "sluice/echo", input: "Hello", stream: true }],
+    },
   ),
 );
 

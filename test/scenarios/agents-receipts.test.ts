@@ -108,6 +108,35 @@ async function shown(dialect: string, body: unknown, headers: Record<string, str
   return JSON.parse(text) as Shown;
 }
 
+describe("reasoning that a model is asked for of which nobody knows how it is steered", () => {
+  const said = { model: "chat/some-model", max_tokens: 50, messages: [{ role: "user", content: "hi" }] };
+  const thinking = { type: "enabled", budget_tokens: 2_048 };
+
+  test.each([
+    ["/v1/messages", { ...said, thinking }, "thinking"],
+    ["/v1/messages", { ...said, output_config: { effort: "high" } }, "output_config.effort"],
+    ["/v1/responses", { model: said.model, input: "hi", reasoning: { effort: "low" } }, "reasoning.effort"],
+    ["/v1/messages", said, null],
+  ])("%s across dialects names what is left out", async (path, body, dropped) => {
+    const response = await gateway.post(path, body);
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, dropped]);
+    await response.text();
+    const calls = upstream.calls.length;
+    const strict = await gateway.post(path, body, { headers: { "x-sluice-strict": "1" } });
+    expect(strict.status).toBe(dropped === null ? 200 : 400);
+    await strict.text();
+    expect(upstream.calls.length).toBe(dropped === null ? calls + 1 : calls);
+  });
+
+  test("crosses as it is where client and vendor speak the same", async () => {
+    const body = { ...chat({ reasoning_effort: "high" }), model: "chat/some-model" };
+    const same = await gateway.post("/v1/chat/completions", body);
+    expect([same.status, same.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    await same.text();
+    expect(JSON.parse(upstream.calls.at(-1)?.text ?? "")).toMatchObject({ reasoning_effort: "high" });
+  });
+});
+
 describe("x-sluice-strict", () => {
   const lossy = { logit_bias: { "50256": -100 }, seed: 7 };
 
@@ -187,7 +216,7 @@ describe("POST /v1/debug/translate", () => {
     ]);
     const [first, second] = found;
     expect([first?.url, second?.url]).toEqual([`${upstream.url}/v1/messages`, `${upstream.url}/v1/chat/completions`]);
-    expect([first?.dropped, second?.dropped]).toEqual([["seed"], []]);
+    expect([first?.dropped, second?.dropped]).toEqual([["reasoning_effort", "seed"], []]);
     expect(first?.body).toMatchObject({ model: "m", stream: true, messages: [{ role: "user" }] });
     expect(second?.body).toMatchObject({ model: "m", seed: 7, messages: [{ role: "user", content: "Hi" }] });
     expect(first?.reasoning).toEqual({ kind: "keep" });

@@ -24,6 +24,7 @@ export const chat: Dialect = {
   // Headers that name an organisation or a project belong to the client's own account at a vendor, not to this gateway's.
   passHeaders: ["openai-beta"],
   intent: readIntent,
+  reasoningFields: ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"],
   check: checkRequest,
   decodeRequest,
   encodeRequest,

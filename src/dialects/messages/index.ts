@@ -28,6 +28,7 @@ export const messages: Dialect = {
   demandsOutputCeiling: true,
   passHeaders: ["anthropic-version", "anthropic-beta"],
   intent: readIntent,
+  reasoningFields: ["thinking", "output_config.effort"],
   check: checkRequest,
   decodeRequest,
   encodeRequest,

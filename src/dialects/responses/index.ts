@@ -22,6 +22,7 @@ export const responses: Dialect = {
   // Headers that name an organisation or a project belong to the client's own account at a vendor, not to this gateway's.
   passHeaders: ["openai-beta"],
   intent: readIntent,
+  reasoningFields: ["reasoning.effort"],
   check: checkRequest,
   decodeRequest,
   counter: responsesCounter,
