@@ -112,4 +112,22 @@ describe("an answer of which much comes at once", () => {
     expect(told).toContain("ended");
     expect(Buffer.concat(await reading).equals(sent)).toBe(true);
   });
+
+  test("its end lets the connection go on before it is read: another answer comes there next", () => {
+    const { call, told } = callOf(150_000);
+    call.take(body(150_000));
+    expect(told).toEqual(["pause", "resume", "ended"]);
+    // Whatever becomes of what waits, the connection is another's.
+    expect(call.text(1_000_000)).toHaveLength(new TextDecoder().decode(body(150_000)).length);
+    call.finish(1_000);
+    expect(told).toEqual(["pause", "resume", "ended"]);
+  });
+
+  test("one that has come whole, and of which nobody wants the rest, leaves no read unanswered", async () => {
+    const { call } = callOf(150_000);
+    call.take(body(150_000));
+    const reading = call.read();
+    call.finish(1_000);
+    expect(await reading).toEqual({ done: true });
+  });
 });

@@ -155,9 +155,11 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
 
   onTurn(): void {
     const waiting = this.#waiting;
-    if (!waiting || !this.#piece) return;
+    const piece = this.#piece;
+    // What waited may have been forgotten since: then nothing is left of an answer that has come whole.
+    if (!waiting || (!piece && !this.#complete)) return;
     this.#waiting = undefined;
-    waiting.resolve(this.#take(this.#piece));
+    waiting.resolve(piece ? this.#take(piece) : { done: true });
   }
 
   onMore(): void {
@@ -318,6 +320,11 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   #end(): void {
     this.#complete = true;
     this.#settle();
+    // Nothing more comes of this answer, and whoever uses the connection next must not wait until it is read.
+    if (this.#paused) {
+      this.#paused = false;
+      this.#line?.resume();
+    }
     this.#line?.ended(
       this.#head?.staysOpen === true && this.#body?.complete === true && this.#body.surplus === undefined,
     );

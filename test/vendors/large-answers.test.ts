@@ -1,0 +1,44 @@
+import { afterAll, expect, test } from "bun:test";
+import { Abort } from "../../src/lib/abort.ts";
+import { poolFigures, send } from "../../src/vendors/send.ts";
+import type { Vendor } from "../../src/vendors/vendor.ts";
+
+const LENGTH = 200_000;
+const ANSWER = Buffer.from(`HTTP/1.1 200 OK\r\ncontent-length: ${LENGTH}\r\n\r\n${"a".repeat(LENGTH)}`);
+
+/** A vendor whose answers come at once. */
+const vendorServer = Bun.listen<{ unsent: Uint8Array }>({
+  hostname: "127.0.0.1",
+  port: 0,
+  socket: {
+    data(socket) {
+      socket.data = { unsent: ANSWER.subarray(socket.write(ANSWER)) };
+    },
+    drain(socket) {
+      socket.data.unsent = socket.data.unsent.subarray(socket.write(socket.data.unsent));
+    },
+  },
+});
+afterAll(() => vendorServer.stop(true));
+
+const vendor: Vendor = {
+  ...{ id: "lab", name: "lab", dialect: "chat", baseUrl: `http://127.0.0.1:${vendorServer.port}`, auth: "none" },
+  ...{ models: "any", quirks: {} },
+};
+const ask = () => send(vendor, { path: "/", body: "x", headers: {}, abort: new Abort(), userAgent: "test" });
+/** Until all of an answer has come, and lies there unread. */
+const untilHere = () => Bun.sleep(50);
+
+test("a large answer that nobody reads keeps no other waiting on its connection", async () => {
+  const before = poolFigures().reused;
+  const unread = [];
+  for (let count = 0; count < 5; count++) {
+    unread.push(await ask());
+    await untilHere();
+    const answer = await ask();
+    await untilHere();
+    expect(await answer.text(1_000_000)).toHaveLength(LENGTH);
+  }
+  expect(poolFigures().reused).toBeGreaterThan(before);
+  for (const answer of unread) expect(await answer.text(1_000_000)).toHaveLength(LENGTH);
+});
