@@ -381,7 +381,8 @@ async function discoverModels(
   const listed = await listDiscovered(vendors, { userAgent });
   for (const { vendor, names, reason } of listed) {
     if (names) found(vendor.id, names);
-    else log.warn("discovery", { vendor: vendor.id, ...errorFields(reason) });
+    // What a vendor answers is no fault of this program: its place in it tells nobody anything.
+    else log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
   }
   return listed.every(({ names }) => names !== undefined);
 }
