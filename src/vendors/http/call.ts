@@ -142,8 +142,8 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   read(): Promise<Read> {
-    if (this.#piece && this.#piece.length > MAX_PIECE_BYTES) this.#cut(this.#piece);
     const piece = this.#piece;
+    if (piece && piece.length > MAX_PIECE_BYTES) this.#isMuch = true;
     if (piece && !this.#isMuch) return Promise.resolve(this.#take(piece));
     if (this.#fault) return Promise.reject(this.#fault.reason);
     if (this.#complete && !piece) return OVER;
@@ -155,6 +155,8 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
 
   onTurn(): void {
     const waiting = this.#waiting;
+    // Only now: many may have got much at the same moment.
+    if (this.#piece && this.#piece.length > MAX_PIECE_BYTES) this.#cut(this.#piece);
     const piece = this.#piece;
     // What waited may have been forgotten since: then nothing is left of an answer that has come whole.
     if (!waiting || (!piece && !this.#complete)) return;
@@ -288,7 +290,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
       return;
     }
     this.#keep(value);
-    this.#cut(value);
+    this.#isMuch = true;
     turns.add(this);
   }
 
@@ -301,7 +303,6 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.release(piece);
     this.#piece = cut.shift();
     this.#further = this.#further ? [...cut, ...this.#further] : cut;
-    this.#isMuch = true;
   }
 
   #keep(value: Uint8Array): void {
