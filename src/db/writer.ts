@@ -38,8 +38,9 @@ type Result = { ok: true; value: unknown } | { ok: false; reason: unknown };
  */
 export class Writer {
   #queue: Task[] = [];
-  /** A batch is to begin: at the end of this turn, or when it has gathered. */
-  #due: "no" | "soon" | "now" = "no";
+  /** A batch begins at the end of this turn. */
+  #isDue = false;
+  /** A batch begins when it has gathered. */
   #gathering: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
   #committing = false;
@@ -129,20 +130,20 @@ export class Writer {
   }
 
   #schedule(): void {
-    if (this.#due === "now") return;
+    if (this.#isDue) return;
     // Nothing is gained by waiting where nobody else is at work.
     if (this.#lastBatch > 1 && this.#queue.length < this.atWork()) {
-      if (this.#due === "no") this.#gathering = setTimeout(this.#onDue, GATHER_MS);
-      this.#due = "soon";
-    } else {
-      clearTimeout(this.#gathering);
-      this.#due = "now";
-      setImmediate(this.#onDue);
+      this.#gathering ??= setTimeout(this.#onDue, GATHER_MS);
+      return;
     }
+    clearTimeout(this.#gathering);
+    this.#isDue = true;
+    setImmediate(this.#onDue);
   }
 
   readonly #onDue = (): void => {
-    this.#due = "no";
+    this.#gathering = undefined;
+    this.#isDue = false;
     if (this.#lockedSince === undefined) this.#flush();
   };
 

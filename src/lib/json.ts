@@ -217,15 +217,14 @@ function spliceFields(text: string, { at: places, close }: Fields, edits: Edits)
     while (isSpace(text.charCodeAt(copied))) copied++;
     if (text.charCodeAt(copied) === 44) copied++;
   }
-  const added: string[] = [];
+  pieces.push(text.slice(copied, close));
   for (const key of names) {
     const value = edits[key];
     if (value === undefined || found.includes(key)) continue;
-    added.push(`${any ? "," : ""}${JSON.stringify(key)}:${JSON.stringify(value)}`);
+    pieces.push(`${any ? "," : ""}${JSON.stringify(key)}:${JSON.stringify(value)}`);
     any = true;
   }
-  if (added.length === 0) pieces.push(text.slice(copied));
-  else pieces.push(text.slice(copied, close), ...added, text.slice(close));
+  pieces.push(text.slice(close));
   return pieces;
 }
 

@@ -66,13 +66,10 @@ export class Front {
   async #passOn(request: Request): Promise<Response> {
     const { passage, services } = this.parts;
     try {
-      // On the way to the authority two slashes would become one, and what is nowhere would be found.
-      if (pathOf(request.url).startsWith("//")) throw new GatewayError("not_found", "There is nothing at this path.");
       const answer = await passOn(request, incomingOf(request)?.peer ?? "", passage);
       return answer ?? answerError(new GatewayError("not_found", "There is nothing at this path."), request);
     } catch (thrown) {
-      if (!request.signal.aborted && !(thrown instanceof GatewayError))
-        services.log.error("pass-on", { path: pathOf(request.url), ...errorFields(thrown) });
+      if (!request.signal.aborted) services.log.error("pass-on", { path: pathOf(request.url), ...errorFields(thrown) });
       return answerError(thrown, request);
     }
   }

@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Server } from "bun";
+import { pathOf } from "../http/request.ts";
 
 /** Header in which a worker tells where a request came from that it passes on. Nobody else reaches the passage. */
 const PEER = "x-sluice-peer";
@@ -88,11 +89,11 @@ export class Passage {
 }
 
 /**
- * Passes a request on to the authority, whole, and its answer back, both as they come. Undefined for a method that cannot be passed on. Rejects as fetch
- * does.
+ * Passes a request on to the authority, whole, and its answer back, both as they come. Undefined for what cannot be passed on and is nowhere: some
+ * methods, and a path whose two slashes would become one on the way. Rejects as fetch does.
  */
 export async function passOn(request: Request, peer: string, path: string): Promise<Response | undefined> {
-  if (UNSENDABLE.has(request.method)) return undefined;
+  if (UNSENDABLE.has(request.method) || pathOf(request.url).startsWith("//")) return undefined;
   const headers = new Headers(request.headers);
   headers.set(PEER, peer);
   const answer = await fetch(request.url, {

@@ -166,6 +166,17 @@ describe("keys", () => {
     server.store.close();
   });
 
+  test("all last uses are written at the end, however soon that comes", async () => {
+    const { keys, clock, local, first, faults } = await withLocal();
+    const many = [first.key];
+    for (let at = 0; at < 299; at++)
+      many.push((await keys.create({ accountId: local.id, name: `k${at}`, kind: "api" })).key);
+    for (const key of many) keys.find(key);
+    await keys.close();
+    expect(keys.list().map(({ lastUsedAt }) => lastUsedAt)).toEqual(many.map(() => clock.now()));
+    expect(faults).toEqual([]);
+  });
+
   test("the last use is written once a minute, 256 keys at a time, and not per request", async () => {
     const { keys, store, clock, local, first, faults } = await withLocal();
     const many = [first.key];

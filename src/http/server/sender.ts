@@ -1,6 +1,6 @@
 import type { Socket } from "bun";
 import type { Clock } from "../../lib/clock.ts";
-import { isReused, writeFields, writeMessage } from "../../lib/http1/fields.ts";
+import { restOf, writeFields, writeMessage } from "../../lib/http1/fields.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
 import { type Sink, SseFlow, STALLED_MS, type Streamed } from "../sse.ts";
 
@@ -172,7 +172,7 @@ export class Sender implements Sink {
     const unsent = this.#unsent;
     if (!unsent) return;
     this.#unsent = undefined;
-    this.#write(unsent, true);
+    this.#write(unsent);
     if (this.#unsent) return;
     this.#stall?.stop();
     this.#stall = undefined;
@@ -270,8 +270,7 @@ export class Sender implements Sink {
     this.#stall = timeoutsOf(this.clock, STALLED_MS).start(() => this.owner.close());
   }
 
-  /** `own`: nobody else will use the memory of the bytes. */
-  #write(bytes: Uint8Array, own = false): void {
+  #write(bytes: Uint8Array): void {
     if (bytes.length === 0 || this.#isGone) return;
     if (this.#unsent) {
       this.#unsent = Buffer.concat([this.#unsent, bytes]);
@@ -280,8 +279,7 @@ export class Sender implements Sink {
     const written = this.socket.write(bytes);
     // Of a socket that is closed the end is told as well.
     if (written < 0 || written >= bytes.length) return;
-    const rest = bytes.subarray(written);
-    this.#unsent = own || !isReused(bytes) ? rest : Buffer.from(rest);
+    this.#unsent = restOf(bytes, written);
     this.#watch(written);
   }
 }

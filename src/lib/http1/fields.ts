@@ -115,12 +115,15 @@ function memoryFor(size: number): Buffer {
   return large;
 }
 
-/** Whether the memory of these bytes, which {@link writeMessage} gave, will be used again. */
-export const isReused = ({ buffer }: Uint8Array): boolean => buffer === small.buffer || buffer === large?.buffer;
+/** What of a message is still to be written when so many bytes of it were, in memory that nobody else uses. */
+export function restOf(message: Uint8Array, written: number): Uint8Array {
+  const rest = message.subarray(written);
+  return rest.buffer === small.buffer || rest.buffer === large?.buffer ? Buffer.from(rest) : rest;
+}
 
 /**
- * The bytes of a head, which is latin-1, and the text behind it, `length` bytes of UTF-8. They hold until the next call: whoever cannot send
- * them at once copies the rest, unless they are not {@link isReused}.
+ * The bytes of a head, which is latin-1, and the text behind it, `length` bytes of UTF-8. They hold until the next call: of what cannot be
+ * written at once {@link restOf} is kept.
  */
 export function writeMessage(head: string, body: Text, length: number): Uint8Array {
   const size = head.length + length;

@@ -55,8 +55,6 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   #further: Uint8Array[] | undefined;
   /** So much came at once that it is read in turns with others. */
   #isMuch = false;
-  /** More will be fetched of it when it is its turn. */
-  #isWanting = false;
   #waitingBytes = 0;
   #paused = false;
   #waiting: { resolve: (read: Read) => void; reject: (reason: unknown) => void } | undefined;
@@ -143,7 +141,6 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
 
   read(): Promise<Read> {
     const piece = this.#piece;
-    if (piece && piece.length > MAX_PIECE_BYTES) this.#isMuch = true;
     if (piece && !this.#isMuch) return Promise.resolve(this.#take(piece));
     if (this.#fault) return Promise.reject(this.#fault.reason);
     if (this.#complete && !piece) return OVER;
@@ -165,7 +162,6 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   onMore(): void {
-    this.#isWanting = false;
     this.#resume();
   }
 
@@ -175,10 +171,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     if (!this.#piece) this.#isMuch = false;
     this.#waitingBytes -= piece.length;
     if (!isMuch) this.#resume();
-    else if (!this.#piece && this.#paused && !this.#isWanting) {
-      this.#isWanting = true;
-      turns.addWanting(this);
-    }
+    else if (!this.#piece && this.#paused) turns.addWanting(this);
     return { done: false, value: piece };
   }
 
@@ -188,14 +181,18 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     if (!isHere) return readText(this, maxBytes);
     this.#piece = undefined;
     const text = decoder.decode(piece);
-    // Nothing follows on the connection that would lie in the same memory.
-    if (this.#body?.surplus === undefined) release(piece);
+    this.#letGo(piece);
     return text;
   }
 
   release(piece: Uint8Array): void {
-    // A small one is not worth the call; and what follows on the connection may lie in the same memory.
-    if (piece.buffer.byteLength >= LEAST_RELEASED_BYTES && this.#body?.surplus === undefined) release(piece);
+    // Of a stream's small pieces there are too many for that.
+    if (piece.buffer.byteLength >= LEAST_RELEASED_BYTES) this.#letGo(piece);
+  }
+
+  /** Unless what follows on the connection lies in the same memory. */
+  #letGo(piece: Uint8Array): void {
+    if (this.#body?.surplus === undefined) release(piece);
   }
 
   cancel(): void {
@@ -213,7 +210,11 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
 
   /** Lets the upstream send again, once there is room for what it sends. */
   #resume(): void {
-    if (!this.#paused || this.#waitingBytes >= MAX_WAITING_BYTES) return;
+    if (this.#waitingBytes < MAX_WAITING_BYTES) this.#unpause();
+  }
+
+  #unpause(): void {
+    if (!this.#paused) return;
     this.#paused = false;
     this.#line?.resume();
   }
@@ -280,18 +281,14 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   #hand(value: Uint8Array): void {
     if (this.#timer !== undefined) return;
     const waiting = this.#waiting;
-    if (!waiting || this.#piece) {
+    if (!waiting || this.#piece) this.#keep(value);
+    else if (value.length > MAX_PIECE_BYTES) {
       this.#keep(value);
-      return;
-    }
-    if (value.length <= MAX_PIECE_BYTES) {
+      turns.add(this);
+    } else {
       this.#waiting = undefined;
       waiting.resolve({ done: false, value });
-      return;
     }
-    this.#keep(value);
-    this.#isMuch = true;
-    turns.add(this);
   }
 
   /** Cuts the piece that is the next into smaller ones with memory of their own, so that no more is kept for what waits than it takes. */
@@ -306,6 +303,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   #keep(value: Uint8Array): void {
+    if (value.length > MAX_PIECE_BYTES) this.#isMuch = true;
     if (!this.#piece) this.#piece = value;
     else {
       this.#further ??= [];
@@ -322,10 +320,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#complete = true;
     this.#settle();
     // Nothing more comes of this answer, and whoever uses the connection next must not wait until it is read.
-    if (this.#paused) {
-      this.#paused = false;
-      this.#line?.resume();
-    }
+    this.#unpause();
     this.#line?.ended(
       this.#head?.staysOpen === true && this.#body?.complete === true && this.#body.surplus === undefined,
     );

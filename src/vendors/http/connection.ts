@@ -1,4 +1,5 @@
 import type { Socket } from "bun";
+import { restOf } from "../../lib/http1/fields.ts";
 import { type Call, ConnectionReset, type Line } from "./call.ts";
 import { ConnectFailed, ConnectionLost } from "./faults.ts";
 import { type Origin, writeBytes } from "./request.ts";
@@ -59,8 +60,6 @@ export class Connection implements Line {
     call.attach(this);
     this.#write(writeBytes(call));
     call.forget();
-    // The memory of the bytes is used again.
-    if (this.#unsent) this.#unsent = Buffer.from(this.#unsent);
   }
 
   /** Ends it, whatever is under way. */
@@ -95,7 +94,7 @@ export class Connection implements Line {
   #write(bytes: Uint8Array): void {
     const written = this.#socket?.write(bytes) ?? -1;
     // Of a socket that is closed already the end is told as well.
-    this.#unsent = written >= 0 && written < bytes.length ? bytes.subarray(written) : undefined;
+    this.#unsent = written >= 0 && written < bytes.length ? restOf(bytes, written) : undefined;
   }
 
   // What the socket tells.
