@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { type Chunks, nextTo, type PieceTaker } from "../relay/chunks.ts";
 
 /** Silence after which a ping goes out; contract 7 asks for one at least every 15 s. */
 const PING_MS = 12_000;
@@ -25,9 +26,6 @@ export type Streamed = {
   close(): void;
 };
 
-/** Text piece by piece. `isLast`: the piece that was given is the last one, where that is known. */
-export type Chunks = AsyncIterator<string, undefined> & { readonly isLast?: boolean };
-
 /** Where the text goes. */
 export type Sink = {
   /** Takes a piece; `last`: nothing follows. Asks for the next one by {@link SseFlow.pull} when it has room. */
@@ -47,9 +45,9 @@ function ignoreClosed(): void {}
 
 /**
  * Brings a stream's text to whoever sends it: pull by pull, so that a slow client slows the upstream; a ping fills the silence; the client leaving
- * ends `chunks`. A class with one promise for each piece: see RelayedStream for why.
+ * ends `chunks`. A class with nothing made anew for each piece: see RelayedStream for why.
  */
-export class SseFlow {
+export class SseFlow implements PieceTaker {
   #lastAt: number;
   /** When the last piece went out, unless the next one is being made: that is done once it is taken. */
   #givenAt: number | undefined;
@@ -66,10 +64,10 @@ export class SseFlow {
     this.#arm(PING_MS);
   }
 
-  /** Has the next piece sent. Resolves when it is; never rejects. */
-  pull(): Promise<void> {
+  /** Has the next piece sent. */
+  pull(): void {
     this.#givenAt = undefined;
-    return this.streamed.chunks.next().then(this.#onPiece, this.#onFailure);
+    nextTo(this.streamed.chunks, this);
   }
 
   /** The client is gone. */
@@ -91,34 +89,51 @@ export class SseFlow {
     this.#stopPing();
   }
 
-  readonly #onPiece = ({ done, value }: IteratorResult<string, undefined>): void | Promise<void> => {
-    const { clock, chunks } = this.streamed;
-    this.#lastAt = clock.monotonic();
-    this.#givenAt = this.#lastAt;
-    if (this.#over) return;
+  onPiece(text: string): void {
+    if (!this.#takes()) return;
+    const { chunks } = this.streamed;
     try {
-      if (!done) {
-        if (!chunks.isLast) return this.sink.send(value, false);
+      if (!chunks.isLast) this.sink.send(text, false);
+      else {
         // Nothing is left but to close up: the end goes out along with it.
-        this.#held += value;
-        return this.pull();
+        this.#held += text;
+        this.pull();
       }
+    } catch (thrown) {
+      this.#breakOff(thrown);
+    }
+  }
+
+  onOver(): void {
+    if (!this.#takes()) return;
+    try {
       this.#finish();
       if (this.#held === "") this.sink.end();
       else this.sink.send(this.#held, true);
     } catch (thrown) {
-      // It could not be sent: whoever makes the pieces has to know that nobody asks for another one.
-      this.#finish();
-      this.sink.fail(thrown);
-      chunks.return?.().catch(ignoreClosed);
+      this.#breakOff(thrown);
     }
-  };
+  }
 
-  readonly #onFailure = (thrown: unknown): void => {
+  onFailure(thrown: unknown): void {
     if (this.#over) return;
     this.#finish();
     this.sink.fail(thrown);
-  };
+  }
+
+  /** Something was given; false when nobody is there any more who would take it. */
+  #takes(): boolean {
+    this.#lastAt = this.streamed.clock.monotonic();
+    this.#givenAt = this.#lastAt;
+    return !this.#over;
+  }
+
+  /** It could not be sent: whoever makes the pieces has to know that nobody asks for another one. */
+  #breakOff(thrown: unknown): void {
+    this.#finish();
+    this.sink.fail(thrown);
+    this.streamed.chunks.return?.().catch(ignoreClosed);
+  }
 
   #arm(waitMs: number): void {
     this.#stopPing = this.streamed.clock.after(waitMs, () => {
@@ -144,6 +159,8 @@ export function sseResponse(streamed: Streamed): Response {
 /** What feeds the Response. */
 class SseSource implements Sink {
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  /** The piece that was asked for is there. */
+  #onGiven: (() => void) | undefined;
   readonly #flow: SseFlow;
 
   constructor(streamed: Streamed) {
@@ -155,7 +172,10 @@ class SseSource implements Sink {
   }
 
   pull(): Promise<void> {
-    return this.#flow.pull();
+    return new Promise((resolve) => {
+      this.#onGiven = resolve;
+      this.#flow.pull();
+    });
   }
 
   cancel(): Promise<void> {
@@ -167,19 +187,22 @@ class SseSource implements Sink {
   }
 
   send(text: string, last: boolean): void {
-    this.#controller?.enqueue(encoder.encode(text));
+    this.ping(text);
     if (last) this.end();
+    else this.#onGiven?.();
   }
 
   ping(text: string): void {
-    this.send(text, false);
+    this.#controller?.enqueue(encoder.encode(text));
   }
 
   end(): void {
     this.#controller?.close();
+    this.#onGiven?.();
   }
 
   fail(thrown: unknown): void {
     this.#controller?.error(thrown);
+    this.#onGiven?.();
   }
 }

@@ -8,6 +8,7 @@ import type { Entry } from "../catalog/entry.ts";
 import type { Hold, HoldRequest } from "../ledger/ledger.ts";
 import type { JsonText } from "../lib/json.ts";
 import { timeoutsOf } from "../lib/timeouts.ts";
+import { type Chunks, type PieceTaker, tellLater } from "./chunks.ts";
 import { dispatch, tryRoutes, typeOf } from "./dispatch.ts";
 import { Ended } from "./ended.ts";
 import { closingHeaders, Exchange } from "./exchange.ts";
@@ -191,7 +192,7 @@ async function answerStream(job: Job, done: () => void): Promise<Reply> {
 }
 
 /** A stream of which the first pieces were asked for already. */
-class Resumed implements AsyncIterator<string, undefined> {
+class Resumed implements Chunks {
   constructor(
     private readonly begun: Promise<IteratorResult<string, undefined>>[],
     private readonly chunks: RelayedStream,
@@ -203,6 +204,12 @@ class Resumed implements AsyncIterator<string, undefined> {
 
   next(): Promise<IteratorResult<string, undefined>> {
     return this.begun.shift() ?? this.chunks.next();
+  }
+
+  nextTo(taker: PieceTaker): void {
+    const begun = this.begun.shift();
+    if (begun) tellLater(begun, taker);
+    else this.chunks.nextTo(taker);
   }
 
   return(): Promise<IteratorResult<string, undefined>> {

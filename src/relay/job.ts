@@ -16,6 +16,7 @@ import type { Log } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
+import type { Chunks } from "./chunks.ts";
 import type { Exchange } from "./exchange.ts";
 import type { FetchMedia } from "./fetch-media.ts";
 import type { ReasoningState } from "./reasoning-state.ts";
@@ -81,7 +82,7 @@ export type Reply =
   | {
       kind: "stream";
       headers: Record<string, string>;
-      chunks: AsyncIterator<string, undefined> & { readonly isLast?: boolean };
+      chunks: Chunks;
     };
 
 /** A request that was let in, and everything decided about it. */

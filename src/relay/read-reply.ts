@@ -8,7 +8,7 @@ import { errorOf, insertUsage, translateReply, writeWhole } from "../dialects/tr
 import type { Abort } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { JsonText } from "../lib/json.ts";
-import { type Answer, isOk, type Read } from "../vendors/answer.ts";
+import { type Answer, isOk, type Read, type ReadTaker, readTo } from "../vendors/answer.ts";
 import { MAX_ERROR_BYTES, MAX_REPLY_BYTES, readCapped, retryAfterSeconds } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { Ended } from "./ended.ts";
@@ -136,6 +136,7 @@ export class QuietEnd extends Error {}
 
 /** An upstream's stream, as those see it who hand it on. */
 export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" | "next" | "close"> & {
+  readTo?(taker: ReadTaker): void;
   readonly decoder: Pick<Decoder, "finishing">;
 };
 
@@ -157,6 +158,11 @@ export class StreamReader {
   /** The next piece of the body, for {@link accept}; what it throws is for {@link breakOff}. */
   read(): Promise<Read> {
     return this.answer.read();
+  }
+
+  /** {@link read}, told to `taker`. */
+  readTo(taker: ReadTaker): void {
+    readTo(this.answer, taker);
   }
 
   /** What a piece brought. Never throws for what the upstream sent: that is an error event of the step. */

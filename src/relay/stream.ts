@@ -3,7 +3,8 @@ import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import type { Answer, Read } from "../vendors/answer.ts";
+import { type Answer, type Read, type ReadTaker, readTo } from "../vendors/answer.ts";
+import type { Chunks, PieceTaker } from "./chunks.ts";
 import { type GivenUp, SilenceWatch } from "./deadline.ts";
 import { open, tryRoutes } from "./dispatch.ts";
 import { clientLeft, Ended } from "./ended.ts";
@@ -54,18 +55,20 @@ export function relayStream(job: Job, state: { committed: boolean }, done: () =>
 }
 
 /**
- * The iterator behind {@link relayStream}. A class with one promise for each piece, where a generator would be half as long: thousands
- * of streams wait at the same time, and what a chain of suspended functions keeps for each of them is most of what a stream costs.
+ * The iterator behind {@link relayStream}. A class that reads and is read by calls, where a generator would be half as long: thousands of streams wait
+ * at the same time, and a chain of suspended functions, or a promise for each piece, would be most of what a stream costs.
  */
-export class RelayedStream implements AsyncIterator<string, undefined> {
+export class RelayedStream implements Chunks, ReadTaker {
   readonly #job: Job;
   readonly #state: { committed: boolean };
   readonly #done: () => void;
   readonly #watch: SilenceWatch;
   #opened: Opened | undefined;
   #decoder: Decoder | undefined;
-  /** The piece being made. */
-  #pending: Promise<Result> | undefined;
+  /** Waits for the piece being made. */
+  #taker: PieceTaker | undefined;
+  /** Whoever has gone away waits until that piece is given. */
+  #given: PromiseWithResolvers<void> | undefined;
   /** The last piece was given: the next call closes up. */
   #ended = false;
   #over = false;
@@ -84,21 +87,64 @@ export class RelayedStream implements AsyncIterator<string, undefined> {
 
   /** The next piece; one call at a time. */
   next(): Promise<Result> {
-    if (this.#ended || this.#over) this.#pending = this.#closeUp();
-    else if (this.#opened?.reader) {
-      this.#watch.touch();
-      this.#pending = this.#opened.reader.read().then(this.#onRead, this.#onFailure);
-    } else this.#pending = this.#begin();
-    return this.#pending;
+    return new Promise((resolve, reject) => {
+      this.nextTo({
+        onPiece: (value) => resolve({ done: false, value }),
+        onOver: () => resolve(OVER),
+        onFailure: reject,
+      });
+    });
+  }
+
+  nextTo(taker: PieceTaker): void {
+    this.#taker = taker;
+    if (this.#ended || this.#over) this.#giveLater(this.#closeUp());
+    else if (this.#opened) this.#ask();
+    else this.#giveLater(this.#begin());
   }
 
   /** Whoever reads goes away: waits for the piece being made, then closes up. */
   async return(_value?: undefined): Promise<Result> {
-    await this.#pending?.catch(ignoreTold);
+    if (this.#taker) {
+      this.#given ??= Promise.withResolvers();
+      await this.#given.promise;
+    }
     return this.#closeUp();
   }
 
-  async #begin(): Promise<Result> {
+  #ask(): void {
+    const { reader } = this.#opened as Required<Opened>;
+    this.#watch.touch();
+    readTo(reader, this);
+  }
+
+  #give(text: string): void {
+    const taker = this.#handOver();
+    taker?.onPiece(text);
+  }
+
+  /** Gives what a promise brings; nothing: what was read so far came to nothing. */
+  #giveLater(late: Promise<Result | undefined>): void {
+    late.then(
+      (result) => {
+        if (!result) this.#ask();
+        else if (result.done) this.#handOver()?.onOver();
+        else this.#give(result.value);
+      },
+      (thrown: unknown) => this.#handOver()?.onFailure(thrown),
+    );
+  }
+
+  /** Whoever waits, and is now to be told. */
+  #handOver(): PieceTaker | undefined {
+    const taker = this.#taker;
+    this.#taker = undefined;
+    this.#given?.resolve();
+    this.#given = undefined;
+    return taker;
+  }
+
+  async #begin(): Promise<Result | undefined> {
     try {
       const { first, ...rest } = await tryRoutes(this.#job, (target) =>
         openStream(this.#job, target, this.#watch, (decoder) => {
@@ -107,34 +153,55 @@ export class RelayedStream implements AsyncIterator<string, undefined> {
       );
       forgetRequest(this.#job);
       this.#opened = rest;
-      return await this.#give(first, rest.writer);
+      return await this.#write(first, rest.writer);
     } catch (thrown) {
       return this.#breakOff(thrown);
     }
   }
 
-  readonly #onRead = (read: Read): Result | Promise<Result> => this.#takeRead(read, undefined);
-  readonly #onFailure = (thrown: unknown): Result | Promise<Result> => this.#takeRead(undefined, thrown);
+  onRead(read: Read): void {
+    this.#take(read, undefined);
+  }
 
-  #takeRead(read: Read | undefined, thrown: unknown): Result | Promise<Result> {
+  onBroken(reason: unknown): void {
+    this.#take(undefined, reason);
+  }
+
+  #take(read: Read | undefined, thrown: unknown): void {
+    let text = "";
     try {
       const { reader, writer } = this.#opened as Required<Opened>;
       const step = read ? reader.accept(read) : reader.breakOff(thrown);
       const { finishing } = reader.decoder;
       this.#watch.limit(finishing ? FINISHING_MS : SILENCE_MS);
       const written = writeStep(step, writer, this.#job.exchange);
-      if (written.rest) return this.#giveWhenPaid(written, writer);
-      if (written.ended) return this.#give(written, writer).catch((failure) => this.#breakOff(failure));
-      if (written.text === "") return this.next();
+      if (written.rest || written.ended) {
+        this.#giveLater(this.#writeLater(written, writer));
+        return;
+      }
+      text = written.text;
+    } catch (failure) {
+      this.#giveLater(this.#breakOff(failure));
+      return;
+    }
+    if (text === "") this.#ask();
+    else {
       this.#watch.rest();
-      return { done: false, value: written.text };
+      this.#give(text);
+    }
+  }
+
+  /** What must wait, for money or for the books. */
+  async #writeLater(written: Written, writer: StreamWriter): Promise<Result | undefined> {
+    try {
+      return await this.#write(written.rest ? await writeRest(written, writer, this.#job.exchange) : written, writer);
     } catch (failure) {
       return this.#breakOff(failure);
     }
   }
 
-  /** A piece that is not empty or the last one; the books are closed before the client hears that its answer is whole. */
-  async #give(written: Written, writer: StreamWriter): Promise<Result> {
+  /** A piece, or nothing; the last one when the books are closed, before the client hears that its answer is whole. */
+  async #write(written: Written, writer: StreamWriter): Promise<Result | undefined> {
     const { exchange, request } = this.#job;
     const { text, error, ended, spent, tail } = written;
     if (spent) return this.#runOut(text, writer);
@@ -148,16 +215,9 @@ export class RelayedStream implements AsyncIterator<string, undefined> {
       this.#ended = true;
       return { done: false, value: text + closingNote(exchange) + writer.end(tail) };
     }
+    if (text === "") return undefined;
     this.#watch.rest();
-    return text === "" ? this.next() : { done: false, value: text };
-  }
-
-  async #giveWhenPaid(held: Written, writer: StreamWriter): Promise<Result> {
-    try {
-      return await this.#give(await writeRest(held, writer, this.#job.exchange), writer);
-    } catch (failure) {
-      return this.#breakOff(failure);
-    }
+    return { done: false, value: text };
   }
 
   /** The money is used up: the vendor is stopped, and the reply ends as one that has reached its ceiling (contract 5). */
@@ -243,9 +303,6 @@ function closingNote(exchange: Exchange): string {
   const notes = Object.entries(closingHeaders(exchange));
   return notes.map(([name, value]) => `: ${name}: ${value}\n\n`).join("");
 }
-
-/** Whoever asked for the piece was told. */
-function ignoreTold(): void {}
 
 const NO_HEADERS: Fields = { get: () => null, has: () => false };
 const readNothing = () => Promise.reject(new Error("the request was let go: its answer has begun"));

@@ -3,12 +3,20 @@ import type { Fields } from "../lib/http1/fields.ts";
 /** What one read of a body gives. */
 export type Read = { done: boolean; value?: Uint8Array | undefined };
 
+/** Told of what one read of a body came to. What is told must not throw. */
+export type ReadTaker = { onRead(read: Read): void; onBroken(reason: unknown): void };
+
 /** An upstream's answer whose body is still to be read, by whatever way it came. */
 export interface Answer {
   readonly status: number;
   readonly headers: Fields;
   /** The next piece of the body, one call at a time. Rejects with what aborted the call, or with what broke the connection. */
   read(): Promise<Read>;
+  /**
+   * {@link read} without a promise, which thousands of streams would each make anew for every piece, and which a collection that comes while they
+   * wait would take for lasting. `taker` is told later, never by this call itself.
+   */
+  readTo?(taker: ReadTaker): void;
   /**
    * The whole body as text, at most about `maxBytes` of it: the rest is cancelled unread, so that neither a decompression bomb nor a chatty
    * error page fills the memory (reliability 2 #18). Rejects as {@link read} does.
@@ -20,6 +28,16 @@ export interface Answer {
   cancel(): void;
   /** Reads the rest unseen, so that the connection can be used again; cancels it when it has not ended after `ms`. */
   finish(ms: number): void;
+}
+
+/** Has the next piece told to `taker`, by the way that the source has. */
+export function readTo(source: Pick<Answer, "read" | "readTo">, taker: ReadTaker): void {
+  if (source.readTo) source.readTo(taker);
+  else
+    source.read().then(
+      (read) => taker.onRead(read),
+      (reason: unknown) => taker.onBroken(reason),
+    );
 }
 
 /** A status of success. */

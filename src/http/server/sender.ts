@@ -250,7 +250,7 @@ export class Sender implements Sink {
 
   #ask(): void {
     this.#isAsked = true;
-    void this.#flow?.pull();
+    this.#flow?.pull();
   }
 
   #finish(): void {

@@ -2,7 +2,7 @@ import type { Abort, Abortable } from "../../lib/abort.ts";
 import { MalformedMessage, release } from "../../lib/http1/fields.ts";
 import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
 import type { Text } from "../../lib/json.ts";
-import { type Answer, type Read, readText } from "../answer.ts";
+import { type Answer, type Read, type ReadTaker, readText } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
 import { type Head, MAX_HEAD_BYTES, parseHead } from "./head.ts";
 import type { Outgoing } from "./request.ts";
@@ -57,7 +57,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   #isMuch = false;
   #waitingBytes = 0;
   #paused = false;
-  #waiting: { resolve: (read: Read) => void; reject: (reason: unknown) => void } | undefined;
+  #waiting: ReadTaker | undefined;
   #fault: { reason: unknown } | undefined;
   #complete = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -135,8 +135,10 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#settle();
     this.#forgetPieces();
     if (!this.#body) this.#refuse?.(this.abort.aborted ? this.abort.reason : this.rules.explain(reason));
-    this.#waiting?.reject(reason);
+    const waiting = this.#waiting;
     this.#waiting = undefined;
+    // Whoever ends a call is not to find the request closed when that returns.
+    if (waiting) queueMicrotask(() => waiting.onBroken(reason));
   }
 
   read(): Promise<Read> {
@@ -146,8 +148,25 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     if (this.#complete && !piece) return OVER;
     if (piece) turns.add(this);
     return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject };
+      this.#waiting = { onRead: resolve, onBroken: reject };
     });
+  }
+
+  readTo(taker: ReadTaker): void {
+    const piece = this.#piece;
+    if (piece && !this.#isMuch) {
+      const read = this.#take(piece);
+      // Not at once: each piece would be worked through within the one before it.
+      queueMicrotask(() => taker.onRead(read));
+      return;
+    }
+    if (!piece && this.over) {
+      const fault = this.#fault;
+      queueMicrotask(() => (fault ? taker.onBroken(fault.reason) : taker.onRead({ done: true })));
+      return;
+    }
+    if (piece) turns.add(this);
+    this.#waiting = taker;
   }
 
   onTurn(): void {
@@ -158,7 +177,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     // What waited may have been forgotten since: then nothing is left of an answer that has come whole.
     if (!waiting || (!piece && !this.#complete)) return;
     this.#waiting = undefined;
-    waiting.resolve(piece ? this.#take(piece) : { done: true });
+    waiting.onRead(piece ? this.#take(piece) : { done: true });
   }
 
   onMore(): void {
@@ -275,7 +294,8 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     const body = this.#body as BodyReader;
     const piece = body.take(bytes);
     if (piece.length > 0) this.#hand(piece);
-    if (body.complete && !this.#complete) this.#end();
+    // Whoever was handed it may have given up on the rest.
+    if (body.complete && !this.over) this.#end();
   }
 
   #hand(value: Uint8Array): void {
@@ -287,7 +307,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
       turns.add(this);
     } else {
       this.#waiting = undefined;
-      waiting.resolve({ done: false, value });
+      waiting.onRead({ done: false, value });
     }
   }
 
@@ -326,8 +346,9 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     );
     // Who waits for his turn has not had all of it.
     if (this.#piece) return;
-    this.#waiting?.resolve({ done: true });
+    const waiting = this.#waiting;
     this.#waiting = undefined;
+    if (waiting) queueMicrotask(() => waiting.onRead({ done: true }));
   }
 
   #settle(): void {
