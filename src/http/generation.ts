@@ -102,7 +102,7 @@ export async function answerAdmitted(
     if (reply.kind === "stream") {
       Object.assign(headers, SSE_HEADERS);
       const { ping } = dialect;
-      return { headers, chunks: reply.chunks, ping, clock: services.clock, close: () => request.close() };
+      return { headers, chunks: reply.chunks, ping, clock: services.clock, client: request };
     }
     headers["content-type"] = "application/json";
     return { status: reply.status ?? 200, headers, body: reply.body };

@@ -22,8 +22,8 @@ export type Streamed = {
   chunks: Chunks;
   ping: string;
   clock: Clock;
-  /** Ends the connection of a client that takes nothing, whatever still waits to be sent on it. */
-  close(): void;
+  /** Of a client that takes nothing the connection is ended, whatever still waits to be sent on it. */
+  client: { close(): void };
 };
 
 /** Where the text goes. */
@@ -80,7 +80,7 @@ export class SseFlow implements PieceTaker {
   #cut(): void {
     this.#finish();
     this.sink.fail(new Error("the client takes nothing"));
-    this.streamed.close();
+    this.streamed.client.close();
     this.streamed.chunks.return?.().catch(ignoreClosed);
   }
 

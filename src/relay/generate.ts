@@ -51,7 +51,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     request.client.check(body.value);
     const served = findServed(request, body.value, entry, services);
     const job: Job = { request, services, exchange, abort, body, intent, entry, money: exchange.hold, served };
-    if (intent.stream) return await answerStream(job, () => visit.end());
+    if (intent.stream) return await answerStream(job, visit);
     const reply = await answerWhole(job);
     visit.end();
     return reply;
@@ -169,9 +169,9 @@ async function answerWhole(job: Job): Promise<Reply> {
  * A streamed answer. Its headers wait for the first content, so that a vendor that fails at once is answered with a status or another
  * route; but no longer than {@link COMMIT_MS}.
  */
-async function answerStream(job: Job, done: () => void): Promise<Reply> {
+async function answerStream(job: Job, visit: Visit): Promise<Reply> {
   const state = { committed: false };
-  const chunks = relayStream(job, state, done);
+  const chunks = relayStream(job, state, visit);
   const first = chunks.next();
   const late = Promise.withResolvers<undefined>();
   const stop = job.services.clock.after(COMMIT_MS, () => {

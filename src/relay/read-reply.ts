@@ -8,6 +8,7 @@ import { errorOf, insertUsage, translateReply, writeWhole } from "../dialects/tr
 import type { Abort } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { JsonText } from "../lib/json.ts";
+import { PieceDecoder } from "../lib/piece-decoder.ts";
 import { type Answer, isOk, type Read, type ReadTaker, readTo } from "../vendors/answer.ts";
 import { MAX_ERROR_BYTES, MAX_REPLY_BYTES, readCapped, retryAfterSeconds } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -142,7 +143,7 @@ export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" |
 
 /** An upstream's SSE body, read step by step and never before it is asked for. */
 export class StreamReader {
-  readonly #text = new TextDecoder();
+  readonly #text = new PieceDecoder();
   readonly #splitter = new FrameSplitter();
   #bytes = 0;
   /** The body was read to its end. */
@@ -175,7 +176,7 @@ export class StreamReader {
       }
       this.#bytes += value.byteLength;
       if (this.#bytes > MAX_STREAM_BYTES) throw new FrameTooLong();
-      this.#splitter.add(this.#text.decode(value, { stream: true }));
+      this.#splitter.add(this.#text.decode(value));
       this.answer.release?.(value);
       return this.#decode();
     } catch (thrown) {
@@ -223,7 +224,7 @@ export class StreamReader {
   }
 
   #last(): Step {
-    this.#splitter.add(this.#text.decode());
+    this.#splitter.add(this.#text.end());
     const step = this.#decode();
     for (const frame of this.#splitter.end()) step.frames.push({ frame, events: this.decoder.push(frame) });
     return { ...step, tail: this.decoder.end(), ended: true };

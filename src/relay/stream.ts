@@ -19,6 +19,7 @@ import {
   type Target,
   type UpstreamReader,
 } from "./read-reply.ts";
+import type { Visit } from "./running.ts";
 import { serveTools } from "./server-tools.ts";
 import { RoundsReader } from "./server-tools-stream.ts";
 
@@ -48,10 +49,10 @@ const OVER: Result = { done: true, value: undefined };
 
 /**
  * The answer as SSE text, one piece per upstream read; the terminator comes after the settle. `next` throws GatewayError only while
- * `state.committed` is false; afterwards a failure is the stream's last record. `done` is called when everything is over.
+ * `state.committed` is false; afterwards a failure is the stream's last record. The visit ends when everything is over.
  */
-export function relayStream(job: Job, state: { committed: boolean }, done: () => void): RelayedStream {
-  return new RelayedStream(job, state, done);
+export function relayStream(job: Job, state: { committed: boolean }, visit: Pick<Visit, "end">): RelayedStream {
+  return new RelayedStream(job, state, visit);
 }
 
 /**
@@ -61,7 +62,7 @@ export function relayStream(job: Job, state: { committed: boolean }, done: () =>
 export class RelayedStream implements Chunks, ReadTaker {
   readonly #job: Job;
   readonly #state: { committed: boolean };
-  readonly #done: () => void;
+  readonly #visit: Pick<Visit, "end">;
   readonly #watch: SilenceWatch;
   #opened: Opened | undefined;
   #decoder: Decoder | undefined;
@@ -73,10 +74,10 @@ export class RelayedStream implements Chunks, ReadTaker {
   #ended = false;
   #over = false;
 
-  constructor(job: Job, state: { committed: boolean }, done: () => void) {
+  constructor(job: Job, state: { committed: boolean }, visit: Pick<Visit, "end">) {
     this.#job = job;
     this.#state = state;
-    this.#done = done;
+    this.#visit = visit;
     this.#watch = new SilenceWatch(job.services.clock, SILENCE_MS, STREAM_MS, (reason) => this.#giveUp(reason));
   }
 
@@ -265,7 +266,7 @@ export class RelayedStream implements Chunks, ReadTaker {
         await exchange.fail("client-left", clientLeft().error);
       }
     } finally {
-      this.#done();
+      this.#visit.end();
     }
     return OVER;
   }
@@ -313,6 +314,7 @@ const readNothing = () => Promise.reject(new Error("the request was let go: its 
  */
 function forgetRequest({ exchange, body, request, served }: Job): void {
   void exchange.estimatedInput;
+  exchange.asked = undefined;
   // Emptied, not replaced: closures of this request's beginning hold it as long as the stream goes on.
   body.forget();
   if (served) return;

@@ -118,7 +118,13 @@ describe("nothing stays open", () => {
 
   test.each(["at once", "later"])("of a stream whose head cannot be written, told %s", async (when) => {
     const chunks = new Pieces();
-    const streamed = () => ({ headers: { "x-odd": "a\nb: c" }, chunks, ping: "", clock: at.clock, close() {} });
+    const streamed = () => ({
+      headers: { "x-odd": "a\nb: c" },
+      chunks,
+      ping: "",
+      clock: at.clock,
+      client: { close() {} },
+    });
     const at: Bare = bare(() => (when === "later" ? Promise.resolve(streamed()) : streamed()));
     const client = await at.connect();
     await client.send(GET);
@@ -137,7 +143,7 @@ describe("nothing stays open", () => {
     };
     const at: Bare = bare(async () => {
       await late.opened;
-      return { headers: {}, chunks, ping: "", clock: at.clock, close() {} };
+      return { headers: {}, chunks, ping: "", clock: at.clock, client: { close() {} } };
     });
     const client = await at.connect();
     await client.send(GET);
@@ -233,7 +239,7 @@ describe("a stream is asked for one piece at a time", () => {
     const chunks = new Pieces();
     const owner = { answered() {}, close() {} };
     const sender = new Sender(socket as object as ConstructorParameters<typeof Sender>[0], clock, owner);
-    sender.sendStream({ ends: false, chunks: true }, { headers: {}, chunks, ping: ": ping\n\n", clock, close() {} });
+    sender.sendStream({ ends: false, chunks: true }, { headers: {}, chunks, ping: ": ping\n\n", clock, client: owner });
     chunks.give("one");
     await settle();
     expect([chunks.asked, socket.taken.endsWith("3\r\none\r\n")]).toEqual([2, true]);

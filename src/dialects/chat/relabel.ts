@@ -3,7 +3,7 @@ import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { type Edits, editObject, isObject } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
-import { RunWriter } from "../run-writer.ts";
+import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { isTerminator, replySeed } from "./decode-stream.ts";
 import { replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
 import { writeFinish } from "./finish.ts";
@@ -33,28 +33,33 @@ function readValue(frame: Frame): unknown {
 }
 
 /** Forwards a chat stream to a chat client: only the model ID is exchanged, and what would break an SDK is repaired (dialects.md 1.4). */
-export class ChatRelabeler implements Relabeler {
+export class ChatRelabeler implements Relabeler, RecordWriter {
   #context: ReplyContext;
   #upstreamModel: unknown;
   #literal = "";
   #replacement: string;
   #id: string | undefined;
   #seed: string | undefined;
-  #choices = new Map<number, ChoiceRepairer>();
+  #first: ChoiceRepairer | undefined;
+  /** Choices beside the first: hardly any stream has some, and thousands of streams wait at once. */
+  #others: Map<number, ChoiceRepairer> | undefined;
   /** The record with the vendor's own usage object that the client gets at the end. */
   #usageText: string | undefined;
   #usage: Usage | undefined;
   #finish = "stop";
-  #runs = new RunWriter(
-    (record) => this.push(record, []),
-    (raw) => `${raw.replaceAll(this.#literal, this.#replacement)}
-
-`,
-  );
+  readonly #runs = new RunWriter(this);
 
   constructor(context: ReplyContext) {
     this.#context = context;
     this.#replacement = `"model":${JSON.stringify(context.model)}`;
+  }
+
+  writeRecord(record: Frame): string {
+    return this.push(record, []);
+  }
+
+  writeRaw(raw: string): string {
+    return `${raw.replaceAll(this.#literal, this.#replacement)}\n\n`;
   }
 
   push(frame: Frame, events: readonly Event[]): string {
@@ -91,8 +96,7 @@ export class ChatRelabeler implements Relabeler {
   end(events: readonly Event[]): string {
     this.#note(events);
     let text = "";
-    if (this.#choices.size === 0) this.#choices.set(0, new ChoiceRepairer(0));
-    for (const choice of this.#choices.values()) {
+    for (const choice of this.#allChoices()) {
       if (!choice.finished) text += this.#finishChunk(choice, choice.index === 0 ? this.#finish : "stop");
     }
     if (this.#context.wantsUsage) text += this.#usageText ?? this.#ownUsageChunk();
@@ -119,12 +123,24 @@ export class ChatRelabeler implements Relabeler {
 
   #choiceOf(index: unknown): ChoiceRepairer {
     const place = typeof index === "number" && Number.isInteger(index) && index >= 0 ? index : 0;
-    let choice = this.#choices.get(place);
+    if (place === 0) {
+      this.#first ??= new ChoiceRepairer(0);
+      return this.#first;
+    }
+    this.#others ??= new Map();
+    let choice = this.#others.get(place);
     if (!choice) {
       choice = new ChoiceRepairer(place);
-      this.#choices.set(place, choice);
+      this.#others.set(place, choice);
     }
     return choice;
+  }
+
+  /** Every choice that was seen, the first before all; a reply without any has that one. */
+  #allChoices(): ChoiceRepairer[] {
+    const others = this.#others ? [...this.#others.values()] : [];
+    const first = this.#first ?? (others.length === 0 ? new ChoiceRepairer(0) : undefined);
+    return first ? [first, ...others] : others;
   }
 
   /** SDKs take usage only from a chunk with an id, and ids are the same on every chunk: a missing one is filled. */

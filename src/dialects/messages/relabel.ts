@@ -3,7 +3,7 @@ import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { type Edits, editObject, isObject, type JsonText } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame } from "../frames.ts";
-import { RunWriter } from "../run-writer.ts";
+import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { BlockLane, type Slot } from "./block-lane.ts";
 import { type Block, blockOfDelta } from "./blocks.ts";
 import { isEmptyFrame, readAnother, typeOf } from "./decode-stream.ts";
@@ -99,7 +99,7 @@ function mergeClosing(earlier: Block, later: Block): Block {
  * Forwards a stream frame by frame, and repairs only what an SDK would choke on (dialects.md 2.5). Several messages in one body go out as
  * one (4.8 #42): hence the only message_delta waits for the end, as the terminator does.
  */
-class MessagesRelabeler implements Relabeler {
+class MessagesRelabeler implements Relabeler, RecordWriter {
   #started = false;
   #stop = "";
   #closing: Closing | undefined;
@@ -110,14 +110,17 @@ class MessagesRelabeler implements Relabeler {
   #toldStop = false;
   #calledTool = false;
   #lane = new BlockLane<string, undefined>();
-  #runs = new RunWriter(
-    (record) => this.push(record, []),
-    (raw) => `${raw}
-
-`,
-  );
+  readonly #runs = new RunWriter(this);
 
   constructor(readonly context: ReplyContext) {}
+
+  writeRecord(record: Frame): string {
+    return this.push(record, []);
+  }
+
+  writeRaw(raw: string): string {
+    return `${raw}\n\n`;
+  }
 
   push(frame: Frame, events: readonly Event[]): string {
     if (frame.run) return this.#runs.write(frame, frame.run, events);

@@ -35,6 +35,11 @@ export class FieldLines implements Fields {
     this.#names = lines.toLowerCase();
   }
 
+  /** No field came at all. */
+  get isEmpty(): boolean {
+    return this.#lines === "";
+  }
+
   /** A field by its name in lower case, its values joined by commas where it came more than once; null when it did not come. */
   get(name: string): string | null {
     const needle = needleOf(name);

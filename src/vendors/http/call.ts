@@ -46,6 +46,9 @@ export type CallRules = {
 /** One request on its connection, and its answer. The head comes first, by `answered`; the body is read as an {@link Answer}. */
 export class Call implements Answer, Abortable, Outgoing, Taker {
   #head: Head | undefined;
+  /** The body has no other end than that of the connection; another request may follow. */
+  #endsWithConnection = false;
+  #staysOpen = false;
   #body: BodyReader | undefined;
   /** Bytes of a head that has not come whole. */
   #held: Buffer | undefined;
@@ -124,7 +127,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   /** The connection has ended. That is the end of a body without any other, and a fault in the midst of one. */
   lost(reason: Error): void {
     if (this.over) return;
-    if (this.#body && this.#head?.framing.kind === "close" && !(reason instanceof ConnectionReset)) this.#end();
+    if (this.#body && this.#endsWithConnection && !(reason instanceof ConnectionReset)) this.#end();
     else this.fail(new ConnectionLost(reason.message, { cause: reason }));
   }
 
@@ -135,6 +138,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#settle();
     this.#forgetPieces();
     if (!this.#body) this.#refuse?.(this.abort.aborted ? this.abort.reason : this.rules.explain(reason));
+    this.#forgetAsker();
     const waiting = this.#waiting;
     this.#waiting = undefined;
     // Whoever ends a call is not to find the request closed when that returns.
@@ -153,6 +157,8 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   readTo(taker: ReadTaker): void {
+    // Who reads piece by piece knows what he reads; the fields of vendors are kilobytes, and streams go on for minutes.
+    this.#head = this.#head?.withoutFields();
     const piece = this.#piece;
     if (piece && !this.#isMuch) {
       const read = this.#take(piece);
@@ -240,14 +246,20 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
 
   /** The head is there. */
   #tell(): void {
-    let answer: Answer;
+    const answer = this.#answer;
+    const refuse = this.#refuse;
+    this.#forgetAsker();
     try {
-      answer = this.rules.accept(this);
+      answer?.(this.rules.accept(this));
     } catch (thrown) {
-      this.#refuse?.(thrown);
-      return;
+      refuse?.(thrown);
     }
-    this.#answer?.(answer);
+  }
+
+  /** Whoever asked for the answer has been told: what tells a promise holds it. */
+  #forgetAsker(): void {
+    this.#answer = undefined;
+    this.#refuse = undefined;
   }
 
   onAbort(reason: unknown): void {
@@ -278,7 +290,10 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
       all = all.subarray(at + length);
       if (head.status >= 200) {
         this.#held = undefined;
-        this.#body = createBodyReader(head.framing);
+        const { framing } = head;
+        this.#body = createBodyReader(framing);
+        this.#endsWithConnection = framing.kind === "close";
+        this.#staysOpen = head.staysOpen;
         this.#head = head;
         // The reader comes before the first piece, which may be the last one too.
         this.#tell();
@@ -341,9 +356,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#settle();
     // Nothing more comes of this answer, and whoever uses the connection next must not wait until it is read.
     this.#unpause();
-    this.#line?.ended(
-      this.#head?.staysOpen === true && this.#body?.complete === true && this.#body.surplus === undefined,
-    );
+    this.#line?.ended(this.#staysOpen && this.#body?.complete === true && this.#body.surplus === undefined);
     // Who waits for his turn has not had all of it.
     if (this.#piece) return;
     const waiting = this.#waiting;

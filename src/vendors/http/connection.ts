@@ -27,7 +27,8 @@ export class Connection implements Line {
   /** A request can be sent, or could once. */
   #isOpen = false;
   #over = false;
-  readonly #opened = Promise.withResolvers<void>();
+  /** Until it can be used, or cannot. */
+  #opening: PromiseWithResolvers<void> | undefined = Promise.withResolvers<void>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** Since when nothing is done on it, monotonic ms. */
   idleSince = 0;
@@ -44,9 +45,12 @@ export class Connection implements Line {
     );
   }
 
-  /** Resolves once a request can be sent. Rejects with ConnectFailed, or with ConnectionLost where it was torn down on its way; then it is gone. */
+  /**
+   * Resolves once a request can be sent. Rejects with ConnectFailed, or with ConnectionLost where it was torn down on its way; then it is gone. To be
+   * asked when it is made.
+   */
   get opened(): Promise<void> {
-    return this.#opened.promise;
+    return this.#opening?.promise ?? Promise.resolve();
   }
 
   /** Sends a call's request; nothing else is under way. */
@@ -142,7 +146,8 @@ export class Connection implements Line {
     this.#timer = undefined;
     this.#isOpen = true;
     this.#socket?.setNoDelay(true);
-    this.#opened.resolve();
+    this.#opening?.resolve();
+    this.#opening = undefined;
   }
 
   /** It did not come about. Without effect once it has. */
@@ -153,7 +158,7 @@ export class Connection implements Line {
     // Whether this side had sent its request by then is chance, so it is told like every other reset (reliability 8.3 #6). Over TLS nothing can have been sent.
     const torn = !this.origin.secure && TORN_DOWN.has(code);
     const lost = () => new ConnectionLost(`The connection was torn down (${code}).`, { cause });
-    this.#opened.reject(torn ? lost() : new ConnectFailed(code, { cause }));
+    this.#opening?.reject(torn ? lost() : new ConnectFailed(code, { cause }));
     this.close();
   }
 

@@ -19,6 +19,11 @@ export class Head extends FieldLines {
     super(fields);
   }
 
+  /** The status alone. */
+  withoutFields(): Head {
+    return this.isEmpty ? this : new Head(this.status, "", this.isCurrent);
+  }
+
   /** Whether another request may follow on the connection. What is odd in its framing was perhaps meant otherwise: then none may. */
   get staysOpen(): boolean {
     if (!this.isCurrent || (this.has("transfer-encoding") && this.has("content-length"))) return false;
