@@ -43,6 +43,12 @@ export class JsonText {
     return this.#value;
   }
 
+  /** Keeps the text alone: whoever asks for the value later has it parsed again. */
+  forgetValue(): void {
+    this.#value = undefined;
+    this.#parsed = false;
+  }
+
   /** Whether a key `__proto__` may stand in it, however it is spelled: a cheap no for nearly every text. */
   get mayHoldProto(): boolean {
     // Two things are looked for at once: the text may be long, and hardly one has either.
@@ -73,8 +79,7 @@ export class JsonText {
   /** Becomes an empty object: for a document that nobody reads any more while others still hold it. */
   forget(): void {
     this.#text = "{}";
-    this.#value = undefined;
-    this.#parsed = false;
+    this.forgetValue();
     this.#fields = undefined;
     this.#escapes = undefined;
   }

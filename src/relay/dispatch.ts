@@ -125,6 +125,8 @@ function sendOn(job: Job, asked: Asked, target: Target): Promise<Answer> {
   job.exchange.collector = collector;
   job.exchange.dropped = dropped;
   if (dropped.length > 0) refuseLoss(job.request.headers, dropped);
+  // Models think for minutes, and a conversation is as large parsed as it is written; only another route would need it again.
+  job.body.forgetValue();
   return send(target.vendor, sending);
 }
 
