@@ -15,6 +15,8 @@ export type AskedHead = {
 export type AskedBody = {
   readonly headers: Fields;
   bytes(): Promise<Uint8Array>;
+  /** {@link bytes} of a body that has come whole; undefined for any other, which is still to be read. */
+  bytesNow?(): Uint8Array | undefined;
   /** Lets the memory of those bytes go, where it can be given back. */
   release?(bytes: Uint8Array): void;
   /** In pieces; null where there is none. */

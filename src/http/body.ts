@@ -45,17 +45,31 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
  * tokens, in this order, and all before `JSON.parse` (reliability 2 row 23, 7.5). Throws GatewayError: `unsupported_media_type`,
  * `request_too_large`, or `invalid_request`, never with content of the body in its message.
  */
-export function readJson(request: AskedBody, options: ReadOptions): Promise<JsonText> {
-  return readText(request, options).then(checkJson);
+export async function readJson(request: AskedBody, options: ReadOptions): Promise<JsonText> {
+  return checkJson(await readTextSoon(request, options));
+}
+
+/** {@link readJson}, at once for a body that has come whole, as nearly all have: then it throws, and does not reject. */
+export function readJsonSoon(request: AskedBody, options: ReadOptions): JsonText | Promise<JsonText> {
+  const text = readTextSoon(request, options);
+  return typeof text === "string" ? checkJson(text) : text.then(checkJson);
 }
 
 /** The body of a request that says it is JSON, as text, under the same bounds; what it says is not looked at. Throws as {@link readJson}. */
-export function readText(request: AskedBody, options: ReadOptions): Promise<string> {
-  return readBytes(request, options).then((bytes) => {
-    const text = toText(bytes);
-    request.release?.(bytes);
-    return text;
-  });
+export async function readText(request: AskedBody, options: ReadOptions): Promise<string> {
+  return readTextSoon(request, options);
+}
+
+function readTextSoon(request: AskedBody, options: ReadOptions): string | Promise<string> {
+  const bytes = readBytes(request, options);
+  if (bytes instanceof Promise) return bytes.then((late) => takeText(request, late));
+  return takeText(request, bytes);
+}
+
+function takeText(request: AskedBody, bytes: Uint8Array): string {
+  const text = toText(bytes);
+  request.release?.(bytes);
+  return text;
 }
 
 function toText(bytes: Uint8Array): string {
@@ -84,15 +98,14 @@ function checkHeaders(headers: AskedBody["headers"]): void {
   }
 }
 
-function readBytes(request: AskedBody, options: ReadOptions): Promise<Uint8Array> {
-  try {
-    checkHeaders(request.headers);
-    const declared = Number(request.headers.get("content-length") ?? Number.NaN);
-    if (declared > options.maxBytes) throw tooLarge(options.maxBytes);
-    return declared <= ONE_PIECE_BYTES ? readWhole(request, options) : readWatched(request, options);
-  } catch (thrown) {
-    return Promise.reject(thrown);
-  }
+function readBytes(request: AskedBody, options: ReadOptions): Uint8Array | Promise<Uint8Array> {
+  checkHeaders(request.headers);
+  const declared = Number(request.headers.get("content-length") ?? Number.NaN);
+  if (declared > options.maxBytes) throw tooLarge(options.maxBytes);
+  if (!(declared <= ONE_PIECE_BYTES)) return readWatched(request, options);
+  const bytes = request.bytesNow?.();
+  if (bytes && bytes.length > options.maxBytes) throw tooLarge(options.maxBytes);
+  return bytes ?? readWhole(request, options);
 }
 
 async function readWatched(request: AskedBody, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
@@ -120,7 +133,7 @@ const brokenOff = (error: unknown) =>
     ? error
     : new GatewayError("invalid_request", "The request body ended before it was complete.", { cause: error });
 
-/** A small body in one piece, with as little around it as can be: this is the way of nearly every request. */
+/** A small body in one piece, with as little around it as can be. */
 function readWhole(request: AskedBody, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const stall = timeoutsOf(clock, UPLOAD_STALL_MS).start(() => reject(tooSlow()));

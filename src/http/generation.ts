@@ -7,9 +7,9 @@ import { generateOnce, type KeptAnswers } from "../relay/idempotency.ts";
 import type { GenerateRequest, Services } from "../relay/job.ts";
 import { type Answered, toResponse } from "./answered.ts";
 import { type Asked, AskedRequest, type RequestServer } from "./asked.ts";
-import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
+import { MAX_GENERATION_BYTES, readJsonSoon } from "./body.ts";
 import { authenticate, type KeyFinder } from "./credentials.ts";
-import { commonHeaders, errorAnswer } from "./errors.ts";
+import { addHeaders, commonHeaders, errorAnswer } from "./errors.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf } from "./request.ts";
 import { SSE_HEADERS } from "./sse.ts";
@@ -88,7 +88,7 @@ export async function answerAdmitted(
       requestId,
       headers: request.headers,
       left: request.left,
-      readBody: () => readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock }),
+      readBody: () => readJsonSoon(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock }),
     };
     bodies?.watch(asked);
     const key = request.headers.get("idempotency-key");
@@ -97,10 +97,11 @@ export async function answerAdmitted(
         ? await generate(asked, services)
         : await generateOnce(asked, services, { kept, key, route: pathOf(request.url) });
     if (bodies) reply = bodies.note(asked, reply);
-    const headers = Object.assign(commonHeaders(requestId), reply.headers);
-    if (asked.rate) Object.assign(headers, rateHeaders(dialect.name, asked.rate));
+    const headers = commonHeaders(requestId);
+    addHeaders(headers, reply.headers);
+    if (asked.rate) addHeaders(headers, rateHeaders(dialect.name, asked.rate));
     if (reply.kind === "stream") {
-      Object.assign(headers, SSE_HEADERS);
+      addHeaders(headers, SSE_HEADERS);
       const { ping } = dialect;
       return { headers, chunks: reply.chunks, ping, clock: services.clock, client: request };
     }

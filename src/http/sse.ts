@@ -1,4 +1,5 @@
-import type { Clock } from "../lib/clock.ts";
+import type { Sleeper, Wait } from "../lib/alarms.ts";
+import { type Clock, wakeAfter } from "../lib/clock.ts";
 import { type Chunks, nextTo, type PieceTaker } from "../relay/chunks.ts";
 
 /** Silence after which a ping goes out; contract 7 asks for one at least every 15 s. */
@@ -47,11 +48,11 @@ function ignoreClosed(): void {}
  * Brings a stream's text to whoever sends it: pull by pull, so that a slow client slows the upstream; a ping fills the silence; the client leaving
  * ends `chunks`. A class with nothing made anew for each piece: see RelayedStream for why.
  */
-export class SseFlow implements PieceTaker {
+export class SseFlow implements PieceTaker, Sleeper {
   #lastAt: number;
   /** When the last piece went out, unless the next one is being made: that is done once it is taken. */
   #givenAt: number | undefined;
-  #stopPing: () => void = ignoreClosed;
+  #ping: Wait | undefined;
   #over = false;
   /** The last piece, until what follows it is done. */
   #held = "";
@@ -86,7 +87,7 @@ export class SseFlow implements PieceTaker {
 
   #finish(): void {
     this.#over = true;
-    this.#stopPing();
+    this.#ping?.stop();
   }
 
   onPiece(text: string): void {
@@ -135,17 +136,25 @@ export class SseFlow implements PieceTaker {
     this.streamed.chunks.return?.().catch(ignoreClosed);
   }
 
+  wake(): void {
+    const now = this.streamed.clock.monotonic();
+    if (this.#givenAt !== undefined && now - this.#givenAt >= STALLED_MS) {
+      this.#cut();
+      return;
+    }
+    const silentMs = now - this.#lastAt;
+    if (silentMs < PING_MS) {
+      this.#arm(PING_MS - silentMs);
+      return;
+    }
+    this.#lastAt = now;
+    // A client that does not read what it has needs no ping, and gets no queue.
+    if (this.sink.isFree) this.sink.ping(this.streamed.ping);
+    this.#arm(PING_MS);
+  }
+
   #arm(waitMs: number): void {
-    this.#stopPing = this.streamed.clock.after(waitMs, () => {
-      const now = this.streamed.clock.monotonic();
-      if (this.#givenAt !== undefined && now - this.#givenAt >= STALLED_MS) return this.#cut();
-      const silentMs = now - this.#lastAt;
-      if (silentMs < PING_MS) return this.#arm(PING_MS - silentMs);
-      this.#lastAt = now;
-      // A client that does not read what it has needs no ping, and gets no queue.
-      if (this.sink.isFree) this.sink.ping(this.streamed.ping);
-      this.#arm(PING_MS);
-    });
+    this.#ping = wakeAfter(this.streamed.clock, waitMs, this);
   }
 }
 

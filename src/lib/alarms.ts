@@ -3,7 +3,26 @@ const SWEEP_FROM = 1_024;
 /** The longest wait that a timer of the runtime takes, ms. */
 const LONGEST_MS = 0x7fff_ffff;
 
-type Alarm = { at: number; order: number; callback: (() => void) | undefined };
+/** Who is told when a wait is over. */
+export type Sleeper = { wake(): void };
+/** A wait that can be taken back. */
+export type Wait = { stop(): void };
+
+class Alarm implements Wait {
+  constructor(
+    private readonly alarms: Alarms,
+    readonly at: number,
+    readonly order: number,
+    /** None any more: it has rung, or was taken back. */
+    public sleeper: Sleeper | undefined,
+  ) {}
+
+  stop(): void {
+    if (!this.sleeper) return;
+    this.sleeper = undefined;
+    this.alarms.noteDead();
+  }
+}
 
 const isBefore = (one: Alarm, other: Alarm): boolean =>
   one.at < other.at || (one.at === other.at && one.order < other.order);
@@ -24,21 +43,28 @@ export class Alarms {
 
   /** Runs `callback` once after `ms`; the returned function takes it back. What it throws goes the way of whatever a timer throws. */
   after(ms: number, callback: () => void): () => void {
-    const alarm: Alarm = { at: this.now() + Math.max(0, ms), order: this.#order++, callback };
+    const alarm = this.wake(ms, { wake: callback });
+    return () => alarm.stop();
+  }
+
+  /** {@link after} without a function for the one and for the other. */
+  wake(ms: number, sleeper: Sleeper): Wait {
+    const alarm = new Alarm(this, this.now() + Math.max(0, ms), this.#order++, sleeper);
     this.#push(alarm);
-    this.#wake();
-    return () => {
-      if (!alarm.callback) return;
-      alarm.callback = undefined;
-      this.#dead++;
-      if (this.#dead >= SWEEP_FROM && this.#dead * 2 > this.#heap.length) this.#sweep();
-      // Without anything to wait for, nothing keeps the process.
-      if (this.#dead === this.#heap.length) this.#rest();
-    };
+    this.#set();
+    return alarm;
+  }
+
+  /** An alarm was taken back. */
+  noteDead(): void {
+    this.#dead++;
+    if (this.#dead >= SWEEP_FROM && this.#dead * 2 > this.#heap.length) this.#sweep();
+    // Without anything to wait for, nothing keeps the process.
+    if (this.#dead === this.#heap.length) this.#rest();
   }
 
   /** Sees to it that the timer runs for the first alarm. */
-  #wake(): void {
+  #set(): void {
     const first = this.#heap[0];
     if (!first || first.at >= this.#wakesAt) return;
     clearTimeout(this.#timer);
@@ -61,13 +87,13 @@ export class Alarms {
     try {
       for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
         this.#pop();
-        const { callback } = first;
-        if (!callback) this.#dead--;
-        first.callback = undefined;
-        callback?.();
+        const { sleeper } = first;
+        if (!sleeper) this.#dead--;
+        first.sleeper = undefined;
+        sleeper?.wake();
       }
     } finally {
-      this.#wake();
+      this.#set();
     }
   };
 
@@ -107,7 +133,7 @@ export class Alarms {
 
   /** Forgets those that were taken back. */
   #sweep(): void {
-    const alive = this.#heap.filter(({ callback }) => callback !== undefined);
+    const alive = this.#heap.filter(({ sleeper }) => sleeper !== undefined);
     // A sorted list is a heap.
     this.#heap = alive.sort((one, other) => (isBefore(one, other) ? -1 : 1));
     this.#dead = 0;

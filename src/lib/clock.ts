@@ -1,4 +1,4 @@
-import { Alarms } from "./alarms.ts";
+import { Alarms, type Sleeper, type Wait } from "./alarms.ts";
 
 /** Time, injected, so that tests turn it by hand. */
 export type Clock = {
@@ -8,7 +8,14 @@ export type Clock = {
   monotonic(): number;
   /** Runs `callback` once after `ms`; the returned function takes it back. */
   after(ms: number, callback: () => void): () => void;
+  /** {@link after}, where a clock can do it with less; see {@link wakeAfter}. */
+  wake?(ms: number, sleeper: Sleeper): Wait;
 };
+
+/** Tells `sleeper` once after `ms`: for waits that thousands have at the same time, of which a callback and a function to take it back would be the most. */
+export function wakeAfter(clock: Clock, ms: number, sleeper: Sleeper): Wait {
+  return clock.wake ? clock.wake(ms, sleeper) : { stop: clock.after(ms, () => sleeper.wake()) };
+}
 
 const alarms = new Alarms(() => performance.now());
 
@@ -16,4 +23,5 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after: (ms, callback) => alarms.after(ms, callback),
+  wake: (ms, sleeper) => alarms.wake(ms, sleeper),
 };

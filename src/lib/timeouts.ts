@@ -1,7 +1,8 @@
+import type { Sleeper, Wait } from "./alarms.ts";
 import type { Clock } from "./clock.ts";
 
 /** A wait that can be taken back. */
-export class Timeout {
+export class Timeout implements Wait {
   previous: Timeout | undefined;
   next: Timeout | undefined;
 
@@ -9,7 +10,7 @@ export class Timeout {
     private readonly list: Timeouts,
     /** Monotonic ms. */
     readonly endsAt: number,
-    readonly callback: () => void,
+    readonly sleeper: Sleeper,
   ) {}
 
   /** It does not come any more. Without effect once it has. */
@@ -51,7 +52,12 @@ export class Timeouts {
 
   /** Calls back once after the list's time. */
   start(callback: () => void): Timeout {
-    const timeout = new Timeout(this, this.clock.monotonic() + this.ms, callback);
+    return this.wake({ wake: callback });
+  }
+
+  /** {@link start} without a function: for who has one of these for as long as a connection is open. */
+  wake(sleeper: Sleeper): Timeout {
+    const timeout = new Timeout(this, this.clock.monotonic() + this.ms, sleeper);
     const last = this.#last;
     if (last) {
       last.next = timeout;
@@ -86,7 +92,7 @@ export class Timeouts {
     const now = this.clock.monotonic();
     for (let first = this.#first; first && first.endsAt <= now; first = this.#first) {
       this.remove(first);
-      first.callback();
+      first.sleeper.wake();
     }
     if (this.#first && !this.#armed) this.#arm(Math.max(1, this.#first.endsAt - now));
   }

@@ -1,4 +1,5 @@
-import type { Clock } from "../lib/clock.ts";
+import type { Sleeper, Wait } from "../lib/alarms.ts";
+import { type Clock, wakeAfter } from "../lib/clock.ts";
 
 /** A client that takes nothing for this long is given up, ms: its vendor waits behind it (reliability 6.4). */
 const STALLED_MS = 60_000;
@@ -7,13 +8,13 @@ const STALLED_MS = 60_000;
 export type GivenUp = "silent" | "stalled" | "too-long";
 
 /**
- * Calls `onEnd` when `touch` has not been called for `limitMs`. One timer per stream, set again only when it fires, so that a
+ * Gives a stream up when `touch` has not been called for `limitMs`. One timer per stream, set again only when it fires, so that a
  * chunk costs a clock reading and no timer. While it rests, nothing is asked of the upstream, so its silence means nothing; only a client
  * that does not come back for a minute is told of, as `stalled`. After `totalMs` it is over whatever happens.
  */
-export class SilenceWatch {
+export class SilenceWatch implements Sleeper {
   #lastAt: number;
-  #stop: () => void = () => {};
+  #wait: Wait | undefined;
   #stopped = false;
   #resting = false;
   readonly #endsAt: number;
@@ -22,7 +23,7 @@ export class SilenceWatch {
     private readonly clock: Clock,
     private limitMs: number,
     totalMs: number,
-    private readonly onEnd: (reason: GivenUp) => void,
+    private readonly stream: { giveUp(reason: GivenUp): void },
   ) {
     this.#lastAt = clock.monotonic();
     this.#endsAt = this.#lastAt + totalMs;
@@ -45,26 +46,28 @@ export class SilenceWatch {
     if (this.#stopped || limitMs === this.limitMs) return;
     this.limitMs = limitMs;
     this.touch();
-    this.#stop();
+    this.#wait?.stop();
     this.#arm(limitMs);
   }
 
-  /** Ends the watch; `onEnd` is not called any more. */
+  /** Ends the watch: nothing is given up any more. */
   stop(): void {
     this.#stopped = true;
-    this.#stop();
+    this.#wait?.stop();
+  }
+
+  wake(): void {
+    if (this.#stopped) return;
+    const now = this.clock.monotonic();
+    const silentMs = now - this.#lastAt;
+    const limitMs = this.#resting ? STALLED_MS : this.limitMs;
+    if (silentMs >= limitMs) this.stream.giveUp(this.#resting ? "stalled" : "silent");
+    else if (now >= this.#endsAt) this.stream.giveUp("too-long");
+    else this.#arm(Math.min(this.limitMs, STALLED_MS, limitMs - silentMs));
   }
 
   #arm(waitMs: number): void {
     const leftMs = Math.max(0, this.#endsAt - this.clock.monotonic());
-    this.#stop = this.clock.after(Math.min(waitMs, leftMs), () => {
-      if (this.#stopped) return;
-      const now = this.clock.monotonic();
-      const silentMs = now - this.#lastAt;
-      const limitMs = this.#resting ? STALLED_MS : this.limitMs;
-      if (silentMs >= limitMs) this.onEnd(this.#resting ? "stalled" : "silent");
-      else if (now >= this.#endsAt) this.onEnd("too-long");
-      else this.#arm(Math.min(this.limitMs, STALLED_MS, limitMs - silentMs));
-    });
+    this.#wait = wakeAfter(this.clock, Math.min(waitMs, leftMs), this);
   }
 }

@@ -40,7 +40,9 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   const visit = new Visit(services.running, request.caller.keyId, request.left);
   const { abort } = visit;
   try {
-    const body = await request.readBody();
+    const reading = request.readBody();
+    // Nearly always it is there already.
+    const body = reading instanceof Promise ? await reading : reading;
     abort.throwIfAborted();
     const intent = request.client.intent(body.value);
     if (intent.stream) services.admission?.checkStream();

@@ -67,7 +67,7 @@ export type GenerateRequest = {
   /** Whether the client is still there. */
   left: Leaving;
   /** Throws GatewayError when the body is too large, no JSON or no object. */
-  readBody(): Promise<JsonText>;
+  readBody(): JsonText | Promise<JsonText>;
   /** How its caller's limit stood when it was let in; undefined where nothing is limited. Set on its way. */
   rate?: RateState | undefined;
   /** Its book is begun: what becomes of it is recorded. Set on its way. */

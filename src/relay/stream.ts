@@ -78,7 +78,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     this.#job = job;
     this.#state = state;
     this.#visit = visit;
-    this.#watch = new SilenceWatch(job.services.clock, SILENCE_MS, STREAM_MS, (reason) => this.#giveUp(reason));
+    this.#watch = new SilenceWatch(job.services.clock, SILENCE_MS, STREAM_MS, this);
   }
 
   /** The piece that was given is the last one. */
@@ -271,7 +271,8 @@ export class RelayedStream implements Chunks, ReadTaker {
     return OVER;
   }
 
-  #giveUp(reason: GivenUp): void {
+  /** By its watch. */
+  giveUp(reason: GivenUp): void {
     const { abort, exchange } = this.#job;
     if (this.#decoder?.finishing && reason !== "stalled") {
       abort.abort(new QuietEnd());

@@ -7,7 +7,7 @@ const TOTAL_MS = 1_800_000;
 test("silence counts from the last touch, and is told once", async () => {
   const clock = manualClock();
   const told: GivenUp[] = [];
-  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, (reason) => told.push(reason));
+  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, { giveUp: (reason) => told.push(reason) });
   await clock.advance(60_000);
   watch.touch();
   await clock.advance(89_999);
@@ -20,7 +20,7 @@ test("silence counts from the last touch, and is told once", async () => {
 test("while the client holds what came, the upstream is not blamed; a client that never comes back is", async () => {
   const clock = manualClock();
   const told: GivenUp[] = [];
-  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, (reason) => told.push(reason));
+  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, { giveUp: (reason) => told.push(reason) });
   watch.rest();
   await clock.advance(59_999);
   expect(told).toEqual([]);
@@ -38,7 +38,7 @@ test("while the client holds what came, the upstream is not blamed; a client tha
 test("another limit counts from now on; a stopped watch says nothing", async () => {
   const clock = manualClock();
   let told = 0;
-  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, () => told++);
+  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, { giveUp: () => told++ });
   await clock.advance(89_000);
   watch.limit(2_000);
   await clock.advance(1_999);
@@ -52,7 +52,7 @@ test("after its whole time it is over, to the millisecond and once, whatever cam
   for (const rests of [false, true]) {
     const clock = manualClock();
     const told: GivenUp[] = [];
-    const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, (reason) => told.push(reason));
+    const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, { giveUp: (reason) => told.push(reason) });
     for (let at = 0; at < TOTAL_MS - 50_000; at += 50_000) {
       await clock.advance(50_000);
       watch.touch();

@@ -1,4 +1,5 @@
 import type { Socket } from "bun";
+import type { Sleeper } from "../../lib/alarms.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { MalformedMessage } from "../../lib/http1/fields.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
@@ -46,7 +47,7 @@ export type ServerRules = {
 };
 
 /** A client's connection, on which one request follows another. */
-export class ClientConnection implements ClientLine, SenderOwner {
+export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   #socket: Socket<ClientConnection> | undefined;
   #sender: Sender | undefined;
   /** Bytes of a head that has not come whole, or of what follows the request under way. */
@@ -238,7 +239,10 @@ export class ClientConnection implements ClientLine, SenderOwner {
   #answer(incoming: Incoming): void {
     const answered = this.rules.door.answer(incoming);
     if (answered instanceof Promise) {
-      answered.then((late) => this.#give(incoming, late)).catch((thrown: unknown) => this.#breakOff(thrown));
+      answered.then(
+        (late) => this.#give(incoming, late),
+        (thrown: unknown) => this.#breakOff(thrown),
+      );
     } else this.#give(incoming, answered);
   }
 
@@ -248,11 +252,11 @@ export class ClientConnection implements ClientLine, SenderOwner {
       forget(answered);
       return;
     }
-    const { headers } = incoming;
-    const isHead = incoming.method === "HEAD";
-    this.#ends ||= this.rules.isStopping || !headers.staysOpen || !canReadRest(incoming);
-    const head = { ends: this.#ends, chunks: headers.isCurrent };
     try {
+      const { headers } = incoming;
+      const isHead = incoming.method === "HEAD";
+      this.#ends ||= this.rules.isStopping || !headers.staysOpen || !canReadRest(incoming);
+      const head = { ends: this.#ends, chunks: headers.isCurrent };
       if ("chunks" in answered) {
         incoming.forgetHead();
         sender.sendStream(head, answered);
@@ -260,9 +264,11 @@ export class ClientConnection implements ClientLine, SenderOwner {
         if (answered.headers.get("connection") === "close") this.#ends = true;
         sendResponse(answered, head, isHead, sender).catch((thrown: unknown) => this.#breakOff(thrown));
       } else {
-        if (answered.headers["connection"] === "close") this.#ends = true;
-        if (isHead) sender.sendHead({ ...head, ...answered });
-        else sender.sendWhole({ ...head, ...answered }, answered.body);
+        const { status, headers: fields, body } = answered;
+        if (fields["connection"] === "close") this.#ends = true;
+        const whole = { ends: head.ends, chunks: head.chunks, status, headers: fields };
+        if (isHead) sender.sendHead(whole);
+        else sender.sendWhole(whole, body);
       }
     } catch (thrown) {
       // A stream that nobody will read would stay under way for ever.
@@ -322,13 +328,14 @@ export class ClientConnection implements ClientLine, SenderOwner {
 
   #wait(ms: number): void {
     this.#timer?.stop();
-    this.#timer = timeoutsOf(this.rules.clock, ms).start(this.#expire);
+    this.#timer = timeoutsOf(this.rules.clock, ms).wake(this);
   }
 
-  readonly #expire = (): void => {
+  /** What it waited for has not come. */
+  wake(): void {
     if (this.#lingers || this.#awaitsHead || this.#incoming) this.close();
     else this.#shut();
-  };
+  }
 
   #leave(reason: unknown): void {
     if (this.#over) return;

@@ -125,6 +125,10 @@ export class Incoming implements Asked {
     });
   }
 
+  bytesNow(): Uint8Array | undefined {
+    return this.#body.complete ? this.#takeAll() : undefined;
+  }
+
   get body(): ReadableStream<Uint8Array> | null {
     if (this.#body.complete && this.#pieces === undefined) return null;
     return new ReadableStream<Uint8Array>(
