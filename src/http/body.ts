@@ -81,9 +81,12 @@ function toText(bytes: Uint8Array): string {
   }
 }
 
+const JSON_TYPE = "application/json";
+
 function checkHeaders(headers: AskedBody["headers"]): void {
-  const type = (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
-  if (type !== "application/json" && !/^application\/[a-z0-9.!#$&^_-]+\+json$/.test(type)) {
+  const said = headers.get("content-type") ?? "";
+  const type = said === JSON_TYPE ? said : (said.split(";", 1)[0]?.trim().toLowerCase() ?? "");
+  if (type !== JSON_TYPE && !/^application\/[a-z0-9.!#$&^_-]+\+json$/.test(type)) {
     throw new GatewayError(
       "unsupported_media_type",
       "The request body must be JSON, sent as 'content-type: application/json'.",

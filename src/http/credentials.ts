@@ -26,7 +26,10 @@ const TOKEN_REFUSED = "The token in the path was not accepted. Create one with '
 
 /** The key of an `Authorization` header: null when none was sent, "" when the header is of another form. */
 function readBearer(header: string | null): string | null {
-  if (header === null || /^bearer *$/i.test(header)) return null;
+  if (header === null) return null;
+  // As nearly everybody writes it.
+  if (header.startsWith("Bearer ") && !/\s/.test(header.slice(7)) && header.length > 7) return header.slice(7);
+  if (/^bearer *$/i.test(header)) return null;
   return /^bearer +(\S+)$/i.exec(header)?.[1] ?? "";
 }
 

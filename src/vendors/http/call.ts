@@ -278,7 +278,13 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   #takeHead(bytes: Buffer): Uint8Array | undefined {
     let all = this.#held ? Buffer.concat([this.#held, bytes]) : bytes;
     for (;;) {
-      const { at, length } = findHeadEnd(all);
+      let at = all.indexOf(HEAD_END);
+      let length = HEAD_END.length;
+      if (at < 0) {
+        // Some small servers leave out the carriage returns.
+        at = all.indexOf(BARE_HEAD_END);
+        length = BARE_HEAD_END.length;
+      }
       if (at > MAX_HEAD_BYTES || (at < 0 && all.length > MAX_HEAD_BYTES)) {
         throw new MalformedMessage("a head that is too long");
       }
@@ -377,10 +383,3 @@ export class ConnectionReset extends Error {
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 const BARE_HEAD_END = Buffer.from("\n\n");
-
-/** Where a head ends, and how long its end is; at -1 while it is not there. Some small servers leave out the carriage returns. */
-function findHeadEnd(bytes: Buffer): { at: number; length: number } {
-  const at = bytes.indexOf(HEAD_END);
-  if (at >= 0) return { at, length: 4 };
-  return { at: bytes.indexOf(BARE_HEAD_END), length: 2 };
-}
