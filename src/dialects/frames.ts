@@ -27,7 +27,7 @@ export class TextRun {
   /** The strings, joined. Throws SyntaxError when one of them is no JSON: a broken escape, or a control character as it stands. */
   get text(): string {
     if (this.#text === undefined) {
-      const joined = this.literals.join("");
+      const joined = this.literals.length === 1 ? (this.literals[0] as string) : this.literals.join("");
       if (BELOW_SPACE.test(joined)) throw new SyntaxError("a control character stands in a string");
       this.#text = joined.includes("\\") ? (JSON.parse(`"${joined}"`) as string) : joined;
     }
@@ -61,7 +61,7 @@ export function learnPattern(frame: Frame, text: string): TextPattern | undefine
 export class Frame {
   #json: JsonText | undefined;
 
-  /** `run`: this frame stands for several records, `raw` is all of them, and only `run` says what they hold. */
+  /** `run`: this frame stands for several records, `raw` is all of them with the blank line of the last, and only `run` says what they hold. */
   constructor(
     readonly raw: string,
     readonly event: string | undefined,
@@ -199,7 +199,7 @@ export class FrameSplitter {
       if (characters >= MAX_RUN_CHARACTERS) break;
     }
     this.#from = from;
-    return new Frame(buffer.slice(start, from - 2), undefined, "", new TextRun(pattern, literals));
+    return new Frame(buffer.slice(start, from), undefined, "", new TextRun(pattern, literals));
   }
 
   #nextAnyEnding(): Frame | undefined {

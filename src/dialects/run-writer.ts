@@ -5,7 +5,7 @@ import type { Frame, TextPattern, TextRun } from "./frames.ts";
 export type RecordWriter = {
   /** One record, as carefully as any other. */
   writeRecord(record: Frame): string;
-  /** The raw text of one record, or of many of one pattern, without the last blank line. */
+  /** The raw text of one record, or of many of one pattern, with the last blank line. */
   writeRaw(raw: string): string;
 };
 
@@ -29,7 +29,7 @@ export class RunWriter {
     const first = records.next().value;
     if (!first) return "";
     const text = this.writer.writeRecord(first);
-    this.#isQuick = this.writer.writeRaw(first.raw) === text;
+    this.#isQuick = this.writer.writeRaw(`${first.raw}\n\n`) === text;
     return this.#isQuick ? this.writer.writeRaw(frame.raw) : text + this.#writeEach(records);
   }
 

@@ -166,18 +166,21 @@ export class StreamReader {
     readTo(this.answer, taker);
   }
 
-  /** What a piece brought. Never throws for what the upstream sent: that is an error event of the step. */
-  accept({ done, value }: Read): Step {
+  /**
+   * What a piece brought, which is these bytes `from` one place `to` another; none at all: the body has ended. Never throws for what the upstream
+   * sent: that is an error event of the step.
+   */
+  accept(bytes?: Uint8Array, from = 0, to = bytes?.length ?? 0): Step {
     try {
       this.watch?.touch();
-      if (done || !value) {
+      if (!bytes) {
         this.#isRead = true;
         return this.#last();
       }
-      this.#bytes += value.byteLength;
+      this.#bytes += to - from;
       if (this.#bytes > MAX_STREAM_BYTES) throw new FrameTooLong();
-      this.#splitter.add(this.#text.decode(value));
-      this.answer.release?.(value);
+      this.#splitter.add(this.#text.decode(bytes, from, to));
+      this.answer.release?.(bytes);
       return this.#decode();
     } catch (thrown) {
       return this.breakOff(thrown);
@@ -198,7 +201,7 @@ export class StreamReader {
     } catch (thrown) {
       return this.breakOff(thrown);
     }
-    return this.accept(read);
+    return this.accept(read.done ? undefined : read.value);
   }
 
   /** Lets the connection go back to the pool: reads on to the body's end for a moment, then gives up on it. */

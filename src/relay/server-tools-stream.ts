@@ -131,9 +131,9 @@ export class RoundsReader implements UpstreamReader {
     return MADE;
   }
 
-  accept(read: Read): Step {
+  accept(bytes?: Uint8Array, from?: number, to?: number): Step {
     const ready = this.#ready;
-    if (!ready) return this.#see(this.#round.accept(read));
+    if (!ready) return this.#see(this.#round.accept(bytes, from, to));
     this.#ready = undefined;
     return ready;
   }
@@ -152,7 +152,7 @@ export class RoundsReader implements UpstreamReader {
     } catch (thrown) {
       return this.breakOff(thrown);
     }
-    return this.accept(read);
+    return this.accept(read.done ? undefined : read.value);
   }
 
   close(): void {

@@ -3,7 +3,7 @@ import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import { type Answer, type Read, type ReadTaker, readTo } from "../vendors/answer.ts";
+import { type Answer, type ReadTaker, readTo } from "../vendors/answer.ts";
 import type { Chunks, PieceTaker } from "./chunks.ts";
 import { type GivenUp, SilenceWatch } from "./deadline.ts";
 import { open, tryRoutes } from "./dispatch.ts";
@@ -160,19 +160,23 @@ export class RelayedStream implements Chunks, ReadTaker {
     }
   }
 
-  onRead(read: Read): void {
-    this.#take(read, undefined);
+  onBytes(bytes: Uint8Array, from: number, to: number): void {
+    this.#take(bytes, from, to);
+  }
+
+  onEnd(): void {
+    this.#take(undefined, 0, 0);
   }
 
   onBroken(reason: unknown): void {
-    this.#take(undefined, reason);
+    this.#take(undefined, 0, 0, { reason });
   }
 
-  #take(read: Read | undefined, thrown: unknown): void {
+  #take(bytes: Uint8Array | undefined, from: number, to: number, broken?: { reason: unknown }): void {
     let text = "";
     try {
       const { reader, writer } = this.#opened as Required<Opened>;
-      const step = read ? reader.accept(read) : reader.breakOff(thrown);
+      const step = broken ? reader.breakOff(broken.reason) : reader.accept(bytes, from, to);
       const { finishing } = reader.decoder;
       this.#watch.limit(finishing ? FINISHING_MS : SILENCE_MS);
       const written = writeStep(step, writer, this.#job.exchange);

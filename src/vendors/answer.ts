@@ -4,7 +4,13 @@ import type { Fields } from "../lib/http1/fields.ts";
 export type Read = { done: boolean; value?: Uint8Array | undefined };
 
 /** Told of what one read of a body came to. What is told must not throw. */
-export type ReadTaker = { onRead(read: Read): void; onBroken(reason: unknown): void };
+export type ReadTaker = {
+  /** The next piece: these bytes `from` one place `to` another. */
+  onBytes(bytes: Uint8Array, from: number, to: number): void;
+  /** There is nothing more. */
+  onEnd(): void;
+  onBroken(reason: unknown): void;
+};
 
 /** An upstream's answer whose body is still to be read, by whatever way it came. */
 export interface Answer {
@@ -35,7 +41,7 @@ export function readTo(source: Pick<Answer, "read" | "readTo">, taker: ReadTaker
   if (source.readTo) source.readTo(taker);
   else
     source.read().then(
-      (read) => taker.onRead(read),
+      ({ done, value }) => (done || !value ? taker.onEnd() : taker.onBytes(value, 0, value.length)),
       (reason: unknown) => taker.onBroken(reason),
     );
 }

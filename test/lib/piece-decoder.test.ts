@@ -24,15 +24,22 @@ const documents = fc.tuple(
 test("text in pieces is the text of the whole, wherever it is cut and whatever it holds", () => {
   fc.assert(
     fc.property(documents, ([bytes, cuts]) => {
+      // Also where the bytes of a piece stand among others, of a Buffer and of any other array.
       const decoder = new PieceDecoder();
+      const inBuffer = new PieceDecoder();
+      const buffer = Buffer.from(bytes);
       const places = [...cuts.map((cut) => Math.min(cut, bytes.length)).sort((a, b) => a - b), bytes.length];
       let text = "";
+      let textOfBuffer = "";
       let from = 0;
       for (const to of places) {
         text += decoder.decode(bytes.subarray(from, to));
+        textOfBuffer += inBuffer.decode(buffer, from, to);
         from = to;
       }
-      expect(text + decoder.end()).toBe(new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes));
+      const whole = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+      expect(text + decoder.end()).toBe(whole);
+      expect(textOfBuffer + inBuffer.end()).toBe(whole);
     }),
     { numRuns: 5_000 },
   );

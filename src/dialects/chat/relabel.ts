@@ -59,7 +59,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   }
 
   writeRaw(raw: string): string {
-    return `${raw.replaceAll(this.#literal, this.#replacement)}\n\n`;
+    return raw.replaceAll(this.#literal, this.#replacement);
   }
 
   push(frame: Frame, events: readonly Event[]): string {

@@ -119,7 +119,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   }
 
   writeRaw(raw: string): string {
-    return `${raw}\n\n`;
+    return raw;
   }
 
   push(frame: Frame, events: readonly Event[]): string {

@@ -196,19 +196,19 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     this.#awaitsHead = false;
     this.#incoming = incoming;
     this.#isAnswered = false;
-    const rest = held.subarray(at + 4);
-    if (rest.length > 0) {
-      if (incoming.isWhole) this.#keep(rest);
-      else this.#feed(incoming, rest);
+    const next = at + HEAD_END.length;
+    if (held.length > next) {
+      if (incoming.isWhole) this.#keep(held.subarray(next));
+      else this.#feed(incoming, held, next);
     }
     if (this.#incoming === incoming) this.#answer(incoming);
     return true;
   }
 
-  /** More of a body. */
-  #feed(incoming: Incoming, bytes: Buffer): void {
+  /** More of a body, from `start` on. */
+  #feed(incoming: Incoming, bytes: Buffer, start = 0): void {
     try {
-      const surplus = incoming.take(bytes);
+      const surplus = incoming.take(bytes, start);
       if (surplus) this.#keepAhead(surplus as Buffer);
     } catch (thrown) {
       incoming.leave(thrown);

@@ -1,6 +1,6 @@
 import { Abort, type Abortable } from "../../lib/abort.ts";
 import { release } from "../../lib/http1/fields.ts";
-import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
+import { type BodyReader, createBodyReader, viewOf } from "../../lib/http1/framing.ts";
 import { addPiece } from "../../lib/http1/pieces.ts";
 import type { Asked } from "../asked.ts";
 import { RequestHead } from "./request-head.ts";
@@ -78,10 +78,11 @@ export class Incoming implements Asked {
     return this.#pieces !== undefined || this.#body.complete;
   }
 
-  /** Bytes came on the connection: what is behind the body is given back. Throws MalformedMessage. */
-  take(bytes: Uint8Array): Uint8Array | undefined {
-    const piece = this.#body.take(bytes);
-    if (piece.length > 0 && !this.#unwanted) this.#keep(piece);
+  /** Bytes came on the connection, to be read from `start` on: what is behind the body is given back. Throws MalformedMessage. */
+  take(bytes: Uint8Array, start = 0): Uint8Array | undefined {
+    const body = this.#body;
+    body.take(bytes, start);
+    if (body.to > body.from && !this.#unwanted) this.#keep(viewOf(body, bytes));
     this.#tell();
     return this.#body.surplus;
   }

@@ -1,6 +1,6 @@
 import type { Socket } from "bun";
 import type { Clock } from "../../lib/clock.ts";
-import { restOf, writeFields, writeMessage } from "../../lib/http1/fields.ts";
+import { restOf, writeChunk, writeFields, writeMessage } from "../../lib/http1/fields.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
 import { type Sink, SseFlow, STALLED_MS, type Streamed } from "../sse.ts";
 
@@ -242,6 +242,10 @@ export class Sender implements Sink {
   }
 
   #writeText(text: string, end: string): void {
+    if (this.#chunks && this.#head === "") {
+      this.#write(writeChunk(text, end));
+      return;
+    }
     const length = Buffer.byteLength(text);
     const before = this.#chunks ? `${this.#head}${length.toString(16)}\r\n` : this.#head;
     this.#head = "";

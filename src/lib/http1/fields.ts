@@ -138,3 +138,26 @@ export function writeMessage(head: string, body: Text, length: number): Uint8Arr
   else for (const piece of body) at += bytes.write(piece, at, "utf8");
   return bytes.subarray(0, size);
 }
+
+/** Most bytes that UTF-8 takes for a unit of a string. */
+const MOST_BYTES = 3;
+/** Room for the line with a chunk's size, bytes. */
+const SIZE_ROOM = 16;
+
+/** A text as a chunk of a body (RFC 9112, 7.1), and `end`, which is latin-1, behind it. The bytes hold as those of {@link writeMessage} do. */
+export function writeChunk(text: string, end: string): Uint8Array {
+  const most = SIZE_ROOM + text.length * MOST_BYTES + end.length;
+  if (most > LARGE_BYTES) {
+    const length = Buffer.byteLength(text);
+    return writeMessage(`${length.toString(16)}\r\n`, [text, end], length + end.length);
+  }
+  const bytes = memoryFor(most);
+  // Its size is known once it is written: to measure it before would be to go through it twice.
+  const length = bytes.write(text, SIZE_ROOM, "utf8");
+  const size = `${length.toString(16)}\r\n`;
+  const from = SIZE_ROOM - size.length;
+  bytes.write(size, from, "latin1");
+  const to = SIZE_ROOM + length;
+  bytes.write(end, to, "latin1");
+  return bytes.subarray(from, to + end.length);
+}

@@ -8,12 +8,15 @@ const MAX_LINE_BYTES = 16 * 1024;
 /** Hexadecimal digits of a chunk's size: below what a number holds exactly. */
 const MAX_SIZE_DIGITS = 13;
 
-const NOTHING = new Uint8Array(0);
-
 /** Finds the end of a body in the bytes of its connection. */
 export type BodyReader = {
-  /** What of these bytes belongs to the body; may be moved together within them. Throws {@link MalformedMessage}. */
-  take(bytes: Uint8Array): Uint8Array;
+  /**
+   * Finds what of these bytes, from `start` on, belongs to the body: `from` one place `to` another, and moved together there. Places and no view of
+   * them: for that the runtime would move each small piece to other memory. Throws {@link MalformedMessage}.
+   */
+  take(bytes: Uint8Array, start?: number): void;
+  readonly from: number;
+  readonly to: number;
   /** Everything was taken. */
   readonly complete: boolean;
   /** What came behind the end. */
@@ -23,12 +26,31 @@ export type BodyReader = {
 /** The reader for a framing. */
 export function createBodyReader(framing: Framing): BodyReader {
   if (framing.kind === "chunked") return new Chunks();
-  if (framing.kind === "close") return { take: (bytes) => bytes, complete: false, surplus: undefined };
+  if (framing.kind === "close") return new UntilClose();
   return new Length(framing.kind === "length" ? framing.bytes : 0);
+}
+
+/** The bytes that a reader found. */
+export function viewOf({ from, to }: Pick<BodyReader, "from" | "to">, bytes: Uint8Array): Uint8Array {
+  return from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to);
+}
+
+class UntilClose implements BodyReader {
+  from = 0;
+  to = 0;
+  readonly complete = false;
+  readonly surplus = undefined;
+
+  take(bytes: Uint8Array, start = 0): void {
+    this.from = start;
+    this.to = bytes.length;
+  }
 }
 
 class Length implements BodyReader {
   #left: number;
+  from = 0;
+  to = 0;
   surplus: Uint8Array | undefined;
 
   constructor(bytes: number) {
@@ -39,15 +61,12 @@ class Length implements BodyReader {
     return this.#left === 0;
   }
 
-  take(bytes: Uint8Array): Uint8Array {
-    if (bytes.length > this.#left) {
-      this.surplus = bytes.subarray(this.#left);
-      const last = bytes.subarray(0, this.#left);
-      this.#left = 0;
-      return last;
-    }
-    this.#left -= bytes.length;
-    return bytes;
+  take(bytes: Uint8Array, start = 0): void {
+    const end = start + this.#left;
+    if (bytes.length > end) this.surplus = bytes.subarray(end);
+    this.from = start;
+    this.to = Math.min(bytes.length, end);
+    this.#left = end - this.to;
   }
 }
 
@@ -79,17 +98,19 @@ class Chunks implements BodyReader {
   #left = 0;
   #digits = 0;
   #lineBytes = 0;
+  from = 0;
+  to = 0;
   surplus: Uint8Array | undefined;
 
   get complete(): boolean {
     return this.#state === END;
   }
 
-  take(bytes: Uint8Array): Uint8Array {
+  take(bytes: Uint8Array, start = 0): void {
     // The body's bytes so far; a second chunk among them is moved up to the first.
     let from = 0;
     let to = 0;
-    let at = 0;
+    let at = start;
     while (at < bytes.length) {
       if (this.#state !== DATA) {
         if (this.#state === END) {
@@ -107,7 +128,8 @@ class Chunks implements BodyReader {
       to = to === 0 ? end : to + (end - at);
       at = end;
     }
-    return to === 0 ? NOTHING : bytes.subarray(from, to);
+    this.from = from;
+    this.to = to;
   }
 
   /** One byte that is none of the body's. */

@@ -2,6 +2,7 @@ import type { Abort, Abortable } from "../../lib/abort.ts";
 import { MalformedMessage, release } from "../../lib/http1/fields.ts";
 import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
 import type { Text } from "../../lib/json.ts";
+import { decodeBytes } from "../../lib/piece-decoder.ts";
 import { type Answer, type Read, type ReadTaker, readText } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
 import { type Head, MAX_HEAD_BYTES, parseHead } from "./head.ts";
@@ -22,8 +23,14 @@ const MAX_INTERIM = 16;
 
 /** For all answers of the process. */
 const turns = new Turns();
-const decoder = new TextDecoder();
 const OVER: Promise<Read> = Promise.resolve({ done: true });
+
+/** Bytes that wait to be read: `from` one place `to` another. */
+type Piece = { bytes: Uint8Array; from: number; to: number };
+
+const sizeOf = ({ from, to }: Piece): number => to - from;
+const viewOf = ({ bytes, from, to }: Piece): Uint8Array => bytes.subarray(from, to);
+const wholeOf = (bytes: Uint8Array): Piece => ({ bytes, from: 0, to: bytes.length });
 
 /** What a call needs of the connection that it is on. */
 export type Line = {
@@ -54,8 +61,8 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   #held: Buffer | undefined;
   #interim = 0;
   /** Waits to be read; the pieces behind it. */
-  #piece: Uint8Array | undefined;
-  #further: Uint8Array[] | undefined;
+  #piece: Piece | undefined;
+  #further: Piece[] | undefined;
   /** So much came at once that it is read in turns with others. */
   #isMuch = false;
   #waitingBytes = 0;
@@ -115,8 +122,8 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   /** Bytes came on the connection. */
   take(bytes: Buffer): void {
     try {
-      const body = this.#body ? bytes : this.#takeHead(bytes);
-      if (body) this.#takeBody(body);
+      if (this.#body) this.#takeBody(bytes, 0);
+      else this.#takeHead(bytes);
     } catch (thrown) {
       if (!(thrown instanceof MalformedMessage)) throw thrown;
       this.#line?.abandon();
@@ -147,12 +154,19 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
 
   read(): Promise<Read> {
     const piece = this.#piece;
-    if (piece && !this.#isMuch) return Promise.resolve(this.#take(piece));
+    if (piece && !this.#isMuch) {
+      this.#take(piece);
+      return Promise.resolve({ done: false, value: viewOf(piece) });
+    }
     if (this.#fault) return Promise.reject(this.#fault.reason);
     if (this.#complete && !piece) return OVER;
     if (piece) turns.add(this);
     return new Promise((resolve, reject) => {
-      this.#waiting = { onRead: resolve, onBroken: reject };
+      this.#waiting = {
+        onBytes: (bytes, from, to) => resolve({ done: false, value: bytes.subarray(from, to) }),
+        onEnd: () => resolve({ done: true }),
+        onBroken: reject,
+      };
     });
   }
 
@@ -161,14 +175,14 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#head = this.#head?.withoutFields();
     const piece = this.#piece;
     if (piece && !this.#isMuch) {
-      const read = this.#take(piece);
+      this.#take(piece);
       // Not at once: each piece would be worked through within the one before it.
-      queueMicrotask(() => taker.onRead(read));
+      queueMicrotask(() => taker.onBytes(piece.bytes, piece.from, piece.to));
       return;
     }
     if (!piece && this.over) {
       const fault = this.#fault;
-      queueMicrotask(() => (fault ? taker.onBroken(fault.reason) : taker.onRead({ done: true })));
+      queueMicrotask(() => (fault ? taker.onBroken(fault.reason) : taker.onEnd()));
       return;
     }
     if (piece) turns.add(this);
@@ -178,36 +192,39 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   onTurn(): void {
     const waiting = this.#waiting;
     // Only now: many may have got much at the same moment.
-    if (this.#piece && this.#piece.length > MAX_PIECE_BYTES) this.#cut(this.#piece);
+    if (this.#piece && sizeOf(this.#piece) > MAX_PIECE_BYTES) this.#cut(this.#piece);
     const piece = this.#piece;
     // What waited may have been forgotten since: then nothing is left of an answer that has come whole.
     if (!waiting || (!piece && !this.#complete)) return;
     this.#waiting = undefined;
-    waiting.onRead(piece ? this.#take(piece) : { done: true });
+    if (piece) {
+      this.#take(piece);
+      waiting.onBytes(piece.bytes, piece.from, piece.to);
+    } else waiting.onEnd();
   }
 
   onMore(): void {
     this.#resume();
   }
 
-  #take(piece: Uint8Array): Read {
+  /** The piece that comes next is read now. */
+  #take(piece: Piece): void {
     const isMuch = this.#isMuch;
     this.#piece = this.#further?.shift();
     if (!this.#piece) this.#isMuch = false;
-    this.#waitingBytes -= piece.length;
+    this.#waitingBytes -= sizeOf(piece);
     if (!isMuch) this.#resume();
     else if (!this.#piece && this.#paused) turns.addWanting(this);
-    return { done: false, value: piece };
   }
 
   text(maxBytes: number): string | Promise<string> {
     const piece = this.#piece;
-    const isHere = this.#complete && piece && piece.length <= maxBytes && !this.#further?.length;
+    const isHere = this.#complete && piece && sizeOf(piece) <= maxBytes && !this.#further?.length;
     if (!isHere) return readText(this, maxBytes);
     this.#piece = undefined;
-    const text = decoder.decode(piece);
-    this.#letGo(piece);
-    return text;
+    const text = decodeBytes(piece.bytes, piece.from, piece.to);
+    this.#letGo(piece.bytes);
+    return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
   }
 
   release(piece: Uint8Array): void {
@@ -274,26 +291,25 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#waitingBytes = 0;
   }
 
-  /** What follows the head, once that is whole. */
-  #takeHead(bytes: Buffer): Uint8Array | undefined {
-    let all = this.#held ? Buffer.concat([this.#held, bytes]) : bytes;
+  /** Reads the head, once it is whole, and what follows it. */
+  #takeHead(bytes: Buffer): void {
+    const all = this.#held ? Buffer.concat([this.#held, bytes]) : bytes;
+    let start = 0;
     for (;;) {
-      let at = all.indexOf(HEAD_END);
+      let at = all.indexOf(HEAD_END, start);
       let length = HEAD_END.length;
       if (at < 0) {
         // Some small servers leave out the carriage returns.
-        at = all.indexOf(BARE_HEAD_END);
+        at = all.indexOf(BARE_HEAD_END, start);
         length = BARE_HEAD_END.length;
       }
-      if (at > MAX_HEAD_BYTES || (at < 0 && all.length > MAX_HEAD_BYTES)) {
-        throw new MalformedMessage("a head that is too long");
-      }
+      if ((at < 0 ? all.length : at) - start > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
       if (at < 0) {
-        this.#held = all;
-        return undefined;
+        this.#held = start === 0 ? all : all.subarray(start);
+        return;
       }
-      const head = parseHead(all.toString("latin1", 0, at));
-      all = all.subarray(at + length);
+      const head = parseHead(all.toString("latin1", start, at));
+      start = at + length;
       if (head.status >= 200) {
         this.#held = undefined;
         const { framing } = head;
@@ -304,53 +320,55 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
         // The reader comes before the first piece, which may be the last one too.
         this.#tell();
         // Even where nothing follows: a body may end with its head.
-        return this.over ? undefined : all;
+        if (!this.over) this.#takeBody(all, start);
+        return;
       }
       if (head.status === 101 || ++this.#interim > MAX_INTERIM)
         throw new MalformedMessage("an answer that never comes");
     }
   }
 
-  #takeBody(bytes: Uint8Array): void {
+  /** Bytes of the body, and perhaps what is behind it, from `start` on. */
+  #takeBody(bytes: Uint8Array, start: number): void {
     const body = this.#body as BodyReader;
-    const piece = body.take(bytes);
-    if (piece.length > 0) this.#hand(piece);
+    body.take(bytes, start);
+    if (body.to > body.from) this.#hand(bytes, body.from, body.to);
     // Whoever was handed it may have given up on the rest.
     if (body.complete && !this.over) this.#end();
   }
 
-  #hand(value: Uint8Array): void {
+  #hand(bytes: Uint8Array, from: number, to: number): void {
     if (this.#timer !== undefined) return;
     const waiting = this.#waiting;
-    if (!waiting || this.#piece) this.#keep(value);
-    else if (value.length > MAX_PIECE_BYTES) {
-      this.#keep(value);
+    if (!waiting || this.#piece) this.#keep({ bytes, from, to });
+    else if (to - from > MAX_PIECE_BYTES) {
+      this.#keep({ bytes, from, to });
       turns.add(this);
     } else {
       this.#waiting = undefined;
-      waiting.onRead({ done: false, value });
+      waiting.onBytes(bytes, from, to);
     }
   }
 
   /** Cuts the piece that is the next into smaller ones with memory of their own, so that no more is kept for what waits than it takes. */
-  #cut(piece: Uint8Array): void {
-    const cut: Uint8Array[] = [];
-    for (let at = 0; at < piece.length; at += MAX_PIECE_BYTES) {
-      cut.push(new Uint8Array(piece.subarray(at, at + MAX_PIECE_BYTES)));
+  #cut({ bytes, from, to }: Piece): void {
+    const cut: Piece[] = [];
+    for (let at = from; at < to; at += MAX_PIECE_BYTES) {
+      cut.push(wholeOf(new Uint8Array(bytes.subarray(at, Math.min(to, at + MAX_PIECE_BYTES)))));
     }
-    this.release(piece);
+    this.release(bytes);
     this.#piece = cut.shift();
     this.#further = this.#further ? [...cut, ...this.#further] : cut;
   }
 
-  #keep(value: Uint8Array): void {
-    if (value.length > MAX_PIECE_BYTES) this.#isMuch = true;
-    if (!this.#piece) this.#piece = value;
+  #keep(piece: Piece): void {
+    if (sizeOf(piece) > MAX_PIECE_BYTES) this.#isMuch = true;
+    if (!this.#piece) this.#piece = piece;
     else {
       this.#further ??= [];
-      this.#further.push(value);
+      this.#further.push(piece);
     }
-    this.#waitingBytes += value.length;
+    this.#waitingBytes += sizeOf(piece);
     if (this.#waitingBytes >= MAX_WAITING_BYTES && !this.#paused) {
       this.#paused = true;
       this.#line?.pause();
@@ -367,7 +385,7 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     if (this.#piece) return;
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    if (waiting) queueMicrotask(() => waiting.onRead({ done: true }));
+    if (waiting) queueMicrotask(() => waiting.onEnd());
   }
 
   #settle(): void {
@@ -381,5 +399,6 @@ export class ConnectionReset extends Error {
   override readonly name = "ConnectionReset";
 }
 
+const BYTE_ORDER_MARK = 0xfeff;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const BARE_HEAD_END = Buffer.from("\n\n");
