@@ -228,8 +228,8 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   }
 
   release(piece: Uint8Array): void {
-    // Of a stream's small pieces there are too many for that.
-    if (piece.buffer.byteLength >= LEAST_RELEASED_BYTES) this.#letGo(piece);
+    // Of a stream's small pieces there are too many for that; only to ask for their memory would have them moved.
+    if (piece.length >= LEAST_RELEASED_BYTES) this.#letGo(piece);
   }
 
   /** Unless what follows on the connection lies in the same memory. */
