@@ -12,7 +12,8 @@ export function byteLength(text: Text): number {
   return length;
 }
 
-const PROTO_OR_ESCAPE = /__proto__|\\u/;
+/** What hardly any text holds: a key that must not be, a character by its number, bytes. */
+const RARE = /__proto__|\\u|;base64|"base64/;
 /** One of its letters by its number. */
 const ESCAPED_PROTO = /\\u00(?:5f|70|72|6f|74)/i;
 
@@ -22,7 +23,7 @@ export class JsonText {
   #value: unknown;
   #parsed = false;
   #fields: Fields | undefined;
-  #escapes: boolean | undefined;
+  #hasRare: boolean | undefined;
 
   /** `fields`, when whoever made the text knows them already, are those of {@link findFields}. */
   constructor(text: string, fields?: Fields) {
@@ -51,18 +52,30 @@ export class JsonText {
 
   /** Whether a key `__proto__` may stand in it, however it is spelled: a cheap no for nearly every text. */
   get mayHoldProto(): boolean {
-    // Two things are looked for at once: the text may be long, and hardly one has either.
-    if (!PROTO_OR_ESCAPE.test(this.#text)) {
-      this.#escapes = false;
-      return false;
-    }
+    if (!this.#mayHoldRare) return false;
     return this.#text.includes("__proto__") || (this.hasEscapes && ESCAPED_PROTO.test(this.#text));
   }
 
   /** Whether any character is spelled by its number: without one, no half a character can stand in the text. */
   get hasEscapes(): boolean {
-    this.#escapes ??= this.#text.includes("\\u");
-    return this.#escapes;
+    return this.#mayHoldRare && this.#text.includes("\\u");
+  }
+
+  /** Whether bytes may stand in it, which their blocks and addresses say (`"base64"`, `;base64`). */
+  get mayHoldBytes(): boolean {
+    return this.#mayHoldRare && this.#text.includes("base64");
+  }
+
+  /** All of {@link RARE} is looked for at once, and once: the text may be long. */
+  get #mayHoldRare(): boolean {
+    this.#hasRare ??= RARE.test(this.#text);
+    return this.#hasRare;
+  }
+
+  /** {@link fieldText} of this document, which must be an object. */
+  textOf(field: string): string | undefined {
+    this.#fields ??= findFields(this.#text);
+    return textIn(this.#text, this.#fields, field);
   }
 
   /** {@link editObject} of this document, which must be an object. */
@@ -81,7 +94,7 @@ export class JsonText {
     this.#text = "{}";
     this.forgetValue();
     this.#fields = undefined;
-    this.#escapes = undefined;
+    this.#hasRare = undefined;
   }
 }
 
@@ -242,8 +255,7 @@ export function editObject(text: string, edits: Edits): string {
 }
 
 /** Start and end of the value of top-level `field`, the last one where it occurs twice; undefined where there is none. */
-function findValue(text: string, field: string): readonly [start: number, end: number] | undefined {
-  const { at } = findFields(text);
+function findValue(text: string, { at }: Fields, field: string): readonly [start: number, end: number] | undefined {
   for (let place = at.length - 4; place >= 0; place -= 4) {
     if (readKey(text, at[place] as number, at[place + 1] as number) === field) {
       return [at[place + 2] as number, at[place + 3] as number];
@@ -254,7 +266,11 @@ function findValue(text: string, field: string): readonly [start: number, end: n
 
 /** The text of top-level `field`'s value, as it was written; undefined where there is none. The text must already be known to parse as an object. */
 export function fieldText(text: string, field: string): string | undefined {
-  const range = findValue(text, field);
+  return textIn(text, findFields(text), field);
+}
+
+function textIn(text: string, fields: Fields, field: string): string | undefined {
+  const range = findValue(text, fields, field);
   return range && text.slice(range[0], range[1]);
 }
 
@@ -263,7 +279,7 @@ export function fieldText(text: string, field: string): string | undefined {
  * was. Text without an object there comes back unchanged.
  */
 export function editInside(text: string, field: string, edits: Edits): string {
-  const range = findValue(text, field);
+  const range = findValue(text, findFields(text), field);
   if (!range || text.charCodeAt(range[0]) !== 123) return text;
   return text.slice(0, range[0]) + editObject(text.slice(range[0], range[1]), edits) + text.slice(range[1]);
 }
