@@ -284,8 +284,8 @@ export class RelayedStream implements Chunks, ReadTaker {
     }
     const ended = reasonOf(reason);
     abort.abort(ended);
-    // A client that reads nothing asks for no further piece, with which the books would be closed.
-    if (reason !== "silent") void exchange.fail(ended.outcome, ended.error);
+    // A client that reads nothing asks for no further piece, with which the books would be closed. Who waits for one is told when they are.
+    if (!this.#taker) void exchange.fail(ended.outcome, ended.error);
   }
 }
 

@@ -324,6 +324,27 @@ describe("the settle comes before the end", () => {
     expect(settlements).toMatchObject([{ outcome: "upstream-failed" }]);
   });
 
+  test.each(WAYS)("of a stream that is cut off after half an hour: $name", async (way) => {
+    const { settlements, written } = slowLedger();
+    const wire = WIRES[way.upstream];
+    const gates = Array.from({ length: 21 }, () => gate());
+    play(way.upstream, [begun(wire), ...gates.flatMap(({ opened }, at) => [opened, wire.text(`(${at})`)])], "silence");
+    const reading = readAlong(await post(way));
+    await reading.has(PIECES[0]);
+    for (const [at, { open }] of gates.entries()) {
+      await clock.advance(85_000);
+      open();
+      await reading.has(`(${at})`);
+    }
+    await clock.advance(15_000);
+    await until(() => settlements.length > 0, "the settle");
+    await settle(20);
+    expect([reading.ended, reading.text.includes('"error"')]).toEqual([false, false]);
+    written.open();
+    expect(expectBroken(way.client, readRecords(await reading.end())).code).toBe("request_timeout");
+    expect(settlements).toMatchObject([{ outcome: "timed-out" }]);
+  });
+
   test.each(WAYS)("of a whole answer: $name", async (way) => {
     const { settlements, written } = slowLedger();
     lab.vendors[way.upstream].answer(PATH[way.upstream], soundAnswer(WIRES[way.upstream], "blocking"));
