@@ -148,9 +148,10 @@ export class SseFlow implements PieceTaker, Sleeper {
       return;
     }
     this.#lastAt = now;
+    // Before the ping: where that finds the client gone, this one is taken back.
+    this.#arm(PING_MS);
     // A client that does not read what it has needs no ping, and gets no queue.
     if (this.sink.isFree) this.sink.ping(this.streamed.ping);
-    this.#arm(PING_MS);
   }
 
   #arm(waitMs: number): void {
