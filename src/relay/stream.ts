@@ -152,8 +152,8 @@ export class RelayedStream implements Chunks, ReadTaker {
           this.#decoder = decoder;
         }),
       );
-      forgetRequest(this.#job);
       this.#opened = rest;
+      forgetRequest(this.#job);
       return await this.#write(first, rest.writer);
     } catch (thrown) {
       return this.#breakOff(thrown);
@@ -359,16 +359,19 @@ async function readFirst(
   const { decoder } = reader;
   const { meter } = exchange;
   let text = "";
-  for (;;) {
-    const begun = writeStep(await reader.next(), writer, exchange);
-    const written = begun.rest ? await writeRest(begun, writer, exchange) : begun;
-    watch.limit(decoder.finishing ? FINISHING_MS : SILENCE_MS);
-    text += written.text;
-    if (written.error && !meter.sawOutput) {
-      reader.close();
-      throw written.error;
+  try {
+    for (;;) {
+      const begun = writeStep(await reader.next(), writer, exchange);
+      const written = begun.rest ? await writeRest(begun, writer, exchange) : begun;
+      watch.limit(decoder.finishing ? FINISHING_MS : SILENCE_MS);
+      text += written.text;
+      if (written.error && !meter.sawOutput) throw written.error;
+      if (written.error || written.ended || meter.sawOutput) return { writer, first: { ...written, text }, reader };
     }
-    if (written.error || written.ended || meter.sawOutput) return { writer, first: { ...written, text }, reader };
+  } catch (thrown) {
+    // Whatever it was: nobody else knows of this reader, whose vendor would wait to be read.
+    reader.close();
+    throw thrown;
   }
 }
 

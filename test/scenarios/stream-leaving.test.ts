@@ -1,0 +1,135 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { connect, type Socket } from "node:net";
+import type { Hold, Settlement } from "../../src/ledger/ledger.ts";
+import { insideOnly } from "../support/black-box-config.ts";
+import { settle } from "../support/clock.ts";
+import { type Listening, listen } from "../support/listening.ts";
+import { sse } from "../support/upstream.ts";
+import { gate, until, within } from "../support/wait.ts";
+import { ask, ONE_ROUTE, PATH, type ScenarioLab, startScenarioLab } from "./lab.ts";
+import { PIECES, WIRES } from "./wires.ts";
+
+const wire = WIRES.chat;
+
+let lab: ScenarioLab;
+beforeEach(async () => {
+  insideOnly("a ledger that waits for the test");
+  lab = await startScenarioLab();
+});
+afterEach(() => lab?.stop());
+
+/** Who listens: the gateway's own server, or Bun's. */
+async function start(server: "own" | "bun"): Promise<Listening> {
+  if (server === "own") return listen(lab.gateway);
+  const elysia = await lab.gateway.app.gateway.routes();
+  elysia.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port = 0 } = elysia.server ?? {};
+  return { port, stop: async () => elysia.server?.stop(true) };
+}
+
+/** Replaces the ledger by one that writes down what it is told, and settles once `written` is open. */
+function bookOf(terms: Partial<Hold> = {}) {
+  const written = gate();
+  const settlements: Settlement[] = [];
+  const released: string[] = [];
+  lab.gateway.app.services.ledger = {
+    hold: async ({ requestId }) => ({
+      ...{ ceiling: undefined, short: false, asStream: false, extend: () => true },
+      ...terms,
+      get growAt() {
+        return terms.growAt ?? Number.POSITIVE_INFINITY;
+      },
+      async settle(settlement) {
+        settlements.push(settlement);
+        await written.opened;
+        return { costNano: undefined, chargedNano: 0n, metered: false };
+      },
+      async release() {
+        released.push(requestId);
+      },
+    }),
+  };
+  return { written, settlements, released };
+}
+
+/** A client that has asked for a stream, and what it has heard. */
+function askOver(port: number, keyed: boolean): { socket: Socket; heard(): string } {
+  const body = JSON.stringify(ask("chat", ONE_ROUTE.chat, "stream"));
+  const key = keyed ? "Idempotency-Key: once\r\n" : "";
+  const lines = `Host: localhost\r\nX-Api-Key: ${lab.gateway.key}\r\nContent-Type: application/json\r\n${key}`;
+  let text = "";
+  const socket = connect(port, "127.0.0.1", () =>
+    socket.write(`POST ${PATH.chat} HTTP/1.1\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`),
+  );
+  socket.on("data", (bytes) => {
+    text += bytes.toString();
+  });
+  socket.on("error", () => {});
+  return { socket, heard: () => text };
+}
+
+const isIdle = () => lab.gateway.app.running.count === 0;
+
+const WAYS = (["own", "bun"] as const).flatMap((server) =>
+  (["destroy", "end"] as const).flatMap((how) => [false, true].map((keyed) => ({ server, how, keyed }))),
+);
+
+describe("a client that leaves", () => {
+  test.each(WAYS)("while the books are closed: they are closed once, and it is waited for: %p", async (way) => {
+    const { written, settlements } = bookOf();
+    const ending = PIECES.map(wire.text).join("") + wire.finish() + wire.usage() + wire.terminator;
+    lab.vendors.chat.answer(PATH.chat, sse([wire.head() + wire.text(PIECES[0]), settle(20), ending]));
+    const listening = await start(way.server);
+    const { socket, heard } = askOver(listening.port, way.keyed);
+    await until(() => settlements.length > 0, "the settle");
+    socket[way.how]();
+    await settle(30);
+    // A server that stops waits for what is under way: the books must not be shut meanwhile.
+    expect([isIdle(), heard().includes("[DONE]")]).toEqual([false, false]);
+    written.open();
+    await until(isIdle, "the end of the request");
+    expect(settlements.map(({ outcome }) => outcome)).toEqual(["completed"]);
+    await listening.stop();
+  });
+
+  const asking = WAYS.flatMap((way) => [true, false].map((granted) => ({ ...way, granted })));
+  test.each(asking)("while money is asked for: one row, and the vendor is let go: %p", async (way) => {
+    const answered = gate();
+    let asked = 0;
+    const terms = {
+      growAt: 0,
+      async extend() {
+        asked++;
+        await answered.opened;
+        terms.growAt = Number.POSITIVE_INFINITY;
+        return way.granted;
+      },
+    };
+    const { written, settlements, released } = bookOf(terms);
+    written.open();
+    const begun = wire.head() + PIECES.map(wire.text).join("");
+    lab.vendors.chat.answer(PATH.chat, sse([begun], { finish: "silence" }));
+    const listening = await start(way.server);
+    const { socket } = askOver(listening.port, way.keyed);
+    await until(() => asked > 0, "the asking");
+    socket[way.how]();
+    await within((await lab.vendors.chat.called()).whenAborted, "the abort");
+    await settle(10);
+    answered.open();
+    await until(isIdle, "the end of the request");
+    expect(settlements.map(({ outcome }) => outcome)).toEqual([way.granted ? "client-left" : "completed"]);
+    expect(released).toEqual([]);
+    await listening.stop();
+  });
+});
+
+test("a stream that cannot be begun lets its vendor go", async () => {
+  bookOf({ growAt: 0, extend: () => Promise.reject(new Error("nobody is there to be asked")) }).written.open();
+  const begun = wire.head() + wire.text(PIECES[0]);
+  lab.vendors.chat.answer(PATH.chat, sse([begun], { finish: "silence" }));
+  const response = await lab.gateway.post(PATH.chat, ask("chat", ONE_ROUTE.chat, "stream"));
+  expect(response.status).toBe(500);
+  const call = await lab.vendors.chat.called();
+  await within(call.whenAborted, "the abort");
+  await until(isIdle, "the end of the request");
+});
