@@ -90,10 +90,13 @@ export class Timeouts {
 
   #end(): void {
     const now = this.clock.monotonic();
-    for (let first = this.#first; first && first.endsAt <= now; first = this.#first) {
-      this.remove(first);
-      first.sleeper.wake();
+    try {
+      for (let first = this.#first; first && first.endsAt <= now; first = this.#first) {
+        this.remove(first);
+        first.sleeper.wake();
+      }
+    } finally {
+      if (this.#first && !this.#armed) this.#arm(Math.max(1, this.#first.endsAt - now));
     }
-    if (this.#first && !this.#armed) this.#arm(Math.max(1, this.#first.endsAt - now));
   }
 }

@@ -55,4 +55,17 @@ describe("waits of one length", () => {
     await clock.advance(LENGTH_MS);
     expect(ended).toEqual([2 * LENGTH_MS]);
   });
+
+  test("one whose end throws keeps the others from nothing", async () => {
+    const clock = manualClock();
+    const list = timeoutsOf(clock, LENGTH_MS);
+    const ended: number[] = [];
+    list.start(() => {
+      throw new Error("on purpose");
+    });
+    list.start(() => ended.push(clock.monotonic()));
+    await expect(clock.advance(LENGTH_MS)).rejects.toThrow("on purpose");
+    await clock.advance(1);
+    expect([ended, clock.pending]).toEqual([[LENGTH_MS + 1], 0]);
+  });
 });
