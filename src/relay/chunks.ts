@@ -3,7 +3,7 @@ export type PieceTaker = { onPiece(text: string): void; onOver(): void; onFailur
 
 /**
  * A stream's text piece by piece. `isLast`: the piece that was given is the last one, where that is known. `nextTo`: `next` without a promise, which
- * thousands of streams would each make anew for every piece; a piece may be told within the call.
+ * thousands of streams would each make anew for every piece. `taker` is told later, never by this call itself: who takes a piece asks for the next one.
  */
 export type Chunks = AsyncIterator<string, undefined> & {
   readonly isLast?: boolean;

@@ -66,3 +66,16 @@ test("after its whole time it is over, to the millisecond and once, whatever cam
     expect([told.length, clock.pending]).toEqual([1, 0]);
   }
 });
+
+test("a watch that has ended waits for nothing: no process is kept by it", async () => {
+  const clock = manualClock();
+  const told: GivenUp[] = [];
+  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, { giveUp: (reason) => told.push(reason) });
+  watch.limit(2_000);
+  watch.stop();
+  expect(clock.pending).toBe(0);
+  watch.limit(90_000);
+  expect(clock.pending).toBe(0);
+  await clock.advance(TOTAL_MS);
+  expect(told).toEqual([]);
+});
