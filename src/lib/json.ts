@@ -12,8 +12,8 @@ export function byteLength(text: Text): number {
   return length;
 }
 
-/** What hardly any text holds: a key that must not be, a character by its number, bytes. */
-const RARE = /__proto__|\\u|;base64|"base64/;
+/** What hardly any text holds: a key that must not be, and a character by its number. */
+const RARE = /__proto__|\\u/;
 /** One of its letters by its number. */
 const ESCAPED_PROTO = /\\u00(?:5f|70|72|6f|74)/i;
 
@@ -61,12 +61,12 @@ export class JsonText {
     return this.#mayHoldRare && this.#text.includes("\\u");
   }
 
-  /** Whether bytes may stand in it, which their blocks and addresses say (`"base64"`, `;base64`). */
+  /** Whether bytes may stand in it, which their blocks and addresses say. */
   get mayHoldBytes(): boolean {
-    return this.#mayHoldRare && this.#text.includes("base64");
+    return this.#text.includes("base64");
   }
 
-  /** All of {@link RARE} is looked for at once, and once: the text may be long. */
+  /** Both of {@link RARE} are looked for at once, and once: the text may be long. */
   get #mayHoldRare(): boolean {
     this.#hasRare ??= RARE.test(this.#text);
     return this.#hasRare;
