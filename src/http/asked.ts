@@ -15,10 +15,8 @@ export type AskedHead = {
 export type AskedBody = {
   readonly headers: Fields;
   bytes(): Promise<Uint8Array>;
-  /** {@link bytes} of a body that has come whole; undefined for any other, which is still to be read. */
-  bytesNow?(): Uint8Array | undefined;
-  /** Lets the memory of those bytes go, where it can be given back. */
-  release?(bytes: Uint8Array): void;
+  /** What `use` makes of {@link bytes}, which are lent for that call alone: at once where they have come whole, and then with what it throws. */
+  lend?<T>(use: (bytes: Uint8Array) => T): T | Promise<T>;
   /** In pieces; null where there is none. */
   readonly body: ReadableStream<Uint8Array> | null;
 };

@@ -61,15 +61,17 @@ export async function readText(request: AskedBody, options: ReadOptions): Promis
 }
 
 function readTextSoon(request: AskedBody, options: ReadOptions): string | Promise<string> {
-  const bytes = readBytes(request, options);
-  if (bytes instanceof Promise) return bytes.then((late) => takeText(request, late));
-  return takeText(request, bytes);
-}
-
-function takeText(request: AskedBody, bytes: Uint8Array): string {
-  const text = toText(bytes);
-  request.release?.(bytes);
-  return text;
+  checkHeaders(request.headers);
+  const { maxBytes } = options;
+  const declared = Number(request.headers.get("content-length") ?? Number.NaN);
+  if (declared > maxBytes) throw tooLarge(maxBytes);
+  if (!(declared <= ONE_PIECE_BYTES)) return readWatched(request, options).then(toText);
+  const use = (bytes: Uint8Array) => {
+    if (bytes.length > maxBytes) throw tooLarge(maxBytes);
+    return toText(bytes);
+  };
+  const text = request.lend?.(use) ?? request.bytes().then(use);
+  return typeof text === "string" ? text : waitWhole(text, options.clock);
 }
 
 function toText(bytes: Uint8Array): string {
@@ -101,16 +103,6 @@ function checkHeaders(headers: AskedBody["headers"]): void {
   }
 }
 
-function readBytes(request: AskedBody, options: ReadOptions): Uint8Array | Promise<Uint8Array> {
-  checkHeaders(request.headers);
-  const declared = Number(request.headers.get("content-length") ?? Number.NaN);
-  if (declared > options.maxBytes) throw tooLarge(options.maxBytes);
-  if (!(declared <= ONE_PIECE_BYTES)) return readWatched(request, options);
-  const bytes = request.bytesNow?.();
-  if (bytes && bytes.length > options.maxBytes) throw tooLarge(options.maxBytes);
-  return bytes ?? readWhole(request, options);
-}
-
 async function readWatched(request: AskedBody, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
   const watch = new UploadWatch(clock);
   try {
@@ -137,14 +129,13 @@ const brokenOff = (error: unknown) =>
     : new GatewayError("invalid_request", "The request body ended before it was complete.", { cause: error });
 
 /** A small body in one piece, with as little around it as can be. */
-function readWhole(request: AskedBody, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
+function waitWhole(text: Promise<string>, clock: Clock): Promise<string> {
   return new Promise((resolve, reject) => {
     const stall = timeoutsOf(clock, UPLOAD_STALL_MS).start(() => reject(tooSlow()));
-    request.bytes().then(
-      (bytes) => {
+    text.then(
+      (whole) => {
         stall.stop();
-        if (bytes.length > maxBytes) reject(tooLarge(maxBytes));
-        else resolve(bytes);
+        resolve(whole);
       },
       (error: unknown) => {
         stall.stop();

@@ -1,7 +1,7 @@
 import { Abort, type Abortable } from "../../lib/abort.ts";
 import { release } from "../../lib/http1/fields.ts";
 import { type BodyReader, createBodyReader, viewOf } from "../../lib/http1/framing.ts";
-import { addPiece } from "../../lib/http1/pieces.ts";
+import { addPiece, joinPieces } from "../../lib/http1/pieces.ts";
 import type { Asked } from "../asked.ts";
 import { RequestHead } from "./request-head.ts";
 
@@ -94,8 +94,8 @@ export class Incoming implements Asked {
     this.#tell();
   }
 
-  /** The bytes of the body were read: nothing of them is looked at again. */
-  release(bytes: Uint8Array): void {
+  /** A piece of the body was read: nothing of it is looked at again. */
+  #release(bytes: Uint8Array): void {
     // Of a request that came along with others the memory is theirs too.
     if (bytes.byteOffset + bytes.length === bytes.buffer.byteLength) release(bytes);
   }
@@ -113,21 +113,27 @@ export class Incoming implements Asked {
     this.#goOn();
   }
 
-  bytes(): Promise<Uint8Array> {
-    if (this.#body.complete) return Promise.resolve(this.#takeAll());
+  async bytes(): Promise<Uint8Array> {
+    return this.lend((bytes) => Buffer.from(bytes));
+  }
+
+  lend<T>(use: (bytes: Uint8Array) => T): T | Promise<T> {
+    if (this.#body.complete) return this.#lend(use);
     this.#want();
     return new Promise((resolve, reject) => {
       const look = () => {
         if (this.#lost !== undefined) reject(this.#lost);
-        else if (this.#body.complete) resolve(this.#takeAll());
-        else this.#onMore = look;
+        else if (!this.#body.complete) this.#onMore = look;
+        else {
+          try {
+            resolve(this.#lend(use));
+          } catch (thrown) {
+            reject(thrown);
+          }
+        }
       };
       look();
     });
-  }
-
-  bytesNow(): Uint8Array | undefined {
-    return this.#body.complete ? this.#takeAll() : undefined;
   }
 
   get body(): ReadableStream<Uint8Array> | null {
@@ -216,16 +222,27 @@ export class Incoming implements Asked {
     look?.();
   }
 
-  #takeAll(): Uint8Array {
+  #takePieces(): Uint8Array[] | undefined {
     const pieces = this.#pieces;
     this.#pieces = undefined;
     this.#waitingBytes = 0;
     // Of a connection that waits nobody hears that its client has left.
     this.#goOn();
-    if (!pieces) return NOTHING;
-    if (pieces.length === 1) return pieces[0] as Uint8Array;
-    const whole = Buffer.concat(pieces);
-    for (const piece of pieces) this.release(piece);
-    return whole;
+    return pieces;
+  }
+
+  #lend<T>(use: (bytes: Uint8Array) => T): T {
+    const pieces = this.#takePieces();
+    if (!pieces) return use(NOTHING);
+    try {
+      return use(joinPieces(pieces));
+    } finally {
+      for (const piece of pieces) this.#release(piece);
+    }
+  }
+
+  #takeAll(): Uint8Array {
+    const pieces = this.#takePieces();
+    return pieces ? Buffer.concat(pieces) : NOTHING;
   }
 }

@@ -1,4 +1,5 @@
 import type { Text } from "../json.ts";
+import { isLent, LARGEST_LENT_BYTES, lendMemory } from "./memory.ts";
 
 /** A message that is no HTTP/1.1: nothing that follows on its connection can be believed. */
 export class MalformedMessage extends Error {
@@ -106,24 +107,10 @@ export function release(bytes: Uint8Array): void {
   if (bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);
 }
 
-/** Messages up to these sizes are written by way of the same two pieces of memory, bytes; a larger one has memory of its own. */
-const SMALL_BYTES = 64 * 1024;
-const LARGE_BYTES = 1024 * 1024;
-const small = Buffer.allocUnsafeSlow(SMALL_BYTES);
-/** Made for the first message that needs it. */
-let large: Buffer | undefined;
-
-function memoryFor(size: number): Buffer {
-  if (size <= SMALL_BYTES) return small;
-  if (size > LARGE_BYTES) return Buffer.allocUnsafeSlow(size);
-  large ??= Buffer.allocUnsafeSlow(LARGE_BYTES);
-  return large;
-}
-
 /** What of a message is still to be written when so many bytes of it were, in memory that nobody else uses. */
 export function restOf(message: Uint8Array, written: number): Uint8Array {
   const rest = message.subarray(written);
-  return rest.buffer === small.buffer || rest.buffer === large?.buffer ? Buffer.from(rest) : rest;
+  return isLent(rest) ? Buffer.from(rest) : rest;
 }
 
 /**
@@ -132,7 +119,7 @@ export function restOf(message: Uint8Array, written: number): Uint8Array {
  */
 export function writeMessage(head: string, body: Text, length: number): Uint8Array {
   const size = head.length + length;
-  const bytes = memoryFor(size);
+  const bytes = lendMemory(size);
   let at = bytes.write(head, 0, "latin1");
   if (typeof body === "string") bytes.write(body, at, "utf8");
   else for (const piece of body) at += bytes.write(piece, at, "utf8");
@@ -147,11 +134,11 @@ const SIZE_ROOM = 16;
 /** A text as a chunk of a body (RFC 9112, 7.1), and `end`, which is latin-1, behind it. The bytes hold as those of {@link writeMessage} do. */
 export function writeChunk(text: string, end: string): Uint8Array {
   const most = SIZE_ROOM + text.length * MOST_BYTES + end.length;
-  if (most > LARGE_BYTES) {
+  if (most > LARGEST_LENT_BYTES) {
     const length = Buffer.byteLength(text);
     return writeMessage(`${length.toString(16)}\r\n`, [text, end], length + end.length);
   }
-  const bytes = memoryFor(most);
+  const bytes = lendMemory(most);
   // Its size is known once it is written: to measure it before would be to go through it twice.
   const length = bytes.write(text, SIZE_ROOM, "utf8");
   const size = `${length.toString(16)}\r\n`;
