@@ -12,24 +12,22 @@ export type TextPattern = { readonly head: string; readonly tail: string };
  */
 const MAX_RUN_CHARACTERS = 1_024;
 
-/** What no JSON string may hold unescaped. */
-const BELOW_SPACE = /[^ -\uffff]/;
-
-/** Records of one pattern, in a row. Their strings hold no escaped quote, so nothing of head or tail can stand inside them. */
+/** Records of one pattern, in a row. Their strings hold no quote, so nothing of head or tail can stand inside them. */
 export class TextRun {
   #text: string | undefined;
 
   constructor(
     readonly pattern: TextPattern,
     private readonly literals: readonly string[],
+    /** Whether a backslash stands in any of them. */
+    private readonly hasEscapes: boolean,
   ) {}
 
-  /** The strings, joined. Throws SyntaxError when one of them is no JSON: a broken escape, or a control character as it stands. */
+  /** The strings, joined. Throws SyntaxError when one of them is no JSON: a broken escape. */
   get text(): string {
     if (this.#text === undefined) {
       const joined = this.literals.length === 1 ? (this.literals[0] as string) : this.literals.join("");
-      if (BELOW_SPACE.test(joined)) throw new SyntaxError("a control character stands in a string");
-      this.#text = joined.includes("\\") ? (JSON.parse(`"${joined}"`) as string) : joined;
+      this.#text = this.hasEscapes ? (JSON.parse(`"${joined}"`) as string) : joined;
     }
     return this.#text;
   }
@@ -177,7 +175,8 @@ export class FrameSplitter {
         this.#scanned = Math.max(from, buffer.length - 1);
         return undefined;
       }
-      if (pattern && fits(pattern, buffer, from, at)) return this.#takeRun(pattern, at);
+      const fit = pattern ? fits(pattern, buffer, from, at) : NOT;
+      if (pattern && fit !== NOT) return this.#takeRun(pattern, at, fit);
       this.#from = at + 2;
       if (at === from) continue;
       const frame = parseRecord(buffer.slice(from, at));
@@ -185,21 +184,25 @@ export class FrameSplitter {
     }
   }
 
-  #takeRun(pattern: TextPattern, end: number): Frame {
+  #takeRun(pattern: TextPattern, end: number, first: Fit): Frame {
     const buffer = this.#buffer;
     const start = this.#from;
     const literals: string[] = [];
     let from = start;
     let characters = 0;
-    for (let at = end; at >= 0 && fits(pattern, buffer, from, at); at = buffer.indexOf("\n\n", from)) {
+    let hasEscapes = false;
+    let at = end;
+    for (let fit = first; fit !== NOT; fit = at < 0 ? NOT : fits(pattern, buffer, from, at)) {
       const literal = buffer.slice(from + pattern.head.length, at - pattern.tail.length);
       literals.push(literal);
+      hasEscapes ||= fit === ESCAPED;
       from = at + 2;
       characters += literal.length;
-      if (characters >= MAX_RUN_CHARACTERS) break;
+      if (characters >= MAX_RUN_CHARACTERS || from >= buffer.length) break;
+      at = buffer.indexOf("\n\n", from);
     }
     this.#from = from;
-    return new Frame(buffer.slice(start, from), undefined, "", new TextRun(pattern, literals));
+    return new Frame(buffer.slice(start, from), undefined, "", new TextRun(pattern, literals, hasEscapes));
   }
 
   #nextAnyEnding(): Frame | undefined {
@@ -228,16 +231,25 @@ export class FrameSplitter {
   }
 }
 
-/** Whether the record from `from` to `at` is of the pattern: the string in it ends where the tail begins, and on the same line. */
-function fits({ head, tail }: TextPattern, buffer: string, from: number, at: number): boolean {
+/** Whether a record is of a pattern, and then whether a backslash stands in its string. */
+type Fit = typeof NOT | typeof PLAIN | typeof ESCAPED;
+const NOT = 0;
+const PLAIN = 1;
+const ESCAPED = 2;
+
+/**
+ * Whether the record from `from` to `at` is of the pattern: the string in it ends where the tail begins, and holds neither a quote nor what no JSON
+ * string holds unescaped, a line's end among it.
+ */
+function fits({ head, tail }: TextPattern, buffer: string, from: number, at: number): Fit {
   const close = at - tail.length;
   const open = from + head.length;
-  return (
-    close >= open &&
-    buffer.startsWith(head, from) &&
-    buffer.startsWith(tail, close) &&
-    buffer.indexOf('"', open) === close &&
-    buffer.charCodeAt(close - 1) !== 92 &&
-    buffer.indexOf("\n", open) === at
-  );
+  if (close < open || !buffer.startsWith(head, from) || !buffer.startsWith(tail, close)) return NOT;
+  let fit: Fit = PLAIN;
+  for (let place = open; place < close; place++) {
+    const code = buffer.charCodeAt(place);
+    if (code < 32 || code === 34) return NOT;
+    if (code === 92) fit = ESCAPED;
+  }
+  return buffer.charCodeAt(close - 1) === 92 ? NOT : fit;
 }

@@ -130,6 +130,7 @@ export function writeMessage(head: string, body: Text, length: number): Uint8Arr
 const MOST_BYTES = 3;
 /** Room for the line with a chunk's size, bytes. */
 const SIZE_ROOM = 16;
+const HEX_DIGITS = "0123456789abcdef";
 
 /** A text as a chunk of a body (RFC 9112, 7.1), and `end`, which is latin-1, behind it. The bytes hold as those of {@link writeMessage} do. */
 export function writeChunk(text: string, end: string): Uint8Array {
@@ -141,10 +142,12 @@ export function writeChunk(text: string, end: string): Uint8Array {
   const bytes = lendMemory(most);
   // Its size is known once it is written: to measure it before would be to go through it twice.
   const length = bytes.write(text, SIZE_ROOM, "utf8");
-  const size = `${length.toString(16)}\r\n`;
-  const from = SIZE_ROOM - size.length;
-  bytes.write(size, from, "latin1");
-  const to = SIZE_ROOM + length;
-  bytes.write(end, to, "latin1");
-  return bytes.subarray(from, to + end.length);
+  let from = SIZE_ROOM;
+  bytes[--from] = 10;
+  bytes[--from] = 13;
+  for (let left = length; left > 0 || from === SIZE_ROOM - 2; left >>>= 4)
+    bytes[--from] = HEX_DIGITS.charCodeAt(left & 15);
+  let to = SIZE_ROOM + length;
+  for (let at = 0; at < end.length; at++) bytes[to++] = end.charCodeAt(at);
+  return bytes.subarray(from, to);
 }
