@@ -4,8 +4,54 @@ import { gemini } from "./gemini/index.ts";
 import { messages } from "./messages/index.ts";
 import { responses } from "./responses/index.ts";
 
+/** Every field that a dialect may have. */
+const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
+  name: undefined,
+  pathFor: undefined,
+  passHeaders: undefined,
+  intent: undefined,
+  reasoningFields: undefined,
+  check: undefined,
+  counter: undefined,
+  demandsOutputCeiling: undefined,
+  provesReasoning: undefined,
+  bindsReasoning: undefined,
+  decodeRequest: undefined,
+  encodeRequest: undefined,
+  markCache: undefined,
+  amend: undefined,
+  repairs: undefined,
+  replyChanges: undefined,
+  headerEdits: undefined,
+  decodeReply: undefined,
+  decoder: undefined,
+  decodeError: undefined,
+  encodeReply: undefined,
+  relabel: undefined,
+  encoder: undefined,
+  relabeler: undefined,
+  encodeError: undefined,
+  encodeErrorFrame: undefined,
+  ping: undefined,
+  replay: undefined,
+  serverTools: undefined,
+};
+
+/**
+ * The same dialect, its fields in one order for all: what handles dialects is compiled for objects of one kind then, where it would be compiled anew
+ * for each dialect that comes along.
+ */
+const alike = <T extends UpstreamDialect>(dialect: T): T => ({ ...NOTHING, ...dialect });
+
 /** Every dialect that clients speak, by name: the one place, beside `DIALECTS`, that a new one is entered. */
-export const dialects: Readonly<Record<DialectName, Dialect>> = { chat, messages, responses };
+export const dialects: Readonly<Record<DialectName, Dialect>> = {
+  chat: alike(chat),
+  messages: alike(messages),
+  responses: alike(responses),
+};
 
 /** Every dialect that vendors speak, by name. */
-export const upstreamDialects: Readonly<Record<UpstreamDialectName, UpstreamDialect>> = { ...dialects, gemini };
+export const upstreamDialects: Readonly<Record<UpstreamDialectName, UpstreamDialect>> = {
+  ...dialects,
+  gemini: alike(gemini),
+};
