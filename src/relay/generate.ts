@@ -8,6 +8,7 @@ import type { Entry } from "../catalog/entry.ts";
 import type { Hold, HoldRequest } from "../ledger/ledger.ts";
 import type { JsonText } from "../lib/json.ts";
 import { timeoutsOf } from "../lib/timeouts.ts";
+import { breathe } from "./breathe.ts";
 import { type Chunks, type PieceTaker, tellLater } from "./chunks.ts";
 import { dispatch, tryRoutes, typeOf } from "./dispatch.ts";
 import { Ended } from "./ended.ts";
@@ -43,6 +44,8 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     const reading = request.readBody();
     // Nearly always it is there already.
     const body = reading instanceof Promise ? await reading : reading;
+    const afterParse = breathe(body);
+    if (afterParse) await afterParse;
     abort.throwIfAborted();
     const intent = request.client.intent(body.value);
     if (intent.stream) services.admission?.checkStream();
@@ -51,6 +54,9 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     const held = hold(request, services, exchange, body, intent, entry);
     keepHold(exchange, held instanceof Promise ? await held : held, intent.model);
     request.client.check(body.value);
+    const afterCheck = breathe(body);
+    if (afterCheck) await afterCheck;
+    abort.throwIfAborted();
     const served = findServed(request, body.value, entry, services);
     const job: Job = { request, services, exchange, abort, body, intent, entry, money: exchange.hold, served };
     if (intent.stream) return await answerStream(job, visit);
