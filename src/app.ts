@@ -114,18 +114,70 @@ export type App = {
   stop(): Promise<void>;
 };
 
+/** What is set anew while the gateway runs. */
+type State = {
+  ready: boolean;
+  config: Config;
+  reloads: number;
+  /** How many are at work elsewhere on what this process will write down. */
+  atWorkElsewhere(): number;
+};
+
+/** What all the rest stands on: who serves models, and what is kept in the store. */
+type Ground = { settings: AppSettings; log: Log; state: State } & ReturnType<typeof createRoster> &
+  ReturnType<typeof openRecords>;
+
+/** The ground, and what the way of a request needs beside it. */
+type Relay = Ground & ReturnType<typeof createRelay>;
+
+/** Everything but the endpoints. */
+type Parts = Relay & { jobs: ImageJobs; web: WebTools } & ReturnType<typeof startUpkeep>;
+
 /** Puts the parts together. Nothing listens and nothing is asked of the network yet. */
 export function createApp(settings: AppSettings): App {
-  const { config, store, clock, requests } = settings;
+  const { config, requests } = settings;
   const log = requests ? withRequestLog(settings.log, requests) : settings.log;
+  const state: State = { ready: true, config, reloads: 0, atWorkElsewhere: () => 0 };
+  // In this order: a step uses what those before it have opened. Only the gateway's own port is asked for later, when somebody listens.
+  const ground: Ground = { settings, log, state, ...createRoster(settings), ...openRecords(settings, log, state) };
+  const relay: Relay = { ...ground, ...createRelay(ground, () => gateway.server()?.port) };
+  const parts: Parts = { ...relay, jobs: startJobs(relay), web: startWebTools(relay), ...startUpkeep(relay) };
+  const gateway: Gateway = openEndpoints(parts);
+  const { catalog, keys, running, services, books, jobs, plans, observation } = parts;
+  const ends: (() => Promise<void>)[] = [];
+  return {
+    gateway,
+    catalog,
+    keys,
+    running,
+    services,
+    book: books.book,
+    jobs,
+    plans,
+    observation,
+    ...createChanges(parts),
+    onStop: (end) => void ends.push(end),
+    onWork(count) {
+      state.atWorkElsewhere = count;
+    },
+    stop: () => stopParts(parts, ends),
+  };
+}
+
+/** The vendors that are switched on, and the catalog of their models. */
+function createRoster({ config, clock, vendors: rows }: AppSettings) {
   const builtin = builtinVendor(clock);
   /** Vendors that were found after the start. */
   const found: Vendor[] = [];
-  const vendors = switchedOn([builtin, ...settings.vendors], found, new Map());
+  const vendors = switchedOn([builtin, ...rows], found, new Map());
   const catalog = createCatalog({ rows: builtInRows, overrides: config.models, vendors: [...vendors.values()] });
+  return { builtin, found, vendors, catalog };
+}
+
+/** Opens what is kept in the store, the books first, and has an eye on the store itself. */
+function openRecords({ store, clock }: AppSettings, log: Log, state: State) {
   const running = new Running();
-  let atWorkElsewhere = () => 0;
-  const writer = new Writer(store, clock, () => running.count + atWorkElsewhere());
+  const writer = new Writer(store, clock, () => running.count + state.atWorkElsewhere());
   // First of all, and before anything is written: books that are not right stop the start.
   const books = openLedger(store, writer, { clock, onFault: (thrown) => log.error("ledger", errorFields(thrown)) });
   const recovered = books.start();
@@ -136,25 +188,18 @@ export function createApp(settings: AppSettings): App {
   });
   const keys = new Keys(store, writer, { clock, onFault: (thrown) => log.error("keys", errorFields(thrown)) });
   const reasoning = new ReasoningStore(store, writer, clock, log);
+  return { running, writer, books, watch, keys, reasoning };
+}
+
+/** The services of the relay, and the parts they are made of. `ownPort`: where this gateway listens, once it does. */
+function createRelay(ground: Ground, ownPort: () => number | undefined) {
+  const { settings, log, vendors, catalog, running, writer, books, keys, reasoning } = ground;
+  const { config, store, clock, version } = settings;
   const plans = createPlans(config.plans);
   const limits = createLimits(settings, writer, plans);
-  const safeFetch = guardedFetch(settings, () => gateway.server()?.port);
+  const safeFetch = guardedFetch(settings, ownPort);
   const health = new VendorHealth(clock);
-  const admission = new Admission({
-    clock,
-    memoryBytes: memoryBound(process.constrainedMemory(), totalmem()),
-    readMemory: readResident,
-    running: () => running.count,
-    storeFails: () => watch.failing,
-  });
-  const observation = new Observation({
-    ...{ store, writer, clock, log, health, version: settings.version, traces: config.traces },
-    vendors: () => vendors.values(),
-    running: () => running.count,
-    others: () => admission.collect(),
-    onLag: (lagMs) => admission.look(lagMs + LOOK_EVERY_MS),
-  });
-  observation.start();
+  const { admission, observation } = startObservation(ground, health);
   const keySpend = new KeySpend(store, writer, (keyId) => keys.capsOf(keyId), clock);
   const services: Services = {
     clock,
@@ -169,11 +214,39 @@ export function createApp(settings: AppSettings): App {
     running,
     reasoning: new ReasoningState(reasoning),
     blockingMs: config.limits.blockingSeconds * 1000,
-    userAgent: `sluice/${settings.version}`,
+    userAgent: `sluice/${version}`,
     fetchMedia: createMediaFetch(safeFetch, clock),
     observer: observation.observer,
     admission,
   };
+  return { plans, limits, safeFetch, health, observation, keySpend, services };
+}
+
+/** Begins to look at how the gateway does, and so at who may be let in. */
+function startObservation({ settings, log, vendors, running, writer, watch }: Ground, health: VendorHealth) {
+  const { config, store, clock, version } = settings;
+  const admission = new Admission({
+    clock,
+    memoryBytes: memoryBound(process.constrainedMemory(), totalmem()),
+    readMemory: readResident,
+    running: () => running.count,
+    storeFails: () => watch.failing,
+  });
+  const observation = new Observation({
+    ...{ store, writer, clock, log, health, version, traces: config.traces },
+    vendors: () => vendors.values(),
+    running: () => running.count,
+    others: () => admission.collect(),
+    onLag: (lagMs) => admission.look(lagMs + LOOK_EVERY_MS),
+  });
+  observation.start();
+  return { admission, observation };
+}
+
+/** The image jobs; those that an earlier process has left go on. */
+function startJobs(relay: Relay): ImageJobs {
+  const { settings, log, vendors, catalog, writer, books, plans, safeFetch, health, keySpend, services } = relay;
+  const { config, store, clock } = settings;
   const draw = createImageUpstreams({
     ...{ userAgent: services.userAgent, now: () => clock.now(), fetchResult: safeFetch },
     onFault: (thrown) => log.warn("image-cancel", errorFields(thrown)),
@@ -186,12 +259,24 @@ export function createApp(settings: AppSettings): App {
     spend: keySpend,
   });
   jobs.start();
+  return jobs;
+}
+
+/** The web tools, for models too whose vendor has none; calls that the end of an earlier process cut off are given back. */
+function startWebTools(relay: Relay): WebTools {
+  const { settings, log, writer, books, plans, limits, safeFetch, keySpend, services } = relay;
   const web = new WebTools({
-    ...{ clock, log, limiter: limits.limiter, keySpend, plans, book: books.book, writer, safeFetch },
-    ...{ userAgent: services.userAgent, sources: config.search },
+    ...{ clock: settings.clock, log, limiter: limits.limiter, keySpend, plans, book: books.book, writer, safeFetch },
+    ...{ userAgent: services.userAgent, sources: settings.config.search },
   });
   services.runWebTool = createServedTools(web, log);
   web.recover().catch((thrown: unknown) => log.error("web-recovery", errorFields(thrown)));
+  return web;
+}
+
+/** Begins to clear the store of what is old, and to end what revoked keys have under way. `stopUpkeep` ends that, and the counting of tokens. */
+function startUpkeep({ settings, log, writer, reasoning, keys, running }: Relay) {
+  const { config, store, clock } = settings;
   const tokenizer = new Tokenizer(clock);
   const kept = new IdempotencyStore(store, writer, clock, log);
   const stopSweeping = kept.watch();
@@ -199,15 +284,22 @@ export function createApp(settings: AppSettings): App {
   const stopRemoving = new Retention(store, writer, clock, config.records.usageDays, retained).watch();
   const stopForgetting = reasoning.watch();
   const unwatch = endRevoked(keys, running);
-  const state = { ready: true, config, reloads: 0 };
-  const discovered = new Map<string, readonly string[]>();
-  const changes: (() => void)[] = [];
-  const ends: (() => Promise<void>)[] = [];
-  const tellChange = () => {
-    for (const callback of changes) callback();
+  const stopUpkeep = () => {
+    unwatch();
+    stopSweeping();
+    stopRemoving();
+    stopForgetting();
+    tokenizer.stop();
   };
-  const { addresses } = limits;
-  const gateway = openGateway({
+  return { tokenizer, kept, stopUpkeep };
+}
+
+/** The endpoints, for everything that is served. */
+function openEndpoints(parts: Parts): Gateway {
+  const { settings, log, state, vendors, catalog, writer, books, watch, keys } = parts;
+  const { plans, limits, health, observation, keySpend, services, jobs, web, kept, tokenizer } = parts;
+  const { config, store, clock, requests, version } = settings;
+  return openGateway({
     reach: config.server,
     log,
     catalog,
@@ -215,12 +307,12 @@ export function createApp(settings: AppSettings): App {
     services,
     jobs,
     web,
-    mcp: new McpServer({ tools: web, log, version: settings.version }),
+    mcp: new McpServer({ tools: web, log, version }),
     keySpend,
     kept,
     bodies: requests?.bodies ? new BodyLog(requests) : undefined,
     tokenizer,
-    addresses,
+    addresses: limits.addresses,
     admin: {
       ...{ store, clock, keys, plans, health, book: books.book, limiter: limits.limiter },
       accounts: new Accounts(store, writer, keys, clock),
@@ -231,16 +323,19 @@ export function createApp(settings: AppSettings): App {
     observation,
     ready: () => state.ready && !watch.failing,
   });
+}
+
+/** The part of the app that changes, and tells, which vendors, models, plans and limits there are. */
+type Changes = Pick<App, "addVendor" | "reload" | "discovers" | "discover" | "standing" | "onChange">;
+
+function createChanges(relay: Relay): Changes {
+  const { log, state, builtin, found, vendors, catalog, plans, health, services } = relay;
+  const discovered = new Map<string, readonly string[]>();
+  const changes: (() => void)[] = [];
+  const tellChange = () => {
+    for (const callback of changes) callback();
+  };
   return {
-    gateway,
-    catalog,
-    keys,
-    running,
-    services,
-    book: books.book,
-    jobs,
-    plans,
-    observation,
     addVendor(vendor) {
       if (vendors.has(vendor.id)) return;
       found.push(vendor);
@@ -281,28 +376,23 @@ export function createApp(settings: AppSettings): App {
       discovered,
     }),
     onChange: (callback) => void changes.push(callback),
-    onStop: (end) => void ends.push(end),
-    onWork(count) {
-      atWorkElsewhere = count;
-    },
-    async stop() {
-      state.ready = false;
-      await Promise.all([drain(running, clock), jobs.stop(), ...ends.map((end) => end())]);
-      await kept.idle();
-      unwatch();
-      stopSweeping();
-      stopRemoving();
-      stopForgetting();
-      tokenizer.stop();
-      web.stop();
-      books.stop();
-      watch.stop();
-      await keys.close();
-      await limits.close();
-      await observation.close();
-      await writer.close();
-    },
   };
+}
+
+/** Ends what is under way, then closes the parts; the writer last, because the others write until they are closed. */
+async function stopParts(parts: Parts, ends: readonly (() => Promise<void>)[]): Promise<void> {
+  const { settings, state, running, writer, books, watch, keys, limits, observation, jobs, web, kept } = parts;
+  state.ready = false;
+  await Promise.all([drain(running, settings.clock), jobs.stop(), ...ends.map((end) => end())]);
+  await kept.idle();
+  parts.stopUpkeep();
+  web.stop();
+  books.stop();
+  watch.stop();
+  await keys.close();
+  await limits.close();
+  await observation.close();
+  await writer.close();
 }
 
 /** The vendors that are on, by id: those of `rows`, and what was found beside them. One that has not changed stays the same object. */
