@@ -14,6 +14,19 @@ export type ReasoningIntent =
   | { kind: "budget"; tokens: number }
   | { kind: "unrecognised" };
 
+/** The words of models that know two positions only, as the catalog lists them. */
+const OFF_WORDS: ReadonlySet<unknown> = new Set(["none", "off", "disabled"]);
+const ON_WORDS: ReadonlySet<unknown> = new Set(["on", "adaptive"]);
+
+/** What the word for a depth asks for (interface 4.8): a level, or a position that some model declares in `reasoning_efforts`. */
+export function readEffort(word: unknown): ReasoningIntent {
+  if (OFF_WORDS.has(word)) return { kind: "off" };
+  if (ON_WORDS.has(word)) return { kind: "adaptive" };
+  return (EFFORTS as readonly unknown[]).includes(word)
+    ? { kind: "effort", effort: word as Effort }
+    : { kind: "unrecognised" };
+}
+
 /** All that the gateway itself reads of a body; everything else belongs to client and upstream. */
 export type Intent = {
   /** Model ID as the client sent it, `<vendor>/<model_name>`. */

@@ -108,6 +108,15 @@ function vendorsOf(form: ReasoningForm | undefined): DialectName[] {
   return ["thinking-type", "thinking-type-effort", "enable-thinking"].includes(form) ? ["chat"] : ["messages"];
 }
 
+const CLIENTS = ["chat", "messages", "responses"] as const;
+/** Declared words that are no depth, and the intent of the table that means the same. */
+const POSITIONS: ReadonlyMap<string, string> = new Map([
+  ["off", "none"],
+  ["disabled", "none"],
+  ["on", "adaptive"],
+  ["adaptive", "adaptive"],
+]);
+
 const upstream = startUpstream();
 let app: TestApp;
 
@@ -159,6 +168,9 @@ async function cellOf(client: ClientName, model: string, ask: Body, form: Reason
   const body = upstream.calls[0]?.json;
   if (upstream.calls.length !== 1 || !isObject(body)) throw new Error("not one call with a body");
   const kept = body["temperature"] ?? objectAt(body, "generationConfig")["temperature"];
+  // What is taken out is named, wherever the vendor's dialect has it stand.
+  const dropped = response.headers.get("x-sluice-dropped")?.split(", ") ?? [];
+  expect(dropped.includes("temperature")).toBe(kept === undefined);
   const cell = form === undefined ? "-" : (READS[form]?.(body) ?? "no reader");
   if (cell === "-") expect(controlsOf(body)).toEqual([]);
   return cell + (kept === undefined ? "*" : "");
@@ -183,6 +195,31 @@ describe("reasoning on the wire (interface 4.8)", () => {
     expect(seen).toEqual(wanted);
     expect(seen.length).toBe({ chat: 18, messages: 17, responses: 9 }[client]);
   });
+
+  /** A dialect's field for the word of a depth. */
+  const saying: Record<ClientName, (word: string) => Body> = {
+    chat: (word) => ({ reasoning_effort: word }),
+    messages: (word) => ({ output_config: { effort: word } }),
+    responses: (word) => ({ reasoning: { effort: word } }),
+  };
+  const worded = rows.filter(({ shape }) => shape.control?.levels.some((level) => POSITIONS.has(level)));
+  test.each(
+    worded.flatMap(({ shape, index, vendor }) =>
+      CLIENTS.map((client) => [shape.name, client, vendor, shape, index] as const),
+    ),
+  )(
+    "%s: the words that the catalog lists are known, %s client, %s vendor",
+    async (_name, client, vendor, shape, index) => {
+      const cells = shape.cells.split(" ");
+      const cellFor = (label: string) => cells[INTENTS.findIndex(([known]) => known === label)];
+      for (const level of shape.control?.levels ?? []) {
+        const label = POSITIONS.get(level);
+        if (!label) continue;
+        const cell = await cellOf(client, `lab/shape-${index}-${vendor}`, saying[client](level), shape.control?.form);
+        expect([level, cell]).toEqual([level, cellFor(label) ?? "no cell"]);
+      }
+    },
+  );
 
   test("every shape of the interface is there", () => {
     const shapes = SHAPES.map(({ control }) => control?.levels.join(" ") ?? "");

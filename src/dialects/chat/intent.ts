@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { EFFORTS, type Effort, type Intent, type ReasoningIntent } from "../../canon/intent.ts";
+import { type Intent, type ReasoningIntent, readEffort } from "../../canon/intent.ts";
 import { isObject } from "../../lib/json.ts";
 
 type Wire = Record<string, unknown>;
@@ -8,11 +8,6 @@ const OMITTED: ReasoningIntent = { kind: "omitted" };
 const UNRECOGNISED: ReasoningIntent = { kind: "unrecognised" };
 
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value >= 0;
-
-function readEffort(value: unknown): ReasoningIntent {
-  if (value === "none") return { kind: "off" };
-  return EFFORTS.includes(value as Effort) ? { kind: "effort", effort: value as Effort } : UNRECOGNISED;
-}
 
 function readBudget(value: unknown): ReasoningIntent {
   return isCount(value) ? { kind: "budget", tokens: value } : UNRECOGNISED;

@@ -6,7 +6,7 @@ import { toOpenApiSchema } from "./schema.ts";
 
 type Wire = Record<string, unknown>;
 
-const SAMPLING = ["temperature", "topP", "topK"] as const;
+const SAMPLING = ["temperature", "top_p", "top_k"] as const;
 /** Leaves it to the model how long it thinks (dialects.md 5.1). */
 const DYNAMIC_BUDGET = -1;
 
@@ -101,11 +101,24 @@ function amendForModel(body: Wire, config: Wire, traits: ModelTraits): Wire {
   return edits;
 }
 
-/** A call's signature that is lost, so that the vendor's own word for that stands in its place. */
-export function repairs(body: Wire, edits: Edits): string[] {
+/** The fields that go, by the names that clients know them by. */
+const goingFields = ({ dropSampling, remove }: Orders): readonly string[] =>
+  dropSampling ? [...SAMPLING, ...remove] : remove;
+
+/** Fields that went: they stand inside another one here, where whoever compares the top level does not see them. */
+function lostFields(body: Wire, orders: Orders): string[] {
+  const { generationConfig: config } = body;
+  if (!isObject(config)) return NONE_LOST;
+  const lost = goingFields(orders).filter((field) => config[toCamelCase(field)] !== undefined);
+  return lost.length === 0 ? NONE_LOST : lost;
+}
+
+/** What went, and a call's signature that is lost, so that the vendor's own word for that stands in its place. */
+export function repairs(body: Wire, edits: Edits, orders: Orders): string[] {
   const isLost = (part: Wire) => part["thoughtSignature"] === PLACEHOLDER;
   const holdsLost = ({ parts }: Wire) => listOf(parts).some(isLost);
-  return listOf(edits["contents"] ?? body["contents"]).some(holdsLost) ? ["thought_signature"] : NONE_LOST;
+  const fields = lostFields(body, orders);
+  return listOf(edits["contents"] ?? body["contents"]).some(holdsLost) ? [...fields, "thought_signature"] : fields;
 }
 
 const NONE_LOST: string[] = [];
@@ -121,7 +134,7 @@ export function amend(body: Record<string, unknown>, orders: Orders): Edits {
   const thinking = thinkingConfig(orders.reasoning, orders.dropSampling, traits);
   if (thinking) config["thinkingConfig"] = thinking;
   const edits: Edits = amendForModel(body, config, traits);
-  for (const field of orders.dropSampling ? [...SAMPLING, ...orders.remove] : orders.remove) {
+  for (const field of goingFields(orders)) {
     delete config[toCamelCase(field)];
     if (field in body) edits[field] = undefined;
   }

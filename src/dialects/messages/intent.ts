@@ -1,8 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { EFFORTS, type Effort, type Intent, type ReasoningIntent } from "../../canon/intent.ts";
+import { type Intent, type ReasoningIntent, readEffort } from "../../canon/intent.ts";
 import { isObject } from "../../lib/json.ts";
-
-const isEffort = (value: unknown): value is Effort => (EFFORTS as readonly unknown[]).includes(value);
 
 const UNRECOGNISED: ReasoningIntent = { kind: "unrecognised" };
 
@@ -21,15 +19,9 @@ export function readReasoning(body: Record<string, unknown>): ReasoningIntent {
   const thinking = body["thinking"];
   const config = body["output_config"];
   const effort = isObject(config) ? config["effort"] : undefined;
-  const explicit: ReasoningIntent | undefined = isEffort(effort)
-    ? effort === "none"
-      ? { kind: "off" }
-      : { kind: "effort", effort }
-    : undefined;
-  if (thinking === undefined || thinking === null) {
-    if (explicit) return explicit;
-    return effort === undefined || effort === null ? { kind: "omitted" } : UNRECOGNISED;
-  }
+  const said: ReasoningIntent = effort === undefined || effort === null ? { kind: "omitted" } : readEffort(effort);
+  if (thinking === undefined || thinking === null) return said;
+  const explicit = said.kind === "omitted" || said.kind === "unrecognised" ? undefined : said;
   if (!isObject(thinking)) return UNRECOGNISED;
   if (thinking["type"] === "disabled") return { kind: "off" };
   if (thinking["type"] === "adaptive") return explicit ?? { kind: "adaptive" };

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { EFFORTS, type Effort, type Intent, type ReasoningIntent } from "../../canon/intent.ts";
+import { type Intent, type ReasoningIntent, readEffort } from "../../canon/intent.ts";
 import { isObject } from "../../lib/json.ts";
 
 /** What `reasoning.effort` asks for (interface 4.8). An object without an effort leaves the depth to the model. */
@@ -7,11 +7,7 @@ function readReasoning(reasoning: unknown): ReasoningIntent {
   if (reasoning === undefined || reasoning === null) return { kind: "omitted" };
   if (!isObject(reasoning)) return { kind: "unrecognised" };
   const effort = reasoning["effort"];
-  if (effort === undefined || effort === null) return { kind: "omitted" };
-  if (effort === "none") return { kind: "off" };
-  return (EFFORTS as readonly unknown[]).includes(effort)
-    ? { kind: "effort", effort: effort as Effort }
-    : { kind: "unrecognised" };
+  return effort === undefined || effort === null ? { kind: "omitted" } : readEffort(effort);
 }
 
 /** All that the gateway reads of a body of this dialect. Throws GatewayError (invalid_request, param `model`) without a model. */
