@@ -62,6 +62,8 @@ export type Quirks = {
   nineCharacterToolIds?: boolean;
   /** chat: at most this many stop sequences; the gateway drops and names the rest. Default 4. */
   maxStopSequences?: number;
+  /** chat: a document's bytes stand in a part of type `document_url`, not in a `file` (Mistral). */
+  documentUrls?: boolean;
   /** chat: seed is spelled `random_seed` (Mistral). */
   seedField?: "seed" | "random_seed";
   /** chat: the vendor knows top_k beside the dialect's own fields. */

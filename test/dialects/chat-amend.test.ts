@@ -138,6 +138,27 @@ describe("an upstream's oddities", () => {
     expect(edits).toMatchObject({ random_seed: 4, seed: undefined });
     expect(amend({ messages: edits["messages"] }, {}, quirks)).toStrictEqual({});
   });
+
+  test("a document's bytes as an address, where the vendor wants that; what it holds by an ID stays", () => {
+    const file_data = "data:application/pdf;base64,JVBERi0=";
+    const text = { type: "text", text: "Sum it up." };
+    const held = { type: "file", file: { file_id: "file-1" } };
+    const messages = [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: [text, { type: "file", file: { file_data, filename: "a.pdf" } }, held] },
+      { role: "user", content: [{ type: "file", file: { file_data } }] },
+    ];
+    expect(amend({ messages }, {}, { documentUrls: true })["messages"]).toEqual([
+      messages[0],
+      {
+        role: "user",
+        content: [text, { type: "document_url", document_url: file_data, document_name: "a.pdf" }, held],
+      },
+      { role: "user", content: [{ type: "document_url", document_url: file_data }] },
+    ]);
+    expect(amend({ messages }, {}, {})).toStrictEqual({});
+    expect(amend({ messages: [messages[0]] }, {}, { documentUrls: true })).toStrictEqual({});
+  });
 });
 
 describe("reasoning", () => {

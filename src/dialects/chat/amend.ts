@@ -196,8 +196,23 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
   if (isAssistant && (quirks.refusesReasoning || quirks.unknownFields?.length)) removeProofs(message, changes);
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
+  if (quirks.documentUrls) amendDocuments(message, changes);
   for (const _ in changes) return { ...message, ...changes };
   return message;
+}
+
+/** A file part with its bytes in it. */
+const isFilled = (part: unknown): part is Wire & { file: { file_data: string; filename?: unknown } } =>
+  isObject(part) && part["type"] === "file" && isObject(part["file"]) && typeof part["file"]["file_data"] === "string";
+
+function toDocumentUrl(part: unknown): unknown {
+  if (!isFilled(part)) return part;
+  const { file_data: url, filename } = part.file;
+  return { type: "document_url", document_url: url, ...(typeof filename === "string" && { document_name: filename }) };
+}
+
+function amendDocuments({ content }: Wire, changes: Wire): void {
+  if (Array.isArray(content) && content.some(isFilled)) changes["content"] = content.map(toDocumentUrl);
 }
 
 function removeProofs(message: Wire, changes: Wire): void {
@@ -227,7 +242,8 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
     quirks.reasoningReplayCalls ||
     quirks.refusesReasoning ||
     quirks.unknownFields?.length ||
-    quirks.nineCharacterToolIds;
+    quirks.nineCharacterToolIds ||
+    quirks.documentUrls;
   if (!hasOddity) return messages;
   let changed = false;
   const amended = messages.map((message: unknown) => {
