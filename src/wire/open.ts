@@ -61,22 +61,97 @@ function mostTelling(error: ValueError): ValueError {
   return best && bestScore >= 1000 ? mostTelling(best) : error;
 }
 
-function expectation(schema: TSchema): string {
-  if (typeof schema.description === "string") return schema.description;
-  if (Array.isArray(schema["anyOf"])) return [...new Set((schema["anyOf"] as TSchema[]).map(expectation))].join(" or ");
-  if ("const" in schema) return JSON.stringify(schema["const"]);
-  const article =
-    schema["type"] === "integer" || schema["type"] === "object" || schema["type"] === "array" ? "an" : "a";
-  return typeof schema["type"] === "string" ? `${article} ${schema["type"]}` : "another value";
+/** A description that tells a form ("a string or an array of items"), not what the field means ("Upper bound on …", "the older name of …"). */
+const TELLS_FORM = /^(?!the |your )[a-z"]/;
+
+/** What a schema's author wrote of its form, where the schema alone would say less; undefined where it was not written for that. */
+function writtenForm({ description }: TSchema): string | undefined {
+  return description !== undefined && TELLS_FORM.test(description) ? description : undefined;
 }
 
+/** Two bounds in words, such as " from 1 to 20"; "" without any. `one` begins the words of a bound that stands alone. */
+function bounds(least: unknown, most: unknown, one: string, both = one): string {
+  if (least !== undefined && most !== undefined) return `${both} ${least} to ${most}`;
+  if (least !== undefined) return `${one} at least ${least}`;
+  return most === undefined ? "" : `${one} at most ${most}`;
+}
+
+function numberForm(schema: TSchema, kind: string): string {
+  const above = schema["exclusiveMinimum"];
+  const most = schema["maximum"];
+  if (above === undefined) return kind + bounds(schema["minimum"], most, " of", " from");
+  return `${kind} above ${above}${most === undefined ? "" : ` and of at most ${most}`}`;
+}
+
+function stringForm(schema: TSchema): string {
+  const { minLength: least, maxLength: most } = schema as { minLength?: number; maxLength?: number };
+  const form = "pattern" in schema ? writtenForm(schema) : undefined;
+  if (form !== undefined) return form;
+  if (least === 1 && most === undefined) return "a string that is not empty";
+  const length = bounds(least, most, " of");
+  return length === "" ? "a string" : `a string${length} ${(most ?? least) === 1 ? "character" : "characters"}`;
+}
+
+function listForm(schema: TSchema): string {
+  const items = (schema["items"] ?? {}) as TSchema;
+  // Which words may stand in a list, only its description says in short.
+  const isOfWords = "pattern" in items || (items["anyOf"] as TSchema[] | undefined)?.every((one) => "const" in one);
+  const form = isOfWords ? writtenForm(schema) : undefined;
+  if (form !== undefined) return form;
+  const { minItems: least, maxItems: most } = schema as { minItems?: number; maxItems?: number };
+  const length = bounds(least, most, " of");
+  if (length !== "") return `a list${length} ${(most ?? least) === 1 ? "item" : "items"}`;
+  return items["type"] === "string" ? "a list of strings" : "a list";
+}
+
+function unionForm(schema: TSchema, branches: readonly TSchema[]): string {
+  const others = branches.filter((branch) => branch["type"] !== "null");
+  // One form that may be null as well is told by itself: its description is that of the field.
+  const written = others.length > 1 ? writtenForm(schema) : undefined;
+  const forms = [...new Set(others.map(expectation))];
+  const last = forms.pop() ?? "null";
+  const form = written ?? (forms.length === 0 ? last : `${forms.join(", ")} or ${last}`);
+  const addsNull = others.length > 0 && others.length < branches.length && !/\bnull\b/.test(form);
+  return addsNull ? `${form}, or null` : form;
+}
+
+/** What fits a schema, as it stands behind "must be": its type and bounds. */
+function expectation(schema: TSchema): string {
+  if (Array.isArray(schema["anyOf"])) return unionForm(schema, schema["anyOf"] as TSchema[]);
+  if ("const" in schema) return JSON.stringify(schema["const"]);
+  switch (schema["type"]) {
+    case "integer":
+      return numberForm(schema, "a whole number");
+    case "number":
+      return numberForm(schema, "a number");
+    case "boolean":
+      return "true or false";
+    case "string":
+      return stringForm(schema);
+    case "array":
+      return listForm(schema);
+    case "object":
+      return "an object";
+    case "null":
+      return "null";
+    default:
+      return "another value";
+  }
+}
+
+/** Faults of which a schema's own form does not tell what is wrong. */
+const NOT_OF_FORM: ReadonlySet<ValueErrorType> = new Set([
+  ValueErrorType.ObjectAdditionalProperties,
+  ValueErrorType.ArrayUniqueItems,
+]);
+
 function explain(error: ValueError): Fault {
+  const { schema, type } = error;
   const param = toParam(error.path);
   const name = param === "" ? "the body" : param;
-  if (error.type === ValueErrorType.ObjectRequiredProperty) return { param, message: `${name} is required` };
-  if (error.type === ValueErrorType.Union || error.type === ValueErrorType.Literal) {
-    return { param, message: `${name} must be ${expectation(error.schema)}` };
-  }
+  if (type === ValueErrorType.ObjectRequiredProperty) return { param, message: `${name} is required` };
+  const isPlain = type === ValueErrorType.StringPattern ? writtenForm(schema) !== undefined : !NOT_OF_FORM.has(type);
+  if (isPlain) return { param, message: `${name} must be ${expectation(schema)}` };
   return { param, message: `${name}: ${error.message.charAt(0).toLowerCase()}${error.message.slice(1)}` };
 }
 

@@ -184,6 +184,46 @@ describe("fields of the wrong type", () => {
   });
 });
 
+/** What a fault of type or bounds is told in, by the path, the field and its value. */
+const WORDS: [path: string, field: string, value: unknown, words: string][] = [
+  [PATH.chat, "model", 5, "model must be a string: the ID of a model, such as <vendor>/<model_name>."],
+  [PATH.chat, "model", null, "model is required: the ID of a model, such as <vendor>/<model_name>."],
+  [PATH.chat, "max_tokens", -1, "max_tokens must be a whole number of at least 1, or null"],
+  [PATH.chat, "n", 1.5, "n must be a whole number of at least 1, or null"],
+  [PATH.chat, "tools", "all", "tools must be a list, or null"],
+  [PATH.chat, "stream", "yes", "stream must be true or false, or null"],
+  [PATH.chat, "temperature", "hot", "temperature must be a number, or null"],
+  [PATH.chat, "stop", 5, "stop must be a string or an array of strings, or null"],
+  [PATH.chat, "function_call", 5, "function_call must be a string or an object, or null"],
+  [PATH.chat, "response_format", "json", "response_format must be an object, or null"],
+  [PATH.chat, "messages", "Hi", "messages must be a list of at least 1 item"],
+  [PATH.messages, "model", 5, "model must be a string: a model ID such as <vendor>/<model_name>"],
+  [PATH.messages, "max_tokens", -1, "max_tokens must be a whole number of at least 0"],
+  [PATH.messages, "tools", "all", "tools must be a list, or null"],
+  [PATH.messages, "stream", "yes", "stream must be true or false, or null"],
+  [PATH.messages, "top_k", "few", "top_k must be a number, or null"],
+  [PATH.messages, "stop_sequences", "end", "stop_sequences must be a list of strings, or null"],
+  [PATH.messages, "system", 5, "system must be a string or an array of text blocks, or null"],
+  ["/v1/responses", "model", 5, "model must be a string: a model ID such as <vendor>/<model_name>"],
+  ["/v1/responses", "max_output_tokens", -1, "max_output_tokens must be a whole number of at least 1, or null"],
+  ["/v1/responses", "tools", "all", "tools must be a list, or null"],
+  ["/v1/responses", "stream", "yes", "stream must be true or false, or null"],
+  ["/v1/responses", "instructions", 5, "instructions must be a string, or null"],
+  ["/v1/responses", "input", 5, "input must be a string or an array of input items, or null"],
+];
+
+describe("a fault says what type and bounds are wanted", () => {
+  test.each(WORDS)("%s: %s = %p", async (path, field, value, words) => {
+    const side = path === PATH.messages ? "messages" : "chat";
+    const body =
+      path === "/v1/responses"
+        ? { model: ONE_ROUTE.chat, input: "Hi", [field]: value }
+        : ask(side, ONE_ROUTE[side], "blocking", { [field]: value });
+    const told = await readFailure(side, await lab.gateway.post(path, body));
+    expect([told.status, told.param, told.message]).toEqual([400, field, words]);
+  });
+});
+
 const message = (fields: Record<string, unknown>) => ({ messages: [fields] });
 
 /** Requests with something missing or wrong inside, and the path that the error names. */

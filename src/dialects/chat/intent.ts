@@ -57,7 +57,8 @@ export function readIntent(body: unknown): Intent {
   if (!isObject(body)) throw new GatewayError("invalid_request", "The body must be a JSON object.");
   const model = body["model"];
   if (typeof model !== "string" || model === "") {
-    throw new GatewayError("invalid_request", "model is required: the ID of a model, such as <vendor>/<model_name>.", {
+    const wanted = model == null || model === "" ? "is required" : "must be a string";
+    throw new GatewayError("invalid_request", `model ${wanted}: the ID of a model, such as <vendor>/<model_name>.`, {
       param: "model",
     });
   }

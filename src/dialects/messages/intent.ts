@@ -33,7 +33,8 @@ export function readReasoning(body: Record<string, unknown>): ReasoningIntent {
 export function readIntent(body: unknown): Intent {
   const model = isObject(body) ? body["model"] : undefined;
   if (!isObject(body) || typeof model !== "string" || model === "") {
-    throw new GatewayError("invalid_request", "model is required: a model ID such as <vendor>/<model_name>", {
+    const wanted = model == null || model === "" ? "is required" : "must be a string";
+    throw new GatewayError("invalid_request", `model ${wanted}: a model ID such as <vendor>/<model_name>`, {
       param: "model",
     });
   }
