@@ -4,7 +4,7 @@ import { dialects } from "../dialects/index.ts";
 import { newId } from "../lib/id.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { Answered, Whole } from "./answered.ts";
-import { errorAnswer, errorAnswerAt } from "./errors.ts";
+import { dialectOfPath, errorAnswer, errorAnswerAt } from "./errors.ts";
 import type { Cors, Guard } from "./guard.ts";
 import { type Health, healthAnswer } from "./health-answer.ts";
 import { pathOf } from "./request.ts";
@@ -62,10 +62,10 @@ export class Entrance implements Door {
     this.parts.log.error("answer-broken", errorFields(thrown));
   }
 
-  /** What is told to who sends no HTTP. */
-  refuse(text: string): Whole {
+  /** What is told to who sends no HTTP, in the shape that the readers of `path` know. */
+  refuse(text: string, path = "/"): Whole {
     const error = new GatewayError("invalid_request", `This is not a request of HTTP/1.1: ${text}.`);
-    return errorAnswer(error, dialects.chat, newId("req"));
+    return errorAnswer(error, dialectOfPath(path), newId("req"));
   }
 
   /** Whoever watches over the gateway asks from its first moment on, when the routes are not there yet, and again and again. */

@@ -718,6 +718,49 @@ describe("what is no request is refused, the connection is closed, and nothing b
     expect([client.rest, lab.vendor.calls.length]).toEqual(["", 0]);
   });
 
+  const { length } = body;
+  const messagesHead = (path: string, ...extra: string[]) =>
+    lines(`POST ${path} HTTP/1.1`, HOST, KEY, JSON_TYPE, `Content-Length: ${length}`, ...extra) + body;
+  const NAMED = "This is not a request of HTTP/1.1: the header X-A holds what no header can carry.";
+  const UNNAMED = "This is not a request of HTTP/1.1: a header field that is none.";
+  test.each<[name: string, request: string, side: Side, words: string]>([
+    ["on messages", messagesHead("/v1/messages", "X-A: hush\x01hush"), "messages", NAMED],
+    ["on messages with a query", messagesHead("/v1/messages?beta=true", "X-A: hush\x00"), "messages", NAMED],
+    ["on count_tokens", messagesHead("/v1/messages/count_tokens", "X-A: hush\x7f"), "messages", NAMED],
+    ["on messages of a named host", messagesHead("http://127.0.0.1:PORT/v1/messages", "X-A: \x01"), "messages", NAMED],
+    ["on messages, behind empty lines", `\r\n\r\n${messagesHead("/v1/messages", "X-A: \x01")}`, "messages", NAMED],
+    ["on messages, in a name", messagesHead("/v1/messages", "X\x01-A: hush"), "messages", UNNAMED],
+    ["on messages, a folded line", messagesHead("/v1/messages", "X-A: b", " hush: c"), "messages", UNNAMED],
+    [
+      "on messages, too many fields",
+      messagesHead("/v1/messages", ...Array.from({ length: 130 }, (_, at) => `X-${at}: hush`)),
+      "messages",
+      "too many header fields",
+    ],
+    ["on messages, too long", messagesHead("/v1/messages", `X-A: ${"hush".repeat(16_384)}`), "messages", "too long"],
+    ["on messages, two lengths", messagesHead("/v1/messages", "Content-Length: 6"), "messages", "content-length"],
+    [
+      "on messages, in the body",
+      `${lines("POST /v1/messages HTTP/1.1", HOST, KEY, JSON_TYPE, CHUNKED)}hush\r\n`,
+      "messages",
+      "This is not a request of HTTP/1.1",
+    ],
+    ["on chat", messagesHead("/v1/chat/completions", "X-A: hush\x01"), "chat", NAMED],
+    ["on responses", messagesHead("/v1/responses", "X-A: hush\x01"), "chat", NAMED],
+    ["in the request line", messagesHead("/v1/messages\x01", "X-A: hush"), "chat", "no request line"],
+  ])("is told in the shape of the path: %s", async (_name, request, side, words) => {
+    const client = await lab.connect();
+    await client.send(request);
+    const answer = await client.answer();
+    expect([answer.status, codeOf(answer)]).toEqual([400, [side, "invalid_request"]]);
+    const told = JSON.parse(answer.body) as { request_id?: string; error: { message: string } };
+    expect(told.request_id).toBe(side === "messages" ? answer.headers["x-request-id"] : undefined);
+    expect(told.error.message).toContain(words);
+    expect(answer.body).not.toContain("hush");
+    await client.over();
+    expect([client.rest, lab.vendor.calls.length]).toEqual(["", 0]);
+  });
+
   test("an old client that sends chunks gets an answer or a refusal, and the connection is closed", async () => {
     const client = await lab.connect();
     await client.send(chat([CHUNKED], chunk(body) + LAST, "POST /v1/chat/completions HTTP/1.0") + sound(HIDDEN));

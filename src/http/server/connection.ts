@@ -4,8 +4,9 @@ import type { Clock } from "../../lib/clock.ts";
 import { MalformedMessage } from "../../lib/http1/fields.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
 import type { Answered, Whole } from "../answered.ts";
+import { pathOf } from "../request.ts";
 import { type ClientLine, Incoming } from "./incoming.ts";
-import { MAX_HEAD_BYTES, parseRequestHead } from "./request-head.ts";
+import { askedPath, MAX_HEAD_BYTES, parseRequestHead } from "./request-head.ts";
 import { sendResponse } from "./responses.ts";
 import { Sender, type SenderOwner } from "./sender.ts";
 
@@ -30,8 +31,8 @@ const BARE_HEAD_END = Buffer.from("\n\n");
 export type Door = {
   /** Answers a request. Never throws and never rejects. */
   answer(incoming: Incoming): Answered | Response | Promise<Answered | Response>;
-  /** What is told to who sends no HTTP. `text` says what is wrong with it. */
-  refuse(text: string): Whole;
+  /** What is told to who sends no HTTP. `text` says what is wrong with it, `path` what was asked for where that could be read. */
+  refuse(text: string, path?: string): Whole;
   /** An answer broke that had begun. */
   broke(thrown: unknown): void;
 };
@@ -166,10 +167,14 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   #readOn(): void {
     if (this.#isReading) return;
     this.#isReading = true;
+    let held: Buffer | undefined;
     try {
-      while (!this.#incoming && this.#held && !this.#lingers && !this.#over) if (!this.#takeUp(this.#held)) break;
+      while (!this.#incoming && this.#held && !this.#lingers && !this.#over) {
+        held = this.#held;
+        if (!this.#takeUp(held)) break;
+      }
     } catch (thrown) {
-      this.#refuse(thrown);
+      this.#refuse(thrown, held && pathAskedIn(held));
     } finally {
       this.#isReading = false;
     }
@@ -212,14 +217,14 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
       if (surplus) this.#keepAhead(surplus as Buffer);
     } catch (thrown) {
       incoming.leave(thrown);
-      this.#refuse(thrown);
+      this.#refuse(thrown, pathOf(incoming.headers.path));
       return;
     }
     if (this.#isAnswered && incoming.isWhole) this.#next();
   }
 
   /** Answers what is no HTTP, and ends: nothing that follows can be believed. */
-  #refuse(thrown: unknown): void {
+  #refuse(thrown: unknown, path: string | undefined): void {
     if (!(thrown instanceof MalformedMessage)) throw thrown;
     this.#held = undefined;
     // Of an answer that has begun nobody could tell where this one begins.
@@ -230,7 +235,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     this.#incoming = undefined;
     this.#ends = true;
     this.#isGarbled = true;
-    const told = this.rules.door.refuse(thrown.message);
+    const told = this.rules.door.refuse(thrown.message, path);
     this.#sender?.sendWhole({ ...told, ends: true, chunks: false }, told.body);
   }
 
@@ -349,6 +354,13 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     this.#sender?.leave();
     if (!this.#isAnswered) incoming?.leave(reason);
   }
+}
+
+/** What the request at the start of these bytes asks for, whatever is wrong behind its first line. */
+function pathAskedIn(held: Buffer): string | undefined {
+  let start = 0;
+  while (held[start] === 13 && held[start + 1] === 10) start += 2;
+  return askedPath(held.toString("latin1", start, Math.min(held.length, start + MAX_HEAD_BYTES)));
 }
 
 /** Whether the rest of a body that nobody read is worth while waiting for: without it, no other request can be read. */

@@ -1,5 +1,6 @@
 import { FieldLines, MalformedMessage } from "../../lib/http1/fields.ts";
 import type { Framing } from "../../lib/http1/framing.ts";
+import { pathOf } from "../request.ts";
 
 /** The longest head of a request, bytes. */
 export const MAX_HEAD_BYTES = 32 * 1024;
@@ -11,6 +12,9 @@ const VERSION = " HTTP/1.";
 const FIELDS = /^(?:\r\n[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*){0,128}$/;
 /** A target that names its host: what a client sends to a proxy, and every server must read (RFC 9112, 3.2.2). */
 const ABSOLUTE = /^https?:\/\/([^/?#@]+)(\/[^#]*)?$/i;
+/** One field as {@link FIELDS} has it, and the name at the start of one that is none; a longer name is not repeated to who sent it. */
+const FIELD = /^[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*$/;
+const FIELD_NAME = /^[!#$%&'*+.^_`|~\w-]{1,64}(?=:)/;
 const CLOSES = /(?:^|,)\s*close\s*(?:,|$)/i;
 
 /** What of a request comes before its body. */
@@ -60,6 +64,26 @@ export class RequestHead extends FieldLines {
   }
 }
 
+/** What is wrong with fields that are not as they must be: the name of the one at fault, where it has one, and never its value. */
+function fieldFault(lines: string): string {
+  const wrong = lines
+    .split("\r\n")
+    .slice(1)
+    .find((line) => !FIELD.test(line));
+  if (wrong === undefined) return "too many header fields";
+  const name = FIELD_NAME.exec(wrong)?.[0];
+  return name === undefined ? "a header field that is none" : `the header ${name} holds what no header can carry`;
+}
+
+/** The path that a head asks for, of which nothing but its request line need be sound; undefined where that is none. */
+export function askedPath(text: string): string | undefined {
+  if (!REQUEST_LINE.test(text)) return undefined;
+  const blank = text.indexOf(" ");
+  const target = text.slice(blank + 1, text.indexOf(VERSION, blank + 1));
+  const path = target.startsWith("/") ? target : ABSOLUTE.exec(target)?.[2];
+  return path === undefined ? undefined : pathOf(path);
+}
+
 /** Reads a head, without the empty line behind it. Throws {@link MalformedMessage}. */
 export function parseRequestHead(text: string): RequestHead {
   if (!REQUEST_LINE.test(text)) throw new MalformedMessage("no request line of HTTP/1.1");
@@ -67,7 +91,7 @@ export function parseRequestHead(text: string): RequestHead {
   const blank = text.indexOf(" ");
   const end = text.indexOf(VERSION, blank + 1);
   const lines = text.slice(end + VERSION.length + 1);
-  if (!FIELDS.test(lines)) throw new MalformedMessage("a header field that is none, or too many of them");
+  if (!FIELDS.test(lines)) throw new MalformedMessage(fieldFault(lines));
   const isCurrent = text.charCodeAt(end + VERSION.length) === 49;
   const head = new RequestHead(text.slice(0, blank), text.slice(blank + 1, end), lines, isCurrent);
   // Read as a path, what only looks like a host and a path would pass by the host that it names.
