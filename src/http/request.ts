@@ -13,11 +13,12 @@ export function requestIdOf(request: Request): string {
 }
 
 /**
- * The path of an absolute URL, still encoded and without query: "/" when there is none. Cuts text only: it is safe before the Host is
+ * The path of a URL, absolute or not, still encoded and without query: "/" when there is none. Cuts text only: it is safe before the Host is
  * checked, when `new URL` would throw or be led astray (runtime.md 0).
  */
 export function pathOf(url: string): string {
-  const scheme = url.indexOf("://");
+  // What stands in a query, an address say, is no scheme.
+  const scheme = url.startsWith("/") ? -1 : url.indexOf("://");
   const start = scheme < 0 ? url.indexOf("/") : url.indexOf("/", scheme + 3);
   if (start < 0) return "/";
   let end = start;

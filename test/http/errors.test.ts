@@ -142,6 +142,8 @@ describe("the dialect of a path", () => {
     ["http://localhost", "/"],
     ["http://localhost?x=/y", "/y"],
     ["/relative?x", "/relative"],
+    ["/v1/messages?from=https://elsewhere/x", "/v1/messages"],
+    ["http://localhost/v1/messages?from=https://elsewhere/x", "/v1/messages"],
     ["localhost:1", "/"],
     ["", "/"],
   ])("the path of %p is %s", (url, path) => {
