@@ -128,6 +128,16 @@ describe("reasoning that a model is asked for of which nobody knows how it is st
     expect(upstream.calls.length).toBe(dropped === null ? calls + 1 : calls);
   });
 
+  test("a form of answer that only some servers know is named where it is left out", async () => {
+    const shownRoutes = (await shown("chat", chat({ response_format: { type: "grammar" } }))).routes;
+    expect(shownRoutes.map(({ dialect, dropped }) => [dialect, dropped])).toEqual([
+      ["messages", ["response_format"]],
+      ["chat", []],
+    ]);
+    const plain = (await shown("chat", chat({ response_format: { type: "text" } }))).routes;
+    expect(plain.map(({ dropped }) => dropped)).toEqual([[], []]);
+  });
+
   test("crosses as it is where client and vendor speak the same", async () => {
     const body = { ...chat({ reasoning_effort: "high" }), model: "chat/some-model" };
     const same = await gateway.post("/v1/chat/completions", body);

@@ -224,6 +224,27 @@ describe("a fault says what type and bounds are wanted", () => {
   });
 });
 
+describe("a choice of a tool that is not offered", () => {
+  const offered = { name: "look", input_schema: { type: "object" } };
+  const called = { type: "function", name: "look", parameters: { type: "object" } };
+  const input = { model: ONE_ROUTE.chat, input: "Hi" };
+  test.each([
+    ["messages", PATH.messages, { tools: [offered], tool_choice: { type: "tool", name: "seek" } }],
+    ["messages", PATH.messages, { tool_choice: { type: "tool", name: "look" } }],
+    ["chat", "/v1/responses", { tools: [called], tool_choice: { type: "function", name: "seek" } }],
+    ["chat", "/v1/responses", { tools: [called], tool_choice: { type: "custom", name: "look" } }],
+  ] as const)("is refused before its vendor is asked: %s shape, %s, %p", async (side, path, fields) => {
+    const body = path === "/v1/responses" ? { ...input, ...fields } : ask(side, ONE_ROUTE[side], "blocking", fields);
+    const told = await readFailure(side, await lab.gateway.post(path, body));
+    expect([told.status, told.param, told.message]).toEqual([
+      400,
+      "tool_choice",
+      "tool_choice names a tool that is not offered",
+    ]);
+    expect(lab.gateway.rows()).toEqual([]);
+  });
+});
+
 const message = (fields: Record<string, unknown>) => ({ messages: [fields] });
 
 /** Requests with something missing or wrong inside, and the path that the error names. */

@@ -115,7 +115,11 @@ export function decodeRequest(body: Wire): Decoded {
   put(prompt, "seed", numberOf(body["seed"]));
   put(prompt, "frequencyPenalty", numberOf(body["frequency_penalty"]));
   put(prompt, "presencePenalty", numberOf(body["presence_penalty"]));
-  put(prompt, "output", decodeFormat(body["response_format"]));
+  const format = body["response_format"];
+  const output = decodeFormat(format);
+  put(prompt, "output", output);
+  // A form that only some server of this dialect knows, such as a grammar.
+  if (isObject(format) && format["type"] !== "text" && !output) dropped.add("response_format");
   put(prompt, "userId", decodeUser(body, dropped));
   for (const field in body) {
     if (!CARRIED.has(field) && !asksForNothing(field, body[field])) dropped.add(field);

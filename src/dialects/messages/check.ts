@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import { CountTokensRequest, MessagesRequest } from "../../wire/messages.ts";
 import { checker, type Fault } from "../../wire/open.ts";
 
@@ -22,10 +22,21 @@ function refuseThread(body: unknown): void {
   throw new GatewayError("invalid_request", message, { param: "thread", extra: { details } });
 }
 
+/** A choice of a tool that is not there, which the vendor refuses. Toolsets that bring tools of their own have no name: then nobody knows here. */
+function refuseMissingTool(body: unknown): void {
+  if (!isObject(body) || !isObject(body["tool_choice"])) return;
+  const { type, name } = body["tool_choice"];
+  if (type !== "tool") return;
+  const names = listOf(body["tools"]).map((tool) => (isObject(tool) ? tool["name"] : undefined));
+  if (names.includes(name) || names.some((one) => typeof one !== "string")) return;
+  throw new GatewayError("invalid_request", "tool_choice names a tool that is not offered", { param: "tool_choice" });
+}
+
 /** Throws GatewayError (invalid_request, with param) when `body` is no request of `POST /v1/messages` (interface 4.5). Unknown fields pass. */
 export function checkRequest(body: unknown): void {
   refuse(checkMessage(body));
   refuseThread(body);
+  refuseMissingTool(body);
 }
 
 /** {@link checkRequest} for `POST /v1/messages/count_tokens`: the same body, of which max_tokens may be absent (interface 4.6). */

@@ -29,6 +29,19 @@ function refuseStored(body: Record<string, unknown>): void {
   }
 }
 
+/** Kinds of tools that are chosen by their name. */
+const NAMED: ReadonlySet<unknown> = new Set(["function", "custom"]);
+
+/** A choice of a tool that is not there, which the vendor refuses. */
+function refuseMissingTool(body: Record<string, unknown>): void {
+  const choice = body["tool_choice"];
+  if (!isObject(choice) || !NAMED.has(choice["type"])) return;
+  const { type, name } = choice;
+  const tools = listOf(body["tools"]);
+  if (!tools.some((tool) => isObject(tool) && tool["type"] === type && tool["name"] === name))
+    refuse("tool_choice names a tool that is not offered", "tool_choice");
+}
+
 /**
  * Throws GatewayError (invalid_request, with param) when `body` is no request of `POST /v1/responses`, and when it builds on stored
  * state: the service is stateless (contract 3). Unknown fields pass.
@@ -39,4 +52,5 @@ export function checkRequest(body: unknown): void {
   if (!isObject(body)) return;
   refuseStored(body);
   if (!isPresent(body["input"]) && !isPresent(body["prompt"])) refuse("input is required", "input");
+  refuseMissingTool(body);
 }
