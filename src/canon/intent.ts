@@ -14,8 +14,9 @@ export type ReasoningIntent =
   | { kind: "budget"; tokens: number }
   | { kind: "unrecognised" };
 
-/** The words of models that know two positions only, as the catalog lists them. */
-const OFF_WORDS: ReadonlySet<unknown> = new Set(["none", "off", "disabled"]);
+/** The words for no reasoning that some model declares in `reasoning_efforts` (interface 4.8). */
+export const OFF_WORDS: ReadonlySet<unknown> = new Set(["none", "off", "disabled"]);
+/** The words of models that know two positions only. */
 const ON_WORDS: ReadonlySet<unknown> = new Set(["on", "adaptive"]);
 
 /** What the word for a depth asks for (interface 4.8): a level, or a position that some model declares in `reasoning_efforts`. */

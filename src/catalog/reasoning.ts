@@ -1,4 +1,10 @@
-import type { Effort, ReasoningForm, ReasoningIntent, ReasoningOrder } from "../canon/intent.ts";
+import {
+  type Effort,
+  OFF_WORDS,
+  type ReasoningForm,
+  type ReasoningIntent,
+  type ReasoningOrder,
+} from "../canon/intent.ts";
 import type { Entry, ReasoningControl, Route } from "./entry.ts";
 
 /** What becomes of a request's reasoning. */
@@ -12,7 +18,6 @@ export type ReasoningPlan = {
 
 /** Depth of the graded levels. Off positions and switches have none. */
 const RANK: Readonly<Record<string, number>> = { minimal: 1, low: 2, medium: 3, high: 4, xhigh: 5, max: 6 };
-const OFF_WORDS = new Set(["none", "off", "disabled"]);
 
 /** Forms that say a depth as a number of tokens. */
 const BUDGET_FORMS = new Set<ReasoningForm>(["budget", "thinking-budget", "enable-thinking"]);

@@ -8,6 +8,7 @@ import { type Edits, editObject, isObject, type JsonText, type Text, wholeText }
 import type { ClientDialect, Decoded, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
+import { goingFields } from "./going-fields.ts";
 import { refuseLostTurns } from "./lost-turns.ts";
 import { restorePrompt } from "./replay.ts";
 import { changeEvents, ReplyChanger } from "./reply-changer.ts";
@@ -106,20 +107,17 @@ function isSaid(body: Record<string, unknown>, path: string): boolean {
   return inner === undefined ? value != null : isObject(value) && value[inner] != null;
 }
 
-/** Sampling that is removed while a model reasons (interface 4.8). */
-const SAMPLING = ["temperature", "top_p", "top_k"];
-
 /** Fields that were there and are taken out because this model refuses them: a loss like any other, so it is named. */
 function refused(
   body: Record<string, unknown>,
   edits: Edits,
-  { remove, dropSampling }: Orders,
+  orders: Orders,
   repairs: string[] = NOTHING_DROPPED,
 ): string[] {
-  if (remove.length === 0 && !dropSampling) return repairs;
-  const taken = new Set(dropSampling ? [...SAMPLING, ...remove] : remove);
+  const going = goingFields(orders);
+  if (going.length === 0) return repairs;
   const isLost = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined && body[field] != null;
-  return [...[...taken].filter(isLost), ...repairs];
+  return [...[...new Set(going)].filter(isLost), ...repairs];
 }
 
 /** Most field paths that are told of one request, and the most characters of one that are shown. */

@@ -138,7 +138,7 @@ export function textEstimator(modelId: string): (text: string) => number {
 
 /**
  * Input tokens of a request, estimated from its text for the first record of a stream and for the hold, without a pass through the
- * vocabulary: about 3 µs, however long it is. The JSON around the texts counts along, which leans to the safe side; base64 data counts as the
+ * vocabulary: about 4 µs, and for 100 KB about 10, in which base64 is looked for. The JSON around the texts counts along, which leans to the safe side; base64 data counts as the
  * pictures and pages it is (dialects.md 6). `modelId` tells the family; without it, that of unknown models.
  */
 export function estimateInputTokens(body: JsonText, modelId = ""): number {

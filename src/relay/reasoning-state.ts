@@ -1,5 +1,5 @@
 import type { Caller } from "../accounts/caller.ts";
-import type { Orders } from "../canon/intent.ts";
+import { OFF_WORDS, type Orders } from "../canon/intent.ts";
 import type { Memories, ReasoningMemory } from "../canon/memory.ts";
 import type { Entry } from "../catalog/entry.ts";
 import { makerOf } from "../dialects/reasoning-proof.ts";
@@ -50,9 +50,6 @@ const keysOf = (scope: Scope, callIds: readonly string[], text: string | undefin
 /** Whether a turn already has what its vendor wants back of it. */
 const isComplete = ({ carries }: SpokenTurn, { proofs }: Scope): boolean =>
   proofs ? carries === "proof" : carries !== "nothing";
-
-/** Words for off that mean it. Others leave some reasoning on, between tools say (dialects.md 2.9). */
-const OFF_WORDS = new Set(["none", "off", "disabled"]);
 
 /**
  * Whether the model will reason, as far as that decides what it takes back: a vendor of proofs refuses them while it does not, and then

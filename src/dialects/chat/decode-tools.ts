@@ -1,7 +1,7 @@
-import { GatewayError } from "../../canon/errors.ts";
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { customTool } from "../custom-tools.ts";
+import { notOffered } from "../not-offered.ts";
 import type { DroppedPaths } from "./dropped.ts";
 
 type Wire = Record<string, unknown>;
@@ -53,10 +53,8 @@ function choiceOfWord(word: unknown): ToolChoice | undefined {
   return word === "any" ? { type: "required" } : undefined;
 }
 
-function notOffered(legacy: boolean): GatewayError {
-  const param = legacy ? "function_call" : "tool_choice";
-  return new GatewayError("invalid_request", `${param} names a tool that is not offered`, { param });
-}
+/** The field that makes the choice. */
+const choiceField = (body: Wire): string => (body["tool_choice"] == null ? "function_call" : "tool_choice");
 
 /**
  * `tool_choice`, and the older `function_call` (dialects.md 4.1). `allowed_tools` leaves only the tools it names. Without tools there is
@@ -66,8 +64,7 @@ export function decodeToolChoice(body: Wire, tools: Tool[]): { tools: Tool[]; to
   const choice = body["tool_choice"] ?? body["function_call"];
   if (choice == null) return { tools, toolChoice: undefined };
   if (tools.length === 0) {
-    if (nameIn(choice) !== "" || choiceOfWord(choice)?.type === "required")
-      throw notOffered(body["tool_choice"] == null);
+    if (nameIn(choice) !== "" || choiceOfWord(choice)?.type === "required") throw notOffered(choiceField(body));
     return { tools, toolChoice: undefined };
   }
   const allowed = isObject(choice) ? choice["allowed_tools"] : undefined;
@@ -78,6 +75,6 @@ export function decodeToolChoice(body: Wire, tools: Tool[]): { tools: Tool[]; to
   }
   const name = nameIn(choice);
   if (name === "") return { tools, toolChoice: choiceOfWord(choice) };
-  if (!tools.some((tool) => tool.name === name)) throw notOffered(body["tool_choice"] == null);
+  if (!tools.some((tool) => tool.name === name)) throw notOffered(choiceField(body));
   return { tools, toolChoice: { type: "tool", name } };
 }

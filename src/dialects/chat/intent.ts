@@ -1,6 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import { type Intent, type ReasoningIntent, readEffort } from "../../canon/intent.ts";
 import { isObject } from "../../lib/json.ts";
+import { readModel } from "../model-field.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -55,13 +56,7 @@ export function readMaxTokens(body: Wire): number | undefined {
 /** What the gateway reads of a chat body. Throws GatewayError (invalid_request) for a body that is no object, and for a missing model. */
 export function readIntent(body: unknown): Intent {
   if (!isObject(body)) throw new GatewayError("invalid_request", "The body must be a JSON object.");
-  const model = body["model"];
-  if (typeof model !== "string" || model === "") {
-    const wanted = model == null || model === "" ? "is required" : "must be a string";
-    throw new GatewayError("invalid_request", `model ${wanted}: the ID of a model, such as <vendor>/<model_name>.`, {
-      param: "model",
-    });
-  }
+  const model = readModel(body, "the ID of a model, such as <vendor>/<model_name>.");
   const maxOutputTokens = readMaxTokens(body);
   const options = body["stream_options"];
   const intent: Intent = {

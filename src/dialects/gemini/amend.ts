@@ -1,12 +1,12 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isEmpty, isObject } from "../../lib/json.ts";
+import { goingFields } from "../going-fields.ts";
 import { type ModelTraits, traitsOf } from "./model-traits.ts";
 import { PLACEHOLDER } from "./proof.ts";
 import { toOpenApiSchema } from "./schema.ts";
 
 type Wire = Record<string, unknown>;
 
-const SAMPLING = ["temperature", "top_p", "top_k"] as const;
 /** Leaves it to the model how long it thinks (dialects.md 5.1). */
 const DYNAMIC_BUDGET = -1;
 
@@ -100,10 +100,6 @@ function amendForModel(body: Wire, config: Wire, traits: ModelTraits): Wire {
   }
   return edits;
 }
-
-/** The fields that go, by the names that clients know them by. */
-const goingFields = ({ dropSampling, remove }: Orders): readonly string[] =>
-  dropSampling ? [...SAMPLING, ...remove] : remove;
 
 /** Fields that went: they stand inside another one here, where whoever compares the top level does not see them. */
 function lostFields(body: Wire, orders: Orders): string[] {

@@ -1,6 +1,7 @@
 import type { Orders } from "../../canon/intent.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
+import { goingFields } from "../going-fields.ts";
 import { isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
@@ -9,8 +10,6 @@ import { editReasoning } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { editChoice } from "./tool-choice.ts";
 import { withoutLoopThinking } from "./tool-loop.ts";
-
-const SAMPLING = ["temperature", "top_p", "top_k"] as const;
 
 /** Tells a proof that another model is known to have made. */
 const isAnothers = (proof: unknown, { isForeignProof }: Orders): boolean =>
@@ -117,8 +116,7 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
   }
   editChoice(body, edits, orders.upstreamModel);
   if (isSampledTwice(body, orders)) edits["top_p"] = undefined;
-  const removed = orders.dropSampling ? [...SAMPLING, ...orders.remove] : orders.remove;
-  for (const field of removed) {
+  for (const field of goingFields(orders)) {
     if (field in body) edits[field] = undefined;
     else delete edits[field];
   }

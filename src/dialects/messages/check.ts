@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { CountTokensRequest, MessagesRequest } from "../../wire/messages.ts";
 import { checker, type Fault } from "../../wire/open.ts";
+import { notOffered } from "../not-offered.ts";
 
 const checkMessage = checker(MessagesRequest);
 const checkCount = checker(CountTokensRequest);
@@ -29,7 +30,7 @@ function refuseMissingTool(body: unknown): void {
   if (type !== "tool") return;
   const names = listOf(body["tools"]).map((tool) => (isObject(tool) ? tool["name"] : undefined));
   if (names.includes(name) || names.some((one) => typeof one !== "string")) return;
-  throw new GatewayError("invalid_request", "tool_choice names a tool that is not offered", { param: "tool_choice" });
+  throw notOffered();
 }
 
 /** Throws GatewayError (invalid_request, with param) when `body` is no request of `POST /v1/messages` (interface 4.5). Unknown fields pass. */

@@ -1,6 +1,6 @@
-import { GatewayError } from "../../canon/errors.ts";
 import { type Intent, type ReasoningIntent, readEffort } from "../../canon/intent.ts";
 import { isObject } from "../../lib/json.ts";
+import { readModel } from "../model-field.ts";
 
 const UNRECOGNISED: ReasoningIntent = { kind: "unrecognised" };
 
@@ -30,14 +30,9 @@ export function readReasoning(body: Record<string, unknown>): ReasoningIntent {
 }
 
 /** All that the gateway reads of a body of this dialect. Throws GatewayError (invalid_request, param `model`) without a model. */
-export function readIntent(body: unknown): Intent {
-  const model = isObject(body) ? body["model"] : undefined;
-  if (!isObject(body) || typeof model !== "string" || model === "") {
-    const wanted = model == null || model === "" ? "is required" : "must be a string";
-    throw new GatewayError("invalid_request", `model ${wanted}: a model ID such as <vendor>/<model_name>`, {
-      param: "model",
-    });
-  }
+export function readIntent(given: unknown): Intent {
+  const body = isObject(given) ? given : {};
+  const model = readModel(body, "a model ID such as <vendor>/<model_name>");
   const ceiling = body["max_tokens"];
   const intent: Intent = {
     model,

@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
+import { notOffered } from "../not-offered.ts";
 
 const checkBody = checker(ResponsesRequest);
 
@@ -38,8 +39,7 @@ function refuseMissingTool(body: Record<string, unknown>): void {
   if (!isObject(choice) || !NAMED.has(choice["type"])) return;
   const { type, name } = choice;
   const tools = listOf(body["tools"]);
-  if (!tools.some((tool) => isObject(tool) && tool["type"] === type && tool["name"] === name))
-    refuse("tool_choice names a tool that is not offered", "tool_choice");
+  if (!tools.some((tool) => isObject(tool) && tool["type"] === type && tool["name"] === name)) throw notOffered();
 }
 
 /**

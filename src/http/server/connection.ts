@@ -182,9 +182,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   /** Begins the request at the start of what was kept. False when its head is not there. Throws MalformedMessage. */
   #takeUp(held: Buffer): boolean {
-    let start = 0;
-    // Some clients send an empty line behind a body (RFC 9112, 2.2).
-    while (held[start] === 13 && held[start + 1] === 10) start += 2;
+    const start = requestStart(held);
     const at = held.indexOf(HEAD_END, start);
     if ((at < 0 ? held.length : at) > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
     if (at < 0) {
@@ -356,10 +354,16 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   }
 }
 
-/** What the request at the start of these bytes asks for, whatever is wrong behind its first line. */
-function pathAskedIn(held: Buffer): string | undefined {
+/** Where a request begins: some clients send an empty line behind a body (RFC 9112, 2.2). */
+function requestStart(held: Buffer): number {
   let start = 0;
   while (held[start] === 13 && held[start + 1] === 10) start += 2;
+  return start;
+}
+
+/** What the request at the start of these bytes asks for, whatever is wrong behind its first line. */
+function pathAskedIn(held: Buffer): string | undefined {
+  const start = requestStart(held);
   return askedPath(held.toString("latin1", start, Math.min(held.length, start + MAX_HEAD_BYTES)));
 }
 

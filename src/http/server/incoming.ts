@@ -26,6 +26,9 @@ class BodyLost extends Error {
   override readonly name = "BodyLost";
 }
 
+/** Bytes that are lent, in memory of their own. */
+const copyOf = (bytes: Uint8Array): Uint8Array => Buffer.from(bytes);
+
 const made = new WeakMap<Request, Incoming>();
 
 /** What a Request was made of; undefined for one that came otherwise. */
@@ -114,7 +117,7 @@ export class Incoming implements Asked {
   }
 
   async bytes(): Promise<Uint8Array> {
-    return this.lend((bytes) => Buffer.from(bytes));
+    return this.lend(copyOf);
   }
 
   lend<T>(use: (bytes: Uint8Array) => T): T | Promise<T> {
@@ -161,7 +164,7 @@ export class Incoming implements Asked {
     const headers = new Headers([...this.headers.entries()]);
     headers.set("host", this.headers.host ?? "");
     const hasBody = method !== "GET" && method !== "HEAD";
-    const body = hasBody ? (this.#body.complete ? this.#takeAll() : this.body) : null;
+    const body = hasBody ? (this.#body.complete ? this.#lend(copyOf) : this.body) : null;
     const settings = { method, headers, signal: abort.signal, body: body as Uint8Array<ArrayBuffer> | null };
     const request = new Request(url, settings);
     made.set(request, this);
@@ -222,27 +225,17 @@ export class Incoming implements Asked {
     look?.();
   }
 
-  #takePieces(): Uint8Array[] | undefined {
+  #lend<T>(use: (bytes: Uint8Array) => T): T {
     const pieces = this.#pieces;
     this.#pieces = undefined;
     this.#waitingBytes = 0;
     // Of a connection that waits nobody hears that its client has left.
     this.#goOn();
-    return pieces;
-  }
-
-  #lend<T>(use: (bytes: Uint8Array) => T): T {
-    const pieces = this.#takePieces();
     if (!pieces) return use(NOTHING);
     try {
       return use(joinPieces(pieces));
     } finally {
       for (const piece of pieces) this.#release(piece);
     }
-  }
-
-  #takeAll(): Uint8Array {
-    const pieces = this.#takePieces();
-    return pieces ? Buffer.concat(pieces) : NOTHING;
   }
 }

@@ -1,6 +1,6 @@
 import type { Abort, Abortable } from "../../lib/abort.ts";
 import { MalformedMessage, release } from "../../lib/http1/fields.ts";
-import { type BodyReader, createBodyReader } from "../../lib/http1/framing.ts";
+import { type BodyReader, createBodyReader, viewOf } from "../../lib/http1/framing.ts";
 import type { Text } from "../../lib/json.ts";
 import { decodeBytes } from "../../lib/piece-decoder.ts";
 import { type Answer, type Read, type ReadTaker, readText } from "../answer.ts";
@@ -29,7 +29,6 @@ const OVER: Promise<Read> = Promise.resolve({ done: true });
 type Piece = { bytes: Uint8Array; from: number; to: number };
 
 const sizeOf = ({ from, to }: Piece): number => to - from;
-const viewOf = ({ bytes, from, to }: Piece): Uint8Array => bytes.subarray(from, to);
 const wholeOf = (bytes: Uint8Array): Piece => ({ bytes, from: 0, to: bytes.length });
 
 /** What a call needs of the connection that it is on. */
@@ -156,14 +155,14 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     const piece = this.#piece;
     if (piece && !this.#isMuch) {
       this.#take(piece);
-      return Promise.resolve({ done: false, value: viewOf(piece) });
+      return Promise.resolve({ done: false, value: viewOf(piece, piece.bytes) });
     }
     if (this.#fault) return Promise.reject(this.#fault.reason);
     if (this.#complete && !piece) return OVER;
     if (piece) turns.add(this);
     return new Promise((resolve, reject) => {
       this.#waiting = {
-        onBytes: (bytes, from, to) => resolve({ done: false, value: bytes.subarray(from, to) }),
+        onBytes: (bytes, from, to) => resolve({ done: false, value: viewOf({ from, to }, bytes) }),
         onEnd: () => resolve({ done: true }),
         onBroken: reject,
       };
