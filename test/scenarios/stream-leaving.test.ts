@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
-import type { Hold, Settlement } from "../../src/ledger/ledger.ts";
 import { insideOnly } from "../support/black-box-config.ts";
 import { settle } from "../support/clock.ts";
 import { type Listening, listen } from "../support/listening.ts";
 import { sse } from "../support/upstream.ts";
 import { gate, until, within } from "../support/wait.ts";
 import { ask, ONE_ROUTE, PATH, type ScenarioLab, startScenarioLab } from "./lab.ts";
+import { slowLedger } from "./slow-ledger.ts";
 import { PIECES, WIRES } from "./wires.ts";
 
 const wire = WIRES.chat;
@@ -25,31 +25,6 @@ async function start(server: "own" | "bun"): Promise<Listening> {
   elysia.listen({ hostname: "127.0.0.1", port: 0 });
   const { port = 0 } = elysia.server ?? {};
   return { port, stop: async () => elysia.server?.stop(true) };
-}
-
-/** Replaces the ledger by one that writes down what it is told, and settles once `written` is open. */
-function bookOf(terms: Partial<Hold> = {}) {
-  const written = gate();
-  const settlements: Settlement[] = [];
-  const released: string[] = [];
-  lab.gateway.app.services.ledger = {
-    hold: async ({ requestId }) => ({
-      ...{ ceiling: undefined, short: false, asStream: false, extend: () => true },
-      ...terms,
-      get growAt() {
-        return terms.growAt ?? Number.POSITIVE_INFINITY;
-      },
-      async settle(settlement) {
-        settlements.push(settlement);
-        await written.opened;
-        return { costNano: undefined, chargedNano: 0n, metered: false };
-      },
-      async release() {
-        released.push(requestId);
-      },
-    }),
-  };
-  return { written, settlements, released };
 }
 
 /** A client that has asked for a stream, and what it has heard. */
@@ -76,7 +51,7 @@ const WAYS = (["own", "bun"] as const).flatMap((server) =>
 
 describe("a client that leaves", () => {
   test.each(WAYS)("while the books are closed: they are closed once, and it is waited for: %p", async (way) => {
-    const { written, settlements } = bookOf();
+    const { written, settlements } = slowLedger(lab);
     const ending = PIECES.map(wire.text).join("") + wire.finish() + wire.usage() + wire.terminator;
     lab.vendors.chat.answer(PATH.chat, sse([wire.head() + wire.text(PIECES[0]), settle(20), ending]));
     const listening = await start(way.server);
@@ -105,7 +80,7 @@ describe("a client that leaves", () => {
         return way.granted;
       },
     };
-    const { written, settlements, released } = bookOf(terms);
+    const { written, settlements, released } = slowLedger(lab, terms);
     written.open();
     const begun = wire.head() + PIECES.map(wire.text).join("");
     lab.vendors.chat.answer(PATH.chat, sse([begun], { finish: "silence" }));
@@ -124,7 +99,7 @@ describe("a client that leaves", () => {
 });
 
 test("a stream that cannot be begun lets its vendor go", async () => {
-  bookOf({ growAt: 0, extend: () => Promise.reject(new Error("nobody is there to be asked")) }).written.open();
+  slowLedger(lab, { growAt: 0, extend: () => Promise.reject(new Error("nobody is there to be asked")) }).written.open();
   const begun = wire.head() + wire.text(PIECES[0]);
   lab.vendors.chat.answer(PATH.chat, sse([begun], { finish: "silence" }));
   const response = await lab.gateway.post(PATH.chat, ask("chat", ONE_ROUTE.chat, "stream"));

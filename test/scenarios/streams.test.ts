@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, spyOn, test } from "bun:test";
 import { connect } from "node:net";
-import type { Settlement } from "../../src/ledger/ledger.ts";
 import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { listen } from "../support/listening.ts";
@@ -19,6 +18,7 @@ import {
   TWO_ROUTES,
 } from "./lab.ts";
 import { readAlong } from "./reading.ts";
+import { slowLedger, UNPAID } from "./slow-ledger.ts";
 import {
   HIDDEN_MODEL,
   INPUT,
@@ -43,15 +43,6 @@ const COMMIT_MS = 5_000;
 const SILENCE_MS = 90_000;
 /** A client that takes nothing for this long is given up, and the watch looks as often, ms. */
 const STALLED_MS = 60_000;
-
-/** The money of a hold that sets nothing aside. */
-const UNPAID = {
-  ceiling: undefined,
-  short: false,
-  asStream: false,
-  growAt: Number.POSITIVE_INFINITY,
-  extend: () => true,
-};
 
 let clock: ManualClock;
 let lab: ScenarioLab;
@@ -168,18 +159,24 @@ describe("silence", () => {
   });
 });
 
+/** Reads a stream that goes on and on, until a quarter of a minute before half an hour is over. */
+async function readTillCutOff(way: Way) {
+  const wire = WIRES[way.upstream];
+  const gates = Array.from({ length: 21 }, () => gate());
+  play(way.upstream, [begun(wire), ...gates.flatMap(({ opened }, at) => [opened, wire.text(`(${at})`)])], "silence");
+  const reading = readAlong(await post(way));
+  await reading.has(PIECES[0]);
+  for (const [at, { open }] of gates.entries()) {
+    await clock.advance(85_000);
+    open();
+    await reading.has(`(${at})`);
+  }
+  return reading;
+}
+
 describe("half an hour", () => {
   test.each(WAYS)("is the most a stream goes on, whatever comes: $name", async (way) => {
-    const wire = WIRES[way.upstream];
-    const gates = Array.from({ length: 21 }, () => gate());
-    play(way.upstream, [begun(wire), ...gates.flatMap(({ opened }, at) => [opened, wire.text(`(${at})`)])], "silence");
-    const reading = readAlong(await post(way));
-    await reading.has(PIECES[0]);
-    for (const [at, { open }] of gates.entries()) {
-      await clock.advance(85_000);
-      open();
-      await reading.has(`(${at})`);
-    }
+    const reading = await readTillCutOff(way);
     await clock.advance(15 * 1_000 - 1);
     expect([reading.ended, lab.rows()]).toEqual([false, []]);
     await clock.advance(1);
@@ -273,30 +270,9 @@ describe("the end", () => {
   });
 });
 
-/** Replaces the ledger by one whose settlements wait for the test. */
-function slowLedger() {
-  const settlements: Settlement[] = [];
-  const released: string[] = [];
-  const written = gate();
-  lab.gateway.app.services.ledger = {
-    hold: async ({ requestId }) => ({
-      ...UNPAID,
-      async settle(settlement) {
-        settlements.push(settlement);
-        await written.opened;
-        return { costNano: undefined, chargedNano: 0n, metered: false };
-      },
-      async release() {
-        released.push(requestId);
-      },
-    }),
-  };
-  return { settlements, released, written };
-}
-
 describe("the settle comes before the end", () => {
   test.each(WAYS)("of a whole stream: $name", async (way) => {
-    const { settlements, written } = slowLedger();
+    const { settlements, written } = slowLedger(lab);
     const wire = WIRES[way.upstream];
     const open = gate();
     play(way.upstream, [begun(wire), open.opened, rest(wire)]);
@@ -313,7 +289,7 @@ describe("the settle comes before the end", () => {
   });
 
   test.each(WAYS)("of a broken stream: $name", async (way) => {
-    const { settlements, written } = slowLedger();
+    const { settlements, written } = slowLedger(lab);
     play(way.upstream, [begun(WIRES[way.upstream])]);
     const reading = readAlong(await post(way));
     await until(() => settlements.length > 0, "the settle");
@@ -325,17 +301,8 @@ describe("the settle comes before the end", () => {
   });
 
   test.each(WAYS)("of a stream that is cut off after half an hour: $name", async (way) => {
-    const { settlements, written } = slowLedger();
-    const wire = WIRES[way.upstream];
-    const gates = Array.from({ length: 21 }, () => gate());
-    play(way.upstream, [begun(wire), ...gates.flatMap(({ opened }, at) => [opened, wire.text(`(${at})`)])], "silence");
-    const reading = readAlong(await post(way));
-    await reading.has(PIECES[0]);
-    for (const [at, { open }] of gates.entries()) {
-      await clock.advance(85_000);
-      open();
-      await reading.has(`(${at})`);
-    }
+    const { settlements, written } = slowLedger(lab);
+    const reading = await readTillCutOff(way);
     await clock.advance(15_000);
     await until(() => settlements.length > 0, "the settle");
     await settle(20);
@@ -346,7 +313,7 @@ describe("the settle comes before the end", () => {
   });
 
   test.each(WAYS)("of a whole answer: $name", async (way) => {
-    const { settlements, written } = slowLedger();
+    const { settlements, written } = slowLedger(lab);
     lab.vendors[way.upstream].answer(PATH[way.upstream], soundAnswer(WIRES[way.upstream], "blocking"));
     let told = false;
     const asked = lab.gateway
