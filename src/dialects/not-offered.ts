@@ -1,6 +1,10 @@
 import { GatewayError } from "../canon/errors.ts";
 
-/** The error (invalid_request) for a choice of a tool that is not there, which every vendor refuses; `param`: the field that makes it. */
-export function notOffered(param = "tool_choice"): GatewayError {
-  return new GatewayError("invalid_request", `${param} names a tool that is not offered`, { param });
+/**
+ * The error (invalid_request) for a choice of a tool that is not there, which every vendor refuses. `param`: the field that makes it;
+ * `isDemand`: it is for any tool, and there is none.
+ */
+export function notOffered(param = "tool_choice", isDemand = false): GatewayError {
+  const fault = isDemand ? "demands a tool, and none is offered" : "names a tool that is not offered";
+  return new GatewayError("invalid_request", `${param} ${fault}`, { param });
 }

@@ -146,6 +146,17 @@ describe("check", () => {
       messages: [{ role: "user", content: [{ type: "image_url", image_url: "https://a/b.png" }] }],
     });
   });
+
+  const look = { type: "function", function: { name: "look" } };
+  test.each([
+    { tools: [look, { type: "some_server_tool" }], tool_choice: { type: "function", function: { name: "seek" } } },
+    { tools: [{ type: "some_server_tool" }], tool_choice: "required" },
+    { functions: [{ name: "look" }], function_call: { name: "look" } },
+    { tools: [], tool_choice: "auto" },
+    { tools: [look], tool_choice: { type: "allowed_tools", allowed_tools: { mode: "auto", tools: [look] } } },
+  ])("a choice of a tool that is there, or may be: %p", (fields) => {
+    chat.check({ model: "m", messages: hello, ...fields });
+  });
 });
 
 describe("a client's request", () => {

@@ -228,11 +228,15 @@ describe("a choice of a tool that is not offered", () => {
   const offered = { name: "look", input_schema: { type: "object" } };
   const called = { type: "function", name: "look", parameters: { type: "object" } };
   const input = { model: ONE_ROUTE.chat, input: "Hi" };
+  const named = { type: "function", function: { name: "look" } };
   test.each([
     ["messages", PATH.messages, { tools: [offered], tool_choice: { type: "tool", name: "seek" } }],
     ["messages", PATH.messages, { tool_choice: { type: "tool", name: "look" } }],
     ["chat", "/v1/responses", { tools: [called], tool_choice: { type: "function", name: "seek" } }],
     ["chat", "/v1/responses", { tools: [called], tool_choice: { type: "custom", name: "look" } }],
+    ["chat", PATH.chat, { tools: [named], tool_choice: { type: "function", function: { name: "seek" } } }],
+    ["chat", PATH.chat, { tools: [], tool_choice: named }],
+    ["chat", PATH.chat, { tool_choice: { type: "custom", custom: { name: "look" } } }],
   ] as const)("is refused before its vendor is asked: %s shape, %s, %p", async (side, path, fields) => {
     const body = path === "/v1/responses" ? { ...input, ...fields } : ask(side, ONE_ROUTE[side], "blocking", fields);
     const told = await readFailure(side, await lab.gateway.post(path, body));
@@ -241,6 +245,20 @@ describe("a choice of a tool that is not offered", () => {
       "tool_choice",
       "tool_choice names a tool that is not offered",
     ]);
+    expect(lab.gateway.rows()).toEqual([]);
+  });
+
+  test.each([
+    ["tool_choice", { tool_choice: "required" }],
+    ["tool_choice", { tools: [], tool_choice: "any" }],
+    ["function_call", { functions: [{ name: "look" }], function_call: { name: "seek" } }],
+  ] as const)("%s, and none is there: %p", async (param, fields) => {
+    await expectRefusal(
+      "chat",
+      await lab.gateway.post(PATH.chat, ask("chat", ONE_ROUTE.chat, "blocking", fields)),
+      "invalid_request",
+      param,
+    );
     expect(lab.gateway.rows()).toEqual([]);
   });
 });

@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import { isObject } from "../../lib/json.ts";
 import { ChatRequest } from "../../wire/chat.ts";
 import { checker } from "../../wire/open.ts";
+import { checkToolChoice } from "./decode-tools.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -77,6 +78,7 @@ export function checkRequest(body: unknown): void {
     checkMessage(request.messages[index]!, index);
   }
   if (Array.isArray(request["tools"])) checkTools(request["tools"]);
+  checkToolChoice(request);
   const format = request["response_format"];
   if (isObject(format) && format["type"] === "json_schema" && !isObject(format["json_schema"])) {
     refuse(

@@ -56,17 +56,30 @@ function choiceOfWord(word: unknown): ToolChoice | undefined {
 /** The field that makes the choice. */
 const choiceField = (body: Wire): string => (body["tool_choice"] == null ? "function_call" : "tool_choice");
 
+/** The names under which a body offers tools; undefined where one is of a kind that has none, and may bring tools of its own. */
+function offeredNames(body: Wire): string[] | undefined {
+  const names = [...listOf(body["functions"]), ...listOf(body["tools"])].map(nameIn);
+  return names.includes("") ? undefined : names;
+}
+
+/** Throws GatewayError (invalid_request) for a choice of a tool that is not there, which every vendor refuses. */
+export function checkToolChoice(body: Wire): void {
+  const choice = body["tool_choice"] ?? body["function_call"];
+  const name = nameIn(choice);
+  const isDemand = choiceOfWord(choice)?.type === "required";
+  if (name === "" && !isDemand) return;
+  const names = offeredNames(body);
+  if (!names) return;
+  if (isDemand ? names.length === 0 : !names.includes(name)) throw notOffered(choiceField(body), isDemand);
+}
+
 /**
- * `tool_choice`, and the older `function_call` (dialects.md 4.1). `allowed_tools` leaves only the tools it names. Without tools there is
- * nothing to choose. Throws GatewayError (invalid_request) for a choice of a tool that is not there, which every vendor refuses.
+ * `tool_choice`, and the older `function_call`, of a checked body (dialects.md 4.1). `allowed_tools` leaves only the tools it names. Without
+ * tools there is nothing to choose.
  */
 export function decodeToolChoice(body: Wire, tools: Tool[]): { tools: Tool[]; toolChoice: ToolChoice | undefined } {
   const choice = body["tool_choice"] ?? body["function_call"];
-  if (choice == null) return { tools, toolChoice: undefined };
-  if (tools.length === 0) {
-    if (nameIn(choice) !== "" || choiceOfWord(choice)?.type === "required") throw notOffered(choiceField(body));
-    return { tools, toolChoice: undefined };
-  }
+  if (choice == null || tools.length === 0) return { tools, toolChoice: undefined };
   const allowed = isObject(choice) ? choice["allowed_tools"] : undefined;
   if (isObject(allowed) && Array.isArray(allowed["tools"])) {
     const names = new Set(allowed["tools"].map(nameIn));
@@ -75,6 +88,5 @@ export function decodeToolChoice(body: Wire, tools: Tool[]): { tools: Tool[]; to
   }
   const name = nameIn(choice);
   if (name === "") return { tools, toolChoice: choiceOfWord(choice) };
-  if (!tools.some((tool) => tool.name === name)) throw notOffered(choiceField(body));
-  return { tools, toolChoice: { type: "tool", name } };
+  return { tools, toolChoice: tools.some((tool) => tool.name === name) ? { type: "tool", name } : undefined };
 }
