@@ -88,6 +88,8 @@ export type Orders = {
   /** The ceiling to send when it differs from the client's (catalog maximum, balance); absent: leave what is there. */
   maxOutputTokens?: number;
   reasoning: ReasoningOrder;
+  /** What the client said of reasoning is read by nobody: it is named as dropped. */
+  isReasoningIgnored?: boolean;
   /** Reasoning is active: temperature and top_p (and top_k) are removed (interface 4.8). */
   dropSampling: boolean;
   /** Top-level wire fields that this vendor or model refuses. */

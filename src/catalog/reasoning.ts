@@ -190,3 +190,12 @@ export function planReasoning(intent: ReasoningIntent, entry: Entry, route?: Rou
   const active = isActive(order, scale);
   return { order, active, refused: refusedBy(entry, active) };
 }
+
+/**
+ * Whether what a client asks has no effect: words that nobody knows (interface 4.8 rule 4), and reasoning of a model without a control of it
+ * ("parameters ignored").
+ */
+export function ignoresReasoning(intent: ReasoningIntent, entry: Entry): boolean {
+  if (intent.kind === "unrecognised") return true;
+  return !entry.uncharted && !entry.reasoning && isPositive(intent);
+}

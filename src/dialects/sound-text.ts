@@ -1,6 +1,6 @@
 /** Half of a surrogate pair, as JSON escapes it, without its other half; what is escaped itself (`\\ud83d`) is none. */
 const LONE_ESCAPE =
-  /(?<!\\)((?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})/g;
+  /(?<!\\)((?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})/g;
 
 /**
  * JSON text without lone surrogates, each replaced as `toWellFormed` does: several vendors refuse a whole request for one

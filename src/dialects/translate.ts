@@ -59,7 +59,8 @@ function editSame(
   const edits = { ...restored, ...upstream.amend(value, orders, quirks) };
   if (headers && upstream.headerEdits) Object.assign(edits, upstream.headerEdits(value, headers, quirks));
   const changes = upstream.replyChanges?.(value, quirks);
-  const lost = refused(value, edits, orders, upstream.repairs?.(value, edits, orders, quirks));
+  let lost = refused(value, edits, orders, upstream.repairs?.(value, edits, orders, quirks));
+  if (orders.isReasoningIgnored) lost = [...new Set([...saidOfReasoning(sent, client), ...lost])];
   const edited = body.editInPieces(edits);
   // What the client spelled out, and nobody put anything in, holds no half characters: it was read as UTF-8.
   const text = restored || body.hasEscapes ? soundText(wholeText(edited)) : edited;
@@ -78,9 +79,8 @@ function decodeAcross(body: JsonText, client: ClientDialect, { orders, memories 
   refuseLostTurns(decoded.prompt.turns);
   if (memories) restorePrompt(decoded.prompt, memories);
   // A model of which nobody knows how it is steered: its vendor might refuse the whole request for a guess.
-  if (orders.reasoning.kind === "keep") {
-    decoded.dropped.push(...client.reasoningFields.filter((path) => isSaid(sent, path)));
-  }
+  if (orders.reasoning.kind === "keep" || orders.isReasoningIgnored)
+    decoded.dropped.push(...saidOfReasoning(sent, client));
   return decoded;
 }
 
@@ -99,6 +99,10 @@ function encodeAcross(decoded: Decoded, upstream: UpstreamDialect, { orders, qui
   const changes = decoded.changes || added ? { ...decoded.changes, ...added } : undefined;
   return { text: soundText(JSON.stringify(encoded.body)), dropped: showPaths(lost), changes };
 }
+
+/** The fields by which a body asks for reasoning. */
+const saidOfReasoning = (body: Record<string, unknown>, { reasoningFields }: ClientDialect): string[] =>
+  reasoningFields.filter((path) => isSaid(body, path));
 
 /** Whether a body has a value at `field`, or at `field.inner`. */
 function isSaid(body: Record<string, unknown>, path: string): boolean {

@@ -1,6 +1,6 @@
 import type { Intent, Orders } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
-import { planReasoning } from "../catalog/reasoning.ts";
+import { ignoresReasoning, planReasoning } from "../catalog/reasoning.ts";
 import type { UpstreamDialect } from "../dialects/dialect.ts";
 import type { Hold } from "../ledger/ledger.ts";
 
@@ -40,5 +40,6 @@ export function planOrders(
     remove: reasoning.refused,
   };
   if (maxOutputTokens !== undefined) orders.maxOutputTokens = maxOutputTokens;
+  if (ignoresReasoning(intent.reasoning, entry)) orders.isReasoningIgnored = true;
   return orders;
 }

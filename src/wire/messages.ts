@@ -41,13 +41,32 @@ export const ToolUseBlock = late(() =>
   ),
 );
 
-/** Blocks without a shape of their own here (image, document, thinking, server tools, those to come): only the type is asked for. */
+/** Reasoning as it is sent back: what proves it is a string, or is not there. */
+const ThinkingBlock = late(() =>
+  Open(
+    {
+      type: Type.Literal("thinking"),
+      thinking: Maybe(Type.String({ description: "the model's reasoning" })),
+      signature: Maybe(Type.String({ description: "the vendor's proof of it" })),
+    },
+    { description: "a thinking block" },
+  ),
+);
+
+const RedactedThinkingBlock = late(() =>
+  Open(
+    { type: Type.Literal("redacted_thinking"), data: Maybe(Type.String({ description: "the reasoning, encrypted" })) },
+    { description: "a redacted_thinking block" },
+  ),
+);
+
+/** Blocks without a shape of their own here (image, document, server tools, those to come): only the type is asked for. */
 const OtherBlock = late(() =>
   Open(
     {
       type: Type.String({
-        pattern: "^(?!(?:text|tool_use|tool_result)$)",
-        description: "a block type such as image, document, thinking, redacted_thinking or search_result",
+        pattern: "^(?!(?:text|tool_use|tool_result|thinking|redacted_thinking)$)",
+        description: "a block type such as text, image, document, tool_use, tool_result or thinking",
       }),
     },
     { description: "a content block of another type" },
@@ -71,7 +90,7 @@ export const ToolResultBlock = late(() =>
 );
 
 export const ContentBlock = late(() =>
-  Type.Union([TextBlock(), ToolUseBlock(), ToolResultBlock(), OtherBlock()], {
+  Type.Union([TextBlock(), ToolUseBlock(), ToolResultBlock(), ThinkingBlock(), RedactedThinkingBlock(), OtherBlock()], {
     description: "a content block with a string `type`",
   }),
 );

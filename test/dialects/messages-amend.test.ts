@@ -198,6 +198,9 @@ describe("thinking that its vendor cannot have signed", () => {
     { type: "thinking", thinking: "another's" },
     { type: "thinking", thinking: "another's", signature: "" },
     { type: "thinking", thinking: "another's", signature: "gm:call:abc" },
+    { type: "thinking", thinking: "another's", signature: null },
+    { type: "redacted_thinking" },
+    { type: "redacted_thinking", data: "" },
   ])("is left out, and with it a turn of which nothing is left: %p", (foreign) => {
     expect(amend({ messages: turn(foreign, signed, text) })).toEqual({ messages: turn(signed, text) });
     expect(amend({ messages: turn(foreign) })).toEqual({ messages: turn(text).slice(0, 1) });

@@ -135,6 +135,10 @@ describe("lone surrogates (dialects.md 4.8 #44)", () => {
     );
   });
 
+  test("a half behind the mere letters of the other one is alone", () => {
+    expect(JSON.parse(soundText(JSON.stringify("\\ud83d\ude00")))).toBe("\\ud83d\ufffd");
+  });
+
   test("on the diagonal, in names and keys alike", () => {
     const body = { messages: [{ role: "user", content: "a\ud83d", name: "b\udc00" }], "k\ud800": 1 };
     const sent = JSON.stringify(send({ from: "chat", to: "chat" }, body).body);

@@ -58,6 +58,7 @@ beforeAll(async () => {
     vendors: [vendorAt(upstream, "messages"), vendorAt(upstream, "chat"), secretive(), signed],
     models: [
       { id: "lab/two", pricing: "free", routes: [...routes("messages"), ...routes("chat")] },
+      { id: "lab/still", pricing: "free", capabilities: { reasoning: false }, routes: routes("messages") },
       { id: "lab/secret", pricing: "free", routes: routes("claude") },
       { id: "lab/signed", pricing: "free", routes: routes("aws") },
     ],
@@ -144,6 +145,31 @@ describe("reasoning that a model is asked for of which nobody knows how it is st
     expect([same.status, same.headers.get("x-sluice-dropped")]).toEqual([200, null]);
     await same.text();
     expect(JSON.parse(upstream.calls.at(-1)?.text ?? "")).toMatchObject({ reasoning_effort: "high" });
+  });
+});
+
+describe("what is asked of reasoning and has no effect is named (interface 4.8 rule 4)", () => {
+  const uncharted = (body: Record<string, unknown>) => ({ ...chat(body), model: "chat/some-model" });
+  const turns = { max_tokens: 50, messages: [{ role: "user", content: "hi" }] };
+  test.each<[string, Record<string, unknown>, string | null]>([
+    ["/v1/chat/completions", uncharted({ reasoning_effort: "hard" }), "reasoning_effort"],
+    ["/v1/chat/completions", uncharted({ thinking: "on" }), "thinking"],
+    ["/v1/chat/completions", { ...chat({ reasoning_effort: "high" }), model: "lab/still" }, "reasoning_effort"],
+    ["/v1/chat/completions", chat({ reasoning: { effort: "deep" } }), "reasoning"],
+    ["/v1/chat/completions", { ...chat({ reasoning_effort: "none" }), model: "lab/still" }, null],
+    ["/v1/messages", { ...turns, model: "lab/still", thinking: { type: "adaptive" } }, "thinking"],
+    ["/v1/messages", { ...turns, model: "lab/two", thinking: "on" }, "thinking"],
+    ["/v1/messages", { ...turns, model: "lab/two", thinking: { type: "enabled", budget_tokens: "x" } }, "thinking"],
+    ["/v1/messages", { ...turns, model: "messages/some-model", thinking: "on" }, "thinking"],
+    ["/v1/messages", { ...turns, model: "lab/two", thinking: { type: "disabled" } }, null],
+    ["/v1/responses", { model: "lab/two", input: "hi", reasoning: { effort: "deep" } }, "reasoning.effort"],
+  ])("%s %j", async (path, body, dropped) => {
+    const response = await gateway.post(path, body);
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, dropped]);
+    await response.text();
+    const sent = upstream.calls.at(-1)?.json as Record<string, unknown>;
+    for (const field of ["reasoning_effort", "reasoning", "output_config"]) expect(sent[field]).toBeUndefined();
+    if (dropped !== null) expect(sent["thinking"]).toBeUndefined();
   });
 });
 

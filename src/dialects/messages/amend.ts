@@ -21,10 +21,10 @@ const isAnothers = (proof: unknown, { isForeignProof }: Orders): boolean =>
  */
 function isForeign(block: unknown, orders: Orders, { unsignedThinking }: Quirks): boolean {
   if (!isObject(block)) return false;
-  if (block["type"] === "redacted_thinking") return isAnothers(block["data"], orders);
+  if (block["type"] === "redacted_thinking") return !block["data"] || isAnothers(block["data"], orders);
   if (block["type"] !== "thinking") return false;
   const { signature } = block;
-  if (signature === undefined || signature === "") return !unsignedThinking;
+  if (!signature) return !unsignedThinking;
   return isPacked(signature) || isAnothers(signature, orders);
 }
 
