@@ -103,6 +103,7 @@ describe("check", () => {
     [{ ...valid, system: [{ type: "image", text: "x" }] }, "system[0].type"],
     [{ ...valid, tools: {} }, "tools"],
     [{ ...valid, tools: [{ description: "nameless" }] }, "tools[0].name"],
+    [{ ...valid, tools: [{ name: "f", input_schema: { type: "string" } }] }, "tools[0].input_schema.type"],
     [{ ...valid, tool_choice: "auto" }, "tool_choice"],
     [{ ...valid, stop_sequences: ["a", 1] }, "stop_sequences[1]"],
     [{ ...valid, temperature: "0.5" }, "temperature"],

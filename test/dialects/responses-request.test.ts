@@ -73,8 +73,8 @@ describe("check", () => {
 
   test("requests of every kind pass, unknown fields and items too", () => {
     check({ input: "hi", never_heard_of: { a: 1 } });
-    check({ input: [] });
     check({ prompt: { id: "pmpt_1" } });
+    check({ prompt: { id: "pmpt_1" }, input: [] });
     check({
       input: [
         { role: "user", content: "hi" },
@@ -105,6 +105,7 @@ describe("check", () => {
   test.each([
     [{}, "input"],
     [{ input: null }, "input"],
+    [{ input: [] }, "input"],
     [{ input: 3 }, "input"],
     [{ input: [3] }, "input[0]"],
     [{ input: [{ role: "user" }] }, "input[0].content"],
@@ -114,6 +115,9 @@ describe("check", () => {
     [{ input: "x", stream: "yes" }, "stream"],
     [{ input: "x", tools: {} }, "tools"],
     [{ input: "x", tools: [{}] }, "tools[0].type"],
+    [{ input: "x", tools: [{ type: "web_search" }, { type: "function", parameters: {} }] }, "tools[1].name"],
+    [{ input: "x", tools: [{ type: "function", function: { name: "f" } }] }, "tools[0].name"],
+    [{ input: "x", tools: [{ type: "custom", name: "" }] }, "tools[0].name"],
     [{ input: "x", instructions: 3 }, "instructions"],
     [{ input: "x", previous_response_id: "resp_1" }, "previous_response_id"],
     [{ input: "x", conversation: { id: "conv_1" } }, "conversation"],

@@ -33,10 +33,23 @@ function refuseMissingTool(body: unknown): void {
   throw notOffered();
 }
 
+/** Arguments are an object, whatever else is asked for (dialects.md 2.3). */
+function refuseOtherArguments(body: unknown): void {
+  const tools = isObject(body) ? listOf(body["tools"]) : [];
+  for (let at = 0; at < tools.length; at++) {
+    const tool = tools[at];
+    const schema = isObject(tool) ? tool["input_schema"] : undefined;
+    if (!isObject(schema) || typeof schema["type"] !== "string" || schema["type"] === "object") continue;
+    const param = `tools[${at}].input_schema.type`;
+    throw new GatewayError("invalid_request", `${param} must be "object"`, { param });
+  }
+}
+
 /** Throws GatewayError (invalid_request, with param) when `body` is no request of `POST /v1/messages` (interface 4.5). Unknown fields pass. */
 export function checkRequest(body: unknown): void {
   refuse(checkMessage(body));
   refuseThread(body);
+  refuseOtherArguments(body);
   refuseMissingTool(body);
 }
 
@@ -44,4 +57,5 @@ export function checkRequest(body: unknown): void {
 export function checkCountTokens(body: unknown): void {
   refuse(checkCount(body));
   refuseThread(body);
+  refuseOtherArguments(body);
 }

@@ -30,8 +30,18 @@ function refuseStored(body: Record<string, unknown>): void {
   }
 }
 
-/** Kinds of tools that are chosen by their name. */
+/** Kinds of tools that have a name, by which they are chosen. */
 const NAMED: ReadonlySet<unknown> = new Set(["function", "custom"]);
+
+function refuseNameless(tools: readonly unknown[]): void {
+  for (let at = 0; at < tools.length; at++) {
+    const tool = tools[at];
+    if (!isObject(tool) || !NAMED.has(tool["type"]) || (typeof tool["name"] === "string" && tool["name"] !== ""))
+      continue;
+    const param = `tools[${at}].name`;
+    refuse(`${param} is required: a string that is not empty`, param);
+  }
+}
 
 /** A choice of a tool that is not there, which the vendor refuses. */
 function refuseMissingTool(body: Record<string, unknown>): void {
@@ -51,6 +61,10 @@ export function checkRequest(body: unknown): void {
   if (fault) refuse(fault.message, fault.param);
   if (!isObject(body)) return;
   refuseStored(body);
-  if (!isPresent(body["input"]) && !isPresent(body["prompt"])) refuse("input is required", "input");
+  const { input, prompt } = body;
+  if (!isPresent(prompt) && (!isPresent(input) || (Array.isArray(input) && input.length === 0))) {
+    refuse("input is required: a string or a list of at least one item", "input");
+  }
+  refuseNameless(listOf(body["tools"]));
   refuseMissingTool(body);
 }
