@@ -121,6 +121,10 @@ describe("check", () => {
     ["tools", { tools: {} }],
     ["tools[0].function", { tools: [{ type: "function" }] }],
     ["tools[0].function.name", { tools: [{ type: "function", function: {} }] }],
+    [
+      "tools[0].function.parameters.type",
+      { tools: [{ type: "function", function: { name: "f", parameters: { type: "array" } } }] },
+    ],
     ["stream", { stream: "true" }],
   ];
   test.each(bad)("names %s at fault in %j", (param, extra) => {

@@ -118,6 +118,10 @@ describe("check", () => {
     [{ input: "x", tools: [{ type: "web_search" }, { type: "function", parameters: {} }] }, "tools[1].name"],
     [{ input: "x", tools: [{ type: "function", function: { name: "f" } }] }, "tools[0].name"],
     [{ input: "x", tools: [{ type: "custom", name: "" }] }, "tools[0].name"],
+    [
+      { input: "x", tools: [{ type: "function", name: "f", parameters: { type: "string" } }] },
+      "tools[0].parameters.type",
+    ],
     [{ input: "x", instructions: 3 }, "instructions"],
     [{ input: "x", previous_response_id: "resp_1" }, "previous_response_id"],
     [{ input: "x", conversation: { id: "conv_1" } }, "conversation"],

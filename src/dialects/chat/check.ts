@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import { isObject } from "../../lib/json.ts";
 import { ChatRequest } from "../../wire/chat.ts";
 import { checker } from "../../wire/open.ts";
+import { refuseOtherArguments } from "../arguments-schema.ts";
 import { checkToolChoice } from "./decode-tools.ts";
 
 type Wire = Record<string, unknown>;
@@ -60,6 +61,7 @@ function checkTools(tools: readonly unknown[]): void {
       if (isObject(called) && called["name"] === "") {
         refuse(`tools[${index}].${field}.name`, `tools[${index}].${field}.name must not be empty`);
       }
+      if (isObject(called)) refuseOtherArguments(called["parameters"], `tools[${index}].${field}.parameters`);
     }
   }
 }

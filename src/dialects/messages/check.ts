@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { CountTokensRequest, MessagesRequest } from "../../wire/messages.ts";
 import { checker, type Fault } from "../../wire/open.ts";
+import { refuseOtherArguments } from "../arguments-schema.ts";
 import { notOffered } from "../not-offered.ts";
 
 const checkMessage = checker(MessagesRequest);
@@ -33,15 +34,11 @@ function refuseMissingTool(body: unknown): void {
   throw notOffered();
 }
 
-/** Arguments are an object, whatever else is asked for (dialects.md 2.3). */
-function refuseOtherArguments(body: unknown): void {
+function checkTools(body: unknown): void {
   const tools = isObject(body) ? listOf(body["tools"]) : [];
   for (let at = 0; at < tools.length; at++) {
     const tool = tools[at];
-    const schema = isObject(tool) ? tool["input_schema"] : undefined;
-    if (!isObject(schema) || typeof schema["type"] !== "string" || schema["type"] === "object") continue;
-    const param = `tools[${at}].input_schema.type`;
-    throw new GatewayError("invalid_request", `${param} must be "object"`, { param });
+    if (isObject(tool)) refuseOtherArguments(tool["input_schema"], `tools[${at}].input_schema`);
   }
 }
 
@@ -49,7 +46,7 @@ function refuseOtherArguments(body: unknown): void {
 export function checkRequest(body: unknown): void {
   refuse(checkMessage(body));
   refuseThread(body);
-  refuseOtherArguments(body);
+  checkTools(body);
   refuseMissingTool(body);
 }
 
@@ -57,5 +54,5 @@ export function checkRequest(body: unknown): void {
 export function checkCountTokens(body: unknown): void {
   refuse(checkCount(body));
   refuseThread(body);
-  refuseOtherArguments(body);
+  checkTools(body);
 }

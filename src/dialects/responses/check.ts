@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
+import { refuseOtherArguments } from "../arguments-schema.ts";
 import { notOffered } from "../not-offered.ts";
 
 const checkBody = checker(ResponsesRequest);
@@ -33,13 +34,15 @@ function refuseStored(body: Record<string, unknown>): void {
 /** Kinds of tools that have a name, by which they are chosen. */
 const NAMED: ReadonlySet<unknown> = new Set(["function", "custom"]);
 
-function refuseNameless(tools: readonly unknown[]): void {
+function checkTools(tools: readonly unknown[]): void {
   for (let at = 0; at < tools.length; at++) {
     const tool = tools[at];
-    if (!isObject(tool) || !NAMED.has(tool["type"]) || (typeof tool["name"] === "string" && tool["name"] !== ""))
-      continue;
-    const param = `tools[${at}].name`;
-    refuse(`${param} is required: a string that is not empty`, param);
+    if (!isObject(tool) || !NAMED.has(tool["type"])) continue;
+    const { name, parameters } = tool;
+    if (typeof name !== "string" || name === "") {
+      refuse(`tools[${at}].name is required: a string that is not empty`, `tools[${at}].name`);
+    }
+    refuseOtherArguments(parameters, `tools[${at}].parameters`);
   }
 }
 
@@ -65,6 +68,6 @@ export function checkRequest(body: unknown): void {
   if (!isPresent(prompt) && (!isPresent(input) || (Array.isArray(input) && input.length === 0))) {
     refuse("input is required: a string or a list of at least one item", "input");
   }
-  refuseNameless(listOf(body["tools"]));
+  checkTools(listOf(body["tools"]));
   refuseMissingTool(body);
 }
