@@ -15,7 +15,7 @@ export type Route = {
   weight?: number;
   /** How this vendor takes the model's reasoning control, where it is another way than the model's own (an aggregator's, say). */
   form?: ReasoningForm;
-  /** The dialect in which this vendor serves the model best, where it speaks more than one. */
+  /** The dialect in which this vendor serves the model best to clients that do not speak its own, where it speaks more than one. */
   dialect?: UpstreamDialectName;
 };
 

@@ -1,5 +1,5 @@
 import { chat } from "./chat/index.ts";
-import type { Dialect, DialectName, UpstreamDialect, UpstreamDialectName } from "./dialect.ts";
+import type { ClientDialect, Dialect, DialectName, UpstreamDialect, UpstreamDialectName } from "./dialect.ts";
 import { gemini } from "./gemini/index.ts";
 import { messages } from "./messages/index.ts";
 import { responses } from "./responses/index.ts";
@@ -55,3 +55,13 @@ export const upstreamDialects: Readonly<Record<UpstreamDialectName, UpstreamDial
   ...dialects,
   gemini: alike(gemini),
 };
+
+/**
+ * The dialect in which a vendor is asked for a client: the client's own where it is the vendor's own as well, so that nothing has to cross,
+ * else `best`, in which this vendor serves the model best, where it speaks more than one.
+ */
+export const upstreamFor = (
+  client: ClientDialect,
+  own: UpstreamDialectName,
+  best: UpstreamDialectName = own,
+): UpstreamDialect => upstreamDialects[client.name === own ? own : best];

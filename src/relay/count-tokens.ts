@@ -4,7 +4,7 @@ import type { Intent, ReasoningIntent } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
 import { tokenFamilyOf } from "../catalog/token-families.ts";
 import type { TokenCounter, UpstreamDialect } from "../dialects/dialect.ts";
-import { upstreamDialects } from "../dialects/index.ts";
+import { upstreamFor } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { Abort } from "../lib/abort.ts";
 import { type JsonText, wholeText } from "../lib/json.ts";
@@ -77,11 +77,11 @@ type CountJob = { request: CountRequest; services: Services; body: JsonText; int
 type Counter = { route: Route; vendor: Vendor; upstream: UpstreamDialect; counter: TokenCounter };
 
 /** The first route whose vendor counts by itself, if any does and its key is there. */
-function findCounter({ entry, services }: CountJob): Counter | undefined {
+function findCounter({ request, entry, services }: CountJob): Counter | undefined {
   for (const route of entry.routes) {
     const vendor = services.vendor(route.vendor);
     if (!vendor?.quirks.countTokens || (vendor.auth !== "none" && !vendor.apiKey)) continue;
-    const upstream = upstreamDialects[route.dialect ?? vendor.dialect];
+    const upstream = upstreamFor(request.client, vendor.dialect, route.dialect);
     if (upstream.counter) return { route, vendor, upstream, counter: upstream.counter };
   }
   return undefined;

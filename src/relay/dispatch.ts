@@ -1,7 +1,7 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Route } from "../catalog/entry.ts";
 import type { ReplyContext } from "../dialects/dialect.ts";
-import { upstreamDialects } from "../dialects/index.ts";
+import { upstreamFor } from "../dialects/index.ts";
 import { ContextOverflow } from "../dialects/overflow.ts";
 import { randomName } from "../lib/id.ts";
 import { isObject } from "../lib/json.ts";
@@ -102,11 +102,12 @@ class AttemptContext implements ReplyContext {
 }
 
 function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target {
+  const { client } = job.request;
   return {
     route,
     vendor,
-    upstream: upstreamDialects[route.dialect ?? vendor.dialect],
-    client: job.request.client,
+    upstream: upstreamFor(client, vendor.dialect, route.dialect),
+    client,
     context: new AttemptContext(job),
   };
 }

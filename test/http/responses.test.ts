@@ -223,3 +223,25 @@ describe("clients of other dialects at a vendor of this one", () => {
     expect(text).not.toContain("response.");
   });
 });
+
+describe("a model that its vendor serves in two dialects", () => {
+  test.each([
+    ["/v1/responses", { input: "hi", tools: [{ type: "web_search" }] }, "/v1/responses"],
+    ["/v1/chat/completions", { messages: [{ role: "user", content: "hi" }] }, "/v1/chat/completions"],
+    ["/v1/messages", { max_tokens: 9, messages: [{ role: "user", content: "hi" }] }, "/v1/chat/completions"],
+  ])("%s is asked in the client's own where it speaks it, and nothing is lost", async (path, fields, asked) => {
+    playReply();
+    const { chat } = dialects;
+    upstream.always("/v1/chat/completions", () => json(chat.encodeReply(REPLY, context)));
+    const both = await startApp({ vendors: [{ ...vendorAt(upstream, "responses", "openai"), models: "catalog" }] });
+    try {
+      const response = await both.post(path, { model: "openai/gpt-4.1", ...fields });
+      expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+      await response.text();
+      expect(upstream.calls.map((call) => call.path)).toEqual([asked]);
+      if (asked === path) expect(upstream.calls[0]?.json).toMatchObject({ ...fields, model: "gpt-4.1" });
+    } finally {
+      await both.stop();
+    }
+  });
+});
