@@ -250,9 +250,15 @@ function numberEnd(text: string, start: number): number {
   return at;
 }
 
+/** A key that must not be, as it is plainly written, and one of its letters by its number. */
+const PROTO = '"__proto__"';
+const ESCAPED_PROTO = /\\u00(?:5f|70|72|6f|74)/i;
+
 /** Walks a text once, strings skipped: counts, and notes where its top-level fields stand, so that nobody has to look for them again. */
 class Scan {
   readonly fields: Fields = { at: [], close: -1 };
+  /** A string `__proto__` stands in it, plainly written: perhaps a key. */
+  holdsProto = false;
   #depth = 0;
   #tokens = 0;
   /** At the top level: a key is to come next; else the place of its colon, until its value has ended. */
@@ -271,6 +277,7 @@ class Scan {
         const start = at;
         at = stringEnd(text, at);
         if (at < 0) return false;
+        if (at - start === PROTO.length && text.startsWith(PROTO, start)) this.holdsProto = true;
         if (this.#keyComes) {
           this.#keyComes = false;
           this.fields.at.push(start, at);
@@ -340,7 +347,7 @@ export function checkJson(text: string): JsonText {
     );
   }
   if (!isObject(value)) throw invalid("The request body must be a JSON object.");
-  if (json.mayHoldProto) {
+  if (scan.holdsProto || (json.hasEscapes && ESCAPED_PROTO.test(text))) {
     const param = findProto(value, "");
     if (param !== undefined) throw invalid("The key __proto__ is not allowed.", param);
   }

@@ -12,18 +12,13 @@ export function byteLength(text: Text): number {
   return length;
 }
 
-/** What hardly any text holds: a key that must not be, and a character by its number. */
-const RARE = /__proto__|\\u/;
-/** One of its letters by its number. */
-const ESCAPED_PROTO = /\\u00(?:5f|70|72|6f|74)/i;
-
 /** A JSON document as it came and, once somebody asks, as a value: parsed once, lazily. */
 export class JsonText {
   #text: string;
   #value: unknown;
   #parsed = false;
   #fields: Fields | undefined;
-  #hasRare: boolean | undefined;
+  #hasEscapes: boolean | undefined;
 
   /** `fields`, when whoever made the text knows them already, are those of {@link findFields}. */
   constructor(text: string, fields?: Fields) {
@@ -50,26 +45,15 @@ export class JsonText {
     this.#parsed = false;
   }
 
-  /** Whether a key `__proto__` may stand in it, however it is spelled: a cheap no for nearly every text. */
-  get mayHoldProto(): boolean {
-    if (!this.#mayHoldRare) return false;
-    return this.#text.includes("__proto__") || (this.hasEscapes && ESCAPED_PROTO.test(this.#text));
-  }
-
-  /** Whether any character is spelled by its number: without one, no half a character can stand in the text. */
+  /** Whether any character is spelled by its number: without one, no half a character can stand in the text. Looked for once: it may be long. */
   get hasEscapes(): boolean {
-    return this.#mayHoldRare && this.#text.includes("\\u");
+    this.#hasEscapes ??= this.#text.includes("\\u");
+    return this.#hasEscapes;
   }
 
   /** Whether bytes may stand in it, which their blocks and addresses say. */
   get mayHoldBytes(): boolean {
     return this.#text.includes("base64");
-  }
-
-  /** Both of {@link RARE} are looked for at once, and once: the text may be long. */
-  get #mayHoldRare(): boolean {
-    this.#hasRare ??= RARE.test(this.#text);
-    return this.#hasRare;
   }
 
   /** {@link fieldText} of this document, which must be an object. */
@@ -94,7 +78,7 @@ export class JsonText {
     this.#text = "{}";
     this.forgetValue();
     this.#fields = undefined;
-    this.#hasRare = undefined;
+    this.#hasEscapes = undefined;
   }
 }
 
