@@ -1,24 +1,27 @@
 import type { Edits } from "../lib/json.ts";
 import { isObject } from "../lib/json.ts";
-import { parseDataUrl } from "./chat/media.ts";
-import { mediaTypeOf } from "./messages/media.ts";
+import { hasScheme, isDataUrl, parseDataUrl } from "./chat/media.ts";
+import { mediaTypeOf, sniffMediaType } from "./messages/media.ts";
 
 type Part = Record<string, unknown>;
 
-/** An image or a document of a client's body, at an address on the web or in the body itself. */
+/** An image, a document or sound of a client's body, at an address on the web or in the body itself. */
 export type FoundMedia = {
-  kind: "image" | "document";
-  /** Where it stands, as errors name it: `messages[1].content[0]`. */
+  kind: "image" | "document" | "audio";
+  /** Where its block stands, as errors name it: `messages[1].content[0]`. */
   path: string;
+  /** The block's field that holds it: `image_url.url`. */
+  field: string;
+  /** An address, a `data:` URL or bare base64. */
   url: string;
-  /** A `data:` URL where bare base64 belongs. */
-  misplaced?: boolean;
+  /** What is said of bare base64, perhaps nothing. Also of a `data:` URL where only that belongs. */
+  said?: string;
 };
 
 /** Bytes as base64, and what they are. */
 export type InlineMedia = { mediaType: string; data: string };
 
-/** What to put in the place of found media; undefined leaves it as it is. */
+/** What to put in the place of found media; undefined leaves it as it is, and sound always stays so. */
 export type Replace = (media: FoundMedia) => InlineMedia | undefined;
 
 /** Content may hold content (results of tools, documents made of blocks): no deeper than this. */
@@ -32,6 +35,21 @@ function fileName(url: string): string {
   const name = URL.parse(url)?.pathname.split("/").at(-1) ?? "";
   return /^[\w.-]{1,100}$/.test(name) ? name : "document";
 }
+
+/** The field of a source that holds its media, by the source's type (dialects.md 2.2). */
+const HOLDERS = new Map<unknown, string>([
+  ["base64", "data"],
+  ["url", "url"],
+]);
+
+const stringOf = (value: unknown) => (typeof value === "string" ? value : "");
+
+/** Nothing stands here, and the vendor's own file is named beside it. */
+const isElsewhere = (url: string, holder: Part) => url === "" && typeof holder["file_id"] === "string";
+
+/** What stands where base64 may stand as well as a URL. */
+const dataOrUrl = (kind: FoundMedia["kind"], path: string, field: string, url: string): FoundMedia =>
+  hasScheme(url) ? { kind, path, field, url } : { kind, path, field, url, said: "" };
 
 /** One step through a client's body. */
 class Walk {
@@ -61,6 +79,9 @@ class Walk {
         return isObject(part["file"]) ? this.#file(part, part["file"], path, at) : part;
       case "input_file":
         return this.#inputFile(part, path, at);
+      case "input_audio":
+        if (isObject(part["input_audio"])) this.#audio(part["input_audio"], path, at);
+        return part;
       case "image":
       case "document":
         return isObject(part["source"]) ? this.#source(part, part["source"], `${path}[${at}]`, depth) : part;
@@ -83,16 +104,17 @@ class Walk {
   #imageUrl(part: Part, path: string, at: number): Part {
     const image = part["image_url"];
     const url = isObject(image) ? image["url"] : image;
-    if (typeof url !== "string") return part;
-    const media = this.replace({ kind: "image", path: `${path}[${at}]`, url });
+    if (typeof url !== "string" || isElsewhere(url, part)) return part;
+    const field = isObject(image) ? "image_url.url" : "image_url";
+    const media = this.replace({ kind: "image", path: `${path}[${at}]`, field, url });
     if (!media) return part;
     return { ...part, image_url: isObject(image) ? { ...image, url: dataUrl(media) } : dataUrl(media) };
   }
 
   #file(part: Part, file: Part, path: string, at: number): Part {
     const url = file["file_data"];
-    if (typeof url !== "string") return part;
-    const media = this.replace({ kind: "document", path: `${path}[${at}]`, url });
+    if (typeof url !== "string" || isElsewhere(url, file)) return part;
+    const media = this.replace(dataOrUrl("document", `${path}[${at}]`, "file.file_data", url));
     if (!media) return part;
     const filename = file["filename"] ?? fileName(url);
     return { ...part, file: { ...file, filename, file_data: dataUrl(media) } };
@@ -100,10 +122,22 @@ class Walk {
 
   #inputFile(part: Part, path: string, at: number): Part {
     const { file_url: fileUrl, ...rest } = part;
-    const url = fileUrl ?? part["file_data"];
-    if (typeof url !== "string") return part;
-    const media = this.replace({ kind: "document", path: `${path}[${at}]`, url });
+    const url = fileUrl || part["file_data"];
+    if (typeof url !== "string" || isElsewhere(url, part)) return part;
+    const place = `${path}[${at}]`;
+    const media = this.replace(
+      fileUrl
+        ? { kind: "document", path: place, field: "file_url", url }
+        : dataOrUrl("document", place, "file_data", url),
+    );
     return media ? { ...rest, filename: part["filename"] ?? fileName(url), file_data: dataUrl(media) } : part;
+  }
+
+  /** Only shown: nobody reads sound but who is sent it. */
+  #audio(audio: Part, path: string, at: number): void {
+    const url = audio["data"];
+    if (typeof url !== "string") return;
+    this.replace(dataOrUrl("audio", `${path}[${at}]`, "input_audio.data", url));
   }
 
   #source(part: Part, source: Part, path: string, depth: number): Part {
@@ -112,22 +146,16 @@ class Walk {
       const next = this.inside(source, "content", `${path}.source`, depth);
       return next === source ? part : { ...part, source: next };
     }
-    const url = source["type"] === "base64" ? base64Url(source) : source["type"] === "url" ? source["url"] : undefined;
-    if (typeof url !== "string") return part;
-    const media = this.replace({ kind, path, url, misplaced: url === source["data"] });
+    const holder = HOLDERS.get(source["type"]);
+    if (holder === undefined) return part;
+    const found: FoundMedia = { kind, path, field: `source.${holder}`, url: stringOf(source[holder]) };
+    if (holder === "data") found.said = stringOf(source["media_type"]);
+    const media = this.replace(found);
     return media ? { ...part, source: sourceOf(kind, media) } : part;
   }
 }
 
-/** A base64 source as the address it would be; undefined where it is as it should be, which costs a look at its first bytes only. */
-function base64Url(source: Part): string | undefined {
-  const { data, media_type: said } = source;
-  if (typeof data !== "string") return undefined;
-  if (data.startsWith("data:")) return data;
-  return typeof said === "string" && mediaTypeOf(said, data) === said ? undefined : `data:${said};base64,${data}`;
-}
-
-function sourceOf(kind: FoundMedia["kind"], media: InlineMedia): Part {
+function sourceOf(kind: "image" | "document", media: InlineMedia): Part {
   if (kind === "document" && isText(media)) {
     return { type: "text", media_type: "text/plain", data: Buffer.from(media.data, "base64").toString("utf8") };
   }
@@ -135,9 +163,9 @@ function sourceOf(kind: FoundMedia["kind"], media: InlineMedia): Part {
 }
 
 /**
- * Shows `replace` every image and document of a client's body that stands at a URL (a `data:` URL is one), whatever the client's dialect:
- * the types of their blocks do not collide (dialects.md 1.2, 2.2). Returns the edit of the body's one field that changed, or undefined
- * when nothing was replaced. `body` itself is never changed. Numbers in that field that no double holds exactly lose their last digits.
+ * Shows `replace` every image, document and sound of a client's body but those that a vendor keeps, whatever the client's dialect: the
+ * types of their blocks do not collide (dialects.md 1.2, 2.2). Returns the edit of the body's one field that changed, or undefined when
+ * nothing was replaced. `body` itself is never changed. Numbers in that field that no double holds exactly lose their last digits.
  */
 export function replaceMedia(body: Record<string, unknown>, replace: Replace): Edits | undefined {
   const field = Array.isArray(body["messages"]) ? "messages" : "input";
@@ -161,17 +189,36 @@ export function replaceMedia(body: Record<string, unknown>, replace: Replace): E
 /** Data URLs as they should be, and how many characters of what they hold show its format. */
 const SOUND = /^data:(image\/(?:png|jpeg|gif|webp)|application\/pdf);base64,/;
 const SHOWING = 16;
+/** Base64 is broken into lines of 64 or 76 characters, or has an end of line behind it: its ends show it. */
+const LINE = 80;
+
+/** Whether white space stands in base64 that begins at `start`. */
+const hasSpace = (url: string, start: number) => /\s/.test(url.slice(start, start + LINE) + url.slice(-2));
+
+/** A file, as far as it is known, or an image of whatever format. */
+const isMeant = (kind: FoundMedia["kind"], { mediaType }: InlineMedia) =>
+  kind === "image" || mediaType === "application/pdf" || mediaType.startsWith("image/");
+
+/** Bare base64, made sound; undefined where it is, which costs a look at its ends only. */
+function soundBytes(kind: FoundMedia["kind"], url: string, said: string): InlineMedia | undefined {
+  const data = hasSpace(url, 0) ? url.replaceAll(/\s+/g, "") : url;
+  const media = { mediaType: mediaTypeOf(said, data), data };
+  return (data === url && media.mediaType === said) || !isMeant(kind, media) ? undefined : media;
+}
 
 /**
- * A `data:` URL of an image or a PDF file that a strict vendor would stumble over, made sound: parameters, a wrong media type, percent
- * signs in place of base64 (dialects.md 4.8 #46). Undefined for one that is sound, and for every other URL.
+ * Media in the body itself that a strict vendor would stumble over, made sound: parameters, a wrong media type, percent signs in place of
+ * base64 (dialects.md 4.8 #46), white space in it, base64 without a `data:` URL around it and with one where none belongs. Undefined for
+ * what is sound, and for every address.
  */
-export function soundDataUrl({ kind, url, misplaced }: FoundMedia): InlineMedia | undefined {
-  if (url.slice(0, 5).toLowerCase() !== "data:") return undefined;
-  const said = SOUND.exec(url);
-  const start = said && url.slice(said[0].length, said[0].length + SHOWING);
-  if (start && !misplaced && mediaTypeOf(said[1] ?? "", start) === said[1] && !url.includes("%")) return undefined;
+export function soundMedia({ kind, url, said }: FoundMedia): InlineMedia | undefined {
+  if (kind === "audio") return undefined;
+  if (!isDataUrl(url)) return said !== undefined || sniffMediaType(url) ? soundBytes(kind, url, said ?? "") : undefined;
+  const head = SOUND.exec(url);
+  const at = head?.[0].length ?? 0;
+  const start = said === undefined && head && url.slice(at, at + SHOWING);
+  const isRight = start && mediaTypeOf(head[1] ?? "", start) === head[1] && !hasSpace(url, at) && !url.includes("%");
+  if (isRight) return undefined;
   const media = parseDataUrl(url);
-  const known = media && (media.mediaType === "application/pdf" || media.mediaType.startsWith("image/"));
-  return known || kind === "image" ? media : undefined;
+  return media && isMeant(kind, media) ? media : undefined;
 }

@@ -1,7 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
-import { type FoundMedia, type InlineMedia, replaceMedia, soundDataUrl } from "../dialects/media-walk.ts";
+import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia } from "../dialects/media-walk.ts";
 import { sniffMediaType } from "../dialects/messages/media.ts";
 import { JsonText } from "../lib/json.ts";
 import type { FetchMedia } from "./fetch-media.ts";
@@ -29,21 +29,23 @@ const ACCEPT = {
   document: "application/pdf, text/plain;q=0.9, text/*;q=0.8, application/json;q=0.8",
 } as const;
 
-/** Addresses that the vendors of a dialect read by themselves though they fetch nothing else. */
-const READ_BY_VENDOR: Partial<Record<UpstreamDialectName, RegExp>> = { gemini: OWN_ADDRESS };
+/** Addresses that the vendors of a dialect read by themselves though they fetch nothing else, or nobody else does. */
+const READ_BY_VENDOR: Partial<Record<UpstreamDialectName, RegExp>> = { chat: /^\s*(?:gs|s3):/i, gemini: OWN_ADDRESS };
 
+/** Addresses inside a cloud, which this gateway cannot fetch. */
+const isStored = (url: string) => /^\s*(?:gs|s3):/i.test(url);
 const isRemote = (url: string) => /^\s*https?:/i.test(url);
 
 /** Whether a vendor cannot read this address by itself. */
 function isOutOfReach({ kind, url }: FoundMedia, reach: RemoteMedia, dialect: UpstreamDialectName): boolean {
-  if (!isRemote(url) || reach === "all") return false;
+  if (!isRemote(url) || reach === "all" || kind === "audio") return false;
   if (reach === "https") return !/^\s*https:/i.test(url);
   if (reach === "images") return kind === "document";
   return !READ_BY_VENDOR[dialect]?.test(url);
 }
 
-/** One address may be asked for as an image and as a document. */
-const keyOf = ({ kind, url }: FoundMedia) => `${kind} ${url}`;
+/** One address may be asked for as an image and as a document. Bytes, which may be many, are told apart by their place. */
+const keyOf = ({ kind, path, url }: FoundMedia) => (isRemote(url) ? `${kind} ${url}` : path);
 
 const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
   new GatewayError("invalid_request", `${path}: the ${kind} at this URL cannot be used. ${why}`, { param: path });
@@ -113,7 +115,7 @@ class Fetching {
     const deadlineMs = MEDIA_DEADLINE_MS - (this.asked.services.clock.monotonic() - this.#startedAt);
     if (deadlineMs <= 0) throw refuse(found, "It took too long.");
     const got = await this.fetchMedia(found.url.trim(), {
-      accept: ACCEPT[found.kind],
+      accept: found.kind === "image" ? ACCEPT.image : ACCEPT.document,
       maxBytes: MAX_FILE_BYTES,
       deadlineMs,
       signal: this.#abort.signal,
@@ -134,7 +136,10 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
   const reach = target.vendor.quirks.remoteMedia ?? FETCHED_BY_VENDOR[name];
   let found: Found | undefined;
   replaceMedia(asked.body.value as Record<string, unknown>, (media) => {
-    const mended = isOutOfReach(media, reach, name) ? "remote" : soundDataUrl(media);
+    if (isStored(media.url) && !READ_BY_VENDOR[name]?.test(media.url)) {
+      throw refuse(media, "This model's vendor does not read such addresses.");
+    }
+    const mended = isOutOfReach(media, reach, name) ? "remote" : soundMedia(media);
     if (!mended) return undefined;
     found ??= { remote: new Map(), sound: new Map() };
     const key = keyOf(media);

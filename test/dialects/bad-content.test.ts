@@ -1,5 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { dialects } from "../../src/dialects/index.ts";
+import { BAD_MEDIA, GOOD_MEDIA, held, PLACES } from "./bad-media.ts";
 import {
+  CLIENTS,
   type ClientName,
   faultOf,
   recordsOf,
@@ -7,6 +10,7 @@ import {
   send,
   stream,
   typedStream,
+  UPSTREAMS,
   type UpstreamName,
   type Wire,
 } from "./crossing.ts";
@@ -150,6 +154,53 @@ describe("what is legal in the client's dialect and impossible for the model is 
     expect(JSON.stringify(heard)).toContain('{"inlineData":{"mimeType":"audio/wav","data":"UklGRg=="}}');
     const spoken = send({ from: "responses", to: "chat" }, RESPONSES(chatAudio)).body["messages"];
     expect(JSON.stringify(spoken)).toContain('"input_audio":{"data":"UklGRg==","format":"wav"}');
+  });
+});
+
+describe("media that no vendor can read is a 400 that names its field, on the diagonal and across", () => {
+  for (const from of CLIENTS) {
+    test.each(BAD_MEDIA[from])(`${from}: %s`, (_what, part, field) => {
+      for (const place of PLACES) {
+        const { body, path } = held(from, place, part);
+        for (const to of UPSTREAMS) {
+          const fault = faultOf(() => send({ from, to }, body));
+          expect([to, fault.code, fault.param]).toEqual([to, "invalid_request", `${path}.${field}`]);
+          expect(fault.message).toStartWith(`${path}.${field} `);
+          expect(fault.message.length).toBeLessThan(400);
+        }
+      }
+    });
+
+    test.each(GOOD_MEDIA[from])(`${from}: %s passes as it is`, (_what, part) => {
+      for (const place of PLACES) {
+        const sent = send({ from, to: from }, held(from, place, part).body).text;
+        expect(sent).toContain(JSON.stringify(part));
+      }
+    });
+  }
+
+  test("sound of which the data is none", () => {
+    for (const [what, data] of [
+      ["nothing", ""],
+      ["no base64", "@@@@"],
+      ["a file of the host", "file:///a.wav"],
+    ]) {
+      const fault = faultOf(() => send({ from: "chat", to: "chat" }, CHAT({ ...chatAudio, input_audio: { data } })));
+      expect([what, fault.param]).toEqual([what, "messages[1].content[0].input_audio.data"]);
+    }
+  });
+
+  test("5 MB of base64 are looked at once, by the runtime's own decoder", () => {
+    const data = Buffer.alloc(5 * 1024 * 1024, 7).toString("base64");
+    const body = MESSAGES({ type: "image", source: { type: "base64", media_type: "image/png", data } });
+    const whole = { model: "a/b", max_tokens: 9, ...body };
+    const times = Array.from({ length: 5 }, () => {
+      const startedAt = performance.now();
+      dialects.messages.check(whole);
+      return performance.now() - startedAt;
+    });
+    // A third of a millisecond; character by character it is ten times as much as is allowed here.
+    expect(Math.min(...times)).toBeLessThan(2);
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { replaceMedia, soundDataUrl } from "../../src/dialects/media-walk.ts";
+import { replaceMedia, soundMedia } from "../../src/dialects/media-walk.ts";
 import { MAX_FILE_BYTES, MAX_REMOTE, MEDIA_DEADLINE_MS } from "../../src/relay/remote-media.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { KEPT_MS } from "../../src/web/safe-fetch-media.ts";
@@ -266,6 +266,29 @@ describe("vendors that fetch by themselves are sent the URL", () => {
     for (const url of urls) expect(vendor.calls[0]?.text).toContain(url);
   });
 
+  test.each(["chat", "messages", "responses"] as const)(
+    "a cloud's own address from %s: to those that read it",
+    async (client) => {
+      await start();
+      const part = imageIn[client]("gs://bucket/a.png");
+      for (const model of ["gem/gemini-3-pro", "hosted/m"]) {
+        expect((await ask(client, model, part)).status).toBe(200);
+        expect(vendor.calls.pop()?.text).toContain("gs://bucket/a.png");
+      }
+      const refused = [
+        ...["claude/m", "newer/m"].map((model) => [model, part] as const),
+        ["gem/gemini-3-pro", imageIn[client]("s3://b/a.png")] as const,
+      ];
+      for (const [model, odd] of refused) {
+        const response = await ask(client, model, odd);
+        const { error } = (await response.json()) as { error: { message: string } };
+        expect([model, response.status]).toEqual([model, 400]);
+        expect(error.message).toMatch(/^(?:messages|input)\[0\]\.(?:content\[1\]: ).*does not read such addresses/);
+      }
+      expect(vendor.calls).toEqual([]);
+    },
+  );
+
   test("a URL in a text is a text", async () => {
     await start();
     expect((await ask("chat", "local/llava", { type: "text", text: `${files.url}/a.png` })).status).toBe(200);
@@ -422,6 +445,10 @@ describe("data URLs (dialects.md 4.8 #46)", () => {
     [`DATA:IMAGE/PNG;BASE64,${base64}`, PNG_URL],
     [`data:image/png;base64,${encodeURIComponent(base64)}`, PNG_URL],
     ["data:image/svg+xml;utf8,<svg/>", "data:image/svg+xml;base64,PHN2Zy8+"],
+    [`data:image/png,${base64}`, PNG_URL],
+    [`data:image/png;base64,${base64.slice(0, 76)}\r\n${base64.slice(76)}`, PNG_URL],
+    [`data:image/png;base64,${base64}\n`, PNG_URL],
+    [base64, PNG_URL],
   ];
   test.each(rows)("%s is mended on the diagonal", async (odd, sound) => {
     await start();
@@ -436,6 +463,8 @@ describe("data URLs (dialects.md 4.8 #46)", () => {
     const sources = [
       { type: "base64", media_type: "image/jpeg", data: base64 },
       { type: "base64", media_type: "image/png", data: PNG_URL },
+      { type: "base64", media_type: "image/png", data: `${base64.slice(0, 76)}\n${base64.slice(76)}` },
+      { type: "base64", media_type: "image/png", data: `${base64}\n` },
     ];
     const parts = sources.map((source) => ({ type: "image", source, cache_control: { type: "ephemeral" } }));
     expect((await ask("messages", "claude/m", ...parts)).status).toBe(200);
@@ -445,13 +474,22 @@ describe("data URLs (dialects.md 4.8 #46)", () => {
       source: { type: "base64", media_type: "image/png", data: base64 },
       cache_control: { type: "ephemeral" },
     };
-    expect(sent.messages[0]?.content.slice(1)).toEqual([image, image]);
+    expect(sent.messages[0]?.content.slice(1)).toEqual([image, image, image, image]);
+  });
+
+  test("a document of bare base64 is told as what it is", async () => {
+    await start();
+    const data = PDF.toString("base64");
+    expect((await ask("chat", "hosted/m", documentIn.chat(data))).status).toBe(200);
+    expect(vendor.calls[0]?.text).toContain(`"file_data":"data:application/pdf;base64,${data}"`);
+    expect((await ask("responses", "hosted/m", { type: "input_file", file_data: data })).status).toBe(200);
+    expect(vendor.calls[1]?.text).toContain(`"file_data":"data:application/pdf;base64,${data}"`);
   });
 
   test.each([PNG_URL, "data:application/pdf;base64,JVBERi0x", "data:text/plain;base64,aGk=", "https://x.example/a"])(
     "%s stays as it is",
     (url) => {
-      expect(soundDataUrl({ kind: "document", path: "", url })).toBeUndefined();
+      expect(soundMedia({ kind: "document", path: "", field: "", url })).toBeUndefined();
     },
   );
 });

@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "node:net";
+import { BAD_MEDIA, held, PLACES } from "../dialects/bad-media.ts";
+import { CLIENTS } from "../dialects/crossing.ts";
 import { sendRaw } from "../http/raw-request.ts";
 import { type Listening, listen } from "../support/listening.ts";
 import { until, within } from "../support/wait.ts";
@@ -314,6 +316,39 @@ describe("what is missing or wrong inside", () => {
   test.each(SIDES)("no model: %s", async (side) => {
     const response = await lab.gateway.post(PATH[side], ask(side, "", "blocking", { model: undefined }));
     await expectRefusal(side, response, "invalid_request", "model");
+  });
+});
+
+describe("media that no vendor can read", () => {
+  const paths = { ...PATH, responses: "/v1/responses" };
+  const requests = CLIENTS.flatMap((client) => BAD_MEDIA[client].map((row) => [client, ...row] as const));
+
+  test.each(requests)("%s: %s", async (client, _what, part, field) => {
+    const side = client === "messages" ? "messages" : "chat";
+    for (const place of PLACES) {
+      const { body, path } = held(client, place, part);
+      for (const model of Object.values(ONE_ROUTE)) {
+        for (const stream of [false, true]) {
+          const asked = { model, ...(client === "messages" && { max_tokens: 64 }), ...body, stream };
+          const response = await lab.gateway.post(paths[client], asked);
+          await expectRefusal(side, response, "invalid_request", `${path}.${field}`);
+        }
+      }
+    }
+  });
+
+  test.each(BAD_MEDIA.messages)("is not counted: %s", async (_what, part, field) => {
+    const { body, path } = held("messages", "said", part);
+    const response = await lab.gateway.post(`${PATH.messages}/count_tokens`, { model: ONE_ROUTE.messages, ...body });
+    await expectRefusal("messages", response, "invalid_request", `${path}.${field}`);
+  });
+
+  test.each(CLIENTS)("is not shown translated: %s", async (dialect) => {
+    const [[, part, field] = ["", {}, ""]] = BAD_MEDIA[dialect];
+    const { body, path } = held(dialect, "said", part);
+    const asked = { dialect, body: { model: ONE_ROUTE.chat, max_tokens: 64, ...body } };
+    const response = await lab.gateway.post("/v1/debug/translate", asked);
+    await expectRefusal("chat", response, "invalid_request", `${path}.${field}`);
   });
 });
 

@@ -3,6 +3,7 @@ import { isObject } from "../../lib/json.ts";
 import { ChatRequest } from "../../wire/chat.ts";
 import { checker } from "../../wire/open.ts";
 import { refuseOtherArguments } from "../arguments-schema.ts";
+import { checkMedia } from "../media-check.ts";
 import { checkToolChoice } from "./decode-tools.ts";
 
 type Wire = Record<string, unknown>;
@@ -79,6 +80,7 @@ export function checkRequest(body: unknown): void {
   for (let index = 0; index < request.messages.length; index++) {
     checkMessage(request.messages[index]!, index);
   }
+  checkMedia(body);
   if (Array.isArray(request["tools"])) checkTools(request["tools"]);
   checkToolChoice(request);
   const format = request["response_format"];

@@ -1,13 +1,9 @@
-import { GatewayError } from "../../canon/errors.ts";
 import type { DocumentPart, ImagePart, Part, TextPart } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { cleanText } from "../text.ts";
-import { fileSource, imageSource, parseDataUrl } from "./media.ts";
+import { fileSource, imageSource } from "./media.ts";
 
 type Wire = Record<string, unknown>;
-
-/** One pass over the text, however long it is. */
-const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
 const text = (value: unknown) => (typeof value === "string" ? value : "");
 
@@ -21,20 +17,10 @@ function withCache(part: TextPart | ImagePart | DocumentPart, wire: Wire): Part 
   return part;
 }
 
-/** An image that is neither at a web address nor in the URL itself, or whose data is no base64: every vendor refuses it. */
-function refuseUnreadable(url: string, param: string): void {
-  if (/^(?:https?|gs|file):/i.test(url)) return;
-  const inline = parseDataUrl(url);
-  if (inline && BASE64.test(inline.data)) return;
-  const fault = inline ? "holds data that is not base64" : "is neither a web address nor a data: URL";
-  throw new GatewayError("invalid_request", `${param} ${fault}`, { param });
-}
-
 function decodeImage(part: Wire, place: string): Part | undefined {
   const image = part["image_url"];
   const url = isObject(image) ? text(image["url"]) : text(image);
   if (url === "") return undefined;
-  refuseUnreadable(url, `${place}.image_url.url`);
   const detail = isObject(image) ? text(image["detail"]) : "";
   const decoded: ImagePart = { type: "image", source: imageSource(url), place };
   if (detail !== "") decoded.detail = detail;

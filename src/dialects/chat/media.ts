@@ -11,6 +11,9 @@ const SIGNATURES: readonly [start: string, mediaType: string][] = [
 
 const utf8 = new TextDecoder();
 
+/** Whether this is the beginning of a file's base64. */
+const isFile = (text: string) => SIGNATURES.some(([start]) => text.startsWith(start));
+
 /** What base64 data is: its own first bytes know better than the client (dialects.md 4.8 #46). */
 function mediaTypeOf(said: string, data: string): string {
   const bare = said.trim().toLowerCase();
@@ -30,20 +33,38 @@ function percentDecode(text: string): string {
   }
 }
 
+export const isDataUrl = (url: string): boolean => url.slice(0, 5).toLowerCase() === "data:";
+
+/** Addresses that some vendor reads: of the web, and of the stores of two clouds (dialects.md 3.1). */
+const ADDRESS = /^\s*(?:https?|gs|s3):\/\//i;
+
+export const isAddress = (url: string): boolean => ADDRESS.test(url) && URL.canParse(url.trim());
+
+/** Whether this is a URL of any kind, which no base64 is. */
+export const hasScheme = (text: string): boolean => /^\s*[a-z][a-z\d+.-]{0,30}:/i.test(text);
+
+/** A `data:` URL taken apart: its text is base64, or stands for itself. Undefined for anything else. */
+export function readDataUrl(url: string): { said: string; isBase64: boolean; text: string } | undefined {
+  if (!isDataUrl(url)) return undefined;
+  const comma = url.indexOf(",");
+  if (comma < 0) return undefined;
+  const [said, ...parameters] = url.slice(5, comma).split(";");
+  const body = url.slice(comma + 1);
+  const text = body.includes("%") ? percentDecode(body) : body;
+  // Some clients leave the word out: text does not begin as files do.
+  const isBase64 = parameters.some((each) => each.trim().toLowerCase() === "base64") || isFile(text);
+  return { said: said || "text/plain", isBase64, text };
+}
+
 /**
  * A `data:` URL as media: parameters are dropped, data that is not base64 becomes it, white space goes (dialects.md 4.8 #46).
  * Undefined for anything else.
  */
 export function parseDataUrl(url: string): { mediaType: string; data: string } | undefined {
-  if (url.slice(0, 5).toLowerCase() !== "data:") return undefined;
-  const comma = url.indexOf(",");
-  if (comma < 0) return undefined;
-  const head = url.slice(5, comma).split(";");
-  const isBase64 = head.some((parameter) => parameter.trim().toLowerCase() === "base64");
-  const body = url.slice(comma + 1);
-  const plain = body.includes("%") ? percentDecode(body) : body;
-  const data = isBase64 ? plain.replaceAll(/\s+/g, "") : Buffer.from(plain).toString("base64");
-  return { mediaType: mediaTypeOf(head[0] || "text/plain", data), data };
+  const read = readDataUrl(url);
+  if (!read) return undefined;
+  const data = read.isBase64 ? read.text.replaceAll(/\s+/g, "") : Buffer.from(read.text).toString("base64");
+  return { mediaType: mediaTypeOf(read.said, data), data };
 }
 
 /** An image's URL as a source: bytes for a `data:` URL, else the URL itself. */
@@ -61,7 +82,7 @@ export function textOfMedia(mediaType: string, data: string): string | undefined
 
 /** `file_data` of a file part: a `data:` URL, a web address, or bare base64, whose format its bytes or its name show. */
 export function fileSource(fileData: string, filename: string): MediaSource {
-  if (/^https?:\/\//i.test(fileData)) return { kind: "url", url: fileData };
+  if (isAddress(fileData)) return { kind: "url", url: fileData };
   const inline = parseDataUrl(fileData) ?? bareData(fileData, filename);
   const text = textOfMedia(inline.mediaType, inline.data);
   return text === undefined ? { kind: "base64", ...inline } : { kind: "text", text };

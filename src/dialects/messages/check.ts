@@ -3,6 +3,7 @@ import { isObject, listOf } from "../../lib/json.ts";
 import { CountTokensRequest, MessagesRequest } from "../../wire/messages.ts";
 import { checker, type Fault } from "../../wire/open.ts";
 import { refuseOtherArguments } from "../arguments-schema.ts";
+import { checkMedia } from "../media-check.ts";
 import { notOffered } from "../not-offered.ts";
 
 const checkMessage = checker(MessagesRequest);
@@ -48,6 +49,7 @@ export function checkRequest(body: unknown): void {
   refuseThread(body);
   checkTools(body);
   refuseMissingTool(body);
+  checkMedia(body);
 }
 
 /** {@link checkRequest} for `POST /v1/messages/count_tokens`: the same body, of which max_tokens may be absent (interface 4.6). */
@@ -55,4 +57,5 @@ export function checkCountTokens(body: unknown): void {
   refuse(checkCount(body));
   refuseThread(body);
   checkTools(body);
+  checkMedia(body);
 }

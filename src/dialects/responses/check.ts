@@ -3,6 +3,7 @@ import { isObject, listOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
 import { refuseOtherArguments } from "../arguments-schema.ts";
+import { checkMedia } from "../media-check.ts";
 import { notOffered } from "../not-offered.ts";
 
 const checkBody = checker(ResponsesRequest);
@@ -70,4 +71,5 @@ export function checkRequest(body: unknown): void {
   }
   checkTools(listOf(body["tools"]));
   refuseMissingTool(body);
+  checkMedia(body);
 }
