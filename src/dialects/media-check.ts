@@ -1,6 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
-import { isAddress, isDataUrl, readDataUrl } from "./chat/media.ts";
+import { isAddress, readDataUrl } from "./chat/media.ts";
 import { type FoundMedia, replaceMedia } from "./media-walk.ts";
 import { mediaTypeOf, sniffMediaType } from "./messages/media.ts";
 
@@ -51,9 +51,8 @@ function faultOf({ kind, url, said }: FoundMedia): string | undefined {
   if (url === "") return "must not be empty";
   const inline = readDataUrl(url);
   if (inline) return faultOfBytes(kind, inline.said, inline.text, inline.isBase64);
-  if (isDataUrl(url)) return "is a data: URL without a comma";
   if (said !== undefined || sniffMediaType(url)) return faultOfBytes(kind, said ?? "", url, true);
-  return isAddress(url) ? undefined : "is neither a web address nor a data: URL";
+  return isAddress(url) ? undefined : "is neither a web address nor a whole data: URL";
 }
 
 function refuseUnreadable(found: FoundMedia): undefined {

@@ -14,7 +14,7 @@ export type FoundMedia = {
   field: string;
   /** An address, a `data:` URL or bare base64. */
   url: string;
-  /** What is said of bare base64, perhaps nothing. Also of a `data:` URL where only that belongs. */
+  /** What is said of bare base64, perhaps nothing. Also of a `data:` URL where none belongs. */
   said?: string;
 };
 
@@ -148,8 +148,9 @@ class Walk {
     }
     const holder = HOLDERS.get(source["type"]);
     if (holder === undefined) return part;
-    const found: FoundMedia = { kind, path, field: `source.${holder}`, url: stringOf(source[holder]) };
-    if (holder === "data") found.said = stringOf(source["media_type"]);
+    const url = stringOf(source[holder]);
+    const found: FoundMedia = { kind, path, field: `source.${holder}`, url };
+    if (holder === "data" || isDataUrl(url)) found.said = stringOf(source["media_type"]);
     const media = this.replace(found);
     return media ? { ...part, source: sourceOf(kind, media) } : part;
   }
@@ -189,6 +190,13 @@ export function replaceMedia(body: Record<string, unknown>, replace: Replace): E
 /** Data URLs as they should be, and how many characters of what they hold show its format. */
 const SOUND = /^data:(image\/(?:png|jpeg|gif|webp)|application\/pdf);base64,/;
 const SHOWING = 16;
+/** The media type of bytes in the body, by their first characters and by what is said of them; undefined for an address. */
+export function inlineTypeOf({ url, said }: FoundMedia): string | undefined {
+  const head = /^data:([^;,]{0,100})[^,]{0,1000},/i.exec(url);
+  if (!head) return said === undefined ? sniffMediaType(url) : mediaTypeOf(said, url);
+  return mediaTypeOf(head[1] ?? "", url.slice(head[0].length, head[0].length + SHOWING));
+}
+
 /** Base64 is broken into lines of 64 or 76 characters, or has an end of line behind it: its ends show it. */
 const LINE = 80;
 
@@ -220,5 +228,5 @@ export function soundMedia({ kind, url, said }: FoundMedia): InlineMedia | undef
   const isRight = start && mediaTypeOf(head[1] ?? "", start) === head[1] && !hasSpace(url, at) && !url.includes("%");
   if (isRight) return undefined;
   const media = parseDataUrl(url);
-  return media && isMeant(kind, media) ? media : undefined;
+  return media && (said !== undefined || isMeant(kind, media)) ? media : undefined;
 }

@@ -15,7 +15,10 @@ export function nameLostDetail({ detail, place }: ImagePart, dropped: string[]):
  * The error for media that is legal in the client's dialect and impossible for this upstream (invalid_request): it names the block and its
  * place, as far as that is known.
  */
-export function unsayable(part: ImagePart | DocumentPart | AudioPart, why: string): GatewayError {
+export function unsayable(
+  part: Pick<ImagePart | DocumentPart | AudioPart, "type" | "place">,
+  why: string,
+): GatewayError {
   const { place } = part;
   if (place === undefined) return new GatewayError("invalid_request", why);
   return new GatewayError("invalid_request", `The ${part.type} at ${place} cannot be sent. ${why}`, { param: place });

@@ -1,8 +1,9 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
-import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia } from "../dialects/media-walk.ts";
+import { type FoundMedia, type InlineMedia, inlineTypeOf, replaceMedia, soundMedia } from "../dialects/media-walk.ts";
 import { sniffMediaType } from "../dialects/messages/media.ts";
+import { unsayable } from "../dialects/unsayable.ts";
 import { JsonText } from "../lib/json.ts";
 import type { FetchMedia } from "./fetch-media.ts";
 import type { Asked } from "./prepare.ts";
@@ -32,6 +33,12 @@ const ACCEPT = {
 /** Addresses that the vendors of a dialect read by themselves though they fetch nothing else, or nobody else does. */
 const READ_BY_VENDOR: Partial<Record<UpstreamDialectName, RegExp>> = { chat: /^\s*(?:gs|s3):/i, gemini: OWN_ADDRESS };
 
+/** Images that the vendors of a dialect take; those of the others differ (dialects.md 2.2). */
+const TAKEN_IMAGES: Partial<Record<UpstreamDialectName, RegExp>> = {
+  messages: /^image\/(?:png|jpeg|gif|webp)$/,
+  responses: /^image\//,
+};
+
 /** Addresses inside a cloud, which this gateway cannot fetch. */
 const isStored = (url: string) => /^\s*(?:gs|s3):/i.test(url);
 const isRemote = (url: string) => /^\s*https?:/i.test(url);
@@ -49,6 +56,18 @@ const keyOf = ({ kind, path, url }: FoundMedia) => (isRemote(url) ? `${kind} ${u
 
 const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
   new GatewayError("invalid_request", `${path}: the ${kind} at this URL cannot be used. ${why}`, { param: path });
+
+/** Throws GatewayError (invalid_request, with the place) for what other vendors read and those of this dialect never do. */
+function refuseUnread(media: FoundMedia, dialect: UpstreamDialectName): void {
+  const { kind, path, url } = media;
+  if (isStored(url) && !READ_BY_VENDOR[dialect]?.test(url)) {
+    throw unsayable({ type: kind, place: path }, "This model's vendor does not read such addresses.");
+  }
+  const taken = kind === "image" ? TAKEN_IMAGES[dialect] : undefined;
+  const type = taken && inlineTypeOf(media);
+  if (type === undefined || taken?.test(type)) return;
+  throw unsayable({ type: kind, place: path }, `This model's vendor takes no image of type ${type.slice(0, 100)}.`);
+}
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -136,9 +155,7 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
   const reach = target.vendor.quirks.remoteMedia ?? FETCHED_BY_VENDOR[name];
   let found: Found | undefined;
   replaceMedia(asked.body.value as Record<string, unknown>, (media) => {
-    if (isStored(media.url) && !READ_BY_VENDOR[name]?.test(media.url)) {
-      throw refuse(media, "This model's vendor does not read such addresses.");
-    }
+    refuseUnread(media, name);
     const mended = isOutOfReach(media, reach, name) ? "remote" : soundMedia(media);
     if (!mended) return undefined;
     found ??= { remote: new Map(), sound: new Map() };

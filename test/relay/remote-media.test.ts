@@ -4,6 +4,7 @@ import { replaceMedia, soundMedia } from "../../src/dialects/media-walk.ts";
 import { MAX_FILE_BYTES, MAX_REMOTE, MEDIA_DEADLINE_MS } from "../../src/relay/remote-media.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { KEPT_MS } from "../../src/web/safe-fetch-media.ts";
+import { BAD_MEDIA } from "../dialects/bad-media.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
 import { type Answer, json, neverAnswer, redirect, startUpstream, type Upstream } from "../support/upstream.ts";
@@ -283,11 +284,39 @@ describe("vendors that fetch by themselves are sent the URL", () => {
         const response = await ask(client, model, odd);
         const { error } = (await response.json()) as { error: { message: string } };
         expect([model, response.status]).toEqual([model, 400]);
-        expect(error.message).toMatch(/^(?:messages|input)\[0\]\.(?:content\[1\]: ).*does not read such addresses/);
+        expect(error.message).toMatch(
+          /^The image at (?:messages|input)\[0\]\.content\[1\] .* does not read such addresses\.$/,
+        );
       }
       expect(vendor.calls).toEqual([]);
     },
   );
+
+  const FILMS = ["data:application/pdf;base64,JVBERi0x", "data:video/mp4;base64,AAAA", "JVBERi0x"];
+  test.each(FILMS)("%s for an image: to those that read it", async (url) => {
+    await start();
+    for (const client of CLIENTS) {
+      for (const model of ["claude/m", "rock/claude", "newer/m"]) {
+        const { param, message } = await refusal(await ask(client, model, imageIn[client](url)));
+        expect(param).toEndWith("[0].content[1]");
+        expect(message).toContain("takes no image of type");
+      }
+    }
+    for (const client of CLIENTS) {
+      for (const model of ["gem/gemini-3-pro", "hosted/m"]) {
+        expect((await ask(client, model, imageIn[client](url))).status).toBe(200);
+        expect(vendor.calls.pop()?.text).toContain(url.split(",").at(-1)!);
+      }
+    }
+  });
+
+  test("an image of a type that the messages dialect does not have (dialects.md 2.2)", async () => {
+    await start();
+    const source = { type: "base64", media_type: "image/bmp", data: "Qk0AAAAA" };
+    const { param } = await refusal(await ask("messages", "claude/m", { type: "image", source }));
+    expect(param).toBe("messages[0].content[1]");
+    expect((await ask("messages", "hosted/m", { type: "image", source })).status).toBe(200);
+  });
 
   test("a URL in a text is a text", async () => {
     await start();
@@ -307,6 +336,17 @@ async function refusal(response: Response): Promise<{ param: string; message: st
 }
 
 describe("what cannot be had is a 400 that names its place", () => {
+  test.each(CLIENTS)("what no vendor can read, from %s: none of them is asked", async (client) => {
+    await start();
+    for (const [what, part, field] of BAD_MEDIA[client]) {
+      for (const model of ["hosted/m", "claude/m", "newer/m", "gem/gemini-3-pro"]) {
+        const { param } = await refusal(await ask(client, model, part));
+        const list = client === "responses" ? "input" : "messages";
+        expect([what, model, param]).toEqual([what, model, `${list}[0].content[1].${field}`]);
+      }
+    }
+  });
+
   const rows: [name: string, answer: () => Answer, says: RegExp][] = [
     ["missing", () => ({ ...file("no", "text/plain"), status: 404 }), /answered 404/],
     ["empty", () => file("", "image/png"), /empty/],
@@ -460,11 +500,12 @@ describe("data URLs (dialects.md 4.8 #46)", () => {
 
   test("a messages image of another type than it says, and one with a prefix", async () => {
     await start();
-    const sources = [
+    const sources: Record<string, unknown>[] = [
       { type: "base64", media_type: "image/jpeg", data: base64 },
       { type: "base64", media_type: "image/png", data: PNG_URL },
       { type: "base64", media_type: "image/png", data: `${base64.slice(0, 76)}\n${base64.slice(76)}` },
       { type: "base64", media_type: "image/png", data: `${base64}\n` },
+      { type: "url", url: PNG_URL },
     ];
     const parts = sources.map((source) => ({ type: "image", source, cache_control: { type: "ephemeral" } }));
     expect((await ask("messages", "claude/m", ...parts)).status).toBe(200);
@@ -474,7 +515,15 @@ describe("data URLs (dialects.md 4.8 #46)", () => {
       source: { type: "base64", media_type: "image/png", data: base64 },
       cache_control: { type: "ephemeral" },
     };
-    expect(sent.messages[0]?.content.slice(1)).toEqual([image, image, image, image]);
+    expect(sent.messages[0]?.content.slice(1)).toEqual(sources.map(() => image));
+  });
+
+  test("a document's text at a data: URL, which the messages dialect does not have", async () => {
+    await start();
+    expect((await ask("messages", "claude/m", documentIn.messages("data:text/plain;base64,aGk="))).status).toBe(200);
+    const sent = vendor.calls[0]?.json as { messages: { content: unknown[] }[] };
+    const source = { type: "text", media_type: "text/plain", data: "hi" };
+    expect(sent.messages[0]?.content[1]).toEqual({ type: "document", source, title: "Paper" });
   });
 
   test("a document of bare base64 is told as what it is", async () => {
