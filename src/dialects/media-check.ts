@@ -36,7 +36,8 @@ const SHOWING = 64;
 function faultOfImage(said: string, data: string): string | undefined {
   const type = mediaTypeOf(said, data.slice(0, SHOWING).replaceAll(/\s+/g, ""));
   if (SEEN.test(type)) return undefined;
-  return `holds no image: ${type === "" ? "nothing is said of its format" : `it is said to be ${type.slice(0, 100)}`}, and its bytes show none`;
+  const shown = type === "" ? "nothing is said of its format" : `it is said to be ${type.slice(0, 100)}`;
+  return `holds no image: ${shown}, and its bytes show none`;
 }
 
 /** Why bytes, as base64 or as text, can be no media. */
@@ -63,9 +64,9 @@ function refuseUnreadable(found: FoundMedia): undefined {
 }
 
 /**
- * Throws GatewayError (invalid_request, with param) for an image, a document or sound in a client's body, of whatever dialect, that no vendor can
- * read: bytes that are none, an image of another kind, an address that leads nowhere or into somebody's own disk. What one vendor reads and
- * another does not is decided where it is known who is asked.
+ * Throws GatewayError (invalid_request, with param) for an image, a document or sound in a client's body, of whatever dialect, that no
+ * vendor can read: bytes that are none, an image of another kind, an address that leads nowhere or into somebody's own disk. What one
+ * vendor reads and another does not is decided where it is known who is asked.
  */
 export function checkMedia(body: unknown): void {
   if (isObject(body)) replaceMedia(body, refuseUnreadable);

@@ -51,6 +51,10 @@ const isElsewhere = (url: string, holder: Part) => url === "" && typeof holder["
 const dataOrUrl = (kind: FoundMedia["kind"], path: string, field: string, url: string): FoundMedia =>
   hasScheme(url) ? { kind, path, field, url } : { kind, path, field, url, said: "" };
 
+/** What stands where an address belongs, and no bytes. */
+const urlOnly = (kind: FoundMedia["kind"], path: string, field: string, url: string): FoundMedia =>
+  isDataUrl(url) ? { kind, path, field, url, said: "" } : { kind, path, field, url };
+
 /** One step through a client's body. */
 class Walk {
   constructor(private readonly replace: Replace) {}
@@ -126,9 +130,7 @@ class Walk {
     if (typeof url !== "string" || isElsewhere(url, part)) return part;
     const place = `${path}[${at}]`;
     const media = this.replace(
-      fileUrl
-        ? { kind: "document", path: place, field: "file_url", url }
-        : dataOrUrl("document", place, "file_data", url),
+      fileUrl ? urlOnly("document", place, "file_url", url) : dataOrUrl("document", place, "file_data", url),
     );
     return media ? { ...rest, filename: part["filename"] ?? fileName(url), file_data: dataUrl(media) } : part;
   }
@@ -149,8 +151,8 @@ class Walk {
     const holder = HOLDERS.get(source["type"]);
     if (holder === undefined) return part;
     const url = stringOf(source[holder]);
-    const found: FoundMedia = { kind, path, field: `source.${holder}`, url };
-    if (holder === "data" || isDataUrl(url)) found.said = stringOf(source["media_type"]);
+    const found = urlOnly(kind, path, `source.${holder}`, url);
+    if (holder === "data") found.said = stringOf(source["media_type"]);
     const media = this.replace(found);
     return media ? { ...part, source: sourceOf(kind, media) } : part;
   }
@@ -190,13 +192,6 @@ export function replaceMedia(body: Record<string, unknown>, replace: Replace): E
 /** Data URLs as they should be, and how many characters of what they hold show its format. */
 const SOUND = /^data:(image\/(?:png|jpeg|gif|webp)|application\/pdf);base64,/;
 const SHOWING = 16;
-/** The media type of bytes in the body, by their first characters and by what is said of them; undefined for an address. */
-export function inlineTypeOf({ url, said }: FoundMedia): string | undefined {
-  const head = /^data:([^;,]{0,100})[^,]{0,1000},/i.exec(url);
-  if (!head) return said === undefined ? sniffMediaType(url) : mediaTypeOf(said, url);
-  return mediaTypeOf(head[1] ?? "", url.slice(head[0].length, head[0].length + SHOWING));
-}
-
 /** Base64 is broken into lines of 64 or 76 characters, or has an end of line behind it: its ends show it. */
 const LINE = 80;
 

@@ -1,7 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
-import { type FoundMedia, type InlineMedia, inlineTypeOf, replaceMedia, soundMedia } from "../dialects/media-walk.ts";
+import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia } from "../dialects/media-walk.ts";
 import { sniffMediaType } from "../dialects/messages/media.ts";
 import { unsayable } from "../dialects/unsayable.ts";
 import { JsonText } from "../lib/json.ts";
@@ -39,6 +39,9 @@ const TAKEN_IMAGES: Partial<Record<UpstreamDialectName, RegExp>> = {
   responses: /^image\//,
 };
 
+/** What a sound `data:` URL says that it holds. */
+const saidIn = (url: string) => /^data:([^;,]{1,100})/.exec(url)?.[1];
+
 /** Addresses inside a cloud, which this gateway cannot fetch. */
 const isStored = (url: string) => /^\s*(?:gs|s3):/i.test(url);
 const isRemote = (url: string) => /^\s*https?:/i.test(url);
@@ -57,15 +60,16 @@ const keyOf = ({ kind, path, url }: FoundMedia) => (isRemote(url) ? `${kind} ${u
 const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
   new GatewayError("invalid_request", `${path}: the ${kind} at this URL cannot be used. ${why}`, { param: path });
 
-/** Throws GatewayError (invalid_request, with the place) for what other vendors read and those of this dialect never do. */
-function refuseUnread(media: FoundMedia, dialect: UpstreamDialectName): void {
-  const { kind, path, url } = media;
-  if (isStored(url) && !READ_BY_VENDOR[dialect]?.test(url)) {
-    throw unsayable({ type: kind, place: path }, "This model's vendor does not read such addresses.");
-  }
+/** Throws GatewayError (invalid_request, with the place) for an address that other vendors read and those of this dialect never do. */
+function refuseUnread({ kind, path, url }: FoundMedia, dialect: UpstreamDialectName): void {
+  if (!isStored(url) || READ_BY_VENDOR[dialect]?.test(url)) return;
+  throw unsayable({ type: kind, place: path }, "This model's vendor does not read such addresses.");
+}
+
+/** {@link refuseUnread} for the bytes of an image, under the type that they are sent as. */
+function refuseUntaken({ kind, path }: FoundMedia, type: string | undefined, dialect: UpstreamDialectName): void {
   const taken = kind === "image" ? TAKEN_IMAGES[dialect] : undefined;
-  const type = taken && inlineTypeOf(media);
-  if (type === undefined || taken?.test(type)) return;
+  if (type === undefined || !taken || taken.test(type)) return;
   throw unsayable({ type: kind, place: path }, `This model's vendor takes no image of type ${type.slice(0, 100)}.`);
 }
 
@@ -156,11 +160,13 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
   let found: Found | undefined;
   replaceMedia(asked.body.value as Record<string, unknown>, (media) => {
     refuseUnread(media, name);
-    const mended = isOutOfReach(media, reach, name) ? "remote" : soundMedia(media);
-    if (!mended) return undefined;
+    const isFetched = isOutOfReach(media, reach, name);
+    const mended = isFetched ? undefined : soundMedia(media);
+    refuseUntaken(media, mended?.mediaType ?? media.said ?? saidIn(media.url), name);
+    if (!isFetched && !mended) return undefined;
     found ??= { remote: new Map(), sound: new Map() };
     const key = keyOf(media);
-    if (mended !== "remote") found.sound.set(key, mended);
+    if (mended) found.sound.set(key, mended);
     else if (!found.remote.has(key)) found.remote.set(key, media);
     return undefined;
   });

@@ -505,6 +505,7 @@ describe("data URLs (dialects.md 4.8 #46)", () => {
       { type: "base64", media_type: "image/png", data: PNG_URL },
       { type: "base64", media_type: "image/png", data: `${base64.slice(0, 76)}\n${base64.slice(76)}` },
       { type: "base64", media_type: "image/png", data: `${base64}\n` },
+      { type: "base64", media_type: "text/html", data: `\n${base64}` },
       { type: "url", url: PNG_URL },
     ];
     const parts = sources.map((source) => ({ type: "image", source, cache_control: { type: "ephemeral" } }));
@@ -531,8 +532,11 @@ describe("data URLs (dialects.md 4.8 #46)", () => {
     const data = PDF.toString("base64");
     expect((await ask("chat", "hosted/m", documentIn.chat(data))).status).toBe(200);
     expect(vendor.calls[0]?.text).toContain(`"file_data":"data:application/pdf;base64,${data}"`);
-    expect((await ask("responses", "hosted/m", { type: "input_file", file_data: data })).status).toBe(200);
-    expect(vendor.calls[1]?.text).toContain(`"file_data":"data:application/pdf;base64,${data}"`);
+    const url = `data:application/pdf;base64,${data}`;
+    for (const part of [{ file_data: data }, { file_url: data }, { file_url: url }]) {
+      expect((await ask("responses", "hosted/m", { type: "input_file", ...part })).status).toBe(200);
+      expect(vendor.calls.at(-1)?.text).toContain(`"file_data":"${url}"`);
+    }
   });
 
   test.each([PNG_URL, "data:application/pdf;base64,JVBERi0x", "data:text/plain;base64,aGk=", "https://x.example/a"])(
