@@ -1,4 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
+import { STORED_ADDRESS } from "../dialects/chat/media.ts";
 import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
 import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia } from "../dialects/media-walk.ts";
@@ -31,7 +32,7 @@ const ACCEPT = {
 } as const;
 
 /** Addresses that the vendors of a dialect read by themselves though they fetch nothing else, or nobody else does. */
-const READ_BY_VENDOR: Partial<Record<UpstreamDialectName, RegExp>> = { chat: /^\s*(?:gs|s3):/i, gemini: OWN_ADDRESS };
+const READ_BY_VENDOR: Partial<Record<UpstreamDialectName, RegExp>> = { chat: STORED_ADDRESS, gemini: OWN_ADDRESS };
 
 /** Images that the vendors of a dialect take; those of the others differ (dialects.md 2.2). */
 const TAKEN_IMAGES: Partial<Record<UpstreamDialectName, RegExp>> = {
@@ -42,8 +43,6 @@ const TAKEN_IMAGES: Partial<Record<UpstreamDialectName, RegExp>> = {
 /** What a sound `data:` URL says that it holds. */
 const saidIn = (url: string) => /^data:([^;,]{1,100})/.exec(url)?.[1];
 
-/** Addresses inside a cloud, which this gateway cannot fetch. */
-const isStored = (url: string) => /^\s*(?:gs|s3):/i.test(url);
 const isRemote = (url: string) => /^\s*https?:/i.test(url);
 
 /** Whether a vendor cannot read this address by itself. */
@@ -62,7 +61,7 @@ const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
 
 /** Throws GatewayError (invalid_request, with the place) for an address that other vendors read and those of this dialect never do. */
 function refuseUnread({ kind, path, url }: FoundMedia, dialect: UpstreamDialectName): void {
-  if (!isStored(url) || READ_BY_VENDOR[dialect]?.test(url)) return;
+  if (!STORED_ADDRESS.test(url) || READ_BY_VENDOR[dialect]?.test(url)) return;
   throw unsayable({ type: kind, place: path }, "This model's vendor does not read such addresses.");
 }
 

@@ -117,6 +117,7 @@ const GOOD_URLS: [what: string, url: string][] = [
   ["an address", "https://a.test/b.png?c=d e"],
   ["a file in Cloud Storage", "gs://bucket/b.png"],
   ["a file in S3", "s3://bucket/b.png"],
+  ["a file that Moonshot keeps", "ms://file-1"],
   ["a picture", `data:image/png;base64,${PNG}`],
   ["a picture without its padding", `data:image/png;base64,${PNG.slice(0, -2)}`],
   ["a picture of lines", `data:image/png;base64,${PNG.slice(0, 12)}\r\n${PNG.slice(12)}\n`],
@@ -150,7 +151,7 @@ export const GOOD_MEDIA: Record<ClientName, MediaRow[]> = {
     ["an image in another vendor's words", { type: "image", image: "oss://a/b.png" }, ""],
   ],
   messages: [
-    ...rows("image", sourceUrl("image"), "", GOOD_URLS.slice(0, 4)),
+    ...rows("image", sourceUrl("image"), "", GOOD_URLS.slice(0, 5)),
     ...rows("image", sourceData("image", "image/png"), "", GOOD_BASE64.slice(0, 2)),
     ...rows("document", sourceData("document", "application/pdf"), "", [...GOOD_BASE64, ["a PDF", PDF]]),
     ...rows("an image of an odd kind", sourceData("image", "image/bmp"), "", [["bytes", "Qk0AAAAA"]]),
@@ -161,7 +162,7 @@ export const GOOD_MEDIA: Record<ClientName, MediaRow[]> = {
   ],
   responses: [
     ...rows("image", inputImage, "", GOOD_URLS),
-    ...rows("file at an address", fileUrl, "", GOOD_URLS.slice(0, 3)),
+    ...rows("file at an address", fileUrl, "", GOOD_URLS.slice(0, 4)),
     ...rows("file", fileData, "", [
       ["bare base64", PDF],
       ["a PDF", `data:application/pdf;base64,${PDF}`],

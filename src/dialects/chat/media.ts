@@ -35,10 +35,15 @@ function percentDecode(text: string): string {
 
 export const isDataUrl = (url: string): boolean => url.slice(0, 5).toLowerCase() === "data:";
 
-/** Addresses that some vendor reads: of the web, and of the stores of two clouds (dialects.md 3.1). */
-const ADDRESS = /^\s*(?:https?|gs|s3):\/\//i;
+/**
+ * Addresses in a vendor's own store or in its cloud's, which nobody else can read: Cloud Storage (dialects.md 3.1), S3, and the files of
+ * Moonshot (ms://) and Alibaba (oss://), whose own documents name them.
+ */
+export const STORED_ADDRESS = /^\s*(?:gs|s3|ms|oss):\/\//i;
 
-export const isAddress = (url: string): boolean => ADDRESS.test(url) && URL.canParse(url.trim());
+/** Whether some vendor reads what stands at this address, on the web or in a store. */
+export const isAddress = (url: string): boolean =>
+  (/^\s*https?:\/\//i.test(url) || STORED_ADDRESS.test(url)) && URL.canParse(url.trim());
 
 /** Whether this is a URL of any kind, which no base64 is. */
 export const hasScheme = (text: string): boolean => /^\s*[a-z][a-z\d+.-]{0,30}:/i.test(text);
