@@ -35,7 +35,10 @@ const ChatPart = late(() =>
 );
 
 const Called = late(() =>
-  Open({ name: text("the function's name"), arguments: Maybe(text("arguments as JSON text")) }),
+  Open({
+    name: Type.String({ minLength: 1, description: "the function's name" }),
+    arguments: Maybe(text("arguments as JSON text")),
+  }),
 );
 
 const ChatToolCall = late(() =>
@@ -44,7 +47,12 @@ const ChatToolCall = late(() =>
       id: Maybe(text("the call's id, repeated by its result")),
       type: Maybe(text("function or custom")),
       function: Maybe(Called()),
-      custom: Maybe(Open({ name: text("the custom tool's name"), input: Maybe(text("the tool's input")) })),
+      custom: Maybe(
+        Open({
+          name: Type.String({ minLength: 1, description: "the custom tool's name" }),
+          input: Maybe(text("the tool's input")),
+        }),
+      ),
     },
     { description: "a tool call" },
   ),

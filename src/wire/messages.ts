@@ -33,7 +33,7 @@ export const ToolUseBlock = late(() =>
     {
       type: Type.Literal("tool_use"),
       id: Type.String({ description: "a string that names the call" }),
-      name: Type.String({ description: "a tool name" }),
+      name: Type.String({ minLength: 1, description: "a tool name" }),
       input: Type.Object({}, { additionalProperties: true, description: "an object of arguments" }),
       cache_control: CacheControl(),
     },
@@ -60,12 +60,26 @@ const RedactedThinkingBlock = late(() =>
   ),
 );
 
+/** Its text is all there is of it: without any, nothing would be said. */
+const SearchResultBlock = late(() =>
+  Open(
+    {
+      type: Type.Literal("search_result"),
+      source: Type.String({ description: "where it was found" }),
+      title: Type.String({ description: "its title" }),
+      content: Type.Array(TextBlock(), { description: "an array of text blocks" }),
+      cache_control: CacheControl(),
+    },
+    { description: "a search_result block" },
+  ),
+);
+
 /** Blocks without a shape of their own here (image, document, server tools, those to come): only the type is asked for. */
 const OtherBlock = late(() =>
   Open(
     {
       type: Type.String({
-        pattern: "^(?!(?:text|tool_use|tool_result|thinking|redacted_thinking)$)",
+        pattern: "^(?!(?:text|tool_use|tool_result|search_result|thinking|redacted_thinking)$)",
         description: "a block type such as text, image, document, tool_use, tool_result or thinking",
       }),
     },
@@ -79,7 +93,7 @@ export const ToolResultBlock = late(() =>
       type: Type.Literal("tool_result"),
       tool_use_id: Type.String({ description: "the id of the tool_use block it answers" }),
       content: MaybeOneOf(
-        [Type.String(), Type.Array(Type.Union([TextBlock(), OtherBlock()]))],
+        [Type.String(), Type.Array(Type.Union([TextBlock(), SearchResultBlock(), OtherBlock()]))],
         "a string or an array of text, image, document and search_result blocks",
       ),
       is_error: Maybe(Type.Boolean({ description: "true or false; true when the tool failed" })),
@@ -90,9 +104,20 @@ export const ToolResultBlock = late(() =>
 );
 
 export const ContentBlock = late(() =>
-  Type.Union([TextBlock(), ToolUseBlock(), ToolResultBlock(), ThinkingBlock(), RedactedThinkingBlock(), OtherBlock()], {
-    description: "a content block with a string `type`",
-  }),
+  Type.Union(
+    [
+      TextBlock(),
+      ToolUseBlock(),
+      ToolResultBlock(),
+      SearchResultBlock(),
+      ThinkingBlock(),
+      RedactedThinkingBlock(),
+      OtherBlock(),
+    ],
+    {
+      description: "a content block with a string `type`",
+    },
+  ),
 );
 
 export const Message = late(() =>
@@ -118,7 +143,7 @@ export const ToolDefinition = late(() =>
         input_schema: Maybe(Type.Object({}, { additionalProperties: true, description: "a JSON Schema object" })),
         cache_control: CacheControl(),
       }),
-      Open({ type: Type.String({ description: "the vendor's type of a built-in tool" }) }),
+      Open({ type: Type.String({ pattern: "^(?!custom$)", description: "the vendor's type of a built-in tool" }) }),
     ],
     { description: "a tool with a name, or a vendor's tool with a type" },
   ),

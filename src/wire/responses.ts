@@ -4,12 +4,31 @@ import { late, Open } from "./open.ts";
 /** An optional field; null counts as absent, as many clients write every field they know. */
 const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
-/** A part of a message: only its type is asked for, as new ones keep coming. */
-const ContentPart = late(() =>
+const TextPart = late(() =>
   Open(
-    { type: Type.String({ description: "a part type such as input_text, input_image, input_file or output_text" }) },
-    { description: "a content part with a string `type`" },
+    {
+      type: Type.Union([Type.Literal("input_text"), Type.Literal("output_text")]),
+      text: Type.String({ description: "a string of text" }),
+    },
+    { description: "a text part" },
   ),
+);
+
+/** Parts without a shape of their own here: only the type is asked for, as new ones keep coming. */
+const OtherPart = late(() =>
+  Open(
+    {
+      type: Type.String({
+        pattern: "^(?!(?:in|out)put_text$)",
+        description: "a part type such as input_text, input_image, input_file or output_text",
+      }),
+    },
+    { description: "a content part of another type" },
+  ),
+);
+
+const ContentPart = late(() =>
+  Type.Union([TextPart(), OtherPart()], { description: "a content part with a string `type`" }),
 );
 
 const Content = late(() =>
@@ -55,12 +74,30 @@ export const FunctionCallOutputItem = late(() =>
   ),
 );
 
+export const CustomToolCallItem = late(() =>
+  Open(
+    {
+      type: Type.Literal("custom_tool_call"),
+      name: Type.String({ minLength: 1, description: "a tool name" }),
+      input: Type.String({ description: "a string: what the tool is given" }),
+    },
+    { description: "a custom_tool_call item" },
+  ),
+);
+
+export const CustomToolCallOutputItem = late(() =>
+  Open(
+    { type: Type.Literal("custom_tool_call_output"), output: Content() },
+    { description: "a custom_tool_call_output item" },
+  ),
+);
+
 /** Items without a shape of their own here (reasoning, server tools, those to come): only the type is asked for. */
 const OtherItem = late(() =>
   Open(
     {
       type: Type.String({
-        pattern: "^(?!(?:message|function_call|function_call_output)$)",
+        pattern: "^(?!(?:message|(?:function|custom_tool)_call(?:_output)?)$)",
         description: "an item type such as message, function_call, function_call_output or reasoning",
       }),
     },
@@ -69,9 +106,17 @@ const OtherItem = late(() =>
 );
 
 export const InputItem = late(() =>
-  Type.Union([MessageItem(), FunctionCallItem(), FunctionCallOutputItem(), OtherItem()], {
-    description: "a message, or an item with a string `type`",
-  }),
+  Type.Union(
+    [
+      MessageItem(),
+      FunctionCallItem(),
+      FunctionCallOutputItem(),
+      CustomToolCallItem(),
+      CustomToolCallOutputItem(),
+      OtherItem(),
+    ],
+    { description: "a message, or an item with a string `type`" },
+  ),
 );
 
 const ToolDefinition = late(() =>

@@ -126,6 +126,22 @@ describe("check", () => {
       { tools: [{ type: "function", function: { name: "f", parameters: { type: "array" } } }] },
     ],
     ["stream", { stream: "true" }],
+    ...[{}, { id: "c", type: "function" }, { id: "c", function: null }].map((call): [string, Wire] => [
+      "messages[0].tool_calls[0].function",
+      { messages: [{ role: "assistant", tool_calls: [call] }] },
+    ]),
+    [
+      "messages[0].tool_calls[0].custom",
+      { messages: [{ role: "assistant", tool_calls: [{ id: "c", type: "custom" }] }] },
+    ],
+    [
+      "messages[0].tool_calls[0].function.name",
+      { messages: [{ role: "assistant", tool_calls: [{ id: "c", function: { name: "", arguments: "{}" } }] }] },
+    ],
+    [
+      "response_format.json_schema.schema",
+      { response_format: { type: "json_schema", json_schema: { name: "n", schema: "x" } } },
+    ],
   ];
   test.each(bad)("names %s at fault in %j", (param, extra) => {
     const error = errorOf(() => chat.check({ model: "m", messages: hello, ...extra }));

@@ -109,6 +109,14 @@ describe("check", () => {
     [{ ...valid, temperature: "0.5" }, "temperature"],
     [{ ...valid, top_p: Number.POSITIVE_INFINITY }, "top_p"],
     [{ ...valid, stream: "yes" }, "stream"],
+    [{ ...valid, tools: [{ type: "custom", input_schema: { type: "object" } }] }, "tools[0].name"],
+    [withContent([{ type: "search_result", title: "t", source: "s" }]), "messages[0].content[0].content"],
+    [withContent([{ type: "search_result", content: [{ type: "text", text: "x" }] }]), "messages[0].content[0].source"],
+    [withContent([{ type: "tool_use", id: "t", name: "", input: {} }], "assistant"), "messages[0].content[0].name"],
+    [withContent([{ type: "tool_use", id: "t", name: "f", input: {} }]), "messages[0].content[0]"],
+    [withContent([{ type: "tool_result", tool_use_id: "t" }], "assistant"), "messages[0].content[0]"],
+    [withContent([{ type: "tool_result", tool_use_id: "t" }], "system"), "messages[0].content[0]"],
+    [{ ...valid, output_config: { format: { type: "json_schema" } } }, "output_config.format.schema"],
   ])("refuses %j at %s", (body, param) => {
     expect(paramOf(() => messages.check(body))).toBe(param);
   });
@@ -117,6 +125,8 @@ describe("check", () => {
     const { max_tokens: _unused, ...body } = valid;
     expect(paramOf(() => checkCountTokens(body))).toBe("passes");
     expect(paramOf(() => checkCountTokens({ ...body, messages: [] }))).toBe("messages");
+    const stray = withContent([{ type: "tool_use", id: "t", name: "f", input: {} }]);
+    expect(paramOf(() => checkCountTokens(stray))).toBe("messages[0].content[0]");
   });
 });
 

@@ -135,6 +135,17 @@ describe("check", () => {
       },
       "input[1]",
     ],
+    [{ input: [{ role: "user", content: [{ type: "input_text" }] }] }, "input[0].content[0].text"],
+    [{ input: [{ role: "user", content: [{ type: "input_text", text: 5 }] }] }, "input[0].content[0].text"],
+    [{ input: [{ role: "assistant", content: [{ type: "output_text" }] }] }, "input[0].content[0].text"],
+    [{ input: [{ type: "custom_tool_call", call_id: "c", name: "f" }] }, "input[0].input"],
+    [{ input: [{ type: "custom_tool_call", call_id: "c", name: "", input: "x" }] }, "input[0].name"],
+    [{ input: [{ type: "custom_tool_call_output", call_id: "c", output: 5 }] }, "input[0].output"],
+    [
+      { input: [{ type: "function_call_output", call_id: "c", output: [{ type: "input_text" }] }] },
+      "input[0].output[0].text",
+    ],
+    [{ input: "x", text: { format: { type: "json_schema", name: "n" } } }, "text.format.schema"],
   ])("%j is refused at %s", (body, param) => {
     const fault = faultOf(() => check(body as Wire));
     expect(fault.code).toBe("invalid_request");

@@ -303,6 +303,16 @@ const INSIDE: { side: Side; param: string; fields: Record<string, unknown> }[] =
     param: "messages[0].content[0].tool_use_id",
     fields: message({ role: "user", content: [{ type: "tool_result", content: "4" }] }),
   },
+  {
+    side: "messages",
+    param: "messages[0].content[0]",
+    fields: message({ role: "user", content: [{ type: "tool_use", id: "t", name: "f", input: {} }] }),
+  },
+  {
+    side: "chat",
+    param: "messages[0].tool_calls[0].function",
+    fields: message({ role: "assistant", tool_calls: [{ id: "c" }] }),
+  },
   { side: "messages", param: "system[0].text", fields: { system: [{ type: "text" }] } },
 ];
 

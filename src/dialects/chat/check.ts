@@ -34,6 +34,16 @@ function checkParts(parts: readonly unknown[], path: string): void {
   }
 }
 
+/** A call of nothing: there is nobody it could be told to. */
+function checkCalls(calls: readonly unknown[], path: string): void {
+  for (let index = 0; index < calls.length; index++) {
+    const call = calls[index] as Wire;
+    if (isObject(call["function"]) || isObject(call["custom"])) continue;
+    const param = `${path}[${index}].${call["type"] === "custom" ? "custom" : "function"}`;
+    refuse(param, `${param} is required: an object with a name`);
+  }
+}
+
 /** Rules between a message's fields, which a schema says badly (dialects.md 1.2). The schema has already been met. */
 function checkMessage(message: Wire, index: number): void {
   const { role, content } = message;
@@ -45,6 +55,9 @@ function checkMessage(message: Wire, index: number): void {
   if (role === "tool" && (message["tool_call_id"] == null || message["tool_call_id"] === "")) {
     const path = `messages[${index}].tool_call_id`;
     refuse(path, `${path} is required on role tool`);
+  }
+  if (role === "assistant" && Array.isArray(message["tool_calls"])) {
+    checkCalls(message["tool_calls"], `messages[${index}].tool_calls`);
   }
 }
 
@@ -67,6 +80,17 @@ function checkTools(tools: readonly unknown[]): void {
   }
 }
 
+function checkFormat(format: unknown): void {
+  if (!isObject(format) || format["type"] !== "json_schema") return;
+  const param = "response_format.json_schema";
+  const { json_schema: wrapped } = format;
+  if (!isObject(wrapped)) refuse(param, `${param} is required: an object with a name and a schema`);
+  // Without one, any JSON is asked for.
+  if (wrapped["schema"] != null && !isObject(wrapped["schema"])) {
+    refuse(`${param}.schema`, `${param}.schema must be an object: a JSON Schema`);
+  }
+}
+
 /**
  * Throws GatewayError (invalid_request, with param) when a body is no chat request (dialects.md 1.1 and 1.2). Unknown fields, roles' extra
  * fields and unknown kinds of parts and tools pass.
@@ -83,11 +107,5 @@ export function checkRequest(body: unknown): void {
   checkMedia(body);
   if (Array.isArray(request["tools"])) checkTools(request["tools"]);
   checkToolChoice(request);
-  const format = request["response_format"];
-  if (isObject(format) && format["type"] === "json_schema" && !isObject(format["json_schema"])) {
-    refuse(
-      "response_format.json_schema",
-      "response_format.json_schema is required: an object with a name and a schema",
-    );
-  }
+  checkFormat(request["response_format"]);
 }

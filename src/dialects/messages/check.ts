@@ -43,19 +43,55 @@ function checkTools(body: unknown): void {
   }
 }
 
+/** The side that alone says each of these blocks (dialects.md 2.2): elsewhere its own vendor refuses it, and another's would never see it. */
+const SAYERS: ReadonlyMap<unknown, string> = new Map([
+  ["tool_use", "assistant"],
+  ["tool_result", "user"],
+]);
+
+function refuseMisplaced(body: unknown): void {
+  const messages = listOf(isObject(body) ? body["messages"] : undefined);
+  for (let at = 0; at < messages.length; at++) {
+    const { role, content } = messages[at] as Record<string, unknown>;
+    if (!Array.isArray(content)) continue;
+    for (let index = 0; index < content.length; index++) {
+      const { type } = content[index] as Record<string, unknown>;
+      const sayer = SAYERS.get(type);
+      if (sayer === undefined || sayer === role) continue;
+      const param = `messages[${at}].content[${index}]`;
+      const message = `${param} is a ${String(type)} block, which stands in messages of role ${sayer} alone`;
+      throw new GatewayError("invalid_request", message, { param });
+    }
+  }
+}
+
+/** A schema's format without its schema (dialects.md 4.1): refused by its own vendor, and no other could keep to it. */
+function refuseSchemaless(body: unknown): void {
+  const config = isObject(body) ? body["output_config"] : undefined;
+  const format = isObject(config) ? config["format"] : undefined;
+  if (!isObject(format) || format["type"] !== "json_schema" || isObject(format["schema"])) return;
+  const param = "output_config.format.schema";
+  throw new GatewayError("invalid_request", `${param} is required: a JSON Schema object`, { param });
+}
+
+/** What both of its endpoints refuse of a body whose fields are of the right types. */
+function refuseUnsound(body: unknown): void {
+  refuseThread(body);
+  refuseMisplaced(body);
+  refuseSchemaless(body);
+  checkTools(body);
+  checkMedia(body);
+}
+
 /** Throws GatewayError (invalid_request, with param) when `body` is no request of `POST /v1/messages` (interface 4.5). Unknown fields pass. */
 export function checkRequest(body: unknown): void {
   refuse(checkMessage(body));
-  refuseThread(body);
-  checkTools(body);
+  refuseUnsound(body);
   refuseMissingTool(body);
-  checkMedia(body);
 }
 
 /** {@link checkRequest} for `POST /v1/messages/count_tokens`: the same body, of which max_tokens may be absent (interface 4.6). */
 export function checkCountTokens(body: unknown): void {
   refuse(checkCount(body));
-  refuseThread(body);
-  checkTools(body);
-  checkMedia(body);
+  refuseUnsound(body);
 }

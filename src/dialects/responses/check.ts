@@ -56,6 +56,13 @@ function refuseMissingTool(body: Record<string, unknown>): void {
   if (!tools.some((tool) => isObject(tool) && tool["type"] === type && tool["name"] === name)) throw notOffered();
 }
 
+/** A schema's format without its schema: refused by its own vendor, and no other could keep to it. */
+function refuseSchemaless({ text }: Record<string, unknown>): void {
+  const format = isObject(text) ? text["format"] : undefined;
+  if (!isObject(format) || format["type"] !== "json_schema" || isObject(format["schema"])) return;
+  refuse("text.format.schema is required: a JSON Schema object", "text.format.schema");
+}
+
 /**
  * Throws GatewayError (invalid_request, with param) when `body` is no request of `POST /v1/responses`, and when it builds on stored
  * state: the service is stateless (contract 3). Unknown fields pass.
@@ -71,5 +78,6 @@ export function checkRequest(body: unknown): void {
   }
   checkTools(listOf(body["tools"]));
   refuseMissingTool(body);
+  refuseSchemaless(body);
   checkMedia(body);
 }
