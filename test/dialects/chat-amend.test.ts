@@ -103,7 +103,8 @@ describe("an upstream's oddities", () => {
     const onlyThen: Quirks = { toolChoiceRequired: "auto-while-reasoning" };
     expect(amend({ tool_choice: "required" }, {}, onlyThen)).toStrictEqual({});
     expect(amend({ tool_choice: "required" }, { dropSampling: true }, onlyThen)).toMatchObject({ tool_choice: "auto" });
-    expect(amend({ tool_choice: "none" }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({});
+    const tools = [{ type: "function", function: { name: "f" } }];
+    expect(amend({ tools, tool_choice: "none" }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({});
   });
 
   test("a list of no tools goes, with what goes with tools", () => {
@@ -114,6 +115,36 @@ describe("an upstream's oddities", () => {
     });
     const tools = [{ type: "function", function: { name: "f" } }];
     expect(amend({ tools, tool_choice: "auto" }, {}, {})).toStrictEqual({});
+  });
+
+  test("where there are no tools, what only goes with tools goes, but for a choice that is forced", () => {
+    const gone = { tool_choice: undefined, parallel_tool_calls: undefined };
+    for (const tool_choice of ["auto", "none"]) {
+      expect(amend({ tool_choice, parallel_tool_calls: false }, {}, {})).toStrictEqual(gone);
+    }
+    expect(amend({ functions: [], function_call: "auto" }, {}, {})).toStrictEqual({
+      functions: undefined,
+      function_call: undefined,
+    });
+    const tools = [{ type: "function", function: { name: "f" } }];
+    expect(amend({ tools, functions: [], parallel_tool_calls: true }, {}, {})).toStrictEqual({ functions: undefined });
+    const older = { functions: [{ name: "f" }], function_call: "auto" };
+    expect(amend(older, {}, { legacyFunctions: true })).toStrictEqual({});
+    for (const choice of ["required", null]) expect(amend({ tool_choice: choice }, {}, {})).toStrictEqual({});
+  });
+
+  test("empty stop sequences go, others stay", () => {
+    for (const stop of ["", [""]]) expect(amend({ stop }, {}, {})).toStrictEqual({ stop: undefined });
+    expect(amend({ stop: ["a", ""] }, {}, {})).toStrictEqual({ stop: ["a"] });
+    for (const stop of ["a", ["a", "b", "c", "d", "e"], [], null]) expect(amend({ stop }, {}, {})).toStrictEqual({});
+  });
+
+  test("a schema's format has a legal name (dialects.md 1.1)", () => {
+    const format = (name: unknown) => ({ type: "json_schema", json_schema: { name, schema: {}, strict: true } });
+    const named = (name: unknown) => amend({ response_format: format(name) }, {}, {});
+    for (const none of [undefined, null, ""]) expect(named(none)).toStrictEqual({ response_format: format("output") });
+    expect(named("my format")).toStrictEqual({ response_format: format("my_format") });
+    expect(named("fine-1_a")).toStrictEqual({});
   });
 
   test("assistant turns, call ids and the seed", () => {

@@ -56,7 +56,49 @@ describe("chat: a client's own messages (dialects.md 1.2)", () => {
     ["an assistant that says nothing", [user("a"), assistant(""), user("b"), assistant(null)], [user("a"), user("b")]],
     ["a list of no calls", [user("a"), { ...assistant("b"), tool_calls: [] }], [user("a"), assistant("b")]],
     ["a user that says nothing", [user([]), assistant("b")], [user("(empty)"), assistant("b")]],
+    ["nobody who says anything", [assistant(""), assistant([])], [user("(empty)")]],
+    [
+      "empty lists of content",
+      [{ role: "system", content: [] }, user("a"), { ...chatCall("1"), content: [] }, chatResult("1", [])],
+      [{ role: "system", content: "" }, user("a"), chatCall("1"), chatResult("1", "")],
+    ],
+    [
+      "calls without a type or arguments",
+      [
+        user("a"),
+        {
+          ...assistant(null),
+          tool_calls: [
+            { id: "1", function: { name: "f" } },
+            { id: "2", custom: { name: "g" } },
+          ],
+        },
+        chatResult("1"),
+        chatResult("2"),
+      ],
+      [
+        user("a"),
+        {
+          ...chatCall("1"),
+          tool_calls: [
+            { id: "1", type: "function", function: { name: "f", arguments: "{}" } },
+            { id: "2", type: "custom", custom: { name: "g", input: "" } },
+          ],
+        },
+        chatResult("1"),
+        chatResult("2"),
+      ],
+    ],
   ];
+  test("calls without an id get one, with their results", () => {
+    const { id: _id, ...call } = { ...chatCall("x").tool_calls[0] };
+    const [, written, first, second] = soundChat([user("a"), { ...chatCall(), tool_calls: [call, call] }]) as Wire[];
+    const ids = ((written?.["tool_calls"] ?? []) as Wire[]).map(({ id }) => id);
+    expect([first?.["tool_call_id"], second?.["tool_call_id"]]).toEqual(ids);
+    expect(new Set(ids).size).toBe(2);
+    for (const id of ids) expect(id).toMatch(/^[0-9A-Za-z_]{1,40}$/);
+  });
+
   test.each(repaired)("%s", (_what, messages, expected) => {
     expect(soundChat(messages)).toEqual(expected);
   });

@@ -4,9 +4,10 @@ import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { shortCallId } from "./call-ids.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
+import { fitFormat } from "./output-format.ts";
 import { LOST_REASONING, lacksReasoning } from "./replay.ts";
 import { soundMessages } from "./sound-messages.ts";
-import { stopsOf, unsaidStops } from "./stops.ts";
+import { saidStops } from "./stops.ts";
 import { nameEdits } from "./wire-names.ts";
 
 type Wire = Record<string, unknown>;
@@ -133,18 +134,17 @@ function amendToolChoice(list: EditList, orders: Orders, quirks: Quirks): string
   return hintFor(choice);
 }
 
-/** A stop sequence too many is not told: the gateway watches for it (dialects.md 4.1). */
 function amendStop(list: EditList, quirks: Quirks): void {
-  if (unsaidStops(list.body, quirks).length > 0) list.set("stop", stopsOf(list.body).slice(0, quirks.maxStopSequences));
+  const said = saidStops(list.body, quirks);
+  if (said === undefined) list.remove("stop");
+  else list.set("stop", said);
 }
 
-/** A schema that the vendor does not take as one: it is told in words what to keep to, and JSON is all that is enforced. */
+/** Returns what is to be said of the format in words. */
 function amendFormat(list: EditList, quirks: Quirks): string | undefined {
-  const format = list.body["response_format"];
-  if (!quirks.noJsonSchema || !isObject(format) || format["type"] !== "json_schema") return undefined;
-  list.set("response_format", { type: "json_object" });
-  const wrapped = isObject(format["json_schema"]) ? format["json_schema"] : {};
-  return `Answer with one JSON object and nothing else. It must meet this JSON Schema: ${JSON.stringify(wrapped["schema"] ?? {})}`;
+  const { format, hint } = fitFormat(list.body["response_format"], quirks);
+  if (format !== undefined) list.set("response_format", format);
+  return hint;
 }
 
 /** The system prompt with one more sentence at its end. */

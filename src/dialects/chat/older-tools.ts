@@ -6,7 +6,6 @@ import { inventCallId } from "./tool-calls.ts";
 type Wire = Record<string, unknown>;
 
 const NO_LIST: Wire[] = [];
-const NO_EDITS: Edits = Object.freeze({});
 const NO_PLACES: string[] = [];
 const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : NO_LIST);
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
@@ -75,17 +74,28 @@ function toToolChoice(choice: unknown): unknown {
   return isObject(choice) ? { type: "function", function: { name: choice["name"] } } : choice;
 }
 
-/** An empty list of tools, and what only goes with tools: OpenAI refuses each of them, and they ask for nothing. */
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+const isNone = (value: unknown): boolean => value == null || isEmptyList(value);
+/** A choice that forces nothing. */
+const isFree = (choice: unknown): boolean => choice === "auto" || choice === "none";
+
+/** Empty lists of tools, and what only goes with tools where there are none: OpenAI refuses each of them, and they ask for nothing. */
 function withoutNoTools(body: Wire): Edits {
-  const asked = ["tools", "tool_choice", "parallel_tool_calls"].filter((field) => Object.hasOwn(body, field));
-  return Object.fromEntries(asked.map((field) => [field, undefined]));
+  const { tools, functions, tool_choice: choice, function_call: call, parallel_tool_calls: parallel } = body;
+  const edits: Edits = {};
+  if (isEmptyList(tools)) edits["tools"] = undefined;
+  if (isEmptyList(functions)) edits["functions"] = undefined;
+  if (!isNone(tools) || !isNone(functions)) return edits;
+  if (isFree(choice) || (choice != null && isEmptyList(tools))) edits["tool_choice"] = undefined;
+  if (isFree(call)) edits["function_call"] = undefined;
+  if (parallel != null) edits["parallel_tool_calls"] = undefined;
+  return edits;
 }
 
-/** Edits that tell a vendor of today's functions alone about a client's older or custom tools; none where there are no such. */
+/** Edits that tell a vendor of today's functions alone about a client's older or custom tools, and nothing of no tools. */
 export function toolEdits(body: Wire, quirks: Quirks): Edits {
   const legacy = hasOlder(body, quirks);
-  if (!legacy && Array.isArray(body["tools"]) && body["tools"].length === 0) return withoutNoTools(body);
-  if (!legacy && !hasCustom(body, quirks)) return NO_EDITS;
+  if (!legacy && !hasCustom(body, quirks)) return withoutNoTools(body);
   const tools = listOf(body["tools"]).map(toFunctionTool);
   if (legacy) tools.push(...listOf(body["functions"]).map((called) => ({ type: "function", function: called })));
   const choice = body["tool_choice"] ?? (legacy ? toToolChoice(body["function_call"]) : undefined);

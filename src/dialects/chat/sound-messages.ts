@@ -35,40 +35,68 @@ function saysNothing(message: unknown): boolean {
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
-/** A conversation in which every call has its one result right behind it, and no turn is empty. */
+/** Whether a call has what OpenAI demands of each: an id, its type, and its text (dialects.md 1.2). Clients that build calls by hand forget them. */
+function isWhole({ id, type, function: called, custom }: Wire): boolean {
+  if (typeof id !== "string" || id === "" || typeof type !== "string" || type === "") return false;
+  if (isObject(called)) return typeof called["arguments"] === "string";
+  return !isObject(custom) || typeof custom["input"] === "string";
+}
+
+/** A call with its type and its text: one without arguments had none to give. Its id is seen to where those of its turn are. */
+function wholeCall(call: Wire): Wire {
+  if (isWhole(call)) return call;
+  const { function: called, custom } = call;
+  const type = call["type"] || (isObject(called) ? "function" : "custom");
+  if (isObject(called)) return { ...call, type, function: { ...called, arguments: called["arguments"] ?? "{}" } };
+  return { ...call, type, ...(isObject(custom) && { custom: { ...custom, input: custom["input"] ?? "" } }) };
+}
+
+/** A conversation in which every call is whole and has its one result right behind it, and no turn is empty. */
 function isSound(messages: readonly unknown[]): boolean {
   /** Made for the first call: most conversations have none. */
   let waiting: Set<unknown> | undefined;
   for (const message of messages) {
     const role = roleOf(message);
+    if (isObject(message) && isEmptyList(message["content"])) return false;
     if (role === "tool") {
       if (!waiting?.delete((message as Wire)["tool_call_id"])) return false;
       continue;
     }
     if ((waiting && waiting.size > 0) || saysNothing(message)) return false;
-    if (role === "user" && isEmptyList((message as Wire)["content"])) return false;
     // OpenAI refuses a list of no calls, which many clients send.
     if (role === "assistant" && isEmptyList((message as Wire)["tool_calls"])) return false;
     for (const call of callsOf(message)) {
       waiting ??= new Set();
-      if (waiting.has(call["id"])) return false;
+      if (waiting.has(call["id"]) || !isWhole(call)) return false;
       waiting.add(call["id"]);
     }
   }
   return waiting === undefined || waiting.size === 0;
 }
 
-/** Calls of one turn, no two of one id. */
+/** Calls of one turn, each whole, no two of one id. */
 function withOwnIds(calls: readonly Wire[]): { call: Wire; given: unknown }[] {
   const names = new OwnNames();
-  return calls.map((call) => {
+  return calls.map((written) => {
+    const call = wholeCall(written);
     const given = call["id"];
-    const wanted = String(given);
-    const own = names.take(wanted, (count) => (count === 1 ? wanted : boundedCallId(`${wanted}_${count}`)));
-    const id = own === wanted ? given : own;
+    const wanted = typeof given === "string" ? given : "";
+    const id = names.take(wanted, (count) => {
+      if (count === 1) return wanted === "" ? boundedCallId("") : wanted;
+      return boundedCallId(`${wanted}_${count}`);
+    });
     return { call: id === given ? call : { ...call, id }, given };
   });
 }
+
+/** What stands for an empty list of content, which OpenAI refuses in every role: nothing where that may be said (dialects.md 4.8 #4). */
+function contentFor(role: unknown): string | null {
+  if (role === "user") return EMPTY_TEXT;
+  return role === "assistant" ? null : "";
+}
+
+const filled = (message: Wire): Wire =>
+  isEmptyList(message["content"]) ? { ...message, content: contentFor(message["role"]) } : message;
 
 /** Puts each result behind its call. A call without one gets a made-up one, a result without a call becomes the user's words. */
 class Rebuilder {
@@ -81,7 +109,8 @@ class Rebuilder {
       if (isObject(message) && message["role"] === "tool") this.#results.add(message["tool_call_id"], message);
     }
     for (const message of messages) this.#write(message);
-    return this.#out;
+    // Nobody takes a conversation in which nothing is said.
+    return this.#out.length > 0 ? this.#out : [{ role: "user", content: EMPTY_TEXT }];
   }
 
   #write(message: unknown): void {
@@ -90,13 +119,13 @@ class Rebuilder {
       if (!this.#placed.has(message)) this.#writeStray(message);
       return;
     }
-    const empty = message["role"] === "user" && isEmptyList(message["content"]);
-    const calls = withOwnIds(callsOf(message));
-    const changed = calls.some(({ call, given }) => call["id"] !== given);
-    const { tool_calls: listed, ...rest } = message;
+    const said = filled(message);
+    const listed = callsOf(message);
+    const calls = withOwnIds(listed);
+    const changed = calls.some(({ call }, at) => call !== listed[at]);
+    const { tool_calls: _none, ...rest } = said;
     this.#out.push({
-      ...(isEmptyList(listed) ? rest : message),
-      ...(empty && { content: EMPTY_TEXT }),
+      ...(isEmptyList(message["tool_calls"]) ? rest : said),
       ...(changed && { tool_calls: calls.map(({ call }) => call) }),
     });
     for (const { call, given } of calls) this.#writeResult(call["id"], given);
@@ -105,7 +134,9 @@ class Rebuilder {
   #writeResult(id: unknown, given: unknown): void {
     const result = this.#results.take(given, (one) => this.#placed.has(one));
     if (result) this.#placed.add(result);
-    this.#out.push(result ? { ...result, tool_call_id: id } : { role: "tool", tool_call_id: id, content: NO_RESULT });
+    this.#out.push(
+      result ? { ...filled(result), tool_call_id: id } : { role: "tool", tool_call_id: id, content: NO_RESULT },
+    );
   }
 
   #writeStray(message: Wire): void {
@@ -118,8 +149,8 @@ class Rebuilder {
 }
 
 /**
- * A client's own messages as its vendor takes them (dialects.md 1.2): every call is followed at once by its result, no call and no result
- * stands alone, no turn is empty. The same array where that is so already: nothing is touched that need not change.
+ * A client's own messages as its vendor takes them (dialects.md 1.2): every call is whole and followed at once by its result, no call and
+ * no result stands alone, no turn is empty. The same array where that is so already: nothing is touched that need not change.
  */
 export function soundMessages(messages: readonly unknown[]): readonly unknown[] {
   return isSound(messages) ? messages : new Rebuilder().rebuild(messages);

@@ -16,6 +16,18 @@ export function unsaidStops(body: Wire, { maxStopSequences: most }: Quirks): str
   return most === undefined || !Array.isArray(body["stop"]) ? NONE : stopsOf(body).slice(most);
 }
 
+/**
+ * `stop` as the vendor is told it: without those that are too many, which the gateway watches for (dialects.md 4.1), and without empty ones,
+ * which ask for nothing and which vLLM refuses. Undefined where nothing is left, else the client's own value where it can stay.
+ */
+export function saidStops(body: Wire, quirks: Quirks): unknown {
+  const { stop } = body;
+  if (stop == null) return stop;
+  const said = stopsOf(body).slice(0, Array.isArray(stop) ? quirks.maxStopSequences : undefined);
+  if (said.length === (Array.isArray(stop) ? stop.length : 1)) return stop;
+  return said.length > 0 ? said : undefined;
+}
+
 /** `changes` with the stop sequences that this vendor is not told, which the gateway looks for in the reply (dialects.md 4.1). */
 export function withUnsaidStops(body: Wire, quirks: Quirks, changes?: ReplyChanges): ReplyChanges | undefined {
   const unsaid = unsaidStops(body, quirks);

@@ -3,6 +3,7 @@ import { isObject, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
+import { formatName } from "../format-name.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
@@ -63,7 +64,7 @@ function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
   return {
     type: "json_schema",
     // The name is required here and unknown to other dialects.
-    name: (name ?? "output").replaceAll(/[^\w-]/g, "_").slice(0, 64),
+    name: formatName(name),
     ...(description !== undefined && { description }),
     schema,
     ...(strict !== undefined && { strict }),
