@@ -26,15 +26,16 @@ class Marker {
   /** Takes note of the marks in `list`, and of those inside its objects. */
   note(list: readonly Wire[]): void {
     for (const wire of list) {
+      if (!isObject(wire)) continue;
       if (Array.isArray(wire["content"])) this.note(wire["content"] as Wire[]);
       if (isMarked(wire)) this.#marked.push(wire);
     }
   }
 
   /** Takes the marks that are too many away, those of the prompt's beginning first. */
-  trim(): void {
-    if (this.#marked.length <= MAX_MARKS) return;
-    for (const wire of this.#marked.splice(0, this.#marked.length - MAX_MARKS)) delete wire["cache_control"];
+  trim(most = MAX_MARKS): void {
+    if (this.#marked.length <= most) return;
+    for (const wire of this.#marked.splice(0, this.#marked.length - most)) delete wire["cache_control"];
   }
 
   /** Marks `wire`, unless one of `group` is marked already or there is no room left. */
@@ -86,6 +87,49 @@ export function markMessagesBody(body: Wire): void {
   marker.mark(tools.at(-1), tools);
 }
 
+/** How many marks stand in a list of a client's own body, at any depth that {@link Marker.note} looks at. */
+function countMarks(list: unknown): number {
+  let count = 0;
+  if (!Array.isArray(list)) return count;
+  for (const wire of list) {
+    if (!isObject(wire)) continue;
+    if (isMarked(wire)) count++;
+    count += countMarks(wire["content"]);
+  }
+  return count;
+}
+
+/** A copy as deep as marks are set. */
+function copyOf(wire: unknown): unknown {
+  if (!isObject(wire)) return wire;
+  const { content } = wire;
+  return { ...wire, ...(Array.isArray(content) && { content: content.map(copyOf) }) };
+}
+
+/** The fields whose marks count, in the order of the prompt. */
+const MARKED_FIELDS = ["tools", "system", "messages"] as const;
+
+/**
+ * Those fields of a client's own messages body, copied, with as many marks as its vendor takes: the latest; undefined where they are not
+ * too many. The mark that stands for the whole body is one of them (dialects.md 2.1).
+ */
+export function withFewerMarks(body: Wire): Wire | undefined {
+  const most = isMarked(body) ? MAX_MARKS - 1 : MAX_MARKS;
+  let count = 0;
+  for (const field of MARKED_FIELDS) count += countMarks(body[field]);
+  if (count <= most) return undefined;
+  const fewer: Wire = {};
+  const marker = new Marker();
+  for (const field of MARKED_FIELDS) {
+    if (!Array.isArray(body[field])) continue;
+    const copy = body[field].map(copyOf) as Wire[];
+    fewer[field] = copy;
+    marker.note(copy);
+  }
+  marker.trim(most);
+  return fewer;
+}
+
 /** Models behind an aggregator that cache only what is marked. */
 const MARKED_MODELS = /^anthropic\//;
 
@@ -120,15 +164,6 @@ const isMarkedAnywhere = (message: unknown): boolean =>
   isObject(message) &&
   (isMarked(message) || listOf(message["content"]).some((part) => isObject(part) && isMarked(part)));
 
-/** A copy as deep as marks are set. */
-function copyMessage(message: Wire): Wire {
-  const { content } = message;
-  return {
-    ...message,
-    ...(Array.isArray(content) && { content: content.map((part) => (isObject(part) ? { ...part } : part)) }),
-  };
-}
-
 /** Whether the message ends in something that can carry a mark. */
 const endsSound = ({ content }: Wire): boolean =>
   typeof content === "string" ? content !== "" : isObject(listOf(content).at(-1));
@@ -146,7 +181,7 @@ export function withChatMarks(body: Wire, messages: readonly unknown[], upstream
     ...lastOf(wires, (message) => isSaid(message) && endsSound(message)),
     ...(system ? [system] : []),
   ]);
-  const copies = messages.map((message) => (isObject(message) && chosen.has(message) ? copyMessage(message) : message));
+  const copies = messages.map((message) => (isObject(message) && chosen.has(message) ? copyOf(message) : message));
   for (const copy of copies.filter((message, at) => message !== messages[at])) {
     const last = partsOf(copy as Wire).at(-1);
     if (last) last["cache_control"] = MARK;

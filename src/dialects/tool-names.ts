@@ -1,4 +1,4 @@
-import type { Prompt, Tool, Turn } from "../canon/prompt.ts";
+import type { Prompt, Turn } from "../canon/prompt.ts";
 import { fingerprint } from "./fingerprint.ts";
 
 /** Which names of tools an upstream takes. `strange` matches each character that it does not; `start`, where given, what must begin a name. */
@@ -65,16 +65,21 @@ export function mapNames(names: ReadonlySet<string>, rule: NameRule): Map<string
 export const originalNames = (mapped: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
   new Map([...mapped].map(([name, fitted]) => [fitted, name]));
 
-/** Tools of which no two have one name: vendors refuse that. The first is kept, another one that differs is named in `dropped`. */
-function withoutTwins(tools: readonly Tool[], dropped: string[]): Tool[] {
-  if (tools.length < 2) return tools as Tool[];
-  const byName = new Map<string, Tool>();
-  for (const tool of tools) {
+/**
+ * Tools of which no two have one name: vendors refuse that. The first is kept, another one that differs is named in `dropped`; those without
+ * a name are no twins. The same list where there are none.
+ */
+export function withoutTwins<T extends { name?: unknown }>(tools: readonly T[], dropped: string[]): readonly T[] {
+  if (tools.length < 2) return tools;
+  const byName = new Map<string, T>();
+  const kept = tools.filter((tool) => {
+    if (typeof tool.name !== "string") return true;
     const first = byName.get(tool.name);
     if (!first) byName.set(tool.name, tool);
     else if (!Bun.deepEquals(first, tool)) dropped.push(`tools.${tool.name}`);
-  }
-  return byName.size === tools.length ? (tools as Tool[]) : [...byName.values()];
+    return !first;
+  });
+  return kept.length === tools.length ? tools : kept;
 }
 
 function renameTurn(turn: Turn, renamed: (name: string) => string): Turn {
@@ -95,7 +100,7 @@ export function fitToolNames(
   if (!mayCall(prompt)) return { prompt };
   const tools = withoutTwins(prompt.tools, dropped);
   const mapped = mapNames(namesOf(prompt), rule);
-  if (!mapped) return { prompt: tools === prompt.tools ? prompt : { ...prompt, tools } };
+  if (!mapped) return { prompt: tools === prompt.tools ? prompt : { ...prompt, tools: [...tools] } };
   const renamed = (name: string) => mapped.get(name) ?? name;
   const choice = prompt.toolChoice;
   return {

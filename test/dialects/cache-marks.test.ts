@@ -164,6 +164,36 @@ describe("on the diagonal", () => {
     };
     expect(send(body, "messages", "messages")).toEqual(body);
   });
+
+  test("of more than its vendor takes the latest stay, and beside them the request is what it was (dialects.md 2.1)", () => {
+    const marked = (value: string) => ({ type: "text", text: value, cache_control: MARK });
+    const result = { type: "tool_result", tool_use_id: "t", content: [marked("r")], cache_control: MARK };
+    const body = {
+      model: "m",
+      max_tokens: 9,
+      tools: [{ name: "f", input_schema: { type: "object" }, cache_control: MARK }],
+      system: [marked("s")],
+      messages: [
+        { role: "user", content: [marked("a")] },
+        { role: "assistant", content: [{ type: "tool_use", id: "t", name: "f", input: {} }] },
+        { role: "user", content: [result, marked("b")] },
+      ],
+    };
+    const before = structuredClone(body);
+    const sent = send(body, "messages", "messages");
+    const rest = ["messages[2].content[0]", "messages[2].content[1]", "messages[2].content[0].content[0]"];
+    expect(marksIn(sent).sort()).toEqual(["messages[0].content[0]", ...rest].sort());
+    const unmarked = (value: unknown) =>
+      JSON.stringify(value).replaceAll(`,"cache_control":${JSON.stringify(MARK)}`, "");
+    expect(unmarked(sent)).toBe(unmarked(before));
+    expect(body).toEqual(before);
+    // The mark that stands for the whole is one of them.
+    expect(marksIn(send({ ...body, cache_control: MARK }, "messages", "messages")).sort()).toEqual(
+      ["", ...rest].sort(),
+    );
+    const { tools: _tools, system: _system, ...four } = body;
+    expect(send(four, "messages", "messages")).toEqual(four);
+  });
 });
 
 describe("an aggregator of the chat dialect", () => {

@@ -122,6 +122,59 @@ describe("stop sequences of white space on the messages diagonal (dialects.md 2.
   });
 });
 
+describe("what goes with tools on the messages diagonal (dialects.md 2.3, 4.1)", () => {
+  const tool = (name: string, more: Wire = {}): Wire => ({ name, input_schema: { type: "object" }, ...more });
+  const ask = (body: Wire) => send(DIAGONAL, { messages: [hello], ...body });
+
+  test("of tools of one name the first stays; another one that differs is named", () => {
+    const twins = ask({ tools: [tool("f"), tool("g"), tool("f")] });
+    expect([twins.body["tools"], twins.dropped]).toEqual([[tool("f"), tool("g")], []]);
+    const other = ask({ tools: [tool("f"), tool("f", { description: "other" })] });
+    expect([other.body["tools"], other.dropped]).toEqual([[tool("f")], ["tools.f"]]);
+    const own = [
+      tool("f"),
+      { type: "mcp_toolset", mcp_server_name: "a" },
+      { type: "mcp_toolset", mcp_server_name: "b" },
+    ];
+    expect(ask({ tools: own }).body["tools"]).toEqual(own);
+  });
+
+  test("a choice among none goes where it forces nothing, and is refused where it does", () => {
+    for (const type of ["auto", "none"]) {
+      for (const tools of [undefined, null, []]) {
+        expect(ask({ tools, tool_choice: { type } }).body).not.toContainKey("tool_choice");
+      }
+      const choice = { type };
+      expect(ask({ tools: [tool("f")], tool_choice: choice }).body["tool_choice"]).toEqual(choice);
+      expect(ask({ mcp_servers: [{ type: "url" }], tool_choice: choice }).body["tool_choice"]).toEqual(choice);
+    }
+    for (const to of ["messages", "chat"] as const) {
+      const refused = faultOf(() => send({ ...DIAGONAL, to }, { messages: [hello], tool_choice: { type: "any" } }));
+      expect([refused.code, refused.param]).toEqual(["invalid_request", "tool_choice"]);
+    }
+    const any = { type: "any" };
+    expect(ask({ mcp_servers: [{ type: "url" }], tool_choice: any }).body["tool_choice"]).toEqual(any);
+  });
+});
+
+describe("a system prompt that cannot be seen, on the messages diagonal (dialects.md 4.8 #4)", () => {
+  const block = (text: string): Wire => ({ type: "text", text });
+  test.each([
+    ["", undefined],
+    [" \n", undefined],
+    [[block("")], undefined],
+    [[block(" "), block("S"), block("")], [block("S")]],
+  ])("%j becomes %j", (system, expected) => {
+    expect(send(DIAGONAL, { messages: [hello], system }).body["system"]).toEqual(expected as never);
+  });
+
+  test("others stay", () => {
+    for (const system of ["S", " S ", [block(" S ")], []]) {
+      expect(send(DIAGONAL, { messages: [hello], system }).body["system"]).toEqual(system);
+    }
+  });
+});
+
 describe("names of tools that the chat dialect does not take, on its diagonal (dialects.md 1.1, 4.3)", () => {
   const CHAT = { from: "chat", to: "chat" } as const;
   const long = "n".repeat(80);

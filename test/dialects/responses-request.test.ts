@@ -75,6 +75,7 @@ describe("check", () => {
     check({ input: "hi", never_heard_of: { a: 1 } });
     check({ prompt: { id: "pmpt_1" } });
     check({ prompt: { id: "pmpt_1" }, input: [] });
+    check({ prompt: { id: "pmpt_1" }, tool_choice: "required" });
     check({
       input: [
         { role: "user", content: "hi" },
@@ -146,6 +147,7 @@ describe("check", () => {
       "input[0].output[0].text",
     ],
     [{ input: "x", text: { format: { type: "json_schema", name: "n" } } }, "text.format.schema"],
+    [{ input: "x", tool_choice: "required" }, "tool_choice"],
   ])("%j is refused at %s", (body, param) => {
     const fault = faultOf(() => check(body as Wire));
     expect(fault.code).toBe("invalid_request");

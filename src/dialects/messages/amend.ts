@@ -8,6 +8,7 @@ import { editStops, nameLostStops } from "./blank-stops.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
 import { editReasoning } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
+import { editMarks, editTools, nameLostTools, visibleSystem } from "./sound-prompt.ts";
 import { editChoice } from "./tool-choice.ts";
 import { withoutLoopThinking } from "./tool-loop.ts";
 
@@ -83,6 +84,7 @@ export function repairs(body: Record<string, unknown>, edits: Edits, orders: Ord
   if (isSampledTwice(body, orders)) lost.push("top_p");
   if (isAnswered(edits)) lost.push("prefill");
   nameLostStops(body, lost);
+  nameLostTools(body, edits, lost);
   return lost;
 }
 
@@ -110,15 +112,15 @@ export function amend(body: Record<string, unknown>, orders: Orders, quirks: Qui
   }
   amendConversation(body, edits, orders, quirks);
   editStops(body, edits);
-  if (!quirks.ownBillingLine) {
-    const system = withoutBillingLine(body["system"]);
-    if (system !== body["system"]) edits["system"] = system;
-  }
+  const system = visibleSystem(quirks.ownBillingLine ? body["system"] : withoutBillingLine(body["system"]));
+  if (system !== body["system"]) edits["system"] = system;
+  editTools(body, edits);
   editChoice(body, edits, orders.upstreamModel);
   if (isSampledTwice(body, orders)) edits["top_p"] = undefined;
   for (const field of goingFields(orders)) {
     if (field in body) edits[field] = undefined;
     else delete edits[field];
   }
+  editMarks(body, edits);
   return edits;
 }

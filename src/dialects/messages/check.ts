@@ -5,6 +5,7 @@ import { checker, type Fault } from "../../wire/open.ts";
 import { refuseOtherArguments } from "../arguments-schema.ts";
 import { checkMedia } from "../media-check.ts";
 import { notOffered } from "../not-offered.ts";
+import { offersTools } from "./sound-prompt.ts";
 
 const checkMessage = checker(MessagesRequest);
 const checkCount = checker(CountTokensRequest);
@@ -25,11 +26,15 @@ function refuseThread(body: unknown): void {
   throw new GatewayError("invalid_request", message, { param: "thread", extra: { details } });
 }
 
-/** A choice of a tool that is not there, which the vendor refuses. Toolsets that bring tools of their own have no name: then nobody knows here. */
+/**
+ * A choice of a tool that is not there, or of any where there is none, which the vendor refuses. Toolsets and servers that bring tools of
+ * their own have no name: then nobody knows here.
+ */
 function refuseMissingTool(body: unknown): void {
   if (!isObject(body) || !isObject(body["tool_choice"])) return;
   const { type, name } = body["tool_choice"];
-  if (type !== "tool") return;
+  if (type === "any" && !offersTools(body)) throw notOffered("tool_choice", true);
+  if (type !== "tool" || listOf(body["mcp_servers"]).length > 0) return;
   const names = listOf(body["tools"]).map((tool) => (isObject(tool) ? tool["name"] : undefined));
   if (names.includes(name) || names.some((one) => typeof one !== "string")) return;
   throw notOffered();

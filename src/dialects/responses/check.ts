@@ -47,9 +47,11 @@ function checkTools(tools: readonly unknown[]): void {
   }
 }
 
-/** A choice of a tool that is not there, which the vendor refuses. */
+/** A choice of a tool that is not there, or of any where there is none, which the vendor refuses; a stored prompt may bring tools along. */
 function refuseMissingTool(body: Record<string, unknown>): void {
   const choice = body["tool_choice"];
+  if (isPresent(body["prompt"])) return;
+  if (choice === "required" && listOf(body["tools"]).length === 0) throw notOffered("tool_choice", true);
   if (!isObject(choice) || !NAMED.has(choice["type"])) return;
   const { type, name } = choice;
   const tools = listOf(body["tools"]);

@@ -1,0 +1,45 @@
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { withFewerMarks } from "../cache-marks.ts";
+import { isVisible } from "../text.ts";
+import { withoutTwins } from "../tool-names.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+type Wire = Record<string, unknown>;
+
+const isBlank = (block: unknown): boolean =>
+  isObject(block) && block["type"] === "text" && typeof block["text"] === "string" && !isVisible(block["text"]);
+
+/** `system` without text that cannot be seen, which its own vendor refuses (dialects.md 4.8 #4); undefined when nothing is left. */
+export function visibleSystem(system: unknown): unknown {
+  if (typeof system === "string") return isVisible(system) ? system : undefined;
+  if (!Array.isArray(system) || !system.some(isBlank)) return system;
+  const said = system.filter((block) => !isBlank(block));
+  return said.length > 0 ? said : undefined;
+}
+
+/** Whether the client offers any tools: servers of its own bring theirs along (dialects.md 2.1). */
+export const offersTools = ({ tools, mcp_servers: servers }: Body): boolean =>
+  listOf(tools).length > 0 || listOf(servers).length > 0;
+
+/** A choice that forces nothing. */
+const isFree = (choice: unknown): boolean =>
+  isObject(choice) && (choice["type"] === "auto" || choice["type"] === "none");
+
+/** Adds what its own vendor would refuse of the tools to `edits`: two of one name, and a choice where there is nothing to choose. */
+export function editTools(body: Body, edits: Edits): void {
+  const { tools, tool_choice: choice } = body;
+  const kept = withoutTwins(listOf(tools) as Wire[], []);
+  if (kept.length < listOf(tools).length) edits["tools"] = kept;
+  if (isFree(choice) && !offersTools(body)) edits["tool_choice"] = undefined;
+}
+
+/** Takes away the cache marks that are too many for its own vendor, in `edits` and in the body's fields that they leave alone. */
+export function editMarks(body: Body, edits: Edits): void {
+  const fewer = withFewerMarks({ ...body, ...edits });
+  if (fewer) Object.assign(edits, fewer);
+}
+
+/** Names, in `lost`, what {@link editTools} took away of what was asked. */
+export function nameLostTools(body: Body, edits: Edits, lost: string[]): void {
+  if (Object.hasOwn(edits, "tools")) withoutTwins(listOf(body["tools"]) as Wire[], lost);
+}
