@@ -33,6 +33,14 @@ describe("amend", () => {
     expect(responses.amend({ model: "gpt-x" }, ordersOf(), {})).toEqual({ store: false });
   });
 
+  test("a schema's format has a legal name", () => {
+    const text = (name: unknown) => ({ verbosity: "low", format: { type: "json_schema", name, schema: {} } });
+    for (const none of [undefined, null, ""]) expect(amend({ text: text(none) })).toEqual({ text: text("output") });
+    expect(amend({ text: text("my format") })).toEqual({ text: text("my_format") });
+    for (const sound of [text("fine-1"), { format: { type: "text" } }, null])
+      expect(amend({ text: sound })).toEqual({});
+  });
+
   test("model, stream, ceiling, sampling and refused fields", () => {
     expect(
       amend(

@@ -205,9 +205,22 @@ describe("responses: a client's own items", () => {
     call_id,
     output: value,
   });
-  const sound = [user("a"), call("1"), call("2"), output("2"), user("b"), output("1"), { type: "item_x" }];
+  const part = (type: string, more: Wire = {}) => ({ type, text: "x", ...more });
+  const reasoning = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAA" };
+  const sound: unknown[][] = [
+    [user("a"), call("1"), call("2"), output("2"), user("b"), output("1"), { type: "item_x", id: "x" }],
+    [
+      { ...user([part("input_text"), { type: "input_image", image_url: "https://a/b.png" }]), id: "msg_1" },
+      reasoning,
+      { type: "message", id: "msg_2", ...assistant([part("output_text", { annotations: [] }), part("refusal")]) },
+      { ...call("1"), id: "fc_1" },
+      { ...output("1", [part("input_text")]), id: "fc_2" },
+      { type: "custom_tool_call", id: "ctc_1", call_id: "2", name: "p", input: "" },
+      { type: "custom_tool_call_output", call_id: "2", output: "" },
+    ],
+  ];
   test("sound ones are left alone", () => {
-    expect(soundInput(sound)).toBe(sound);
+    for (const input of sound) expect(soundInput(input)).toBe(input);
     expect(soundInput("hi")).toBe("hi");
   });
 
@@ -233,6 +246,46 @@ describe("responses: a client's own items", () => {
       [call("1"), output("1", "x"), call("1_2"), output("1_2", "y")],
     ],
     ["empty messages", [user([]), { ...assistant([]), type: "message" }], [user("(empty)")]],
+    ["nobody who says anything", [assistant([])], [{ type: "message", ...user("(empty)") }]],
+    [
+      "text under the other side's name, or chat's",
+      [
+        user([part("output_text", { annotations: [], logprobs: [] }), part("text", { y: 1 })]),
+        { role: "developer", content: [part("text")] },
+        assistant([part("input_text")]),
+        call("1"),
+        output("1", [part("text")]),
+      ],
+      [
+        user([part("input_text"), part("input_text", { y: 1 })]),
+        { role: "developer", content: [part("input_text")] },
+        assistant([part("output_text")]),
+        call("1"),
+        output("1", [part("input_text")]),
+      ],
+    ],
+    [
+      "ids that are not the vendor's",
+      [
+        { ...assistant("a"), id: "item_1" },
+        { ...reasoning, id: "item_2" },
+        { ...call("1"), id: "call_1" },
+        { ...output("1"), id: "" },
+        { ...call("2"), id: `fc_${"x".repeat(70)}` },
+        output("2"),
+      ],
+      [assistant("a"), { ...reasoning, id: undefined }, call("1"), output("1"), call("2"), output("2")],
+    ],
+    [
+      "reasoning without a summary",
+      [{ ...reasoning, summary: undefined }, assistant("a")],
+      [reasoning, assistant("a")],
+    ],
+    [
+      "an output of the other kind",
+      [call("1"), { ...output("1"), type: "custom_tool_call_output" }],
+      [call("1"), output("1")],
+    ],
   ];
   test.each(repaired)("%s", (_what, input, expected) => {
     expect(soundInput(input)).toEqual(expected);

@@ -1,6 +1,7 @@
 import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
+import { formatName } from "../format-name.ts";
 import { isReplayable } from "../reasoning-proof.ts";
 import { withoutLoneIds } from "./replay.ts";
 import { soundInput } from "./sound-input.ts";
@@ -70,6 +71,14 @@ function wantedInclude(include: unknown, orders: Orders): unknown {
   return rest.length > 0 ? rest : undefined;
 }
 
+/** `text` with a schema's format under a legal name; itself where it is so already. */
+function withFormatName(text: unknown): unknown {
+  const format = isObject(text) ? text["format"] : undefined;
+  if (!isObject(text) || !isObject(format) || format["type"] !== "json_schema") return text;
+  const name = formatName(format["name"]);
+  return name === format["name"] ? text : { ...text, format: { ...format, name } };
+}
+
 /** Equal as values; hardly ever is more than a word compared. */
 const isSame = (before: unknown, value: unknown): boolean =>
   before === value || (typeof value === "object" && Bun.deepEquals(before, value));
@@ -95,6 +104,7 @@ export function amend(body: Wire, orders: Orders, _quirks: Quirks): Edits {
   set(body, edits, "store", false);
   set(body, edits, "reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body));
   set(body, edits, "include", wantedInclude(body["include"], orders));
+  set(body, edits, "text", withFormatName(body["text"]));
   const known = withoutLostReasoning(body["input"], orders);
   const input = soundInput(reasons(orders) || isMute(orders) ? withoutLoneIds(known) : known);
   if (input !== body["input"]) edits["input"] = input;

@@ -1,7 +1,8 @@
 import { isObject } from "../../lib/json.ts";
 import { Lines, OwnNames } from "../lines.ts";
 import { callIdOf, NO_RESULT } from "./encode-input.ts";
-import { type Item, messageText, stringOf } from "./items.ts";
+import { CUSTOM_CALL, type Item, messageText, stringOf } from "./items.ts";
+import { soundItem } from "./sound-item.ts";
 
 const EMPTY_TEXT = "(empty)";
 
@@ -18,21 +19,29 @@ const isEmptyMessage = (item: unknown): item is Item =>
   Array.isArray(item["content"]) &&
   item["content"].length === 0;
 
-/** Every call has one output behind it, every output a call before it, no id is too long or there twice. */
+/** Whether an output is of its call's kind: functions and custom tools are answered each in their own. */
+const answers = (output: Item, callType: unknown): boolean =>
+  (output["type"] === "function_call_output") === (callType !== CUSTOM_CALL);
+
+/** Every item is sound, every call has one output of its kind behind it, every output a call before it, no id is too long or there twice. */
 function isSound(input: readonly unknown[]): boolean {
   /** Both made for the first call: many conversations have none. */
   let calls: Set<string> | undefined;
-  let waiting: Set<string> | undefined;
+  let waiting: Map<string, unknown> | undefined;
   for (const item of input) {
-    if (isEmptyMessage(item)) return false;
+    if (isEmptyMessage(item) || (isObject(item) && soundItem(item) !== item)) return false;
     if (isCall(item)) {
       const id = stringOf(item["call_id"]);
       if (calls?.has(id) || callIdOf(id) !== id) return false;
       calls ??= new Set();
-      waiting ??= new Set();
+      waiting ??= new Map();
       calls.add(id);
-      waiting.add(id);
-    } else if (isOutput(item) && !waiting?.delete(stringOf(item["call_id"]))) return false;
+      waiting.set(id, item["type"]);
+    } else if (isOutput(item)) {
+      const id = stringOf(item["call_id"]);
+      if (!waiting?.has(id) || !answers(item, waiting.get(id))) return false;
+      waiting.delete(id);
+    }
   }
   return waiting === undefined || waiting.size === 0;
 }
@@ -54,21 +63,23 @@ class Counts {
 class Rebuilder {
   readonly #out: unknown[] = [];
   readonly #ids = new OwnNames();
-  /** The client's call id → ids written for it that wait for their output, and how many do. */
-  readonly #waiting = new Lines<string, string>();
+  /** The client's call id → calls written for it that wait for their output, and how many do. */
+  readonly #waiting = new Lines<string, { id: string; type: unknown }>();
   readonly #waitingFor = new Counts();
   /** Outputs that are still to come, by the client's call id. */
   readonly #outputs = new Counts();
 
   rebuild(input: readonly unknown[]): unknown[] {
     for (const item of input) if (isOutput(item)) this.#outputs.add(stringOf(item["call_id"]), 1);
-    for (const item of input) {
+    for (const given of input) {
+      const item = isObject(given) ? soundItem(given) : given;
       if (isCall(item)) this.#call(item);
       else if (isOutput(item)) this.#output(item);
       else if (!isEmptyMessage(item)) this.#out.push(item);
       else if (item["role"] !== "assistant") this.#out.push({ ...item, content: EMPTY_TEXT });
     }
-    return this.#out;
+    // Nobody takes a conversation in which nothing is said.
+    return this.#out.length > 0 ? this.#out : [{ type: "message", role: "user", content: EMPTY_TEXT }];
   }
 
   #call(item: Item): void {
@@ -77,7 +88,7 @@ class Rebuilder {
     this.#out.push(id === given ? item : { ...item, call_id: id });
     // An output that stands before its call is none of it.
     if (this.#outputs.of(given) > this.#waitingFor.of(given)) {
-      this.#waiting.add(given, id);
+      this.#waiting.add(given, { id, type: item["type"] });
       this.#waitingFor.add(given, 1);
     } else this.#out.push({ type: `${stringOf(item["type"])}_output`, call_id: id, output: NO_RESULT });
   }
@@ -85,20 +96,21 @@ class Rebuilder {
   #output(item: Item): void {
     const given = stringOf(item["call_id"]);
     this.#outputs.add(given, -1);
-    const id = this.#waiting.take(given);
-    if (id === undefined) {
+    const call = this.#waiting.take(given);
+    if (call === undefined) {
       const said = messageText({ content: item["output"] });
       this.#out.push({ type: "message", role: "user", content: `Result of tool call ${given}:\n${said}` });
       return;
     }
     this.#waitingFor.add(given, -1);
-    this.#out.push(id === given ? item : { ...item, call_id: id });
+    const isFitting = call.id === given && answers(item, call.type);
+    this.#out.push(isFitting ? item : { ...item, type: `${stringOf(call.type)}_output`, call_id: call.id });
   }
 }
 
 /**
- * A client's own items as their vendor takes them: no call without its output, no output without its call, no id too long or twice, no
- * message empty (dialects.md 4.3). The same value where that is so already: nothing is touched that need not change.
+ * A client's own items as their vendor takes them: each sound, no call without its output, no output without its call, no id too long or
+ * twice, no message empty (dialects.md 4.3). The same value where that is so already: nothing is touched that need not change.
  */
 export function soundInput(input: unknown): unknown {
   return !Array.isArray(input) || isSound(input) ? input : new Rebuilder().rebuild(input);
