@@ -1,4 +1,5 @@
 import type { Prompt, Turn } from "../canon/prompt.ts";
+import type { ReplyChanges } from "./dialect.ts";
 import { fingerprint } from "./fingerprint.ts";
 
 /** Which names of tools an upstream takes. `strange` matches each character that it does not; `start`, where given, what must begin a name. */
@@ -64,6 +65,12 @@ export function mapNames(names: ReadonlySet<string>, rule: NameRule): Map<string
 /** The way back of {@link mapNames}: the upstream's name → the client's. */
 export const originalNames = (mapped: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
   new Map([...mapped].map(([name, fitted]) => [fitted, name]));
+
+/** `changes` with the way back of a body whose tools were renamed, if any was. */
+export const withOriginalNames = (
+  mapped: ReadonlyMap<string, string> | undefined,
+  changes?: ReplyChanges,
+): ReplyChanges | undefined => (mapped ? { ...changes, toolNames: originalNames(mapped) } : changes);
 
 /**
  * Tools of which no two have one name: vendors refuse that. The first is kept, another one that differs is named in `dropped`; those without

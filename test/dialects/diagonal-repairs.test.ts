@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { dialects } from "../../src/dialects/index.ts";
-import { chatStream, chunk, faultOf, recordsOf, reply, send, stream, type Wire } from "./crossing.ts";
+import { chatStream, chunk, faultOf, recordsOf, reply, send, stream, typedStream, type Wire } from "./crossing.ts";
 
 const hello: Wire = { role: "user", content: "Hi" };
 const CONTINUE = { role: "user", content: [{ type: "text", text: "(continue)" }] };
@@ -319,6 +319,97 @@ describe("names of tools that the chat dialect does not take, on its diagonal (d
         expect(back).toEqual(names);
       }),
     );
+  });
+});
+
+describe("names of tools that a dialect does not take, on the messages and the responses diagonal (dialects.md 2.3, 4.3)", () => {
+  const RESPONSES = { from: "responses", to: "responses" } as const;
+  const schema = { type: "object", properties: {} };
+  const long = "n".repeat(140);
+  const inMessages: Wire = {
+    tools: [
+      { name: "files.read", input_schema: schema },
+      { name: "files_read", input_schema: schema },
+      { type: "web_search_20250305", name: "web_search" },
+    ],
+    tool_choice: { type: "tool", name: "files.read" },
+    messages: [
+      hello,
+      { role: "assistant", content: [{ type: "tool_use", id: "a", name: long, input: {} }] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "1" }] },
+    ],
+  };
+  const inResponses: Wire = {
+    tools: [
+      { type: "function", name: "files.read", parameters: schema },
+      { type: "custom", name: "files/write" },
+      { type: "web_search" },
+    ],
+    tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "files.read" }] },
+    input: [
+      hello,
+      { type: "function_call", call_id: "a", name: long, arguments: "{}" },
+      { type: "function_call_output", call_id: "a", output: "1" },
+    ],
+  };
+
+  test("are mapped wherever they stand, and no two become one", () => {
+    const told = send(DIAGONAL, inMessages);
+    const [first, second, typed] = told.body["tools"] as Wire[];
+    expect([second?.["name"], typed]).toEqual(["files_read", { type: "web_search_20250305", name: "web_search" }]);
+    expect(first?.["name"]).toMatch(/^files_read_[0-9a-f]{8}$/);
+    expect((told.body["tool_choice"] as Wire)["name"]).toBe(first?.["name"]);
+    const [call] = (messagesOf(told.body)[1]?.["content"] ?? []) as Wire[];
+    expect(call?.["name"]).toMatch(/^n{119}_[0-9a-f]{8}$/);
+    expect([told.text.includes("files.read"), told.dropped]).toEqual([false, []]);
+    const bedrock = send({ ...DIAGONAL, quirks: { versionInBody: "v" } }, inMessages);
+    expect(bedrock.text).toMatch(/"n{55}_[0-9a-f]{8}"/);
+
+    const { body, text, dropped } = send(RESPONSES, inResponses);
+    expect((body["tools"] as Wire[]).map(({ name }) => name)).toEqual(["files_read", "files_write", undefined]);
+    expect(body["tool_choice"]).toMatchObject({ tools: [{ type: "function", name: "files_read" }] });
+    expect((body["input"] as Wire[])[1]?.["name"]).toMatch(/^n{55}_[0-9a-f]{8}$/);
+    expect([text.includes("files."), dropped]).toEqual([false, []]);
+    const forced = send(RESPONSES, { ...inResponses, tool_choice: { type: "custom", name: "files/write" } });
+    expect(forced.body["tool_choice"]).toEqual({ type: "custom", name: "files_write" });
+  });
+
+  test("are mapped back, whole and streamed", () => {
+    const { body, changes } = send(DIAGONAL, inMessages);
+    const name = (body["tools"] as Wire[])[0]?.["name"];
+    const use = { type: "tool_use", id: "t", name, input: { a: 1 } };
+    const head = { id: "m", type: "message", role: "assistant", model: "up-1", stop_sequence: null };
+    const usage = { input_tokens: 3, output_tokens: 2 };
+    const whole = reply(DIAGONAL, { ...head, content: [use], stop_reason: "tool_use", usage }, changes);
+    expect(whole["content"]).toEqual([{ ...use, name: "files.read" }]);
+    const sse = typedStream(
+      { type: "message_start", message: { ...head, content: [], stop_reason: null, usage } },
+      { type: "content_block_start", index: 0, content_block: { ...use, input: {} } },
+      { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: '{"a":1}' } },
+      { type: "content_block_stop", index: 0 },
+      { type: "message_delta", delta: { stop_reason: "tool_use", stop_sequence: null }, usage },
+      { type: "message_stop" },
+    );
+    const told = stream(DIAGONAL, sse, changes);
+    expect([told.includes('"files.read"'), told.includes(String(name))]).toEqual([true, false]);
+
+    const other = send(RESPONSES, inResponses);
+    const calls = [
+      { type: "function_call", id: "fc_1", call_id: "a", name: "files_read", arguments: "{}", status: "completed" },
+      { type: "custom_tool_call", id: "ctc_1", call_id: "b", name: "files_write", input: "x", status: "completed" },
+    ];
+    const response = { id: "r", object: "response", created_at: 1, status: "completed", model: "up-1", output: calls };
+    const back = reply(RESPONSES, { ...response, usage: { ...usage, total_tokens: 5 } }, other.changes);
+    expect((back["output"] as Wire[]).map((item) => item["name"])).toEqual(["files.read", "files/write"]);
+  });
+
+  test("legal ones leave the body and the reply alone", () => {
+    const own: Wire = { ...inMessages, tools: [{ name: "f", input_schema: schema }], tool_choice: { type: "auto" } };
+    own["messages"] = [hello];
+    const { body, changes } = send(DIAGONAL, own);
+    expect([changes, body]).toEqual([undefined, { ...own, model: "up-1", max_tokens: 64 }]);
+    const input = { input: "x", tools: [{ type: "function", name: "f", parameters: schema }, { type: "web_search" }] };
+    expect(send(RESPONSES, input)).toMatchObject({ changes: undefined, body: input });
   });
 });
 

@@ -1,6 +1,6 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyChanges } from "../dialect.ts";
-import { mapNames, OPENAI_NAMES, originalNames } from "../tool-names.ts";
+import { mapNames, OPENAI_NAMES, withOriginalNames } from "../tool-names.ts";
 
 type Wire = Record<string, unknown>;
 /** A name as the vendor takes it. */
@@ -117,7 +117,5 @@ export function nameEdits(body: Wire): Edits | undefined {
 }
 
 /** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
-export function withToolNames(body: Wire, changes?: ReplyChanges): ReplyChanges | undefined {
-  const mapped = mapOf(body);
-  return mapped ? { ...changes, toolNames: originalNames(mapped) } : changes;
-}
+export const withToolNames = (body: Wire, changes?: ReplyChanges): ReplyChanges | undefined =>
+  withOriginalNames(mapOf(body), changes);

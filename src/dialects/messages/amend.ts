@@ -11,6 +11,7 @@ import { soundMessages } from "./sound-messages.ts";
 import { editMarks, editTools, nameLostTools, visibleSystem } from "./sound-prompt.ts";
 import { editChoice } from "./tool-choice.ts";
 import { withoutLoopThinking } from "./tool-loop.ts";
+import { nameEdits } from "./wire-names.ts";
 
 /** Tells a proof that another model is known to have made. */
 const isAnothers = (proof: unknown, { isForeignProof }: Orders): boolean =>
@@ -104,6 +105,12 @@ function amendConversation(body: Record<string, unknown>, edits: Edits, orders: 
  * change are named: they are spliced into the client's own bytes.
  */
 export function amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
+  const named = nameEdits(body, quirks);
+  return named ? { ...named, ...amendNamed({ ...body, ...named }, orders, quirks) } : amendNamed(body, orders, quirks);
+}
+
+/** {@link amend} of a body whose tools are called as the vendor takes it. */
+function amendNamed(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
   const edits: Edits = {};
   if (quirks.versionInBody === undefined) nameModel(body, edits, orders);
   else nameVersion(body, edits, quirks.versionInBody);

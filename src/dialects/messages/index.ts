@@ -17,6 +17,7 @@ import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
 import { serverTools } from "./server-tools.ts";
+import { withToolNames } from "./wire-names.ts";
 
 export { checkCountTokens } from "./check.ts";
 
@@ -37,7 +38,7 @@ export const messages: Dialect = {
   },
   amend,
   headerEdits,
-  replyChanges: watchBlankStops,
+  replyChanges: (body, quirks) => withToolNames(body, quirks, watchBlankStops(body)),
   decodeReply,
   encodeReply,
   relabel: relabelReply,

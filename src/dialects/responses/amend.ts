@@ -5,6 +5,7 @@ import { formatName } from "../format-name.ts";
 import { isReplayable } from "../reasoning-proof.ts";
 import { withoutLoneIds } from "./replay.ts";
 import { soundInput } from "./sound-input.ts";
+import { nameEdits } from "./wire-names.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -93,6 +94,12 @@ function set(body: Wire, edits: Edits, field: string, value: unknown): void {
  * upstream (contract 3), so that reasoning travels encrypted. Only fields that really change are named.
  */
 export function amend(body: Wire, orders: Orders, _quirks: Quirks): Edits {
+  const named = nameEdits(body);
+  return named ? { ...named, ...amendNamed({ ...body, ...named }, orders) } : amendNamed(body, orders);
+}
+
+/** {@link amend} of a body whose tools are called as the vendor takes it. */
+function amendNamed(body: Wire, orders: Orders): Edits {
   const edits: Edits = {};
   set(body, edits, "model", orders.upstreamModel);
   if ((body["stream"] === true) !== orders.stream) set(body, edits, "stream", orders.stream);

@@ -14,6 +14,7 @@ import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
 import { serverTools } from "./server-tools.ts";
+import { withToolNames } from "./wire-names.ts";
 
 /** The wire protocol of OpenAI's newer SDK calls and of agents that know only it; stateless here (contract 3). */
 export const responses: Dialect = {
@@ -28,6 +29,7 @@ export const responses: Dialect = {
   counter: responsesCounter,
   encodeRequest,
   amend,
+  replyChanges: (body) => withToolNames(body),
   decodeReply,
   encodeReply,
   relabel: relabelReply,

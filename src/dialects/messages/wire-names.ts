@@ -1,0 +1,62 @@
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import type { Quirks, ReplyChanges } from "../dialect.ts";
+import { MESSAGES_NAMES, mapNames, OLDER_MESSAGES_NAMES, withOriginalNames } from "../tool-names.ts";
+
+type Body = Record<string, unknown>;
+/** A name as the vendor takes it. */
+type Rename = (name: string) => string;
+type Named = Body & { name: string };
+
+/** A tool that the client named: typed ones have the vendor's own names. */
+const isNamed = (tool: unknown): tool is Named =>
+  isObject(tool) && (tool["type"] == null || tool["type"] === "custom") && typeof tool["name"] === "string";
+
+const isForced = (choice: unknown): choice is Named =>
+  isObject(choice) && choice["type"] === "tool" && typeof choice["name"] === "string";
+
+const isCall = (block: unknown): block is Named =>
+  isObject(block) && block["type"] === "tool_use" && typeof block["name"] === "string";
+
+const blocksOf = (message: unknown): readonly unknown[] => listOf(isObject(message) ? message["content"] : undefined);
+
+/** Every tool name that a body says: offered, forced, and called in earlier turns. */
+function namesIn(body: Body): Set<string> {
+  const names = new Set<string>();
+  const add = ({ name }: Named) => names.add(name);
+  for (const tool of listOf(body["tools"])) if (isNamed(tool)) add(tool);
+  if (isForced(body["tool_choice"])) add(body["tool_choice"]);
+  for (const message of listOf(body["messages"])) for (const block of blocksOf(message)) if (isCall(block)) add(block);
+  return names;
+}
+
+/** Bedrock stayed with the older length. */
+const mapOf = (body: Body, { versionInBody }: Quirks): ReadonlyMap<string, string> | undefined =>
+  mapNames(namesIn(body), versionInBody === undefined ? MESSAGES_NAMES : OLDER_MESSAGES_NAMES);
+
+const renamed = (holder: Named, rename: Rename): Body => ({ ...holder, name: rename(holder.name) });
+
+function renameCalls(message: unknown, rename: Rename): unknown {
+  const blocks = blocksOf(message);
+  if (!isObject(message) || !blocks.some(isCall)) return message;
+  return { ...message, content: blocks.map((block) => (isCall(block) ? renamed(block, rename) : block)) };
+}
+
+/**
+ * Edits of a client's body in which tools are called as Anthropic takes it, in definitions, choice and history alike (dialects.md 2.3, 4.3
+ * "Tool names"); undefined where all names are so already.
+ */
+export function nameEdits(body: Body, quirks: Quirks): Edits | undefined {
+  const mapped = mapOf(body, quirks);
+  if (!mapped) return undefined;
+  const rename: Rename = (name) => mapped.get(name) ?? name;
+  const { tools, tool_choice: choice, messages } = body;
+  return {
+    ...(Array.isArray(tools) && { tools: tools.map((tool) => (isNamed(tool) ? renamed(tool, rename) : tool)) }),
+    ...(isForced(choice) && { tool_choice: renamed(choice, rename) }),
+    ...(Array.isArray(messages) && { messages: messages.map((message) => renameCalls(message, rename)) }),
+  };
+}
+
+/** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
+export const withToolNames = (body: Body, quirks: Quirks, changes?: ReplyChanges): ReplyChanges | undefined =>
+  withOriginalNames(mapOf(body, quirks), changes);

@@ -1,0 +1,61 @@
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import type { ReplyChanges } from "../dialect.ts";
+import { mapNames, OPENAI_NAMES, withOriginalNames } from "../tool-names.ts";
+import { type Item, isCallType } from "./items.ts";
+
+/** A name as the vendor takes it. */
+type Rename = (name: string) => string;
+type Named = Item & { name: string };
+
+/** What is called by the client's name for it: functions and custom tools, offered or chosen. */
+const isNamed = (tool: unknown): tool is Named =>
+  isObject(tool) && (tool["type"] === "function" || tool["type"] === "custom") && typeof tool["name"] === "string";
+
+const isCall = (item: unknown): item is Named =>
+  isObject(item) && isCallType(item["type"]) && typeof item["name"] === "string";
+
+/** The tools among which a choice leaves the model free. */
+const allowedIn = (choice: unknown): readonly unknown[] => listOf(isObject(choice) ? choice["tools"] : undefined);
+
+/** Every tool name that a body says: offered, forced, allowed, and called in earlier turns. */
+function namesIn({ tools, tool_choice: choice, input }: Item): Set<string> {
+  const names = new Set<string>();
+  const add = ({ name }: Named) => names.add(name);
+  for (const tool of listOf(tools)) if (isNamed(tool)) add(tool);
+  if (isNamed(choice)) add(choice);
+  for (const tool of allowedIn(choice)) if (isNamed(tool)) add(tool);
+  for (const item of listOf(input)) if (isCall(item)) add(item);
+  return names;
+}
+
+const mapOf = (body: Item): ReadonlyMap<string, string> | undefined => mapNames(namesIn(body), OPENAI_NAMES);
+
+const renamed = (holder: Named, rename: Rename): Item => ({ ...holder, name: rename(holder.name) });
+
+const renameTools = (tools: readonly unknown[], rename: Rename): unknown[] =>
+  tools.map((tool) => (isNamed(tool) ? renamed(tool, rename) : tool));
+
+function renameChoice(choice: Item, rename: Rename): Item {
+  if (isNamed(choice)) return renamed(choice, rename);
+  return Array.isArray(choice["tools"]) ? { ...choice, tools: renameTools(choice["tools"], rename) } : choice;
+}
+
+/**
+ * Edits of a client's body in which tools are called as OpenAI takes it, in definitions, choice and history alike (dialects.md 4.3 "Tool
+ * names"); undefined where all names are so already.
+ */
+export function nameEdits(body: Item): Edits | undefined {
+  const mapped = mapOf(body);
+  if (!mapped) return undefined;
+  const rename: Rename = (name) => mapped.get(name) ?? name;
+  const { tools, tool_choice: choice, input } = body;
+  return {
+    ...(Array.isArray(tools) && { tools: renameTools(tools, rename) }),
+    ...(isObject(choice) && { tool_choice: renameChoice(choice, rename) }),
+    ...(Array.isArray(input) && { input: input.map((item) => (isCall(item) ? renamed(item, rename) : item)) }),
+  };
+}
+
+/** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
+export const withToolNames = (body: Item, changes?: ReplyChanges): ReplyChanges | undefined =>
+  withOriginalNames(mapOf(body), changes);
