@@ -2,7 +2,7 @@ import { isObject } from "../../lib/json.ts";
 import { Lines, OwnNames } from "../lines.ts";
 import { callIdOf, NO_RESULT } from "./encode-input.ts";
 import { CUSTOM_CALL, type Item, messageText, stringOf } from "./items.ts";
-import { soundItem } from "./sound-item.ts";
+import { isSoundItem, soundItem } from "./sound-item.ts";
 
 const EMPTY_TEXT = "(empty)";
 
@@ -29,7 +29,7 @@ function isSound(input: readonly unknown[]): boolean {
   let calls: Set<string> | undefined;
   let waiting: Map<string, unknown> | undefined;
   for (const item of input) {
-    if (isEmptyMessage(item) || (isObject(item) && soundItem(item) !== item)) return false;
+    if (isEmptyMessage(item) || (isObject(item) && !isSoundItem(item))) return false;
     if (isCall(item)) {
       const id = stringOf(item["call_id"]);
       if (calls?.has(id) || callIdOf(id) !== id) return false;

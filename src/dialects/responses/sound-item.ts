@@ -23,8 +23,31 @@ const TEXTS: ReadonlySet<unknown> = new Set(["text", "input_text", "output_text"
 
 type Say = "input_text" | "output_text";
 
+const sayOf = (item: Item): Say => (item["role"] === "assistant" ? "output_text" : "input_text");
+
 const isMisnamed = (part: unknown, say: Say): boolean =>
   isObject(part) && part["type"] !== say && TEXTS.has(part["type"]);
+
+function holdsMisnamed(parts: unknown, say: Say): boolean {
+  if (!Array.isArray(parts)) return false;
+  for (const part of parts) if (isMisnamed(part, say)) return true;
+  return false;
+}
+
+const typeOf = (item: Item): unknown => item["type"] ?? "message";
+
+const isForeignId = ({ id }: Item, type: unknown): boolean =>
+  id != null && ID_FORMS.get(type)?.test(String(id)) === false;
+
+const lacksSummary = (item: Item, type: unknown): boolean => type === "reasoning" && item["summary"] == null;
+
+/** Whether {@link soundItem} has nothing to mend: so it is with nearly every item. */
+export function isSoundItem(item: Item): boolean {
+  const type = typeOf(item);
+  if (isForeignId(item, type) || lacksSummary(item, type)) return false;
+  const held = HELD.get(type);
+  return held === undefined || !holdsMisnamed(item[held], sayOf(item));
+}
 
 /** A text part under the name that its side has for it, without what only the other side's holds. */
 function renamed(part: unknown, say: Say): unknown {
@@ -38,17 +61,14 @@ function renamed(part: unknown, say: Say): unknown {
  * nobody misses another), reasoning has a summary. The same item where it is so already.
  */
 export function soundItem(item: Item): Item {
-  const type = item["type"] ?? "message";
-  const changes: Item = {};
+  if (isSoundItem(item)) return item;
+  const type = typeOf(item);
   const held = HELD.get(type);
   const parts = held === undefined ? undefined : item[held];
-  if (held !== undefined && Array.isArray(parts)) {
-    const say = item["role"] === "assistant" ? "output_text" : "input_text";
-    if (parts.some((part) => isMisnamed(part, say))) changes[held] = parts.map((part) => renamed(part, say));
-  }
-  const { id } = item;
-  if (id != null && ID_FORMS.get(type)?.test(String(id)) === false) changes["id"] = undefined;
-  if (type === "reasoning" && item["summary"] == null) changes["summary"] = [];
-  for (const _ in changes) return { ...item, ...changes };
-  return item;
+  return {
+    ...item,
+    ...(isForeignId(item, type) && { id: undefined }),
+    ...(lacksSummary(item, type) && { summary: [] }),
+    ...(held !== undefined && Array.isArray(parts) && { [held]: parts.map((part) => renamed(part, sayOf(item))) }),
+  };
 }
