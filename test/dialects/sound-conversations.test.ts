@@ -160,6 +160,7 @@ describe("messages: a client's own turns (dialects.md 2.2)", () => {
       [user([text("a")]), assistant([use("1")]), user([given("1", { content: [] })])],
     ],
     ["turns that say nothing", [user(""), assistant([]), user("b")], [user([text("(empty)"), text("b")]), ...[]]],
+    ["nobody who says anything", [assistant(""), assistant([])], [user([text("(empty)")])]],
     [
       "white space at the end of a prefill",
       [user("a"), assistant("so: \n")],

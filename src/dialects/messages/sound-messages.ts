@@ -142,6 +142,8 @@ class Rebuilder {
       else this.#turns.push({ message, isSpoken: false, results: [], blocks: [] });
     }
     this.#answerRest();
+    // Nobody takes a conversation in which nothing is said.
+    if (this.#turns.length === 0) this.#turnOf({ role: "user" });
     return this.#turns.map((turn, at) => finished(turn, at === this.#turns.length - 1));
   }
 
