@@ -115,6 +115,8 @@ describe("chat: a client's own messages (dialects.md 1.2)", () => {
 
 describe("messages: a client's own turns (dialects.md 2.2)", () => {
   const PNG = "iVBORw0KGgoAAAANSUhEUg==";
+  const thought = { type: "thinking", thinking: "hm", signature: "s" };
+  const redacted = { type: "redacted_thinking", data: "d" };
   const image = (media_type: string) => ({ type: "image", source: { type: "base64", media_type, data: PNG } });
   const sound: [string, unknown[]][] = [
     ["words", [user("a"), assistant("b"), user([text("c")])]],
@@ -161,6 +163,17 @@ describe("messages: a client's own turns (dialects.md 2.2)", () => {
     ],
     ["turns that say nothing", [user(""), assistant([]), user("b")], [user([text("(empty)"), text("b")]), ...[]]],
     ["nobody who says anything", [assistant(""), assistant([])], [user([text("(empty)")])]],
+    [
+      "reasoning at the end of a turn, and a turn of nothing else",
+      [user("a"), assistant([thought, text("b"), thought, redacted]), user("c"), assistant([thought]), user("d")],
+      [user([text("a")]), assistant([thought, text("b")]), user([text("c"), text("d")])],
+    ],
+    ["reasoning that nothing follows", [user("a"), assistant([thought])], [user([text("a")])]],
+    [
+      "reasoning whose turn goes on in the next message",
+      [user("a"), assistant([thought]), assistant([use("1")]), user([given("1")])],
+      [user([text("a")]), assistant([thought, use("1")]), user([given("1")])],
+    ],
     [
       "white space at the end of a prefill",
       [user("a"), assistant("so: \n")],

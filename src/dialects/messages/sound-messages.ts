@@ -34,6 +34,9 @@ function isMislabelled(block: unknown): boolean {
   return seen?.startsWith("image/") === true && seen !== source["media_type"];
 }
 
+/** Reasoning: a turn that ends in it is refused, as the answer's limit leaves one. */
+const isThought = (block: unknown): boolean => isType(block, "thinking") || isType(block, "redacted_thinking");
+
 const isFaulty = (block: unknown): boolean => isEmptyText(block) || isMislabelled(block);
 
 /** Blocks as its own vendor takes them: no text that cannot be seen, images under their real format. The same array where all are so. */
@@ -80,7 +83,8 @@ class Auditor {
       if (isFaultyInside(block)) return false;
       if (!(role === "assistant" ? this.#acceptsCall(block) : this.#acceptsResult(block))) return false;
     }
-    return !isLast || role !== "assistant" || !endsInSpace(content.at(-1));
+    const end: unknown = content.at(-1);
+    return role !== "assistant" || !(isThought(end) || (isLast && endsInSpace(end)));
   }
 
   /** Nothing waits for an answer. */
@@ -137,14 +141,25 @@ class Rebuilder {
   rebuild(messages: readonly unknown[]): Message[] {
     for (const message of messages) {
       if (!isObject(message)) continue;
-      if (message["role"] === "assistant") this.#assistant(message);
-      else if (message["role"] === "user") this.#user(message);
+      if (message["role"] === "assistant") {
+        this.#assistant(message);
+        continue;
+      }
+      this.#takeBackThought();
+      if (message["role"] === "user") this.#user(message);
       else this.#turns.push({ message, isSpoken: false, results: [], blocks: [] });
     }
+    this.#takeBackThought();
     this.#answerRest();
     // Nobody takes a conversation in which nothing is said.
     if (this.#turns.length === 0) this.#turnOf({ role: "user" });
     return this.#turns.map((turn, at) => finished(turn, at === this.#turns.length - 1));
+  }
+
+  /** An assistant's turn that has come to its end and only reasons is none. */
+  #takeBackThought(): void {
+    const last = this.#turns.at(-1);
+    if (last?.message["role"] === "assistant" && last.blocks.every(isThought)) this.#turns.pop();
   }
 
   /** The last turn where it is of this role, else a new one. */
@@ -213,6 +228,7 @@ function strayResult(block: Block): unknown[] {
 function finished({ message, isSpoken, results, blocks }: Turn, isLast: boolean): Message {
   if (!isSpoken) return message;
   const content = [...results, ...blocks];
+  while (message["role"] === "assistant" && isThought(content.at(-1))) content.pop();
   const last = content.at(-1);
   if (last === undefined) content.push({ type: "text", text: EMPTY_TEXT });
   else if (isLast && message["role"] === "assistant" && isType(last, "text")) {
