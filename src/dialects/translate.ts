@@ -10,6 +10,7 @@ import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
 import { goingFields } from "./going-fields.ts";
 import { refuseLostTurns } from "./lost-turns.ts";
+import { refuseOddSampling } from "./odd-sampling.ts";
 import { restorePrompt } from "./replay.ts";
 import { changeEvents, ReplyChanger } from "./reply-changer.ts";
 import { soundText } from "./sound-text.ts";
@@ -77,6 +78,8 @@ function decodeAcross(body: JsonText, client: ClientDialect, { orders, memories 
   const sent = body.value as Record<string, unknown>;
   const decoded = client.decodeRequest(sent);
   refuseLostTurns(decoded.prompt.turns);
+  // While the model reasons, they are left out.
+  if (!orders.dropSampling) refuseOddSampling(decoded.prompt);
   if (memories) restorePrompt(decoded.prompt, memories);
   // A model of which nobody knows how it is steered: its vendor might refuse the whole request for a guess.
   if (orders.reasoning.kind === "keep" || orders.isReasoningIgnored)

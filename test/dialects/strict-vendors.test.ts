@@ -126,6 +126,52 @@ describe("what every vendor refuses is refused here, with its place", () => {
     expect([fault.code, fault.param]).toEqual(["invalid_request", param]);
   });
 
+  test.each([
+    ["temperature", -0.1],
+    ["top_p", 1.1],
+    ["top_p", -0.5],
+  ])("sampling beyond all bounds, on its way to another dialect: %s %p", (field, value) => {
+    const asked = { messages: [user], [field]: value };
+    for (const to of ["messages", "responses", "gemini"] as const) {
+      const fault = faultOf(() => send({ from: "chat", to }, asked));
+      expect([fault.code, fault.param]).toEqual(["invalid_request", field]);
+      expect(send({ from: "chat", to, orders: { dropSampling: true } }, asked).text).not.toContain(`${value}`);
+    }
+    // Some server of the client's own dialect knows what it means.
+    expect(send({ from: "chat", to: "chat" }, asked).body[field]).toBe(value);
+  });
+
+  test("a temperature that is only too high is brought down to the vendor's most", () => {
+    for (const [to, most] of [
+      ["messages", 1],
+      ["responses", 2],
+    ] as const) {
+      expect(send({ from: "chat", to }, { messages: [user], temperature: 3 }).body["temperature"]).toBe(most);
+    }
+  });
+
+  test("what nobody knows of a choice is named", () => {
+    const tools = [{ type: "function", function: { name: "f" } }];
+    const chosen = (tool_choice: unknown) =>
+      send({ from: "chat", to: "messages" }, { messages: [user], tools, tool_choice });
+    for (const choice of ["sometimes", {}, { type: "function" }])
+      expect(chosen(choice).dropped).toEqual(["tool_choice"]);
+    const allowed = (...names: string[]) => ({ mode: "auto", tools: names.map((name) => ({ function: { name } })) });
+    const among = (...names: string[]) => chosen({ type: "allowed_tools", allowed_tools: allowed(...names) }).dropped;
+    expect([among("f"), among("f", "g"), among("g")]).toEqual([
+      [],
+      ["tool_choice.allowed_tools"],
+      ["tool_choice.allowed_tools"],
+    ]);
+    const asked = (...names: string[]): Record<string, unknown> => ({
+      input: "Hi",
+      tools: [{ type: "function", name: "f" }],
+      tool_choice: { type: "allowed_tools", mode: "auto", tools: names.map((name) => ({ type: "function", name })) },
+    });
+    const way = { from: "responses", to: "messages" } as const;
+    expect([send(way, asked("f")).dropped, send(way, asked("g")).dropped]).toEqual([[], ["tool_choice.tools"]]);
+  });
+
   test("a choice that forces nothing needs no tools", () => {
     for (const choice of ["auto", "none"]) {
       expect(send({ from: "chat", to: "messages" }, { messages: [user], tool_choice: choice }).dropped).toEqual([]);

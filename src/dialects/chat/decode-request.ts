@@ -97,7 +97,7 @@ export function decodeRequest(body: Wire): Decoded {
   const dropped = new DroppedPaths();
   const { system, turns } = decodeMessages(body["messages"], dropped);
   const allTools = decodeTools(body, dropped);
-  const { tools, toolChoice } = decodeToolChoice(body, allTools);
+  const { tools, toolChoice } = decodeToolChoice(body, allTools, dropped);
   const changes = changesFor(body, tools);
   const prompt: Prompt = {
     system,

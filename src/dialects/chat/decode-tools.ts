@@ -75,18 +75,30 @@ export function checkToolChoice(body: Wire): void {
 
 /**
  * `tool_choice`, and the older `function_call`, of a checked body (dialects.md 4.1). `allowed_tools` leaves only the tools it names. Without
- * tools there is nothing to choose.
+ * tools there is nothing to choose; what of it nobody knows is named in `dropped`.
  */
-export function decodeToolChoice(body: Wire, tools: Tool[]): { tools: Tool[]; toolChoice: ToolChoice | undefined } {
+export function decodeToolChoice(
+  body: Wire,
+  tools: Tool[],
+  dropped: DroppedPaths,
+): { tools: Tool[]; toolChoice: ToolChoice | undefined } {
   const choice = body["tool_choice"] ?? body["function_call"];
   if (choice == null || tools.length === 0) return { tools, toolChoice: undefined };
   const allowed = isObject(choice) ? choice["allowed_tools"] : undefined;
   if (isObject(allowed) && Array.isArray(allowed["tools"])) {
     const names = new Set(allowed["tools"].map(nameIn));
     const left = tools.filter((tool) => names.has(tool.name));
+    if (left.length < names.size) dropped.add("tool_choice.allowed_tools");
     return { tools: left, toolChoice: left.length > 0 ? choiceOfWord(allowed["mode"]) : undefined };
   }
   const name = nameIn(choice);
-  if (name === "") return { tools, toolChoice: choiceOfWord(choice) };
-  return { tools, toolChoice: tools.some((tool) => tool.name === name) ? { type: "tool", name } : undefined };
+  if (name === "") {
+    const toolChoice = choiceOfWord(choice);
+    if (!toolChoice) dropped.add(choiceField(body));
+    return { tools, toolChoice };
+  }
+  // A tool of a kind that only another vendor knows has gone, and its choice with it.
+  const isThere = tools.some((tool) => tool.name === name);
+  if (!isThere) dropped.add(choiceField(body));
+  return { tools, toolChoice: isThere ? { type: "tool", name } : undefined };
 }

@@ -33,9 +33,10 @@ export function decodeTools(tools: unknown, dropped: DroppedPaths): Tool[] {
 export type Choice = { tools: Tool[]; toolChoice?: ToolChoice };
 
 /** `allowed_tools` as fewer tools and a mode (dialects.md 4.1). */
-function decodeAllowed(choice: Item, tools: Tool[]): Choice {
+function decodeAllowed(choice: Item, tools: Tool[], dropped: DroppedPaths): Choice {
   const allowed = Array.isArray(choice["tools"]) ? choice["tools"].filter(isObject) : [];
   const kept = tools.filter((tool) => allowed.some((entry) => entry["name"] === tool.name));
+  if (kept.length < allowed.length) dropped.add("tool_choice.tools");
   if (kept.length === 0) return { tools: kept };
   return { tools: kept, toolChoice: { type: choice["mode"] === "required" ? "required" : "auto" } };
 }
@@ -48,7 +49,7 @@ export function decodeToolChoice(choice: unknown, tools: Tool[], dropped: Droppe
   if (choice === "none") return tools.length > 0 ? { tools, toolChoice: { type: "none" } } : { tools };
   if (choice === "required" && tools.length > 0) return { tools, toolChoice: { type: "required" } };
   if (isObject(choice)) {
-    if (choice["type"] === "allowed_tools") return decodeAllowed(choice, tools);
+    if (choice["type"] === "allowed_tools") return decodeAllowed(choice, tools, dropped);
     const name = stringOf(choice["name"]);
     if ((choice["type"] === "function" || choice["type"] === "custom") && tools.some((tool) => tool.name === name)) {
       return { tools, toolChoice: { type: "tool", name } };

@@ -12,6 +12,8 @@ import { InputWriter, systemItem } from "./encode-input.ts";
 
 type Wire = Record<string, unknown>;
 
+/** Largest temperature of this dialect's own vendor. */
+const MAX_TEMPERATURE = 2;
 /** Longest name of an end user that its own vendor takes, characters (dialects.md 1.1). */
 const MAX_USER = 64;
 
@@ -115,7 +117,8 @@ export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
   body["reasoning"] = UNORDERED_REASONING;
   const { maxOutputTokens } = prompt;
   if (maxOutputTokens !== undefined) body["max_output_tokens"] = Math.max(MIN_OUTPUT_TOKENS, maxOutputTokens);
-  put(body, "temperature", prompt.temperature);
+  const { temperature } = prompt;
+  if (temperature !== undefined) body["temperature"] = Math.min(temperature, MAX_TEMPERATURE);
   put(body, "top_p", prompt.topP);
   if (prompt.output) body["text"] = { format: encodeFormat(prompt.output, dropped) };
   if (prompt.userId) body["safety_identifier"] = encodeUser(prompt.userId);

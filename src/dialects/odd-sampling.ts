@@ -1,0 +1,16 @@
+import { GatewayError } from "../canon/errors.ts";
+import type { Prompt } from "../canon/prompt.ts";
+
+function refuse(param: string, bounds: string): never {
+  throw new GatewayError("invalid_request", `${param} must be ${bounds}`, { param });
+}
+
+/**
+ * Throws GatewayError (invalid_request) for sampling outside the bounds that every dialect has (dialects.md 1.1, 2.1, 3.1), on its way to
+ * another: a vendor of the client's own dialect may know what it means. A temperature that is only too high for the upstream is brought
+ * down to its most.
+ */
+export function refuseOddSampling({ temperature, topP }: Prompt): void {
+  if (temperature !== undefined && temperature < 0) refuse("temperature", "a number of at least 0");
+  if (topP !== undefined && (topP < 0 || topP > 1)) refuse("top_p", "a number from 0 to 1");
+}
