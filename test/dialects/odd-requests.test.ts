@@ -179,6 +179,12 @@ describe("arguments of a call", () => {
     expect(replyText({ from: "messages", to: "chat" }, answer)).toContain(`"input":${text}`);
   });
 
+  test("nested deeper than a body can be, they stay the text that they came as", () => {
+    const deep = (levels: number) => `{"a":${"[".repeat(levels)}${"]".repeat(levels)}}`;
+    expect(toInput(deep(127))).toEqual(JSON.parse(deep(127)));
+    for (const levels of [128, 20_000, 500_000]) expect(toInput(deep(levels))).toEqual({ value: deep(levels) });
+  });
+
   test("ids: over-long and missing ones become hashes, two alike in one turn become two (dialects.md 4.3)", () => {
     const ids = new CallIds({});
     expect([ids.take("call_1"), ids.take("call_1"), ids.take("toolu_a.b:0")]).toEqual([
