@@ -21,6 +21,13 @@ export const EXCUSES: readonly Excuse[] = [
   { operation: CHAT, message: /messages\[\d+\]\.content is required/, why: "whether the assistant calls tools" },
   { operation: CHAT, message: /tool_call_id is required on role tool/, why: "the role" },
   { operation: CHAT, message: /tools\[\d+\]\.(?:function|custom) is required/, why: "the tool's type" },
+  { operation: CHAT, message: /tool_calls\[\d+\]\.(?:function|custom) is required/, why: "the call's type" },
+  { operation: GENERATION, message: /stands in messages of role/, why: "the message's role" },
+  {
+    operation: GENERATION,
+    message: /^(?:temperature|top_p) must be a number (?:of at least 0|from 0 to 1)$/,
+    why: "whether the model's vendor speaks the dialect",
+  },
   { operation: CHAT, message: /^n must be 1 for this model/, why: "what the model's vendor can do" },
   { operation: IMAGES, message: /^(?:model|prompt) is required/, why: "whether a source job is named instead" },
   { operation: IMAGES, message: /does not take a source image/, why: "the model" },
