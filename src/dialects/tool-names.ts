@@ -10,8 +10,8 @@ export const OPENAI_NAMES: NameRule = { longest: 64, strange: /[^A-Za-z0-9_-]/g 
 /** Names of the messages dialect (dialects.md 2.3), and of Bedrock, which stayed with the older length (4.3). */
 export const MESSAGES_NAMES: NameRule = { longest: 128, strange: /[^A-Za-z0-9_-]/g };
 export const OLDER_MESSAGES_NAMES: NameRule = { longest: 64, strange: /[^A-Za-z0-9_-]/g };
-/** Names of the gemini dialect (dialects.md 3.1). */
-export const GEMINI_NAMES: NameRule = { longest: 128, strange: /[^A-Za-z0-9_.:-]/g, start: /^[A-Za-z_]/ };
+/** Names of the gemini dialect (dialects.md 3.1): its reference says 128 characters, and its API has refused more than 64. */
+export const GEMINI_NAMES: NameRule = { longest: 64, strange: /[^A-Za-z0-9_.:-]/g, start: /^[A-Za-z_]/ };
 
 const clean = (name: string, { strange, start }: NameRule): string => {
   const plain = name.replace(strange, "_");

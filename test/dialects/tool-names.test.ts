@@ -25,7 +25,7 @@ const promptOf = (names: readonly string[], called: readonly string[] = [], chos
 const RULES: [string, NameRule, RegExp][] = [
   ["chat and responses", OPENAI_NAMES, /^[A-Za-z0-9_-]{1,64}$/],
   ["messages", MESSAGES_NAMES, /^[A-Za-z0-9_-]{1,128}$/],
-  ["gemini", GEMINI_NAMES, /^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$/],
+  ["gemini", GEMINI_NAMES, /^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$/],
 ];
 
 /** Names as clients write them: legal ones, dotted ones, other scripts, very long ones that begin alike. */
