@@ -168,6 +168,11 @@ describe("messages: a client's own turns (dialects.md 2.2)", () => {
       [user("a"), assistant([thought, text("b"), thought, redacted]), user("c"), assistant([thought]), user("d")],
       [user([text("a")]), assistant([thought, text("b")]), user([text("c"), text("d")])],
     ],
+    [
+      "system text in between that cannot be seen",
+      [user("a"), { role: "system", content: " " }, { role: "system", content: [] }, user("b")],
+      [user([text("a"), text("b")])],
+    ],
     ["reasoning that nothing follows", [user("a"), assistant([thought])], [user([text("a")])]],
     [
       "reasoning whose turn goes on in the next message",

@@ -74,7 +74,7 @@ class Auditor {
   accepts(message: unknown, isLast: boolean): boolean {
     if (!isObject(message)) return true;
     const { role, content } = message;
-    if (role !== "user" && role !== "assistant") return true;
+    if (role !== "user" && role !== "assistant") return !isBlank(content);
     if (role === "assistant" && this.#lastRole === "user" && !this.isDone) return false;
     this.#lastRole = role;
     if (!Array.isArray(content)) return this.#acceptsText(content, role, isLast);
@@ -126,6 +126,9 @@ function isSound(messages: readonly unknown[]): boolean {
 const blocksOf = (content: unknown): readonly unknown[] =>
   typeof content === "string" ? [{ type: "text", text: content }] : Array.isArray(content) ? content : [];
 
+/** Nothing that can be seen: of the user and the assistant more is asked than that. */
+const isBlank = (content: unknown): boolean => blocksOf(content).every(isEmptyText);
+
 /** A turn being written: the client's own message, and what goes into it; nothing into one of no side, which goes out as it is. */
 type Turn = { message: Message; isSpoken: boolean; results: unknown[]; blocks: unknown[] };
 
@@ -147,7 +150,7 @@ class Rebuilder {
       }
       this.#takeBackThought();
       if (message["role"] === "user") this.#user(message);
-      else this.#turns.push({ message, isSpoken: false, results: [], blocks: [] });
+      else if (!isBlank(message["content"])) this.#turns.push({ message, isSpoken: false, results: [], blocks: [] });
     }
     this.#takeBackThought();
     this.#answerRest();
