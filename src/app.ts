@@ -35,6 +35,7 @@ import { BodyLog } from "./relay/body-log.ts";
 import { Ended } from "./relay/ended.ts";
 import { IdempotencyStore } from "./relay/idempotency-store.ts";
 import type { Services } from "./relay/job.ts";
+import { ProofMakers } from "./relay/reasoning-makers.ts";
 import { ReasoningState } from "./relay/reasoning-state.ts";
 import { ReasoningStore } from "./relay/reasoning-store.ts";
 import { Running } from "./relay/running.ts";
@@ -212,7 +213,7 @@ function createRelay(ground: Ground, ownPort: () => number | undefined) {
     keySpend,
     plans,
     running,
-    reasoning: new ReasoningState(reasoning),
+    reasoning: new ReasoningState(reasoning, new ProofMakers(reasoning)),
     blockingMs: config.limits.blockingSeconds * 1000,
     userAgent: `sluice/${version}`,
     fetchMedia: createMediaFetch(safeFetch, clock),

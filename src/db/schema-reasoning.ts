@@ -31,3 +31,14 @@ export const reasoningKey = sqliteTable(
   },
   (table) => [index("reasoning_key_state").on(table.stateId)],
 );
+
+/** Which family of models made a proof of reasoning that clients bring back by themselves, by the proof's digest (dialects.md 2.9). */
+export const reasoningMaker = sqliteTable(
+  "reasoning_maker",
+  {
+    digest: whole("digest").primaryKey(),
+    maker: text("maker").notNull(),
+    expiresAt: whole("expires_at").notNull(),
+  },
+  (table) => [index("reasoning_maker_expiry").on(table.expiresAt, table.maker)],
+);

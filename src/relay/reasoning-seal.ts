@@ -58,6 +58,14 @@ function loadKey(store: Store): Buffer {
   }
 }
 
+/** A number with which no one outside can look for two proofs of one digest. */
+export const randomSeed = (): bigint => crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
+
+/** Such a number that only who has the store's key can tell, and that lives as long as the key does. Throws as {@link Sealer} does. */
+export function deriveSeed(store: Store): bigint {
+  return new Bun.CryptoHasher("sha256", loadKey(store)).update("proof makers").digest().readBigUInt64LE();
+}
+
 /** Seals text with AES-256-GCM under a random key in the data folder, which is made when it is first needed (mode 0600). */
 export class Sealer {
   #key: Buffer | undefined;

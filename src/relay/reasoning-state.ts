@@ -7,7 +7,7 @@ import type { Conversation, SpokenTurn } from "../dialects/replay.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Target } from "./read-reply.ts";
 import { type Collected, digestText, ReasoningCollector } from "./reasoning-collector.ts";
-import { ProofMakers } from "./reasoning-makers.ts";
+import type { ProofMakers } from "./reasoning-makers.ts";
 import type { ReasoningStore } from "./reasoning-store.ts";
 
 /** Characters of a digest that a state is found by: 144 bits. */
@@ -76,7 +76,7 @@ export class ReasoningState {
   /** `shelf`: where the reasoning is kept. `makers`: who is known to have made which proof. */
   constructor(
     readonly shelf: ReasoningShelf,
-    readonly makers = new ProofMakers(),
+    readonly makers: ProofMakers,
   ) {}
 
   /** What tells of a proof that another model than this route's is known to have made it; undefined where none can be told. */

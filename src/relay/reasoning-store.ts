@@ -3,7 +3,8 @@ import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorFields, type Log } from "../observe/log.ts";
-import { Sealer } from "./reasoning-seal.ts";
+import type { MakersShelf } from "./reasoning-makers.ts";
+import { deriveSeed, randomSeed, Sealer } from "./reasoning-seal.ts";
 
 /** How long reasoning is kept for its next turn, ms. */
 export const KEEP_MS = 24 * 60 * 60_000;
@@ -60,6 +61,16 @@ function prepareStatements({ database }: Store) {
     removeExpired: remove(`WHERE expires_at <= ? LIMIT ${REMOVED_AT_ONCE}`),
     removeOldestOf: remove("WHERE account_id = ? AND id < ? ORDER BY id LIMIT 1"),
     removeOldest: remove("WHERE id < ? ORDER BY id LIMIT 1"),
+    insertMaker: database.prepare(
+      "INSERT OR REPLACE INTO reasoning_maker (digest, maker, expires_at) VALUES (?, ?, ?)",
+    ),
+    removeMaker: database.prepare("DELETE FROM reasoning_maker WHERE digest = ?"),
+    makers: database.prepare(
+      "SELECT digest, maker FROM reasoning_maker WHERE expires_at > ? ORDER BY expires_at DESC LIMIT ?",
+    ),
+    removeExpiredMakers: database.prepare(
+      `DELETE FROM reasoning_maker WHERE digest IN (SELECT digest FROM reasoning_maker WHERE expires_at <= ? LIMIT ${REMOVED_AT_ONCE})`,
+    ),
   };
 }
 
@@ -67,7 +78,7 @@ function prepareStatements({ database }: Store) {
  * Reasoning that vendors want back and clients cannot carry, sealed (dialects.md 4.8 #6-#8; AES-256-GCM). A state is found by its account
  * and by digests; it lives {@link KEEP_MS}, and what an account and all of them keep has bounds.
  */
-export class ReasoningStore {
+export class ReasoningStore implements MakersShelf {
   readonly #sealer: Sealer;
   #prepared: ReturnType<typeof prepareStatements> | undefined;
   /** Whether an account keeps anything, as far as somebody asked. */
@@ -75,6 +86,7 @@ export class ReasoningStore {
   /** What each account keeps, and all together, as far as it was counted. */
   readonly #fills = new Map<string, Fill>();
   #total: number | undefined;
+  #proofSeed: bigint | undefined;
 
   constructor(
     private readonly store: Store,
@@ -154,11 +166,50 @@ export class ReasoningStore {
     return found;
   }
 
-  /** Removes expired states, some in each transaction. Resolves with how many; rejects as the writer does. */
+  /** With which the digests of proofs are made whose makers are kept here; where its key cannot be had, one for this life alone. */
+  get proofSeed(): bigint {
+    try {
+      this.#proofSeed ??= deriveSeed(this.store);
+    } catch (thrown) {
+      this.log.error("reasoning-seed", errorFields(thrown));
+      this.#proofSeed = randomSeed();
+    }
+    return this.#proofSeed;
+  }
+
+  /** Keeps who made a proof that is known by its digest, and lets go of another. Nobody waits for it: a fault is for the log. */
+  keepMaker(digest: bigint, maker: string, forgotten: bigint | undefined): void {
+    const { insertMaker, removeMaker } = this.#statements;
+    const keep = () => {
+      if (forgotten !== undefined) removeMaker.run(forgotten);
+      insertMaker.run(digest, maker, this.clock.now() + KEEP_MS);
+    };
+    this.writer.run(keep).catch((thrown) => this.log.error("reasoning-maker", errorFields(thrown)));
+  }
+
+  /** Digests of proofs and their makers, the newest `most` of them, oldest first. None where they cannot be read. */
+  makers(most: number): [digest: bigint, maker: string][] {
+    try {
+      const rows = this.#statements.makers.values(this.clock.now(), most);
+      return rows.reverse() as [bigint, string][];
+    } catch (thrown) {
+      this.log.error("reasoning-makers", errorFields(thrown));
+      return [];
+    }
+  }
+
+  /** Removes what has expired, some in each transaction. Resolves with how many states; rejects as the writer does. */
   async sweep(): Promise<number> {
+    const { removeExpired, removeExpiredMakers } = this.#statements;
+    const removed = await this.#sweepRows(() => this.#count(removeExpired.all(this.clock.now())));
+    await this.#sweepRows(() => removeExpiredMakers.run(this.clock.now()).changes);
+    return removed;
+  }
+
+  async #sweepRows(removeSome: () => number): Promise<number> {
     let removed = 0;
     for (;;) {
-      const some = await this.writer.run(() => this.#count(this.#statements.removeExpired.all(this.clock.now())));
+      const some = await this.writer.run(removeSome);
       removed += some;
       if (some < REMOVED_AT_ONCE) return removed;
     }

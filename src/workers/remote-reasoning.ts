@@ -47,6 +47,11 @@ export class RemoteReasoning implements ReasoningShelf {
     return this.#open().reasoning.find(accountId, keys);
   }
 
+  /** Who made which proof, as far as the authority had written it by now; what it learns from then on it tells. */
+  makers(most: number): [digest: bigint, maker: string][] {
+    return this.#open().reasoning.makers(most);
+  }
+
   close(): void {
     this.#shelf?.store.close();
     this.#shelf = undefined;

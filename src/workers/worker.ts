@@ -80,9 +80,10 @@ export class Worker {
       () => clock.monotonic(),
       (lagMs) => this.#admission.look(lagMs + LOOK_EVERY_MS),
     );
-    this.#makers = new ProofMakers(undefined, BigInt(view.proofSeed));
-    this.#makers.onNote = (proof, maker) => link.note("proof", { proof, maker });
     this.#reasoning = new RemoteReasoning(view.store, link, clock, log);
+    const makers = (most: number) => this.#reasoning.makers(most);
+    this.#makers = new ProofMakers({ proofSeed: BigInt(view.proofSeed), makers });
+    this.#makers.onNote = (proof, maker) => link.note("proof", { proof, maker });
     const failed = (thrown: unknown) => log.error("observe", errorFields(thrown));
     const { traces, version } = view;
     this.#traces = traces ? new TraceExporter({ ...traces, version, after: clock.after, onFault: failed }) : undefined;

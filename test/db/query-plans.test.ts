@@ -68,7 +68,10 @@ async function goEveryWay(): Promise<void> {
   const kept = new ReasoningStore(store, writer, clock, app.services.log);
   await kept.put(account.id, ["call"], [{ kind: "reasoning", text: "so" }]);
   expect(kept.find(account.id, ["call", "other"]).size).toBe(1);
+  kept.keepMaker(1n, "claude-1", 2n);
+  expect(kept.makers(3)).toEqual([]);
   await kept.sweep();
+  expect(kept.makers(3)).toEqual([[1n, "claude-1"]]);
   await writer.close();
 }
 
@@ -78,7 +81,7 @@ test("no statement of the product walks through a table that grows, or sorts it"
   const seen = statementsSeen();
   const about = (table: string) => seen.filter(({ sql }) => sql.includes(table)).length;
   const tables = ["api_key", "ledger_entry", "usage", "usage_rollup", "image_job", "idempotency", "unit_claim"];
-  for (const table of [...tables, "key_spend", "reasoning_state", "ledger_hold"])
+  for (const table of [...tables, "key_spend", "reasoning_state", "reasoning_maker", "ledger_hold"])
     expect([table, about(table) > 0]).toEqual([table, true]);
   expect(slowStatements(gateway.store.database, seen)).toEqual([]);
 });

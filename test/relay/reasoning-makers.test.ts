@@ -1,19 +1,25 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { unlinkSync } from "node:fs";
+import { join } from "node:path";
 import { ProofMakers } from "../../src/relay/reasoning-makers.ts";
-import { Client, type Lab, type Mode, startLab } from "./reasoning-lab.ts";
+import { KEY_FILE } from "../../src/relay/reasoning-seal.ts";
+import { KEEP_MS } from "../../src/relay/reasoning-store.ts";
+import { temporaryFolders } from "../db/temp-folder.ts";
+import { Client, type Lab, type Mode, startLab, storedBytes } from "./reasoning-lab.ts";
 import { LOOP } from "./reasoning-vendors.ts";
 
 type Wire = Record<string, unknown>;
 
 const [FIRST] = LOOP.flatMap((said) => said.flatMap((block) => (block.kind === "think" ? [block.text] : [])));
+const folders = temporaryFolders();
 let lab: Lab;
 afterEach(async () => {
   await lab?.stop();
 });
 
 /** A conversation whose first answer came with thinking, as it stands in the client's hands. */
-async function answered(client: "messages" | "responses", mode: Mode): Promise<Client> {
-  lab = await startLab();
+async function answered(client: "messages" | "responses", mode: Mode, folder?: string): Promise<Client> {
+  lab = await startLab(folder);
   const talk = new Client(lab, client, "lab/claude-budget", mode);
   talk.user("What is the weather?");
   const heard = await talk.ask();
@@ -61,11 +67,55 @@ describe.each([
   });
 });
 
+describe.each(["whole", "stream"] as const)("after a restart a messages client, %s,", (mode) => {
+  const rows = () => lab.store.database.query("SELECT maker FROM reasoning_maker").values();
+
+  test("does not bring another model's thinking to a model", async () => {
+    const talk = await answered("messages", mode, folders());
+    await lab.restart();
+    expect(rows()).toEqual([["claude-1"]]);
+    talk.model = "lab/claude-budget-2";
+    const heard = await talk.ask();
+    expect([heard.status, heard.dropped]).toEqual([200, "thinking"]);
+    expect(lab.vendors.anthropic.refusals).toEqual([]);
+    const [proof = ""] = JSON.stringify(talk.body()).match(/EqQB[^"]+/) ?? [];
+    expect(proof).not.toBe("");
+    expect(await storedBytes(lab)).not.toContain(proof);
+  });
+
+  test("brings a model its own thinking", async () => {
+    const talk = await answered("messages", mode, folders());
+    await lab.restart();
+    const heard = await talk.ask();
+    expect([heard.status, heard.dropped]).toEqual([200, null]);
+    expect(sent()).toContain(`"thinking":${JSON.stringify(FIRST)}`);
+  });
+
+  const passDay = () => {
+    lab.clock.setWall(lab.clock.now() + KEEP_MS);
+    return lab.clock.advance(10 * 60_000);
+  };
+
+  test.each([
+    ["key", () => unlinkSync(join(lab.folder, KEY_FILE)), 1],
+    ["time", passDay, 0],
+  ] as const)("knows of no maker any more once its %s has gone", async (_what, pass, left) => {
+    const talk = await answered("messages", mode, folders());
+    await pass();
+    expect(rows()).toHaveLength(left);
+    await lab.restart();
+    talk.model = "lab/claude-budget-2";
+    expect((await talk.ask()).dropped).toBeNull();
+    expect(sent()).toContain(`"thinking":${JSON.stringify(FIRST)}`);
+  });
+});
+
 describe("who made a proof", () => {
   const foreign = (makers: ProofMakers, maker: string, proof: string) => makers.foreignTo(maker)?.(proof);
 
   test("is known of those that were noted, and of no other", () => {
     const makers = new ProofMakers();
+    expect(foreign(makers, "a", "one")).toBe(false);
     expect(makers.foreignTo("a")).toBeUndefined();
     makers.note("one", "a");
     expect(foreign(makers, "a", "one")).toBe(false);
@@ -74,9 +124,41 @@ describe("who made a proof", () => {
   });
 
   test("is forgotten of the oldest first", () => {
-    const makers = new ProofMakers(2);
+    const makers = new ProofMakers(undefined, 2);
     for (const proof of ["one", "two", "one", "three"]) makers.note(proof, "a");
     expect(["one", "two", "three"].map((proof) => foreign(makers, "b", proof))).toEqual([true, false, true]);
+  });
+
+  test("is read once, with the first proof, and kept with what it makes room for", () => {
+    let reads = 0;
+    const kept: unknown[] = [];
+    const digest = (proof: string) => BigInt.asIntN(64, Bun.hash.wyhash(proof, 7n));
+    const makers = new ProofMakers(
+      {
+        proofSeed: 7n,
+        makers: (most) => {
+          reads++;
+          expect(most).toBe(2);
+          return [
+            [digest("one"), "a"],
+            [digest("two"), "a"],
+          ];
+        },
+        keepMaker: (...given) => void kept.push(given),
+      },
+      2,
+    );
+    const isForeign = makers.foreignTo("b");
+    expect(reads).toBe(0);
+    expect(isForeign?.("one")).toBe(true);
+    makers.note("three", "b");
+    makers.learn(String(digest("three")), "b");
+    expect(["one", "two", "three"].map((proof) => foreign(makers, "c", proof))).toEqual([false, true, true]);
+    expect(reads).toBe(1);
+    expect(kept).toEqual([
+      [digest("three"), "b", digest("one")],
+      [digest("three"), "b", undefined],
+    ]);
   });
 });
 

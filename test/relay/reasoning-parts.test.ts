@@ -17,7 +17,7 @@ import { silentLog } from "../../src/observe/log.ts";
 import { Exchange } from "../../src/relay/exchange.ts";
 import { type Collected, digestText, ReasoningCollector, TextDigest } from "../../src/relay/reasoning-collector.ts";
 import { KEY_FILE, Sealer } from "../../src/relay/reasoning-seal.ts";
-import { MAX_STATE_BYTES, type ReasoningBounds, ReasoningStore } from "../../src/relay/reasoning-store.ts";
+import { KEEP_MS, MAX_STATE_BYTES, type ReasoningBounds, ReasoningStore } from "../../src/relay/reasoning-store.ts";
 import { temporaryFolders, thrownBy } from "../db/temp-folder.ts";
 import { manualClock } from "../support/clock.ts";
 
@@ -67,6 +67,22 @@ describe("the store", () => {
     expect(both.get("k1")).toBe(both.get("k2") as ReasoningMemory);
     expect(states.find("acct_2", ["k1", "k2"]).size).toBe(0);
     expect(states.find("acct_1", []).size).toBe(0);
+  });
+
+  test("knows makers of proofs for a day, the newest, without the one that made room", async () => {
+    const { states, clock, writer } = startStore();
+    for (const [digest, gone] of [[1n], [-2n], [3n, 1n], [4n]] as const) {
+      states.keepMaker(digest, `maker of ${digest}`, gone);
+      await clock.advance(1);
+    }
+    await writer.close();
+    expect(states.makers(9).map(([digest]) => digest)).toEqual([-2n, 3n, 4n]);
+    expect(states.makers(2)).toEqual([
+      [3n, "maker of 3"],
+      [4n, "maker of 4"],
+    ]);
+    clock.setWall(clock.now() + KEEP_MS - 3);
+    expect(states.makers(9).map(([digest]) => digest)).toEqual([3n, 4n]);
   });
 
   test("a key names the newest state that was kept under it", async () => {

@@ -58,3 +58,29 @@ test.each([
     expect(vendor.returned()).toEqual(dialect === "chat" ? THOUGHTS : THOUGHTS.slice(0, 2));
   },
 );
+
+test("a worker that is started later knows who made the thinking that an earlier one brought", async () => {
+  lab = await startLab(folders());
+  const ask = async (model: string, messages: unknown[]) => {
+    const pair = startPair(lab.app, join(lab.folder, "sluice.db"), lab.clock);
+    pairs.push(pair);
+    const thinking = { type: "enabled", budget_tokens: 2000 };
+    const response = await pair.call("/v1/messages", {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${lab.keys.own}` },
+      body: JSON.stringify({ model, max_tokens: 50_000, messages, thinking }),
+    });
+    expect(response.status).toBe(200);
+    return (await response.json()) as { content: { type: string; id?: string }[] };
+  };
+  const question = { role: "user", content: "What is the weather?" };
+  const { content } = await ask("lab/claude-budget", [question]);
+  const results = content.flatMap(({ type, id }) =>
+    type === "tool_use" ? [{ type: "tool_result", tool_use_id: id, content: "Rain." }] : [],
+  );
+  expect(content[0]).toMatchObject({ type: "thinking" });
+  const messages = [question, { role: "assistant", content }, { role: "user", content: results }];
+  await ask("lab/claude-budget-2", messages);
+  expect(lab.vendors.anthropic.refusals).toEqual([]);
+  expect(JSON.stringify(lab.vendors.anthropic.bodies.at(-1))).not.toContain("signature");
+});
