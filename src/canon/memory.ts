@@ -2,6 +2,8 @@
 export type MemoryBlock =
   | { kind: "reasoning"; text: string; signature?: string }
   | { kind: "redacted-reasoning"; data: string }
+  /** All reasoning of the reply once more, as a reseller wants it back, and the family of models that it is of. Always the first block. */
+  | { kind: "details"; maker: string; items: readonly unknown[] }
   /** Visible text, of which only the length is kept, characters. */
   | { kind: "text"; length: number; signature?: string }
   | { kind: "tool-call"; id: string; signature?: string };

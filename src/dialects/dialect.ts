@@ -26,7 +26,10 @@ export type RemoteMedia = (typeof REMOTE_MEDIA)[number];
 export type Quirks = {
   /** chat: the field that carries the output ceiling. Default `max_completion_tokens`. */
   maxTokensField?: "max_tokens" | "max_completion_tokens";
-  /** chat: the field in which the vendor wants its reasoning text back on assistant turns. Default: reasoning is not sent back. */
+  /**
+   * chat: the field in which the vendor wants its reasoning text back on assistant turns. Default: reasoning is not sent back. Beside `reasoning`
+   * stands `reasoning_details`: what a reply had of them is wanted back whole, in place of the text.
+   */
   reasoningReplay?: "reasoning_content" | "reasoning";
   /** chat: an assistant turn without any reasoning_content is refused, so an empty one is written (DeepSeek V4). */
   reasoningReplayAlways?: boolean;

@@ -57,6 +57,9 @@ export const makerOf = remember((model: string): string => {
   return plain === name && !name.startsWith("claude-") ? family : family.replace(/-0$/, "");
 });
 
+/** Whether a family's models refuse their reasoning's text without its proof, whoever resells them (OpenRouterTeam/ai-sdk-provider #423). */
+export const needsProof = (maker: string): boolean => maker.startsWith("claude-");
+
 const carry = (kind: "signature" | "redacted", proof: string, maker: string | undefined): string =>
   `sluice-${kind}${maker === undefined ? "" : `@${encodeURIComponent(maker)}`}:${proof}`;
 

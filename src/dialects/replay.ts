@@ -1,6 +1,7 @@
 import type { Memories, MemoryBlock, ReasoningMemory } from "../canon/memory.ts";
 import type { Part, Prompt, Turn } from "../canon/prompt.ts";
 import type { Edits } from "../lib/json.ts";
+import { detailsPart } from "./reasoning-details.ts";
 
 /** An assistant turn of a client's body, as far as remembered reasoning is looked up by it. */
 export type SpokenTurn = {
@@ -9,6 +10,8 @@ export type SpokenTurn = {
   text: string;
   /** What came back of its reasoning: nothing, its text, or a vendor's proof of it. */
   carries: "nothing" | "text" | "proof";
+  /** All of it came back, as a reseller wants it. */
+  hasDetails?: true;
   /** Digest of all that users said before it; 0 where nobody asked for texts. */
   anchor: bigint;
 };
@@ -44,7 +47,7 @@ export type Loom<T> = {
   isReasoning(item: T): boolean;
   callIdOf(item: T): string | undefined;
   /** A reasoning block as an item; undefined where this wire has no place for it. */
-  make(block: Extract<MemoryBlock, { kind: "reasoning" | "redacted-reasoning" }>): T | undefined;
+  make(block: Extract<MemoryBlock, { kind: "reasoning" | "redacted-reasoning" | "details" }>): T | undefined;
   /** The item with the vendor's proof on it, unless it has one. */
   sign(item: T, signature: string): T;
 };
@@ -62,7 +65,7 @@ export function weave<T>(memory: ReasoningMemory, items: readonly T[], loom: Loo
   let next = 0;
   let waiting: T[] = [];
   for (const block of memory) {
-    if (block.kind === "reasoning" || block.kind === "redacted-reasoning") {
+    if (block.kind !== "text" && block.kind !== "tool-call") {
       const made = loom.make(block);
       if (made !== undefined) waiting.push(made);
       continue;
@@ -97,6 +100,7 @@ const PARTS: Loom<Part> = {
   callIdOf: (part) => (part.type === "tool-call" ? part.id : undefined),
   make(block) {
     if (block.kind === "redacted-reasoning") return { type: "redacted-reasoning", data: block.data };
+    if (block.kind === "details") return detailsPart(block.items);
     return {
       type: "reasoning",
       text: block.text,

@@ -1,5 +1,6 @@
 import type { Event } from "../canon/events.ts";
 import type { MemoryBlock, ReasoningMemory } from "../canon/memory.ts";
+import { detailsInBlock } from "../dialects/reasoning-details.ts";
 import { MAX_STATE_BYTES } from "./reasoning-store.ts";
 
 /** Most tool calls of one reply that its reasoning is found by (dialects.md 1.4: indices 0 to 127). */
@@ -50,7 +51,7 @@ export function digestText(text: string): string | undefined {
 
 /**
  * Gathers, from the events of one reply, the reasoning that its vendor will want back. `proofs`: the vendor takes back what it has proved
- * alone, else its text is enough. `texts`: turns without calls are remembered by their text.
+ * alone, else its text is enough. `texts`: turns without calls are remembered by their text. `maker`: the family of the model that replies.
  */
 export class ReasoningCollector {
   /** Resolves when the reasoning is on the disk; undefined where there is none. Never rejects. */
@@ -62,7 +63,7 @@ export class ReasoningCollector {
   #over = false;
 
   constructor(
-    private readonly options: { proofs: boolean; texts: boolean },
+    private readonly options: { proofs: boolean; texts: boolean; maker: string },
     private readonly keep: (collected: Collected) => Promise<void> | undefined,
     /** Is told of every proof, where it must be known later who gave it. */
     private readonly noteProof?: (proof: string) => void,
@@ -82,6 +83,8 @@ export class ReasoningCollector {
   #begin(block: Extract<Event, { type: "block-start" }>["block"]): void {
     this.#open = undefined;
     if (this.#over) return;
+    const details = this.options.proofs ? undefined : detailsInBlock(block);
+    if (details) this.#addDetails(details);
     if (block.kind === "text") this.#open = { kind: "text", length: 0 };
     else if (block.kind === "reasoning") this.#open = { kind: "reasoning", text: "" };
     else if (block.kind === "tool-call") this.#open = { kind: "tool-call", id: block.id };
@@ -93,6 +96,12 @@ export class ReasoningCollector {
     }
     if (this.#blocks.length >= MAX_BLOCKS) this.#giveUp();
     else this.#blocks.push(this.#open);
+  }
+
+  /** They stand first, since they are put back with the turn and not between its blocks. */
+  #addDetails(items: readonly unknown[]): void {
+    this.#blocks.unshift({ kind: "details", maker: this.options.maker, items });
+    this.#weigh(JSON.stringify(items).length);
   }
 
   #add(text: string): void {
@@ -110,7 +119,7 @@ export class ReasoningCollector {
 
   #sign(signature: string): void {
     const open = this.#open;
-    if (!open || open.kind === "redacted-reasoning") return;
+    if (!open || open.kind === "redacted-reasoning" || open.kind === "details") return;
     open.signature = signature;
     this.noteProof?.(signature);
     this.#weigh(signature.length);
@@ -142,6 +151,7 @@ export class ReasoningCollector {
 }
 
 function isWorthKeeping(block: MemoryBlock, proofs: boolean): boolean {
+  if (block.kind === "details") return true;
   if (proofs) return block.kind === "redacted-reasoning" || block.signature !== undefined;
   return block.kind === "reasoning" && block.text !== "";
 }

@@ -2,7 +2,7 @@ import type { Caller } from "../accounts/caller.ts";
 import { OFF_WORDS, type Orders } from "../canon/intent.ts";
 import type { Memories, ReasoningMemory } from "../canon/memory.ts";
 import type { Entry } from "../catalog/entry.ts";
-import { makerOf } from "../dialects/reasoning-proof.ts";
+import { makerOf, needsProof } from "../dialects/reasoning-proof.ts";
 import type { Conversation, SpokenTurn } from "../dialects/replay.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Target } from "./read-reply.ts";
@@ -29,6 +29,10 @@ type Scope = {
   model: string;
   /** Proofs are wanted back, not texts. */
   proofs: boolean;
+  /** The vendor takes its reasoning back as details, where a reply had any. */
+  details: boolean;
+  /** The family of the model that is asked. */
+  maker: string;
   forgets: boolean;
 };
 
@@ -48,8 +52,24 @@ const keysOf = (scope: Scope, callIds: readonly string[], text: string | undefin
 };
 
 /** Whether a turn already has what its vendor wants back of it. */
-const isComplete = ({ carries }: SpokenTurn, { proofs }: Scope): boolean =>
-  proofs ? carries === "proof" : carries !== "nothing";
+function isComplete({ carries, hasDetails }: SpokenTurn, { proofs, details }: Scope): boolean {
+  if (details) return hasDetails === true;
+  return proofs ? carries === "proof" : carries !== "nothing";
+}
+
+/**
+ * What the vendor takes back of a reply. Details are of one model: another of the same vendor gets the text alone, unless it is there already or
+ * the model refuses it without a proof.
+ */
+function returnable(memory: ReasoningMemory, { carries }: SpokenTurn, scope: Scope): ReasoningMemory | undefined {
+  if (!scope.details) return memory;
+  const details = memory.find((block) => block.kind === "details");
+  if (details?.maker === scope.maker) return memory;
+  if (carries !== "nothing" || needsProof(scope.maker)) return undefined;
+  return memory.some((block) => block.kind === "reasoning" && block.text !== "")
+    ? memory.filter((block) => block !== details)
+    : undefined;
+}
 
 /**
  * Whether the model will reason, as far as that decides what it takes back: a vendor of proofs refuses them while it does not, and then
@@ -92,8 +112,11 @@ export class ReasoningState {
     const proofs = upstream.provesReasoning === true;
     if (proofs ? !mayReason(asking.entry) : vendor.quirks.reasoningReplay === undefined) return undefined;
     const { forgets } = client.replay;
-    const model = proofs ? makerOf(route.model) : "";
-    const scope: Scope = { accountId: asking.request.caller.accountId, vendor: vendor.id, model, proofs, forgets };
+    const maker = makerOf(route.model);
+    const scope: Scope = {
+      ...{ accountId: asking.request.caller.accountId, vendor: vendor.id, model: proofs ? maker : "" },
+      ...{ proofs, details: !proofs && vendor.quirks.reasoningReplay === "reasoning", maker, forgets },
+    };
     const texts = forgets || !proofs;
     // Where nothing is kept and no text belongs to a key, nobody asks what was said: agents say very much.
     const isUnread = !texts && this.shelf.knowsNothingOf?.(scope.accountId) === true;
@@ -103,8 +126,8 @@ export class ReasoningState {
       const keys = keysOf(scope, callIds, text?.value, anchor);
       return keys.length > 0 ? this.shelf.put(scope.accountId, keys, memory) : undefined;
     };
-    const note = upstream.bindsReasoning && ((proof: string) => this.makers.note(proof, model));
-    const collector = new ReasoningCollector({ proofs, texts: forgets }, keep, note || undefined);
+    const note = upstream.bindsReasoning && ((proof: string) => this.makers.note(proof, maker));
+    const collector = new ReasoningCollector({ proofs, texts: forgets, maker }, keep, note || undefined);
     const mayRemember = turns.length > 0 && this.shelf.holdsAny(scope.accountId);
     return { memories: mayRemember ? this.#find(scope, turns, orders) : undefined, collector };
   }
@@ -126,7 +149,7 @@ export class ReasoningState {
       const memory = keys.map((key) => found.get(key)).find((one) => one !== undefined);
       if (!memory || used.has(memory)) continue;
       used.add(memory);
-      const kept = isOff ? withoutReasoning(memory) : memory;
+      const kept = isOff ? withoutReasoning(memory) : returnable(memory, turns[number] as SpokenTurn, scope);
       if (kept) memories.set(number, kept);
     }
     return memories.size > 0 ? memories : undefined;

@@ -12,6 +12,7 @@ import { createLog } from "../../src/observe/log.ts";
 import { PLAIN_CONFIG } from "../support/app.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { anthropic, google, openai, plain, type StrictVendor, strictVendor } from "./reasoning-vendors.ts";
+import { router } from "./router-vendor.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -42,9 +43,15 @@ const MODELS = [
   row("lab/gpt", "effort", "strict-openai"),
   row("lab/deepseek", "thinking-type", "strict-deepseek"),
   row("lab/kimi", "thinking-type", "strict-kimi"),
+  row("lab/router-gemini", "effort", "strict-router", "google/gemini-3-pro"),
+  row("lab/router-claude", "effort", "strict-router", "anthropic/claude-sonnet-4.5"),
+  row("lab/router-kimi", "effort", "strict-router", "moonshotai/kimi-k3"),
 ] as unknown as Config["models"];
 
-export type Vendors = Record<"anthropic" | "final" | "google" | "openai" | "deepseek" | "kimi", StrictVendor>;
+export type Vendors = Record<
+  "anthropic" | "final" | "google" | "openai" | "deepseek" | "kimi" | "router",
+  StrictVendor
+>;
 
 function startVendors(): Vendors {
   return {
@@ -61,6 +68,7 @@ function startVendors(): Vendors {
       reasoningReplay: "reasoning_content",
       reasoningReplayCalls: true,
     }),
+    router: strictVendor("strict-router", router(), { reasoningReplay: "reasoning" }),
   };
 }
 

@@ -184,7 +184,7 @@ describe("sealing", () => {
 });
 
 /** What a collector keeps of a reply. */
-function collect(events: Event[], options = { proofs: true, texts: true }): Collected | undefined {
+function collect(events: Event[], options = { proofs: true, texts: true, maker: "m" }): Collected | undefined {
   let kept: Collected | undefined;
   const collector = new ReasoningCollector(options, (collected) => {
     kept = collected;
@@ -227,7 +227,10 @@ describe("the collector", () => {
   test("reasoning without a proof is worth something only where its text is enough", () => {
     const bare = [...block({ kind: "reasoning" }, "a"), ...block({ kind: "text" }, "Hi"), FINISH];
     expect(collect(bare)).toBeUndefined();
-    expect(collect(bare, { proofs: false, texts: true })?.memory[0]).toEqual({ kind: "reasoning", text: "a" });
+    expect(collect(bare, { proofs: false, texts: true, maker: "m" })?.memory[0]).toEqual({
+      kind: "reasoning",
+      text: "a",
+    });
     const mixed = [...block({ kind: "reasoning" }, "a"), ...block({ kind: "reasoning" }, "b", "s"), FINISH];
     expect(collect(mixed)?.memory).toEqual([{ kind: "reasoning", text: "b", signature: "s" }]);
   });
@@ -262,7 +265,7 @@ describe("the collector", () => {
   test("an answer is complete when its reasoning is on the disk", async () => {
     const gate = Promise.withResolvers<void>();
     const exchange = new Exchange(manualClock(), silentLog, { state: undefined, release() {} });
-    exchange.collector = new ReasoningCollector({ proofs: true, texts: false }, () => gate.promise);
+    exchange.collector = new ReasoningCollector({ proofs: true, texts: false, maker: "m" }, () => gate.promise);
     exchange.collector.take([...block({ kind: "reasoning" }, "a", "s"), FINISH]);
     let complete = false;
     const done = exchange.complete().then(() => {
@@ -473,7 +476,7 @@ describe("putting back", () => {
 
 test("a failed settle still fails the answer, whatever became of its reasoning", async () => {
   const exchange = new Exchange(manualClock(), silentLog, { state: undefined, release() {} });
-  exchange.collector = new ReasoningCollector({ proofs: true, texts: false }, () => Promise.resolve());
+  exchange.collector = new ReasoningCollector({ proofs: true, texts: false, maker: "m" }, () => Promise.resolve());
   exchange.collector.take([...block({ kind: "reasoning" }, "a", "s"), FINISH]);
   const error = new GatewayError("internal_error", "the book is closed");
   exchange.hold = { settle: () => Promise.reject(error), release: () => Promise.resolve() } as never;

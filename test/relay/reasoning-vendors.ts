@@ -49,7 +49,7 @@ const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** How one wire is read by a strict vendor, and what proof it gives. */
-type Strictness = {
+export type Strictness = {
   dialect: UpstreamDialectName;
   /** How many replies of the model the request holds. */
   turns(body: Wire): number;
@@ -57,6 +57,8 @@ type Strictness = {
   check(body: Wire, issued: ReadonlyMap<string, string>): string[];
   /** Proof of the thought number `at`. */
   proof(seed: string): string;
+  /** The reply to a request, where the dialect's own writer does not show what this vendor shows. */
+  answer?(events: readonly Event[], body: Wire): Response;
 };
 
 const anthropicLoop = (messages: Wire[]): Wire[] => {
@@ -285,7 +287,7 @@ function geminiBody(parts: readonly Wire[], finish: boolean): Wire {
   return { candidates: [candidate], usageMetadata: GEMINI_USAGE, responseId: "r", modelVersion: "hidden" };
 }
 
-const context = () => ({
+export const replyContext = () => ({
   model: "hidden",
   replyId: `v${++made}`,
   created: 1,
@@ -302,8 +304,8 @@ function answer(dialect: UpstreamDialectName, events: readonly Event[], stream: 
     return new Response(records.map((record) => `data: ${JSON.stringify(record)}\r\n\r\n`).join(""), sse);
   }
   const wire = dialects[dialect];
-  if (!stream) return Response.json(wire.encodeReply(events, context()));
-  const encoder = wire.encoder(context());
+  if (!stream) return Response.json(wire.encodeReply(events, replyContext()));
+  const encoder = wire.encoder(replyContext());
   return new Response(events.map((event) => encoder.push(event)).join("") + encoder.end(), sse);
 }
 
@@ -330,7 +332,7 @@ export function strictVendor(id: string, strictness: Strictness, quirks: Vendor[
       weak ? `functions.tool:${step * 2 + calls++}` : `call_${++made}x${Math.random().toString(36).slice(2)}`;
     const events = toEvents(self.script[step] ?? [{ kind: "text", text: "No more." }], strictness, issued, ids);
     const stream = body["stream"] === true || request.url.includes("alt=sse");
-    return Promise.resolve(answer(strictness.dialect, events, stream));
+    return Promise.resolve(strictness.answer?.(events, body) ?? answer(strictness.dialect, events, stream));
   };
   const vendor: Vendor = {
     id,

@@ -46,6 +46,7 @@ test.each([
   ["chat", "stream", "lab/gpt", "openai"],
   ["chat", "whole", "lab/deepseek", "deepseek"],
   ["messages", "stream", "lab/kimi", "kimi"],
+  ["messages", "stream", "lab/router-gemini", "router"],
   ["responses", "whole", "lab/claude-budget", "anthropic"],
 ] as const)(
   "a %s client's loop, %s, of %s, each turn at another process: nothing refused, nothing lost",

@@ -5,6 +5,7 @@ import { randomBase62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
+import { DetailsJoiner, detailsBlock, detailsOf } from "../reasoning-details.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { BlockWriter } from "./block-writer.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
@@ -61,6 +62,9 @@ export class ChatDecoder implements Decoder {
   /** Made for the first call: most replies have none, and thousands of streams wait at once. */
   #tools: ToolTracker | undefined;
   #think: ThinkSplitter | undefined;
+  /** Where the vendor wants them back. `#isDetailed`: some have come since a record's pattern was last looked for. */
+  #details: DetailsJoiner | undefined;
+  #isDetailed = false;
   #seed: string | undefined;
   #usage: Usage | undefined;
   #usageWritten = true;
@@ -91,7 +95,8 @@ export class ChatDecoder implements Decoder {
   /** A record that did nothing but add text is what the next ones will look like; after any other, nothing is known. */
   #learn(frame: Frame, out: readonly Event[]): void {
     const [only] = out;
-    const adds = out.length === 1 && only?.type === "block-delta" && !this.#think && !this.#others;
+    const adds = out.length === 1 && only?.type === "block-delta" && !this.#think && !this.#others && !this.#isDetailed;
+    this.#isDetailed = false;
     this.pattern = adds ? learnPattern(frame, only.text) : undefined;
   }
 
@@ -143,6 +148,8 @@ export class ChatDecoder implements Decoder {
     const out: Event[] = [];
     this.#start(body, out);
     this.#readFirst(choice, delta, out);
+    // Nothing is in pieces here: they go back as they stand.
+    if (this.#details) this.#details.items = detailsOf(delta) ?? [];
     if (!this.done && (body["usage"] || body["x_groq"])) this.#readUsage(body, out);
     if (!this.done) this.#finish(out);
     return out;
@@ -219,12 +226,21 @@ export class ChatDecoder implements Decoder {
     if (delta["reasoning_details"]) {
       const signature = reasoningSignature(delta);
       if (signature !== undefined) this.#blocks.signature(signature, out);
+      if (this.#context.quirks.reasoningReplay === "reasoning") this.#readDetails(delta);
     }
     const text = contentText(delta["content"]);
     if (text !== "") this.#readText(text, out);
     const refusal = delta["refusal"];
     if (typeof refusal === "string" && refusal !== "") this.#blocks.text("text", refusal, out);
     if (delta["tool_calls"] || delta["function_call"]) this.#readTools(delta, out);
+  }
+
+  #readDetails(delta: Record<string, unknown>): void {
+    const pieces = detailsOf(delta);
+    if (!pieces) return;
+    this.#isDetailed = true;
+    this.#details ??= new DetailsJoiner();
+    this.#details.add(pieces);
   }
 
   #readText(text: string, out: Event[]): void {
@@ -289,6 +305,8 @@ export class ChatDecoder implements Decoder {
   #finish(out: Event[]): void {
     this.#flush(out);
     this.done = true;
+    const items = this.#details?.items ?? [];
+    if (items.length > 0) out.push({ type: "block-start", block: detailsBlock(items) }, { type: "block-end" });
     const hasCalls = this.#tools?.slots.some((slot) => slot.name !== "" || slot.arguments !== "") === true;
     out.push({ type: "finish", finish: readFinish(this.#rawFinish, hasCalls, this.#stopSequence) });
   }

@@ -118,10 +118,10 @@ function encodeTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string
  * vendor has no place for is named in `dropped`. Throws GatewayError (invalid_request, with the part's place) for media that cannot be
  * sent at all.
  */
-export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
+export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel?: string): Encoded {
   const dropped: string[] = [];
   const { prompt, toolNames } = fitToolNames(given, OPENAI_NAMES, dropped);
-  const writer = new TurnWriter(quirks, dropped);
+  const writer = new TurnWriter(quirks, dropped, upstreamModel);
   const messages = writer.write(prompt.turns);
   const system = encodeSystem(prompt.system, quirks);
   const body: Wire = { messages: system ? [system, ...messages] : messages };

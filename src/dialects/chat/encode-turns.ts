@@ -2,6 +2,8 @@ import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/promp
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { Lines } from "../lines.ts";
+import { detailFields, detailsInPart } from "../reasoning-details.ts";
+import { makerOf, needsProof } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
 import { CallIds } from "./call-ids.ts";
 import { encodePart } from "./encode-parts.ts";
@@ -32,11 +34,16 @@ export class TurnWriter {
   /** Images and documents of tool results, which go into the user message behind them (dialects.md 4.8 #3). */
   #attached: Wire[] | undefined;
   #attachedMedia = 0;
+  /** Where reasoning text goes back; undefined where the vendor does not want it, or the model not without its proof. */
+  readonly #textField: Quirks["reasoningReplay"];
 
   constructor(
     readonly quirks: Quirks,
     readonly dropped: string[],
-  ) {}
+    model = "",
+  ) {
+    this.#textField = needsProof(makerOf(model)) ? undefined : quirks.reasoningReplay;
+  }
 
   write(turns: readonly Turn[]): Wire[] {
     for (const turn of turns) {
@@ -124,8 +131,11 @@ export class TurnWriter {
     let text = "";
     let reasoning = "";
     let calls: ToolCallPart[] | undefined;
+    let details: readonly unknown[] | undefined;
     for (const part of turn.parts) {
-      if (part.type === "text") text += cleanText(part.text);
+      const found = detailsInPart(part);
+      if (found) details = found;
+      else if (part.type === "text") text += cleanText(part.text);
       else if (part.type === "reasoning") reasoning += cleanText(part.text);
       else if (part.type === "tool-call") {
         calls ??= [];
@@ -133,12 +143,14 @@ export class TurnWriter {
       } else if (part.type === "opaque") this.dropped.push(part.name);
       else if ("place" in part && part.place) this.dropped.push(part.place);
     }
-    const isReplayed = reasoning !== "" && this.quirks.reasoningReplay !== undefined;
+    const isReplayed = details !== undefined || (reasoning !== "" && this.#textField !== undefined);
     // A turn of which nothing is left would be refused by most (dialects.md 4.8 #4).
     if (text === "" && !calls && !isReplayed) return;
     this.#flushAttached();
     const message: Wire = { role: "assistant", content: text };
-    this.#addReasoning(message, reasoning);
+    // They hold the text too.
+    if (details) Object.assign(message, detailFields(details));
+    else this.#addReasoning(message, reasoning);
     if (calls) this.#writeCalls(message, calls);
     else this.#addAssistant(message);
   }
@@ -167,9 +179,8 @@ export class TurnWriter {
   }
 
   #addReasoning(message: Wire, reasoning: string): void {
-    const { reasoningReplay: field, reasoningReplayAlways: always } = this.quirks;
-    if (field !== undefined && reasoning !== "") message[field] = reasoning;
-    else if (always) message["reasoning_content"] = "";
+    if (this.#textField !== undefined && reasoning !== "") message[this.#textField] = reasoning;
+    else if (this.quirks.reasoningReplayAlways) message["reasoning_content"] = "";
   }
 
   /** Arguments go out as the text they came as: numbers keep their digits (dialects.md 4.8 #10 and #43). */

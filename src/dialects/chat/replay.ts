@@ -2,6 +2,7 @@ import type { Orders } from "../../canon/intent.ts";
 import type { Memories, ReasoningMemory } from "../../canon/memory.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
+import { detailFields, detailsOf } from "../reasoning-details.ts";
 import { Anchor, type Conversation, type ReplayHalf, type SpokenTurn } from "../replay.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 
@@ -30,7 +31,9 @@ function read(body: Wire, texts: boolean): Conversation {
     const { role } = message;
     if (role === "assistant") {
       const text = texts ? contentText(message["content"]) : "";
-      turns.push({ callIds: callIdsOf(message), text, carries: carries(message), anchor: anchor.value });
+      const turn: SpokenTurn = { callIds: callIdsOf(message), text, carries: carries(message), anchor: anchor.value };
+      if (detailsOf(message)) turn.hasDetails = true;
+      turns.push(turn);
     } else if (role === "user" && texts) anchor.add(contentText(message["content"]));
   }
   return { turns, anchor: anchor.value };
@@ -41,7 +44,13 @@ function textOf(memory: ReasoningMemory): string {
   return memory.map((block) => (block.kind === "reasoning" ? block.text : "")).join("");
 }
 
-/** Writes reasoning text into the field in which this vendor wants it back (dialects.md 4.8 #8). */
+/** The reasoning of a reply as its vendor wants it back: its details, which hold the text too, else the text in `field`. */
+function fieldsOf(memory: ReasoningMemory, field: string): Wire {
+  const details = memory.find((block) => block.kind === "details");
+  return details ? detailFields(details.items) : { [field]: textOf(memory) };
+}
+
+/** Writes reasoning into the field in which this vendor wants it back (dialects.md 4.8 #8). */
 function restore(body: Wire, memories: Memories, field: string | undefined): Edits {
   if (field === undefined) return {};
   let number = -1;
@@ -49,7 +58,7 @@ function restore(body: Wire, memories: Memories, field: string | undefined): Edi
     if (!isObject(message) || message["role"] !== "assistant") return message;
     number++;
     const memory = memories.get(number);
-    return memory ? { ...message, [field]: textOf(memory) } : message;
+    return memory ? { ...message, ...fieldsOf(memory, field) } : message;
   });
   return { messages };
 }

@@ -58,7 +58,7 @@ const BLOCKS: Loom<Block> = {
   callIdOf,
   make(block) {
     if (block.kind === "redacted-reasoning") return { type: "redacted_thinking", data: block.data };
-    if (block.signature === undefined) return undefined;
+    if (block.kind === "details" || block.signature === undefined) return undefined;
     return { type: "thinking", thinking: block.text, signature: block.signature };
   },
   sign: (block) => block,
