@@ -8,7 +8,7 @@ import { isObject } from "../lib/json.ts";
  */
 const FIELD = "reasoning_details";
 /** Most items of one reply, and their characters: beyond, none are handed on. */
-const MAX_ITEMS = 4_096;
+const MAX_ITEMS = 512;
 const MAX_CHARACTERS = 1024 * 1024;
 
 type Detail = Record<string, unknown>;
@@ -63,13 +63,18 @@ function goesOn(item: Detail, piece: Detail): boolean {
   return isAbsent(item["id"]) || isAbsent(piece["id"]) || item["id"] === piece["id"];
 }
 
-function join(item: Detail, piece: Detail): void {
+/** Adds a piece to an item. Returns how many characters that are. */
+function join(item: Detail, piece: Detail): number {
+  let added = 0;
   const growing = GROWING.get(piece["type"]);
   for (const [field, value] of Object.entries(piece)) {
     const known = item[field];
     if (field === growing && typeof known === "string" && typeof value === "string") item[field] = known + value;
-    else if (isAbsent(known) && !isAbsent(value)) item[field] = value;
+    else if (!Object.hasOwn(item, field) || (isAbsent(known) && !isAbsent(value))) item[field] = value;
+    else continue;
+    if (typeof value === "string") added += value.length;
   }
+  return added;
 }
 
 /** Puts the details of a stream together from the pieces in its deltas. */
@@ -87,13 +92,10 @@ export class DetailsJoiner {
 
   #add(piece: Detail): void {
     if (this.#joined.length > MAX_ITEMS || this.#characters > MAX_CHARACTERS) return;
-    for (const field in piece) {
-      const value = piece[field];
-      if (typeof value === "string") this.#characters += value.length;
-    }
     const hasPlace = typeof piece["index"] === "number";
-    const item = hasPlace ? this.#joined.findLast((one) => goesOn(one, piece)) : this.#joined.at(-1);
-    if (item && goesOn(item, piece)) join(item, piece);
-    else this.#joined.push({ ...piece });
+    const last = hasPlace ? this.#joined.findLast((one) => goesOn(one, piece)) : this.#joined.at(-1);
+    const item = last && goesOn(last, piece) ? last : {};
+    if (item !== last) this.#joined.push(item);
+    this.#characters += join(item, piece);
   }
 }

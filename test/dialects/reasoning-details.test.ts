@@ -67,7 +67,11 @@ describe("details that come in pieces", () => {
   });
 
   test("are none at all where they are too many, or too long", () => {
-    expect(joined(...Array.from({ length: 4_097 }, (_, index) => sealed("x", { index })))).toEqual([]);
+    expect(joined(...Array.from({ length: 513 }, (_, index) => sealed("x", { index })))).toEqual([]);
     expect(joined(sealed("x".repeat(1024 * 1024)), text("a"))).toEqual([]);
+    const long = "x".repeat(1_000);
+    const pieces = (count: number) => Array.from({ length: count }, () => text(long, { index: 0, format: "f" }));
+    expect(joined(...pieces(1_000))).toEqual([text("x".repeat(1_000_000), { index: 0, format: "f" })]);
+    expect(joined(...pieces(1_100))).toEqual([]);
   });
 });
