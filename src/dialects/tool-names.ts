@@ -2,24 +2,29 @@ import type { Prompt, Turn } from "../canon/prompt.ts";
 import type { ReplyChanges } from "./dialect.ts";
 import { fingerprint } from "./fingerprint.ts";
 
-/** Which names of tools an upstream takes. `strange` matches each character that it does not; `start`, where given, what must begin a name. */
-export type NameRule = { longest: number; strange: RegExp; start?: RegExp };
+/**
+ * Which names of tools an upstream takes: `legal` matches them. `strange` matches each character of the others that it does not take; `start`,
+ * where given, what must begin a name.
+ */
+export type NameRule = { longest: number; legal: RegExp; strange: RegExp; start?: RegExp };
 
 /** Names of OpenAI's two dialects (dialects.md 1.1). */
-export const OPENAI_NAMES: NameRule = { longest: 64, strange: /[^A-Za-z0-9_-]/g };
+export const OPENAI_NAMES: NameRule = { longest: 64, legal: /^[\w-]{1,64}$/, strange: /[^\w-]/g };
 /** Names of the messages dialect (dialects.md 2.3), and of Bedrock, which stayed with the older length (4.3). */
-export const MESSAGES_NAMES: NameRule = { longest: 128, strange: /[^A-Za-z0-9_-]/g };
-export const OLDER_MESSAGES_NAMES: NameRule = { longest: 64, strange: /[^A-Za-z0-9_-]/g };
+export const MESSAGES_NAMES: NameRule = { longest: 128, legal: /^[\w-]{1,128}$/, strange: /[^\w-]/g };
+export const OLDER_MESSAGES_NAMES: NameRule = OPENAI_NAMES;
 /** Names of the gemini dialect (dialects.md 3.1): its reference says 128 characters, and its API has refused more than 64. */
-export const GEMINI_NAMES: NameRule = { longest: 64, strange: /[^A-Za-z0-9_.:-]/g, start: /^[A-Za-z_]/ };
+export const GEMINI_NAMES: NameRule = {
+  longest: 64,
+  legal: /^[A-Za-z_][\w.:-]{0,63}$/,
+  strange: /[^\w.:-]/g,
+  start: /^[A-Za-z_]/,
+};
 
 const clean = (name: string, { strange, start }: NameRule): string => {
   const plain = name.replace(strange, "_");
   return start && !start.test(plain) ? `_${plain}` : plain;
 };
-
-const isLegal = (name: string, rule: NameRule): boolean =>
-  name !== "" && name.length <= rule.longest && clean(name, rule) === name;
 
 /** Whether a prompt says any name of a tool. Most do not, and nothing is gathered of those. */
 function mayCall({ tools, toolChoice, turns }: Prompt): boolean {
@@ -50,9 +55,14 @@ function fitName(name: string, rule: NameRule, taken: ReadonlySet<string>): stri
 
 /** The client's names that must be written otherwise, each with its legal one; undefined when all are legal. */
 export function mapNames(names: ReadonlySet<string>, rule: NameRule): Map<string, string> | undefined {
-  const strange = [...names].filter((name) => !isLegal(name, rule));
-  if (strange.length === 0) return undefined;
-  const taken = new Set([...names].filter((name) => isLegal(name, rule)));
+  let strange: string[] | undefined;
+  for (const name of names) {
+    if (rule.legal.test(name)) continue;
+    strange ??= [];
+    strange.push(name);
+  }
+  if (!strange) return undefined;
+  const taken = names.difference(new Set(strange));
   const mapped = new Map<string, string>();
   for (const name of strange) {
     const fitted = fitName(name, rule, taken);

@@ -112,6 +112,18 @@ export const SCENARIOS: readonly Scenario[] = [
     target: LARGE,
   },
   {
+    name: "same dialect, 100 KB of an agent",
+    client: "chat",
+    kind: "chat-whole",
+    bodyBytes: LARGE_BODY_BYTES,
+    turns: 26,
+    connections: 16,
+    requests: 3_000,
+    warmUp: WARM,
+    events: 0,
+    target: LARGE,
+  },
+  {
     name: `stream of ${BURST_EVENTS} events, burst`,
     client: "chat",
     kind: "chat-burst",
