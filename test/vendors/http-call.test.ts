@@ -1,3 +1,4 @@
+import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import { Abort } from "../../src/lib/abort.ts";
 import { Call } from "../../src/vendors/http/call.ts";
@@ -77,19 +78,44 @@ describe("an answer of which much comes at once", () => {
     expect(turns).toBeGreaterThanOrEqual(pieces.length - 1);
   });
 
-  test("two of them are fetched one after the other, each when nothing of it is left", async () => {
+  test("two of them are fetched one after the other, each when nothing of it is left and more is asked for", async () => {
     const calls = [callOf(1_000_000), callOf(1_000_000)];
     for (const { call } of calls) call.take(body(200_000));
     const told = () => calls.map((one) => one.told.join(" "));
     expect(told()).toEqual(["pause", "pause"]);
     for (const { call } of calls) for (let left = 200_000; left > 0; ) left -= (await call.read()).value?.length ?? 0;
+    for (let turn = 0; turn < 10; turn++) await nextTurn();
+    // Whoever hands it to a client that takes nothing more does not ask.
     expect(told()).toEqual(["pause", "pause"]);
+    for (const { call } of calls) void call.read();
     const seen: string[] = [];
     while (told().join() !== "pause resume,pause resume") {
       await nextTurn();
       if (seen.at(-1) !== told().join()) seen.push(told().join());
     }
     expect(seen.slice(-2)).toEqual(["pause resume,pause", "pause resume,pause resume"]);
+  });
+
+  test("what nobody asks for comes whole and in its order when it is asked for, and takes little room until then", async () => {
+    const record = body(1_000);
+    const sent = Buffer.concat(Array.from({ length: 500 }, () => record));
+    const calls = Array.from({ length: 40 }, () => callOf(sent.length).call);
+    Bun.gc(true);
+    const before = heapStats().extraMemorySize;
+    const pieces = calls.map((): Buffer[] => []);
+    const readOne = async (call: Call, at: number) => {
+      const { value } = await call.read();
+      if (value) pieces[at]?.push(Buffer.from(value));
+      return value !== undefined;
+    };
+    for (const call of calls) call.take(Buffer.from(sent));
+    await Promise.all(calls.map(readOne));
+    for (let turn = 0; turn < 100; turn++) await nextTurn();
+    Bun.gc(true);
+    const held = heapStats().extraMemorySize - before - 40 * 64 * 1024;
+    expect(held / calls.length).toBeLessThan(sent.length / 4);
+    for (const [at, call] of calls.entries()) while (await readOne(call, at));
+    for (const read of pieces) expect(Buffer.concat(read).equals(sent)).toBe(true);
   });
 
   test("one that is ended while it waits for its turn says why, and gives nothing more", async () => {

@@ -6,16 +6,12 @@ import { decodeBytes } from "../../lib/piece-decoder.ts";
 import { type Answer, type Read, type ReadTaker, readText } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
 import { type Head, MAX_HEAD_BYTES, parseHead } from "./head.ts";
+import { cut, MAX_PIECE_BYTES, type Piece, pack, sizeOf, unpack } from "./pieces.ts";
 import type { Outgoing } from "./request.ts";
 import { type Taker, Turns } from "./turns.ts";
 
 /** Bytes of a body that wait to be read before the upstream is made to wait (reliability 6.4). */
 const MAX_WAITING_BYTES = 64 * 1024;
-/**
- * A piece that is read has so many bytes at the most: what a client that reads slowly is to be given waits in several places at once, whole in each.
- * The system hands over half a megabyte at a time when it has that, which would be kept whole for as long as any of it waits.
- */
-const MAX_PIECE_BYTES = 64 * 1024;
 /** Memory of a piece that is given back before a collection comes for it, bytes. */
 const LEAST_RELEASED_BYTES = 2 * 1024;
 /** Heads that tell of a later one, such as 103, before that one must come. */
@@ -24,12 +20,6 @@ const MAX_INTERIM = 16;
 /** For all answers of the process. */
 const turns = new Turns();
 const OVER: Promise<Read> = Promise.resolve({ done: true });
-
-/** Bytes that wait to be read: `from` one place `to` another. */
-type Piece = { bytes: Uint8Array; from: number; to: number };
-
-const sizeOf = ({ from, to }: Piece): number => to - from;
-const wholeOf = (bytes: Uint8Array): Piece => ({ bytes, from: 0, to: bytes.length });
 
 /** What a call needs of the connection that it is on. */
 export type Line = {
@@ -62,8 +52,9 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   /** Waits to be read; the pieces behind it. */
   #piece: Piece | undefined;
   #further: Piece[] | undefined;
-  /** So much came at once that it is read in turns with others. */
+  /** So much came at once that it is read in turns with others; a turn is to come. */
   #isMuch = false;
+  #hasTurn = false;
   #waitingBytes = 0;
   #paused = false;
   #waiting: ReadTaker | undefined;
@@ -154,18 +145,17 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   read(): Promise<Read> {
     const piece = this.#piece;
     if (piece && !this.#isMuch) {
-      this.#take(piece);
-      return Promise.resolve({ done: false, value: viewOf(piece, piece.bytes) });
+      const taken = this.#take(piece);
+      return Promise.resolve({ done: false, value: viewOf(taken, taken.bytes) });
     }
     if (this.#fault) return Promise.reject(this.#fault.reason);
     if (this.#complete && !piece) return OVER;
-    if (piece) turns.add(this);
     return new Promise((resolve, reject) => {
-      this.#waiting = {
+      this.#await({
         onBytes: (bytes, from, to) => resolve({ done: false, value: viewOf({ from, to }, bytes) }),
         onEnd: () => resolve({ done: true }),
         onBroken: reject,
-      };
+      });
     });
   }
 
@@ -174,9 +164,9 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#head = this.#head?.withoutFields();
     const piece = this.#piece;
     if (piece && !this.#isMuch) {
-      this.#take(piece);
+      const { bytes, from, to } = this.#take(piece);
       // Not at once: each piece would be worked through within the one before it.
-      queueMicrotask(() => taker.onBytes(piece.bytes, piece.from, piece.to));
+      queueMicrotask(() => taker.onBytes(bytes, from, to));
       return;
     }
     if (!piece && this.over) {
@@ -184,36 +174,61 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
       queueMicrotask(() => (fault ? taker.onBroken(fault.reason) : taker.onEnd()));
       return;
     }
-    if (piece) turns.add(this);
+    this.#await(taker);
+  }
+
+  /** Tells `taker` in its turn of what is there, or of what comes next. */
+  #await(taker: ReadTaker): void {
     this.#waiting = taker;
+    if (this.#piece) this.#wantTurn();
+    else if (this.#paused) turns.addWanting(this);
+  }
+
+  #wantTurn(): void {
+    if (this.#hasTurn) return;
+    this.#hasTurn = true;
+    turns.add(this);
   }
 
   onTurn(): void {
+    this.#hasTurn = false;
     const waiting = this.#waiting;
+    if (!waiting) {
+      this.#pack();
+      return;
+    }
     // Only now: many may have got much at the same moment.
     if (this.#piece && sizeOf(this.#piece) > MAX_PIECE_BYTES) this.#cut(this.#piece);
     const piece = this.#piece;
     // What waited may have been forgotten since: then nothing is left of an answer that has come whole.
-    if (!waiting || (!piece && !this.#complete)) return;
+    if (!piece && !this.#complete) return;
     this.#waiting = undefined;
     if (piece) {
-      this.#take(piece);
-      waiting.onBytes(piece.bytes, piece.from, piece.to);
+      const { bytes, from, to } = this.#take(piece);
+      if (this.#piece) this.#wantTurn();
+      waiting.onBytes(bytes, from, to);
     } else waiting.onEnd();
   }
 
+  /** Nobody has asked for what waits since the turn before: its client takes nothing for now, and perhaps nothing more until it is given up. */
+  #pack(): void {
+    const pieces = this.#piece ? [this.#piece, ...(this.#further ?? [])] : [];
+    const packed = pieces.flatMap(pack);
+    for (const { bytes, isPacked } of pieces) if (!isPacked) this.release(bytes);
+    this.#piece = packed.shift();
+    this.#further = packed;
+  }
+
   onMore(): void {
-    this.#resume();
+    this.#unpause();
   }
 
   /** The piece that comes next is read now. */
-  #take(piece: Piece): void {
-    const isMuch = this.#isMuch;
+  #take(piece: Piece): Piece {
     this.#piece = this.#further?.shift();
     if (!this.#piece) this.#isMuch = false;
     this.#waitingBytes -= sizeOf(piece);
-    if (!isMuch) this.#resume();
-    else if (!this.#piece && this.#paused) turns.addWanting(this);
+    return unpack(piece);
   }
 
   text(maxBytes: number): string | Promise<string> {
@@ -221,8 +236,9 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     const isHere = this.#complete && piece && sizeOf(piece) <= maxBytes && !this.#further?.length;
     if (!isHere) return readText(this, maxBytes);
     this.#piece = undefined;
-    const text = decodeBytes(piece.bytes, piece.from, piece.to);
-    this.#letGo(piece.bytes);
+    const { bytes, from, to } = unpack(piece);
+    const text = decodeBytes(bytes, from, to);
+    this.#letGo(bytes);
     return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
   }
 
@@ -246,14 +262,13 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
     this.#forgetPieces();
     if (this.over) return;
     this.#timer = setTimeout(() => this.cancel(), ms);
-    this.#resume();
+    this.#unpause();
   }
 
-  /** Lets the upstream send again, once there is room for what it sends. */
-  #resume(): void {
-    if (this.#waitingBytes < MAX_WAITING_BYTES) this.#unpause();
-  }
-
+  /**
+   * Lets the upstream send again: once all is read that came, and more is asked for. The system then hands over half a megabyte at once, which would lie
+   * here for a client that takes nothing more until that is given up.
+   */
   #unpause(): void {
     if (!this.#paused) return;
     this.#paused = false;
@@ -339,29 +354,24 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   #hand(bytes: Uint8Array, from: number, to: number): void {
     if (this.#timer !== undefined) return;
     const waiting = this.#waiting;
-    if (!waiting || this.#piece) this.#keep({ bytes, from, to });
-    else if (to - from > MAX_PIECE_BYTES) {
-      this.#keep({ bytes, from, to });
-      turns.add(this);
-    } else {
+    if (!waiting || this.#piece || to - from > MAX_PIECE_BYTES) this.#keep({ bytes, from, to });
+    else {
       this.#waiting = undefined;
       waiting.onBytes(bytes, from, to);
     }
   }
 
-  /** Cuts the piece that is the next into smaller ones with memory of their own, so that no more is kept for what waits than it takes. */
-  #cut({ bytes, from, to }: Piece): void {
-    const cut: Piece[] = [];
-    for (let at = from; at < to; at += MAX_PIECE_BYTES) {
-      cut.push(wholeOf(new Uint8Array(bytes.subarray(at, Math.min(to, at + MAX_PIECE_BYTES)))));
-    }
-    this.release(bytes);
-    this.#piece = cut.shift();
-    this.#further = this.#further ? [...cut, ...this.#further] : cut;
+  /** Cuts the piece that is the next into smaller ones. */
+  #cut(piece: Piece): void {
+    const parts = cut(piece);
+    this.release(piece.bytes);
+    this.#piece = parts.shift();
+    this.#further = this.#further ? [...parts, ...this.#further] : parts;
   }
 
   #keep(piece: Piece): void {
     if (sizeOf(piece) > MAX_PIECE_BYTES) this.#isMuch = true;
+    if (this.#isMuch) this.#wantTurn();
     if (!this.#piece) this.#piece = piece;
     else {
       this.#further ??= [];
