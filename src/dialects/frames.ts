@@ -1,4 +1,5 @@
 import { JsonText } from "../lib/json.ts";
+import { ownText } from "../lib/own-text.ts";
 
 /**
  * What the records of a run share. A model's words arrive in hundreds of records that differ in one JSON string only: `head` ends with its
@@ -52,7 +53,7 @@ export function learnPattern(frame: Frame, text: string): TextPattern | undefine
   const at = raw.indexOf(literal);
   if (at < 0 || raw.indexOf(literal, at + literal.length) >= 0 || raw.includes("\r")) return undefined;
   if (!TEXT_FIELD.test(raw.slice(Math.max(0, at - 24), at))) return undefined;
-  return { head: raw.slice(0, at + 1), tail: raw.slice(at + literal.length - 1) };
+  return { head: ownText(raw.slice(0, at + 1)), tail: ownText(raw.slice(at + literal.length - 1)) };
 }
 
 /** One SSE record: the text it came as (without its closing blank line), its event name, its data, and the data parsed once, lazily. */
@@ -82,6 +83,12 @@ export const MAX_FRAME_CHARACTERS = 16 * 1024 * 1024;
 
 /** Thrown when an upstream's record exceeds {@link MAX_FRAME_CHARACTERS}. */
 export class FrameTooLong extends Error {}
+
+/**
+ * What was read is let go of from so many characters on, as soon as the rest of a record is waited for: a client that takes nothing more would have it held
+ * for as long as it is there. Less goes with the next text that comes.
+ */
+const LEAST_LET_GO = 32 * 1024;
 
 /** The value of a field between two places: one space at its beginning is none of it. */
 const valueBetween = (raw: string, from: number, to: number): string =>
@@ -173,6 +180,7 @@ export class FrameSplitter {
       if (at < 0) {
         // Only its last character can be the first half of a blank line.
         this.#scanned = Math.max(from, buffer.length - 1);
+        if (from >= LEAST_LET_GO) this.#letGo();
         return undefined;
       }
       const fit = pattern ? fits(pattern, buffer, from, at) : NOT;
@@ -182,6 +190,13 @@ export class FrameSplitter {
       const frame = parseRecord(buffer.slice(from, at));
       if (frame) return frame;
     }
+  }
+
+  /** Keeps no more than what has not been read. */
+  #letGo(): void {
+    this.#buffer = ownText(this.#buffer.slice(this.#from));
+    this.#scanned -= this.#from;
+    this.#from = 0;
   }
 
   #takeRun(pattern: TextPattern, end: number, first: Fit): Frame {

@@ -1,5 +1,7 @@
+import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { chat } from "../../src/dialects/chat/index.ts";
 import { FrameSplitter, FrameTooLong, MAX_FRAME_CHARACTERS } from "../../src/dialects/frames.ts";
 
 type Record = { event: string | undefined; data: string };
@@ -111,5 +113,23 @@ describe("FrameSplitter", () => {
     expect(() => {
       for (let size = 0; size <= MAX_FRAME_CHARACTERS + piece.length; size += piece.length) splitter.push(piece);
     }).toThrow(FrameTooLong);
+  });
+
+  test("what waits for the rest of its record is held, and not all that it came with", () => {
+    const record = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "x".repeat(1_000) } }] })}\n\n`;
+    const bytes = Buffer.from(record.repeat(64) + record.slice(0, 500));
+    Bun.gc(true);
+    const before = heapStats().extraMemorySize;
+    const streams = Array.from({ length: 100 }, () => {
+      const splitter = new FrameSplitter();
+      const decoder = chat.decoder({ quirks: {} });
+      splitter.add(bytes.toString());
+      for (let frame = splitter.next(); frame; frame = splitter.next(decoder.pattern)) decoder.push(frame);
+      return { splitter, decoder };
+    });
+    Bun.gc(true);
+    const held = heapStats().extraMemorySize - before;
+    expect(held / streams.length).toBeLessThan(bytes.length / 8);
+    for (const { splitter } of streams) expect(splitter.push(record.slice(500))).toHaveLength(1);
   });
 });
