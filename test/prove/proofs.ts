@@ -230,7 +230,7 @@ export const PROOFS: readonly Proof[] = [
     name: "soak",
     claim: "mixed traffic for minutes: streams, aborts, images, MCP, bad input, counts",
     aim: "memory: slope below 1 MB an hour or 3 MB in all; files and holds back; loop p99 20 ms",
-    full: [program("soak"), "--minutes", "4"],
+    full: [program("soak")],
     quick: [program("soak"), "--quick"],
     figure: /memory|faults in|FAULT/,
   },
