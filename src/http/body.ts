@@ -1,9 +1,11 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { addPiece } from "../lib/http1/pieces.ts";
-import { type Fields, isObject, isSpace, JsonText, stringEnd } from "../lib/json.ts";
+import { isObject, JsonText } from "../lib/json.ts";
 import { timeoutsOf } from "../lib/timeouts.ts";
 import type { AskedBody } from "./asked.ts";
+import { type Known, LARGE_BODY, readInParts } from "./json-parts.ts";
+import { maySpellProto, Scan } from "./json-scan.ts";
 
 const MIB = 1024 * 1024;
 
@@ -22,18 +24,14 @@ export const UPLOAD_STALL_MS = 30_000;
 /** What an upload must bring, bytes a second, once its first {@link UPLOAD_GRACE_MS} are over (reliability 6.1). */
 export const UPLOAD_RATE = 16 * 1024;
 export const UPLOAD_GRACE_MS = 10_000;
-/** Arrays and objects inside each other (reliability 7.5). */
-export const MAX_DEPTH = 64;
-/** Braces, brackets, commas and colons outside of strings (reliability 7.5). */
-export const MAX_TOKENS = 500_000;
-
 /**
  * A declared body up to this size is read in one piece: cheaper than a stream, and no more memory than a stream's own buffer.
  * Its progress cannot be seen, so it must be here whole within {@link UPLOAD_STALL_MS}.
  */
 const ONE_PIECE_BYTES = 256 * 1024;
 
-export type ReadOptions = { maxBytes: number; clock: Clock };
+/** `known`: what is known of the bodies that this sender sent before, where they are conversations. */
+export type ReadOptions = { maxBytes: number; clock: Clock; known?: Known | undefined };
 
 const invalid = (message: string, param?: string) =>
   new GatewayError("invalid_request", message, param === undefined ? {} : { param });
@@ -46,13 +44,14 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
  * `request_too_large`, or `invalid_request`, never with content of the body in its message.
  */
 export async function readJson(request: AskedBody, options: ReadOptions): Promise<JsonText> {
-  return checkJson(await readTextSoon(request, options));
+  return checkJson(await readTextSoon(request, options), options.known);
 }
 
 /** {@link readJson}, at once for a body that has come whole, as nearly all have: then it throws, and does not reject. */
 export function readJsonSoon(request: AskedBody, options: ReadOptions): JsonText | Promise<JsonText> {
   const text = readTextSoon(request, options);
-  return typeof text === "string" ? checkJson(text) : text.then(checkJson);
+  const { known } = options;
+  return typeof text === "string" ? checkJson(text, known) : text.then((late) => checkJson(late, known));
 }
 
 /** The body of a request that says it is JSON, as text, under the same bounds; what it says is not looked at. Throws as {@link readJson}. */
@@ -227,114 +226,15 @@ class UploadWatch {
   }
 }
 
-const QUOTE = 34;
-
-const isNumberPart = (code: number) =>
-  (code >= 48 && code <= 57) || code === 46 || code === 43 || code === 45 || code === 101 || code === 69;
-
-/** Index just after the number at `start`. Throws when its value is beyond what a double holds: it would become Infinity. */
-function numberEnd(text: string, start: number): number {
-  let at = start + 1;
-  let exponent = false;
-  for (; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (!isNumberPart(code)) break;
-    if (code === 101 || code === 69) exponent = true;
-  }
-  if (exponent || at - start > 300) {
-    const value = Number(text.slice(start, at));
-    if (value === Infinity || value === -Infinity) {
-      throw invalid(`The request body holds a number that is too large, at character ${start}.`);
-    }
-  }
-  return at;
-}
-
-/** A key that must not be, as it is plainly written, and one of its letters by its number. */
-const PROTO = '"__proto__"';
-const ESCAPED_PROTO = /\\u00(?:5f|70|72|6f|74)/i;
-
-/** Walks a text once, strings skipped: counts, and notes where its top-level fields stand, so that nobody has to look for them again. */
-class Scan {
-  readonly fields: Fields = { at: [], close: -1 };
-  /** A string `__proto__` stands in it, plainly written: perhaps a key. */
-  holdsProto = false;
-  #depth = 0;
-  #tokens = 0;
-  /** At the top level: a key is to come next; else the place of its colon, until its value has ended. */
-  #keyComes = false;
-  #colonAt = -1;
-
-  constructor(private readonly text: string) {}
-
-  /** Throws on a bomb. Returns whether every bracket and string was closed. */
-  run(): boolean {
-    const { text } = this;
-    let at = 0;
-    while (at < text.length) {
-      const code = text.charCodeAt(at);
-      if (code === QUOTE) {
-        const start = at;
-        at = stringEnd(text, at);
-        if (at < 0) return false;
-        if (at - start === PROTO.length && text.startsWith(PROTO, start)) this.holdsProto = true;
-        if (this.#keyComes) {
-          this.#keyComes = false;
-          this.fields.at.push(start, at);
-        }
-        continue;
-      }
-      if ((code >= 48 && code <= 57) || code === 45) {
-        at = numberEnd(text, at);
-        continue;
-      }
-      if (code === 44 || code === 58 || code === 123 || code === 91 || code === 125 || code === 93)
-        this.#take(code, at);
-      at++;
-    }
-    return this.#depth <= 0;
-  }
-
-  #take(code: number, at: number): void {
-    if (++this.#tokens > MAX_TOKENS) throw invalid(`The request body has more than ${MAX_TOKENS} parts.`);
-    if (code === 44) {
-      if (this.#depth !== 1) return;
-      this.#endValue(at);
-      this.#keyComes = true;
-    } else if (code === 58) {
-      if (this.#depth === 1) this.#colonAt = at;
-    } else if (code === 123 || code === 91) {
-      if (++this.#depth > MAX_DEPTH) throw invalid(`The request body is nested deeper than ${MAX_DEPTH} levels.`);
-      this.#keyComes = this.#depth === 1;
-    } else {
-      if (this.#depth === 1) {
-        this.#endValue(at);
-        this.#keyComes = false;
-        this.fields.close = at;
-      }
-      this.#depth--;
-    }
-  }
-
-  /** The value of the last key ends before `end`: its blanks belong to nobody. */
-  #endValue(end: number): void {
-    if (this.#colonAt < 0) return;
-    let start = this.#colonAt + 1;
-    while (isSpace(this.text.charCodeAt(start))) start++;
-    let last = end;
-    while (isSpace(this.text.charCodeAt(last - 1))) last--;
-    this.fields.at.push(start, last);
-    this.#colonAt = -1;
-  }
-}
-
 /**
- * A body's text as bounded JSON: at most {@link MAX_DEPTH} levels and {@link MAX_TOKENS} tokens, no number beyond a double, no key
+ * A body's text as bounded JSON: at most `MAX_DEPTH` levels and `MAX_TOKENS` tokens, no number beyond a double, no key
  * `__proto__` however it is spelled, an object at the top. Throws GatewayError `invalid_request`.
  */
-export function checkJson(text: string): JsonText {
+export function checkJson(text: string, known?: Known): JsonText {
+  const read = known && text.length >= LARGE_BODY ? readInParts(text, known) : undefined;
+  if (read) return read;
   const scan = new Scan(text);
-  const closed = scan.run();
+  const closed = scan.run() >= 0;
   // Of a text that is no JSON object the fields mean nothing; below, such a text is refused.
   const json = new JsonText(text, scan.fields);
   let value: unknown;
@@ -347,7 +247,7 @@ export function checkJson(text: string): JsonText {
     );
   }
   if (!isObject(value)) throw invalid("The request body must be a JSON object.");
-  if (scan.holdsProto || (json.hasEscapes && ESCAPED_PROTO.test(text))) {
+  if (scan.holdsProto || (json.hasEscapes && maySpellProto(text))) {
     const param = findProto(value, "");
     if (param !== undefined) throw invalid("The key __proto__ is not allowed.", param);
   }

@@ -42,7 +42,7 @@ export function countTokensRoutes(dependencies: CountDependencies) {
 
 async function answerCount(
   request: Request,
-  { services, keys, server, tokenizer }: CountDependencies,
+  { services, keys, server, tokenizer, knownParts }: CountDependencies,
 ): Promise<Response> {
   const requestId = requestIdOf(request);
   const client = dialects.messages;
@@ -53,13 +53,14 @@ async function answerCount(
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads; the body reader and the counters have bounds of their own.
     server()?.timeout(request, 0);
+    const known = knownParts && { parts: knownParts, owner: caller.accountId };
     asked = {
       client,
       caller,
       requestId,
       headers: request.headers,
       signal: request.signal,
-      readBody: () => readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock }),
+      readBody: () => readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock, known }),
       check: checkCountTokens,
     };
     const { inputTokens, by } = await countTokens(asked, services, tokenizer);

@@ -4,6 +4,7 @@ import { countPublic, createDoorman } from "./doorman.ts";
 import { Entrance } from "./entrance.ts";
 import { answerGeneration } from "./generation.ts";
 import { createCors, createGuard } from "./guard.ts";
+import { KnownParts } from "./known-parts.ts";
 import type { Served } from "./served.ts";
 
 type Listener = AnyElysia["server"];
@@ -36,7 +37,7 @@ export function openGateway(served: Served): Gateway {
   keys.doorman = createDoorman(addresses, readAddress);
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
-  const generation = { services, keys, kept, bodies, server };
+  const generation = { services, keys, kept, bodies, server, knownParts: new KnownParts(services.clock) };
   const mount = async () => {
     const { mountRoutes } = await import("./routes.ts");
     mounted = mountRoutes(served, { guard, cors, generation, readAddress });

@@ -10,6 +10,7 @@ import { type Asked, AskedRequest, type RequestServer } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJsonSoon } from "./body.ts";
 import { authenticate, type KeyFinder } from "./credentials.ts";
 import { addHeaders, commonHeaders, errorAnswer } from "./errors.ts";
+import type { KnownParts } from "./known-parts.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf } from "./request.ts";
 import { SSE_HEADERS } from "./sse.ts";
@@ -22,6 +23,8 @@ export type GenerationDependencies = {
   kept: KeptAnswers;
   /** Notes prompts and answers, where the operator has switched that on. */
   bodies?: BodyLog | undefined;
+  /** What was read of the last conversations. */
+  knownParts?: KnownParts | undefined;
 };
 
 export type RequestDependencies = GenerationDependencies & {
@@ -74,7 +77,7 @@ export async function answerRequest(dialect: Dialect, request: Request, parts: R
 export async function answerAdmitted(
   dialect: Dialect,
   request: Asked,
-  { services, keys, kept, bodies }: GenerationDependencies,
+  { services, keys, kept, bodies, knownParts }: GenerationDependencies,
 ): Promise<Answered> {
   const requestId = newId("req");
   let asked: GenerateRequest | undefined;
@@ -82,13 +85,14 @@ export async function answerAdmitted(
     const caller = authenticate(request, keys);
     // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.
     request.bearSilence();
+    const known = knownParts && { parts: knownParts, owner: caller.accountId };
     asked = {
       client: dialect,
       caller,
       requestId,
       headers: request.headers,
       left: request.left,
-      readBody: () => readJsonSoon(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock }),
+      readBody: () => readJsonSoon(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock, known }),
     };
     bodies?.watch(asked);
     const key = request.headers.get("idempotency-key");

@@ -20,10 +20,12 @@ export class JsonText {
   #fields: Fields | undefined;
   #hasEscapes: boolean | undefined;
 
-  /** `fields`, when whoever made the text knows them already, are those of {@link findFields}. */
-  constructor(text: string, fields?: Fields) {
+  /** `fields` and `value`, when whoever made the text knows them already, are those of {@link findFields} and what it reads as. */
+  constructor(text: string, fields?: Fields, value?: unknown) {
     this.#text = text;
     this.#fields = fields;
+    this.#value = value;
+    this.#parsed = value !== undefined;
   }
 
   get text(): string {

@@ -5,6 +5,7 @@ import { Entrance } from "../http/entrance.ts";
 import { answerError, errorAnswer } from "../http/errors.ts";
 import { answerAdmitted, type GenerationDependencies } from "../http/generation.ts";
 import { createCors, createGuard } from "../http/guard.ts";
+import { KnownParts } from "../http/known-parts.ts";
 import { pathOf } from "../http/request.ts";
 import { type Incoming, incomingOf } from "../http/server/incoming.ts";
 import { newId } from "../lib/id.ts";
@@ -32,9 +33,11 @@ const KEPT_ELSEWHERE: GenerationDependencies["kept"] = {
 /** A worker's front: answers generations, where nearly all of the work is, and passes everything else on to the authority. */
 export class Front {
   readonly entrance: Entrance;
+  readonly #knownParts: KnownParts;
 
   constructor(private readonly parts: FrontParts) {
     const { allowedHosts, corsOrigins, services } = parts;
+    this.#knownParts = new KnownParts(services.clock);
     this.entrance = new Entrance({
       guard: createGuard({ allowedHosts, corsOrigins }),
       cors: createCors(corsOrigins),
@@ -57,7 +60,14 @@ export class Front {
     }
     const visit = await hall.knock(incoming, incoming.peer ?? "");
     try {
-      return await answerAdmitted(dialect, incoming, { services, keys: visit, kept: KEPT_ELSEWHERE, bodies });
+      const kept = KEPT_ELSEWHERE;
+      return await answerAdmitted(dialect, incoming, {
+        services,
+        keys: visit,
+        kept,
+        bodies,
+        knownParts: this.#knownParts,
+      });
     } finally {
       visit.end();
     }

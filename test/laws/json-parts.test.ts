@@ -1,0 +1,156 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { checkJson } from "../../src/http/body.ts";
+import { LARGE_BODY } from "../../src/http/json-parts.ts";
+import { KnownParts } from "../../src/http/known-parts.ts";
+import { manualClock } from "../support/clock.ts";
+
+type Outcome = { value: unknown; edited: string } | { fault: string };
+
+const EDITS = { model: "other", stream: true, max_tokens: undefined };
+
+function outcomeOf(read: () => ReturnType<typeof checkJson>): Outcome {
+  try {
+    const json = read();
+    return { value: json.value, edited: json.edit(EDITS) };
+  } catch (thrown) {
+    return { fault: (thrown as Error).message };
+  }
+}
+
+/** What every body gets so that it is large. */
+const FILL = "x".repeat(LARGE_BODY);
+
+const key = fc.constantFrom("model", "messages", "tools", "stream", "max_tokens", "a\\b", "é", "1", "__proto__", "");
+const item = fc.oneof(
+  fc.jsonValue({ maxDepth: 4 }),
+  fc.constantFrom<unknown>(
+    "__proto__",
+    { __proto__x: 1 },
+    '\\u005f"',
+    [],
+    {},
+    1e308,
+    -0,
+    null,
+    [[[]]],
+    "\ud83d\ude00",
+    "\u2028",
+  ),
+);
+const field = fc.tuple(key, fc.oneof(fc.array(item, { maxLength: 6 }), item));
+const space = fc.constantFrom("", "", "", " ", "\n", "\t \r");
+
+/** The text of an object with these fields, blanks between them as they come, some fields perhaps twice. */
+function written(fields: readonly [string, unknown][], blanks: readonly string[]): string {
+  let at = 0;
+  const blank = () => blanks[at++ % Math.max(1, blanks.length)] ?? "";
+  const listOf = (items: readonly unknown[]) =>
+    `[${blank()}${items.map((one) => `${JSON.stringify(one)}${blank()}`).join(`,${blank()}`)}]`;
+  const parts = fields.map(([name, value]) => {
+    const text = Array.isArray(value) ? listOf(value) : JSON.stringify(value);
+    return `${blank()}${JSON.stringify(name)}${blank()}:${blank()}${text}${blank()}`;
+  });
+  return `${blank()}{${parts.join(",")}}${blank()}`;
+}
+
+const fields = fc.array(field, { minLength: 1, maxLength: 6 });
+
+describe("bodies read in parts", () => {
+  test("are what they are when read whole, however often and in whatever order their parts came before", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fields, { minLength: 1, maxLength: 5 }),
+        fc.array(space, { maxLength: 9 }),
+        (bodies, blanks) => {
+          const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
+          for (const body of [...bodies, ...bodies]) {
+            const text = written([["fill", FILL], ...body], blanks);
+            expect(outcomeOf(() => checkJson(text, known))).toEqual(outcomeOf(() => checkJson(text)));
+          }
+        },
+      ),
+    );
+  });
+
+  test("that are broken anywhere are refused in the same words", () => {
+    fc.assert(
+      fc.property(
+        fields,
+        fc.nat(),
+        fc.constantFrom("", '"', ",", "}", "]", "{", "[", ":", "\\", "\n", "0", "e999", "x", "\u0000", "[[".repeat(40)),
+        fc.boolean(),
+        (body, place, insertion, cuts) => {
+          const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
+          const sound = written([...body, ["fill", FILL], ...body], []);
+          checkedOnce(sound, known);
+          const at = place % sound.length;
+          const text = sound.slice(0, at) + insertion + (cuts ? "" : sound.slice(at + (place % 2)));
+          if (text.length < LARGE_BODY) return;
+          expect(outcomeOf(() => checkJson(text, known))).toEqual(outcomeOf(() => checkJson(text)));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test("a conversation that goes on is read from where it was left", () => {
+    const parts = new KnownParts(manualClock());
+    const known = { parts, owner: "acc_1" };
+    const turns = Array.from({ length: 40 }, (_, at) => ({
+      role: at % 2 ? "assistant" : "user",
+      content: `${at} ${FILL}`,
+    }));
+    let before: unknown[] = [];
+    for (let count = 1; count <= turns.length; count++) {
+      const { messages } = checkJson(JSON.stringify({ model: "a/b", messages: turns.slice(0, count) }), known)
+        .value as {
+        messages: unknown[];
+      };
+      expect(messages).toEqual(turns.slice(0, count));
+      for (const [at, message] of before.entries()) expect(messages[at]).toBe(message);
+      before = messages;
+    }
+    const others = checkJson(JSON.stringify({ messages: turns }), { parts, owner: "acc_2" }).value as typeof known & {
+      messages: unknown[];
+    };
+    expect(others.messages[0]).toEqual(before[0]);
+    expect(others.messages[0]).not.toBe(before[0]);
+  });
+});
+
+function checkedOnce(text: string, known: { parts: KnownParts; owner: string }): void {
+  outcomeOf(() => checkJson(text, known));
+}
+
+describe("what is known of earlier bodies", () => {
+  const body = (word: string) => JSON.stringify({ messages: [{ role: "user", content: word + FILL }] });
+
+  test("is bounded", () => {
+    const parts = new KnownParts(manualClock(), 10 * LARGE_BODY);
+    for (let at = 0; at < 100; at++) {
+      checkJson(body(String(at)), { parts, owner: "acc_1" });
+      expect(parts.kept).toBeLessThan(10 * LARGE_BODY);
+    }
+  });
+
+  test("is forgotten when none has come for five minutes", async () => {
+    const clock = manualClock();
+    const parts = new KnownParts(clock);
+    checkJson(body("a"), { parts, owner: "acc_1" });
+    await clock.advance(4 * 60_000);
+    checkJson(body("b"), { parts, owner: "acc_1" });
+    await clock.advance(4 * 60_000);
+    expect(parts.kept).toBeGreaterThan(0);
+    await clock.advance(60_000);
+    expect(parts.kept).toBe(0);
+  });
+
+  test("cannot be changed by who reads it", () => {
+    const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
+    const { messages } = checkJson(body("a"), known).value as { messages: { content: string }[] };
+    expect(() => {
+      (messages[0] as { content: string }).content = "changed";
+    }).toThrow(TypeError);
+  });
+});
