@@ -54,7 +54,7 @@ function fitName(name: string, rule: NameRule, taken: ReadonlySet<string>): stri
 }
 
 /** The client's names that must be written otherwise, each with its legal one; undefined when all are legal. */
-export function mapNames(names: ReadonlySet<string>, rule: NameRule): Map<string, string> | undefined {
+function mapNames(names: ReadonlySet<string>, rule: NameRule): Map<string, string> | undefined {
   let strange: string[] | undefined;
   for (const name of names) {
     if (rule.legal.test(name)) continue;
@@ -70,6 +70,24 @@ export function mapNames(names: ReadonlySet<string>, rule: NameRule): Map<string
     mapped.set(name, fitted);
   }
   return mapped;
+}
+
+/** The names that a body says. Nearly all bodies say legal ones alone, and nothing is made of those. */
+export class SaidNames {
+  readonly #names: string[] = [];
+  #isStrange = false;
+
+  constructor(private readonly rule: NameRule) {}
+
+  add(name: string): void {
+    this.#names.push(name);
+    this.#isStrange ||= !this.rule.legal.test(name);
+  }
+
+  /** {@link mapNames} of them. */
+  map(): Map<string, string> | undefined {
+    return this.#isStrange ? mapNames(new Set(this.#names), this.rule) : undefined;
+  }
 }
 
 /** The way back of {@link mapNames}: the upstream's name → the client's. */

@@ -21,6 +21,8 @@ const [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN, CLOSE] = [34, 44, 58, 9
 class PartReader {
   readonly fields: Fields = { at: [], close: -1 };
   readonly value: Record<string, unknown> = {};
+  /** A character in it is spelled by its number. */
+  hasEscapes = false;
   #at = 0;
   #tokens = 0;
 
@@ -57,7 +59,9 @@ class PartReader {
     const start = this.#skipSpace();
     const end = text.charCodeAt(start) === QUOTE ? stringEnd(text, start) : -1;
     if (end < 0) return false;
-    const key = JSON.parse(text.slice(start, end)) as string;
+    const literal = text.slice(start, end);
+    const key = JSON.parse(literal) as string;
+    this.hasEscapes ||= literal.includes("\\u");
     this.#at = end;
     if (key === "__proto__" || !this.#pass(COLON)) return false;
     const valueAt = this.#skipSpace();
@@ -85,35 +89,41 @@ class PartReader {
       const part = this.#readPart(before, 2, 0);
       if (!part || list.length === MOST_ITEMS) return undefined;
       list.push(part.value);
-      // What is not kept itself has no place among those that are.
-      if (part.text !== "") before = part;
+      // What is not kept is followed by none.
+      if (part === before.next[0]) before = part;
     } while (this.#pass(COMMA));
     return this.#pass(CLOSE_LIST) ? list : undefined;
   }
 
   /** The value that begins here, inside of so many brackets; kept where it is of this length at least. Undefined for one that ends nowhere. */
   #readPart(before: KnownPart, depth: number, least: number): KnownPart | undefined {
-    const { text, known } = this;
+    const { parts } = this.known;
+    const found = parts.find(before, this.text, this.#at);
+    const part = found ?? this.#readNew(depth);
+    if (!part) return undefined;
+    this.#at += part.text.length;
+    this.#tokens += part.tokens;
+    this.hasEscapes ||= part.hasEscapes;
+    return found || !this.#isWorthKeeping(part, least) ? part : parts.add(before, part);
+  }
+
+  #readNew(depth: number): KnownPart | undefined {
+    const scan = new Scan(this.text, depth);
     const start = this.#at;
-    const found = known.parts.find(before, text, start);
-    if (found) {
-      this.#at += found.text.length;
-      this.#tokens += found.tokens;
-      return found;
-    }
-    const scan = new Scan(text, depth);
     const end = this.#endOf(start, scan);
-    const written = text.slice(start, end);
-    if (end < 0 || scan.holdsProto || (written.includes("\\u") && maySpellProto(written))) return undefined;
+    const written = this.text.slice(start, end);
+    const hasEscapes = written.includes("\\u");
+    if (end < 0 || scan.holdsProto || (hasEscapes && maySpellProto(written))) return undefined;
     const value: unknown = JSON.parse(written);
     if (typeof value === "number" && !Number.isFinite(value)) return undefined;
-    this.#at = end;
-    this.#tokens += scan.tokens;
+    return new KnownPart(written, value, scan.tokens, hasEscapes);
+  }
+
+  /** Of what ends by itself alone none is the beginning of something longer. */
+  #isWorthKeeping({ text, value }: KnownPart, least: number): boolean {
     const endsByItself = typeof value === "string" || (typeof value === "object" && value !== null);
-    const isKept = endsByItself && written.length >= least && written.length <= LONGEST_PART;
-    return isKept && this.#tokens <= MOST_KEPT_TOKENS
-      ? known.parts.add(before, written, value, scan.tokens)
-      : new KnownPart("", value, scan.tokens);
+    const isOfLength = text.length >= least && text.length <= LONGEST_PART;
+    return endsByItself && isOfLength && this.#tokens <= MOST_KEPT_TOKENS;
   }
 
   /** The index just behind the value at `start`, -1 where it does not end. */
@@ -137,7 +147,7 @@ const isEnd = (code: number): boolean => code === COMMA || code === CLOSE || cod
 export function readInParts(text: string, known: Known): JsonText | undefined {
   const reader = new PartReader(text, known);
   try {
-    return reader.read() ? new JsonText(text, reader.fields, reader.value) : undefined;
+    return reader.read() ? new JsonText(text, reader.fields, reader.value, reader.hasEscapes) : undefined;
   } catch (thrown) {
     if (thrown instanceof SyntaxError) return undefined;
     throw thrown;

@@ -13,11 +13,12 @@ const KEPT_MS = 5 * 60_000;
 export class KnownPart {
   readonly next: KnownPart[] = [];
 
-  /** `tokens`: how many it counts for the bound of a body (see Scan). */
+  /** `tokens`: how many it counts for the bound of a body (see Scan). `hasEscapes`: a character in it is spelled by its number. */
   constructor(
     readonly text: string,
     readonly value: unknown,
     readonly tokens: number,
+    readonly hasEscapes: boolean,
   ) {}
 }
 
@@ -56,7 +57,7 @@ export class KnownParts {
     const name = `${owner}\n${field}`;
     const known = this.#roots.get(name);
     if (known) return known;
-    const root = new KnownPart(name, undefined, 0);
+    const root = new KnownPart(name, undefined, 0, false);
     this.#roots.set(name, root);
     this.#count(root);
     return root;
@@ -76,10 +77,10 @@ export class KnownParts {
     return undefined;
   }
 
-  /** Keeps a part behind `before`: an object, a list or a string, as it is written in `text` and as it was read. */
-  add(before: KnownPart, text: string, value: unknown, tokens: number): KnownPart {
+  /** Keeps a part behind `before`: an object, a list or a string. Its text may lie in that of a body. */
+  add(before: KnownPart, { text, value, tokens, hasEscapes }: KnownPart): KnownPart {
     freeze(value);
-    const part = new KnownPart(ownText(text), value, tokens);
+    const part = new KnownPart(ownText(text), value, tokens, hasEscapes);
     before.next.unshift(part);
     if (before.next.length > MOST_NEXT) before.next.pop();
     this.#count(part);

@@ -20,12 +20,16 @@ export class JsonText {
   #fields: Fields | undefined;
   #hasEscapes: boolean | undefined;
 
-  /** `fields` and `value`, when whoever made the text knows them already, are those of {@link findFields} and what it reads as. */
-  constructor(text: string, fields?: Fields, value?: unknown) {
+  /**
+   * What whoever made the text knows of it already: the fields of {@link findFields}, what it reads as, and whether any character is spelled by its
+   * number.
+   */
+  constructor(text: string, fields?: Fields, value?: unknown, hasEscapes?: boolean) {
     this.#text = text;
     this.#fields = fields;
     this.#value = value;
     this.#parsed = value !== undefined;
+    this.#hasEscapes = hasEscapes;
   }
 
   get text(): string {

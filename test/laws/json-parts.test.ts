@@ -5,38 +5,60 @@ import { LARGE_BODY } from "../../src/http/json-parts.ts";
 import { KnownParts } from "../../src/http/known-parts.ts";
 import { manualClock } from "../support/clock.ts";
 
-type Outcome = { value: unknown; edited: string } | { fault: string };
+type Outcome = { value: unknown; edited: string; hasEscapes: boolean } | { fault: string };
 
 const EDITS = { model: "other", stream: true, max_tokens: undefined };
 
 function outcomeOf(read: () => ReturnType<typeof checkJson>): Outcome {
   try {
     const json = read();
-    return { value: json.value, edited: json.edit(EDITS) };
+    return { value: json.value, edited: json.edit(EDITS), hasEscapes: json.hasEscapes };
   } catch (thrown) {
     return { fault: (thrown as Error).message };
   }
 }
+
+/** Text that stands where a value does, as no value would be written. */
+const RAW = [
+  '{"a":{"__proto__":1}}',
+  '{"a":[{"\\u005f_proto__":1}]}',
+  '"\\u0041"',
+  "1e999",
+  "[-1e400]",
+  "01",
+  "nul",
+  '"\\x"',
+  '"\t"',
+  "[1,]",
+  '{"a":1,}',
+  "[[[[",
+] as const;
+const raw = (at: number) => `raw:${at}`;
+const withRaw = (text: string) => text.replaceAll(/"raw:(\d+)"/g, (_, at: string) => RAW[Number(at)] ?? "");
 
 /** What every body gets so that it is large. */
 const FILL = "x".repeat(LARGE_BODY);
 
 const key = fc.constantFrom("model", "messages", "tools", "stream", "max_tokens", "a\\b", "é", "1", "__proto__", "");
 const item = fc.oneof(
-  fc.jsonValue({ maxDepth: 4 }),
-  fc.constantFrom<unknown>(
-    "__proto__",
-    { __proto__x: 1 },
-    '\\u005f"',
-    [],
-    {},
-    1e308,
-    -0,
-    null,
-    [[[]]],
-    "\ud83d\ude00",
-    "\u2028",
-  ),
+  { arbitrary: fc.nat(RAW.length - 1).map(raw), weight: 1 },
+  { arbitrary: fc.jsonValue({ maxDepth: 4 }), weight: 9 },
+  {
+    weight: 9,
+    arbitrary: fc.constantFrom<unknown>(
+      "__proto__",
+      { __proto__x: 1 },
+      '\\u005f"',
+      [],
+      {},
+      1e308,
+      -0,
+      null,
+      [[[]]],
+      "\ud83d\ude00",
+      "\u2028",
+    ),
+  },
 );
 const field = fc.tuple(key, fc.oneof(fc.array(item, { maxLength: 6 }), item));
 const space = fc.constantFrom("", "", "", " ", "\n", "\t \r");
@@ -51,7 +73,7 @@ function written(fields: readonly [string, unknown][], blanks: readonly string[]
     const text = Array.isArray(value) ? listOf(value) : JSON.stringify(value);
     return `${blank()}${JSON.stringify(name)}${blank()}:${blank()}${text}${blank()}`;
   });
-  return `${blank()}{${parts.join(",")}}${blank()}`;
+  return withRaw(`${blank()}{${parts.join(",")}}${blank()}`);
 }
 
 const fields = fc.array(field, { minLength: 1, maxLength: 6 });
@@ -94,10 +116,30 @@ describe("bodies read in parts", () => {
     );
   });
 
+  test("bounds hold for all parts together, known or not, and nothing may follow", () => {
+    const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
+    const many = JSON.stringify(Array.from({ length: 60 }, () => Array.from({ length: 10_000 }, () => 1)));
+    const some = JSON.stringify(Array.from({ length: 4 }, () => Array.from({ length: 10_000 }, () => 1)));
+    for (let again = 0; again < 2; again++) {
+      for (const text of [
+        `{"a":${many}}`,
+        `{"a":${some},"b":"${FILL}"}x`,
+        `{"a":${some}}{}`,
+        `{"a":${some}}]`,
+        `[${some}]`,
+      ]) {
+        const told = outcomeOf(() => checkJson(text, known));
+        expect(told).toHaveProperty("fault");
+        expect(told).toEqual(outcomeOf(() => checkJson(text)));
+      }
+      expect(outcomeOf(() => checkJson(`{"a":${some}}`, known))).not.toHaveProperty("fault");
+    }
+  });
+
   test("a conversation that goes on is read from where it was left", () => {
     const parts = new KnownParts(manualClock());
     const known = { parts, owner: "acc_1" };
-    const turns = Array.from({ length: 40 }, (_, at) => ({
+    const turns = Array.from({ length: 100 }, (_, at) => ({
       role: at % 2 ? "assistant" : "user",
       content: `${at} ${FILL}`,
     }));

@@ -1,6 +1,6 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyChanges } from "../dialect.ts";
-import { mapNames, OPENAI_NAMES, withOriginalNames } from "../tool-names.ts";
+import { OPENAI_NAMES, SaidNames, withOriginalNames } from "../tool-names.ts";
 
 type Wire = Record<string, unknown>;
 /** A name as the vendor takes it. */
@@ -9,12 +9,12 @@ type Rename = (name: string) => string;
 /** Where a chat body keeps the name of a tool: inside `function` and `custom`, or, in the older form, right there (dialects.md 1.1). */
 const HOLDERS = ["function", "custom"] as const;
 
-function addName(holder: unknown, names: Set<string>): void {
+function addName(holder: unknown, names: SaidNames): void {
   const name = isObject(holder) ? holder["name"] : undefined;
   if (typeof name === "string" && name !== "") names.add(name);
 }
 
-function addNames(tools: unknown, names: Set<string>): void {
+function addNames(tools: unknown, names: SaidNames): void {
   if (!Array.isArray(tools)) return;
   for (const tool of tools) {
     if (!isObject(tool)) continue;
@@ -26,8 +26,8 @@ const allowedIn = (choice: unknown): unknown =>
   isObject(choice) && isObject(choice["allowed_tools"]) ? choice["allowed_tools"]["tools"] : undefined;
 
 /** Every tool name that a body says: offered, forced, and called in earlier turns. */
-function namesIn(body: Wire): Set<string> {
-  const names = new Set<string>();
+function namesIn(body: Wire): SaidNames {
+  const names = new SaidNames(OPENAI_NAMES);
   addNames(body["tools"], names);
   for (const called of listOf(body["functions"])) addName(called, names);
   addName(body["function_call"], names);
@@ -54,11 +54,8 @@ function maySayNames(body: Wire): boolean {
   return false;
 }
 
-const mapOf = (body: Wire): ReadonlyMap<string, string> | undefined => {
-  if (!maySayNames(body)) return undefined;
-  const names = namesIn(body);
-  return names.size === 0 ? undefined : mapNames(names, OPENAI_NAMES);
-};
+const mapOf = (body: Wire): ReadonlyMap<string, string> | undefined =>
+  maySayNames(body) ? namesIn(body).map() : undefined;
 
 function renameHolder(holder: unknown, rename: Rename): unknown {
   return isObject(holder) && typeof holder["name"] === "string" ? { ...holder, name: rename(holder["name"]) } : holder;

@@ -1,6 +1,6 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
-import { MESSAGES_NAMES, mapNames, OLDER_MESSAGES_NAMES, withOriginalNames } from "../tool-names.ts";
+import { MESSAGES_NAMES, type NameRule, OLDER_MESSAGES_NAMES, SaidNames, withOriginalNames } from "../tool-names.ts";
 
 type Body = Record<string, unknown>;
 /** A name as the vendor takes it. */
@@ -20,8 +20,8 @@ const isCall = (block: unknown): block is Named =>
 const blocksOf = (message: unknown): readonly unknown[] => listOf(isObject(message) ? message["content"] : undefined);
 
 /** Every tool name that a body says: offered, forced, and called in earlier turns. */
-function namesIn(body: Body): Set<string> {
-  const names = new Set<string>();
+function namesIn(body: Body, rule: NameRule): SaidNames {
+  const names = new SaidNames(rule);
   const add = ({ name }: Named) => names.add(name);
   for (const tool of listOf(body["tools"])) if (isNamed(tool)) add(tool);
   if (isForced(body["tool_choice"])) add(body["tool_choice"]);
@@ -31,7 +31,7 @@ function namesIn(body: Body): Set<string> {
 
 /** Bedrock stayed with the older length. */
 const mapOf = (body: Body, { versionInBody }: Quirks): ReadonlyMap<string, string> | undefined =>
-  mapNames(namesIn(body), versionInBody === undefined ? MESSAGES_NAMES : OLDER_MESSAGES_NAMES);
+  namesIn(body, versionInBody === undefined ? MESSAGES_NAMES : OLDER_MESSAGES_NAMES).map();
 
 const renamed = (holder: Named, rename: Rename): Body => ({ ...holder, name: rename(holder.name) });
 

@@ -1,6 +1,6 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyChanges } from "../dialect.ts";
-import { mapNames, OPENAI_NAMES, withOriginalNames } from "../tool-names.ts";
+import { OPENAI_NAMES, SaidNames, withOriginalNames } from "../tool-names.ts";
 import { type Item, isCallType } from "./items.ts";
 
 /** A name as the vendor takes it. */
@@ -18,8 +18,8 @@ const isCall = (item: unknown): item is Named =>
 const allowedIn = (choice: unknown): readonly unknown[] => listOf(isObject(choice) ? choice["tools"] : undefined);
 
 /** Every tool name that a body says: offered, forced, allowed, and called in earlier turns. */
-function namesIn({ tools, tool_choice: choice, input }: Item): Set<string> {
-  const names = new Set<string>();
+function namesIn({ tools, tool_choice: choice, input }: Item): SaidNames {
+  const names = new SaidNames(OPENAI_NAMES);
   const add = ({ name }: Named) => names.add(name);
   for (const tool of listOf(tools)) if (isNamed(tool)) add(tool);
   if (isNamed(choice)) add(choice);
@@ -28,7 +28,7 @@ function namesIn({ tools, tool_choice: choice, input }: Item): Set<string> {
   return names;
 }
 
-const mapOf = (body: Item): ReadonlyMap<string, string> | undefined => mapNames(namesIn(body), OPENAI_NAMES);
+const mapOf = (body: Item): ReadonlyMap<string, string> | undefined => namesIn(body).map();
 
 const renamed = (holder: Named, rename: Rename): Item => ({ ...holder, name: rename(holder.name) });
 
