@@ -246,6 +246,25 @@ describe("names of tools that the chat dialect does not take, on its diagonal (d
     expect(recordsOf(text).length).toBeGreaterThan(0);
   });
 
+  test("that are the vendor's own stay, whatever form the client calls them in, and cross to nobody", () => {
+    const call = { id: "c1", function: { name: "$web_search", arguments: "{}" } };
+    const messages = [
+      hello,
+      { role: "assistant", content: null, tool_calls: [{ ...call, type: "builtin_function" }] },
+      { role: "tool", tool_call_id: "c1", name: "$web_search", content: "1" },
+      { role: "assistant", content: null, tool_calls: [{ ...call, type: "function" }] },
+      { role: "tool", tool_call_id: "c1", name: "$web_search", content: "1" },
+    ];
+    const builtin = { type: "builtin_function", function: { name: "$web_search" } };
+    const dotted = { type: "function", function: { name: "a.b" } };
+    const { body, changes } = send(CHAT, { messages, tools: [builtin, dotted] });
+    expect(body["messages"]).toEqual(messages);
+    expect(body["tools"]).toEqual([builtin, { ...dotted, function: { name: "a_b" } }]);
+    expect(changes?.toolNames).toEqual(new Map([["a_b", "a.b"]]));
+    const crossed = send({ from: "chat", to: "messages" }, { messages: [hello], tools: [builtin] });
+    expect([crossed.body["tools"], crossed.dropped]).toEqual([undefined, ["tools[0]"]]);
+  });
+
   test("of the older form and in allowed tools are mapped as well", () => {
     const older = { functions: [{ name: "a.b", parameters: { type: "object" } }], function_call: { name: "a.b" } };
     for (const quirks of [{}, { legacyFunctions: true }]) {

@@ -4,7 +4,7 @@ import { ChatRequest } from "../../wire/chat.ts";
 import { checker } from "../../wire/open.ts";
 import { refuseOtherArguments } from "../arguments-schema.ts";
 import { checkMedia } from "../media-check.ts";
-import { checkToolChoice } from "./decode-tools.ts";
+import { checkToolChoice, isVendorsOwn } from "./decode-tools.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -38,7 +38,7 @@ function checkParts(parts: readonly unknown[], path: string): void {
 function checkCalls(calls: readonly unknown[], path: string): void {
   for (let index = 0; index < calls.length; index++) {
     const call = calls[index] as Wire;
-    if (isObject(call["function"]) || isObject(call["custom"])) continue;
+    if (isObject(call["function"]) || isObject(call["custom"]) || isVendorsOwn(call)) continue;
     const param = `${path}[${index}].${call["type"] === "custom" ? "custom" : "function"}`;
     refuse(param, `${param} is required: an object with a name`);
   }

@@ -8,6 +8,12 @@ type Wire = Record<string, unknown>;
 
 const text = (value: unknown) => (typeof value === "string" ? value : "");
 
+/**
+ * Whether a tool, or a call of one, is of a kind that only its vendor knows, such as Moonshot's `builtin_function`: it may have a function's
+ * form, but it goes by the vendor's own name, `$web_search` say (platform.kimi.ai, "Use the Web Search Tool").
+ */
+export const isVendorsOwn = ({ type }: Wire): boolean => Boolean(type) && type !== "function" && type !== "custom";
+
 /** Arguments' schema with an object at its root: an absent one takes no arguments (dialects.md 4.1, 4.8 #32). */
 function schemaOf(parameters: unknown): Wire {
   if (!isObject(parameters)) return { type: "object", properties: {} };
@@ -30,9 +36,10 @@ export function decodeTools(body: Wire, dropped: DroppedPaths): Tool[] {
   for (let index = 0; index < listed.length; index++) {
     const tool = listed[index];
     const path = `tools[${index}]`;
-    if (isObject(tool) && isObject(tool["function"])) {
+    if (!isObject(tool) || isVendorsOwn(tool)) dropped.add(path);
+    else if (isObject(tool["function"])) {
       tools.push(decodeFunction(tool["function"], tool["cache_control"] ?? tool["function"]["cache_control"]));
-    } else if (isObject(tool) && isObject(tool["custom"])) {
+    } else if (isObject(tool["custom"])) {
       const { name, description, format } = tool["custom"];
       tools.push(customTool(text(name), text(description), format, `${path}.custom`));
     } else dropped.add(path);

@@ -1,23 +1,26 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { ReplyChanges } from "../dialect.ts";
 import { OPENAI_NAMES, SaidNames, withOriginalNames } from "../tool-names.ts";
+import { isVendorsOwn } from "./decode-tools.ts";
 
 type Wire = Record<string, unknown>;
 /** A name as the vendor takes it. */
 type Rename = (name: string) => string;
+type Names = { add(name: string): unknown };
 
 /** Where a chat body keeps the name of a tool: inside `function` and `custom`, or, in the older form, right there (dialects.md 1.1). */
 const HOLDERS = ["function", "custom"] as const;
 
-function addName(holder: unknown, names: SaidNames): void {
+function addName(holder: unknown, names: Names): void {
   const name = isObject(holder) ? holder["name"] : undefined;
   if (typeof name === "string" && name !== "") names.add(name);
 }
 
-function addNames(tools: unknown, names: SaidNames): void {
+/** Adds the names of the client's tools among `tools`, or of the vendor's `own`. */
+function addNames(tools: unknown, names: Names, own = false): void {
   if (!Array.isArray(tools)) return;
   for (const tool of tools) {
-    if (!isObject(tool)) continue;
+    if (!isObject(tool) || isVendorsOwn(tool) !== own) continue;
     for (const holder of HOLDERS) if (holder in tool) addName(tool[holder], names);
   }
 }
@@ -25,7 +28,7 @@ function addNames(tools: unknown, names: SaidNames): void {
 const allowedIn = (choice: unknown): unknown =>
   isObject(choice) && isObject(choice["allowed_tools"]) ? choice["allowed_tools"]["tools"] : undefined;
 
-/** Every tool name that a body says: offered, forced, and called in earlier turns. */
+/** Every tool name of the client's that a body says: offered, forced, and called in earlier turns. */
 function namesIn(body: Wire): SaidNames {
   const names = new SaidNames(OPENAI_NAMES);
   addNames(body["tools"], names);
@@ -54,8 +57,15 @@ function maySayNames(body: Wire): boolean {
   return false;
 }
 
-const mapOf = (body: Wire): ReadonlyMap<string, string> | undefined =>
-  maySayNames(body) ? namesIn(body).map() : undefined;
+function mapOf(body: Wire): ReadonlyMap<string, string> | undefined {
+  const mapped = maySayNames(body) ? namesIn(body).map() : undefined;
+  if (!mapped) return undefined;
+  // The names of the vendor's own tools stay, also where a client calls them as any function.
+  const own = new Set<string>();
+  addNames(body["tools"], own, true);
+  for (const name of own) mapped.delete(name);
+  return mapped.size > 0 ? mapped : undefined;
+}
 
 function renameHolder(holder: unknown, rename: Rename): unknown {
   return isObject(holder) && typeof holder["name"] === "string" ? { ...holder, name: rename(holder["name"]) } : holder;
