@@ -237,6 +237,13 @@ describe("responses: a client's own items", () => {
       { type: "custom_tool_call", id: "ctc_1", call_id: "2", name: "p", input: "" },
       { type: "custom_tool_call_output", call_id: "2", output: "" },
     ],
+    [
+      user("a"),
+      { type: "local_shell_call", call_id: "1" },
+      output("1"),
+      { type: "local_shell_call", id: "2" },
+      output("2"),
+    ],
   ];
   test("sound ones are left alone", () => {
     for (const input of sound) expect(soundInput(input)).toBe(input);
@@ -246,6 +253,11 @@ describe("responses: a client's own items", () => {
   const long = "x".repeat(70);
   const repaired: [string, unknown[], unknown[]][] = [
     ["a call without an output", [call("1"), user("b")], [call("1"), output("1", "(no result)"), user("b")]],
+    [
+      "a call without an output beside a local shell's",
+      [{ type: "local_shell_call", call_id: "2" }, output("2"), call("1")],
+      [{ type: "local_shell_call", call_id: "2" }, output("2"), call("1"), output("1", "(no result)")],
+    ],
     [
       "an output without a call, and one before it",
       [output("1", [{ type: "input_text", text: "x" }]), call("1")],

@@ -12,6 +12,13 @@ const OUTPUTS = new Set(["function_call_output", "custom_tool_call_output"]);
 const isCall = (item: unknown): item is Item => isObject(item) && CALLS.has(stringOf(item["type"]));
 const isOutput = (item: unknown): item is Item => isObject(item) && OUTPUTS.has(stringOf(item["type"]));
 
+/**
+ * The id by which a call of another kind is answered, undefined for every other item: agents answer a local shell's call with a function's
+ * output, under its own id where it has no call's (openai/codex, `LocalShellCall`).
+ */
+const idOfOtherCall = (item: unknown): string | undefined =>
+  isObject(item) && item["type"] === "local_shell_call" ? stringOf(item["call_id"] ?? item["id"]) : undefined;
+
 /** A message without any content: nothing is said by it, and its own vendor wants something. */
 const isEmptyMessage = (item: unknown): item is Item =>
   isObject(item) &&
@@ -28,7 +35,10 @@ function isSound(input: readonly unknown[]): boolean {
   /** Both made for the first call: many conversations have none. */
   let calls: Set<string> | undefined;
   let waiting: Map<string, unknown> | undefined;
+  let others: Set<string> | undefined;
   for (const item of input) {
+    const other = idOfOtherCall(item);
+    if (other !== undefined) others = (others ?? new Set()).add(other);
     if (isEmptyMessage(item) || (isObject(item) && !isSoundItem(item))) return false;
     if (isCall(item)) {
       const id = stringOf(item["call_id"]);
@@ -39,6 +49,7 @@ function isSound(input: readonly unknown[]): boolean {
       waiting.set(id, item["type"]);
     } else if (isOutput(item)) {
       const id = stringOf(item["call_id"]);
+      if (!waiting?.has(id) && others?.has(id)) continue;
       if (!waiting?.has(id) || !answers(item, waiting.get(id))) return false;
       waiting.delete(id);
     }
@@ -68,11 +79,14 @@ class Rebuilder {
   readonly #waitingFor = new Counts();
   /** Outputs that are still to come, by the client's call id. */
   readonly #outputs = new Counts();
+  readonly #others = new Set<string>();
 
   rebuild(input: readonly unknown[]): unknown[] {
     for (const item of input) if (isOutput(item)) this.#outputs.add(stringOf(item["call_id"]), 1);
     for (const given of input) {
       const item = isObject(given) ? soundItem(given) : given;
+      const other = idOfOtherCall(item);
+      if (other !== undefined) this.#others.add(other);
       if (isCall(item)) this.#call(item);
       else if (isOutput(item)) this.#output(item);
       else if (!isEmptyMessage(item)) this.#out.push(item);
@@ -97,6 +111,10 @@ class Rebuilder {
     const given = stringOf(item["call_id"]);
     this.#outputs.add(given, -1);
     const call = this.#waiting.take(given);
+    if (call === undefined && this.#others.has(given)) {
+      this.#out.push(item);
+      return;
+    }
     if (call === undefined) {
       const said = messageText({ content: item["output"] });
       this.#out.push({ type: "message", role: "user", content: `Result of tool call ${given}:\n${said}` });
