@@ -59,6 +59,13 @@ describe("check", () => {
     [{ ...valid, tools: [{ type: "code_execution_20250825" }], tool_choice: { type: "sometimes" } }],
     // What a toolset brings along, nobody knows here.
     [{ ...valid, tools: [{ type: "mcp_toolset" }], tool_choice: { type: "tool", name: "look" } }],
+    [
+      {
+        ...valid,
+        tools: [{ type: "computer_toolset_20260801", name: "c" }],
+        tool_choice: { type: "tool", name: "look" },
+      },
+    ],
     [withContent([{ type: "hologram" }, { type: "text", text: "" }, { type: "image", source: null }])],
     [withContent([{ type: "tool_use", id: "t", name: "f", input: {}, caller: null }], "assistant")],
     [

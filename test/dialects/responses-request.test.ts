@@ -76,6 +76,11 @@ describe("check", () => {
     check({ prompt: { id: "pmpt_1" } });
     check({ prompt: { id: "pmpt_1" }, input: [] });
     check({ prompt: { id: "pmpt_1" }, tool_choice: "required" });
+    const named = { type: "function", name: "f" };
+    check({ input: "x", tools: [{ type: "namespace", name: "n", tools: [named] }], tool_choice: named });
+    check({ input: "x", tools: [{ type: "tool_search" }], tool_choice: named });
+    const brought = { type: "additional_tools", role: "developer", tools: [named] };
+    for (const choice of [named, "required"]) check({ input: [brought], tool_choice: choice });
     check({
       input: [
         { role: "user", content: "hi" },

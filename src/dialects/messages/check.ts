@@ -26,6 +26,8 @@ function refuseThread(body: unknown): void {
   throw new GatewayError("invalid_request", message, { param: "thread", extra: { details } });
 }
 
+const isToolset = ({ type }: Record<string, unknown>): boolean => typeof type === "string" && type.includes("toolset");
+
 /**
  * A choice of a tool that is not there, or of any where there is none, which the vendor refuses. Toolsets and servers that bring tools of
  * their own have no name: then nobody knows here.
@@ -35,7 +37,7 @@ function refuseMissingTool(body: unknown): void {
   const { type, name } = body["tool_choice"];
   if (type === "any" && !offersTools(body)) throw notOffered("tool_choice", true);
   if (type !== "tool" || listOf(body["mcp_servers"]).length > 0) return;
-  const names = listOf(body["tools"]).map((tool) => (isObject(tool) ? tool["name"] : undefined));
+  const names = listOf(body["tools"]).map((tool) => (isObject(tool) && !isToolset(tool) ? tool["name"] : undefined));
   if (names.includes(name) || names.some((one) => typeof one !== "string")) return;
   throw notOffered();
 }

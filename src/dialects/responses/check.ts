@@ -47,10 +47,17 @@ function checkTools(tools: readonly unknown[]): void {
   }
 }
 
+/** Tools that are not in the list by their names: those of a namespace, those to be searched for, and what items of the input bring (openai/codex). */
+function bringsOthers({ tools, input }: Record<string, unknown>): boolean {
+  const isBringer = (tool: unknown) =>
+    isObject(tool) && (tool["type"] === "namespace" || tool["type"] === "tool_search");
+  return listOf(tools).some(isBringer) || listOf(input).some((item) => isObject(item) && Array.isArray(item["tools"]));
+}
+
 /** A choice of a tool that is not there, or of any where there is none, which the vendor refuses; a stored prompt may bring tools along. */
 function refuseMissingTool(body: Record<string, unknown>): void {
   const choice = body["tool_choice"];
-  if (isPresent(body["prompt"])) return;
+  if (choice == null || isPresent(body["prompt"]) || bringsOthers(body)) return;
   if (choice === "required" && listOf(body["tools"]).length === 0) throw notOffered("tool_choice", true);
   if (!isObject(choice) || !NAMED.has(choice["type"])) return;
   const { type, name } = choice;
