@@ -3,10 +3,10 @@ import { isObject } from "../lib/json.ts";
 
 /**
  * Throws GatewayError (invalid_request, with param) for a schema of a tool's arguments that is of another type than an object: no vendor
- * takes one (dialects.md 1.1, 2.3). `path`: where it stands. A schema that says no type passes.
+ * takes one (dialects.md 1.1, 2.3). `path`: where it stands. A schema that says no type passes, and Gemini's word for it, `OBJECT` (3.1).
  */
 export function refuseOtherArguments(schema: unknown, path: string): void {
-  if (!isObject(schema) || typeof schema["type"] !== "string" || schema["type"] === "object") return;
+  if (!isObject(schema) || typeof schema["type"] !== "string" || /^object$/i.test(schema["type"])) return;
   const param = `${path}.type`;
   throw new GatewayError("invalid_request", `${param} must be "object"`, { param });
 }

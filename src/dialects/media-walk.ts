@@ -84,7 +84,7 @@ class Walk {
       case "input_file":
         return this.#inputFile(part, path, at);
       case "input_audio":
-        if (isObject(part["input_audio"])) this.#audio(part["input_audio"], path, at);
+        this.#audio(part["input_audio"], path, at);
         return part;
       case "image":
       case "document":
@@ -136,10 +136,11 @@ class Walk {
   }
 
   /** Only shown: nobody reads sound but who is sent it. */
-  #audio(audio: Part, path: string, at: number): void {
-    const url = audio["data"];
+  #audio(audio: unknown, path: string, at: number): void {
+    const url = isObject(audio) ? audio["data"] : audio;
     if (typeof url !== "string") return;
-    this.replace(dataOrUrl("audio", `${path}[${at}]`, "input_audio.data", url));
+    const field = isObject(audio) ? "input_audio.data" : "input_audio";
+    this.replace(dataOrUrl("audio", `${path}[${at}]`, field, url));
   }
 
   #source(part: Part, source: Part, path: string, depth: number): Part {

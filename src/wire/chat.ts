@@ -20,7 +20,11 @@ const ChatPart = late(() =>
           },
         ),
       ),
-      input_audio: Maybe(Open({ data: text("base64 audio"), format: Maybe(text("wav or mp3")) })),
+      input_audio: Maybe(
+        Type.Union([Open({ data: text("base64 audio"), format: Maybe(text("wav or mp3")) }), Type.String()], {
+          description: "an object with data",
+        }),
+      ),
       file: Maybe(
         Open({
           file_data: Maybe(text("a data URL")),
@@ -37,7 +41,7 @@ const ChatPart = late(() =>
 const Called = late(() =>
   Open({
     name: Type.String({ minLength: 1, description: "the function's name" }),
-    arguments: Maybe(text("arguments as JSON text")),
+    arguments: Maybe(Type.Union([text("arguments as JSON text"), Open({})], { description: "a string of JSON" })),
   }),
 );
 

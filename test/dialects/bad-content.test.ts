@@ -94,6 +94,20 @@ const REFUSED: [what: string, from: ClientName, to: UpstreamName[], body: Wire, 
     RESPONSES({ type: "input_image", file_id: "file-1" }),
     "input[1].content[0].file_id",
   ],
+  [
+    "a file id in the part itself",
+    "chat",
+    ["messages", "gemini"],
+    CHAT({ type: "file", file_id: "f" }),
+    "messages[1].content[0].file_id",
+  ],
+  [
+    "audio on the web",
+    "chat",
+    ["gemini"],
+    CHAT(text, { type: "input_audio", input_audio: "https://a.test/b.mp3" }),
+    "messages[1].content[1]",
+  ],
   ["audio to a vendor of text", "chat", ["messages", "responses"], CHAT(text, chatAudio), "messages[1].content[1]"],
   ["audio to a vendor of text", "responses", ["messages"], RESPONSES(inputText, chatAudio), "input[1].content[1]"],
   [
@@ -150,8 +164,16 @@ describe("what is legal in the client's dialect and impossible for the model is 
     const toOwn = send({ from: "chat", to: "responses" }, CHAT(text, chatFile)).body["input"];
     expect(JSON.stringify(toOwn)).toContain('{"type":"input_file","file_id":"file-1"}');
     expect(send({ from: "chat", to: "chat" }, CHAT(chatFile)).body["messages"]).toEqual(CHAT(chatFile)["messages"]);
-    const heard = send({ from: "chat", to: "gemini" }, CHAT(chatAudio)).body["contents"];
-    expect(JSON.stringify(heard)).toContain('{"inlineData":{"mimeType":"audio/wav","data":"UklGRg=="}}');
+    for (const [given, mimeType] of [
+      [chatAudio.input_audio, "audio/wav"],
+      ["UklGRg==", "audio/mp3"],
+      [{ data: "data:;base64,UklGRg==", format: "wav" }, "audio/wav"],
+      [{ data: "data:audio/ogg;base64,UklGRg==" }, "audio/ogg"],
+    ]) {
+      const part = { type: "input_audio", input_audio: given };
+      const heard = send({ from: "chat", to: "gemini" }, CHAT(part)).body["contents"];
+      expect(JSON.stringify(heard)).toContain(JSON.stringify({ inlineData: { mimeType, data: "UklGRg==" } }));
+    }
     const spoken = send({ from: "responses", to: "chat" }, RESPONSES(chatAudio)).body["messages"];
     expect(JSON.stringify(spoken)).toContain('"input_audio":{"data":"UklGRg==","format":"wav"}');
   });
@@ -298,6 +320,15 @@ describe("structured output", () => {
       },
     });
     expect(dropped).toEqual([]);
+  });
+
+  test.each(["json_schema", "json_object"])("a chat client's %s with the schema beside it", (type) => {
+    const format = { type, schema: SCHEMA };
+    expect(send({ from: "chat", to: "chat" }, { ...CHAT(text), response_format: format }).body).toMatchObject({
+      response_format: format,
+    });
+    const { body, dropped } = send({ from: "chat", to: "responses" }, { ...CHAT(text), response_format: format });
+    expect([body["text"], dropped]).toEqual([{ format: { type: "json_schema", name: "output", schema: SCHEMA } }, []]);
   });
 
   test("messages → chat and responses: under a name", () => {

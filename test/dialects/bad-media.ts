@@ -95,6 +95,7 @@ export const BAD_MEDIA: Record<ClientName, MediaRow[]> = {
     ...rows("image in short", chatBare, "image_url", [...NOWHERE, ...BAD_URLS, ...NO_IMAGE]),
     ...rows("file", chatFile, "file.file_data", [...NOWHERE.filter(([what]) => what !== "a word"), ...BAD_URLS]),
     ...rows("file of bare base64", chatFile, "file.file_data", [["signs", "@@@@"]]),
+    ["sound in short: signs", { type: "input_audio", input_audio: "@@@@" }, "input_audio"],
   ],
   messages: [
     ...rows("image", sourceUrl("image"), "source.url", [...NOWHERE, ...BAD_URLS, ...NO_IMAGE]),
@@ -118,6 +119,7 @@ const GOOD_URLS: [what: string, url: string][] = [
   ["a file in Cloud Storage", "gs://bucket/b.png"],
   ["a file in S3", "s3://bucket/b.png"],
   ["a file that Moonshot keeps", "ms://file-1"],
+  ["a file that MiniMax keeps", "mm_file://1"],
   ["a picture", `data:image/png;base64,${PNG}`],
   ["a picture without its padding", `data:image/png;base64,${PNG.slice(0, -2)}`],
   ["a picture of lines", `data:image/png;base64,${PNG.slice(0, 12)}\r\n${PNG.slice(12)}\n`],
@@ -147,11 +149,13 @@ export const GOOD_MEDIA: Record<ClientName, MediaRow[]> = {
     ["a file by its id", { type: "file", file: { file_id: "file-1" } }, ""],
     ["a file by its id, its data empty", { type: "file", file: { file_id: "file-1", file_data: "" } }, ""],
     ["sound at an address", { type: "input_audio", input_audio: { data: "https://a.test/b.wav" } }, ""],
+    ["sound in short", { type: "input_audio", input_audio: "UklGRg==" }, ""],
+    ["sound in short, at an address", { type: "input_audio", input_audio: "https://a.test/b.mp3" }, ""],
     ["a block that nobody knows", { type: "video_url", video_url: { url: "file:///a.mp4" } }, ""],
     ["an image in another vendor's words", { type: "image", image: "oss://a/b.png" }, ""],
   ],
   messages: [
-    ...rows("image", sourceUrl("image"), "", GOOD_URLS.slice(0, 5)),
+    ...rows("image", sourceUrl("image"), "", GOOD_URLS.slice(0, 6)),
     ...rows("image", sourceData("image", "image/png"), "", GOOD_BASE64.slice(0, 2)),
     ...rows("document", sourceData("document", "application/pdf"), "", [...GOOD_BASE64, ["a PDF", PDF]]),
     ...rows("an image of an odd kind", sourceData("image", "image/bmp"), "", [["bytes", "Qk0AAAAA"]]),
@@ -162,7 +166,7 @@ export const GOOD_MEDIA: Record<ClientName, MediaRow[]> = {
   ],
   responses: [
     ...rows("image", inputImage, "", GOOD_URLS),
-    ...rows("file at an address", fileUrl, "", GOOD_URLS.slice(0, 4)),
+    ...rows("file at an address", fileUrl, "", GOOD_URLS.slice(0, 5)),
     ...rows("file", fileData, "", [
       ["bare base64", PDF],
       ["a PDF", `data:application/pdf;base64,${PDF}`],

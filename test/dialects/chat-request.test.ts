@@ -98,6 +98,8 @@ describe("intent", () => {
 });
 
 describe("check", () => {
+  const user = (...content: Wire[]) => ({ role: "user", content });
+  const called = (given: unknown) => ({ id: "c", type: "function", function: { name: "f", arguments: given } });
   const bad: [string, Wire][] = [
     ["messages", { messages: [] }],
     ["messages", { messages: "hi" }],
@@ -165,6 +167,17 @@ describe("check", () => {
       model: "m",
       messages: [{ role: "user", content: [{ type: "image_url", image_url: "https://a/b.png" }] }],
     });
+  });
+
+  test.each([
+    ["Mistral's sound in short", { messages: [user({ type: "input_audio", input_audio: "UklGRg==" })] }],
+    ["Mistral's file by its id", { messages: [user({ type: "file", file_id: "f" })] }],
+    ["what vLLM has seen", { messages: [user({ type: "image_url", image_url: null, uuid: "1" })] }],
+    ["arguments as an object", { messages: [...hello, { role: "assistant", tool_calls: [called({ a: 1 })] }] }],
+    ["Gemini's word for an object", { tools: [{ function: { name: "f", parameters: { type: "OBJECT" } } }] }],
+    ["a schema without a wrapper", { response_format: { type: "json_schema", schema: {} } }],
+  ])("%s passes", (_what, fields) => {
+    chat.check({ model: "m", messages: hello, ...fields });
   });
 
   const look = { type: "function", function: { name: "look" } };

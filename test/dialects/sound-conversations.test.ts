@@ -13,6 +13,7 @@ const chatCall = (...ids: string[]) => ({
   content: null,
   tool_calls: ids.map((id) => ({ id, type: "function", function: { name: "f", arguments: "{}" } })),
 });
+const calling = (given: unknown) => ({ id: "1", type: "function", function: { name: "f", arguments: given } });
 const chatResult = (id: string, content: unknown = id) => ({ role: "tool", tool_call_id: id, content });
 const use = (id: string) => ({ type: "tool_use", id, name: "f", input: {} });
 const given = (id: string, more: Wire = {}) => ({ type: "tool_result", tool_use_id: id, content: id, ...more });
@@ -88,6 +89,11 @@ describe("chat: a client's own messages (dialects.md 1.2)", () => {
         chatResult("1"),
         chatResult("2"),
       ],
+    ],
+    [
+      "arguments that are an object",
+      [user("a"), { ...assistant(null), tool_calls: [calling({ a: 1 })] }, chatResult("1")],
+      [user("a"), { ...assistant(null), tool_calls: [calling('{"a":1}')] }, chatResult("1")],
     ],
   ];
   test("calls without an id get one, with their results", () => {

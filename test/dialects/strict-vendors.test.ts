@@ -96,9 +96,12 @@ describe("a vendor without JSON Schema as an output format", () => {
   };
   const format = { type: "json_schema", json_schema: { name: "o", schema } };
 
-  test("is asked for JSON, and told the schema in the system prompt", () => {
+  test.each([
+    ["wrapped", format],
+    ["alone", { type: "json_schema", schema }],
+  ])("is asked for JSON, and told the schema in the system prompt: %s", (_how, asked) => {
     for (const messages of [[user], [{ role: "system", content: "Be brief." }, user]]) {
-      const { body } = send(toVendor("deepseek"), { messages, response_format: format });
+      const { body } = send(toVendor("deepseek"), { messages, response_format: asked });
       const [system] = body["messages"] as { role: string; content: string }[];
       expect(body["response_format"]).toEqual({ type: "json_object" });
       expect(system).toMatchObject({ role: "system" });

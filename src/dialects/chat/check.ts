@@ -4,7 +4,8 @@ import { ChatRequest } from "../../wire/chat.ts";
 import { checker } from "../../wire/open.ts";
 import { refuseOtherArguments } from "../arguments-schema.ts";
 import { checkMedia } from "../media-check.ts";
-import { checkToolChoice, isVendorsOwn } from "./decode-tools.ts";
+import { checkToolChoice } from "./decode-tools.ts";
+import { schemaHolder } from "./output-format.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -23,11 +24,14 @@ function refuse(param: string, message: string): never {
   throw new GatewayError("invalid_request", message, { param });
 }
 
+/** What a part stands for is at its vendor: Mistral's files by their id, and what vLLM has seen under a name. */
+const isElsewhere = (part: Wire): boolean => typeof part["file_id"] === "string" || typeof part["uuid"] === "string";
+
 function checkParts(parts: readonly unknown[], path: string): void {
   for (let index = 0; index < parts.length; index++) {
     const part = parts[index] as Wire;
     const field = PART_FIELDS.get(part["type"] as string);
-    if (field !== undefined && part[field] == null) {
+    if (field !== undefined && part[field] == null && !isElsewhere(part)) {
       const param = `${path}[${index}].${field}`;
       refuse(param, `${param} is required`);
     }
@@ -38,7 +42,7 @@ function checkParts(parts: readonly unknown[], path: string): void {
 function checkCalls(calls: readonly unknown[], path: string): void {
   for (let index = 0; index < calls.length; index++) {
     const call = calls[index] as Wire;
-    if (isObject(call["function"]) || isObject(call["custom"]) || isVendorsOwn(call)) continue;
+    if (isObject(call["function"]) || isObject(call["custom"])) continue;
     const param = `${path}[${index}].${call["type"] === "custom" ? "custom" : "function"}`;
     refuse(param, `${param} is required: an object with a name`);
   }
@@ -83,8 +87,8 @@ function checkTools(tools: readonly unknown[]): void {
 function checkFormat(format: unknown): void {
   if (!isObject(format) || format["type"] !== "json_schema") return;
   const param = "response_format.json_schema";
-  const { json_schema: wrapped } = format;
-  if (!isObject(wrapped)) refuse(param, `${param} is required: an object with a name and a schema`);
+  const wrapped = schemaHolder(format);
+  if (!wrapped) refuse(param, `${param} is required: an object with a name and a schema`);
   // Without one, any JSON is asked for.
   if (wrapped["schema"] != null && !isObject(wrapped["schema"])) {
     refuse(`${param}.schema`, `${param}.schema must be an object: a JSON Schema`);

@@ -27,14 +27,19 @@ function decodeImage(part: Wire, place: string): Part | undefined {
   return withCache(decoded, part);
 }
 
+/** Mistral's short form, the bytes alone, says no format: its documents speak of this one. */
+const SHORT_FORMAT = "mp3";
+
 function decodeAudio(part: Wire, place: string): Part | undefined {
   const audio = part["input_audio"];
-  if (!isObject(audio) || text(audio["data"]) === "") return undefined;
-  return { type: "audio", data: text(audio["data"]), format: text(audio["format"]) || "wav", place };
+  const data = isObject(audio) ? text(audio["data"]) : text(audio);
+  if (data === "") return undefined;
+  return { type: "audio", data, format: isObject(audio) ? text(audio["format"]) || "wav" : SHORT_FORMAT, place };
 }
 
 function decodeFile(part: Wire, place: string): Part | undefined {
-  const file = part["file"];
+  // Mistral's files stand by their id in the part itself.
+  const file = part["file"] ?? part;
   if (!isObject(file)) return undefined;
   const filename = text(file["filename"]);
   const title = filename === "" ? {} : { title: filename };
@@ -44,7 +49,8 @@ function decodeFile(part: Wire, place: string): Part | undefined {
   }
   const id = text(file["file_id"]);
   if (id === "") return undefined;
-  return { type: "document", source: { kind: "file", id, dialect: "chat" }, place: `${place}.file.file_id`, ...title };
+  const path = file === part ? "file_id" : "file.file_id";
+  return { type: "document", source: { kind: "file", id, dialect: "chat" }, place: `${place}.${path}`, ...title };
 }
 
 /**

@@ -7,6 +7,7 @@ import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 import { DroppedPaths } from "./dropped.ts";
 import { readMaxTokens } from "./intent.ts";
+import { schemaHolder } from "./output-format.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -40,10 +41,9 @@ function decodeStop(value: unknown): string[] {
 
 function decodeFormat(value: unknown): OutputFormat | undefined {
   if (!isObject(value)) return undefined;
-  if (value["type"] === "json_object") return { type: "json" };
-  const wrapped = value["json_schema"];
-  if (value["type"] !== "json_schema" || !isObject(wrapped)) return undefined;
-  if (!isObject(wrapped["schema"])) return { type: "json" };
+  if (value["type"] !== "json_schema" && value["type"] !== "json_object") return undefined;
+  const wrapped = schemaHolder(value);
+  if (!wrapped || !isObject(wrapped["schema"])) return { type: "json" };
   const { name, description, strict } = wrapped;
   return {
     type: "json-schema",

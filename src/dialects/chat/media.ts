@@ -37,16 +37,17 @@ export const isDataUrl = (url: string): boolean => url.slice(0, 5).toLowerCase()
 
 /**
  * Addresses in a vendor's own store or in its cloud's, which nobody else can read: Cloud Storage (dialects.md 3.1), S3, and the files of
- * Moonshot (ms://) and Alibaba (oss://), whose own documents name them.
+ * Moonshot (ms://), Alibaba (oss://), StepFun (stepfile://) and MiniMax (mm_file://), whose own documents name them. Each vendor has a word of
+ * its own, so any may be one but those of the web and of somebody's own machine.
  */
-export const STORED_ADDRESS = /^\s*(?:gs|s3|ms|oss):\/\//i;
+export const STORED_ADDRESS = /^\s*(?!(?:https?|wss?|s?ftps?|file|blob):)[a-z][\w+.-]{0,30}:\/\/\S/i;
 
 /** Whether some vendor reads what stands at this address, on the web or in a store. */
 export const isAddress = (url: string): boolean =>
-  (/^\s*https?:\/\//i.test(url) || STORED_ADDRESS.test(url)) && URL.canParse(url.trim());
+  STORED_ADDRESS.test(url) || (/^\s*https?:\/\//i.test(url) && URL.canParse(url.trim()));
 
 /** Whether this is a URL of any kind, which no base64 is. */
-export const hasScheme = (text: string): boolean => /^\s*[a-z][a-z\d+.-]{0,30}:/i.test(text);
+export const hasScheme = (text: string): boolean => /^\s*[a-z][\w+.-]{0,30}:/i.test(text);
 
 /** A `data:` URL taken apart: its text is base64, or stands for itself. Undefined for anything else. */
 export function readDataUrl(url: string): { said: string; isBase64: boolean; text: string } | undefined {

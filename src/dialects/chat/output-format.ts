@@ -2,6 +2,16 @@ import { isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { formatName } from "../format-name.ts";
 
+/**
+ * The object that says the schema of a format: the one that wraps it, or the format itself, in which Together's and llama.cpp's documents have
+ * it (docs.together.ai, "Structured outputs"). Undefined where there is none.
+ */
+export function schemaHolder(format: Record<string, unknown>): Record<string, unknown> | undefined {
+  const { json_schema: wrapped, schema } = format;
+  if (format["type"] === "json_schema" && isObject(wrapped)) return wrapped;
+  return isObject(schema) ? format : undefined;
+}
+
 /** A format as the vendor is told it, and what it is told in words beside it. */
 export type FittedFormat = { format: unknown; hint?: string };
 
@@ -10,12 +20,13 @@ export type FittedFormat = { format: unknown; hint?: string };
  * here, any JSON, and the schema in words. The same value where it is so already.
  */
 export function fitFormat(format: unknown, { noJsonSchema }: Quirks): FittedFormat {
-  if (!isObject(format) || format["type"] !== "json_schema" || !isObject(format["json_schema"])) return { format };
-  const { json_schema: wrapped } = format;
+  const wrapped = isObject(format) && format["type"] === "json_schema" ? schemaHolder(format) : undefined;
+  if (!isObject(format) || !wrapped) return { format };
   if (noJsonSchema) {
     const hint = `Answer with one JSON object and nothing else. It must meet this JSON Schema: ${JSON.stringify(wrapped["schema"] ?? {})}`;
     return { format: { type: "json_object" }, hint };
   }
+  if (wrapped === format) return { format };
   const name = formatName(wrapped["name"]);
   return { format: name === wrapped["name"] ? format : { ...format, json_schema: { ...wrapped, name } } };
 }

@@ -3,6 +3,7 @@ import { Lines, OwnNames } from "../lines.ts";
 import { boundedCallId } from "./call-ids.ts";
 import { contentText } from "./delta.ts";
 import { NO_RESULT } from "./encode-turns.ts";
+import { argumentsText } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -42,12 +43,13 @@ function isWhole({ id, type, function: called, custom }: Wire): boolean {
   return !isObject(custom) || typeof custom["input"] === "string";
 }
 
-/** A call with its type and its text: one without arguments had none to give. Its id is seen to where those of its turn are. */
+/** A call with its type and its text, also where that is still an object: one without arguments had none to give. Its id is seen to where those of its turn are. */
 function wholeCall(call: Wire): Wire {
   if (isWhole(call)) return call;
   const { function: called, custom } = call;
   const type = call["type"] || (isObject(called) ? "function" : "custom");
-  if (isObject(called)) return { ...call, type, function: { ...called, arguments: called["arguments"] ?? "{}" } };
+  if (isObject(called))
+    return { ...call, type, function: { ...called, arguments: argumentsText(called["arguments"] ?? {}) } };
   return { ...call, type, ...(isObject(custom) && { custom: { ...custom, input: custom["input"] ?? "" } }) };
 }
 

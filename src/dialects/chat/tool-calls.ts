@@ -26,7 +26,7 @@ export type ToolSlot = {
 const text = (value: unknown) => (typeof value === "string" ? value : "");
 
 /** Arguments as JSON text: most send text, a few an object (dialects.md 4.8 #10). */
-function argumentsText(value: unknown): string {
+export function argumentsText(value: unknown): string {
   if (typeof value === "string") return value;
   return isObject(value) ? JSON.stringify(value) : "";
 }

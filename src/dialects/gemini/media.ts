@@ -1,4 +1,5 @@
 import type { AudioPart, DocumentPart, ImagePart } from "../../canon/prompt.ts";
+import { hasScheme, parseDataUrl } from "../chat/media.ts";
 import { mediaTypeOf } from "../messages/media.ts";
 import { cleanText } from "../text.ts";
 import { unsayable } from "../unsayable.ts";
@@ -42,8 +43,14 @@ export function encodeDocument(part: DocumentPart): Wire[] {
   return [...(header === "" ? [] : [{ text: cleanText(header) }]), encodeMedia(part)];
 }
 
-/** Audio as a part; the format is a file ending such as `wav` or `mp3`. */
+/**
+ * Audio as a part; the format is a file ending such as `wav` or `mp3`, unless a `data:` URL says better. Throws GatewayError
+ * (invalid_request, with the part's place) for an address, which clients of Qwen and Mistral send.
+ */
 export function encodeAudio(part: AudioPart): Wire {
+  const read = parseDataUrl(part.data);
+  if (!read && hasScheme(part.data)) throw unsayable(part, URL_UNSEEN);
+  if (read?.mediaType.startsWith("audio/")) return inline(read.mediaType, read.data);
   const format = part.format.trim().toLowerCase();
-  return inline(format.includes("/") ? format : `audio/${format || "wav"}`, part.data);
+  return inline(format.includes("/") ? format : `audio/${format || "wav"}`, read?.data ?? part.data);
 }
