@@ -5,7 +5,9 @@ import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
 import { decodeContent } from "./content.ts";
+import { BROUGHT_TOOLS } from "./decode-tools.ts";
 import { argumentsText, type Item, reasoningSignature, reasoningText, stringOf } from "./items.ts";
+import { joinName } from "./namespaces.ts";
 
 const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
 
@@ -40,6 +42,9 @@ class InputReader {
         break;
       case "reasoning":
         this.#readReasoning(item);
+        break;
+      case BROUGHT_TOOLS:
+        // Read with all other tools.
         break;
       default:
         this.dropped.add(path);
@@ -84,7 +89,7 @@ class InputReader {
     const call: ToolCallPart = {
       type: "tool-call",
       id: stringOf(item["call_id"]),
-      name: stringOf(item["name"]),
+      name: joinName(item["namespace"], stringOf(item["name"])),
       arguments: cleanText(text),
     };
     if (custom) call.custom = true;

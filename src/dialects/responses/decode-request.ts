@@ -83,7 +83,7 @@ export function decodeRequest(body: Wire): Decoded {
   const dropped = new DroppedPaths();
   const { system, turns } = decodeInput(body["input"], dropped);
   const instructions = cleanText(stringOf(body["instructions"]));
-  const choice = decodeToolChoice(body["tool_choice"], decodeTools(body["tools"], dropped), dropped);
+  const choice = decodeToolChoice(body["tool_choice"], decodeTools(body, dropped), dropped);
   const parallel = body["parallel_tool_calls"];
   const prompt: Prompt = {
     system: instructions === "" ? system : [{ type: "text", text: instructions }, ...system],

@@ -1,31 +1,56 @@
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, listOf } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
 import { customTool } from "../custom-tools.ts";
 import { type Item, stringOf } from "./items.ts";
+import { joinName } from "./namespaces.ts";
 
-/** `tools` as canonical tools: functions and custom ones; those that the vendor runs are named in `dropped`. */
-export function decodeTools(tools: unknown, dropped: DroppedPaths): Tool[] {
-  if (!Array.isArray(tools)) return [];
-  const decoded: Tool[] = [];
+/** One function as a canonical tool. */
+function decodeFunction(name: string, { description, parameters, strict }: Item): Tool {
+  return {
+    name,
+    ...(typeof description === "string" && { description }),
+    schema: isObject(parameters) ? parameters : { type: "object", properties: {} },
+    ...(typeof strict === "boolean" && { strict }),
+  };
+}
+
+/** Adds the tools of a list that stands at `path`, perhaps inside a namespace, to `decoded`. */
+function decodeList(
+  tools: readonly unknown[],
+  path: string,
+  space: unknown,
+  dropped: DroppedPaths,
+  decoded: Tool[],
+): void {
   for (const [at, entry] of tools.entries()) {
     if (!isObject(entry)) continue;
-    const name = stringOf(entry["name"]);
-    if (entry["type"] === "custom" && name !== "") {
-      decoded.push(customTool(name, stringOf(entry["description"]), entry["format"], `tools[${at}]`));
-      continue;
-    }
-    if (entry["type"] !== "function" || name === "") {
-      dropped.add(`tools[${at}]`);
-      continue;
-    }
-    const { description, parameters, strict } = entry;
-    decoded.push({
-      name,
-      ...(typeof description === "string" && { description }),
-      schema: isObject(parameters) ? parameters : { type: "object", properties: {} },
-      ...(typeof strict === "boolean" && { strict }),
-    });
+    const place = `${path}[${at}]`;
+    const own = stringOf(entry["name"]);
+    const name = joinName(space, own);
+    if (entry["type"] === "custom" && own !== "") {
+      decoded.push(customTool(name, stringOf(entry["description"]), entry["format"], place));
+    } else if (entry["type"] === "function" && own !== "") decoded.push(decodeFunction(name, entry));
+    else if (entry["type"] === "namespace" && space === undefined) {
+      if (entry["description"]) dropped.add(`${place}.description`);
+      decodeList(listOf(entry["tools"]), `${place}.tools`, own, dropped, decoded);
+    } else dropped.add(place);
+  }
+}
+
+/** The type of an item of the input that brings tools along: newer agents leave `tools` empty (openai/codex, "Responses Lite"). */
+export const BROUGHT_TOOLS = "additional_tools";
+
+/**
+ * The tools of a body as canonical ones: functions and custom ones, those of namespaces under both names, and those that items of the input
+ * bring. Those that the vendor runs are named in `dropped`.
+ */
+export function decodeTools({ tools, input }: Item, dropped: DroppedPaths): Tool[] {
+  const decoded: Tool[] = [];
+  decodeList(listOf(tools), "tools", undefined, dropped, decoded);
+  for (const [at, item] of listOf(input).entries()) {
+    if (!isObject(item) || item["type"] !== BROUGHT_TOOLS) continue;
+    decodeList(listOf(item["tools"]), `input[${at}].tools`, undefined, dropped, decoded);
   }
   return decoded;
 }
@@ -34,9 +59,13 @@ export type Choice = { tools: Tool[]; toolChoice?: ToolChoice };
 
 /** `allowed_tools` as fewer tools and a mode (dialects.md 4.1). */
 function decodeAllowed(choice: Item, tools: Tool[], dropped: DroppedPaths): Choice {
-  const allowed = Array.isArray(choice["tools"]) ? choice["tools"].filter(isObject) : [];
-  const kept = tools.filter((tool) => allowed.some((entry) => entry["name"] === tool.name));
-  if (kept.length < allowed.length) dropped.add("tool_choice.tools");
+  const allowed = new Set(
+    listOf(choice["tools"])
+      .filter(isObject)
+      .map((entry) => entry["name"]),
+  );
+  const kept = tools.filter((tool) => allowed.has(tool.name));
+  if (kept.length < allowed.size) dropped.add("tool_choice.tools");
   if (kept.length === 0) return { tools: kept };
   return { tools: kept, toolChoice: { type: choice["mode"] === "required" ? "required" : "auto" } };
 }

@@ -2,6 +2,7 @@ import type { BlockStart, Citation } from "../../canon/events.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { carryRedacted, carrySignature, makerOf, unpackReasoning } from "../reasoning-proof.ts";
 import { CUSTOM_CALL, type Item } from "./items.ts";
+import { splitName } from "./namespaces.ts";
 
 type Answering = Pick<ReplyContext, "upstreamModel">;
 
@@ -54,7 +55,7 @@ export function startItem(block: BlockStart, id: string, answering: Answering): 
     };
   }
   if (block.kind === "tool-call" && block.custom) {
-    const call = { call_id: block.id, name: block.name, input: "" };
+    const call = { call_id: block.id, ...splitName(block.name), input: "" };
     return { id: `ctc_${id}`, type: CUSTOM_CALL, status: "in_progress", ...call };
   }
   if (block.kind === "tool-call") {
@@ -64,7 +65,7 @@ export function startItem(block: BlockStart, id: string, answering: Answering): 
       status: "in_progress",
       arguments: "",
       call_id: block.id,
-      name: block.name,
+      ...splitName(block.name),
     };
   }
   return block.dialect === "responses" ? { id: `item_${id}`, ...block.value } : undefined;

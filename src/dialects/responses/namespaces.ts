@@ -1,0 +1,15 @@
+/**
+ * Between a namespace and a tool's name: a character that no vendor's names hold, so that both together are written as a legal name for every
+ * upstream and found again in its reply (dialects.md 4.3 "Tool names").
+ */
+const BETWEEN = "\u001f";
+
+/** A tool's name inside the namespace, if any, that a tool or a call of this dialect says (openai/codex, `ResponsesApiNamespace`). */
+export const joinName = (namespace: unknown, name: string): string =>
+  typeof namespace === "string" && namespace !== "" ? `${namespace}${BETWEEN}${name}` : name;
+
+/** The fields of a call that say what {@link joinName} joined. */
+export function splitName(joined: string): { name: string; namespace?: string } {
+  const at = joined.indexOf(BETWEEN);
+  return at < 0 ? { name: joined } : { name: joined.slice(at + BETWEEN.length), namespace: joined.slice(0, at) };
+}
