@@ -190,8 +190,8 @@ export function replaceMedia(body: Record<string, unknown>, replace: Replace): E
   return changed && { [field]: changed };
 }
 
-/** Data URLs as they should be, and how many characters of what they hold show its format. */
-const SOUND = /^data:(image\/(?:png|jpeg|gif|webp)|application\/pdf);base64,/;
+/** Data URLs as they should be, of whatever format some vendor sees, and how many characters of what they hold show its format. */
+const SOUND = /^data:((?:image|video|audio)\/[\w.+-]{1,100}|application\/pdf);base64,/;
 const SHOWING = 16;
 /** Base64 is broken into lines of 64 or 76 characters, or has an end of line behind it: its ends show it. */
 const LINE = 80;
