@@ -3,7 +3,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Intent, ReasoningIntent } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
 import { tokenFamilyOf } from "../catalog/token-families.ts";
-import type { TokenCounter, UpstreamDialect } from "../dialects/dialect.ts";
+import type { Decoded, TokenCounter, UpstreamDialect } from "../dialects/dialect.ts";
 import { upstreamFor } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { Abort } from "../lib/abort.ts";
@@ -161,11 +161,32 @@ function replaysReasoning({ entry, services }: CountJob): boolean {
   return vendor?.quirks.reasoningReplay !== undefined;
 }
 
+/** Whether the vendor that would serve the request is asked in the client's own dialect. */
+function isServedInOwn({ request, entry, services }: CountJob): boolean {
+  for (const route of entry.routes) {
+    const vendor = services.vendor(route.vendor);
+    if (vendor) return upstreamFor(request.client, vendor.dialect, route.dialect).name === request.client.name;
+  }
+  return false;
+}
+
+/** What the client means; undefined where it can be told to no other dialect, such as a toolset, and need not be. */
+function decodeOwn(job: CountJob): Decoded | undefined {
+  try {
+    return job.request.client.decodeRequest(job.body.value as Record<string, unknown>);
+  } catch (thrown) {
+    if (thrown instanceof GatewayError && isServedInOwn(job)) return undefined;
+    throw thrown;
+  }
+}
+
 async function countLocally(job: CountJob, tokenizer: Tokenizer): Promise<number> {
   const { request, body, intent, entry } = job;
   const value = body.value as Record<string, unknown>;
   const family = tokenFamilyOf(entry.id);
-  const { prompt, dropped } = request.client.decodeRequest(value);
+  const decoded = decodeOwn(job);
+  if (!decoded) return estimateInputTokens(body, entry.id);
+  const { prompt, dropped } = decoded;
   const vendorTools = vendorToolsOf(value, dropped);
   const thinks = isThinking(intent.reasoning);
   const measure = measurePrompt(prompt, family, { thinks, vendorTools, replaysReasoning: replaysReasoning(job) });

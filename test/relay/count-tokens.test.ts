@@ -128,6 +128,13 @@ describe("counted here", () => {
     expect(await tokensOf(ask("Tide?", { tools: [TOOL] }, "plain/claude-haiku-4-5"))).toBeGreaterThan(500);
   });
 
+  test("a toolset counts with a vendor that has it, and is refused as a message is with all others", async () => {
+    const set = { tools: [{ type: "computer_toolset_20260801", description: "x".repeat(400) }] };
+    const model = "plain/claude-sonnet-4-5";
+    expect(await tokensOf(ask("Hi", set, model))).toBeGreaterThan((await tokensOf(ask("Hi", {}, model))) + 20);
+    expect((await count(ask("Hi", set))).status).toBe(400);
+  });
+
   test("reasoning counts where it goes back to the model", async () => {
     const thinking = { type: "thinking", thinking: "The tide turns at noon. ".repeat(50), signature: "c2ln" };
     const call = { type: "tool_use", id: "t1", name: "get_tide", input: {} };
