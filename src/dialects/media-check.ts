@@ -29,13 +29,19 @@ const isBase64 = (text: string) => isBase64In(text, "base64") || (/[-_]/.test(te
 
 /** Media types in the place of an image that some vendor takes there: Gemini's read sound, films and files as well. */
 const SEEN = /^(?:image|video|audio)\/|^application\/pdf$/;
+/**
+ * How BMP, TIFF, and HEIC with its kin begin in base64: servers such as vLLM and Ollama go by the bytes, and clients have no name for these
+ * formats where their system has none.
+ */
+const RARE_IMAGE = /^(?:Qk|SUkqA|TU0AK|AAAA.GZ0eXB)/;
 /** Characters of base64 that show its format, white space among them. */
 const SHOWING = 64;
 
 /** Why bytes that are said to be of a type can be no image; undefined where they may be one. */
 function faultOfImage(said: string, data: string): string | undefined {
-  const type = mediaTypeOf(said, data.slice(0, SHOWING).replaceAll(/\s+/g, ""));
-  if (SEEN.test(type)) return undefined;
+  const start = data.slice(0, SHOWING).replaceAll(/\s+/g, "");
+  const type = mediaTypeOf(said, start);
+  if (SEEN.test(type) || RARE_IMAGE.test(start)) return undefined;
   const shown = type === "" ? "nothing is said of its format" : `it is said to be ${type.slice(0, 100)}`;
   return `holds no image: ${shown}, and its bytes show none`;
 }

@@ -199,9 +199,11 @@ const LINE = 80;
 /** Whether white space stands in base64 that begins at `start`. */
 const hasSpace = (url: string, start: number) => /\s/.test(url.slice(start, start + LINE) + url.slice(-2));
 
-/** A file, as far as it is known, or an image of whatever format. */
+/** A file, as far as it is known, or an image of whatever format: no text, as which a `data:` URL counts that says nothing. */
 const isMeant = (kind: FoundMedia["kind"], { mediaType }: InlineMedia) =>
-  kind === "image" || mediaType === "application/pdf" || mediaType.startsWith("image/");
+  (kind === "image" && !mediaType.startsWith("text/")) ||
+  mediaType === "application/pdf" ||
+  mediaType.startsWith("image/");
 
 /** Bare base64, made sound; undefined where it is, which costs a look at its ends only. */
 function soundBytes(kind: FoundMedia["kind"], url: string, said: string): InlineMedia | undefined {

@@ -126,6 +126,8 @@ const GOOD_URLS: [what: string, url: string][] = [
   ["a picture in the alphabet of addresses", "data:image/webp;base64,UklGRgAAAABXRUJQ-_-_"],
   ["a picture under another name", `data:text/html;base64,${PNG}`],
   ["a picture of a kind that few know", "data:image/heic;base64,AAAAGGZ0eXA="],
+  ["a picture that its client has no name for", "data:application/octet-stream;base64,AAAAGGZ0eXBoZWlj"],
+  ["an older picture of which nothing is said", "data:;base64,Qk0eAAAA"],
   ["a drawing in letters", "data:image/svg+xml;utf8,<svg/>"],
   ["a picture in percent signs", `data:image/png;base64,${encodeURIComponent(PNG)}`],
 ];
