@@ -64,6 +64,8 @@ export type Entry = {
   maxOutputTokens?: number;
   pricing?: Pricing;
   capabilities: { vision: boolean; tools: boolean; reasoning: boolean };
+  /** The model is known to see nothing: images and sound are refused. Of a model whose row does not say, nobody knows. */
+  textOnly?: boolean;
   reasoning?: ReasoningControl;
   /** The model's reasoning control is unknown (discovered or free-named): the client's own fields pass on the diagonal. */
   uncharted?: boolean;

@@ -123,6 +123,7 @@ export function toEntry(row: CatalogRow, charted: boolean): Entry {
       tools: row.capabilities?.tools ?? false,
       reasoning: row.capabilities?.reasoning ?? reasoning !== undefined,
     },
+    ...(row.capabilities?.vision === false && { textOnly: true }),
     ...(reasoning && { reasoning }),
     ...(!known && { uncharted: true }),
     ...(row.refuses && { refuses: row.refuses }),

@@ -59,6 +59,12 @@ const keyOf = ({ kind, path, url }: FoundMedia) => (isRemote(url) ? `${kind} ${u
 const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
   new GatewayError("invalid_request", `${path}: the ${kind} at this URL cannot be used. ${why}`, { param: path });
 
+/** Throws GatewayError (invalid_request, with the place) for what a model that takes text alone cannot be shown: documents may be text. */
+function refuseUnseen({ kind, path }: FoundMedia): void {
+  if (kind === "document") return;
+  throw unsayable({ type: kind, place: path }, "This model takes text alone.");
+}
+
 /** Throws GatewayError (invalid_request, with the place) for an address that other vendors read and those of this dialect never do. */
 function refuseUnread({ kind, path, url }: FoundMedia, dialect: UpstreamDialectName): void {
   if (!STORED_ADDRESS.test(url) || READ_BY_VENDOR[dialect]?.test(url)) return;
@@ -158,6 +164,7 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
   const reach = target.vendor.quirks.remoteMedia ?? FETCHED_BY_VENDOR[name];
   let found: Found | undefined;
   replaceMedia(asked.body.value as Record<string, unknown>, (media) => {
+    if (asked.entry.textOnly) refuseUnseen(media);
     refuseUnread(media, name);
     const isFetched = isOutOfReach(media, reach, name);
     const mended = isFetched ? undefined : soundMedia(media);

@@ -296,7 +296,7 @@ describe("the built-in rows", () => {
       context_length: 128000,
       max_output_tokens: 128000,
       pricing: { currency: "USD", unit: "per_1m_tokens", input: 0, output: 0 },
-      capabilities: { vision: false, tools: true, reasoning: true },
+      capabilities: { vision: true, tools: true, reasoning: true },
       reasoning_efforts: { levels: ["low", "medium", "high"], default: "low" },
     });
   });

@@ -124,6 +124,40 @@ const CLIENTS = Object.keys(PATHS) as Client[];
 /** Vendors that fetch nothing, and the text in which their request must hold a file's bytes. */
 const TAKERS = ["local/llava", "rock/claude", "gem/gemini-3-pro"];
 
+describe("a model that takes text alone", () => {
+  const routes = (id: string) => [{ vendor: id, model: "m" }];
+  const models: NonNullable<Parameters<typeof startApp>[0]>["models"] = [
+    ...["local", "claude", "newer", "gem"].map((id) => ({
+      ...{ id: `blind/${id}`, capabilities: { vision: false }, routes: routes(id) },
+    })),
+    { id: "blind/unsaid", capabilities: { tools: true }, routes: routes("local") },
+  ];
+  const sound = { type: "input_audio", input_audio: { data: "UklGRgAA", format: "wav" } };
+
+  for (const client of CLIENTS) {
+    test.each(["local", "claude", "newer", "gem"])(`is shown no image of a ${client} client: %s`, async (id) => {
+      await start({ models });
+      for (const url of [PNG_URL, `${files.url}/cat`]) {
+        const response = await ask(client, `blind/${id}`, imageIn[client](url));
+        const { error } = (await response.json()) as { error: { message: string; param: string } };
+        const place = client === "responses" ? "input[0].content[1]" : "messages[0].content[1]";
+        expect([response.status, error.param]).toEqual([400, place]);
+        expect(error.message).toContain("text alone");
+      }
+      expect([files.calls.length, vendor.calls.length, app.rows().length]).toEqual([0, 0, 0]);
+    });
+  }
+
+  test("hears nothing either; of one whose row does not say, nobody knows", async () => {
+    await start({ models });
+    expect((await ask("chat", "blind/local", sound)).status).toBe(400);
+    expect(vendor.calls.length).toBe(0);
+    for (const part of [sound, imageIn.chat(PNG_URL)])
+      expect((await ask("chat", "blind/unsaid", part)).status).toBe(200);
+    expect((await ask("chat", "local/llava", imageIn.chat(PNG_URL))).status).toBe(200);
+  });
+});
+
 describe("vendors that fetch nothing are sent the bytes", () => {
   for (const client of CLIENTS) {
     test.each(TAKERS)(`an image from ${client} to %s: fetched once, its type by its own bytes`, async (model) => {
