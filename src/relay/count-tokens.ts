@@ -17,6 +17,7 @@ import { findEntry } from "./generate.ts";
 import type { GenerateRequest, Services } from "./job.ts";
 import { measurePrompt, sumTokens } from "./measure.ts";
 import { planOrders } from "./orders.ts";
+import { showTools } from "./server-tools.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 
 /** A vendor's own counter has this long, milliseconds; then the gateway counts. */
@@ -55,7 +56,7 @@ export async function countTokens(request: CountRequest, services: Services, tok
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     request.check(body.value);
-    const job = { request, services, body, intent, entry };
+    const job = asServed({ request, services, body, intent, entry });
     const byVendor = await countByVendor(job);
     const inputTokens = byVendor ?? (await countLocally(job, tokenizer));
     const count: Count = { inputTokens, by: byVendor === undefined ? "local" : "vendor" };
@@ -75,6 +76,17 @@ export async function countTokens(request: CountRequest, services: Services, tok
 
 type CountJob = { request: CountRequest; services: Services; body: JsonText; intent: Intent; entry: Entry };
 type Counter = { route: Route; vendor: Vendor; upstream: UpstreamDialect; counter: TokenCounter };
+
+/** The request as its first vendor would be told: with functions in the place of web tools that the gateway serves there. */
+function asServed(job: CountJob): CountJob {
+  const { client } = job.request;
+  for (const route of job.entry.routes) {
+    const vendor = job.services.vendor(route.vendor);
+    if (!vendor) continue;
+    return showTools(job, { client, vendor, upstream: upstreamFor(client, vendor.dialect, route.dialect) });
+  }
+  return job;
+}
 
 /** The first route whose vendor counts by itself, if any does and its key is there. */
 function findCounter({ request, entry, services }: CountJob): Counter | undefined {

@@ -4,7 +4,7 @@ import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
 
 /** Whether the vendor of this route runs web tools itself: then it is told of them as the client wrote them. */
-export function runsThemselves({ client, upstream, vendor }: Target): boolean {
+export function runsThemselves({ client, upstream, vendor }: Pick<Target, "client" | "upstream" | "vendor">): boolean {
   return isSame(client, upstream) && (vendor.quirks.webTools ?? client.serverTools.ownVendorRuns);
 }
 

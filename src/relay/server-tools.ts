@@ -85,8 +85,11 @@ export function serveTools(job: Job, target: Target): ServedLoop | undefined {
   return new ServedLoop(job, target, toFunctions(body, job.served));
 }
 
-/** A request that is only shown, with its web tools as this route's vendor would be told of them. */
-export function showTools(asked: Asked, target: Target): Asked {
+/** Of a request: what decides which web tools are served to it. */
+type Offering = Pick<Asked, "body" | "entry" | "services"> & { request: Pick<GenerateRequest, "client" | "caller"> };
+
+/** A request that is only shown or counted, with its web tools as this route's vendor would be told of them. */
+export function showTools<T extends Offering>(asked: T, target: Pick<Target, "client" | "upstream" | "vendor">): T {
   const offered = findServed(asked.request, asked.body.value, asked.entry, asked.services);
   if (!offered || runsThemselves(target)) return asked;
   const body = asked.body.value as Record<string, unknown>;

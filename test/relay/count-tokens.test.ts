@@ -128,6 +128,18 @@ describe("counted here", () => {
     expect(await tokensOf(ask("Tide?", { tools: [TOOL] }, "plain/claude-haiku-4-5"))).toBeGreaterThan(500);
   });
 
+  test("web tools that are served here count as the functions that their vendor is told", async () => {
+    const plain = await tokensOf(ask("hi"));
+    const search = { type: "web_search_20250305", name: "web_search" };
+    const fetching = { type: "web_fetch_20250910", name: "web_fetch" };
+    const one = await tokensOf(ask("hi", { tools: [search] }));
+    const both = await tokensOf(ask("hi", { tools: [search, fetching] }));
+    const own = { name: "web_search", description: "x".repeat(200), input_schema: { type: "object", properties: {} } };
+    expect(one).toBeGreaterThan(plain + 60);
+    expect(both).toBeGreaterThan(one + 30);
+    expect(await tokensOf(ask("hi", { tools: [search, own] }))).toBeGreaterThan(one);
+  });
+
   test("a toolset counts with a vendor that has it, and is refused as a message is with all others", async () => {
     const set = { tools: [{ type: "computer_toolset_20260801", description: "x".repeat(400) }] };
     const model = "plain/claude-sonnet-4-5";
