@@ -115,7 +115,17 @@ describe("reasoning orders", () => {
     [
       { max_tokens: 5000 },
       { kind: "budget", form: "budget", tokens: 8000 },
-      { thinking: { type: "enabled", budget_tokens: 4999 } },
+      { thinking: { type: "enabled", budget_tokens: 3750 } },
+    ],
+    [
+      { max_tokens: 32_000 },
+      { kind: "budget", form: "budget", tokens: 32_000 },
+      { thinking: { type: "enabled", budget_tokens: 27_904 } },
+    ],
+    [
+      { max_tokens: 8001 },
+      { kind: "budget", form: "budget", tokens: 8000 },
+      { thinking: { type: "enabled", budget_tokens: 8000 } },
     ],
     [
       { max_tokens: 1025 },
@@ -168,7 +178,7 @@ describe("reasoning orders", () => {
     const order: ReasoningOrder = { kind: "budget", form: "budget", tokens: 8000 };
     expect(think({ max_tokens: 20_000 }, order, { maxOutputTokens: 3000 })).toEqual({
       max_tokens: 3000,
-      thinking: { type: "enabled", budget_tokens: 2999 },
+      thinking: { type: "enabled", budget_tokens: 2250 },
     });
   });
 

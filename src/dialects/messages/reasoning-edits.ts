@@ -38,10 +38,19 @@ function adaptive(body: Body): Thinking {
   return { type: "adaptive", display: thinking["display"] ?? "summarized" };
 }
 
-/** Thinking with a budget that leaves room for an answer below the ceiling; off where it cannot fit. */
+/** What a budget that is too large leaves of the ceiling for the answer: a part of it, and so many tokens at the most. */
+const ANSWER_PART = 0.25;
+const MOST_FOR_ANSWER = 4_096;
+
+/** The largest budget below a ceiling that leaves room for an answer: with less, all would be thought and nothing said. */
+const budgetBelow = (ceiling: number): number => ceiling - Math.ceil(Math.min(ceiling * ANSWER_PART, MOST_FOR_ANSWER));
+
+/** Thinking with a budget below the ceiling; off where it cannot fit. */
 function budgeted(body: Body, tokens: number, ceiling: number | undefined): Wanted {
   if (continuesWithoutThinking(body["messages"])) return DISABLED;
-  const budget = Math.max(MIN_BUDGET, Math.min(Math.floor(tokens), (ceiling ?? Number.POSITIVE_INFINITY) - 1));
+  const wanted = Math.floor(tokens);
+  const fits = ceiling === undefined || wanted < ceiling;
+  const budget = Math.max(MIN_BUDGET, fits ? wanted : budgetBelow(ceiling));
   if (ceiling !== undefined && budget >= ceiling) return DISABLED;
   const display = thinkingOf(body)["display"];
   return { thinking: { type: "enabled", budget_tokens: budget, ...(display !== undefined && { display }) } };
