@@ -40,10 +40,21 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promis
       }
       const error = relabelError(completeOverflow(toGatewayError(thrown), job), target);
       exchange.endAttempt(error.code);
-      candidate = await tries.next(candidate, error);
+      if (!job.withoutProofs && isRefusedProof(error, target)) job.withoutProofs = true;
+      else candidate = await tries.next(candidate, error);
     }
   }
 }
+
+/** What a vendor says of reasoning whose proof is not its own, or not of this model. */
+const PROOF_REFUSED = /`?(?:signature|data)`? in `?(?:redacted_)?thinking|thinking.*(?:signature|cannot be modified)/i;
+
+/**
+ * Whether the vendor refused nothing but the proof of earlier reasoning: of one that nobody here has seen before, it alone can tell whose it is.
+ * Without it the request can be told again (dialects.md 2.9); nothing was billed.
+ */
+const isRefusedProof = ({ code, message }: GatewayError, { upstream }: Target): boolean =>
+  upstream.bindsReasoning === true && code === "invalid_request" && PROOF_REFUSED.test(message);
 
 /**
  * A request that overran the window, told with both figures (contract 6). A refusal without a word, of a request that by the gateway's

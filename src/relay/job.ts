@@ -97,6 +97,8 @@ export type Job = {
   entry: Entry;
   /** What the account's money means for what is sent: a ceiling, and whether a blocking reply is asked for as a stream. */
   money?: Pick<Hold, "ceiling" | "asStream"> | undefined;
+  /** A vendor has refused the proofs of earlier reasoning: the request goes without any. */
+  withoutProofs?: boolean;
   /** Web tools that are asked for, and that the gateway runs where a vendor does not. */
   served?: readonly OfferedTool[] | undefined;
 };

@@ -13,7 +13,10 @@ import type { ReasoningCollector } from "./reasoning-collector.ts";
 export const STRICT_HEADER = "x-sluice-strict";
 
 /** What decides what is sent: a job, or one that is only shown. */
-export type Asked = Pick<Job, "request" | "services" | "body" | "intent" | "entry" | "abort" | "money">;
+export type Asked = Pick<
+  Job,
+  "request" | "services" | "body" | "intent" | "entry" | "abort" | "money" | "withoutProofs"
+>;
 
 /** A request made ready for one route. Nothing has left the process yet. */
 export type Prepared = {
@@ -23,6 +26,8 @@ export type Prepared = {
   /** Remembers the reply's reasoning, where its vendor will want it back. */
   collector: ReasoningCollector | undefined;
 };
+
+const isAnyProof = (): boolean => true;
 
 /**
  * The request as this route's vendor is asked: orders, translated body, path and headers, without the key. Sends nothing. Whatever
@@ -34,7 +39,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   const { request, services, abort } = asked;
   const orders = planOrders(asked.intent, asked.entry, route, upstream, asked.money);
   const recall = services.reasoning.recall(asked, target, orders);
-  const isForeignProof = services.reasoning.foreignTo(target);
+  const isForeignProof = asked.withoutProofs ? isAnyProof : services.reasoning.foreignTo(target);
   if (isForeignProof) orders.isForeignProof = isForeignProof;
   const { quirks } = vendor;
   const { text, dropped, changes } = translateRequest(
@@ -44,7 +49,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
     orders,
     quirks,
     request.headers,
-    recall?.memories,
+    asked.withoutProofs ? undefined : recall?.memories,
   );
   if (changes) context.changes = changes;
   if (!isSame(client, upstream)) context.upstreamModel = route.model;
