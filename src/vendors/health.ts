@@ -116,8 +116,8 @@ export class VendorHealth {
   }
 
   /**
-   * A call along a way failed. A key that was refused rests for ten minutes where the vendor has others, a way that was limited as long as
-   * the vendor says; whatever else is the vendor's fault counts towards the way's breaker.
+   * A call along a way failed. A key that was refused rests for ten minutes, a way that was limited as long as the vendor says; whatever else
+   * is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client.
    */
   wentWrong(way: Way, error: GatewayError): Consequence | undefined {
     const { code, retryAfterSeconds = 1 } = error;
@@ -133,7 +133,7 @@ export class VendorHealth {
       return undefined;
     }
     this.failed(way.vendor, code);
-    if (way.keys > 1 && (isKeysFault(error) || code === "upstream_auth")) {
+    if (isKeysFault(error) || code === "upstream_auth") {
       this.cameToNothing(way);
       return this.#rest(isKeysFault(error) ? keyName(way) : wayName(way), REFUSED_KEY_MS);
     }
@@ -158,9 +158,11 @@ export class VendorHealth {
     this.rests.clear();
   }
 
-  #rest(name: string, restMs: number): Consequence {
+  /** Told once for each rest: a sole way is asked all the same, and refused again and again. */
+  #rest(name: string, restMs: number): Consequence | undefined {
+    const rested = this.rests.until(name) > 0;
     this.rests.rest(name, restMs);
-    return { kind: "rested", name, restMs };
+    return rested ? undefined : { kind: "rested", name, restMs };
   }
 }
 

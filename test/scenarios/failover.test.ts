@@ -73,6 +73,18 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([7, 7]);
   });
 
+  test("a sole key that is refused rests for ten minutes: the other vendor is asked at once", async () => {
+    const clock = manualClock();
+    const app = await twoVendors(clock);
+    first.always(PATH, fault(401));
+    second.always(PATH, json(reply("two")));
+    for (let count = 0; count < 7; count++) expect((await say(app, `${count}`)).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([1, 7]);
+    await clock.advance(600_001);
+    await say(app, "ten minutes later");
+    expect(first.calls).toHaveLength(2);
+  });
+
   test("what is wrong with the request opens nothing and goes nowhere else", async () => {
     const app = await twoVendors();
     first.always(PATH, fault(400));
@@ -266,6 +278,28 @@ describe("the only way", () => {
     expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set([503]));
     expect(first.calls.length).toBeLessThanOrEqual(30 * 1.2 + 3);
   });
+
+  test.each([
+    ["401", fault(401), "upstream_auth"],
+    ["402", fault(402), "upstream_error"],
+    ["403", fault(403), "upstream_auth"],
+  ])(
+    "a sole key that is refused (%s): its client is told so however often, and the log once",
+    async (_, refusal, code) => {
+      const app = await single();
+      first.always(PATH, refusal);
+      for (let count = 0; count < 8; count++) {
+        const response = await talk(app, `${count}`);
+        expect([response.status, await response.json()]).toMatchObject([502, { error: { code } }]);
+      }
+      expect(first.calls).toHaveLength(8);
+      expect(app.log.filter(({ event }) => String(event).startsWith("route-"))).toMatchObject([
+        { event: "route-rested" },
+      ]);
+      first.always(PATH, json(reply("yes")));
+      expect((await talk(app)).status).toBe(200);
+    },
+  );
 
   test("while its breaker is open one call at a time finds out, and the others are told at once", async () => {
     oneProcessOnly("a breaker");
