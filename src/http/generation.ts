@@ -2,6 +2,7 @@ import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { newId } from "../lib/id.ts";
 import type { BodyLog } from "../relay/body-log.ts";
+import { tellAttempts } from "../relay/exchange.ts";
 import { generate } from "../relay/generate.ts";
 import { generateOnce, type KeptAnswers } from "../relay/idempotency.ts";
 import type { GenerateRequest, Services } from "../relay/job.ts";
@@ -113,7 +114,9 @@ export async function answerAdmitted(
     return { status: reply.status ?? 200, headers, body: reply.body };
   } catch (thrown) {
     noteRefusal(thrown, dialect, asked, services);
-    return errorAnswer(thrown, dialect, requestId, asked?.rate);
+    const told = errorAnswer(thrown, dialect, requestId, asked?.rate);
+    tellAttempts(told.headers, asked?.attempts);
+    return told;
   }
 }
 

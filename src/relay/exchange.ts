@@ -238,3 +238,8 @@ export function closingHeaders({ charge, ranOut }: Exchange): Record<string, str
   if (ranOut) headers["x-sluice-stop"] = "balance";
   return headers;
 }
+
+/** Adds how many calls to vendors an answer took, a failure too, where it took more than one. */
+export function tellAttempts(headers: Record<string, string>, attempts = 0): void {
+  if (attempts > 1) headers["x-sluice-attempts"] = String(attempts);
+}

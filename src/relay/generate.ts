@@ -12,7 +12,7 @@ import { breathe } from "./breathe.ts";
 import { type Chunks, type PieceTaker, tellLater } from "./chunks.ts";
 import { dispatch, tryRoutes, typeOf } from "./dispatch.ts";
 import { Ended } from "./ended.ts";
-import { closingHeaders, Exchange } from "./exchange.ts";
+import { closingHeaders, Exchange, tellAttempts } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { Listener } from "./listener.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
@@ -66,6 +66,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   } catch (thrown) {
     const ended = abort.reason instanceof Ended ? abort.reason : undefined;
     const error = ended?.error ?? toGatewayError(thrown);
+    request.attempts = exchange.attempts;
     await exchange.fail(ended?.outcome ?? "upstream-failed", error);
     visit.end();
     throw error;
@@ -228,7 +229,7 @@ class Resumed implements Chunks {
 function replyHeaders(exchange: Exchange): Record<string, string> {
   const { dropped, charge } = exchange;
   const headers: Record<string, string> = charge?.metered ? closingHeaders(exchange) : {};
-  if (exchange.attempts > 1) headers["x-sluice-attempts"] = String(exchange.attempts);
+  tellAttempts(headers, exchange.attempts);
   if (dropped.length > 0) headers["x-sluice-dropped"] = dropped.join(", ").slice(0, 2_000);
   return headers;
 }

@@ -1,5 +1,5 @@
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
-import type { Exchange } from "./exchange.ts";
+import { type Exchange, tellAttempts } from "./exchange.ts";
 import { generate } from "./generate.ts";
 import type { Answer, Claim, IdempotencyStore, Wish } from "./idempotency-store.ts";
 import type { GenerateRequest, Reply, Services } from "./job.ts";
@@ -41,7 +41,7 @@ export async function generateOnce(request: GenerateRequest, services: Services,
   const { kept, key, route } = keyed;
   checkIdempotencyKey(key);
   const body = await request.readBody();
-  const { requestId, caller, client } = request;
+  const { requestId, caller } = request;
   const wish: Wish = { accountId: caller.accountId, route, key, requestId, fingerprint: fingerprint(route, body.text) };
   const claimed = await kept.claim(wish);
   if (claimed.kind === "kept") return replay(claimed.answer);
@@ -59,7 +59,7 @@ export async function generateOnce(request: GenerateRequest, services: Services,
     return reply;
   } catch (thrown) {
     if (!exchange?.settledAs) claim.drop();
-    else await claim.keep(exchange.settledAs === "client-left" ? null : keptError(thrown, client, requestId));
+    else await claim.keep(exchange.settledAs === "client-left" ? null : keptError(thrown, request));
     throw thrown;
   }
 }
@@ -74,10 +74,12 @@ const keptWhole = ({ headers, body }: Reply & { kind: "whole" }): Answer => ({
 });
 
 /** A request that was charged and failed is not run again: the failure is its answer. */
-function keptError(thrown: unknown, client: GenerateRequest["client"], requestId: string): Answer | null {
+function keptError(thrown: unknown, { client, requestId, attempts }: GenerateRequest): Answer | null {
   if (!(thrown instanceof GatewayError)) return null;
   const { status, body } = client.encodeError(thrown, requestId);
-  return { status, headers: { ...WHOLE, "x-should-retry": "false" }, body: JSON.stringify(body) };
+  const headers: Record<string, string> = { ...WHOLE, "x-should-retry": "false" };
+  tellAttempts(headers, attempts);
+  return { status, headers, body: JSON.stringify(body) };
 }
 
 /** The headers with which an answer is given again, marked as such. It costs nothing this time. */

@@ -72,6 +72,8 @@ export type GenerateRequest = {
   rate?: RateState | undefined;
   /** Its book is begun: what becomes of it is recorded. Set on its way. */
   recorded?: boolean;
+  /** Calls to vendors that came to nothing. Set where it failed before an answer began. */
+  attempts?: number;
   /** Told of the request's book, for whoever must know whether it was charged. */
   onExchange?(exchange: Exchange): void;
 };

@@ -92,6 +92,14 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([8, 0]);
   });
 
+  test.each([false, true])("all of which fail: the error too says how many were tried (stream: %s)", async (stream) => {
+    const app = await twoVendors();
+    for (const upstream of [first, second]) upstream.always(PATH, fault(500));
+    const ask = { model: "lab/big", stream, messages: [{ role: "user", content: "well?" }] };
+    const response = await app.post(PATH, ask);
+    expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([502, "2"]);
+  });
+
   test("by weight, and a conversation stays where it began", async () => {
     const app = await twoVendors(
       undefined,

@@ -140,8 +140,10 @@ export async function playFault(lab: FaultLab, each: FaultCase): Promise<void> {
 
 const isRefused = (outcome: Outcome) => outcome.kind === "refused";
 
-function expectSeen({ client, mode, outcome, routes, fault }: FaultCase, { status, headers, body }: Seen): void {
-  const attempts = routes === 2 && fault.failsOver ? "2" : null;
+function expectSeen(each: FaultCase, { status, headers, body }: Seen): void {
+  const { client, mode, outcome, routes, fault } = each;
+  const calls = callsOf(each) + (routes === 2 && fault.failsOver ? 1 : 0);
+  const attempts = calls > 1 ? String(calls) : null;
   expect(headers.get("x-request-id")).toMatch(/^req_\w+$/);
   expect(headers.get("request-id")).toBe(headers.get("x-request-id"));
   if (outcome.kind === "refused") {
@@ -150,8 +152,8 @@ function expectSeen({ client, mode, outcome, routes, fault }: FaultCase, { statu
     expect(headers.get("content-type")).toBe("application/json");
     const told = readErrorOf(client, JSON.parse(body));
     const retry = [headers.get("x-should-retry"), headers.get("retry-after")];
-    expect([status, told.code, told.type, ...retry]).toEqual([
-      ...[wanted, outcome.code, type],
+    expect([status, told.code, told.type, headers.get("x-sluice-attempts"), ...retry]).toEqual([
+      ...[wanted, outcome.code, type, attempts],
       ...[outcome.retry, outcome.retryAfter ?? null],
     ]);
     if (outcome.words) expect(told.message).toContain(outcome.words);
