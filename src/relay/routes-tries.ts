@@ -1,8 +1,9 @@
 import { GatewayError } from "../canon/errors.ts";
+import { upstreamError } from "../dialects/upstream-error.ts";
 import type { RetryBudget } from "../vendors/retry-budget.ts";
 import { decideRetry, pauseBeforeRepeat, ranOf } from "../vendors/retry-policy.ts";
 import type { Job } from "./job.ts";
-import { type Candidate, freeWays, nameConversation, onlyWay, orderWays } from "./routes.ts";
+import { type Candidate, freeWays, limitEnds, nameConversation, onlyWay, orderWays } from "./routes.ts";
 
 /**
  * Longest wait a client is told of while every way is left alone, seconds. However long that is, one call a second finds out whether it still has to
@@ -12,13 +13,23 @@ const MAX_TOLD_SECONDS = 5;
 /** Errors of a vendor's host: another key leads to the same one. */
 const HOSTS_FAULT: ReadonlySet<string> = new Set(["upstream_unreachable", "upstream_overloaded"]);
 
+/** Of a limit nothing but its end is told again. */
+const WORDLESS = { message: "", type: "", code: "" };
+
 const nothingIsVain = () => false;
+
+/** An error that lies in the way alone and stays there, such as a refused key: asking later helps where another way is free by then. */
+const isWaysOwn = (error: GatewayError) =>
+  !error.retry && ranOf(error) === "no" && decideRetry(error, { elapsedMs: 0, routesLeft: 1 }) === "next-route";
 
 /**
  * The attempts of one request: which way is tried first, and which after one that failed, by the table of reliability 6.2, inside the request's
  * time, the vendors' retry budgets and their breakers. Nothing here asks a vendor anything.
  */
 export class Tries {
+  /** All there are. */
+  readonly #all: readonly Candidate[];
+  /** Those that are tried. */
   readonly #ways: readonly Candidate[];
   #at = -1;
   #doubtfulBefore = 0;
@@ -26,28 +37,31 @@ export class Tries {
 
   constructor(private readonly job: Job) {
     const { entry, services, request, body } = job;
-    const ways =
+    this.#all =
       onlyWay(entry.routes, services.vendor) ??
       orderWays({
         routes: entry.routes,
         vendor: services.vendor,
         conversation: () => nameConversation(request.caller.accountId, body.value),
       });
-    this.#ways = freeWays(ways, services.health);
+    this.#ways = freeWays(this.#all, services.health);
   }
 
   /**
    * The way to try first. Throws GatewayError: vendor_not_configured where no vendor is switched on, upstream_overloaded where every one is being
-   * left alone.
+   * left alone, rate_limit_exceeded where every one that may answer is limited, and its vendor has said for how long.
    */
   first(): Candidate {
-    if (this.#ways.length === 0) {
+    if (this.#all.length === 0) {
       throw new GatewayError("vendor_not_configured", "No vendor of this model is switched on.");
     }
     const way = this.#advance(nothingIsVain);
     if (way) return way;
     const { health, clock } = this.job.services;
-    const waitMs = health.freeAt(this.#ways[0]!.way) - clock.monotonic();
+    const [soonest = this.#all[0]!] = this.#ways;
+    const limit = this.#ways.length === 0 ? this.#limit() : undefined;
+    if (limit) throw limit;
+    const waitMs = health.freeAt(soonest.way) - clock.monotonic();
     const retryAfterSeconds = Math.min(Math.max(1, Math.ceil(waitMs / 1_000)), MAX_TOLD_SECONDS);
     const text = "The vendor has failed again and again, and is left alone for a moment. Try again later.";
     throw new GatewayError("upstream_overloaded", text, { retryAfterSeconds });
@@ -65,7 +79,10 @@ export class Tries {
     this.job.services.health.cameToNothing(way);
   }
 
-  /** The way to try after one that failed with `error`, perhaps after a pause. Throws `error` when there is none, and why a request was aborted. */
+  /**
+   * The way to try after one that failed with `error`, perhaps after a pause. Throws when there is none: `error`, or the limit of a way that will
+   * be free soon; and why a request was aborted.
+   */
   async next(failed: Candidate, error: GatewayError): Promise<Candidate> {
     this.#giveBack();
     this.#note(failed, error);
@@ -81,7 +98,7 @@ export class Tries {
       next = this.#advance(isVain);
       if (next && !this.#lend(next, failed, doubtful)) next = undefined;
     } else if (exchange.attempts === 1) next = await this.#again(failed, error, elapsedMs);
-    if (!next) throw error;
+    if (!next) throw isWaysOwn(error) ? (this.#limit() ?? error) : error;
     const fields = { request_id: this.job.request.requestId, vendor: failed.way.vendor, error: error.code };
     services.log.warn(next === failed ? "retry" : "failover", fields);
     return next;
@@ -124,6 +141,13 @@ export class Tries {
     }
     this.#lent = { budget, doubtful };
     return true;
+  }
+
+  /** What a limited way's vendor would say now; undefined where no way is limited. */
+  #limit(): GatewayError | undefined {
+    const { health, clock } = this.job.services;
+    const ends = limitEnds(this.#all, health);
+    return ends === undefined ? undefined : upstreamError(429, WORDLESS, Math.ceil((ends - clock.monotonic()) / 1_000));
   }
 
   #giveBack(): void {

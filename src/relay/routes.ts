@@ -79,14 +79,25 @@ function drawLots(candidates: readonly Candidate[], head: string): Candidate[] {
 }
 
 /**
- * The ways that are free, in their order. Where every one is in trouble, all of them, the one whose rest ends first in front: a gateway that
- * asks nobody helps nobody (reliability 6.2).
+ * The ways that are free, in their order. Where every one is in trouble, those that may answer, the one whose rest ends first in front: a
+ * gateway that asks nobody helps nobody (reliability 6.2). What was refused is asked only where all were; what is limited for a time that its
+ * vendor named is not, so that there may be none.
  */
 export function freeWays(ways: readonly Candidate[], health: VendorHealth): readonly Candidate[] {
-  if (health.calm || ways.length < 2) return ways;
+  if (health.calm) return ways;
   const free = ways.filter(({ way }) => health.isFree(way));
   if (free.length > 0) return free;
-  return [...ways].sort((first, second) => health.freeAt(first.way) - health.freeAt(second.way));
+  const accepted = ways.filter(({ way }) => !health.isRefused(way));
+  // The upstream inside this process fails as each request wants it to: that tells nothing of the next one.
+  const asked = accepted.filter(({ way, vendor }) => vendor.serve !== undefined || !health.isHeld(way));
+  const left = accepted.length > 0 ? asked : [...ways];
+  return left.sort((first, second) => health.freeAt(first.way) - health.freeAt(second.way));
+}
+
+/** When the first limit of these ways ends, monotonic ms; undefined where none is limited. */
+export function limitEnds(ways: readonly Candidate[], health: VendorHealth): number | undefined {
+  const ends = ways.map(({ way }) => health.limitedUntil(way)).filter((end) => end > 0);
+  return ends.length > 0 ? Math.min(...ends) : undefined;
 }
 
 /**

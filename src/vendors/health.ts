@@ -2,8 +2,14 @@ import type { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json.ts";
 import { Breakers } from "./breakers.ts";
-import { REFUSED_KEY_MS, Rests } from "./keys.ts";
+import { REFUSED_KEY_MS, type Rest, Rests } from "./keys.ts";
 import { RetryBudget } from "./retry-budget.ts";
+
+/**
+ * What stands for the time of a limit that named none, seconds, here as in dialects/upstream-error.ts: whoever is limited for no longer is asked
+ * all the same. There a longer one than a minute becomes one of a minute too: no vendor's word keeps the gateway away for longer.
+ */
+const UNTOLD_SECONDS = 1;
 
 /** How a vendor fared since the start. Times are Unix ms. */
 export type VendorRecord = {
@@ -96,6 +102,21 @@ export class VendorHealth {
     return this.rests.idle ? 0 : Math.max(this.rests.until(keyName(way)), this.rests.until(wayName(way)));
   }
 
+  /** A way's key was refused, or the way itself, and it rests since. */
+  isRefused(way: Way): boolean {
+    return this.rests.why(keyName(way)) === "refused" || this.rests.why(wayName(way)) === "refused";
+  }
+
+  /** A way is limited for a time that its vendor named. */
+  isHeld(way: Way): boolean {
+    return this.rests.why(wayName(way)) === "held";
+  }
+
+  /** When a way's limit ends, monotonic ms; 0 where it is not limited, or refused as well. */
+  limitedUntil(way: Way): number {
+    return this.isRefused(way) ? 0 : this.rests.until(wayName(way));
+  }
+
   /** When a way that is in trouble may be tried again, monotonic ms; 0 where it may be now. */
   freeAt(way: Way): number {
     return Math.max(this.restsUntil(way), this.breakers.opensAt(wayName(way)));
@@ -120,12 +141,15 @@ export class VendorHealth {
    * is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client.
    */
   wentWrong(way: Way, error: GatewayError): Consequence | undefined {
-    const { code, retryAfterSeconds = 1 } = error;
+    const { code, retryAfterSeconds = UNTOLD_SECONDS } = error;
     if (code === "rate_limit_exceeded") {
       this.of(way.vendor).budget.note(this.clock.now());
       // It answered, if only that it wants to be left alone: whoever was sent to find out is back.
       this.cameToNothing(way);
-      return this.#rest(wayName(way), retryAfterSeconds * 1_000);
+      // Nor is its key refused any more.
+      this.rests.wake(keyName(way));
+      const why = retryAfterSeconds > UNTOLD_SECONDS ? "held" : "limited";
+      return this.#rest(wayName(way), retryAfterSeconds * 1_000, why);
     }
     if (!isVendorsFault(error)) {
       // It answered: what is wrong is the request.
@@ -159,9 +183,9 @@ export class VendorHealth {
   }
 
   /** Told once for each rest: a sole way is asked all the same, and refused again and again. */
-  #rest(name: string, restMs: number): Consequence | undefined {
+  #rest(name: string, restMs: number, why: Rest = "refused"): Consequence | undefined {
     const rested = this.rests.until(name) > 0;
-    this.rests.rest(name, restMs);
+    this.rests.rest(name, restMs, why);
     return rested ? undefined : { kind: "rested", name, restMs };
   }
 }

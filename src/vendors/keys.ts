@@ -22,49 +22,61 @@ export function keysOf(vendor: Vendor): readonly Vendor[] {
   return each;
 }
 
+/** Why something rests: its vendor refused it, limited it, or limited it for a time that was named (`held`): till then asking again is in vain. */
+export type Rest = "refused" | "limited" | "held";
+
 /** Keys, and keys for single models, that are left alone for a while, by name. */
 export class Rests {
-  readonly #until = new Map<string, number>();
+  readonly #rests = new Map<string, { until: number; why: Rest }>();
 
   constructor(private readonly clock: Clock) {}
 
   /** Nothing rests: nothing needs to be asked. */
   get idle(): boolean {
-    return this.#until.size === 0;
+    return this.#rests.size === 0;
   }
 
-  /** Leaves it alone for `ms`. A longer rest is never shortened. */
-  rest(name: string, ms: number): void {
+  /** Leaves it alone for `ms`. A longer rest is never shortened, but by a limit after a refusal: what is limited is let in again. */
+  rest(name: string, ms: number, why: Rest = "refused"): void {
     const until = this.clock.monotonic() + ms;
-    if (until <= this.until(name)) return;
-    if (this.#until.size >= MAX_RESTS) {
-      const [oldest] = this.#until.keys();
-      if (oldest !== undefined) this.#until.delete(oldest);
+    const known = this.#find(name);
+    if (known && until <= known.until && (why === "refused" || known.why !== "refused")) return;
+    if (!known && this.#rests.size >= MAX_RESTS) {
+      const [oldest] = this.#rests.keys();
+      if (oldest !== undefined) this.#rests.delete(oldest);
     }
-    this.#until.set(name, until);
+    this.#rests.set(name, { until, why });
   }
 
   /** When its rest ends, monotonic ms; 0 where it does not rest. */
   until(name: string): number {
-    const until = this.#until.get(name);
-    if (until === undefined) return 0;
-    if (this.clock.monotonic() < until) return until;
-    this.#until.delete(name);
-    return 0;
+    return this.#find(name)?.until ?? 0;
+  }
+
+  /** Why it rests; undefined where it does not. */
+  why(name: string): Rest | undefined {
+    return this.#find(name)?.why;
   }
 
   /** It was used and did well. */
   wake(name: string): void {
-    this.#until.delete(name);
+    this.#rests.delete(name);
   }
 
   /** What rests now, for the operator. */
   names(): string[] {
-    return [...this.#until.keys()].filter((name) => this.until(name) > 0);
+    return [...this.#rests.keys()].filter((name) => this.until(name) > 0);
   }
 
   /** Everything may be used again. */
   clear(): void {
-    this.#until.clear();
+    this.#rests.clear();
+  }
+
+  #find(name: string): { until: number; why: Rest } | undefined {
+    const rest = this.#rests.get(name);
+    if (!rest || this.clock.monotonic() < rest.until) return rest;
+    this.#rests.delete(name);
+    return undefined;
   }
 }

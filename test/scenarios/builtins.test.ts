@@ -244,6 +244,12 @@ describe("script", () => {
     expect(lab.rows()).toEqual([]);
   });
 
+  test.each(SIDES)("a limit that one request asks for is not the next one's: %s", async (side) => {
+    const error = { status: 429, message: "slow down", retry_after: 7 };
+    expect((await script(side, "blocking", { blocks: TEXT, error })).status).toBe(429);
+    expect((await script(side, "blocking", { blocks: TEXT })).status).toBe(200);
+  });
+
   test.each(SIDES)("an error behind output is the stream's last record, and charged: %s", async (side) => {
     const error = { status: 529, message: "no more", type: "overloaded_error", after: 2 };
     const records = readRecords(await (await script(side, "stream", { blocks: TEXT, error })).text());

@@ -202,6 +202,27 @@ describe("several keys of a vendor", () => {
     }
   });
 
+  test("refused ones are left alone while another is limited, and what is told is when that one is back", async () => {
+    const clock = manualClock();
+    const app = await appWith({ vendors: [withKeys("key-a1", "key-b2", "key-c3")], models, clock });
+    const refusals: Record<string, Answer> = {
+      "Bearer key-a1": fault(401),
+      "Bearer key-b2": fault(402),
+      "Bearer key-c3": fault(429, { "retry-after": "20" }),
+    };
+    first.always(PATH, ({ headers }) => refusals[headers["authorization"] ?? ""] ?? fault(500));
+    const told = ({ status, headers }: Response) => [status, headers.get("x-should-retry"), headers.get("retry-after")];
+    for (let count = 0; count < 12; count++) expect(told(await talk(app, `${count}`))).toEqual([429, "true", "20"]);
+    expect(keysOf(first).sort()).toEqual(["key-a1", "key-b2", "key-c3"]);
+    await clock.advance(12_500);
+    expect(told(await talk(app, "later"))).toEqual([429, "true", "8"]);
+    expect(first.calls).toHaveLength(3);
+    await clock.advance(7_501);
+    refusals["Bearer key-c3"] = json(reply("yes"));
+    for (let count = 0; count < 3; count++) expect((await talk(app, `${count}`)).status).toBe(200);
+    expect(keysOf(first).slice(3)).toEqual(["key-c3", "key-c3", "key-c3"]);
+  });
+
   test("a vendor that is overloaded is not asked again with another key", async () => {
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
     first.always(PATH, fault(503));
@@ -238,6 +259,47 @@ describe("the only way", () => {
     answers(first, answer);
     expect((await talk(app)).status).toBeGreaterThan(400);
     expect([first.calls.length, first.unexpected.length]).toEqual([1, 0]);
+  });
+
+  test.each([
+    ["20", "20", 20],
+    // No word keeps the gateway away for longer than a minute.
+    ["3600", "60", 60],
+  ])("limited for %s s: is not asked before, and the rest of that is told", async (given, told, restSeconds) => {
+    const clock = manualClock();
+    const app = await single(clock);
+    answers(first, fault(429, { "retry-after": given }));
+    expect((await talk(app)).headers.get("retry-after")).toBe(told);
+    await clock.advance(7_000);
+    const later = await talk(app);
+    const { status, headers } = later;
+    expect([status, headers.get("x-should-retry"), headers.get("retry-after")]).toEqual([
+      ...[429, "true", String(restSeconds - 7)],
+    ]);
+    expect(await later.json()).toMatchObject({ error: { code: "rate_limit_exceeded" } });
+    expect(first.calls).toHaveLength(1);
+    first.always(PATH, json(reply("yes")));
+    expect((await say(app, "another model", "one/other")).status).toBe(200);
+    await clock.advance(restSeconds * 1_000 - 7_000);
+    expect((await talk(app)).status).toBe(200);
+  });
+
+  test("limited for one model and refused for another: is asked, and the refusal told", async () => {
+    oneProcessOnly("ways that rest");
+    const app = await single();
+    answers(first, fault(429, { "retry-after": "20" }), fault(401), fault(401));
+    await talk(app);
+    await say(app, "well?", "one/other");
+    const response = await talk(app);
+    expect([response.status, await response.json()]).toMatchObject([502, { error: { code: "upstream_auth" } }]);
+    expect(first.calls).toHaveLength(3);
+  });
+
+  test("limited without a word of how long: is asked by each request", async () => {
+    const app = await single();
+    first.always(PATH, fault(429));
+    for (let count = 0; count < 4; count++) expect((await talk(app, `${count}`)).status).toBe(429);
+    expect(first.calls).toHaveLength(8);
   });
 
   test("waits as long as the vendor says before it asks again", async () => {
@@ -294,6 +356,7 @@ describe("the only way", () => {
   ])(
     "a sole key that is refused (%s): its client is told so however often, and the log once",
     async (_, refusal, code) => {
+      oneProcessOnly("a key that rests");
       const app = await single();
       first.always(PATH, refusal);
       for (let count = 0; count < 8; count++) {
