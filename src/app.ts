@@ -32,7 +32,7 @@ import { errorFields, type Log } from "./observe/log.ts";
 import { LOOK_EVERY_MS } from "./observe/loop-lag.ts";
 import { type RequestLog, withRequestLog } from "./observe/request-log.ts";
 import { BodyLog } from "./relay/body-log.ts";
-import { Ended } from "./relay/ended.ts";
+import { Ended, shuttingDown } from "./relay/ended.ts";
 import { IdempotencyStore } from "./relay/idempotency-store.ts";
 import type { Services } from "./relay/job.ts";
 import { ProofMakers } from "./relay/reasoning-makers.ts";
@@ -457,8 +457,7 @@ function endRevoked(keys: Keys, running: Running): () => void {
 }
 
 async function drain(running: Running, clock: Clock): Promise<void> {
-  const stopping = new GatewayError("upstream_overloaded", "The gateway is shutting down. Try again.");
-  const cancel = clock.after(DRAIN_MS, () => running.endAll(new Ended("upstream-failed", stopping)));
+  const cancel = clock.after(DRAIN_MS, () => running.endAll(shuttingDown()));
   await running.idle();
   cancel();
 }

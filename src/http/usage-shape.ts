@@ -3,7 +3,7 @@ import { formatUsd, type Rates, ratesFor } from "../ledger/price.ts";
 import type { Totals } from "../ledger/rollup.ts";
 import type { UsageRow } from "../ledger/usage-page.ts";
 import type { ReportRow } from "../ledger/usage-report.ts";
-import type { Attempt } from "../observe/request-facts.ts";
+import { type Attempt, attemptOutcome } from "../observe/request-facts.ts";
 
 const NANO_PER_USD = 1_000_000_000;
 const MICRO_PER_USD = 1_000_000;
@@ -119,7 +119,7 @@ function attemptLines(row: UsageRow, kept: readonly Attempt[]) {
     vendor,
     model,
     key: 0,
-    outcome: outcome === "completed" ? "served" : (error ?? outcome),
+    outcome: attemptOutcome(outcome, error),
     at: 0,
     ms,
   };

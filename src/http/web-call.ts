@@ -17,7 +17,7 @@ export async function runCall<T>(
   try {
     return await work(visit.abort.signal);
   } catch (thrown) {
-    throw thrown instanceof Ended ? thrown.error : thrown;
+    throw thrown instanceof Ended ? thrown.tell() : thrown;
   } finally {
     visit.end();
   }

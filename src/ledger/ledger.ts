@@ -3,7 +3,7 @@ import type { FinishReason } from "../canon/events.ts";
 import type { Usage } from "../canon/usage.ts";
 import type { Prices } from "./price.ts";
 
-/** How a request ended (contract 5, outcome table). `interrupted`: the process died in the middle of it, and the next one closed its book. */
+/** How a request ended (contract 5, outcome table). `interrupted`: the process ended in the middle of it; where it died, the next one closed its book. */
 export type Outcome = "completed" | "client-left" | "timed-out" | "upstream-failed" | "interrupted";
 
 /** A model's prices under its ID. The same object as long as they are the same: what is found out about it is kept by identity. */

@@ -1,8 +1,12 @@
 /**
- * One call to a vendor on the way of a request. `key`: which of its keys, from 0. `outcome`: `served`, or the error's code. `at`: when it
+ * One call to a vendor on the way of a request. `key`: which of its keys, from 0. `outcome`: see {@link attemptOutcome}. `at`: when it
  * began, ms after the request did; 0 where that is not known any more. `ms`: its duration.
  */
 export type Attempt = { vendor: string; model: string; key: number; outcome: string; at: number; ms: number };
+
+/** How the last call of a request ended: `served`, the code of its error, or the request's own outcome where nothing went wrong. */
+export const attemptOutcome = (outcome: string | undefined, error: string | null | undefined): string =>
+  outcome === "completed" ? "served" : (error ?? outcome ?? "ended");
 
 /** What became of a request that was held, told once, when its book is closed. */
 export type RequestFacts = {

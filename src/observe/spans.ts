@@ -1,4 +1,4 @@
-import type { Attempt, RequestFacts } from "./request-facts.ts";
+import { type Attempt, attemptOutcome, type RequestFacts } from "./request-facts.ts";
 
 /** A span as OTLP writes it in JSON. */
 export type Span = {
@@ -89,15 +89,16 @@ function attemptsOf({
   upstreamModel: model,
   lastAttemptMs: at,
   durationMs,
+  outcome,
   error,
 }: RequestFacts): readonly Attempt[] {
   if (attempts.length > 0 || tried === 0) return attempts;
-  return [{ vendor, model, key: 0, outcome: error ?? "served", at, ms: durationMs - at }];
+  return [{ vendor, model, key: 0, outcome: attemptOutcome(outcome, error), at, ms: durationMs - at }];
 }
 
 function toAttemptSpan(attempt: Attempt, { startedAt }: RequestFacts, traceId: string, parentSpanId: string): Span {
   const { vendor, model, key, outcome, at, ms } = attempt;
-  const served = outcome === "served";
+  const failed = outcome !== "served" && outcome !== "client-left";
   return {
     traceId,
     spanId: randomId(8),
@@ -112,9 +113,9 @@ function toAttemptSpan(attempt: Attempt, { startedAt }: RequestFacts, traceId: s
       text("gen_ai.request.model", model),
       text("sluice.vendor", vendor),
       count("sluice.vendor_key", key + 1),
-      ...(served ? [] : [text("error.type", outcome)]),
+      ...(failed ? [text("error.type", outcome)] : []),
     ],
-    status: served ? { code: UNSET } : { code: FAILED, message: outcome },
+    status: failed ? { code: FAILED, message: outcome } : { code: UNSET },
   };
 }
 

@@ -1,17 +1,28 @@
-import { GatewayError } from "../canon/errors.ts";
+import { GatewayError, TellableError } from "../canon/errors.ts";
 import type { Outcome } from "../ledger/ledger.ts";
 
 /** How a request ends that is not answered in full. */
 export type Failure = Exclude<Outcome, "completed">;
 
-/** Why a request was ended from outside: the reason its abort signal carries. */
-export class Ended extends Error {
+/** Why a request was ended from outside: the reason its abort signal carries. Without `error` nothing went wrong: the outcome says it all. */
+export class Ended extends TellableError {
   constructor(
     readonly outcome: Failure,
-    readonly error: GatewayError,
+    readonly error?: GatewayError,
   ) {
-    super(error.message);
+    super(error?.message ?? outcome);
+  }
+
+  tell(): GatewayError {
+    return this.error ?? new GatewayError("invalid_request", "The client left.");
   }
 }
 
-export const clientLeft = () => new Ended("client-left", new GatewayError("invalid_request", "The client left."));
+export const clientLeft = () => new Ended("client-left");
+
+/** The gateway stops, and waits no longer (reliability 6.5). Contract 6 has no code for that which fits better. */
+export const shuttingDown = () =>
+  new Ended(
+    "interrupted",
+    new GatewayError("upstream_overloaded", "The gateway is shutting down. Try again.", { cause: "shutting down" }),
+  );

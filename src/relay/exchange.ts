@@ -8,7 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
-import type { Attempt, RequestFacts, RequestObserver } from "../observe/request-facts.ts";
+import { type Attempt, attemptOutcome, type RequestFacts, type RequestObserver } from "../observe/request-facts.ts";
 import type { Failure } from "./ended.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
@@ -132,8 +132,9 @@ export class Exchange {
    * running request: settled at the vendor's usage or the gateway's estimate (contract 5, outcome table). Never rejects: what the client
    * is told is why its request failed, and a book that cannot be closed is for the log.
    */
-  async fail(outcome: Failure, error: GatewayError): Promise<void> {
-    const ran = this.attempts > 0 && (this.meter.sawOutput || outcome !== "upstream-failed");
+  async fail(outcome: Failure, error?: GatewayError): Promise<void> {
+    const clientsDoing = outcome !== "upstream-failed" && outcome !== "interrupted";
+    const ran = this.attempts > 0 && (this.meter.sawOutput || clientsDoing);
     try {
       await this.#close(ran ? outcome : undefined, error);
     } catch (thrown) {
@@ -197,7 +198,7 @@ export class Exchange {
       ...failed,
       {
         ...{ vendor, model, key, at: this.#attemptedAfter, ms },
-        outcome: outcome === "completed" ? "served" : (error?.code ?? "ended"),
+        outcome: attemptOutcome(outcome, error?.code),
       },
     ];
   }

@@ -65,9 +65,9 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     return reply;
   } catch (thrown) {
     const ended = abort.reason instanceof Ended ? abort.reason : undefined;
-    const error = ended?.error ?? toGatewayError(thrown);
+    const error = toGatewayError(ended ?? thrown);
     request.attempts = exchange.attempts;
-    await exchange.fail(ended?.outcome ?? "upstream-failed", error);
+    await exchange.fail(ended?.outcome ?? "upstream-failed", ended ? ended.error : error);
     visit.end();
     throw error;
   }

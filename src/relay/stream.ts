@@ -247,14 +247,14 @@ export class RelayedStream implements Chunks, ReadTaker {
     const ended = reason instanceof Ended ? reason : new Ended("upstream-failed", toGatewayError(reason));
     try {
       await exchange.fail(ended.outcome, ended.error);
-      if (!this.#state.committed) throw ended.error;
+      if (!this.#state.committed) throw ended.tell();
     } catch (failure) {
       await this.#closeUp();
       throw failure;
     }
     if (request.left.aborted) return this.#closeUp();
     this.#ended = true;
-    return { done: false, value: request.client.encodeErrorFrame(ended.error, request.requestId) };
+    return { done: false, value: request.client.encodeErrorFrame(ended.tell(), request.requestId) };
   }
 
   async #closeUp(): Promise<Result> {
@@ -267,7 +267,7 @@ export class RelayedStream implements Chunks, ReadTaker {
       // Nothing is closed yet when the reader went away between two pieces.
       if (!exchange.closed) {
         abort.abort(clientLeft());
-        await exchange.fail("client-left", clientLeft().error);
+        await exchange.fail("client-left");
       }
     } finally {
       this.#visit.end();

@@ -99,7 +99,9 @@ export const UsageReceipt = late(() =>
           key: Type.Optional(
             Type.Integer({ description: "Which of the vendor's keys, from 1; where several were tried." }),
           ),
-          outcome: Type.String({ description: "`served`, or the code of its error." }),
+          outcome: Type.String({
+            description: "`served`, the code of its error, or `client-left` where its client did not wait for its end.",
+          }),
           duration_ms: Type.Integer(),
         }),
         { description: "The calls to vendors, in their order." },

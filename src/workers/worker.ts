@@ -16,7 +16,7 @@ import { collectProcess } from "../observe/process-figures.ts";
 import { RequestFigures } from "../observe/request-figures.ts";
 import { TraceExporter } from "../observe/traces.ts";
 import { BodyLog } from "../relay/body-log.ts";
-import { Ended } from "../relay/ended.ts";
+import { Ended, shuttingDown } from "../relay/ended.ts";
 import type { Services } from "../relay/job.ts";
 import { ProofMakers } from "../relay/reasoning-makers.ts";
 import { ReasoningState } from "../relay/reasoning-state.ts";
@@ -162,8 +162,7 @@ export class Worker {
 
   /** Lets running answers end, 30 s at most. Nothing new may come in by then. */
   async drain(): Promise<void> {
-    const stopping = new GatewayError("upstream_overloaded", "The gateway is shutting down. Try again.");
-    const cancel = this.parts.clock.after(DRAIN_MS, () => this.running.endAll(new Ended("upstream-failed", stopping)));
+    const cancel = this.parts.clock.after(DRAIN_MS, () => this.running.endAll(shuttingDown()));
     await this.running.idle();
     cancel();
   }

@@ -99,6 +99,21 @@ describe("traces", () => {
     expect(attributesOf(spans[0])["error.type"]).toBe("upstream_error");
   });
 
+  test("a client that leaves is no failure", async () => {
+    const app = await traced();
+    upstream.answer(PATH, neverAnswer());
+    const leaving = new AbortController();
+    const body = { model: "lab/m", messages: [{ role: "user", content: "Hi" }] };
+    const asked = app.post(PATH, body, { signal: leaving.signal });
+    await upstream.called();
+    leaving.abort();
+    await asked.catch(() => undefined);
+    await app.app.running.idle();
+    await app.app.observation.close();
+    expect(spansOf().map(({ status }) => status)).toEqual([{ code: 1 }, { code: 0 }]);
+    expect(attributesOf(spansOf()[0])["sluice.outcome"]).toBe("client-left");
+  });
+
   test("a collector that refuses is told of once, and costs no request", async () => {
     const app = await traced();
     collector.always(TRACES, json({}, { status: 500 }));

@@ -361,7 +361,17 @@ describe("a client that leaves", () => {
     const call = await lab.vendors[way.upstream].called();
     await within(call.whenAborted, "the abort");
     await until(() => lab.rows().length > 0, "the row");
-    expect(charged(lab.rows())).toMatchObject([{ outcome: "client-left", output: 4, estimated: true, attempts: 1 }]);
+    // Nothing went wrong: no error, in the row, its receipt and the log.
+    expect(charged(lab.rows())).toMatchObject([
+      { outcome: "client-left", output: 4, estimated: true, attempts: 1, error: null },
+    ]);
+    const { gateway } = lab;
+    const auth = { headers: { authorization: `Bearer ${gateway.key}` } };
+    const receipt = await (await gateway.call(`/v1/usage/${lab.rows()[0]?.requestId}`, auth)).json();
+    expect(receipt).toMatchObject({ error: null, attempt_list: [{ outcome: "client-left" }] });
+    const line = gateway.log.find(({ event }) => event === "generate");
+    expect(line).toMatchObject({ level: "info", outcome: "client-left", status: 499 });
+    expect(line).not.toHaveProperty("error");
     await clock.advance(SILENCE_MS);
     expect([lab.rows().length, lab.vendors[way.upstream].calls.length]).toEqual([1, 1]);
   });
@@ -429,6 +439,37 @@ describe("a client that leaves", () => {
     } finally {
       await listening.stop();
     }
+  });
+});
+
+describe("a gateway that stops", () => {
+  test("ends a stream after half a minute: what came out is charged, and the end is nobody's failure", async () => {
+    const ownClock = manualClock();
+    const own = await startScenarioLab(ownClock);
+    own.vendors.chat.answer(PATH.chat, sse([begun(WIRES.chat)], { finish: "silence" }));
+    const response = await own.gateway.post(PATH.chat, ask("chat", ONE_ROUTE.chat, "stream"));
+    const reading = readAlong(response);
+    await reading.has(PIECES[0]);
+    const stopped = own.stop();
+    await ownClock.advance(30_000);
+    await reading.has("upstream_overloaded");
+    await within(stopped, "the stop");
+    const line = own.gateway.log.find(({ event }) => event === "generate");
+    expect(line).toMatchObject({ outcome: "interrupted", error: "upstream_overloaded", output_tokens: 4 });
+  });
+
+  test("charges nothing for one of which nothing had come", async () => {
+    const ownClock = manualClock();
+    const own = await startScenarioLab(ownClock);
+    own.vendors.chat.answer(PATH.chat, neverAnswer());
+    const asked = own.gateway.post(PATH.chat, ask("chat", ONE_ROUTE.chat, "blocking"));
+    await own.vendors.chat.called();
+    const stopped = own.stop();
+    await ownClock.advance(30_000);
+    expect((await asked).status).toBe(503);
+    await within(stopped, "the stop");
+    const line = own.gateway.log.find(({ event }) => event === "generate");
+    expect(line).toMatchObject({ outcome: "refused", error: "upstream_overloaded" });
   });
 });
 
