@@ -68,10 +68,11 @@ export type Tool = {
   strict?: boolean;
   /**
    * A custom tool takes free text: `schema` then says so as the one argument `input`, for dialects that know functions only. `format`
-   * constrains the text, `place` is where the client wrote it.
+   * constrains the text.
    */
-  custom?: { format?: Record<string, unknown>; place: string };
-} & Marked;
+  custom?: { format?: Record<string, unknown> };
+} & Marked &
+  Placed;
 
 export type ToolChoice = { type: "auto" } | { type: "none" } | { type: "required" } | { type: "tool"; name: string };
 

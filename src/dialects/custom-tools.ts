@@ -1,5 +1,6 @@
 import type { Tool, ToolCallPart } from "../canon/prompt.ts";
 import { isObject } from "../lib/json.ts";
+import { placeOf } from "./tool-place.ts";
 
 /** The one argument under which a custom tool's text stands where only functions are known (dialects.md 1.1). */
 const INPUT = "input";
@@ -21,13 +22,14 @@ export function customTool(name: string, description: string, format: unknown, p
     name,
     ...(description !== "" && { description }),
     schema: { type: "object", properties: { [INPUT]: input }, required: [INPUT], additionalProperties: false },
-    custom: { place, ...(constraint && { format: constraint }) },
+    place,
+    custom: { ...(constraint && { format: constraint }) },
   };
 }
 
 /** Places of the formats that are only told in words, since these tools go out as functions. */
 export const lostFormats = (tools: readonly Tool[]): string[] =>
-  tools.flatMap((tool) => (tool.custom?.format ? [`${tool.custom.place}.format`] : []));
+  tools.flatMap((tool) => (tool.custom?.format ? [`${placeOf(tool)}.format`] : []));
 
 /** A custom call's text as a function's arguments. */
 export const wrapInput = (text: string): string => JSON.stringify({ [INPUT]: text });

@@ -7,6 +7,7 @@ import type { Edits, JsonText } from "../lib/json.ts";
 import type { Frame, TextPattern } from "./frames.ts";
 import type { ReplayHalf } from "./replay.ts";
 import type { ServerToolHalf } from "./server-tools.ts";
+import type { OwnNames } from "./told-names.ts";
 
 export const DIALECTS = ["chat", "messages", "responses"] as const;
 /** A wire protocol that clients can speak. */
@@ -179,6 +180,8 @@ export interface ClientDialect {
   intent(body: unknown): Intent;
   /** The fields by which a body asks for reasoning, or for none: at the top, or inside one that is there. */
   readonly reasoningFields: readonly string[];
+  /** What its clients call what encoders name otherwise. */
+  readonly ownNames: OwnNames;
   /** Throws GatewayError (invalid_request, with param) when the body is not a request of this dialect. Unknown fields pass. */
   check(body: unknown): void;
   /** A checked client body as its meaning. Throws GatewayError where the meaning cannot be carried at all. */

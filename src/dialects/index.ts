@@ -11,6 +11,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   passHeaders: undefined,
   intent: undefined,
   reasoningFields: undefined,
+  ownNames: undefined,
   check: undefined,
   counter: undefined,
   demandsOutputCeiling: undefined,

@@ -1,6 +1,7 @@
 import type { Prompt, Turn } from "../canon/prompt.ts";
 import type { ReplyChanges } from "./dialect.ts";
 import { fingerprint } from "./fingerprint.ts";
+import { placeOf } from "./tool-place.ts";
 
 /**
  * Which names of tools an upstream takes: `legal` matches them. `strange` matches each character of the others that it does not take; `start`,
@@ -100,18 +101,26 @@ export const withOriginalNames = (
   changes?: ReplyChanges,
 ): ReplyChanges | undefined => (mapped ? { ...changes, toolNames: originalNames(mapped) } : changes);
 
+/** Whether two tools say the same, wherever they stand. */
+const isTwin = (first: object, tool: object): boolean =>
+  Bun.deepEquals({ ...first, place: undefined }, { ...tool, place: undefined });
+
 /**
  * Tools of which no two have one name: vendors refuse that. The first is kept, another one that differs is named in `dropped`; those without
- * a name are no twins. The same list where there are none.
+ * a name are no twins. The same list where there are none. `placeOf`: where the client wrote a tool, by which it is named.
  */
-export function withoutTwins<T extends { name?: unknown }>(tools: readonly T[], dropped: string[]): readonly T[] {
+export function withoutTwins<T extends { name?: unknown }>(
+  tools: readonly T[],
+  dropped: string[],
+  placeOf: (tool: T, at: number) => string = (_tool, at) => `tools[${at}]`,
+): readonly T[] {
   if (tools.length < 2) return tools;
   const byName = new Map<string, T>();
-  const kept = tools.filter((tool) => {
+  const kept = tools.filter((tool, at) => {
     if (typeof tool.name !== "string") return true;
     const first = byName.get(tool.name);
     if (!first) byName.set(tool.name, tool);
-    else if (!Bun.deepEquals(first, tool)) dropped.push(`tools.${tool.name}`);
+    else if (!isTwin(first, tool)) dropped.push(placeOf(tool, at));
     return !first;
   });
   return kept.length === tools.length ? tools : kept;
@@ -133,7 +142,7 @@ export function fitToolNames(
   dropped: string[],
 ): { prompt: Prompt; toolNames?: ReadonlyMap<string, string> } {
   if (!mayCall(prompt)) return { prompt };
-  const tools = withoutTwins(prompt.tools, dropped);
+  const tools = withoutTwins(prompt.tools, dropped, placeOf);
   const mapped = mapNames(namesOf(prompt), rule);
   if (!mapped) return { prompt: tools === prompt.tools ? prompt : { ...prompt, tools: [...tools] } };
   const renamed = (name: string) => mapped.get(name) ?? name;

@@ -14,6 +14,7 @@ import { refuseOddSampling } from "./odd-sampling.ts";
 import { restorePrompt } from "./replay.ts";
 import { changeEvents, ReplyChanger } from "./reply-changer.ts";
 import { soundText } from "./sound-text.ts";
+import { isSaid, tellLost } from "./told-names.ts";
 
 /** An upstream body, ready to send, what could not cross from the client's dialect, and what the reply must be changed back in. */
 export type UpstreamBody = { text: Text; dropped: string[]; changes?: ReplyChanges | undefined };
@@ -44,7 +45,11 @@ export function translateRequest(
 ): UpstreamBody {
   const terms = { orders, quirks, headers, memories };
   if (isSame(client, upstream)) return editSame(body, client, upstream, terms);
-  return encodeAcross(decodeAcross(body, client, terms), upstream, terms);
+  const decoded = decodeAcross(body, client, terms);
+  const across = encodeAcross(decoded, upstream, terms);
+  if (decoded.dropped.length + across.dropped.length === 0) return across;
+  const lost = tellLost(across.dropped, body.value as Record<string, unknown>, client.ownNames);
+  return { ...across, dropped: showPaths([...decoded.dropped, ...lost]) };
 }
 
 /** The body on the diagonal. */
@@ -60,16 +65,21 @@ function editSame(
   const edits = { ...restored, ...upstream.amend(value, orders, quirks) };
   if (headers && upstream.headerEdits) Object.assign(edits, upstream.headerEdits(value, headers, quirks));
   const changes = upstream.replyChanges?.(value, quirks);
-  let lost = refused(value, edits, orders, upstream.repairs?.(value, edits, orders, quirks));
+  let lost = tellLost(
+    refused(value, edits, orders, upstream.repairs?.(value, edits, orders, quirks)),
+    sent,
+    client.ownNames,
+  );
   if (orders.isReasoningIgnored) lost = [...new Set([...saidOfReasoning(sent, client), ...lost])];
   const edited = body.editInPieces(edits);
   // What the client spelled out, and nobody put anything in, holds no half characters: it was read as UTF-8.
   const text = restored || body.hasEscapes ? soundText(wholeText(edited)) : edited;
-  if (lost.length === 0) return { text, dropped: lost, changes };
+  if (lost.length === 0) return { text, dropped: NOTHING_DROPPED, changes };
   const unwatched: string[] = [];
   const watched = watchRefusedStops({ body: value, dropped: unwatched, changes }, edits);
-  if (!watched) return { text, dropped: lost, changes };
-  const dropped = [...new Set([...lost.filter((field) => field !== watched.field), ...unwatched])];
+  if (!watched) return { text, dropped: [...lost], changes };
+  const untold = tellLost(unwatched, sent, client.ownNames);
+  const dropped = [...new Set([...lost.filter((field) => field !== watched.field), ...untold])];
   return { text, dropped, changes: watched.changes };
 }
 
@@ -87,32 +97,24 @@ function decodeAcross(body: JsonText, client: ClientDialect, { orders, memories 
   return decoded;
 }
 
-/** The upstream's body of what a client means. */
+/** The upstream's body of what a client means; what is lost of that is named as the encoder does. */
 function encodeAcross(decoded: Decoded, upstream: UpstreamDialect, { orders, quirks }: Terms): UpstreamBody {
   const encoded = upstream.encodeRequest(decoded.prompt, quirks, orders.upstreamModel);
   upstream.markCache?.(encoded.body, orders.upstreamModel, quirks);
   const edits = upstream.amend(encoded.body, orders, quirks);
   const watched = watchRefusedStops(encoded, edits);
-  const lost = decoded.dropped;
-  lost.push(...encoded.dropped);
+  const lost = encoded.dropped;
   for (const field of refused(encoded.body, edits, orders)) if (field !== watched?.field) lost.push(field);
   if (upstream.repairs) lost.push(...upstream.repairs(encoded.body, edits, orders, quirks));
   applyEdits(encoded.body, edits);
   const added = watched?.changes ?? encoded.changes;
   const changes = decoded.changes || added ? { ...decoded.changes, ...added } : undefined;
-  return { text: soundText(JSON.stringify(encoded.body)), dropped: showPaths(lost), changes };
+  return { text: soundText(JSON.stringify(encoded.body)), dropped: lost, changes };
 }
 
 /** The fields by which a body asks for reasoning. */
 const saidOfReasoning = (body: Record<string, unknown>, { reasoningFields }: ClientDialect): string[] =>
   reasoningFields.filter((path) => isSaid(body, path));
-
-/** Whether a body has a value at `field`, or at `field.inner`. */
-function isSaid(body: Record<string, unknown>, path: string): boolean {
-  const [field = "", inner] = path.split(".");
-  const value = body[field];
-  return inner === undefined ? value != null : isObject(value) && value[inner] != null;
-}
 
 /** Fields that were there and are taken out because this model refuses them: a loss like any other, so it is named. */
 function refused(

@@ -265,7 +265,8 @@ describe("a client's request", () => {
     expect(ids[1]).toBe(ids[2]!);
     expect(ids[3]).toBe(ids[4]!);
     expect(ids[1]).not.toBe(ids[3]!);
-    expect(prompt.tools).toEqual([{ name: "f", schema: { type: "object", properties: {} } }]);
+    const schema = { type: "object", properties: {} };
+    expect(prompt.tools).toEqual([{ name: "f", schema, place: "functions[0]" }]);
     expect(prompt.toolChoice).toEqual({ type: "tool", name: "f" });
   });
 
@@ -324,6 +325,7 @@ describe("a client's request", () => {
       description: "A",
       schema: { type: "object", properties: {} },
       strict: true,
+      place: "tools[0].function",
     });
     expect(prompt.tools[1]).toMatchObject({ name: "b", description: "B", schema: { required: ["input"] } });
     expect(prompt.tools.length).toBe(2);

@@ -106,7 +106,7 @@ describe("stop sequences of white space on the messages diagonal (dialects.md 2.
   test("that are too long to be watched for are named, and an empty one asks for nothing", () => {
     for (const [stop, lost] of [
       ["", []],
-      [" ".repeat(600), ["stop"]],
+      [" ".repeat(600), ["stop_sequences"]],
     ] as [string, string[]][]) {
       const { body, changes, dropped } = ask(["END", stop]);
       expect([body["stop_sequences"], dropped, changes]).toEqual([["END"], lost, undefined]);
@@ -130,7 +130,7 @@ describe("what goes with tools on the messages diagonal (dialects.md 2.3, 4.1)",
     const twins = ask({ tools: [tool("f"), tool("g"), tool("f")] });
     expect([twins.body["tools"], twins.dropped]).toEqual([[tool("f"), tool("g")], []]);
     const other = ask({ tools: [tool("f"), tool("f", { description: "other" })] });
-    expect([other.body["tools"], other.dropped]).toEqual([[tool("f")], ["tools.f"]]);
+    expect([other.body["tools"], other.dropped]).toEqual([[tool("f")], ["tools[1]"]]);
     const own = [
       tool("f"),
       { type: "mcp_toolset", mcp_server_name: "a" },

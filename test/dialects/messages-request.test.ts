@@ -219,7 +219,8 @@ describe("decodeRequest", () => {
       ],
       tool_choice: { type: "tool", name: "bash", disable_parallel_tool_use: true },
     });
-    expect(prompt.tools[0]).toEqual({ name: "f", description: "d", schema: { type: "object" }, strict: true, cache });
+    const own = { name: "f", description: "d", schema: { type: "object" }, strict: true, cache, place: "tools[0]" };
+    expect(prompt.tools[0]).toEqual(own);
     expect(prompt.tools.map((tool) => tool.name)).toEqual(["f", "bash", "edit", "computer"]);
     expect(prompt.tools.every((tool) => tool.schema["type"] === "object")).toBe(true);
     expect(prompt.tools[3]?.description).toContain("800x600");

@@ -1,6 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import type { Orders } from "../../src/canon/intent.ts";
-import { DIALECTS, type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from "../../src/dialects/dialect.ts";
+import {
+  DIALECTS,
+  type DialectName,
+  type Quirks,
+  UPSTREAM_DIALECTS,
+  type UpstreamDialectName,
+} from "../../src/dialects/dialect.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { translateRequest } from "../../src/dialects/translate.ts";
 import { JsonText } from "../../src/lib/json.ts";
@@ -201,6 +207,44 @@ const SAID: Record<DialectName, Wire[]> = {
   ],
 };
 
+/** A vendor that takes none of these, whoever says them. */
+const UNKNOWING: Quirks = { unknownFields: ["user", "response_format", "parallel_tool_calls"] };
+const open = { type: "object", properties: { a: { type: "string" } } };
+const openChat = { type: "json_schema", json_schema: { name: "n", schema: open, strict: true } };
+const openResponses = { type: "json_schema", name: "n", schema: open, strict: true };
+
+/** What encoders name in one dialect's words, and each client said in its own (contract 6, x-sluice-dropped). */
+const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
+  ["chat", "gemini", { user: "u" }, ["user"]],
+  ["chat", "gemini", { safety_identifier: "u" }, ["safety_identifier"]],
+  ["messages", "gemini", { metadata: { user_id: "u" } }, ["metadata.user_id"]],
+  ["responses", "gemini", { safety_identifier: "u" }, ["safety_identifier"]],
+  ["chat", "gemini", { parallel_tool_calls: false }, ["parallel_tool_calls"]],
+  ["chat", "gemini", { tools: undefined, functions: [{ name: "f" }] }, []],
+  [
+    "messages",
+    "gemini",
+    { tool_choice: { type: "auto", disable_parallel_tool_use: true } },
+    ["tool_choice.disable_parallel_tool_use"],
+  ],
+  ["messages", "chat", { metadata: { user_id: "u" } }, ["metadata.user_id"]],
+  ["messages", "chat", { output_config: { format: { type: "json_schema", schema } } }, ["output_config.format"]],
+  ["messages", "chat", { output_format: { type: "json_schema", schema } }, ["output_format"]],
+  ["responses", "chat", { text: { format: { type: "json_object" } } }, ["text.format"]],
+  ["chat", "responses", { response_format: openChat }, ["response_format.json_schema.strict"]],
+  ["responses", "chat", { text: { format: openResponses }, user: "u" }, ["text.format.strict", "user", "text.format"]],
+  ["messages", "chat", { stop_sequences: ["a", "b", "c", "d", "x".repeat(600)] }, ["stop_sequences"]],
+  [
+    "chat",
+    "gemini",
+    { tools: [{ type: "web_search" }, { ...chatTool, function: { ...chatTool.function, strict: true } }] },
+    ["tools[0]", "tools[1].function.strict"],
+  ],
+  ["chat", "gemini", { tools: [chatTool, { type: "function", function: { name: "f" } }] }, ["tools[1].function"]],
+  ["messages", "gemini", { tools: [{ ...messagesTool, name: "a b", strict: true }] }, ["tools[0].strict"]],
+  ["responses", "gemini", { tools: [{ ...responsesTool, strict: true }] }, ["tools[0].strict"]],
+];
+
 /** What becomes of a body: the upstream's, the paths of what was lost, and what the gateway will do in the upstream's place; or a refusal. */
 function fateOf(body: Wire, from: DialectName, to: UpstreamDialectName): string {
   try {
@@ -236,6 +280,14 @@ function plainOf(from: DialectName, said: Wire): Wire {
     ...(input !== undefined && { input: unsaid(input) }),
   };
 }
+
+describe("a client is told what is lost by the name that it has for it", () => {
+  test.each(TOLD)("%s → %s: %j", (from, to, said, told) => {
+    const body = new JsonText(JSON.stringify({ ...PLAIN[from], ...said }));
+    const sent = translateRequest(body, dialects[from], upstreamDialects[to], ORDERS, UNKNOWING);
+    expect(sent.dropped).toEqual(told);
+  });
+});
 
 describe("nothing a client says is lost without a word", () => {
   for (const from of DIALECTS) {

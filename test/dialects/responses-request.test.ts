@@ -319,7 +319,8 @@ describe("decodeRequest", () => {
       "tools[0]",
       "truncation",
     ]);
-    expect(prompt.tools[0]).toEqual({ name: "f", schema: { type: "object", properties: {} }, strict: true });
+    const schema = { type: "object", properties: {} };
+    expect(prompt.tools[0]).toEqual({ name: "f", schema, strict: true, place: "tools[1]" });
     expect(prompt.tools[1]).toMatchObject({ name: "patch", schema: { required: ["input"] }, custom: {} });
     expect(prompt.toolChoice).toEqual({ type: "tool", name: "patch" });
     expect(changes?.customTools).toEqual(new Set(["patch"]));

@@ -76,11 +76,14 @@ async function midLoop(client: Client): Promise<Heard> {
 const rowsOf = ({ store }: Lab) => store.query.select().from(reasoningState).all();
 const keysOf = ({ store }: Lab) => store.query.select().from(reasoningKey).all();
 
-/** What each vendor is told where its reasoning is lost, and what the client is told of it. */
+/** What each client calls its wish for reasoning. */
+const WISH = { chat: "reasoning_effort", messages: "thinking", responses: "reasoning.effort" };
+
+/** Which vendors are told otherwise where their reasoning is lost, and what the client is told of it. */
 const LOST = [
-  ["lab/claude-budget", "thinking"],
+  ["lab/claude-budget", WISH],
   ["lab/claude-adaptive", null],
-  ["lab/claude-final", "thinking"],
+  ["lab/claude-final", WISH],
   ["lab/gemini", "thought_signature"],
   ["lab/gpt", null],
   ["lab/deepseek", "reasoning_content"],
@@ -97,7 +100,7 @@ describe("reasoning that is lost: the request stays legal, and the client is tol
       const heard = await client.ask();
       const vendor = lab.vendors[vendorOf(model)];
       expect([heard.status, heard.error, vendor.refusals]).toEqual([200, "", []]);
-      expect(heard.dropped).toBe(dropped);
+      expect(heard.dropped).toBe(typeof dropped === "object" ? (dropped?.[dialect] ?? null) : dropped);
       expect(vendor.returned()).toEqual([]);
       // For its own account it is still there.
       client.key = lab.keys.own;
@@ -115,7 +118,7 @@ describe("reasoning that is lost: the request stays legal, and the client is tol
     expect((await client.ask()).dropped).toBeNull();
     lab.clock.setWall(lab.clock.now() + 1);
     const heard = await client.ask();
-    expect([heard.status, heard.dropped]).toEqual([200, "thinking"]);
+    expect([heard.status, heard.dropped]).toEqual([200, WISH.chat]);
     expect(lab.vendors.anthropic.refusals).toEqual([]);
     const before = rowsOf(lab).length;
     await lab.clock.advance(10 * 60_000);
@@ -132,7 +135,7 @@ describe("reasoning that is lost: the request stays legal, and the client is tol
     await foreign.step();
     foreign.model = "lab/claude-budget";
     const heard = await foreign.ask();
-    expect([heard.status, heard.error, heard.dropped]).toEqual([200, "", "thinking"]);
+    expect([heard.status, heard.error, heard.dropped]).toEqual([200, "", WISH.chat]);
     expect(lab.vendors.anthropic.refusals).toEqual([]);
     expect(lab.vendors.anthropic.bodies.at(-1)).toMatchObject({ thinking: { type: "disabled" } });
   });
@@ -208,7 +211,7 @@ describe("what stands in the store", () => {
     rmSync(join(lab.folder, KEY_FILE));
     await lab.restart();
     const heard = await client.ask();
-    expect([heard.status, heard.dropped]).toEqual([200, "thinking"]);
+    expect([heard.status, heard.dropped]).toEqual([200, WISH.chat]);
     expect(lab.vendors.anthropic.refusals).toEqual([]);
     expect(lab.log.filter(({ event }) => event === "reasoning-unreadable")).toHaveLength(1);
   });
@@ -278,7 +281,7 @@ describe("another vendor, another model", () => {
     await midLoop(client);
     client.model = "lab/claude-budget-2";
     const other = await client.ask();
-    expect([other.status, other.dropped, lab.vendors.anthropic.returned()]).toEqual([200, "thinking", []]);
+    expect([other.status, other.dropped, lab.vendors.anthropic.returned()]).toEqual([200, WISH.chat, []]);
     client.model = "lab/claude-dated";
     const dated = await client.ask();
     expect([dated.status, dated.dropped, lab.vendors.anthropic.returned()]).toEqual([200, null, THOUGHTS.slice(0, 1)]);

@@ -20,9 +20,9 @@ function schemaOf(parameters: unknown): Wire {
   return parameters["type"] === undefined ? { type: "object", ...parameters } : parameters;
 }
 
-function decodeFunction(called: Wire, cache: unknown): Tool {
+function decodeFunction(called: Wire, cache: unknown, place: string): Tool {
   const { name, description, parameters, strict } = called;
-  const tool: Tool = { name: text(name), schema: schemaOf(parameters) };
+  const tool: Tool = { name: text(name), schema: schemaOf(parameters), place };
   if (typeof description === "string") tool.description = description;
   if (typeof strict === "boolean") tool.strict = strict;
   if (cache != null) tool.cache = cache;
@@ -38,13 +38,16 @@ export function decodeTools(body: Wire, dropped: DroppedPaths): Tool[] {
     const path = `tools[${index}]`;
     if (!isObject(tool) || isVendorsOwn(tool)) dropped.add(path);
     else if (isObject(tool["function"])) {
-      tools.push(decodeFunction(tool["function"], tool["cache_control"] ?? tool["function"]["cache_control"]));
+      const { function: called, cache_control: cache } = tool;
+      tools.push(decodeFunction(called, cache ?? called["cache_control"], `${path}.function`));
     } else if (isObject(tool["custom"])) {
       const { name, description, format } = tool["custom"];
       tools.push(customTool(text(name), text(description), format, `${path}.custom`));
     } else dropped.add(path);
   }
-  for (const called of listOf(body["functions"])) if (isObject(called)) tools.push(decodeFunction(called, undefined));
+  for (const [at, called] of listOf(body["functions"]).entries()) {
+    if (isObject(called)) tools.push(decodeFunction(called, undefined, `functions[${at}]`));
+  }
   return tools;
 }
 

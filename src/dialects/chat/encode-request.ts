@@ -7,6 +7,7 @@ import { formatName } from "../format-name.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
+import { placeOf } from "../tool-place.ts";
 import { TurnWriter } from "./encode-turns.ts";
 
 type Wire = Record<string, unknown>;
@@ -41,7 +42,7 @@ function markedParts(system: readonly TextPart[]): Wire[] {
 function encodeTool(tool: Tool, dropped: string[]): Wire {
   const { $schema: _schema, ...given } = tool.schema;
   const typed = "type" in given ? given : { type: "object", ...given };
-  const { schema, strict } = fitStrict(typed, tool.strict, `tools.${tool.name}.strict`, dropped);
+  const { schema, strict } = fitStrict(typed, tool.strict, `${placeOf(tool)}.strict`, dropped);
   return {
     type: "function",
     function: {

@@ -17,6 +17,8 @@ import { serverTools } from "./server-tools.ts";
 import { lostFields, withUnsaidStops } from "./stops.ts";
 import { withToolNames } from "./wire-names.ts";
 
+const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"];
+
 /** The chat completions dialect, both halves (interface 4.7, dialects.md 1). */
 export const chat: Dialect = {
   name: "chat",
@@ -24,7 +26,14 @@ export const chat: Dialect = {
   // Headers that name an organisation or a project belong to the client's own account at a vendor, not to this gateway's.
   passHeaders: ["openai-beta"],
   intent: readIntent,
-  reasoningFields: ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"],
+  reasoningFields: REASONING_FIELDS,
+  ownNames: {
+    thinking: REASONING_FIELDS,
+    user: ["user", "safety_identifier"],
+    // Clients of the older `functions` never said it: their form of a call has place for one.
+    parallel_tool_calls: ["parallel_tool_calls"],
+    "response_format.strict": "response_format.json_schema.strict",
+  },
   check: checkRequest,
   decodeRequest,
   encodeRequest,

@@ -5,6 +5,7 @@ import type { Encoded } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { cleanText } from "../text.ts";
 import { fitToolNames, GEMINI_NAMES } from "../tool-names.ts";
+import { placeOf } from "../tool-place.ts";
 import { encodeContents } from "./encode-contents.ts";
 import { isEmptySchema, toJsonSchema } from "./schema.ts";
 
@@ -49,7 +50,7 @@ function addTools(prompt: Prompt, body: Wire, dropped: string[]): void {
   // This dialect has no word for these.
   if (prompt.parallelToolCalls === false) dropped.push("parallel_tool_calls");
   dropped.push(...lostFormats(prompt.tools));
-  for (const tool of prompt.tools) if (tool.strict) dropped.push(`tools.${tool.name}.strict`);
+  for (const tool of prompt.tools) if (tool.strict) dropped.push(`${placeOf(tool)}.strict`);
   body["tools"] = [{ functionDeclarations: prompt.tools.map(encodeTool) }];
   if (prompt.toolChoice) body["toolConfig"] = encodeToolChoice(prompt.toolChoice);
 }

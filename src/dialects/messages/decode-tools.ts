@@ -5,11 +5,12 @@ import { clientTool, isClientToolset } from "./client-tools.ts";
 import { withMark } from "./decode-turns.ts";
 
 /** A tool that its caller describes: only the fields another vendor knows, as strict servers refuse others (dialects.md 4.8 #33). */
-function decodeCustomTool(entry: Record<string, unknown>): Tool {
+function decodeCustomTool(entry: Record<string, unknown>, place: string): Tool {
   const schema = entry["input_schema"];
   const tool: Tool = {
     name: String(entry["name"] ?? ""),
     schema: isObject(schema) ? schema : { type: "object", properties: {} },
+    place,
   };
   if (typeof entry["description"] === "string") tool.description = entry["description"];
   if (typeof entry["strict"] === "boolean") tool.strict = entry["strict"];
@@ -36,7 +37,7 @@ export function decodeTools(tools: unknown, dropped: string[]): Tool[] {
     if (!isObject(entry)) continue;
     const type = entry["type"];
     if (typeof type !== "string" || type === "custom") {
-      decoded.push(decodeCustomTool(entry));
+      decoded.push(decodeCustomTool(entry, `tools[${at}]`));
       nameLost(entry, `tools[${at}]`, dropped);
       continue;
     }
@@ -50,7 +51,7 @@ export function decodeTools(tools: unknown, dropped: string[]): Tool[] {
       );
     }
     const tool = clientTool(type, entry);
-    if (tool) decoded.push(withMark(tool, entry));
+    if (tool) decoded.push(withMark({ ...tool, place: `tools[${at}]` }, entry));
     else dropped.push(`tools[${at}]`);
   }
   return decoded;

@@ -30,6 +30,12 @@ export const messages: Dialect = {
   passHeaders: ["anthropic-version", "anthropic-beta"],
   intent: readIntent,
   reasoningFields: ["thinking", "output_config.effort"],
+  ownNames: {
+    user: "metadata.user_id",
+    parallel_tool_calls: "tool_choice.disable_parallel_tool_use",
+    response_format: ["output_config.format", "output_format"],
+    stop: "stop_sequences",
+  },
   check: checkRequest,
   decodeRequest,
   encodeRequest,

@@ -6,12 +6,13 @@ import { type Item, stringOf } from "./items.ts";
 import { joinName } from "./namespaces.ts";
 
 /** One function as a canonical tool. */
-function decodeFunction(name: string, { description, parameters, strict }: Item): Tool {
+function decodeFunction(name: string, { description, parameters, strict }: Item, place: string): Tool {
   return {
     name,
     ...(typeof description === "string" && { description }),
     schema: isObject(parameters) ? parameters : { type: "object", properties: {} },
     ...(typeof strict === "boolean" && { strict }),
+    place,
   };
 }
 
@@ -30,7 +31,7 @@ function decodeList(
     const name = joinName(space, own);
     if (entry["type"] === "custom" && own !== "") {
       decoded.push(customTool(name, stringOf(entry["description"]), entry["format"], place));
-    } else if (entry["type"] === "function" && own !== "") decoded.push(decodeFunction(name, entry));
+    } else if (entry["type"] === "function" && own !== "") decoded.push(decodeFunction(name, entry, place));
     else if (entry["type"] === "namespace" && space === undefined) {
       if (entry["description"]) dropped.add(`${place}.description`);
       decodeList(listOf(entry["tools"]), `${place}.tools`, own, dropped, decoded);

@@ -7,6 +7,7 @@ import { formatName } from "../format-name.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
+import { placeOf } from "../tool-place.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
 import { InputWriter, systemItem } from "./encode-input.ts";
 
@@ -21,7 +22,7 @@ const MAX_USER = 64;
 function encodeFunction(tool: Tool, dropped: string[]): Wire {
   const { $schema: _schema, ...given } = tool.schema;
   const typed = "type" in given ? given : { type: "object", ...given };
-  const { schema, strict } = fitStrict(typed, tool.strict, `tools.${tool.name}.strict`, dropped);
+  const { schema, strict } = fitStrict(typed, tool.strict, `${placeOf(tool)}.strict`, dropped);
   return {
     type: "function",
     name: tool.name,
@@ -62,7 +63,7 @@ function addTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[])
 function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
   if (output.type === "json") return { type: "json_object" };
   const { name, description } = output;
-  const { schema, strict } = fitStrict(output.schema, output.strict, "text.format.strict", dropped);
+  const { schema, strict } = fitStrict(output.schema, output.strict, "response_format.strict", dropped);
   return {
     type: "json_schema",
     // The name is required here and unknown to other dialects.

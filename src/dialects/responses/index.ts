@@ -24,6 +24,12 @@ export const responses: Dialect = {
   passHeaders: ["openai-beta"],
   intent: readIntent,
   reasoningFields: ["reasoning.effort"],
+  ownNames: {
+    thinking: "reasoning.effort",
+    user: ["user", "safety_identifier"],
+    response_format: "text.format",
+    "response_format.strict": "text.format.strict",
+  },
   check: checkRequest,
   decodeRequest,
   counter: responsesCounter,
