@@ -21,10 +21,12 @@ export type DocumentPart = { type: "document"; source: MediaSource; title?: stri
 export type AudioPart = { type: "audio"; data: string; format: string } & Placed;
 /** The family of models that made a proof, where the proof came with a word of it. */
 type Made = { maker?: string };
+/** It led to calls whose results the request brings: a model that is not shown it goes on without its own plan, so its loss is named. */
+type Needed = { isNeeded?: true };
 /** Reasoning text of an earlier turn. `signature` is the vendor's proof of it; without one most vendors refuse it back. */
-export type ReasoningPart = { type: "reasoning"; text: string; signature?: string } & Made;
+export type ReasoningPart = { type: "reasoning"; text: string; signature?: string } & Made & Needed;
 /** Reasoning that only its vendor can read. */
-export type RedactedReasoningPart = { type: "redacted-reasoning"; data: string } & Made;
+export type RedactedReasoningPart = { type: "redacted-reasoning"; data: string } & Made & Needed;
 /**
  * `arguments` is the raw JSON text, so that big integers and spelling survive. `signature` is the vendor's proof of the call.
  * `custom`: a call of a custom tool, whose free text stands as the one argument `input`.

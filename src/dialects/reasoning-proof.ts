@@ -93,6 +93,8 @@ export const markUnsigned = (maker: string): string => `${UNSIGNED_MARK}${maker}
 
 /** Whether a signature is what {@link markUnsigned} made: it proves nothing. */
 export const isUnsigned = (signature: string): boolean => signature.startsWith(UNSIGNED_MARK);
+/** The maker that {@link markUnsigned} wrote. */
+export const unsignedMaker = (signature: string): string => signature.slice(UNSIGNED_MARK.length);
 
 /** Whether a reasoning item can be shown to a vendor that stored nothing: with its own encrypted content, or with its text. */
 export function isReplayable(item: Record<string, unknown>): boolean {

@@ -21,9 +21,10 @@ export function tellLost(
   ownNames: OwnNames,
 ): readonly string[] {
   if (lost.length === 0) return lost;
-  return lost.flatMap((name) => {
+  const told = lost.flatMap((name) => {
     const own = Object.hasOwn(ownNames, name) ? ownNames[name] : undefined;
     if (own === undefined || typeof own === "string") return own ?? name;
     return own.find((path) => isSaid(sent, path)) ?? [];
   });
+  return [...new Set(told)];
 }

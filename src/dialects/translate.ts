@@ -9,6 +9,7 @@ import type { ClientDialect, Decoded, Quirks, ReplyChanges, ReplyContext, Upstre
 import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
 import { goingFields } from "./going-fields.ts";
+import { markNeeded } from "./lost-reasoning.ts";
 import { refuseLostTurns } from "./lost-turns.ts";
 import { refuseOddSampling } from "./odd-sampling.ts";
 import { restorePrompt } from "./replay.ts";
@@ -91,6 +92,8 @@ function decodeAcross(body: JsonText, client: ClientDialect, { orders, memories 
   // While the model reasons, they are left out.
   if (!orders.dropSampling) refuseOddSampling(decoded.prompt);
   if (memories) restorePrompt(decoded.prompt, memories);
+  // Who switches it off wants none; clients that forget reasoning send no more of it back than its text (dialects.md 4.3).
+  if (orders.reasoning.kind !== "off") markNeeded(decoded.prompt.turns, orders.upstreamModel, !client.replay.forgets);
   // A model of which nobody knows how it is steered: its vendor might refuse the whole request for a guess.
   if (orders.reasoning.kind === "keep" || orders.isReasoningIgnored)
     decoded.dropped.push(...saidOfReasoning(sent, client));

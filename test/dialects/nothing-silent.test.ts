@@ -8,6 +8,7 @@ import {
   type UpstreamDialectName,
 } from "../../src/dialects/dialect.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
+import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { translateRequest } from "../../src/dialects/translate.ts";
 import { JsonText } from "../../src/lib/json.ts";
 
@@ -280,6 +281,94 @@ function plainOf(from: DialectName, said: Wire): Wire {
     ...(input !== undefined && { input: unsaid(input) }),
   };
 }
+
+/** A tool loop of a messages client, with what was thought before its call; `asked`: words of the user that end it. */
+function loopOfMessages(thought: Wire, asked?: string): Wire {
+  const call = { type: "tool_use", id: "c1", name: "f", input: {} };
+  const turns = [
+    { role: "user", content: "u" },
+    { role: "assistant", content: [thought, call] },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "c1", content: "r" }] },
+  ];
+  const answered = [
+    { role: "assistant", content: "a" },
+    { role: "user", content: asked },
+  ];
+  return { ...PLAIN.messages, messages: asked === undefined ? turns : [...turns, ...answered] };
+}
+
+/** The same of a responses client. */
+function loopOfResponses(thought: Wire, asked?: string): Wire {
+  const items = [
+    { role: "user", content: "u" },
+    { type: "reasoning", id: "rs_1", summary: [], ...thought },
+    { type: "function_call", call_id: "c1", name: "f", arguments: "{}" },
+    { type: "function_call_output", call_id: "c1", output: "r" },
+  ];
+  const answered = [
+    { role: "assistant", content: "a" },
+    { role: "user", content: asked },
+  ];
+  return { ...PLAIN.responses, input: asked === undefined ? items : [...items, ...answered] };
+}
+
+/** And of a chat client. */
+const loopOfChat = (thought: Wire): Wire => ({
+  ...PLAIN.chat,
+  messages: [
+    { role: "user", content: "u" },
+    {
+      ...{ role: "assistant", content: null, ...thought },
+      tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: "{}" } }],
+    },
+    { role: "tool", tool_call_id: "c1", content: "r" },
+  ],
+});
+
+const CLAUDES = { type: "thinking", thinking: "t", signature: "EqQB" };
+const REDACTED = { type: "redacted_thinking", data: "EqQB" };
+const plainBy = (maker: string) => ({ type: "thinking", thinking: "t", signature: `unsigned:${maker}` });
+const packed = { type: "thinking", thinking: "t", signature: packReasoning({ id: "rs_1", encrypted: "gAAA" }) };
+const REPLAYING: Quirks = { reasoningReplay: "reasoning_content" };
+const OFF: Orders["reasoning"] = { kind: "off", form: "effort" };
+const LOW: Orders["reasoning"] = { kind: "level", form: "effort", level: "low" };
+
+/** Reasoning of another vendor inside a tool loop (dialects.md 2.9, 4.2, 4.3): whose body, to whom, and whether it is named. */
+const THOUGHT: [string, DialectName, UpstreamDialectName, Wire, string[], Quirks?, Orders["reasoning"]?][] = [
+  ["Claude's", "messages", "chat", loopOfMessages(CLAUDES), ["thinking"]],
+  ["Claude's", "messages", "responses", loopOfMessages(CLAUDES), ["thinking"]],
+  ["Claude's", "messages", "gemini", loopOfMessages(CLAUDES), ["thinking"]],
+  ["redacted", "messages", "chat", loopOfMessages(REDACTED), ["thinking"], REPLAYING],
+  ["redacted", "messages", "responses", loopOfMessages(REDACTED), ["thinking"]],
+  ["redacted", "messages", "gemini", loopOfMessages(REDACTED), ["thinking"]],
+  ["a chat vendor's", "messages", "chat", loopOfMessages(plainBy("other")), ["thinking"]],
+  ["the model's own, unwanted", "messages", "chat", loopOfMessages(plainBy("m")), []],
+  ["wanted", "messages", "chat", loopOfMessages(CLAUDES), [], REPLAYING],
+  ["of before the user's last word", "messages", "chat", loopOfMessages(CLAUDES, "and?"), []],
+  ["switched off", "messages", "chat", loopOfMessages(CLAUDES), [], {}, OFF],
+  ["the responses vendor's own", "messages", "responses", loopOfMessages(packed), [], {}, LOW],
+  ["the like, to a model that does not reason", "messages", "responses", loopOfMessages(packed), ["thinking"]],
+  ["another vendor's on the diagonal", "messages", "messages", loopOfMessages(packed), ["thinking"]],
+  ["the like of before", "messages", "messages", loopOfMessages(packed, "and?"), []],
+  ["the like, switched off", "messages", "messages", loopOfMessages(packed), [], {}, OFF],
+  ["Claude's own", "messages", "messages", loopOfMessages(CLAUDES), []],
+  ["OpenAI's", "responses", "chat", loopOfResponses({ encrypted_content: "gAAA" }), ["reasoning"]],
+  ["OpenAI's", "responses", "messages", loopOfResponses({ encrypted_content: "gAAA" }), ["reasoning"]],
+  ["OpenAI's", "responses", "gemini", loopOfResponses({ encrypted_content: "gAAA" }), ["reasoning"]],
+  ["of before", "responses", "messages", loopOfResponses({ encrypted_content: "gAAA" }, "and?"), []],
+  ["stored by its vendor", "responses", "responses", loopOfResponses({}), ["reasoning"]],
+  ["of before, stored", "responses", "responses", loopOfResponses({}, "and?"), []],
+  ["bare text", "chat", "messages", loopOfChat({ reasoning_content: "t" }), []],
+  ["bare text", "chat", "responses", loopOfChat({ reasoning_content: "t" }), []],
+];
+
+describe("reasoning of a tool loop that its vendor cannot be shown is named", () => {
+  test.each(THOUGHT)("%s: %s → %s", (_what, from, to, said, told, quirks = {}, reasoning = ORDERS.reasoning) => {
+    const body = new JsonText(JSON.stringify(said));
+    const sent = translateRequest(body, dialects[from], upstreamDialects[to], { ...ORDERS, reasoning }, quirks);
+    expect(sent.dropped).toEqual(told);
+  });
+});
 
 describe("a client is told what is lost by the name that it has for it", () => {
   test.each(TOLD)("%s → %s: %j", (from, to, said, told) => {

@@ -189,7 +189,7 @@ describe("reasoning without a proof, for messages clients (dialects.md 4.8 #6)",
       reasoning_content: "Hm.",
     });
     const { prompt } = dialects.messages.decodeRequest({ messages });
-    expect(prompt.turns[1]?.parts[0]).toEqual({ type: "reasoning", text: "Hm." });
+    expect(prompt.turns[1]?.parts[0]).toEqual({ type: "reasoning", text: "Hm.", maker: "deepseek-chat" });
     for (const to of ["messages", "responses", "gemini"] as const) {
       const { text } = send({ from: "messages", to }, { messages });
       expect(text).toContain("Yes.");

@@ -50,7 +50,10 @@ describe.each([
     const talk = await answered(client, mode);
     talk.model = "lab/claude-budget-2";
     const heard = await talk.ask();
-    expect([heard.status, heard.dropped]).toEqual([200, client === "messages" ? "thinking" : "reasoning.effort"]);
+    expect([heard.status, heard.dropped]).toEqual([
+      200,
+      client === "messages" ? "thinking" : "reasoning, reasoning.effort",
+    ]);
     expect(lab.vendors.anthropic.refusals).toEqual([]);
     expect(sent()).not.toContain(`"thinking":${JSON.stringify(FIRST)}`);
     expect(sent()).not.toContain('"signature"');

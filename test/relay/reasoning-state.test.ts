@@ -78,6 +78,8 @@ const keysOf = ({ store }: Lab) => store.query.select().from(reasoningKey).all()
 
 /** What each client calls its wish for reasoning. */
 const WISH = { chat: "reasoning_effort", messages: "thinking", responses: "reasoning.effort" };
+/** And reasoning of its earlier turns. */
+const EARLIER = { chat: "reasoning_content", messages: "thinking", responses: "reasoning" };
 
 /** Which vendors are told otherwise where their reasoning is lost, and what the client is told of it. */
 const LOST = [
@@ -86,8 +88,8 @@ const LOST = [
   ["lab/claude-final", WISH],
   ["lab/gemini", "thought_signature"],
   ["lab/gpt", null],
-  ["lab/deepseek", "reasoning_content"],
-  ["lab/kimi", "reasoning_content"],
+  ["lab/deepseek", EARLIER],
+  ["lab/kimi", EARLIER],
 ] as const;
 
 describe("reasoning that is lost: the request stays legal, and the client is told", () => {

@@ -2,6 +2,7 @@ import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/promp
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { Lines } from "../lines.ts";
+import { nameLostReasoning } from "../lost-reasoning.ts";
 import { detailFields, detailsInPart } from "../reasoning-details.ts";
 import { makerOf, needsProof } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
@@ -143,6 +144,7 @@ export class TurnWriter {
       } else if (part.type === "opaque") this.dropped.push(part.name);
       else if ("place" in part && part.place) this.dropped.push(part.place);
     }
+    if (!details) for (const part of turn.parts) if (!this.#isReplayed(part)) nameLostReasoning(part, this.dropped);
     const isReplayed = details !== undefined || (reasoning !== "" && this.#textField !== undefined);
     // A turn of which nothing is left would be refused by most (dialects.md 4.8 #4).
     if (text === "" && !calls && !isReplayed) return;
@@ -153,6 +155,11 @@ export class TurnWriter {
     else this.#addReasoning(message, reasoning);
     if (calls) this.#writeCalls(message, calls);
     else this.#addAssistant(message);
+  }
+
+  /** Whether reasoning stands in the text that goes back. */
+  #isReplayed(part: Part): boolean {
+    return this.#textField !== undefined && part.type === "reasoning" && part.text !== "";
   }
 
   #writeCalls(message: Wire, calls: readonly ToolCallPart[]): void {

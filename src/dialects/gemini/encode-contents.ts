@@ -1,5 +1,6 @@
-import type { Part, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { Lines } from "../lines.ts";
+import { nameLostReasoning } from "../lost-reasoning.ts";
 import { toInput } from "../messages/tool-input.ts";
 import { cleanText } from "../text.ts";
 import { mergeTurns } from "../turns.ts";
@@ -46,11 +47,11 @@ class ModelTurn {
 
   add(part: Part): void {
     if (part.type === "text") this.#text(part);
-    else if (part.type === "reasoning") this.#reasoning(part.text, unpackProof(part.signature));
+    else if (part.type === "reasoning") this.#reasoning(part);
+    else if (part.type === "redacted-reasoning") nameLostReasoning(part, this.dropped);
     else if (part.type === "tool-call") this.#call(part);
     else if (part.type === "opaque") this.dropped.push(part.name);
-    else if (part.type !== "redacted-reasoning")
-      this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);
+    else this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);
   }
 
   /** A text's signature came at its end, and goes back in a part of its own as it may have come (dialects.md 3.3). */
@@ -61,8 +62,13 @@ class ModelTurn {
   }
 
   /** Reasoning goes back only when its proof shows that this vendor made it (dialects.md 4.4). */
-  #reasoning(text: string, proof: Proof | undefined): void {
-    if (!proof) return;
+  #reasoning(part: ReasoningPart): void {
+    const proof = unpackProof(part.signature);
+    if (!proof) {
+      nameLostReasoning(part, this.dropped);
+      return;
+    }
+    const { text } = part;
     const thought = text === "" ? undefined : { text: cleanText(text), thought: true };
     if (proof.place === "thought" && thought) this.parts.push({ ...thought, thoughtSignature: proof.signature });
     else if (thought) this.parts.push(thought);

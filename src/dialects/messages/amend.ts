@@ -2,6 +2,7 @@ import type { Orders } from "../../canon/intent.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { goingFields } from "../going-fields.ts";
+import { EARLIER_REASONING } from "../lost-reasoning.ts";
 import { isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
@@ -10,7 +11,7 @@ import { editReasoning } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { editMarks, editTools, nameLostTools, visibleSystem } from "./sound-prompt.ts";
 import { editChoice } from "./tool-choice.ts";
-import { withoutLoopThinking } from "./tool-loop.ts";
+import { loopStart, withoutLoopThinking } from "./tool-loop.ts";
 import { nameEdits } from "./wire-names.ts";
 
 /** Tells a proof that another model is known to have made. */
@@ -56,6 +57,14 @@ function withoutForeignThinking(messages: unknown, orders: Orders, quirks: Quirk
   return kept ?? messages;
 }
 
+/** Whether foreign thinking was taken out of the tool loop that the conversation stands in. */
+function losesThinking(messages: unknown, edits: Edits, orders: Orders, quirks: Quirks): boolean {
+  if (orders.reasoning.kind === "off" || !Object.hasOwn(edits, "messages")) return false;
+  const listed = listOf(messages);
+  const start = loopStart(listed);
+  return start >= 0 && listed.slice(start).some((message) => holdsForeign(message, orders, quirks));
+}
+
 function nameModel(body: Record<string, unknown>, edits: Edits, orders: Orders): void {
   if (body["model"] !== orders.upstreamModel) edits["model"] = orders.upstreamModel;
   if ((body["stream"] === true) !== orders.stream) edits["stream"] = orders.stream;
@@ -79,9 +88,10 @@ const isSampledTwice = (body: Record<string, unknown>, { upstreamModel, dropSamp
   upstreamModel.includes("claude");
 
 /** Thinking that was wanted and had to be switched off (the loop's own is lost, or the ceiling leaves no room for any), and other repairs. */
-export function repairs(body: Record<string, unknown>, edits: Edits, orders: Orders): string[] {
+export function repairs(body: Record<string, unknown>, edits: Edits, orders: Orders, quirks: Quirks): string[] {
   const { kind } = orders.reasoning;
   const lost = kind !== "off" && kind !== "nothing" && isSwitchedOff(edits["thinking"]) ? ["thinking"] : [];
+  if (losesThinking(body["messages"], edits, orders, quirks)) lost.push(EARLIER_REASONING);
   if (isSampledTwice(body, orders)) lost.push("top_p");
   if (isAnswered(edits)) lost.push("prefill");
   nameLostStops(body, lost);

@@ -1,6 +1,7 @@
 import type { DocumentPart, OpaquePart, Part, TextPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { put } from "../../lib/json.ts";
 import { Lines } from "../lines.ts";
+import { nameLostReasoning } from "../lost-reasoning.ts";
 import { isPacked, makerOf } from "../reasoning-proof.ts";
 import { cleanText, isVisible } from "../text.ts";
 import { mergeTurns } from "../turns.ts";
@@ -163,8 +164,10 @@ class TurnWriter {
       const { signature } = part;
       const isOwn = signature && !isPacked(signature) && this.#isMadeHere(part);
       if (isOwn) content.push({ type: "thinking", thinking: part.text, signature });
+      else nameLostReasoning(part, this.dropped);
     } else if (part.type === "redacted-reasoning") {
       if (this.#isMadeHere(part)) content.push({ type: "redacted_thinking", data: part.data });
+      else nameLostReasoning(part, this.dropped);
     } else if (part.type === "opaque") addOpaque(part, content, this.dropped);
     else this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);
   }

@@ -31,6 +31,7 @@ export const messages: Dialect = {
   intent: readIntent,
   reasoningFields: ["thinking", "output_config.effort"],
   ownNames: {
+    reasoning_content: "thinking",
     user: "metadata.user_id",
     parallel_tool_calls: "tool_choice.disable_parallel_tool_use",
     response_format: ["output_config.format", "output_format"],

@@ -2,6 +2,7 @@ import type { Orders, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { formatName } from "../format-name.ts";
+import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
 import { isReplayable } from "../reasoning-proof.ts";
 import { withoutLoneIds } from "./replay.ts";
 import { soundInput } from "./sound-input.ts";
@@ -55,6 +56,24 @@ function withoutLostReasoning(input: unknown, orders: Orders): unknown {
   const mute = isMute(orders);
   const isLost = (item: unknown) => isReasoning(item) && (mute || !isReplayable(item));
   return input.some(isLost) ? input.filter((item) => !isLost(item)) : input;
+}
+
+/** What an item is to the tool loop that the input stands in. */
+function saidIn(item: unknown): Said {
+  if (!isObject(item)) return undefined;
+  const type = item["type"] ?? "message";
+  if (type === "reasoning" || type === "function_call" || type === "custom_tool_call") return "answer";
+  if (type === "function_call_output" || type === "custom_tool_call_output") return "results";
+  if (type !== "message") return undefined;
+  return item["role"] === "assistant" ? "answer" : item["role"] === "user" ? "words" : undefined;
+}
+
+/** Names reasoning that {@link withoutLostReasoning} took out of the tool loop. */
+export function repairs(body: Wire, edits: Edits, orders: Orders): string[] {
+  const { input } = body;
+  if (orders.reasoning.kind === "off" || !Object.hasOwn(edits, "input") || !Array.isArray(input)) return [];
+  const loop: unknown[] = input.slice(loopBegin(input.length, (at) => saidIn(input[at])));
+  return withoutLostReasoning(loop, orders) === loop ? [] : [EARLIER_REASONING];
 }
 
 const isReasoning = (item: unknown): item is Wire => isObject(item) && item["type"] === "reasoning";

@@ -2,6 +2,7 @@ import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Turn 
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { Lines, OwnNames } from "../lines.ts";
+import { nameLostReasoning } from "../lost-reasoning.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { encodePart } from "./content.ts";
@@ -127,6 +128,7 @@ export class InputWriter {
       const content = [{ type: "output_text", text: cleanText(part.text) }];
       this.#items.push({ type: "message", role: "assistant", content });
     } else if (part.type === "reasoning") this.#addReasoning(part);
+    else if (part.type === "redacted-reasoning") nameLostReasoning(part, this.dropped);
     else if (part.type === "opaque") this.dropped.push(part.name);
     else if (part.type === "image" || part.type === "document" || part.type === "audio") {
       this.dropped.push(part.place ?? `assistant ${part.type}`);
@@ -136,7 +138,10 @@ export class InputWriter {
   /** Only this dialect's own proof is taken back; other reasoning cannot be shown to it (dialects.md 4.8 #6). */
   #addReasoning(part: ReasoningPart): void {
     const proof = part.signature === undefined ? undefined : unpackReasoning(part.signature);
-    if (!proof) return;
+    if (!proof) {
+      nameLostReasoning(part, this.dropped);
+      return;
+    }
     const summary = part.text === "" ? [] : [summaryPart(cleanText(part.text))];
     const id = proof.id === "" ? {} : { id: proof.id };
     this.#items.push({ type: "reasoning", ...id, summary, encrypted_content: proof.encrypted });

@@ -1,7 +1,7 @@
 import { responsesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
-import { amend } from "./amend.ts";
+import { amend, repairs } from "./amend.ts";
 import { checkRequest } from "./check.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { decodeStream } from "./decode-stream.ts";
@@ -27,6 +27,7 @@ export const responses: Dialect = {
   ownNames: {
     thinking: "reasoning.effort",
     user: ["user", "safety_identifier"],
+    reasoning_content: "reasoning",
     response_format: "text.format",
     "response_format.strict": "text.format.strict",
   },
@@ -35,6 +36,7 @@ export const responses: Dialect = {
   counter: responsesCounter,
   encodeRequest,
   amend,
+  repairs,
   replyChanges: (body) => withToolNames(body),
   decodeReply,
   encodeReply,
