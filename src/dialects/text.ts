@@ -1,4 +1,4 @@
-import type { TextPart } from "../canon/prompt.ts";
+import type { Part, TextPart } from "../canon/prompt.ts";
 
 /** Text that every upstream takes: no lone surrogates, no null characters (dialects.md 4.8 #44 and #45). Sound text comes back as it is. */
 export function cleanText(text: string): string {
@@ -23,3 +23,7 @@ export function joinTexts(parts: readonly TextPart[]): string | undefined {
   }
   return joined;
 }
+
+/** What a client says of a document, where its bytes go out in a part that has a place for its title alone (dialects.md 4.2). */
+export const contextOf = (part: Part): string | undefined =>
+  part.type === "document" && part.context ? cleanText(part.context) : undefined;

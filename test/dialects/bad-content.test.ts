@@ -238,6 +238,19 @@ describe("documents and images", () => {
     expect(JSON.stringify(send({ from: "chat", to }, CHAT(CHAT_PDF)).body)).toContain(expected);
   });
 
+  test.each(["chat", "responses", "gemini"] as const)("what is said of a document is told to %s, once", (to) => {
+    const pdf = { type: "base64", media_type: "application/pdf", data: "JVBERi0xLjQ=" };
+    const csv = { type: "base64", media_type: "text/csv", data: btoa("a,b") };
+    for (const source of [pdf, csv, { ...pdf, data: PNG }]) {
+      const part = { type: "document", title: "T", context: "Signed in Ulm.", source };
+      const held = { type: "tool_result", tool_use_id: "c1", content: [part] };
+      for (const said of [part, held]) {
+        const { text: sent, dropped } = send({ from: "messages", to }, MESSAGES(said));
+        expect([sent.split("Signed in Ulm.").length, dropped]).toEqual([2, []]);
+      }
+    }
+  });
+
   test.each(["chat", "responses", "gemini"] as const)("a picture sent as a document is a picture to %s", (to) => {
     const part = { type: "document", source: { type: "base64", media_type: "application/pdf", data: PNG } };
     const body = JSON.stringify(send({ from: "messages", to }, MESSAGES(part)).body);

@@ -5,7 +5,7 @@ import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { detailFields, detailsInPart } from "../reasoning-details.ts";
 import { makerOf, needsProof } from "../reasoning-proof.ts";
-import { cleanText } from "../text.ts";
+import { cleanText, contextOf } from "../text.ts";
 import { CallIds } from "./call-ids.ts";
 import { encodePart } from "./encode-parts.ts";
 
@@ -114,7 +114,10 @@ export class TurnWriter {
       return;
     }
     const encoded = encodePart(part, this.quirks);
-    if (encoded) parts.push(encoded);
+    if (!encoded) return;
+    const context = encoded["type"] === "text" ? undefined : contextOf(part);
+    if (context !== undefined) parts.push({ type: "text", text: context });
+    parts.push(encoded);
   }
 
   #flushAttached(): void {

@@ -4,7 +4,7 @@ import type { Quirks } from "../dialect.ts";
 import { Lines, OwnNames } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
-import { cleanText, joinTexts } from "../text.ts";
+import { cleanText, contextOf, joinTexts } from "../text.ts";
 import { encodePart } from "./content.ts";
 import type { Item } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
@@ -90,7 +90,10 @@ export class InputWriter {
   #encode(part: Part, content: Item[]): void {
     if (part.type !== "opaque") {
       const encoded = encodePart(part);
-      if (encoded) content.push(encoded);
+      if (!encoded) return;
+      const context = encoded["type"] === "input_text" ? undefined : contextOf(part);
+      if (context !== undefined) content.push({ type: "input_text", text: context });
+      content.push(encoded);
     } else if (part.dialect === "responses") content.push(part.value as Item);
     else this.dropped.push(part.name);
   }
