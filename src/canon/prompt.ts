@@ -101,5 +101,7 @@ export type Prompt = {
   output?: OutputFormat;
   /** The client's name for its end user. */
   userId?: string;
+  /** Fields that pass as they are between OpenAI's two dialects, by the chat dialect's names; encoders of others drop and name them. */
+  shared?: Record<string, unknown>;
   stream: boolean;
 };

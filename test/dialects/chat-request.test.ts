@@ -386,7 +386,7 @@ describe("a client's request", () => {
       output: { type: "json-schema", name: "out", schema: { type: "object" }, strict: true },
       stream: true,
     });
-    const named = "logit_bias logprobs top_logprobs modalities audio prediction metadata store service_tier min_p";
+    const named = "logit_bias logprobs top_logprobs modalities audio prediction store min_p";
     expect(dropped).toEqual(named.split(" "));
     const quiet = {
       logprobs: false,

@@ -2,9 +2,9 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Event } from "../../src/canon/events.ts";
 import type { Orders } from "../../src/canon/intent.ts";
-import type { Dialect } from "../../src/dialects/dialect.ts";
+import type { Dialect, Quirks, UpstreamDialect } from "../../src/dialects/dialect.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
-import { dialects } from "../../src/dialects/index.ts";
+import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { streamWriter, translateReply } from "../../src/dialects/translate.ts";
 import { JsonText } from "../../src/lib/json.ts";
@@ -15,6 +15,7 @@ import { accumulate } from "./responses-run.ts";
 
 type Wire = Record<string, unknown>;
 const { chat, messages, responses } = dialects;
+const { gemini } = upstreamDialects;
 const orders: Orders = {
   upstreamModel: "up-1",
   stream: false,
@@ -191,6 +192,46 @@ describe("requests", () => {
       expect(bare(upstream, sent)).toEqual(bare(client, body));
     });
   }
+
+  const steered = { prompt_cache_key: "k", prompt_cache_retention: "24h", service_tier: "flex", metadata: { a: "b" } };
+  const STEERING = new Set([...Object.keys(steered), "verbosity", "text"]);
+  const { metadata: _metadata, ...unstored } = steered;
+  const SHARED: [Dialect, UpstreamDialect, Wire, Wire, string[], Quirks?][] = [
+    [chat, responses, { ...steered, verbosity: "low" }, { ...steered, text: { verbosity: "low" } }, []],
+    [responses, chat, { ...steered, text: { verbosity: "low" } }, { ...unstored, verbosity: "low" }, ["metadata"]],
+    [chat, responses, { logprobs: true, top_logprobs: 2 }, {}, ["logprobs", "top_logprobs"]],
+    [chat, messages, { ...steered, verbosity: "low" }, {}, [...Object.keys(steered), "verbosity"]],
+    [chat, gemini, { ...steered, verbosity: "low" }, {}, [...Object.keys(steered), "verbosity"]],
+    // What steers a vendor's cache alone is no loss to agents that always send it.
+    [
+      responses,
+      messages,
+      { ...steered, text: { verbosity: "low" } },
+      {},
+      ["service_tier", "metadata", "text.verbosity"],
+    ],
+    [responses, gemini, { text: { verbosity: "medium" }, prompt_cache_key: "k" }, {}, []],
+    [
+      responses,
+      chat,
+      { ...unstored, text: { verbosity: "low" } },
+      { service_tier: "flex" },
+      ["text.verbosity"],
+      { unknownFields: ["verbosity", "prompt_cache_key", "prompt_cache_retention"] },
+    ],
+  ];
+  test.each(SHARED)(
+    "what both of OpenAI's dialects have crosses: %#",
+    (client, upstream, said, told, lost, quirks = {}) => {
+      const hello = client === chat ? { messages: [{ role: "user", content: "Hi" }] } : { input: "Hi" };
+      const body = { model: "a/b", ...hello, ...said };
+      client.check(body);
+      const sent = translateWhole(new JsonText(JSON.stringify(body)), client, upstream, orders, quirks);
+      const written = Object.entries(JSON.parse(sent.text) as Wire).filter(([field]) => STEERING.has(field));
+      expect(Object.fromEntries(written)).toEqual(told);
+      expect(sent.dropped.sort()).toEqual(lost.sort());
+    },
+  );
 
   test("from another dialect the upstream is asked for a summary and for reasoning that can be carried back", () => {
     const body = new JsonText(JSON.stringify(CONVERSATION["messages"]));

@@ -311,14 +311,8 @@ describe("decodeRequest", () => {
       reasoning: { effort: "low", summary: "auto" },
       stream_options: { include_obfuscation: false },
     });
-    expect(dropped.sort()).toEqual([
-      "include",
-      "input[1]",
-      "max_tool_calls",
-      "text.verbosity",
-      "tools[0]",
-      "truncation",
-    ]);
+    expect(dropped.sort()).toEqual(["include", "input[1]", "max_tool_calls", "tools[0]", "truncation"]);
+    expect(prompt.shared).toEqual({ prompt_cache_key: "k", verbosity: "low" });
     const schema = { type: "object", properties: {} };
     expect(prompt.tools[0]).toEqual({ name: "f", schema, strict: true, place: "tools[1]" });
     expect(prompt.tools[1]).toMatchObject({ name: "patch", schema: { required: ["input"] }, custom: {} });

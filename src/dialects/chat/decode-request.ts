@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, put } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
+import { isShared, share } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
@@ -122,7 +123,9 @@ export function decodeRequest(body: Wire): Decoded {
   if (isObject(format) && format["type"] !== "text" && !output) dropped.add("response_format");
   put(prompt, "userId", decodeUser(body, dropped));
   for (const field in body) {
-    if (!CARRIED.has(field) && !asksForNothing(field, body[field])) dropped.add(field);
+    if (CARRIED.has(field) || asksForNothing(field, body[field])) continue;
+    if (isShared(field)) share(prompt, field, body[field]);
+    else dropped.add(field);
   }
   const decoded: Decoded = { prompt, dropped: dropped.list() };
   if (changes) decoded.changes = changes;

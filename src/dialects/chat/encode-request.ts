@@ -103,6 +103,12 @@ function encodeStops(prompt: Prompt, quirks: Quirks, body: Wire): readonly strin
   return prompt.stop.slice(most);
 }
 
+/** Metadata is refused here unless the answer is stored, which it never is (dialects.md 1.1; contract 3). */
+function addShared({ metadata, ...shared }: Wire, body: Wire, dropped: string[]): void {
+  Object.assign(body, shared);
+  if (metadata !== undefined) dropped.push("metadata");
+}
+
 function encodeTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[]): void {
   const { tools, toolChoice } = prompt;
   if (tools.length === 0) return;
@@ -138,5 +144,6 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel?: str
   put(body, "presence_penalty", prompt.presencePenalty);
   put(body, "response_format", prompt.output && encodeFormat(prompt.output, dropped));
   put(body, "user", prompt.userId && encodeUser(prompt.userId));
+  if (prompt.shared) addShared(prompt.shared, body, dropped);
   return encodedBody(body, dropped, toolNames, stops);
 }

@@ -3,6 +3,7 @@ import { isEmpty, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
+import { nameShared } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { fitToolNames, GEMINI_NAMES } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
@@ -90,6 +91,7 @@ export function encodeRequest(given: Prompt): Encoded {
   const { prompt, toolNames } = fitToolNames(given, GEMINI_NAMES, dropped);
   // Its labels are for billing, not for end users (dialects.md 4.1).
   if (prompt.userId !== undefined) dropped.push("user");
+  nameShared(prompt, dropped);
   const contents = encodeContents(prompt.turns, dropped);
   const stops = prompt.stop.length === 0 ? prompt.stop : prompt.stop.filter((sequence) => sequence !== "");
   const tooMany = stops.length > MAX_STOPS;

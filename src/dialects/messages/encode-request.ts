@@ -3,6 +3,7 @@ import { put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
+import { nameShared } from "../openai-fields.ts";
 import { isVisible } from "../text.ts";
 import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
 import { addText, type Block, encodeTurns, type Message, withMark } from "./encode-turns.ts";
@@ -113,6 +114,7 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
   if (prompt.frequencyPenalty !== undefined) dropped.push("frequency_penalty");
   if (prompt.presencePenalty !== undefined) dropped.push("presence_penalty");
   if (prompt.tools.length > 0) dropped.push(...lostFormats(prompt.tools));
+  nameShared(prompt, dropped);
   const messages = encodeTurns(prompt.turns, dropped, upstreamModel);
   const body: Block = {};
   put(body, "max_tokens", prompt.maxOutputTokens);

@@ -3,6 +3,7 @@ import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, put } from "../../lib/json.ts";
 import { DroppedPaths } from "../chat/dropped.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
+import { isShared, share } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { decodeInput } from "./decode-input.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
@@ -10,11 +11,11 @@ import { stringOf } from "./items.ts";
 
 type Wire = Record<string, unknown>;
 
-/** Fields that are read here or by the gateway itself, or that steer only a vendor's cache or a stream's padding. */
+/** Fields that are read here or by the gateway itself, or that steer only a stream's padding. */
 const CARRIED = new Set(
   [
     "model input instructions max_output_tokens stream stream_options temperature top_p tools tool_choice parallel_tool_calls",
-    "text reasoning user safety_identifier prompt_cache_key prompt_cache_options prompt_cache_retention",
+    "text reasoning user safety_identifier",
   ].flatMap((line) => line.split(" ")),
 );
 
@@ -35,7 +36,7 @@ const numberOf = (value: unknown): number | undefined => (typeof value === "numb
 function decodeFormat(text: unknown, dropped: DroppedPaths): OutputFormat | undefined {
   if (!isObject(text)) return undefined;
   for (const [field, value] of Object.entries(text)) {
-    if (field !== "format" && value !== null && value !== "medium") dropped.add(`text.${field}`);
+    if (field !== "format" && field !== "verbosity" && value !== null) dropped.add(`text.${field}`);
   }
   const format = text["format"];
   if (!isObject(format) || format["type"] === "text") return undefined;
@@ -97,10 +98,16 @@ export function decodeRequest(body: Wire): Decoded {
   put(prompt, "maxOutputTokens", numberOf(body["max_output_tokens"]));
   put(prompt, "temperature", numberOf(body["temperature"]));
   put(prompt, "topP", numberOf(body["top_p"]));
-  put(prompt, "output", decodeFormat(body["text"], dropped));
+  const { text } = body;
+  put(prompt, "output", decodeFormat(text, dropped));
+  if (isObject(text) && text["verbosity"] != null && text["verbosity"] !== "medium") {
+    share(prompt, "verbosity", text["verbosity"]);
+  }
   put(prompt, "userId", cleanText(stringOf(body["user"]) || stringOf(body["safety_identifier"])) || undefined);
   for (const field in body) {
-    if (!CARRIED.has(field) && !asksForNothing(field, body[field])) dropped.add(field);
+    if (CARRIED.has(field) || asksForNothing(field, body[field])) continue;
+    if (isShared(field)) share(prompt, field, body[field]);
+    else dropped.add(field);
   }
   return { prompt, dropped: dropped.list(), changes: changesFor(body, choice.tools) };
 }

@@ -95,6 +95,8 @@ function encodeConversation(prompt: Prompt, quirks: Quirks, dropped: string[]): 
   return asItem ? { input: [systemItem(instructions, quirks), ...input] } : { instructions, input };
 }
 
+const NOTHING_SHARED: Wire = {};
+
 /** What this dialect has no word for. */
 function nameUnknown(prompt: Prompt, dropped: string[]): void {
   if (prompt.topK !== undefined) dropped.push("top_k");
@@ -121,7 +123,12 @@ export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
   const { temperature } = prompt;
   if (temperature !== undefined) body["temperature"] = Math.min(temperature, MAX_TEMPERATURE);
   put(body, "top_p", prompt.topP);
-  if (prompt.output) body["text"] = { format: encodeFormat(prompt.output, dropped) };
+  const { verbosity, ...shared } = prompt.shared ?? NOTHING_SHARED;
+  if (prompt.output || verbosity !== undefined) {
+    const format = prompt.output && encodeFormat(prompt.output, dropped);
+    body["text"] = { ...(format && { format }), ...(verbosity !== undefined && { verbosity }) };
+  }
+  Object.assign(body, shared);
   if (prompt.userId) body["safety_identifier"] = encodeUser(prompt.userId);
   return encodedBody(body, dropped, toolNames, prompt.stop);
 }

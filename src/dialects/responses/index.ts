@@ -28,6 +28,11 @@ export const responses: Dialect = {
     thinking: "reasoning.effort",
     user: ["user", "safety_identifier"],
     reasoning_content: "reasoning",
+    verbosity: "text.verbosity",
+    // They steer a vendor's cache alone: an answer without it is the same.
+    prompt_cache_key: [],
+    prompt_cache_options: [],
+    prompt_cache_retention: [],
     response_format: "text.format",
     "response_format.strict": "text.format.strict",
   },
