@@ -198,7 +198,16 @@ describe("requests", () => {
   const { metadata: _metadata, ...unstored } = steered;
   const SHARED: [Dialect, UpstreamDialect, Wire, Wire, string[], Quirks?][] = [
     [chat, responses, { ...steered, verbosity: "low" }, { ...steered, text: { verbosity: "low" } }, []],
-    [responses, chat, { ...steered, text: { verbosity: "low" } }, { ...unstored, verbosity: "low" }, ["metadata"]],
+    [
+      responses,
+      chat,
+      { ...steered, text: { verbosity: "low" } },
+      { ...unstored, verbosity: "low" },
+      ["metadata"],
+      { customTools: true },
+    ],
+    // Who is not known to know them may refuse a request for each.
+    [responses, chat, { ...unstored, text: { verbosity: "low" } }, {}, ["service_tier", "text.verbosity"]],
     [chat, responses, { logprobs: true, top_logprobs: 2 }, {}, ["logprobs", "top_logprobs"]],
     [chat, messages, { ...steered, verbosity: "low" }, {}, [...Object.keys(steered), "verbosity"]],
     [chat, gemini, { ...steered, verbosity: "low" }, {}, [...Object.keys(steered), "verbosity"]],
@@ -217,7 +226,7 @@ describe("requests", () => {
       { ...unstored, text: { verbosity: "low" } },
       { service_tier: "flex" },
       ["text.verbosity"],
-      { unknownFields: ["verbosity", "prompt_cache_key", "prompt_cache_retention"] },
+      { customTools: true, unknownFields: ["verbosity", "prompt_cache_key", "prompt_cache_retention"] },
     ],
   ];
   test.each(SHARED)(

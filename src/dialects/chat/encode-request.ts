@@ -4,6 +4,7 @@ import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { formatName } from "../format-name.ts";
+import { nameShared } from "../openai-fields.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
@@ -103,8 +104,16 @@ function encodeStops(prompt: Prompt, quirks: Quirks, body: Wire): readonly strin
   return prompt.stop.slice(most);
 }
 
-/** Metadata is refused here unless the answer is stored, which it never is (dialects.md 1.1; contract 3). */
-function addShared({ metadata, ...shared }: Wire, body: Wire, dropped: string[]): void {
+/**
+ * The fields of both of OpenAI's dialects, to who knows all of this one: another vendor may refuse a request for each. Metadata is refused unless the
+ * answer is stored, which it never is (dialects.md 1.1; contract 3).
+ */
+function addShared(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[]): void {
+  if (!quirks.customTools) {
+    nameShared(prompt, dropped);
+    return;
+  }
+  const { metadata, ...shared } = prompt.shared ?? {};
   Object.assign(body, shared);
   if (metadata !== undefined) dropped.push("metadata");
 }
@@ -144,6 +153,6 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel?: str
   put(body, "presence_penalty", prompt.presencePenalty);
   put(body, "response_format", prompt.output && encodeFormat(prompt.output, dropped));
   put(body, "user", prompt.userId && encodeUser(prompt.userId));
-  if (prompt.shared) addShared(prompt.shared, body, dropped);
+  if (prompt.shared) addShared(prompt, quirks, body, dropped);
   return encodedBody(body, dropped, toolNames, stops);
 }
