@@ -1,31 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { PIECES, soundAnswer, WIRES } from "../scenarios/wires.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { json, startUpstream, type Upstream } from "../support/upstream.ts";
 
 const REFUSALS = [
   "messages.1.content.0: Invalid `signature` in `thinking` block",
   "messages.1.content.0: Invalid `data` in `redacted_thinking` block",
   "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
 ];
-const REPLY = {
-  id: "msg_1",
-  type: "message",
-  role: "assistant",
-  model: "m",
-  content: [{ type: "text", text: "fine" }],
-  stop_reason: "end_turn",
-  stop_sequence: null,
-  usage: { input_tokens: 5, output_tokens: 1 },
-};
-const STREAM = [
-  { type: "message_start", message: { ...REPLY, content: [], stop_reason: null } },
-  { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
-  { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "fine" } },
-  { type: "content_block_stop", index: 0 },
-  { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 1 } },
-  { type: "message_stop" },
-];
-
 const text = { type: "text", text: "hm" };
 const thinking = { type: "thinking", thinking: "another's", signature: "Zm9yZWlnbg==" };
 
@@ -47,7 +29,7 @@ function refuseThinking(words: string): void {
     if (call.text.includes("another's") || call.text.includes("redacted_thinking"))
       return json({ type: "error", error: { type: "invalid_request_error", message: words } }, { status: 400 });
     const isStream = (call.json as { stream?: boolean }).stream === true;
-    return isStream ? sse(STREAM.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`)) : json(REPLY);
+    return soundAnswer(WIRES.messages, isStream ? "stream" : "blocking");
   });
 }
 
@@ -75,7 +57,7 @@ describe("proofs of reasoning that nobody here has seen, and their vendor refuse
       const response = await ask([thinking, { type: "redacted_thinking", data: "Zm9v" }, text], { stream });
       const told = await response.text();
       expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "2"]);
-      expect(told).toContain("fine");
+      for (const piece of PIECES) expect(told).toContain(piece.trim());
       expect(upstream.calls.length).toBe(2);
       const { messages } = upstream.calls[1]!.json as { messages: { content: unknown }[] };
       expect(messages[1]?.content).toEqual([text]);

@@ -2,9 +2,9 @@ import { GatewayError } from "../../canon/errors.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { CountTokensRequest, MessagesRequest } from "../../wire/messages.ts";
 import { checker, type Fault } from "../../wire/open.ts";
-import { refuseOtherArguments } from "../arguments-schema.ts";
 import { checkMedia } from "../media-check.ts";
 import { notOffered } from "../not-offered.ts";
+import { refuseOtherArguments, refuseSchemaless } from "../schema-check.ts";
 import { offersTools } from "./sound-prompt.ts";
 
 const checkMessage = checker(MessagesRequest);
@@ -72,20 +72,12 @@ function refuseMisplaced(body: unknown): void {
   }
 }
 
-/** A schema's format without its schema (dialects.md 4.1): refused by its own vendor, and no other could keep to it. */
-function refuseSchemaless(body: unknown): void {
-  const config = isObject(body) ? body["output_config"] : undefined;
-  const format = isObject(config) ? config["format"] : undefined;
-  if (!isObject(format) || format["type"] !== "json_schema" || isObject(format["schema"])) return;
-  const param = "output_config.format.schema";
-  throw new GatewayError("invalid_request", `${param} is required: a JSON Schema object`, { param });
-}
-
 /** What both of its endpoints refuse of a body whose fields are of the right types. */
 function refuseUnsound(body: unknown): void {
   refuseThread(body);
   refuseMisplaced(body);
-  refuseSchemaless(body);
+  const config = isObject(body) ? body["output_config"] : undefined;
+  if (isObject(config)) refuseSchemaless(config["format"], "output_config.format");
   checkTools(body);
   checkMedia(body);
 }

@@ -2,6 +2,7 @@ import type { Memories } from "../../canon/memory.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import { isUnsigned } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
+import { isThinking } from "./tool-loop.ts";
 
 type Block = Record<string, unknown>;
 
@@ -12,8 +13,6 @@ function blocksOf(content: unknown): Block[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   return Array.isArray(content) ? content.filter(isObject) : [];
 }
-
-const isReasoning = (block: Block): boolean => block["type"] === "thinking" || block["type"] === "redacted_thinking";
 
 const textOf = (blocks: readonly Block[]): string =>
   blocks.map((block) => (block["type"] === "text" ? stringOf(block["text"]) : "")).join("");
@@ -54,7 +53,7 @@ function read(body: Block, texts: boolean): Conversation {
 
 const BLOCKS: Loom<Block> = {
   isText: (block) => block["type"] === "text",
-  isReasoning,
+  isReasoning: isThinking,
   callIdOf,
   make(block) {
     if (block.kind === "redacted-reasoning") return { type: "redacted_thinking", data: block.data };

@@ -3,6 +3,7 @@ import { Lines } from "../lines.ts";
 import { isVisible } from "../text.ts";
 import { mediaTypeOf, sniffMediaType } from "./media.ts";
 import { isLegalId, ToolIds } from "./tool-ids.ts";
+import { isThinking } from "./tool-loop.ts";
 
 type Block = Record<string, unknown>;
 type Message = Record<string, unknown>;
@@ -22,7 +23,7 @@ export const unansweredResult = (id: string): Block => ({
 const isType = (block: unknown, type: string): block is Block => isObject(block) && block["type"] === type;
 
 /** Text that is there and cannot be seen: its own vendor refuses the whole request for it. */
-const isEmptyText = (block: unknown): boolean =>
+export const isEmptyText = (block: unknown): boolean =>
   isType(block, "text") && typeof block["text"] === "string" && !isVisible(block["text"]);
 
 /** An image whose bytes are of another format than it says (dialects.md 4.8 #46). */
@@ -33,9 +34,6 @@ function isMislabelled(block: unknown): boolean {
   const seen = sniffMediaType(source["data"]);
   return seen?.startsWith("image/") === true && seen !== source["media_type"];
 }
-
-/** Reasoning: a turn that ends in it is refused, as the answer's limit leaves one. */
-const isThought = (block: unknown): boolean => isType(block, "thinking") || isType(block, "redacted_thinking");
 
 const isFaulty = (block: unknown): boolean => isEmptyText(block) || isMislabelled(block);
 
@@ -83,8 +81,9 @@ class Auditor {
       if (isFaultyInside(block)) return false;
       if (!(role === "assistant" ? this.#acceptsCall(block) : this.#acceptsResult(block))) return false;
     }
+    // A turn that ends in reasoning is refused: the answer's limit leaves such ones.
     const end: unknown = content.at(-1);
-    return role !== "assistant" || !(isThought(end) || (isLast && endsInSpace(end)));
+    return role !== "assistant" || !(isThinking(end) || (isLast && endsInSpace(end)));
   }
 
   /** Nothing waits for an answer. */
@@ -162,7 +161,7 @@ class Rebuilder {
   /** An assistant's turn that has come to its end and only reasons is none. */
   #takeBackThought(): void {
     const last = this.#turns.at(-1);
-    if (last?.message["role"] === "assistant" && last.blocks.every(isThought)) this.#turns.pop();
+    if (last?.message["role"] === "assistant" && last.blocks.every(isThinking)) this.#turns.pop();
   }
 
   /** The last turn where it is of this role, else a new one. */
@@ -231,7 +230,7 @@ function strayResult(block: Block): unknown[] {
 function finished({ message, isSpoken, results, blocks }: Turn, isLast: boolean): Message {
   if (!isSpoken) return message;
   const content = [...results, ...blocks];
-  while (message["role"] === "assistant" && isThought(content.at(-1))) content.pop();
+  while (message["role"] === "assistant" && isThinking(content.at(-1))) content.pop();
   const last = content.at(-1);
   if (last === undefined) content.push({ type: "text", text: EMPTY_TEXT });
   else if (isLast && message["role"] === "assistant" && isType(last, "text")) {

@@ -2,18 +2,16 @@ import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import { withFewerMarks } from "../cache-marks.ts";
 import { isVisible } from "../text.ts";
 import { withoutTwins } from "../tool-names.ts";
+import { isEmptyText } from "./sound-messages.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 type Wire = Record<string, unknown>;
 
-const isBlank = (block: unknown): boolean =>
-  isObject(block) && block["type"] === "text" && typeof block["text"] === "string" && !isVisible(block["text"]);
-
 /** `system` without text that cannot be seen, which its own vendor refuses (dialects.md 4.8 #4); undefined when nothing is left. */
 export function visibleSystem(system: unknown): unknown {
   if (typeof system === "string") return isVisible(system) ? system : undefined;
-  if (!Array.isArray(system) || !system.some(isBlank)) return system;
-  const said = system.filter((block) => !isBlank(block));
+  if (!Array.isArray(system) || !system.some(isEmptyText)) return system;
+  const said = system.filter((block) => !isEmptyText(block));
   return said.length > 0 ? said : undefined;
 }
 

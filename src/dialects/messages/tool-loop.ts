@@ -4,7 +4,8 @@ type Wire = Record<string, unknown>;
 
 const blocksOf = (message: Wire): unknown[] => (Array.isArray(message["content"]) ? message["content"] : []);
 
-const isThinking = (block: unknown): boolean =>
+/** Reasoning, whether it can be read or not. */
+export const isThinking = (block: unknown): boolean =>
   isObject(block) && (block["type"] === "thinking" || block["type"] === "redacted_thinking");
 
 const givesResults = (message: unknown): boolean =>

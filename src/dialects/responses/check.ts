@@ -2,9 +2,9 @@ import { GatewayError } from "../../canon/errors.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
-import { refuseOtherArguments } from "../arguments-schema.ts";
 import { checkMedia } from "../media-check.ts";
 import { notOffered } from "../not-offered.ts";
+import { refuseOtherArguments, refuseSchemaless } from "../schema-check.ts";
 
 const checkBody = checker(ResponsesRequest);
 
@@ -65,13 +65,6 @@ function refuseMissingTool(body: Record<string, unknown>): void {
   if (!tools.some((tool) => isObject(tool) && tool["type"] === type && tool["name"] === name)) throw notOffered();
 }
 
-/** A schema's format without its schema: refused by its own vendor, and no other could keep to it. */
-function refuseSchemaless({ text }: Record<string, unknown>): void {
-  const format = isObject(text) ? text["format"] : undefined;
-  if (!isObject(format) || format["type"] !== "json_schema" || isObject(format["schema"])) return;
-  refuse("text.format.schema is required: a JSON Schema object", "text.format.schema");
-}
-
 /**
  * Throws GatewayError (invalid_request, with param) when `body` is no request of `POST /v1/responses`, and when it builds on stored
  * state: the service is stateless (contract 3). Unknown fields pass.
@@ -87,6 +80,7 @@ export function checkRequest(body: unknown): void {
   }
   checkTools(listOf(body["tools"]));
   refuseMissingTool(body);
-  refuseSchemaless(body);
+  const { text } = body;
+  if (isObject(text)) refuseSchemaless(text["format"], "text.format");
   checkMedia(body);
 }

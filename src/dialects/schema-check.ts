@@ -10,3 +10,13 @@ export function refuseOtherArguments(schema: unknown, path: string): void {
   const param = `${path}.type`;
   throw new GatewayError("invalid_request", `${param} must be "object"`, { param });
 }
+
+/**
+ * Throws GatewayError (invalid_request, with param) for an output format of a JSON Schema without one (dialects.md 4.1): its own vendor refuses it, and no
+ * other could keep to it. `path`: where the format stands.
+ */
+export function refuseSchemaless(format: unknown, path: string): void {
+  if (!isObject(format) || format["type"] !== "json_schema" || isObject(format["schema"])) return;
+  const param = `${path}.schema`;
+  throw new GatewayError("invalid_request", `${param} is required: a JSON Schema object`, { param });
+}
