@@ -15,7 +15,7 @@ const GIVE_UP_MS = 5_000;
  * How long a batch gathers at the most while others write too, ms: on a busy server one fsync then serves several requests (reliability 3.9), and a
  * commit costs as much as five rows.
  */
-const GATHER_MS = 4;
+export const GATHER_MS = 4;
 
 type Task = {
   operation: () => unknown;

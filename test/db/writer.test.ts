@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { StoreError } from "../../src/db/store-error.ts";
-import { Writer } from "../../src/db/writer.ts";
+import { GATHER_MS, Writer } from "../../src/db/writer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { manualClock, settle } from "../support/clock.ts";
 import { temporaryFolders } from "./temp-folder.ts";
@@ -103,15 +103,18 @@ describe("the writer", () => {
     test("a batch waits for those who are at work, and for nobody once all of them are in it", async () => {
       const { store, add, lines, writer } = await busyWriter(() => 3);
       // A turn may take longer than a batch gathers on a machine that does other work too: here its time never comes.
-      const timers = spyOn(globalThis, "setTimeout").mockImplementation((() => 0) as never);
+      // All others of this process go on: alarms that were not set again would never ring for the tests that follow.
+      const real = globalThis.setTimeout;
+      const timers = spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, ms?: number) =>
+        ms === GATHER_MS ? 0 : real(run, ms)) as never);
+      using _restored = { [Symbol.dispose]: () => timers.mockRestore() };
       const done = [writer.run(() => add("third")), writer.run(() => add("fourth"))];
       await nextTurn();
       expect(lines()).toHaveLength(2);
       done.push(writer.run(() => add("fifth")));
       await nextTurn();
       expect(lines()).toHaveLength(5);
-      expect(timers).toHaveBeenCalledTimes(1);
-      timers.mockRestore();
+      expect(timers.mock.calls.filter(([, ms]) => ms === GATHER_MS)).toHaveLength(1);
       await Promise.all(done);
       expect(writer.counts.commits).toBe(2);
       store.close();
