@@ -74,7 +74,7 @@ function editSame(
   if (orders.isReasoningIgnored) lost = [...new Set([...saidOfReasoning(sent, client), ...lost])];
   const edited = body.editInPieces(edits);
   // What the client spelled out, and nobody put anything in, holds no half characters: it was read as UTF-8.
-  const text = restored || body.hasEscapes ? soundText(wholeText(edited)) : edited;
+  const text = restored || body.mayHoldHalves ? soundText(wholeText(edited)) : edited;
   if (lost.length === 0) return { text, dropped: NOTHING_DROPPED, changes };
   const unwatched: string[] = [];
   const watched = watchRefusedStops({ body: value, dropped: unwatched, changes }, edits);

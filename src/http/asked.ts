@@ -15,8 +15,11 @@ export type AskedHead = {
 export type AskedBody = {
   readonly headers: Fields;
   bytes(): Promise<Uint8Array>;
-  /** What `use` makes of {@link bytes}, which are lent for that call alone: at once where they have come whole, and then with what it throws. */
-  lend?<T>(use: (bytes: Uint8Array) => T): T | Promise<T>;
+  /**
+   * What `use` makes of {@link bytes}, which are lent for that call alone, or are its `own` from then on: at once where they have come whole, and then
+   * with what it throws.
+   */
+  lend?<T>(use: (bytes: Uint8Array) => T, own?: boolean): T | Promise<T>;
   /** In pieces; null where there is none. */
   readonly body: ReadableStream<Uint8Array> | null;
 };

@@ -44,33 +44,46 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
  * `request_too_large`, or `invalid_request`, never with content of the body in its message.
  */
 export async function readJson(request: AskedBody, options: ReadOptions): Promise<JsonText> {
-  return checkJson(await readTextSoon(request, options), options.known);
+  return checkJson(await readText(request, options));
 }
 
 /** {@link readJson}, at once for a body that has come whole, as nearly all have: then it throws, and does not reject. */
 export function readJsonSoon(request: AskedBody, options: ReadOptions): JsonText | Promise<JsonText> {
-  const text = readTextSoon(request, options);
   const { known } = options;
-  return typeof text === "string" ? checkJson(text, known) : text.then((late) => checkJson(late, known));
+  const toJson = (bytes: Uint8Array, isOwn: boolean) =>
+    known && isOwn ? checkParts(bytes, known) : checkJson(toText(bytes));
+  const isLarge = known !== undefined && !(declaredLength(request) < LARGE_BODY);
+  return readSoon(request, options, toJson, isLarge);
 }
 
 /** The body of a request that says it is JSON, as text, under the same bounds; what it says is not looked at. Throws as {@link readJson}. */
 export async function readText(request: AskedBody, options: ReadOptions): Promise<string> {
-  return readTextSoon(request, options);
+  return readSoon(request, options, toText, false);
 }
 
-function readTextSoon(request: AskedBody, options: ReadOptions): string | Promise<string> {
+const declaredLength = ({ headers }: AskedBody): number => Number(headers.get("content-length") ?? Number.NaN);
+
+/**
+ * What `use` makes of the bytes, at once where they have come whole. `own`: they are to be its own from then on, and not only for that call; it is
+ * told whether they are.
+ */
+function readSoon<T extends string | JsonText>(
+  request: AskedBody,
+  options: ReadOptions,
+  use: (bytes: Uint8Array, isOwn: boolean) => T,
+  own: boolean,
+): T | Promise<T> {
   checkHeaders(request.headers);
   const { maxBytes } = options;
-  const declared = Number(request.headers.get("content-length") ?? Number.NaN);
+  const declared = declaredLength(request);
   if (declared > maxBytes) throw tooLarge(maxBytes);
-  if (!(declared <= ONE_PIECE_BYTES)) return readWatched(request, options).then(toText);
-  const use = (bytes: Uint8Array) => {
+  if (!(declared <= ONE_PIECE_BYTES)) return readWatched(request, options).then((bytes) => use(bytes, true));
+  const take = (bytes: Uint8Array) => {
     if (bytes.length > maxBytes) throw tooLarge(maxBytes);
-    return toText(bytes);
+    return use(bytes, own);
   };
-  const text = request.lend?.(use) ?? request.bytes().then(use);
-  return typeof text === "string" ? text : waitWhole(text, options.clock);
+  const taken = request.lend?.(take, own) ?? request.bytes().then(take);
+  return taken instanceof Promise ? waitWhole(taken, options.clock) : taken;
 }
 
 function toText(bytes: Uint8Array): string {
@@ -128,10 +141,10 @@ const brokenOff = (error: unknown) =>
     : new GatewayError("invalid_request", "The request body ended before it was complete.", { cause: error });
 
 /** A small body in one piece, with as little around it as can be. */
-function waitWhole(text: Promise<string>, clock: Clock): Promise<string> {
+function waitWhole<T>(taken: Promise<T>, clock: Clock): Promise<T> {
   return new Promise((resolve, reject) => {
     const stall = timeoutsOf(clock, UPLOAD_STALL_MS).start(() => reject(tooSlow()));
-    text.then(
+    taken.then(
       (whole) => {
         stall.stop();
         resolve(whole);
@@ -230,13 +243,12 @@ class UploadWatch {
  * A body's text as bounded JSON: at most `MAX_DEPTH` levels and `MAX_TOKENS` tokens, no number beyond a double, no key
  * `__proto__` however it is spelled, an object at the top. Throws GatewayError `invalid_request`.
  */
-export function checkJson(text: string, known?: Known): JsonText {
-  const read = known && text.length >= LARGE_BODY ? readInParts(text, known) : undefined;
-  if (read) return read;
+export function checkJson(text: string): JsonText {
   const scan = new Scan(text);
   const closed = scan.run() >= 0;
+  const hasEscapes = text.includes("\\u");
   // Of a text that is no JSON object the fields mean nothing; below, such a text is refused.
-  const json = new JsonText(text, scan.fields);
+  const json = new JsonText(text, scan.fields, undefined, hasEscapes);
   let value: unknown;
   try {
     value = json.value;
@@ -247,11 +259,17 @@ export function checkJson(text: string, known?: Known): JsonText {
     );
   }
   if (!isObject(value)) throw invalid("The request body must be a JSON object.");
-  if (scan.holdsProto || (json.hasEscapes && maySpellProto(text))) {
+  if (scan.holdsProto || (hasEscapes && maySpellProto(text))) {
     const param = findProto(value, "");
     if (param !== undefined) throw invalid("The key __proto__ is not allowed.", param);
   }
   return json;
+}
+
+/** {@link checkJson} of the bytes of a text, of which only what its sender did not send before is read. They are the document's own from then on. */
+export function checkParts(bytes: Uint8Array, known: Known): JsonText {
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  return (body.length >= LARGE_BODY ? readInParts(body, known) : undefined) ?? checkJson(toText(body));
 }
 
 /** Path of the first `__proto__` key, if any. The depth is bounded by the scan. */

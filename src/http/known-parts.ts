@@ -1,7 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
-import { ownText } from "../lib/own-text.ts";
 
-/** Text that is kept at the most, characters, and what is counted for each part beside its own. */
+/** Text that is kept at the most, bytes, and what is counted for each part beside its own. */
 const MOST_KEPT = 8 * 1024 * 1024;
 const PART_OVERHEAD = 256;
 /** Parts that are known to have followed one and the same: a system prompt is followed by whatever its users say. */
@@ -13,13 +12,24 @@ const KEPT_MS = 5 * 60_000;
 export class KnownPart {
   readonly next: KnownPart[] = [];
 
-  /** `tokens`: how many it counts for the bound of a body (see Scan). `hasEscapes`: a character in it is spelled by its number. */
+  /**
+   * `bytes`: as it was written, the UTF-8 of a text. `tokens`: how many it counts for the bound of a body (see Scan). `mayHoldHalves`: half a
+   * character may be spelled in it.
+   */
   constructor(
-    readonly text: string,
+    readonly bytes: Buffer,
     readonly value: unknown,
     readonly tokens: number,
-    readonly hasEscapes: boolean,
+    readonly mayHoldHalves: boolean,
   ) {}
+}
+
+function standsAt(part: Buffer, body: Buffer, at: number): boolean {
+  const end = at + part.length;
+  // Most that differ do so in their length, and then hardly ever end alike here.
+  return (
+    end <= body.length && body[end - 1] === part[part.length - 1] && body.compare(part, 0, part.length, at, end) === 0
+  );
 }
 
 /** Requests that have nothing else in common share what was read: whoever changed it would change it for all. */
@@ -31,9 +41,11 @@ function freeze(value: unknown): void {
   if (!Array.isArray(value)) Object.freeze(value);
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /**
  * What was read of the last large bodies, part by part: agents send their whole conversation again with each turn, and what has not changed need
- * not be read again. Kept for one sender at a time, in memory alone, bounded, and forgotten soon.
+ * not be read again, nor be made text of. Kept for one sender at a time, in memory alone, bounded, and forgotten soon.
  */
 export class KnownParts {
   readonly #roots = new Map<string, KnownPart>();
@@ -46,7 +58,7 @@ export class KnownParts {
     private readonly mostKept = MOST_KEPT,
   ) {}
 
-  /** Text that is kept, characters, with what is counted for each part. */
+  /** Text that is kept, bytes, with what is counted for each part. */
   get kept(): number {
     return this.#kept;
   }
@@ -57,17 +69,17 @@ export class KnownParts {
     const name = `${owner}\n${field}`;
     const known = this.#roots.get(name);
     if (known) return known;
-    const root = new KnownPart(name, undefined, 0, false);
+    const root = new KnownPart(NOTHING, undefined, 0, false);
     this.#roots.set(name, root);
     this.#count(root);
     return root;
   }
 
-  /** The part behind `before` that stands in `text` at `at`. Only such are known as end by themselves, so that none is the beginning of a longer one. */
-  find({ next }: KnownPart, text: string, at: number): KnownPart | undefined {
+  /** The part behind `before` that stands in `body` at `at`. Only such are known as end by themselves, so that none is the beginning of a longer one. */
+  find({ next }: KnownPart, body: Buffer, at: number): KnownPart | undefined {
     for (let place = 0; place < next.length; place++) {
       const part = next[place] as KnownPart;
-      if (text.slice(at, at + part.text.length) !== part.text) continue;
+      if (!standsAt(part.bytes, body, at)) continue;
       if (place > 0) {
         next.splice(place, 1);
         next.unshift(part);
@@ -77,18 +89,20 @@ export class KnownParts {
     return undefined;
   }
 
-  /** Keeps a part behind `before`: an object, a list or a string. Its text may lie in that of a body. */
-  add(before: KnownPart, { text, value, tokens, hasEscapes }: KnownPart): KnownPart {
+  /** Keeps a part behind `before`: an object, a list or a string. Its bytes may lie in those of a body. */
+  add(before: KnownPart, { bytes, value, tokens, mayHoldHalves }: KnownPart): KnownPart {
     freeze(value);
-    const part = new KnownPart(ownText(text), value, tokens, hasEscapes);
+    const own = Buffer.allocUnsafeSlow(bytes.length);
+    own.set(bytes);
+    const part = new KnownPart(own, value, tokens, mayHoldHalves);
     before.next.unshift(part);
     if (before.next.length > MOST_NEXT) before.next.pop();
     this.#count(part);
     return part;
   }
 
-  #count({ text }: KnownPart): void {
-    this.#kept += text.length + PART_OVERHEAD;
+  #count({ bytes }: KnownPart): void {
+    this.#kept += bytes.length + PART_OVERHEAD;
     if (this.#kept > this.mostKept) this.#forget();
     else this.#cancelLook ??= this.clock.after(KEPT_MS, this.#look);
   }

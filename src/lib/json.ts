@@ -1,45 +1,68 @@
+import { releaseWhole } from "./http1/memory.ts";
+
+/** A stretch of text as characters, or as the bytes of their UTF-8. Places in it count the one or the other. */
+export type Piece = string | Buffer;
+
 /** Text in one piece, or in several that follow one another: a long one is copied when it is put together. No character is cut in two. */
-export type Text = string | readonly string[];
+export type Text = string | readonly Piece[];
 
 /** The text in one piece. */
-export const wholeText = (text: Text): string => (typeof text === "string" ? text : text.join(""));
+export const wholeText = (text: Text): string => (typeof text === "string" ? text : text.map(textOf).join(""));
+
+const textOf = (piece: Piece): string => (typeof piece === "string" ? piece : piece.toString());
 
 /** Its length as UTF-8, bytes. */
 export function byteLength(text: Text): number {
   if (typeof text === "string") return Buffer.byteLength(text);
   let length = 0;
-  for (const piece of text) length += Buffer.byteLength(piece);
+  for (const piece of text) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
   return length;
 }
 
-/** A JSON document as it came and, once somebody asks, as a value: parsed once, lazily. */
+/**
+ * A JSON document as it came and, once somebody asks, as a value: parsed once, lazily. One that came as bytes need not become text for that:
+ * of a long one that would cost more than all else that is done with it.
+ */
 export class JsonText {
-  #text: string;
+  #source: Piece;
   #value: unknown;
   #parsed = false;
+  /** Of the source, as it is. */
   #fields: Fields | undefined;
-  #hasEscapes: boolean | undefined;
+  #mayHoldHalves: boolean | undefined;
 
   /**
-   * What whoever made the text knows of it already: the fields of {@link findFields}, what it reads as, and whether any character is spelled by its
-   * number.
+   * What whoever made the text knows of it already: the fields of {@link findFields}, what it reads as, and whether half a character may stand in it.
+   * Bytes are the UTF-8 of a text, and from now on this document's own.
    */
-  constructor(text: string, fields?: Fields, value?: unknown, hasEscapes?: boolean) {
-    this.#text = text;
+  constructor(source: Piece, fields?: Fields, value?: unknown, mayHoldHalves?: boolean) {
+    this.#source = source;
     this.#fields = fields;
     this.#value = value;
     this.#parsed = value !== undefined;
-    this.#hasEscapes = hasEscapes;
+    this.#mayHoldHalves = mayHoldHalves;
   }
 
+  /** All of it. Of bytes it is made once, and the document is that from then on. */
   get text(): string {
-    return this.#text;
+    const source = this.#source;
+    if (typeof source === "string") return source;
+    const text = source.toString();
+    // The places of another source.
+    if (text.length !== source.length) this.#fields = undefined;
+    this.#source = text;
+    return text;
+  }
+
+  /** Its length as it is held: characters, or bytes. */
+  get length(): number {
+    return this.#source.length;
   }
 
   /** The parsed value. Throws SyntaxError when the text is not JSON. */
   get value(): unknown {
     if (!this.#parsed) {
-      this.#value = JSON.parse(this.#text);
+      this.#value = JSON.parse(this.text);
       this.#parsed = true;
     }
     return this.#value;
@@ -51,40 +74,52 @@ export class JsonText {
     this.#parsed = false;
   }
 
-  /** Whether any character is spelled by its number: without one, no half a character can stand in the text. Looked for once: it may be long. */
-  get hasEscapes(): boolean {
-    this.#hasEscapes ??= this.#text.includes("\\u");
-    return this.#hasEscapes;
+  /** Whether half a character may stand in it: none does where no character is spelled by its number. Looked for once: it may be long. */
+  get mayHoldHalves(): boolean {
+    this.#mayHoldHalves ??= this.#source.includes("\\u");
+    return this.#mayHoldHalves;
   }
 
   /** Whether bytes may stand in it, which their blocks and addresses say. */
   get mayHoldBytes(): boolean {
-    return this.#text.includes("base64");
+    return this.#source.includes("base64");
   }
 
-  /** {@link fieldText} of this document, which must be an object. */
-  textOf(field: string): string | undefined {
-    this.#fields ??= findFields(this.#text);
-    return textIn(this.#text, this.#fields, field);
+  /** The text between two places of the document as it is held; of bytes, of the characters that begin there. */
+  slice(from: number, to: number): string {
+    const source = this.#source;
+    if (typeof source === "string") return source.slice(from, to);
+    return source.toString("utf8", characterAt(source, from), characterAt(source, to));
+  }
+
+  /** The value of top-level `field`, or its beginning of so many characters or bytes. This document must be an object. */
+  textOf(field: string, most = Number.POSITIVE_INFINITY): string | undefined {
+    const range = findValue(this.#source, this.#found(), field);
+    return range && textAt(this.#source, range[0], Math.min(range[1], range[0] + most));
   }
 
   /** {@link editObject} of this document, which must be an object. */
   edit(edits: Edits): string {
-    return this.editInPieces(edits).join("");
+    return wholeText(this.editInPieces(edits));
   }
 
-  /** {@link edit}, not put together: what lies between the edits is not copied. */
-  editInPieces(edits: Edits): string[] {
-    this.#fields ??= findFields(this.#text);
-    return spliceFields(this.#text, this.#fields, edits);
+  /** {@link edit}, not put together: what lies between the edits is not copied. The pieces are there until this document is forgotten. */
+  editInPieces(edits: Edits): Piece[] {
+    return spliceFields(this.#source, this.#found(), edits);
   }
 
-  /** Becomes an empty object: for a document that nobody reads any more while others still hold it. */
+  #found(): Fields {
+    this.#fields ??= findFields(this.text);
+    return this.#fields;
+  }
+
+  /** Becomes an empty object: for a document that nobody reads any more while others still hold it. Nor do they read pieces of it any more. */
   forget(): void {
-    this.#text = "{}";
+    if (typeof this.#source !== "string") releaseWhole(this.#source);
+    this.#source = "{}";
     this.forgetValue();
     this.#fields = undefined;
-    this.#hasEscapes = undefined;
+    this.#mayHoldHalves = undefined;
   }
 }
 
@@ -92,23 +127,41 @@ export class JsonText {
 export type Edits = Record<string, unknown>;
 
 const QUOTE = 34;
+const COMMA = 44;
 const BACKSLASH = 92;
 
+/** The character or byte at a place; what JSON is built of is the same in both. */
+const codeAt = (source: Piece, at: number): number =>
+  typeof source === "string" ? source.charCodeAt(at) : (source[at] as number);
+
+const cut = (source: Piece, from: number, to?: number): Piece =>
+  typeof source === "string" ? source.slice(from, to) : source.subarray(from, to);
+
+const textAt = (source: Piece, from: number, to: number): string =>
+  typeof source === "string" ? source.slice(from, to) : source.toString("utf8", from, to);
+
+/** The first place from `at` on where a character begins. */
+function characterAt(bytes: Buffer, at: number): number {
+  let start = at;
+  while (((bytes[start] ?? 0) & 0xc0) === 0x80) start++;
+  return start;
+}
+
 /** Index just after the string literal that opens at `start`, or -1 when it never closes. */
-export function stringEnd(text: string, start: number): number {
+export function stringEnd(text: Piece, start: number): number {
   let at = start + 1;
   for (;;) {
-    at = text.indexOf('"', at);
+    at = typeof text === "string" ? text.indexOf('"', at) : text.indexOf(QUOTE, at);
     if (at < 0) return -1;
     let slashes = 0;
-    while (text.charCodeAt(at - 1 - slashes) === BACKSLASH) slashes++;
+    while (codeAt(text, at - 1 - slashes) === BACKSLASH) slashes++;
     at++;
     if (slashes % 2 === 0) return at;
   }
 }
 
 /** {@link stringEnd} of text that is known to be valid JSON; elsewhere the text's own end stands for a missing one. */
-function skipString(text: string, start: number): number {
+function skipString(text: Piece, start: number): number {
   const end = stringEnd(text, start);
   return end < 0 ? text.length : end;
 }
@@ -116,14 +169,14 @@ function skipString(text: string, start: number): number {
 /** What JSON takes as white space, by its character code. */
 export const isSpace = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9;
 
-/** Index just after the value that starts at `start`; the text is known to be valid JSON. */
-function skipValue(text: string, start: number): number {
-  const first = text.charCodeAt(start);
+/** Index just after the value that starts at `start`. Of what is no valid JSON it says nothing; it ends there too. */
+export function skipValue(text: Piece, start: number): number {
+  const first = codeAt(text, start);
   if (first === QUOTE) return skipString(text, start);
   let at = start;
   if (first !== 123 && first !== 91) {
     while (at < text.length) {
-      const code = text.charCodeAt(at);
+      const code = codeAt(text, at);
       if (code === 44 || code === 125 || code === 93 || isSpace(code)) break;
       at++;
     }
@@ -131,7 +184,7 @@ function skipValue(text: string, start: number): number {
   }
   let depth = 0;
   while (at < text.length) {
-    const code = text.charCodeAt(at);
+    const code = codeAt(text, at);
     if (code === QUOTE) {
       at = skipString(text, at);
       continue;
@@ -176,13 +229,17 @@ export function findFields(text: string): Fields {
 }
 
 /** The name that the key literal from `start` to `end`, quotes included, spells. */
-function readKey(text: string, start: number, end: number): string {
-  const literal = text.slice(start + 1, end - 1);
+function readKey(text: Piece, start: number, end: number): string {
+  const literal = textAt(text, start + 1, end - 1);
   return literal.includes("\\") ? (JSON.parse(`"${literal}"`) as string) : literal;
 }
 
 /** The one of `names` that the key literal from `start` to `end`, quotes included, spells; undefined for any other key. */
-function spelledName(text: string, start: number, end: number, names: readonly string[]): string | undefined {
+function spelledName(text: Piece, start: number, end: number, names: readonly string[]): string | undefined {
+  if (typeof text !== "string") {
+    const key = readKey(text, start, end);
+    return names.includes(key) ? key : undefined;
+  }
   for (let at = start + 1; at < end - 1; at++) {
     if (text.charCodeAt(at) !== BACKSLASH) continue;
     const key = readKey(text, start, end);
@@ -193,11 +250,14 @@ function spelledName(text: string, start: number, end: number, names: readonly s
   return undefined;
 }
 
+const commaBefore = (text: Piece, at: number): number =>
+  typeof text === "string" ? text.lastIndexOf(",", at) : text.lastIndexOf(COMMA, at);
+
 /** {@link editObject} where the fields have been found already, in pieces. */
-function spliceFields(text: string, { at: places, close }: Fields, edits: Edits): string[] {
+function spliceFields(text: Piece, { at: places, close }: Fields, edits: Edits): Piece[] {
   const names = Object.keys(edits);
   const found: string[] = [];
-  const pieces: string[] = [];
+  const pieces: Piece[] = [];
   /** How far the text has been taken over, and whether a field stands in what was. */
   let copied = 0;
   let any = false;
@@ -213,26 +273,26 @@ function spliceFields(text: string, { at: places, close }: Fields, edits: Edits)
     const valueEnd = places[place + 3] as number;
     const value = edits[key];
     if (value !== undefined) {
-      pieces.push(text.slice(copied, valueAt), JSON.stringify(value));
+      pieces.push(cut(text, copied, valueAt), JSON.stringify(value));
       copied = valueEnd;
       any = true;
       continue;
     }
     // Removing takes the comma before the field along, or the one after it when it is the first left.
-    pieces.push(text.slice(copied, any ? text.lastIndexOf(",", keyAt) : keyAt));
+    pieces.push(cut(text, copied, any ? commaBefore(text, keyAt) : keyAt));
     copied = valueEnd;
     if (any) continue;
-    while (isSpace(text.charCodeAt(copied))) copied++;
-    if (text.charCodeAt(copied) === 44) copied++;
+    while (isSpace(codeAt(text, copied))) copied++;
+    if (codeAt(text, copied) === COMMA) copied++;
   }
-  pieces.push(text.slice(copied, close));
+  pieces.push(cut(text, copied, close));
   for (const key of names) {
     const value = edits[key];
     if (value === undefined || found.includes(key)) continue;
     pieces.push(`${any ? "," : ""}${JSON.stringify(key)}:${JSON.stringify(value)}`);
     any = true;
   }
-  pieces.push(text.slice(close));
+  pieces.push(cut(text, close));
   return pieces;
 }
 
@@ -241,11 +301,11 @@ function spliceFields(text: string, { at: places, close }: Fields, edits: Edits)
  * order survive. A field that occurs twice is edited at each place. The text must already be known to parse as an object.
  */
 export function editObject(text: string, edits: Edits): string {
-  return spliceFields(text, findFields(text), edits).join("");
+  return wholeText(spliceFields(text, findFields(text), edits));
 }
 
 /** Start and end of the value of top-level `field`, the last one where it occurs twice; undefined where there is none. */
-function findValue(text: string, { at }: Fields, field: string): readonly [start: number, end: number] | undefined {
+function findValue(text: Piece, { at }: Fields, field: string): readonly [start: number, end: number] | undefined {
   for (let place = at.length - 4; place >= 0; place -= 4) {
     if (readKey(text, at[place] as number, at[place + 1] as number) === field) {
       return [at[place + 2] as number, at[place + 3] as number];
@@ -256,11 +316,7 @@ function findValue(text: string, { at }: Fields, field: string): readonly [start
 
 /** The text of top-level `field`'s value, as it was written; undefined where there is none. The text must already be known to parse as an object. */
 export function fieldText(text: string, field: string): string | undefined {
-  return textIn(text, findFields(text), field);
-}
-
-function textIn(text: string, fields: Fields, field: string): string | undefined {
-  const range = findValue(text, fields, field);
+  const range = findValue(text, findFields(text), field);
   return range && text.slice(range[0], range[1]);
 }
 

@@ -1,12 +1,12 @@
 import type { JsonText } from "../lib/json.ts";
 
-/** A conversation longer than this is worked on in several turns of the event loop, characters. */
+/** A conversation longer than this is worked on in several turns of the event loop, characters or bytes. */
 const LONG = 256 * 1024;
 
 /**
  * Lets others be served before more is done with a long conversation: to parse it, check it and translate it takes some ms each, and several times that
  * while the code for it is new. Undefined for a short one.
  */
-export function breathe({ text }: JsonText): Promise<void> | undefined {
-  return text.length > LONG ? new Promise((resolve) => setImmediate(resolve)) : undefined;
+export function breathe({ length }: JsonText): Promise<void> | undefined {
+  return length > LONG ? new Promise((resolve) => setImmediate(resolve)) : undefined;
 }

@@ -16,6 +16,8 @@ const DATA_START = /^(?:data:[^,]{1,100},)?[A-Za-z0-9+/_-]{64}/;
 const CHARACTERS_PER_PAGE = 22_000;
 /** A list of tools that is not empty. */
 const SOME_TOOLS = /^\[\s*\{/;
+/** It is seen in so many characters. */
+const TOOLS_START = 64;
 const BACKSLASH = 92;
 const LETTER_U = 117;
 
@@ -69,12 +71,12 @@ function kindBefore(text: string, at: number): number {
   return code < 128 ? (KINDS[code] as number) : 0;
 }
 
-/** o200k tokens of the characters from `from` to `to`, roughly, in hundredths: one pass, no memory. */
-function scan(text: string, from: number, to: number): number {
+/** o200k tokens of the characters from `from` on, roughly, in hundredths: one pass, no memory. */
+function scan(text: string, from: number): number {
   let tokens = 0;
   let last = kindBefore(text, from);
   let run = 1;
-  for (let at = from; at < to; at++) {
+  for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code >= 128) {
       tokens += outsideAscii(code);
@@ -96,15 +98,20 @@ function scan(text: string, from: number, to: number): number {
   return tokens;
 }
 
+/** A text, or one of which nobody has made characters yet. */
+type Sliced = Pick<JsonText, "slice">;
+
 /** {@link scan} in whole tokens, of evenly spread samples where the stretch is long. */
-function roughTokens(text: string, from: number, to: number): number {
+function roughTokens(text: Sliced, from: number, to: number): number {
   const length = to - from;
-  if (length <= WHOLE) return scan(text, from, to) / HUNDREDTHS;
+  if (length <= WHOLE) return scan(text.slice(from, to), 0) / HUNDREDTHS;
   const step = (length - WINDOW) / (WINDOWS - 1);
   let tokens = 0;
   for (let window = 0; window < WINDOWS; window++) {
     const start = from + Math.floor(window * step);
-    tokens += scan(text, start, start + WINDOW);
+    // What begins in a run is told by the character before it.
+    const before = start > 0 ? 1 : 0;
+    tokens += scan(text.slice(start - before, start + WINDOW), before);
   }
   return (tokens * length) / (WINDOWS * WINDOW * HUNDREDTHS);
 }
@@ -142,12 +149,20 @@ export function textEstimator(modelId: string): (text: string) => number {
  * pictures and pages it is (dialects.md 6). `modelId` tells the family; without it, that of unknown models.
  */
 export function estimateInputTokens(body: JsonText, modelId = ""): number {
-  const { text } = body;
   const family = tokenFamilyOf(modelId);
+  const { language, media } = body.mayHoldBytes
+    ? readMedia(body.text, family)
+    : { language: roughTokens(body, 0, body.length), media: 0 };
+  const tools = SOME_TOOLS.test(body.textOf("tools", TOOLS_START) ?? "") ? family.tools.base : 0;
+  return Math.max(1, Math.ceil(language * family.factor + media + family.perRequest + tools));
+}
+
+/** The tokens of what is language in a request, and of the pictures and pages in it. */
+function readMedia(text: string, family: TokenFamily): { language: number; media: number } {
   let language = 0;
   let media = 0;
   let from = 0;
-  let open = body.mayHoldBytes ? text.indexOf('"') : -1;
+  let open = text.indexOf('"');
   while (open >= 0) {
     const close = closingQuote(text, open);
     if (close - open > DATA_STRING && DATA_START.test(text.slice(open + 1, open + 256))) {
@@ -157,7 +172,5 @@ export function estimateInputTokens(body: JsonText, modelId = ""): number {
     }
     open = close < text.length ? text.indexOf('"', close + 1) : -1;
   }
-  language += roughTokens(text, from, text.length);
-  const tools = SOME_TOOLS.test(body.textOf("tools") ?? "") ? family.tools.base : 0;
-  return Math.max(1, Math.ceil(language * family.factor + media + family.perRequest + tools));
+  return { language: language + roughTokens(text, from, text.length), media };
 }

@@ -62,6 +62,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     if (intent.stream) return await answerStream(job, visit);
     const reply = await answerWhole(job);
     visit.end();
+    body.forget();
     return reply;
   } catch (thrown) {
     const ended = abort.reason instanceof Ended ? abort.reason : undefined;

@@ -1,22 +1,39 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { checkJson } from "../../src/http/body.ts";
-import { LARGE_BODY } from "../../src/http/json-parts.ts";
+import { soundText } from "../../src/dialects/sound-text.ts";
+import { checkJson, checkParts } from "../../src/http/body.ts";
+import { type Known, LARGE_BODY } from "../../src/http/json-parts.ts";
 import { KnownParts } from "../../src/http/known-parts.ts";
+import { estimateInputTokens } from "../../src/relay/estimate.ts";
 import { manualClock } from "../support/clock.ts";
 
-type Outcome = { value: unknown; edited: string; hasEscapes: boolean } | { fault: string };
+type Outcome = { value: unknown; edited: string; sound: string; text: string } | { fault: string };
 
 const EDITS = { model: "other", stream: true, max_tokens: undefined };
 
 function outcomeOf(read: () => ReturnType<typeof checkJson>): Outcome {
   try {
     const json = read();
-    return { value: json.value, edited: json.edit(EDITS), hasEscapes: json.hasEscapes };
+    const edited = json.edit(EDITS);
+    return { value: json.value, edited, sound: json.mayHoldHalves ? soundText(edited) : edited, text: json.text };
   } catch (thrown) {
     return { fault: (thrown as Error).message };
   }
 }
+
+const bytesOf = (text: string | Uint8Array): Buffer => Buffer.from(text as string);
+
+const inParts = (text: string | Uint8Array, known: Known) => outcomeOf(() => checkParts(bytesOf(text), known));
+
+/** How a body is read of which nothing is known. */
+const atOnce = (text: string | Uint8Array) =>
+  outcomeOf(() => {
+    try {
+      return checkJson(new TextDecoder("utf-8", { fatal: true }).decode(bytesOf(text)));
+    } catch (thrown) {
+      throw thrown instanceof TypeError ? new Error("The request body is not valid UTF-8.") : thrown;
+    }
+  });
 
 /** Text that stands where a value does, as no value would be written. */
 const RAW = [
@@ -88,7 +105,7 @@ describe("bodies read in parts", () => {
           const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
           for (const body of [...bodies, ...bodies]) {
             const text = written([["fill", FILL], ...body], blanks);
-            expect(outcomeOf(() => checkJson(text, known))).toEqual(outcomeOf(() => checkJson(text)));
+            expect(inParts(text, known)).toEqual(atOnce(text));
           }
         },
       ),
@@ -105,15 +122,49 @@ describe("bodies read in parts", () => {
         (body, place, insertion, cuts) => {
           const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
           const sound = written([...body, ["fill", FILL], ...body], []);
-          checkedOnce(sound, known);
+          inParts(sound, known);
           const at = place % sound.length;
           const text = sound.slice(0, at) + insertion + (cuts ? "" : sound.slice(at + (place % 2)));
           if (text.length < LARGE_BODY) return;
-          expect(outcomeOf(() => checkJson(text, known))).toEqual(outcomeOf(() => checkJson(text)));
+          expect(inParts(text, known)).toEqual(atOnce(text));
         },
       ),
       { numRuns: 300 },
     );
+  });
+
+  test("that are no UTF-8 somewhere are refused in the same words", () => {
+    fc.assert(
+      fc.property(fields, fc.nat(), fc.integer({ min: 0x80, max: 0xff }), (body, place, byte) => {
+        const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
+        const bytes = bytesOf(written([...body, ["fill", `é${FILL}\u2028`], ["a\\b", "\ud83d\ude00"], ...body], []));
+        inParts(bytes, known);
+        bytes[place % bytes.length] = byte;
+        expect(inParts(bytes, known)).toEqual(atOnce(bytes));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("are estimated as the text that they are", () => {
+    for (const word of [
+      "plain words of a tool's result, ",
+      "числа и слова, ",
+      "漢字とかな、",
+      "f(x) => { return 12345; }\n",
+    ]) {
+      for (const length of [20_000, 100_003]) {
+        const content = word.repeat(length / word.length);
+        const text = JSON.stringify({
+          model: "a/b",
+          tools: [{ type: "function" }],
+          messages: [{ role: "user", content }],
+        });
+        const parts = checkParts(bytesOf(text), { parts: new KnownParts(manualClock()), owner: "acc_1" });
+        const estimated = estimateInputTokens(parts) / estimateInputTokens(checkJson(text));
+        expect(Math.abs(estimated - 1)).toBeLessThan(0.03);
+      }
+    }
   });
 
   test("bounds hold for all parts together, known or not, and nothing may follow", () => {
@@ -128,11 +179,11 @@ describe("bodies read in parts", () => {
         `{"a":${some}}]`,
         `[${some}]`,
       ]) {
-        const told = outcomeOf(() => checkJson(text, known));
+        const told = inParts(text, known);
         expect(told).toHaveProperty("fault");
-        expect(told).toEqual(outcomeOf(() => checkJson(text)));
+        expect(told).toEqual(atOnce(text));
       }
-      expect(outcomeOf(() => checkJson(`{"a":${some}}`, known))).not.toHaveProperty("fault");
+      expect(inParts(`{"a":${some}}`, known)).not.toHaveProperty("fault");
     }
   });
 
@@ -145,7 +196,7 @@ describe("bodies read in parts", () => {
     }));
     let before: unknown[] = [];
     for (let count = 1; count <= turns.length; count++) {
-      const { messages } = checkJson(JSON.stringify({ model: "a/b", messages: turns.slice(0, count) }), known)
+      const { messages } = checkParts(bytesOf(JSON.stringify({ model: "a/b", messages: turns.slice(0, count) })), known)
         .value as {
         messages: unknown[];
       };
@@ -153,7 +204,8 @@ describe("bodies read in parts", () => {
       for (const [at, message] of before.entries()) expect(messages[at]).toBe(message);
       before = messages;
     }
-    const others = checkJson(JSON.stringify({ messages: turns }), { parts, owner: "acc_2" }).value as typeof known & {
+    const others = checkParts(bytesOf(JSON.stringify({ messages: turns })), { parts, owner: "acc_2" })
+      .value as typeof known & {
       messages: unknown[];
     };
     expect(others.messages[0]).toEqual(before[0]);
@@ -161,17 +213,13 @@ describe("bodies read in parts", () => {
   });
 });
 
-function checkedOnce(text: string, known: { parts: KnownParts; owner: string }): void {
-  outcomeOf(() => checkJson(text, known));
-}
-
 describe("what is known of earlier bodies", () => {
-  const body = (word: string) => JSON.stringify({ messages: [{ role: "user", content: word + FILL }] });
+  const body = (word: string) => bytesOf(JSON.stringify({ messages: [{ role: "user", content: word + FILL }] }));
 
   test("is bounded", () => {
     const parts = new KnownParts(manualClock(), 10 * LARGE_BODY);
     for (let at = 0; at < 100; at++) {
-      checkJson(body(String(at)), { parts, owner: "acc_1" });
+      checkParts(body(String(at)), { parts, owner: "acc_1" });
       expect(parts.kept).toBeLessThan(10 * LARGE_BODY);
     }
   });
@@ -179,9 +227,9 @@ describe("what is known of earlier bodies", () => {
   test("is forgotten when none has come for five minutes", async () => {
     const clock = manualClock();
     const parts = new KnownParts(clock);
-    checkJson(body("a"), { parts, owner: "acc_1" });
+    checkParts(body("a"), { parts, owner: "acc_1" });
     await clock.advance(4 * 60_000);
-    checkJson(body("b"), { parts, owner: "acc_1" });
+    checkParts(body("b"), { parts, owner: "acc_1" });
     await clock.advance(4 * 60_000);
     expect(parts.kept).toBeGreaterThan(0);
     await clock.advance(60_000);
@@ -190,7 +238,7 @@ describe("what is known of earlier bodies", () => {
 
   test("cannot be changed by who reads it", () => {
     const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
-    const { messages } = checkJson(body("a"), known).value as { messages: { content: string }[] };
+    const { messages } = checkParts(body("a"), known).value as { messages: { content: string }[] };
     expect(() => {
       (messages[0] as { content: string }).content = "changed";
     }).toThrow(TypeError);

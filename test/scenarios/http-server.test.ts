@@ -5,7 +5,7 @@ import { Incoming } from "../../src/http/server/incoming.ts";
 import { HttpServer } from "../../src/http/server/listen.ts";
 import { parseRequestHead } from "../../src/http/server/request-head.ts";
 import { Sender } from "../../src/http/server/sender.ts";
-import { release } from "../../src/lib/http1/fields.ts";
+import { release } from "../../src/lib/http1/memory.ts";
 import { IDLE_SECONDS } from "../../src/server.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { json, neverAnswer } from "../support/upstream.ts";

@@ -1,6 +1,7 @@
 import { Abort, type Abortable } from "../../lib/abort.ts";
-import { release } from "../../lib/http1/fields.ts";
+
 import { type BodyReader, createBodyReader, viewOf } from "../../lib/http1/framing.ts";
+import { releaseWhole } from "../../lib/http1/memory.ts";
 import { addPiece, joinPieces } from "../../lib/http1/pieces.ts";
 import type { Asked } from "../asked.ts";
 import { RequestHead } from "./request-head.ts";
@@ -26,8 +27,7 @@ class BodyLost extends Error {
   override readonly name = "BodyLost";
 }
 
-/** Bytes that are lent, in memory of their own. */
-const copyOf = (bytes: Uint8Array): Uint8Array => Buffer.from(bytes);
+const asTheyAre = (bytes: Uint8Array): Uint8Array => bytes;
 
 const made = new WeakMap<Request, Incoming>();
 
@@ -97,12 +97,6 @@ export class Incoming implements Asked {
     this.#tell();
   }
 
-  /** A piece of the body was read: nothing of it is looked at again. */
-  #release(bytes: Uint8Array): void {
-    // Of a request that came along with others the memory is theirs too.
-    if (bytes.byteOffset + bytes.length === bytes.buffer.byteLength) release(bytes);
-  }
-
   /** Nobody asks for it any more: a stream that goes on for minutes need not hold it. */
   forgetHead(): void {
     this.headers = NO_HEAD;
@@ -117,11 +111,11 @@ export class Incoming implements Asked {
   }
 
   async bytes(): Promise<Uint8Array> {
-    return this.lend(copyOf);
+    return this.lend(asTheyAre, true);
   }
 
-  lend<T>(use: (bytes: Uint8Array) => T): T | Promise<T> {
-    if (this.#body.complete) return this.#lend(use);
+  lend<T>(use: (bytes: Uint8Array) => T, own = false): T | Promise<T> {
+    if (this.#body.complete) return this.#lend(use, own);
     this.#want();
     return new Promise((resolve, reject) => {
       const look = () => {
@@ -129,7 +123,7 @@ export class Incoming implements Asked {
         else if (!this.#body.complete) this.#onMore = look;
         else {
           try {
-            resolve(this.#lend(use));
+            resolve(this.#lend(use, own));
           } catch (thrown) {
             reject(thrown);
           }
@@ -164,7 +158,7 @@ export class Incoming implements Asked {
     const headers = new Headers([...this.headers.entries()]);
     headers.set("host", this.headers.host ?? "");
     const hasBody = method !== "GET" && method !== "HEAD";
-    const body = hasBody ? (this.#body.complete ? this.#lend(copyOf) : this.body) : null;
+    const body = hasBody ? (this.#body.complete ? this.#lend(asTheyAre, true) : this.body) : null;
     const settings = { method, headers, signal: abort.signal, body: body as Uint8Array<ArrayBuffer> | null };
     const request = new Request(url, settings);
     made.set(request, this);
@@ -225,17 +219,18 @@ export class Incoming implements Asked {
     look?.();
   }
 
-  #lend<T>(use: (bytes: Uint8Array) => T): T {
+  #lend<T>(use: (bytes: Uint8Array) => T, own: boolean): T {
     const pieces = this.#pieces;
     this.#pieces = undefined;
     this.#waitingBytes = 0;
     // Of a connection that waits nobody hears that its client has left.
     this.#goOn();
     if (!pieces) return use(NOTHING);
+    if (own && pieces.length === 1) return use(pieces[0] as Uint8Array);
     try {
-      return use(joinPieces(pieces));
+      return use(own ? Buffer.concat(pieces) : joinPieces(pieces));
     } finally {
-      for (const piece of pieces) this.#release(piece);
+      for (const piece of pieces) releaseWhole(piece);
     }
   }
 }

@@ -99,14 +99,6 @@ export function writeFields(fields: Readonly<Record<string, string>>): string {
   return lines;
 }
 
-/**
- * Lets the memory go of bytes that came from a socket, which gives every piece memory of its own, and that nobody looks at any more: it is used again
- * while it is warm, where a collection would give it back cold, and half of it to the system.
- */
-export function release(bytes: Uint8Array): void {
-  if (bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);
-}
-
 /** What of a message is still to be written when so many bytes of it were, in memory that nobody else uses. */
 export function restOf(message: Uint8Array, written: number): Uint8Array {
   const rest = message.subarray(written);
@@ -122,8 +114,15 @@ export function writeMessage(head: string, body: Text, length: number): Uint8Arr
   const bytes = lendMemory(size);
   let at = bytes.write(head, 0, "latin1");
   if (typeof body === "string") bytes.write(body, at, "utf8");
-  else for (const piece of body) at += bytes.write(piece, at, "utf8");
+  else for (const piece of body) at += put(bytes, piece, at);
   return bytes.subarray(0, size);
+}
+
+/** Writes a piece at a place. Its length, bytes. */
+function put(bytes: Buffer, piece: string | Uint8Array, at: number): number {
+  if (typeof piece === "string") return bytes.write(piece, at, "utf8");
+  bytes.set(piece, at);
+  return piece.length;
 }
 
 /** Most bytes that UTF-8 takes for a unit of a string. */

@@ -1,6 +1,7 @@
 import type { Abort, Abortable } from "../../lib/abort.ts";
-import { MalformedMessage, release } from "../../lib/http1/fields.ts";
+import { MalformedMessage } from "../../lib/http1/fields.ts";
 import { type BodyReader, createBodyReader, viewOf } from "../../lib/http1/framing.ts";
+import { release } from "../../lib/http1/memory.ts";
 import type { Text } from "../../lib/json.ts";
 import { decodeBytes } from "../../lib/piece-decoder.ts";
 import { type Answer, type Read, type ReadTaker, readText } from "../answer.ts";
