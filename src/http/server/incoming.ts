@@ -85,7 +85,9 @@ export class Incoming implements Asked {
   take(bytes: Uint8Array, start = 0): Uint8Array | undefined {
     const body = this.#body;
     body.take(bytes, start);
-    if (body.to > body.from && !this.#unwanted) this.#keep(viewOf(body, bytes));
+    if (!this.#unwanted) {
+      if (body.to > body.from) this.#keep(viewOf(body, bytes));
+    } else if (body.surplus === undefined) releaseWhole(bytes);
     this.#tell();
     return this.#body.surplus;
   }
@@ -105,6 +107,7 @@ export class Incoming implements Asked {
   /** What still comes of the body is read and forgotten. */
   discard(): void {
     this.#unwanted = true;
+    if (this.#pieces) for (const piece of this.#pieces) releaseWhole(piece);
     this.#pieces = undefined;
     this.#waitingBytes = 0;
     this.#goOn();
