@@ -242,14 +242,10 @@ export class Sender implements Sink {
   }
 
   #writeText(text: string, end: string): void {
-    if (this.#chunks && this.#head === "") {
-      this.#write(writeChunk(text, end));
-      return;
-    }
-    const length = Buffer.byteLength(text);
-    const before = this.#chunks ? `${this.#head}${length.toString(16)}\r\n` : this.#head;
+    const head = this.#head;
     this.#head = "";
-    this.#write(writeMessage(before, end === "" ? text : text + end, length + end.length));
+    // Only chunks have an end of their own.
+    this.#write(this.#chunks ? writeChunk(head, text, end) : writeMessage(head, text, Buffer.byteLength(text)));
   }
 
   #ask(): void {

@@ -131,22 +131,29 @@ const MOST_BYTES = 3;
 const SIZE_ROOM = 16;
 const HEX_DIGITS = "0123456789abcdef";
 
-/** A text as a chunk of a body (RFC 9112, 7.1), and `end`, which is latin-1, behind it. The bytes hold as those of {@link writeMessage} do. */
-export function writeChunk(text: string, end: string): Uint8Array {
-  const most = SIZE_ROOM + text.length * MOST_BYTES + end.length;
+/**
+ * A text as a chunk of a body (RFC 9112, 7.1), `head`, which is latin-1, before it and `end`, which is too, behind it. The bytes hold as those of
+ * {@link writeMessage} do.
+ */
+export function writeChunk(head: string, text: string, end: string): Uint8Array {
+  const room = head.length + SIZE_ROOM;
+  const most = room + text.length * MOST_BYTES + end.length;
   if (most > LARGEST_LENT_BYTES) {
     const length = Buffer.byteLength(text);
-    return writeMessage(`${length.toString(16)}\r\n`, [text, end], length + end.length);
+    return writeMessage(`${head}${length.toString(16)}\r\n`, [text, end], length + end.length);
   }
   const bytes = lendMemory(most);
   // Its size is known once it is written: to measure it before would be to go through it twice.
-  const length = bytes.write(text, SIZE_ROOM, "utf8");
-  let from = SIZE_ROOM;
+  const length = bytes.write(text, room, "utf8");
+  let from = room;
   bytes[--from] = 10;
   bytes[--from] = 13;
-  for (let left = length; left > 0 || from === SIZE_ROOM - 2; left >>>= 4)
-    bytes[--from] = HEX_DIGITS.charCodeAt(left & 15);
-  let to = SIZE_ROOM + length;
+  for (let left = length; left > 0 || from === room - 2; left >>>= 4) bytes[--from] = HEX_DIGITS.charCodeAt(left & 15);
+  if (head !== "") {
+    from -= head.length;
+    bytes.write(head, from, "latin1");
+  }
+  let to = room + length;
   for (let at = 0; at < end.length; at++) bytes[to++] = end.charCodeAt(at);
   return bytes.subarray(from, to);
 }
