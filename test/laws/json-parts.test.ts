@@ -15,7 +15,11 @@ function outcomeOf(read: () => ReturnType<typeof checkJson>): Outcome {
   try {
     const json = read();
     const edited = json.edit(EDITS);
-    return { value: json.value, edited, sound: json.mayHoldHalves ? soundText(edited) : edited, text: json.text };
+    const sound = json.mayHoldHalves ? soundText(edited) : edited;
+    // From then on it is text, whatever it came as.
+    const { value, text } = json;
+    expect(json.edit(EDITS)).toBe(edited);
+    return { value, edited, sound, text };
   } catch (thrown) {
     return { fault: (thrown as Error).message };
   }
