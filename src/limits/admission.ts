@@ -28,6 +28,8 @@ const BURST_MS = 2_500;
 const STRICT_WAITING = 16;
 const STRICT_WAIT_MS = 100;
 const CALM_MS = 2_000;
+/** Nobody waits for longer, ms, burst or not: clients that each ask again as soon as they are answered become no more, and may yet be too many. */
+const MOST_WAIT_MS = 10_000;
 /** While they become more, the last one to come is the first to be let in, as soon as the first one has waited for this long, ms. */
 const LATEST_FIRST_MS = 100;
 /** Of those who have waited too long, so many are told with each turn. */
@@ -200,7 +202,7 @@ export class Admission {
     this.#entered = 0;
     if (this.waiting > 0) {
       if (now - this.#windowAt >= WINDOW_MS) this.#judge(now);
-      if (now < this.#strictUntil) this.#tellOldest(now);
+      this.#tellOldest(now);
       this.#admit(now);
     }
     if (this.waiting > 0 || entered > 0) this.#turn();
@@ -245,12 +247,14 @@ export class Admission {
   }
 
   #tellOldest(now: number): void {
+    const isStrict = now < this.#strictUntil;
+    const [mostMs, most] = isStrict ? [STRICT_WAIT_MS, STRICT_WAITING] : [MOST_WAIT_MS, MOST_WAITING];
     for (let told = 0; told < TOLD_EACH_TURN && this.waiting > 0; told++) {
       const { since } = this.#waiting[this.#first]!;
-      if (now - since < STRICT_WAIT_MS && this.waiting <= STRICT_WAITING) return;
+      if (now - since < mostMs && this.waiting <= most) return;
       this.shed.load++;
       this.#takeFirst().reject(OVERLOADED);
-      this.#strictUntil = now + CALM_MS;
+      if (isStrict) this.#strictUntil = now + CALM_MS;
     }
   }
 

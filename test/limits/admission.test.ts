@@ -164,6 +164,23 @@ describe("more than can be done", () => {
     expect(inside.filter((name) => name < 2_000)).toHaveLength(2_000);
   });
 
+  test("nobody waits for more than ten seconds, burst or not", async () => {
+    const { inside, refused, admission, askMany, turn } = machine();
+    askMany(4_000);
+    // One comes in with each turn: they become no more, and it would take forty seconds.
+    for (let turns = 0; turns < 999; turns++) await turn(10);
+    expect(refused).toHaveLength(0);
+    const waited = admission.waiting;
+    for (let turns = 0; admission.waiting > 0; turns++) {
+      if (turns > 100) throw new Error(`${admission.waiting} still wait`);
+      await turn(10);
+    }
+    expect(refused.length).toBeGreaterThan(waited - 100);
+    expect(inside.length + refused.length).toBe(4_000);
+    expect(new Set([...inside, ...refused]).size).toBe(4_000);
+    expect(admission.shed.load).toBe(refused.length);
+  });
+
   test("two seconds after nobody was turned away, a burst passes again", async () => {
     const { state, inside, refused, overload, askMany, turn, admission } = machine();
     await overload(4_000);
