@@ -3,9 +3,16 @@ import { FAILED, WRONG_USAGE } from "./exit-codes.ts";
 import { outliveReaders, WrongUsage, warn } from "./output.ts";
 import { readServeWords, startServing } from "./serving.ts";
 
+/** What is asked of the program about itself; it ends with the answer. */
+const QUESTIONS: ReadonlySet<string> = new Set(["-h", "--help", "-V", "--version"]);
+
 /** `sluice`, `sluice serve`, and either with flags. */
-const isServing = ([first]: readonly string[]): boolean =>
-  first === undefined || first === "serve" || first.startsWith("-");
+function isServing(words: readonly string[]): boolean {
+  const [first] = words;
+  return (
+    (first === undefined || first === "serve" || first.startsWith("-")) && !words.some((word) => QUESTIONS.has(word))
+  );
+}
 
 /** Errors whose message is a sentence for the operator. By name, so that a command without a store does not load one. */
 const EXPLAINED = new Set(["Failure", "WrongUsage", "StoreError", "AccountError"]);

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import manifest from "../../package.json";
-import { givenExecutable, makeFolder, removeFolder } from "../support/binary.ts";
-import { sluice } from "./support.ts";
+import { cleanEnvironment, givenExecutable, makeFolder, removeFolder } from "../support/binary.ts";
+import { COMMAND, sluice } from "./support.ts";
 
 // Every command is a process of its own, on a machine that may be busy.
 setDefaultTimeout(30_000);
@@ -60,6 +60,16 @@ describe("help", () => {
     expect(dataExists()).toBe(false);
   });
 });
+
+test.each(["--help", "--version", "serve --help", "keys --help"])(
+  "%s ends without a word when nobody reads it",
+  async (args) => {
+    const script = `{ sleep 0.3; "$@" ${args}; echo "ended with $?" >&2; } | true`;
+    const env = cleanEnvironment({ folder });
+    const child = Bun.spawn(["sh", "-c", script, "sh", ...COMMAND], { env, stdin: "ignore", stderr: "pipe" });
+    expect(await child.stderr.text()).toBe("ended with 0\n");
+  },
+);
 
 describe("wrong usage ends with 2, names the nearest, and touches nothing", () => {
   test.each([
