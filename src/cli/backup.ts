@@ -64,7 +64,7 @@ function checkLedger(store: Store): void {
 /** {@link carryRevocations} from the store at `path`; why not, where it cannot be read. */
 function carryFrom(path: string, older: Store): Carried | Error {
   try {
-    const newer = openStore(path, { check: false });
+    const newer = openStore(path, { check: false, brief: true });
     try {
       return carryRevocations(newer, older, Date.now());
     } finally {

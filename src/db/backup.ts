@@ -20,9 +20,9 @@ import { StoreError, toStoreError } from "./store-error.ts";
 const MAGIC = "SQLite format 3\0";
 const ENDINGS = ["", "-wal", "-shm"] as const;
 
-/** Makes what was written to a file, or named in a folder, survive a loss of power. */
-function sync(path: string): void {
-  const file = openSync(path, "r");
+/** Makes what was written to a file, or named in a folder, survive a loss of power. Windows does that only for who may write to it. */
+function sync(path: string, mode: "r+" | "r"): void {
+  const file = openSync(path, mode);
   try {
     fsyncSync(file);
   } finally {
@@ -32,7 +32,7 @@ function sync(path: string): void {
 
 function syncFolder(path: string): void {
   // A folder cannot be opened there; names in it are safe by themselves.
-  if (process.platform !== "win32") sync(path);
+  if (process.platform !== "win32") sync(path, "r");
 }
 
 function remove(path: string): void {
@@ -71,7 +71,7 @@ export function backupStore(store: Store, file: string): void {
     remove(partial);
     withPrivateFiles(() => store.database.query("VACUUM INTO ?").run(partial));
     look(partial, file);
-    sync(partial);
+    sync(partial, "r+");
     renameSync(partial, file);
     syncFolder(dirname(file));
   } catch (thrown) {
@@ -104,7 +104,7 @@ function prepare(file: string, fresh: string): void {
     if (existsSync(`${file}-wal`)) copyFileSync(`${file}-wal`, `${fresh}-wal`);
   });
   look(fresh, file);
-  openStore(fresh).close();
+  openStore(fresh, { brief: true }).close();
 }
 
 /**
@@ -134,13 +134,13 @@ export function restoreStore(file: string, path: string, check: (store: Store) =
   const before = existsSync(path) ? `${path}.before-restore` : undefined;
   try {
     prepare(file, fresh);
-    const store = openStore(fresh);
+    const store = openStore(fresh, { brief: true });
     try {
       check(store);
     } finally {
       store.close();
     }
-    sync(fresh);
+    sync(fresh, "r+");
     if (before !== undefined) keepAside(path, before);
     renameSync(fresh, path);
     syncFolder(dirname(path));

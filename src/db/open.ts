@@ -26,6 +26,8 @@ export type StoreOptions = {
   waitMs?: number;
   /** Look for damage. Default true; a command beside a running server can leave it out. */
   check?: boolean;
+  /** For a store whose file is moved or removed afterwards: see {@link endStatementsWith}. */
+  brief?: boolean;
 };
 
 /** The one open connection to the store. */
@@ -118,6 +120,26 @@ function checkForDamage(database: Database, path: string): void {
   }
 }
 
+/**
+ * Makes all that is prepared on `database` end when it is closed. A statement that is left keeps the file open, and Windows neither moves nor removes
+ * an open file. Not for a server, which would remember every statement that it ever made.
+ */
+function endStatementsWith(database: Database): void {
+  const made: { finalize(): void }[] = [];
+  const prepare = database.prepare.bind(database) as (...args: unknown[]) => { finalize(): void };
+  const close = database.close.bind(database);
+  const remember = (...args: unknown[]) => {
+    const statement = prepare(...args);
+    made.push(statement);
+    return statement;
+  };
+  database.prepare = remember as Database["prepare"];
+  database.close = (throwOnError) => {
+    for (const statement of made.splice(0)) statement.finalize();
+    close(throwOnError);
+  };
+}
+
 function closeStore(database: Database, path: string): void {
   if (path !== ":memory:") {
     // Waiting for whoever reads would keep a server beside this command from writing.
@@ -153,6 +175,7 @@ export function openStore(path: string, options: StoreOptions = {}): Store {
   try {
     const opened = withPrivateFiles(() => {
       database = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
+      if (options.brief) endStatementsWith(database);
       setPragmas(database, inMemory);
       if (options.check ?? true) checkForDamage(database, path);
       migrate(database);

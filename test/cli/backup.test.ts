@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
-import { serve, sluice } from "./support.ts";
+import { makeFolder, type RunningBinary, removeFolder, runBinary } from "../support/binary.ts";
+import { COMMAND, serve, sluice } from "./support.ts";
 
 // Every command is a process of its own, on a machine that may be busy.
 setDefaultTimeout(30_000);
@@ -94,4 +94,26 @@ test("a backup says what is not in it, and a restore what is missing", async () 
     `The files of 1 image are not in ${join(other, "images")}: a backup does not hold them.`,
   );
   expect(existsSync(join(other, "images"))).toBe(false);
+});
+
+// Windows syncs a file only for who may write to it: elsewhere the system calls show how it was opened.
+const strace = process.platform === "linux" ? Bun.which("strace") : null;
+test.skipIf(!strace)("what is synced to the disk was opened for writing", async () => {
+  const trace = join(folder, "trace");
+  const command = [strace ?? "", "-f", "-qq", "-e", "trace=openat,fsync", "-o", trace, ...COMMAND];
+  await done("keys", "create");
+  for (const [verb, name] of [
+    ["backup", "copy.db.partial"],
+    ["restore", "sluice.db.restoring"],
+  ]) {
+    const { code, stderr } = await runBinary([verb ?? "", join(folder, "copy.db")], { folder, command });
+    // A system that forbids tracing cannot be asked.
+    if (/ptrace|Operation not permitted/.test(stderr)) return;
+    expect([verb, code]).toEqual([verb, 0]);
+    // The last that is opened under this name, and what is done with it next.
+    const lines = readFileSync(trace, "utf8").split("\n");
+    const at = lines.findLastIndex((line) => line.includes(`${name}", O_`));
+    expect([verb, lines[at]]).toEqual([verb, expect.stringMatching(/O_RDWR.* = \d+$/)]);
+    expect([verb, lines[at + 1]]).toEqual([verb, expect.stringContaining(`fsync(${lines[at]?.split(" = ")[1]})`)]);
+  }
 });
