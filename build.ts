@@ -4,10 +4,11 @@
  * install script and SHA256SUMS; `--release` makes these of the named targets only, `--release-url ADDRESS` says where they will lie.
  * `--commit HASH` is for a tree without its repository.
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { hasSoundSignature, signForMac } from "./.release/mac-signature.ts";
+import { type Origin, readOrigin } from "./.release/origin.ts";
 import { writeRelease } from "./.release/release.ts";
 
 const ROOT = import.meta.dir;
@@ -56,33 +57,6 @@ const vocabularyAsText: Bun.BunPlugin = {
 };
 
 const isTarget = (name: string): name is Target => Object.hasOwn(TARGETS, name);
-
-/** Which tree is built. */
-type Origin = {
-  /** The whole commit, or "" when nobody knows. */
-  commit: string;
-  /** When it was made, Unix s; 0 when nobody knows. */
-  madeAt: number;
-  /** Whether something of the tree is not as in the commit. */
-  modified: boolean;
-};
-
-/** Asks git; undefined outside a repository or without git. */
-function askGit(...words: string[]): string | undefined {
-  if (!existsSync(join(ROOT, ".git")) || Bun.which("git") === null) return undefined;
-  const result = Bun.spawnSync(["git", "-C", ROOT, ...words]);
-  return result.exitCode === 0 ? result.stdout.toString().trim() : undefined;
-}
-
-/** `given` is `--commit`. SOURCE_DATE_EPOCH goes before the commit's own time (reproducible-builds.org). Throws Error for a bad one. */
-function readOrigin(given: string | undefined): Origin {
-  const madeAt = Number(process.env["SOURCE_DATE_EPOCH"] || askGit("log", "-1", "--format=%ct") || 0);
-  if (!Number.isSafeInteger(madeAt) || madeAt < 0) throw new Error("SOURCE_DATE_EPOCH is not a number of seconds");
-  const commit = given || askGit("rev-parse", "HEAD") || "";
-  if (!/^(?:[0-9a-f]{7,64})?$/.test(commit)) throw new Error(`not a commit: ${commit}`);
-  const changes = askGit("status", "--porcelain", "--", "src", "drizzle", "build.ts", "package.json", "bun.lock");
-  return { commit, madeAt, modified: Boolean(changes) };
-}
 
 /** Builds one executable. Throws AggregateError with what the bundler has to say. */
 async function build(target: Target | undefined, outfile: string, origin: Origin): Promise<void> {
@@ -172,8 +146,9 @@ function readArguments() {
 
 async function main(): Promise<void> {
   const { targets, release, outfile: given, commit, "release-url": releaseUrl } = readArguments();
-  const origin = readOrigin(commit);
+  const origin = readOrigin(ROOT, commit);
   const folder = join(ROOT, "dist");
+  if (origin.modified) console.error("The tree is not as in its commit; `sluice version` will say so: modified.");
   const built = new Map<string, string>();
   for (const target of targets.length > 0 ? targets : [undefined]) {
     const windows = target ? target.startsWith("windows") : process.platform === "win32";

@@ -1,4 +1,6 @@
-/** What Bun itself is made of: it is in every executable, beside the packages of the lockfile. */
+/** What is in every executable beside the packages of the lockfile: what Bun itself is made of, and what a package was built with. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 
 /** A library that Bun links, by Bun's own name for it. */
 export type LinkedLibrary = { name: string; version: string; licence: string };
@@ -30,6 +32,33 @@ export function linkedLibraries(versions: Readonly<Record<string, string | undef
     const version = versions[name];
     if (version === undefined) throw new Error(`Bun names no version of ${name}`);
     return { name, version, licence };
+  });
+}
+
+/** Code of another project that a package holds without naming it as a dependency. */
+export type HeldLibrary = LinkedLibrary & {
+  /** The package that it lies in. */
+  holder: string;
+};
+
+/** `version` finds in `file` of the holder which one it is. */
+const HELD = [
+  {
+    holder: "unpdf",
+    name: "pdfjs-dist",
+    licence: "Apache-2.0",
+    file: "dist/pdfjs.mjs",
+    version: /apiVersion:`([\d.]+)`/,
+  },
+];
+
+/** Of the packages installed in `modules`. Throws Error for one whose version is not found any more. */
+export function heldLibraries(modules: string): HeldLibrary[] {
+  return HELD.map(({ holder, name, licence, file, version: pattern }) => {
+    const path = join(modules, holder, file);
+    const version = existsSync(path) ? pattern.exec(readFileSync(path, "utf8"))?.[1] : undefined;
+    if (version === undefined) throw new Error(`${holder} does not say which ${name} it holds`);
+    return { holder, name, version, licence };
   });
 }
 

@@ -6,7 +6,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 
 import { basename, join } from "node:path";
 import manifest from "../package.json" with { type: "json" };
 import { type ArchivedFile, writeTar } from "./archive.ts";
-import { linkedLibraries, writeRuntimeNotice } from "./linked.ts";
+import { heldLibraries, linkedLibraries, writeRuntimeNotice } from "./linked.ts";
 import { folderOf, type LockedPackage, readLockedPackages } from "./lockfile.ts";
 import { writeSbom } from "./sbom.ts";
 
@@ -19,6 +19,8 @@ export type ReleaseFacts = {
   commit: string;
   /** When it was made, Unix s. */
   madeAt: number;
+  /** Whether the tree was not as in it; null when nobody knows. */
+  modified: boolean | null;
   /** Where the files of this release will lie; the install script's default. */
   releaseUrl?: string | undefined;
 };
@@ -37,27 +39,33 @@ function readLicence(root: string, place: string): string | undefined {
 
 /** The licences of all packages in the executable, in their own words: most of them ask to be handed on. First what Bun itself brings along. */
 export function collectNotices(root: string, packages: readonly LockedPackage[]): string {
+  const held = heldLibraries(join(root, "node_modules"));
   const sections = packages.map(({ place, name, version }) => {
     const folder = join(root, folderOf(place));
     const files = existsSync(folder) ? readdirSync(folder) : [];
     const texts = files
-      .filter((file) => /^(?:licen[cs]e|notice|copying)(?:[.-]|$)/i.test(file))
+      // Some stand beside the one file whose parts they are of.
+      .filter((file) => /^(?:licen[cs]e|notice|copying)(?:[.-]|$)|\.licen[cs]e\.txt$/i.test(file))
       .sort()
       .map((file) => readFileSync(join(folder, file), "utf8").replaceAll("\r\n", "\n").trim());
-    const words = texts.length > 0 ? texts.join("\n\n") : `Licence: ${readLicence(root, place) ?? "not stated"}`;
-    return `${name} ${version}\n\n${words}\n`;
+    if (texts.length === 0) texts.push(`Licence: ${readLicence(root, place) ?? "not stated"}`);
+    const others = held.filter(({ holder }) => holder === place);
+    texts.push(...others.map((other) => `It holds ${other.name} ${other.version}. Licence: ${other.licence}`));
+    return `${name} ${version}\n\n${[...new Set(texts)].join("\n\n")}\n`;
   });
   sections.unshift(writeRuntimeNotice(Bun.version, linkedLibraries(process.versions)));
   return sections.join(`\n${"-".repeat(80)}\n\n`);
 }
 
 /** The bill of materials of this tree (see {@link writeSbom}). */
-export function makeSbom({ root, commit, madeAt }: Pick<ReleaseFacts, "root" | "commit" | "madeAt">): string {
+export function makeSbom(origin: Pick<ReleaseFacts, "root" | "commit" | "madeAt" | "modified">): string {
+  const { root, commit, madeAt, modified } = origin;
   const packages = readLockedPackages(readFileSync(join(root, "bun.lock"), "utf8"));
-  const facts = { version: manifest.version, commit, madeAt, packages, bun: Bun.version };
+  const facts = { version: manifest.version, commit, madeAt, modified, packages, bun: Bun.version };
   const linked = linkedLibraries(process.versions);
+  const held = heldLibraries(join(root, "node_modules"));
   const licenceOf = (place: string) => readLicence(root, place);
-  return writeSbom({ ...facts, linked, licenceOf }, Object.keys(manifest.dependencies));
+  return writeSbom({ ...facts, linked, held, licenceOf }, Object.keys(manifest.dependencies));
 }
 
 /** The install script, with the release's address as its default. Throws Error for an address that a shell would not take as one word. */

@@ -1,5 +1,5 @@
 /** The bill of materials: CycloneDX 1.6 as JSON, the same bytes whenever it is made of the same commit. */
-import type { LinkedLibrary } from "./linked.ts";
+import type { HeldLibrary, LinkedLibrary } from "./linked.ts";
 import type { LockedPackage } from "./lockfile.ts";
 
 export type SbomFacts = {
@@ -8,10 +8,14 @@ export type SbomFacts = {
   commit: string;
   /** When the commit was made, Unix s: the only time in it. */
   madeAt: number;
+  /** Whether the tree was not as in it; null when nobody knows. */
+  modified: boolean | null;
   packages: readonly LockedPackage[];
   /** What the executable brings along beside packages. */
   bun: string;
   linked: readonly LinkedLibrary[];
+  /** What packages hold without naming it. */
+  held: readonly HeldLibrary[];
   /** The licence that a package names, or undefined. */
   licenceOf(place: string): string | undefined;
 };
@@ -46,19 +50,27 @@ function describePackage(found: LockedPackage, licence: string | undefined): obj
 
 const RUNTIME = "runtime:bun";
 const refOf = ({ name }: LinkedLibrary) => `runtime:${name}`;
+const heldRefOf = ({ name }: HeldLibrary) => `held:${name}`;
 
-function describeRuntime({ bun, linked }: SbomFacts): object[] {
-  const part = (type: string, ref: string, version: string, purl: string, licence: string) => ({
+function describePart(type: string, ref: string, version: string, purl: string, licence: string): object {
+  return {
     ...{ type, "bom-ref": ref, name: ref.slice(ref.indexOf(":") + 1), version, scope: "required" },
     ...{ licenses: [describeLicence(licence)], purl },
-  });
+  };
+}
+
+function describeRuntime({ bun, linked }: SbomFacts): object[] {
   return [
-    part("platform", RUNTIME, bun, `pkg:npm/bun@${bun}`, "MIT"),
+    describePart("platform", RUNTIME, bun, `pkg:npm/bun@${bun}`, "MIT"),
     ...linked.map((library) => {
       const { name, version, licence } = library;
-      return part("library", refOf(library), version, `pkg:generic/${name}@${version}`, licence);
+      return describePart("library", refOf(library), version, `pkg:generic/${name}@${version}`, licence);
     }),
   ];
+}
+
+function describeHeld(library: HeldLibrary): object {
+  return describePart("library", heldRefOf(library), library.version, packageUrl(library), library.licence);
 }
 
 /** A serial number that follows from the content: a random one would make each build another (RFC 9562, version 8). */
@@ -69,8 +81,13 @@ function serialNumber(content: string): string {
 
 /** The document as text, with a line break at its end. `direct` are the places of the packages that package.json names. */
 export function writeSbom(facts: SbomFacts, direct: readonly string[]): string {
-  const { version, commit, madeAt, packages, linked } = facts;
+  const { version, commit, madeAt, modified, packages, linked, held } = facts;
   const refs = (places: readonly string[]) => places.map((place) => `npm:${place}`).sort();
+  const heldBy = (place: string) => held.filter(({ holder }) => holder === place).map(heldRefOf);
+  const properties = [
+    ...(commit ? [{ name: "sluice:commit", value: commit }] : []),
+    ...(modified ? [{ name: "sluice:modified", value: "true" }] : []),
+  ];
   const body = {
     version: 1,
     metadata: {
@@ -78,18 +95,20 @@ export function writeSbom(facts: SbomFacts, direct: readonly string[]): string {
       component: {
         ...{ type: "application", "bom-ref": "sluice", name: "sluice", version },
         licenses: [{ expression: "MIT" }],
-        ...(commit && { properties: [{ name: "sluice:commit", value: commit }] }),
+        ...(properties.length > 0 && { properties }),
       },
     },
     components: [
       ...describeRuntime(facts),
       ...packages.map((found) => describePackage(found, facts.licenceOf(found.place))),
+      ...held.map(describeHeld),
     ],
     dependencies: [
       { ref: "sluice", dependsOn: [RUNTIME, ...refs(direct)] },
       { ref: RUNTIME, dependsOn: linked.map(refOf) },
       ...linked.map((library) => ({ ref: refOf(library), dependsOn: [] })),
-      ...packages.map(({ place, needs }) => ({ ref: `npm:${place}`, dependsOn: refs(needs) })),
+      ...packages.map(({ place, needs }) => ({ ref: `npm:${place}`, dependsOn: [...heldBy(place), ...refs(needs)] })),
+      ...held.map((library) => ({ ref: heldRefOf(library), dependsOn: [] })),
     ],
   };
   const format = {

@@ -3,15 +3,17 @@ import type { JsonOption } from "./options.ts";
 import { type Column, formatTable, print, printJson } from "./output.ts";
 
 /** Put in by the build of the executable; a run from source has none. */
-declare const SLUICE_BUILD: { commit: string; madeAt: number; modified: boolean; target: string | null } | undefined;
+declare const SLUICE_BUILD:
+  | { commit: string; madeAt: number; modified: boolean | null; lockfile: string; target: string | null }
+  | undefined;
 
 const BUILD = typeof SLUICE_BUILD === "undefined" ? undefined : SLUICE_BUILD;
 
 export const VERSION: string = manifest.version;
 
 /**
- * `sluice version`: version, commit, Bun and SQLite (contract 1). `modified` says that the tree was not as in the commit; `committed_at`
- * stands for a time of building, which would make every build another.
+ * `sluice version`: version, commit, Bun and SQLite (contract 1). `modified` says that the tree was not as in the commit, null that nobody knows;
+ * `committed_at` stands for a time of building, which would make every build another; `lockfile` is the SHA-256 of bun.lock (reliability 7.6).
  */
 export function showVersion({ json }: JsonOption): number {
   const facts = {
@@ -19,6 +21,7 @@ export function showVersion({ json }: JsonOption): number {
     commit: BUILD?.commit || null,
     committed_at: BUILD?.madeAt ? new Date(BUILD.madeAt * 1000).toISOString() : null,
     modified: BUILD?.commit ? BUILD.modified : null,
+    lockfile: BUILD?.lockfile ?? null,
     target: BUILD?.target ?? null,
     platform: `${process.platform}-${process.arch}`,
     bun: Bun.version,

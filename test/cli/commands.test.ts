@@ -110,6 +110,7 @@ describe("version", () => {
       commit: made,
       committed_at: made,
       modified: made,
+      lockfile: made,
       target: givenExecutable() ? JSON.parse(json.stdout).target : null,
       bun: Bun.version,
       sqlite: expect.stringMatching(/^3\./),

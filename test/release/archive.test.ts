@@ -65,7 +65,8 @@ function release(into: string): string[] {
     ["windows-x64", "sluice-windows-x64.exe"],
   ]);
   for (const name of executables.values()) writeFileSync(join(into, name), `executable of ${name}`);
-  return writeRelease({ root: ROOT, folder: into, commit: "a".repeat(40), madeAt: MADE_AT }, executables, () => {});
+  const origin = { commit: "a".repeat(40), madeAt: MADE_AT, modified: false };
+  return writeRelease({ root: ROOT, folder: into, ...origin }, executables, () => {});
 }
 
 describe("a release", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { linkedLibraries } from "../../.release/linked.ts";
+import { heldLibraries, linkedLibraries } from "../../.release/linked.ts";
 import { folderOf, readLockedPackages } from "../../.release/lockfile.ts";
 import { collectNotices, makeSbom } from "../../.release/release.ts";
 import { packageUrl } from "../../.release/sbom.ts";
@@ -9,7 +9,7 @@ import manifest from "../../package.json";
 
 const ROOT = join(import.meta.dir, "../..");
 const COMMIT = "0123456789abcdef0123456789abcdef01234567";
-const ORIGIN = { root: ROOT, commit: COMMIT, madeAt: 1_790_000_000 };
+const ORIGIN = { root: ROOT, commit: COMMIT, madeAt: 1_790_000_000, modified: false };
 
 type Component = {
   type: string;
@@ -47,9 +47,7 @@ describe("the bill of materials", () => {
   });
 
   test("names each package in the ways that scanners look for", () => {
-    const libraries = bom.components.filter(
-      ({ purl }) => purl.startsWith("pkg:npm/") && !purl.startsWith("pkg:npm/bun@"),
-    );
+    const libraries = bom.components.filter((component) => component["bom-ref"].startsWith("npm:"));
     expect(libraries.length).toBeGreaterThanOrEqual(Object.keys(manifest.dependencies).length);
     const lock = readFileSync(join(ROOT, "bun.lock"), "utf8");
     for (const library of libraries) {
@@ -92,6 +90,8 @@ describe("the bill of materials", () => {
     expect(bom.metadata.timestamp).toBe(new Date(ORIGIN.madeAt * 1000).toISOString());
     expect(bom.metadata.component.properties).toEqual([{ name: "sluice:commit", value: COMMIT }]);
     expect(makeSbom(ORIGIN)).not.toContain(ROOT);
+    const changed = JSON.parse(makeSbom({ ...ORIGIN, modified: true })) as Bom;
+    expect(changed.metadata.component.properties).toContainEqual({ name: "sluice:modified", value: "true" });
   });
 });
 
@@ -103,6 +103,21 @@ test("what Bun links is named with version and licence; a Bun that does not say 
     expect(JSON.stringify(found)).toContain('"expression"');
   }
   expect(() => linkedLibraries({ ...process.versions, webkit: undefined })).toThrow("webkit");
+});
+
+test("what a package was built with is named, in the bill and in the notices; one that does not say is refused", () => {
+  const held = bom.components.find(({ name }) => name === "pdfjs-dist");
+  expect(held).toMatchObject({ licenses: [{ expression: "Apache-2.0" }] });
+  const version = held?.version ?? "";
+  const code = readFileSync(join(ROOT, "node_modules/unpdf/dist/pdfjs.mjs"), "utf8");
+  expect(/^\d+\.\d+\.\d+$/.test(version) && code.includes(version)).toBe(true);
+  expect(bom.dependencies.find(({ ref }) => ref === "npm:unpdf")?.dependsOn).toEqual(["held:pdfjs-dist"]);
+  const notices = collectNotices(ROOT, readLockedPackages(readFileSync(join(ROOT, "bun.lock"), "utf8")));
+  expect(notices).toContain(`It holds pdfjs-dist ${version}. Licence: Apache-2.0`);
+  // What stands beside the file that it is about.
+  const beside = readFileSync(join(ROOT, "node_modules/swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt"), "utf8");
+  expect(notices.split(beside.trim()).length).toBe(2);
+  expect(() => heldLibraries("/nowhere")).toThrow("unpdf does not say which pdfjs-dist it holds");
 });
 
 describe("the lockfile", () => {

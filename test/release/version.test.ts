@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import manifest from "../../package.json";
 import { buildBinary, givenExecutable, makeFolder, removeFolder, runBinary } from "../support/binary.ts";
@@ -20,13 +21,19 @@ test("the executable says what it was made of, and in JSON every fact under its 
   const { code, stdout, stderr } = await runBinary(["version", "--json"], { folder });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const facts = JSON.parse(stdout) as Record<string, unknown>;
-  expect(Object.keys(facts)).toEqual("version commit committed_at modified target platform bun sqlite".split(" "));
+  expect(Object.keys(facts)).toEqual(
+    "version commit committed_at modified lockfile target platform bun sqlite".split(" "),
+  );
   const platform = `${process.platform}-${process.arch}`;
   expect(facts).toMatchObject({ version: manifest.version, bun: Bun.version, platform });
   // One that is given may be of a release; the tree's own is built for no target by name.
   if (!givenExecutable()) expect(facts["target"]).toBeNull();
   expect(facts["sqlite"]).toMatch(/^3\.\d+\.\d+$/);
   if (!hasHistory) return;
+  if (!givenExecutable()) {
+    const lockfile = readFileSync(join(ROOT, "bun.lock"));
+    expect(facts["lockfile"]).toBe(new Bun.CryptoHasher("sha256").update(lockfile).digest("hex"));
+  }
   expect(facts["commit"]).toMatch(/^[0-9a-f]{40}$/);
   expect(typeof facts["modified"]).toBe("boolean");
   // A time that is that commit's own, not that of the build.
