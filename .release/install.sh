@@ -62,6 +62,8 @@ find_target() {
       # The dynamic loader tells which C library programs of this system are made for.
       for loader in /lib/ld-musl-*; do [ -e "$loader" ] && libc=-musl; done
       for loader in /lib/ld-linux-* /lib64/ld-linux-*; do [ -e "$loader" ] && libc=""; done
+      # Alpine's gcompat brings the loader of the other one, under which the executable does not run.
+      case "$(ldd --version 2>&1 || true)" in *musl*) libc=-musl ;; esac
       ;;
     Darwin)
       system=darwin
@@ -125,6 +127,7 @@ unpack() {
 # Runs the new one beside its place, since the folder for temporary files may forbid it, and moves it in whole.
 put_in_place() {
   mkdir -p "$to" || fail "cannot make $to"
+  [ ! -d "$to/sluice" ] || fail "$to/sluice is a folder"
   fresh="$to/.sluice-new-$$"
   cp "$work/${archive%.tar.*}/sluice" "$fresh" || fail "cannot write to $to"
   chmod 755 "$fresh"

@@ -175,6 +175,20 @@ describe("the install script", () => {
       await expectRefused(words, { args, env: { PATH: tools } });
     }
   });
+
+  test("takes the build for musl where programs are linked to it, though the other loader is there too", async () => {
+    const tools = onlyTools("zstd", "curl", "wget");
+    for (const [name, text] of [
+      ["uname", '[ "$1" = -s ] && echo Linux || echo x86_64'],
+      ["ldd", 'echo "musl libc (x86_64)" >&2; exit 1'],
+    ] as const) {
+      Bun.spawnSync(["rm", "-f", join(tools, name)]);
+      writeFileSync(join(tools, name), `#!/bin/sh\n${text}\n`);
+      chmodSync(join(tools, name), 0o755);
+    }
+    const args = ["--from", `http://127.0.0.1:${server.port}`, "--to", join(folder, "bin")];
+    await expectRefused("the executable for linux-x64-musl does not run", { args, env: { PATH: tools } });
+  });
 });
 
 describe("the install script refuses", () => {
@@ -226,6 +240,15 @@ describe("the install script refuses", () => {
   test("one whose loader misses a library, without the hundred lines that say so", async () => {
     files = makeRelease(`#!/bin/sh\nfor line in 1 2 3 4 5 6 7 8 9; do echo "no symbol $line" >&2; done\nexit 127\n`);
     await expectRefused("no symbol 3\ninstall: the executable for");
+  });
+
+  test("to go into a folder of its own name, such as a clone", async () => {
+    mkdirSync(installed(), { recursive: true });
+    const { code, stderr } = await install();
+    expect([code, stderr]).toEqual([1, `install: ${installed()} is a folder\n`]);
+    expect(readdirSync(join(folder, "bin"))).toEqual(["sluice"]);
+    expect(readdirSync(installed())).toEqual([]);
+    expect(leftovers()).toEqual([]);
   });
 
   test("to fetch over what anybody on the way can change, or from nowhere", async () => {
