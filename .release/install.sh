@@ -31,7 +31,7 @@ read_arguments() {
   while [ $# -gt 0 ]; do
     case "$1" in
       --from | --to | --target)
-        [ $# -ge 2 ] && [ -n "$2" ] || fail "$1 needs a value"
+        if [ $# -lt 2 ] || [ -z "$2" ]; then fail "$1 needs a value"; fi
         case "$1" in --from) from="$2" ;; --to) to="$2" ;; *) target="$2" ;; esac
         shift 2
         ;;

@@ -178,7 +178,8 @@ describe("the container", () => {
     expect(said("USER")).toEqual(["10001:10001"]);
     const [volume] = said("VOLUME");
     expect(said("ENV").join(" ")).toContain(`SLUICE_DATA=${volume}`);
-    expect(said("HEALTHCHECK")[0]).toContain("/healthz");
+    // Asked where it listens, also when somebody sets another port.
+    expect(said("HEALTHCHECK")[0]).toContain(":$SLUICE_PORT/healthz");
     const [command] = said("CMD");
     expect(isTaken(JSON.parse(command ?? "") as string[])).toBe(true);
     // Everything that is copied is let through by the ignore file, and every target of the build is one.
@@ -186,6 +187,13 @@ describe("the container", () => {
     expect(ignored[0]).toBe("*");
     for (const copied of said("COPY").filter((line) => !line.startsWith("--"))) {
       for (const name of copied.split(" ").slice(0, -1)) expect(ignored).toContain(`!${name}`);
+    }
+  });
+
+  test("is documented to be stopped with time for running answers, which Docker alone does not give", () => {
+    for (const page of [read("Dockerfile"), readFileSync(join(RELEASE, "../README.md"), "utf8")]) {
+      const seconds = /docker run .*--stop-timeout (\d+) /.exec(page)?.[1];
+      expect(Number(seconds) * 1000).toBeGreaterThan(DRAIN_MS);
     }
   });
 });
