@@ -6,7 +6,7 @@
  */
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { parseArgs } from "node:util";
+import { readFlags, refuse } from "./.release/flags.ts";
 import { hasSoundSignature, signForMac } from "./.release/mac-signature.ts";
 import { type Origin, readOrigin } from "./.release/origin.ts";
 import { writeRelease } from "./.release/release.ts";
@@ -117,22 +117,17 @@ function announce(file: string, startedAt: number): void {
   console.log(`${relative(process.cwd(), file)}  ${size} MB  ${seconds} s`);
 }
 
-/** Ends the process for wrong usage. */
-function refuse(sentence: string): never {
-  console.error(sentence);
-  process.exit(2);
-}
+const USAGE = `build: [--target TARGET]… [--outfile FILE] [--all | --release] [--release-url ADDRESS] [--commit HASH]
+Targets: ${Object.keys(TARGETS).join(", ")}`;
 
 function readArguments() {
-  const { values } = parseArgs({
-    options: {
-      all: { type: "boolean", default: false },
-      release: { type: "boolean", default: false },
-      target: { type: "string", multiple: true, default: [] },
-      outfile: { type: "string" },
-      commit: { type: "string" },
-      "release-url": { type: "string" },
-    },
+  const values = readFlags(USAGE, {
+    all: { type: "boolean", default: false },
+    release: { type: "boolean", default: false },
+    target: { type: "string", multiple: true, default: [] },
+    outfile: { type: "string" },
+    commit: { type: "string" },
+    "release-url": { type: "string" },
   });
   const unknown = values.target.find((name) => !isTarget(name));
   if (unknown !== undefined) refuse(`unknown target ${unknown}; there are: ${Object.keys(TARGETS).join(", ")}`);

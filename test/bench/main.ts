@@ -6,7 +6,7 @@
 import { writeFileSync } from "node:fs";
 import { cpus, release } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { readFlags } from "../../.release/flags.ts";
 import { buildBinary, makeFolder, removeFolder, startBinary } from "../support/binary.ts";
 import { type LoadOptions, type LoadResult, runLoad } from "./load.ts";
 import {
@@ -264,12 +264,10 @@ function describeMachine(what: string): void {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      source: { type: "boolean", default: false },
-      quick: { type: "boolean", default: false },
-      only: { type: "string", default: "" },
-    },
+  const values = readFlags("bench: [--only WORD] [--quick] [--source]", {
+    source: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+    only: { type: "string", default: "" },
   });
   if (process.platform !== "linux")
     throw new Error("the benchmark reads CPU time and memory from /proc: it needs Linux");

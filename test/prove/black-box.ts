@@ -7,7 +7,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { parseArgs } from "node:util";
+import { readFlags } from "../../.release/flags.ts";
 import { buildBinary } from "../support/binary.ts";
 import { INSIDE_ONLY } from "../support/black-box-config.ts";
 
@@ -116,12 +116,11 @@ async function hold(subject: Subject & { flags: string }, files: readonly string
 }
 
 async function main(): Promise<number> {
-  const options = {
+  const values = readFlags("test:binary: [--executable FILE | --quick] [--workers N]", {
     executable: { type: "string" },
     workers: { type: "string" },
     quick: { type: "boolean", default: false },
-  } as const;
-  const { values } = parseArgs({ options });
+  });
   const folder = mkdtempSync(join(tmpdir(), "sluice-black-box-"));
   try {
     const given = values.executable ?? (values.quick ? buildBinary() : undefined);

@@ -5,7 +5,7 @@
  */
 import { cpus, release } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { readFlags } from "../../.release/flags.ts";
 import { PROOFS, type Proof } from "./proofs.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -44,9 +44,11 @@ function show({ proof, holds, figures, output, seconds }: Result): void {
   if (!holds) for (const line of output.slice(-SHOWN_LINES)) console.log(`    | ${line}`);
 }
 
-const { values } = parseArgs({
-  args: process.argv.slice(2),
-  options: { only: { type: "string", default: "" }, quick: { type: "boolean" }, list: { type: "boolean" } },
+const USAGE = "prove: [--only WORD] [--quick] [--list]";
+const values = readFlags(USAGE, {
+  only: { type: "string", default: "" },
+  quick: { type: "boolean" },
+  list: { type: "boolean" },
 });
 // At the beginning of a word: "race" is no part of "strace".
 const wanted = new RegExp(`\\b${RegExp.escape(values.only)}`, "i");

@@ -135,6 +135,7 @@ describe("the build refuses before it makes anything", () => {
     [["--all", "--outfile", "sluice"], 2, "--outfile names one file"],
     [["--target", "linux-x64", "--target", "linux-arm64", "--outfile", "sluice"], 2, "--outfile names one file"],
     [["--commit", "HEAD; id"], 1, "not a commit"],
+    [["--al"], 2, "Unknown option '--al'"],
   ];
   test.each(cases)("%j", (args, code, words) => {
     const result = run(process.execPath, join(ROOT, "build.ts"), ...args);
@@ -143,3 +144,14 @@ describe("the build refuses before it makes anything", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 });
+
+test.each(["build.ts", "test/prove/main.ts", "test/bench/main.ts", "test/prove/black-box.ts"])(
+  "%s says what it takes when asked, and when it is not understood, and does nothing",
+  (program) => {
+    const help = run(process.execPath, join(ROOT, program), "--help");
+    expect(help).toEqual({ code: 0, output: expect.stringMatching(/^[\w:]+: \[--/) });
+    const { code, output } = run(process.execPath, join(ROOT, program), "--no-such-flag");
+    expect([code, output]).toEqual([2, expect.stringContaining(help.output.trim())]);
+    expect(output).not.toContain("    at ");
+  },
+);
