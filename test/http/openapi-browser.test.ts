@@ -18,6 +18,9 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+/** Of a page's own world. */
+type Page = { getComputedStyle(of: unknown): { backgroundColor: string; color: string } };
+
 // Without a browser on the machine the pages are still checked by their headers and text in openapi.test.ts.
 describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
   const refused: string[] = [];
@@ -82,12 +85,7 @@ describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
     // The viewer's own style sheet is in force.
     const background = await operation
       .locator(".opblock-summary-method")
-      .evaluate(
-        (element) =>
-          (globalThis as unknown as { getComputedStyle(of: unknown): { backgroundColor: string } }).getComputedStyle(
-            element,
-          ).backgroundColor,
-      );
+      .evaluate((element) => (globalThis as unknown as Page).getComputedStyle(element).backgroundColor);
     expect(background).toBe("rgb(97, 175, 254)");
     expect(asked).toContain(`${origin}/healthz`);
     expect(elsewhere()).toEqual([]);
@@ -102,6 +100,29 @@ describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
     expect(elsewhere()).toEqual([]);
     expect(complaints).toEqual([]);
     expect(refused).toEqual([]);
+  }, 30_000);
+
+  test("both pages follow the reader's scheme, also when it changes while they are open", async () => {
+    for (const [path, shown] of [
+      ["/", "a"],
+      ["/openapi", ".swagger-ui .info .title"],
+    ] as const) {
+      const { page, complaints } = await open(path);
+      await page.locator(shown).first().waitFor();
+      // Text is dark on light, or light on dark.
+      const scheme = async (colorScheme: "light" | "dark") => {
+        await page.emulateMedia({ colorScheme });
+        const colour = await page
+          .locator(shown)
+          .first()
+          .evaluate((element) => (globalThis as unknown as Page).getComputedStyle(element).color);
+        return Number(/\d+/.exec(colour)?.[0]) > 127 ? "dark" : "light";
+      };
+      expect([path, await scheme("light")]).toEqual([path, "light"]);
+      expect([path, await scheme("dark")]).toEqual([path, "dark"]);
+      expect([path, await scheme("light")]).toEqual([path, "light"]);
+      expect(complaints).toEqual([]);
+    }
   }, 30_000);
 
   test("a page of another origin cannot read or run anything here", async () => {

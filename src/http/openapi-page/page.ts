@@ -49,13 +49,22 @@ const HTML = `<!doctype html>
 </html>
 `;
 
-const STYLE = `body { margin: 0; }
+/** The scheme here is for before the viewer is there: its own colours come with a class. */
+const STYLE = `:root { color-scheme: light dark; }
+body { margin: 0; }
 noscript p { margin: 2rem; font: 16px/1.5 system-ui, sans-serif; }
 .swagger-ui .info { margin: 30px 0; }
 `;
 
-/** `validatorUrl: null`: the viewer would otherwise show a badge drawn by a server elsewhere. */
+/**
+ * `validatorUrl: null`: the viewer would otherwise show a badge drawn by a server elsewhere. It knows a dark scheme and does not ask whether the reader
+ * wants it.
+ */
 const START = `"use strict";
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const choose = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", choose);
+choose();
 SwaggerUIBundle({
   url: "/openapi/json",
   dom_id: "#viewer",
