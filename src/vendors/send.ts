@@ -75,7 +75,12 @@ const RULES: CallRules = {
       answer.cancel();
       throw redirected(answer.status);
     }
-    return answer.headers.has("content-encoding") ? unpack(answer) : answer;
+    if (!answer.headers.has("content-encoding")) return answer;
+    try {
+      return unpack(answer);
+    } catch (thrown) {
+      throw toBrokenBody(thrown);
+    }
   },
   explain: connectionError,
 };

@@ -431,6 +431,13 @@ const BODIES: Fault[] = [
     outcome: refused("upstream_error", "false"),
     failsOver,
   },
+  ...["lzma", "gzip, gzip"].map((coding) => ({
+    number: 28,
+    name: `packed in a way that nobody knows: ${coding}`,
+    answer: (wire: FaultWire) => json(wire.reply(), { headers: { "content-encoding": coding } }),
+    outcome: refused("upstream_error", "false"),
+    failsOver,
+  })),
   {
     number: 28,
     name: "gzip that nobody asked for",
