@@ -6,6 +6,7 @@ import { ContextOverflow } from "../dialects/overflow.ts";
 import { randomName } from "../lib/id.ts";
 import { isObject } from "../lib/json.ts";
 import type { Answer } from "../vendors/answer.ts";
+import type { Way } from "../vendors/health.ts";
 import { send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
@@ -22,7 +23,7 @@ export type Targeted = Pick<Job, "request" | "services" | "intent"> & { exchange
  * Tries the ways to the model until one answers; another one only while nothing has reached the client (reliability 6.2). Throws GatewayError
  * of the last attempt, or why the request was ended.
  */
-export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promise<T>): Promise<T> {
+export async function tryRoutes<T>(job: Job, attempt: (target: Target, way: Way) => Promise<T>): Promise<T> {
   const { exchange, abort } = job;
   const tries = new Tries(job);
   for (let candidate = tries.first(); ; ) {
@@ -30,7 +31,7 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target) => Promis
     exchange.beginAttempt(route.vendor, route.model, way.key);
     const target = makeTarget(job, route, vendor);
     try {
-      const result = await attempt(target);
+      const result = await attempt(target, way);
       tries.wentWell(candidate);
       return result;
     } catch (thrown) {

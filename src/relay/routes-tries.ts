@@ -1,5 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import { upstreamError } from "../dialects/upstream-error.ts";
+import type { Way } from "../vendors/health.ts";
 import type { RetryBudget } from "../vendors/retry-budget.ts";
 import { decideRetry, pauseBeforeRepeat, ranOf } from "../vendors/retry-policy.ts";
 import type { Job } from "./job.ts";
@@ -67,10 +68,12 @@ export class Tries {
     throw new GatewayError("upstream_overloaded", text, { retryAfterSeconds });
   }
 
-  /** The way brought an answer. */
+  /** The way brought an answer: a whole one, or the beginning of a stream, whose end tells how good it was. */
   wentWell({ way }: Candidate): void {
     this.#giveBack();
-    this.job.services.health.wentWell(way);
+    const { services, intent } = this.job;
+    if (intent.stream) services.health.began(way);
+    else services.health.wentWell(way);
   }
 
   /** The request was ended while this way was tried. */
@@ -85,7 +88,7 @@ export class Tries {
    */
   async next(failed: Candidate, error: GatewayError): Promise<Candidate> {
     this.#giveBack();
-    this.#note(failed, error);
+    noteFailure(this.job, failed.way, error);
     const { exchange, services } = this.job;
     const elapsedMs = services.clock.monotonic() - exchange.startedAt;
     const isVain = ({ way }: Candidate) => way.vendor === failed.way.vendor && HOSTS_FAULT.has(error.code);
@@ -154,16 +157,16 @@ export class Tries {
     this.#lent?.budget.give(this.#lent.doubtful);
     this.#lent = undefined;
   }
+}
 
-  #note(failed: Candidate, error: GatewayError): void {
-    const { services, request } = this.job;
-    const done = services.health.wentWrong(failed.way, error);
-    if (!done) return;
-    const { kind, name, restMs } = done;
-    const fields = { request_id: request.requestId, way: name, error: error.code, rest_ms: restMs };
-    // A key that is refused is for the operator to see; a limit passes by itself.
-    services.log[error.code === "rate_limit_exceeded" ? "info" : "error"](`route-${kind}`, fields);
-  }
+/** Keeps in mind that a way failed, be it before its answer began or in the midst of it. */
+export function noteFailure({ services, request }: Job, way: Way, error: GatewayError): void {
+  const done = services.health.wentWrong(way, error);
+  if (!done) return;
+  const { kind, name, restMs } = done;
+  const fields = { request_id: request.requestId, way: name, error: error.code, rest_ms: restMs };
+  // A key that is refused is for the operator to see; a limit passes by itself.
+  services.log[error.code === "rate_limit_exceeded" ? "info" : "error"](`route-${kind}`, fields);
 }
 
 /** Waits between two attempts, or until the request is ended. */

@@ -4,6 +4,7 @@ import type { Decoder } from "../dialects/dialect.ts";
 import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import { type Answer, type ReadTaker, readTo } from "../vendors/answer.ts";
+import type { Way } from "../vendors/health.ts";
 import type { Chunks, PieceTaker } from "./chunks.ts";
 import { type GivenUp, SilenceWatch } from "./deadline.ts";
 import { open, tryRoutes } from "./dispatch.ts";
@@ -19,6 +20,7 @@ import {
   type Target,
   type UpstreamReader,
 } from "./read-reply.ts";
+import { noteFailure } from "./routes-tries.ts";
 import type { Visit } from "./running.ts";
 import { serveTools } from "./server-tools.ts";
 import { RoundsReader } from "./server-tools-stream.ts";
@@ -65,6 +67,8 @@ export class RelayedStream implements Chunks, ReadTaker {
   readonly #visit: Pick<Visit, "end">;
   readonly #watch: SilenceWatch;
   #opened: Opened | undefined;
+  /** The way that the answer comes along, until it is told how it fared. */
+  #way: Way | undefined;
   #decoder: Decoder | undefined;
   /** Waits for the piece being made. */
   #taker: PieceTaker | undefined;
@@ -147,12 +151,15 @@ export class RelayedStream implements Chunks, ReadTaker {
 
   async #begin(): Promise<Result | undefined> {
     try {
-      const { first, ...rest } = await tryRoutes(this.#job, (target) =>
-        openStream(this.#job, target, this.#watch, (decoder) => {
+      let last: Way | undefined;
+      const { first, ...rest } = await tryRoutes(this.#job, (target, way) => {
+        last = way;
+        return openStream(this.#job, target, this.#watch, (decoder) => {
           this.#decoder = decoder;
-        }),
-      );
+        });
+      });
       this.#opened = rest;
+      this.#way = last;
       forgetRequest(this.#job);
       return await this.#write(first, rest.writer);
     } catch (thrown) {
@@ -211,6 +218,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     const { text, error, ended, spent, tail } = written;
     if (spent) return this.#runOut(text, writer);
     if (error) {
+      this.#tellHealth(error);
       await exchange.fail("upstream-failed", error);
       this.#ended = true;
       return { done: false, value: text + request.client.encodeErrorFrame(error, request.requestId) };
@@ -245,6 +253,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     const { exchange, request, abort } = this.#job;
     const reason: unknown = abort.aborted ? abort.reason : thrown;
     const ended = reason instanceof Ended ? reason : new Ended("upstream-failed", toGatewayError(reason));
+    if (ended.outcome === "upstream-failed") this.#tellHealth(ended.error);
     try {
       await exchange.fail(ended.outcome, ended.error);
       if (!this.#state.committed) throw ended.tell();
@@ -263,6 +272,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     const { exchange, abort } = this.#job;
     this.#watch.stop();
     this.#opened?.reader?.close();
+    this.#tellHealth();
     try {
       // Nothing is closed yet when the reader went away between two pieces.
       if (!exchange.closed) {
@@ -273,6 +283,18 @@ export class RelayedStream implements Chunks, ReadTaker {
       this.#visit.end();
     }
     return OVER;
+  }
+
+  /**
+   * How the vendor fared with an answer that had begun: one that breaks off its streams, all of them, would be asked for ever, however many other ways
+   * there are. An answer that somebody else ended was well so far.
+   */
+  #tellHealth(error?: GatewayError): void {
+    const way = this.#way;
+    if (!way) return;
+    this.#way = undefined;
+    if (error) noteFailure(this.#job, way, error);
+    else this.#job.services.health.wentWell(way);
   }
 
   /** By its watch. */

@@ -87,6 +87,17 @@ export class Breakers {
     return circuit.lastResorts % PASS_EVERY === 0;
   }
 
+  /**
+   * A call's answer has begun: an open breaker is closed, for whoever was sent to find out may be read for minutes. The row of failures goes on until
+   * the answer has ended, one way or the other.
+   */
+  began(id: string): void {
+    const circuit = this.#circuits.get(id);
+    if (!circuit || circuit.openUntil === 0) return;
+    circuit.openUntil = 0;
+    circuit.probeAt = undefined;
+  }
+
   /** A call was answered. */
   succeeded(id: string): void {
     const circuit = this.#circuits.get(id);

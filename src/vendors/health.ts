@@ -127,13 +127,19 @@ export class VendorHealth {
     return this.breakers.idle || this.breakers.enter(wayName(way));
   }
 
+  /** A call along a way is being answered; how well is known when its answer has ended, by {@link wentWell} or {@link wentWrong}. */
+  began(way: Way): void {
+    if (this.calm) return;
+    this.breakers.began(wayName(way));
+    this.#wake(way);
+  }
+
   /** A call along a way brought an answer. */
   wentWell(way: Way): void {
     this.served(way.vendor);
     if (this.calm) return;
     this.breakers.succeeded(wayName(way));
-    this.rests.wake(wayName(way));
-    this.rests.wake(keyName(way));
+    this.#wake(way);
   }
 
   /**
@@ -180,6 +186,11 @@ export class VendorHealth {
   forgetTrouble(): void {
     this.breakers.clear();
     this.rests.clear();
+  }
+
+  #wake(way: Way): void {
+    this.rests.wake(wayName(way));
+    this.rests.wake(keyName(way));
   }
 
   /** Told once for each rest: a sole way is asked all the same, and refused again and again. */

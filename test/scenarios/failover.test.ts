@@ -3,9 +3,12 @@ import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp, type TestApp, type TestAppOptions, vendorAt } from "../support/app.ts";
 import { oneProcessOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
-import { type Answer, json, reset, startUpstream, type Upstream } from "../support/upstream.ts";
+import { type Answer, json, reset, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
+import { WIRES } from "./wires.ts";
 
 const PATH = "/v1/chat/completions";
+const chatWire = WIRES.chat;
 const first = startUpstream();
 const second = startUpstream();
 const apps: TestApp[] = [];
@@ -45,6 +48,12 @@ const withKeys = (...keys: string[]): Vendor => ({
 });
 const say = (app: TestApp, content: string, model = "lab/big") =>
   app.post(PATH, { model, messages: [{ role: "user", content }] });
+const posting = (app: TestApp, content: string, stream = true) => ({
+  method: "POST",
+  headers: { authorization: `Bearer ${app.key}`, "content-type": "application/json" },
+  body: JSON.stringify({ model: "lab/big", stream, messages: [{ role: "user", content }] }),
+});
+const stream = async (app: TestApp, content: string) => (await app.call(PATH, posting(app, content))).text();
 const answers = (upstream: Upstream, ...scripts: Answer[]) => upstream.answer(PATH, ...scripts);
 
 beforeEach(() => {
@@ -83,6 +92,69 @@ describe("several routes", () => {
     await clock.advance(600_001);
     await say(app, "ten minutes later");
     expect(first.calls).toHaveLength(2);
+  });
+
+  test.each([
+    ["broken off", sse(chatWire.text("so"))],
+    ["torn down", sse(chatWire.text("so"), { finish: "cut" })],
+    ["ended by an error", sse(chatWire.text("so") + chatWire.errorRecord("overloaded_error", "No."))],
+  ])("a vendor whose streams are all %s is left alone after five, though each of them began", async (_name, answer) => {
+    oneProcessOnly("a breaker");
+    const app = await twoVendors();
+    first.always(PATH, answer);
+    second.always(PATH, sse(chatWire.text("two") + chatWire.finish() + chatWire.terminator));
+    const said = await Promise.all([stream(app, "a"), stream(app, "b"), stream(app, "c")]);
+    for (const content of ["d", "e", "f", "g"]) said.push(await stream(app, content));
+    expect(said.map((text) => text.includes("[DONE]"))).toEqual([...Array(5).fill(false), true, true]);
+    expect([first.calls.length, second.calls.length]).toEqual([5, 2]);
+    expect(app.log.filter(({ event }) => event === "route-opened")).toMatchObject([{ way: "one#1/big" }]);
+  });
+
+  test("streams that end well, or whose client leaves, begin the row of failures anew", async () => {
+    oneProcessOnly("a breaker");
+    const app = await twoVendors();
+    const broken = sse(chatWire.text("so"));
+    const sound = sse(chatWire.text("so") + chatWire.finish() + chatWire.terminator);
+    for (let round = 0; round < 3; round++) {
+      answers(
+        first,
+        broken,
+        broken,
+        broken,
+        broken,
+        round === 1 ? sse(chatWire.text("so"), { finish: "silence" }) : sound,
+      );
+      for (let count = 0; count < 4; count++) await stream(app, `${count}`);
+      if (round !== 1) {
+        await stream(app, "well?");
+        continue;
+      }
+      const leaving = new AbortController();
+      const left = await app.call(PATH, { ...posting(app, "well?"), signal: leaving.signal });
+      await left.body?.getReader().read();
+      leaving.abort();
+      await first.calls.at(-1)?.whenAborted;
+      await until(() => app.app.running.count === 0, "the end of the request");
+    }
+    expect([first.calls.length, second.calls.length]).toEqual([15, 0]);
+  });
+
+  test("a vendor that is found out by a stream is back as soon as its answer begins", async () => {
+    const clock = manualClock();
+    const app = await twoVendors(clock);
+    first.always(PATH, fault(500));
+    second.always(PATH, json(reply("two")));
+    for (let count = 0; count < 5; count++) await say(app, `${count}`);
+    await clock.advance(37_000);
+    const held = Promise.withResolvers<void>();
+    const rest = chatWire.finish() + chatWire.terminator;
+    first.always(PATH, sse([chatWire.text("one"), held.promise, rest]));
+    const response = await app.call(PATH, posting(app, "is it mended?"));
+    first.always(PATH, json(reply("one")));
+    expect(await (await say(app, "and now?")).text()).toContain("one");
+    held.resolve();
+    expect(await response.text()).toContain("[DONE]");
+    expect([first.calls.length, second.calls.length]).toEqual([7, 5]);
   });
 
   test("what is wrong with the request opens nothing and goes nowhere else", async () => {
