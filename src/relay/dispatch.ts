@@ -154,5 +154,6 @@ export async function open(job: Job, target: Target): Promise<Opened> {
 
 /** The media type of an answer that can be read. Throws GatewayError for any other. */
 export function typeOf(answer: Answer, job: Job, target: Target): string | Promise<never> {
+  job.exchange.answered = true;
   return readableType(answer) ?? refuse(answer, target, job.services.clock.now());
 }

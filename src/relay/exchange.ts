@@ -34,6 +34,8 @@ export class Exchange {
   vendorKey = 0;
   /** When the attempt under way began, monotonic ms. */
   attemptAt = 0;
+  /** Of the attempt under way: the head of an answer is there. */
+  answered = false;
   /** What the input is estimated of; it is done when somebody asks. */
   asked: { body: JsonText; model: string } | undefined;
   #estimated: number | undefined;
@@ -102,6 +104,7 @@ export class Exchange {
     this.upstreamModel = upstreamModel;
     this.vendorKey = key;
     this.attemptAt = this.clock.monotonic();
+    this.answered = false;
     if (this.attempts > 0) this.forgetReply();
     else this.observer?.began();
     this.attempts++;

@@ -3,6 +3,7 @@ import { upstreamError } from "../dialects/upstream-error.ts";
 import type { Way } from "../vendors/health.ts";
 import type { RetryBudget } from "../vendors/retry-budget.ts";
 import { decideRetry, pauseBeforeRepeat, ranOf } from "../vendors/retry-policy.ts";
+import { Ended } from "./ended.ts";
 import type { Job } from "./job.ts";
 import { type Candidate, freeWays, limitEnds, nameConversation, onlyWay, orderWays } from "./routes.ts";
 
@@ -79,7 +80,9 @@ export class Tries {
   /** The request was ended while this way was tried. */
   left({ way }: Candidate): void {
     this.#giveBack();
-    this.job.services.health.cameToNothing(way);
+    const error = waitedInVain(this.job);
+    if (error) noteFailure(this.job, way, error);
+    else this.job.services.health.cameToNothing(way);
   }
 
   /**
@@ -167,6 +170,19 @@ export function noteFailure({ services, request }: Job, way: Way, error: Gateway
   const fields = { request_id: request.requestId, way: name, error: error.code, rest_ms: restMs };
   // A key that is refused is for the operator to see; a limit passes by itself.
   services.log[error.code === "rate_limit_exceeded" ? "info" : "error"](`route-${kind}`, fields);
+}
+
+/**
+ * What a vendor did wrong that was still waited for when its request was ended: a stream brought nothing for too long, or of a blocking answer not
+ * even the head came in the time that is given to one. Undefined where the end was another's doing, or the attempt had come late.
+ */
+function waitedInVain({ abort, exchange, services }: Job): GatewayError | undefined {
+  const { reason } = abort;
+  if (!(reason instanceof Ended)) return undefined;
+  if (reason.outcome === "upstream-failed") return reason.error;
+  const waitedMs = services.clock.monotonic() - exchange.attemptAt;
+  if (reason.outcome !== "timed-out" || exchange.answered || waitedMs < services.blockingMs / 2) return undefined;
+  return new GatewayError("upstream_error", "The vendor did not answer.", { retry: false });
 }
 
 /** Waits between two attempts, or until the request is ended. */

@@ -3,7 +3,7 @@ import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp, type TestApp, type TestAppOptions, vendorAt } from "../support/app.ts";
 import { oneProcessOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
-import { type Answer, json, reset, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { type Answer, json, neverAnswer, reset, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { WIRES } from "./wires.ts";
 
@@ -155,6 +155,35 @@ describe("several routes", () => {
     held.resolve();
     expect(await response.text()).toContain("[DONE]");
     expect([first.calls.length, second.calls.length]).toEqual([7, 5]);
+  });
+
+  test.each([
+    ["a blocking request that is cut off", false, 95_000],
+    ["a stream of which nothing comes", true, 90_000],
+  ])("a vendor that never answers is left alone after five: %s", async (_name, streamed, ms) => {
+    const clock = manualClock();
+    const app = await twoVendors(clock);
+    first.always(PATH, neverAnswer());
+    second.always(PATH, json(reply("two")));
+    const asked = Array.from({ length: 5 }, (_, at) => app.call(PATH, posting(app, `${at}`, streamed)));
+    await first.called(4);
+    await clock.advance(ms);
+    for (const response of await Promise.all(asked)) expect(await response.text()).toContain("error");
+    expect((await say(app, "somebody else?")).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([5, 1]);
+  });
+
+  test("a vendor that is at work when a blocking request is cut off has done nothing wrong", async () => {
+    const clock = manualClock();
+    const app = await twoVendors(clock);
+    first.always(PATH, { ...json(reply("one")), claimedLength: 100_000, finish: "silence" });
+    const asked = Array.from({ length: 5 }, (_, at) => say(app, `${at}`));
+    await first.called(4);
+    await clock.advance(95_000);
+    for (const { status } of await Promise.all(asked)) expect(status).toBe(504);
+    first.always(PATH, json(reply("one")));
+    expect((await say(app, "and now?")).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([6, 0]);
   });
 
   test("what is wrong with the request opens nothing and goes nowhere else", async () => {
