@@ -18,6 +18,8 @@ export type RouteQuestion = {
 
 /** How much of a conversation's head names it, characters: enough to tell two apart, and no more to hash. */
 const HEAD_CHARACTERS = 2_048;
+/** And of the name of who talks: agents write their session's behind that of their user and of its account. */
+const WHO_CHARACTERS = 512;
 
 /** The way of a model that has but one, by its route: remembered as long as the vendor is the same. */
 const onlyWays = new WeakMap<Route, Candidate[]>();
@@ -101,15 +103,25 @@ export function limitEnds(ways: readonly Candidate[], health: VendorHealth): num
 }
 
 /**
- * The name of a conversation: the account, and the first thing its user says, which stands at the beginning of every later turn too. Marks
- * such as cache breakpoints move from turn to turn, so only text counts. `body`: a request of any client dialect.
+ * The name of a conversation: the account, and what its client says is to find the same cache (`prompt_cache_key`). Where it says nothing of that, who
+ * talks, and the first thing that is said, which stands at the beginning of every later turn too: an agent's first words are often its project's
+ * instructions, alike in every session, and only the name of its user tells one from the other. Marks such as cache breakpoints move from turn to
+ * turn, so only text counts. `body`: a request of any client dialect.
  */
 export function nameConversation(accountId: string, body: unknown): string {
-  const turns = isObject(body) ? (body["messages"] ?? body["input"]) : undefined;
-  if (typeof turns === "string") return `${accountId}\n${turns.slice(0, HEAD_CHARACTERS)}`;
+  if (!isObject(body)) return `${accountId}\n`;
+  const { prompt_cache_key: cache, user, metadata, messages, input } = body;
+  if (typeof cache === "string" && cache !== "") return `${accountId}\n\n${cache.slice(0, HEAD_CHARACTERS)}`;
+  const id = (isObject(metadata) ? metadata["user_id"] : undefined) ?? user;
+  const who = typeof id === "string" ? id.slice(0, WHO_CHARACTERS) : "";
+  return `${accountId}\n${who}\n${firstWords(messages ?? input).slice(0, HEAD_CHARACTERS)}`;
+}
+
+function firstWords(turns: unknown): string {
+  if (typeof turns === "string") return turns;
   const list: unknown[] = Array.isArray(turns) ? turns : [];
   const first = list.find((turn) => isObject(turn) && turn["role"] === "user");
-  return `${accountId}\n${isObject(first) ? textOf(first["content"]).slice(0, HEAD_CHARACTERS) : ""}`;
+  return isObject(first) ? textOf(first["content"]) : "";
 }
 
 function textOf(content: unknown): string {

@@ -106,6 +106,30 @@ describe("the name of a conversation", () => {
     expect(nameConversation("acc", { messages: [{ role: "user", content: "Please mend the wall" }] })).not.toBe(own);
   });
 
+  test("is what its client names for the cache, whatever is said", () => {
+    const named = (key: unknown, content: string) =>
+      nameConversation("acc", { prompt_cache_key: key, messages: [{ role: "user", content }] });
+    expect(named("one", "Hello")).toBe(named("one", "Something else"));
+    expect(named("one", "Hello")).not.toBe(named("two", "Hello"));
+    expect(nameConversation("other", { prompt_cache_key: "one" })).not.toBe(named("one", "Hello"));
+    for (const none of ["", null, 7]) {
+      expect(named(none, "Hello")).toBe(nameConversation("acc", { messages: [{ role: "user", content: "Hello" }] }));
+    }
+  });
+
+  test("is another for another user or session that begins alike", () => {
+    const instructions = "Read the project's rules. ".repeat(200);
+    const messages = [{ role: "user", content: instructions }];
+    const names = [
+      { messages },
+      { messages, metadata: { user_id: "user_1_session_1" } },
+      { messages, metadata: { user_id: "user_1_session_2" } },
+      { messages, user: "ann", metadata: { project: "roof" } },
+    ].map((body) => nameConversation("acc", body));
+    expect(new Set(names).size).toBe(4);
+    expect(nameConversation("acc", { messages: [...messages, ...later], user: "ann" })).toBe(names[3]!);
+  });
+
   test("is made of any body there can be", () => {
     fc.assert(fc.property(fc.jsonValue(), (body) => expect(nameConversation("a", body).startsWith("a\n")).toBe(true)));
     expect(nameConversation("a", { messages: [{ role: "user", content: "x".repeat(1e6) }] }).length).toBeLessThan(
