@@ -135,11 +135,13 @@ export class Tries {
 
   /**
    * Takes a place in the budget of the vendor that is burdened a second time, or whose work may be done twice. Another vendor that is asked
-   * because nothing ran has no more to do than it would have had by itself.
+   * because nothing ran has no more to do than it would have had by itself; nor has another key in whose way nothing is: the one that was refused or
+   * limited rests by now, so that no more than what was under way comes to the other one like this.
    */
   #lend(next: Candidate, failed: Candidate, doubtful: boolean): boolean {
-    if (!doubtful && next.way.vendor !== failed.way.vendor) return true;
     const { health, clock } = this.job.services;
+    const isAnotherKey = health.restsUntil(failed.way) > 0 && health.isFree(next.way);
+    if (!doubtful && (next.way.vendor !== failed.way.vendor || isAnotherKey)) return true;
     const { budget } = health.of(next.way.vendor);
     if (!budget.take(clock.now(), doubtful)) {
       health.cameToNothing(next.way);

@@ -292,6 +292,26 @@ describe("several keys of a vendor", () => {
     expect(keysOf(first).filter((key) => key === "key-a1")).toHaveLength(before + 1);
   });
 
+  test.each([
+    ["limited", fault(429, { "retry-after": "20" })],
+    ["refused", fault(401)],
+  ])("one that is %s while many wait for it: all of them are answered by the other", async (_name, answer) => {
+    const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
+    const here = Promise.withResolvers<void>();
+    first.always(PATH, async ({ headers }) => {
+      const isOther = headers["authorization"] !== "Bearer key-a1";
+      if (!isOther) await here.promise;
+      return isOther ? json(reply("yes")) : answer;
+    });
+    const all = Array.from({ length: 40 }, (_, at) => say(app, `${at}`, "one/big"));
+    await first.called(39);
+    here.resolve();
+    expect((await Promise.all(all)).filter(({ status }) => status !== 200)).toEqual([]);
+    const asked = keysOf(first).filter((key) => key === "key-a1").length;
+    expect(asked).toBeGreaterThan(5);
+    expect(first.calls).toHaveLength(40 + asked);
+  });
+
   test("when every key is refused, all are asked once and the client is told so; the next request asks again", async () => {
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
     first.always(PATH, fault(401));
