@@ -12,8 +12,11 @@ import { type Candidate, freeWays, limitEnds, nameConversation, onlyWay, orderWa
  * be: clients that slept through the whole of it would stay away long after the vendor is back (reliability 8.2, N10).
  */
 const MAX_TOLD_SECONDS = 5;
-/** Errors of a vendor's host: another key leads to the same one. */
-const HOSTS_FAULT: ReadonlySet<string> = new Set(["upstream_unreachable", "upstream_overloaded"]);
+/** Whether a way leads to where another has just failed: to the same host, or to the same model there, whatever key is used. */
+function isInVain({ way }: Candidate, failed: Way, { code }: GatewayError): boolean {
+  if (way.vendor !== failed.vendor) return false;
+  return code === "upstream_unreachable" || (code === "upstream_overloaded" && way.model === failed.model);
+}
 
 /** Of a limit nothing but its end is told again. */
 const WORDLESS = { message: "", type: "", code: "" };
@@ -94,7 +97,7 @@ export class Tries {
     noteFailure(this.job, failed.way, error);
     const { exchange, services } = this.job;
     const elapsedMs = services.clock.monotonic() - exchange.startedAt;
-    const isVain = ({ way }: Candidate) => way.vendor === failed.way.vendor && HOSTS_FAULT.has(error.code);
+    const isVain = (candidate: Candidate) => isInVain(candidate, failed.way, error);
     const routesLeft = this.#ways.slice(this.#at + 1).filter((candidate) => !isVain(candidate)).length;
     const doubtfulBefore = this.#doubtfulBefore;
     const doubtful = ranOf(error) !== "no";

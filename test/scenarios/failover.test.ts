@@ -223,6 +223,27 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length].sort()).toEqual([0, 6]);
   });
 
+  test("another model of the same vendor is tried where the first one is overloaded, not where the vendor is not there", async () => {
+    const routes = ["big", "small"].map((model) => ({ vendor: "one", model }));
+    const app = await twoVendors(undefined, routes);
+    first.always(PATH, ({ text }) => (text.includes('"big"') ? fault(503) : json(reply("small"))));
+    const response = await say(app, "well?");
+    expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "2"]);
+    expect(first.calls.map(({ json }) => (json as { model: string }).model)).toEqual(["big", "small"]);
+    const dead = startUpstream();
+    dead.close();
+    const gone = await appWith({
+      vendors: [vendorAt(dead, "chat", "one")],
+      models: [{ id: "lab/big", pricing: "free", routes }],
+    });
+    const refused = await say(gone, "well?");
+    // The same way once more, as where it is the only one.
+    expect([refused.status, refused.headers.get("x-sluice-attempts")]).toEqual([502, "2"]);
+    expect(gone.log.filter(({ event }) => event === "retry" || event === "failover")).toMatchObject([
+      { event: "retry" },
+    ]);
+  });
+
   test("a vendor that hangs up on everybody does not keep a hundred clients from the other one", async () => {
     const dead = startUpstream();
     dead.close();
