@@ -104,8 +104,9 @@ export class Tries {
     if (doubtful) this.#doubtfulBefore++;
     let next: Candidate | undefined;
     if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "next-route") {
-      next = this.#advance(isVain);
-      if (next && !this.#lend(next, failed, doubtful)) next = undefined;
+      // A vendor that may be burdened no more leaves the next one to be asked.
+      do next = this.#advance(isVain);
+      while (next && !this.#lend(next, failed, doubtful));
     } else if (exchange.attempts === 1) next = await this.#again(failed, error, elapsedMs);
     if (!next) throw isWaysOwn(error) ? (this.#limit() ?? error) : error;
     const fields = { request_id: this.job.request.requestId, vendor: failed.way.vendor, error: error.code };

@@ -333,6 +333,27 @@ describe("several keys of a vendor", () => {
     expect(first.calls).toHaveLength(40 + asked);
   });
 
+  test("while no more may be repeated at their vendor, what failed there goes to the next one", async () => {
+    const app = await appWith({
+      vendors: [withKeys("key-a1", "key-b2"), vendorAt(second, "chat", "two")],
+      models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
+    });
+    // Fewer than a breaker opens for.
+    const here = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    first.always(PATH, { ...fault(500), headersAfter: here.promise });
+    second.always(PATH, json(reply("two")));
+    const all = Array.from({ length: 4 }, (_, at) => say(app, `${at}`));
+    await first.called(3);
+    first.always(PATH, { ...json(reply("one")), headersAfter: held.promise });
+    here.resolve();
+    await until(() => first.calls.length === 7, "three repeats with the other key");
+    await second.called(0);
+    held.resolve();
+    for (const { status } of await Promise.all(all)) expect(status).toBe(200);
+    expect(second.calls).toHaveLength(1);
+  });
+
   test("when every key is refused, all are asked once and the client is told so; the next request asks again", async () => {
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
     first.always(PATH, fault(401));
