@@ -132,6 +132,11 @@ export class FrameSplitter {
   /** Where the next record begins, and up to where no blank line is. */
   #from = 0;
   #scanned = 0;
+  /** Where the line begins that `#scanned` stands in; kept only where lines end with carriage returns. */
+  #lineAt = 0;
+  /** What follows the buffer and ends no line: put to it with the first text that does, since each time all of it would be copied. */
+  #endless: string[] = [];
+  #endlessLength = 0;
   #started = false;
   #carriageReturns = false;
 
@@ -146,16 +151,41 @@ export class FrameSplitter {
   /** Adds text; `next` then gives the frames it completed. Throws {@link FrameTooLong}. */
   add(text: string): void {
     if (text === "") return;
-    const rest = this.#from === 0 ? this.#buffer : this.#buffer.slice(this.#from);
-    if (rest.length + text.length > MAX_FRAME_CHARACTERS && !text.includes("\n")) throw new FrameTooLong();
+    const held = this.#buffer.length - this.#from + this.#endlessLength;
+    if (held + text.length > MAX_FRAME_CHARACTERS && !text.includes("\n")) throw new FrameTooLong();
+    if (held >= LEAST_LET_GO && this.#isEndless(text)) {
+      this.#endless.push(text);
+      this.#endlessLength += text.length;
+      return;
+    }
     this.#scanned = Math.max(0, this.#scanned - this.#from);
+    this.#lineAt = Math.max(0, this.#lineAt - this.#from);
+    const rest = this.#takeRest();
     this.#from = 0;
     this.#buffer = rest + text;
     if (!this.#started) {
       this.#started = true;
       if (this.#buffer.charCodeAt(0) === 0xfeff) this.#buffer = this.#buffer.slice(1);
     }
-    this.#carriageReturns ||= text.includes("\r");
+    if (this.#carriageReturns || !text.includes("\r")) return;
+    this.#carriageReturns = true;
+    // Lines were not counted so far.
+    this.#scanned = 0;
+  }
+
+  /** Whether a text completes nothing: neither with what is in it, nor as what follows a carriage return. */
+  #isEndless(text: string): boolean {
+    return !text.includes("\n") && !text.includes("\r") && !this.#buffer.endsWith("\r");
+  }
+
+  /** What has not been read. */
+  #takeRest(): string {
+    const rest = this.#from === 0 ? this.#buffer : this.#buffer.slice(this.#from);
+    if (this.#endlessLength === 0) return rest;
+    const whole = rest + this.#endless.join("");
+    this.#endless = [];
+    this.#endlessLength = 0;
+    return whole;
   }
 
   /** The next complete frame: all records of `pattern` that follow each other are one. Undefined when more text is needed. */
@@ -165,7 +195,7 @@ export class FrameSplitter {
 
   /** The record left over when the upstream ended without a closing blank line, if any. */
   end(): Frame[] {
-    const raw = this.#buffer.slice(this.#from).replace(/[\r\n]+$/, "");
+    const raw = this.#takeRest().replace(/[\r\n]+$/, "");
     this.#buffer = "";
     this.#from = 0;
     const frame = raw === "" ? undefined : parseRecord(raw);
@@ -222,8 +252,8 @@ export class FrameSplitter {
 
   #nextAnyEnding(): Frame | undefined {
     const buffer = this.#buffer;
-    let at = this.#from;
-    let lineAt = at;
+    let at = Math.max(this.#from, this.#scanned);
+    let lineAt = Math.max(this.#from, this.#lineAt);
     while (at < buffer.length) {
       const code = buffer.charCodeAt(at);
       if (code !== 10 && code !== 13) {
@@ -242,6 +272,8 @@ export class FrameSplitter {
       at += width;
       lineAt = at;
     }
+    this.#scanned = at;
+    this.#lineAt = lineAt;
     return undefined;
   }
 }

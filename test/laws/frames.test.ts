@@ -107,6 +107,27 @@ describe("FrameSplitter", () => {
     );
   });
 
+  test.each(["\n", "\r\n", "\r"])(
+    "a record of megabytes costs its length, not its square: lines end with %j",
+    (end) => {
+      const cpuOf = (characters: number) => {
+        const text = `data: 1${end}${end}data: "${"x".repeat(characters)}"${end}data: 2${end}${end}: over${end}`;
+        const splitter = new FrameSplitter();
+        const frames: number[] = [];
+        const before = process.cpuUsage();
+        for (let at = 0; at < text.length; at += 16 * 1024) {
+          for (const { data } of splitter.push(text.slice(at, at + 16 * 1024))) frames.push(data.length);
+        }
+        const { user, system } = process.cpuUsage(before);
+        expect(frames).toEqual([1, characters + 4]);
+        return (user + system) / 1_000;
+      };
+      cpuOf(512 * 1024);
+      const [few, many] = [cpuOf(512 * 1024), cpuOf(8 * 1024 * 1024)];
+      expect(many / Math.max(few, 8)).toBeLessThan(40);
+    },
+  );
+
   test("a record without end is refused, not gathered for ever", () => {
     const splitter = new FrameSplitter();
     const piece = `data: ${"x".repeat(1024 * 1024)}`;
