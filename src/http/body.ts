@@ -1,8 +1,10 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { releaseWhole } from "../lib/http1/memory.ts";
 import { addPiece } from "../lib/http1/pieces.ts";
 import { isObject, JsonText } from "../lib/json.ts";
 import { timeoutsOf } from "../lib/timeouts.ts";
+import type { BodyRoom, Place } from "../limits/body-room.ts";
 import type { AskedBody } from "./asked.ts";
 import { type Known, LARGE_BODY, readInParts } from "./json-parts.ts";
 import { maySpellProto, Scan } from "./json-scan.ts";
@@ -30,8 +32,16 @@ export const UPLOAD_GRACE_MS = 10_000;
  */
 const ONE_PIECE_BYTES = 256 * 1024;
 
-/** `known`: what is known of the bodies that this sender sent before, where they are conversations. */
-export type ReadOptions = { maxBytes: number; clock: Clock; known?: Known | undefined };
+export type ReadOptions = {
+  maxBytes: number;
+  clock: Clock;
+  /** What is known of the bodies that this sender sent before, where they are conversations. */
+  known?: Known | undefined;
+  /** Where a large one needs a place. */
+  room?: BodyRoom | undefined;
+  /** Is given that place, to be left when nothing more is done with the body. Without it the place is left once it is read. */
+  keep?(place: Place): void;
+};
 
 const invalid = (message: string, param?: string) =>
   new GatewayError("invalid_request", message, param === undefined ? {} : { param });
@@ -44,14 +54,14 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
  * `request_too_large`, or `invalid_request`, never with content of the body in its message.
  */
 export async function readJson(request: AskedBody, options: ReadOptions): Promise<JsonText> {
-  return checkJson(await readText(request, options));
+  return readJsonSoon(request, options);
 }
 
 /** {@link readJson}, at once for a body that has come whole, as nearly all have: then it throws, and does not reject. */
 export function readJsonSoon(request: AskedBody, options: ReadOptions): JsonText | Promise<JsonText> {
   const { known } = options;
   const toJson = (bytes: Uint8Array, isOwn: boolean) =>
-    known && isOwn ? checkParts(bytes, known) : checkJson(toText(bytes));
+    known && isOwn ? checkParts(bytes, known) : checkJson(toText(bytes, isOwn));
   const isLarge = known !== undefined && !(declaredLength(request) < LARGE_BODY);
   return readSoon(request, options, toJson, isLarge);
 }
@@ -77,7 +87,7 @@ function readSoon<T extends string | JsonText>(
   const { maxBytes } = options;
   const declared = declaredLength(request);
   if (declared > maxBytes) throw tooLarge(maxBytes);
-  if (!(declared <= ONE_PIECE_BYTES)) return readWatched(request, options).then((bytes) => use(bytes, true));
+  if (!(declared <= ONE_PIECE_BYTES)) return readWatched(request, options, use);
   const take = (bytes: Uint8Array) => {
     if (bytes.length > maxBytes) throw tooLarge(maxBytes);
     return use(bytes, own);
@@ -86,10 +96,13 @@ function readSoon<T extends string | JsonText>(
   return taken instanceof Promise ? waitWhole(taken, options.clock) : taken;
 }
 
-function toText(bytes: Uint8Array): string {
+/** `isOwn`: the bytes are let go of. */
+function toText(bytes: Uint8Array, isOwn: boolean): string {
   if (bytes.length === 0) throw invalid("The request body is empty; a JSON object was expected.");
   try {
-    return strictUtf8.decode(bytes);
+    const text = strictUtf8.decode(bytes);
+    if (isOwn) releaseWhole(bytes);
+    return text;
   } catch {
     throw invalid("The request body is not valid UTF-8.");
   }
@@ -115,14 +128,19 @@ function checkHeaders(headers: AskedBody["headers"]): void {
   }
 }
 
-async function readWatched(request: AskedBody, { maxBytes, clock }: ReadOptions): Promise<Uint8Array> {
-  const watch = new UploadWatch(clock);
+async function readWatched<T>(
+  request: AskedBody,
+  options: ReadOptions,
+  use: (bytes: Uint8Array, isOwn: boolean) => T,
+): Promise<T> {
+  const gathering = new Gathering(request, options);
   try {
-    return request.body === null ? new Uint8Array() : await readStream(request.body, maxBytes, watch);
+    if (request.body !== null) await gathering.read(request.body);
+    return use(gathering.bytes(), gathering.isOwn);
   } catch (error) {
     throw brokenOff(error);
   } finally {
-    watch.stop();
+    gathering.end();
   }
 }
 
@@ -157,25 +175,82 @@ function waitWhole<T>(taken: Promise<T>, clock: Clock): Promise<T> {
   });
 }
 
-async function readStream(body: ReadableStream<Uint8Array>, maxBytes: number, watch: UploadWatch): Promise<Uint8Array> {
-  const reader = body.getReader();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    for (;;) {
-      const { done, value } = await watch.race(reader.read());
-      if (done) break;
-      watch.progress(value.length);
-      length += value.length;
-      if (length > maxBytes) throw tooLarge(maxBytes);
-      addPiece(chunks, value);
-    }
-  } catch (error) {
-    // What is still to come is not wanted. The cancel itself may fail only because the connection is gone already.
-    reader.cancel().catch(() => undefined);
-    throw error;
+/** A large body on its way. */
+class Gathering {
+  readonly #watch: UploadWatch;
+  /** How long it says it is; NaN where it says nothing. */
+  readonly #declared: number;
+  /** Its pieces are nobody else's, and it is as long as it says. */
+  readonly isOwn: boolean;
+  readonly #pieces: Uint8Array[] = [];
+  /** All of it together, once it is large enough to have a place. */
+  #whole: Buffer | undefined;
+  #length = 0;
+  #place: Place | undefined;
+
+  constructor(
+    request: AskedBody,
+    private readonly options: ReadOptions,
+  ) {
+    this.#watch = new UploadWatch(options.clock);
+    this.#declared = Number(request.headers.get("content-length") ?? Number.NaN);
+    this.isOwn = request.lend !== undefined;
   }
-  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, length);
+
+  async read(body: ReadableStream<Uint8Array>): Promise<void> {
+    const { maxBytes } = this.options;
+    const reader = body.getReader();
+    try {
+      for (;;) {
+        const { done, value } = await this.#watch.race(reader.read());
+        if (done) break;
+        this.#watch.progress(value.length);
+        if (this.#length + value.length > maxBytes) throw tooLarge(maxBytes);
+        this.#add(value);
+        // Whoever sends too little to need a place keeps none from others.
+        if (this.#length > ONE_PIECE_BYTES && !this.#place) await this.#findPlace();
+      }
+    } catch (error) {
+      // What is still to come is not wanted. The cancel itself may fail only because the connection is gone already.
+      reader.cancel().catch(() => undefined);
+      throw error;
+    }
+    this.#place?.shrink(this.#length);
+  }
+
+  bytes(): Uint8Array {
+    const [first] = this.#pieces;
+    return this.#whole ?? (this.#pieces.length === 1 && first ? first : Buffer.concat(this.#pieces, this.#length));
+  }
+
+  end(): void {
+    this.#watch.stop();
+    if (!this.options.keep) this.#place?.leave();
+  }
+
+  #add(piece: Uint8Array): void {
+    const at = this.#length;
+    this.#length += piece.length;
+    if (!this.#whole) {
+      addPiece(this.#pieces, piece);
+      return;
+    }
+    this.#whole.set(piece, at);
+    releaseWhole(piece);
+  }
+
+  /** From here on each piece goes where it will be read, and its memory is used for the next one: kept until the end it would be there twice. */
+  async #findPlace(): Promise<void> {
+    const { room, keep, maxBytes } = this.options;
+    if (!room) return;
+    this.#place = await this.#watch.excuse(room.enter(Number.isNaN(this.#declared) ? maxBytes : this.#declared));
+    keep?.(this.#place);
+    if (!this.isOwn || Number.isNaN(this.#declared)) return;
+    const pieces = this.#pieces.splice(0);
+    this.#whole = Buffer.allocUnsafeSlow(this.#declared);
+    this.#length = 0;
+    for (const piece of pieces) this.#add(piece);
+  }
 }
 
 const tooLarge = (maxBytes: number) =>
@@ -190,7 +265,7 @@ const tooLarge = (maxBytes: number) =>
  */
 class UploadWatch {
   readonly #clock: Clock;
-  readonly #started: number;
+  #started: number;
   #lastProgress: number;
   #received = 0;
   #cancelTimer: () => void = () => undefined;
@@ -211,6 +286,18 @@ class UploadWatch {
 
   race<T>(work: Promise<T>): Promise<T> {
     return Promise.race([work, this.#cut]);
+  }
+
+  /** While this is waited for nothing is expected of the sender. */
+  async excuse<T>(work: Promise<T>): Promise<T> {
+    const since = this.#clock.monotonic();
+    this.#cancelTimer();
+    const done = await work;
+    const now = this.#clock.monotonic();
+    this.#started += now - since;
+    this.#lastProgress = now;
+    this.#check();
+    return done;
   }
 
   progress(bytes: number): void {
@@ -269,7 +356,7 @@ export function checkJson(text: string): JsonText {
 /** {@link checkJson} of the bytes of a text, of which only what its sender did not send before is read. They are the document's own from then on. */
 export function checkParts(bytes: Uint8Array, known: Known): JsonText {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  return (body.length >= LARGE_BODY ? readInParts(body, known) : undefined) ?? checkJson(toText(body));
+  return (body.length >= LARGE_BODY ? readInParts(body, known) : undefined) ?? checkJson(toText(body, true));
 }
 
 /** Path of the first `__proto__` key, if any. The depth is bounded by the scan. */

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { dialects } from "../dialects/index.ts";
 import { checkCountTokens } from "../dialects/messages/index.ts";
+import type { Place } from "../limits/body-room.ts";
 import { type CountRequest, countTokens } from "../relay/count-tokens.ts";
 import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
 import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
@@ -54,15 +55,21 @@ async function answerCount(
     // The idle time-out would cut slow uploads; the body reader and the counters have bounds of their own.
     server()?.timeout(request, 0);
     const known = knownParts && { parts: knownParts, owner: caller.accountId };
-    asked = {
+    const { clock, admission } = services;
+    const keep = (place: Place) => {
+      made.place = place;
+    };
+    const read = { maxBytes: MAX_GENERATION_BYTES, clock, known, room: admission?.bodies, keep };
+    const made: CountRequest = {
       client,
       caller,
       requestId,
       headers: request.headers,
       signal: request.signal,
-      readBody: () => readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock, known }),
+      readBody: () => readJson(request, read),
       check: checkCountTokens,
     };
+    asked = made;
     const { inputTokens, by } = await countTokens(asked, services, tokenizer);
     return new Response(JSON.stringify({ input_tokens: inputTokens }), {
       headers: {
@@ -74,5 +81,7 @@ async function answerCount(
     });
   } catch (thrown) {
     return errorResponse(thrown, client, requestId, asked?.rate);
+  } finally {
+    asked?.place?.leave();
   }
 }

@@ -44,7 +44,11 @@ async function answerTranslation(request: Request, dependencies: RequestDependen
     const caller = authenticate(request, keys);
     // The body reader has bounds of its own.
     server()?.timeout(request, 0);
-    const asked = await readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock });
+    const asked = await readJson(request, {
+      maxBytes: MAX_GENERATION_BYTES,
+      clock: services.clock,
+      room: services.admission?.bodies,
+    });
     const { dialect, body } = readAsked(asked);
     const shown = showTranslation(
       { client: dialects[dialect], caller, requestId, headers: request.headers, body },

@@ -2,8 +2,8 @@ import { ERRORS, type ErrorRow, GatewayError, toGatewayError } from "../canon/er
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import { Overloaded } from "../limits/admission.ts";
 import { RateLimited, type RateState } from "../limits/limiter.ts";
+import { Overloaded } from "../limits/overloaded.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { toResponse, type Whole } from "./answered.ts";
 import type { AskedHead } from "./asked.ts";

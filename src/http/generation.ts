@@ -1,6 +1,7 @@
 import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { newId } from "../lib/id.ts";
+import type { Place } from "../limits/body-room.ts";
 import type { BodyLog } from "../relay/body-log.ts";
 import { tellAttempts } from "../relay/exchange.ts";
 import { generate } from "../relay/generate.ts";
@@ -87,14 +88,20 @@ export async function answerAdmitted(
     // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.
     request.bearSilence();
     const known = knownParts && { parts: knownParts, owner: caller.accountId };
-    asked = {
+    const { clock, admission } = services;
+    const keep = (place: Place) => {
+      made.place = place;
+    };
+    const read = { maxBytes: MAX_GENERATION_BYTES, clock, known, room: admission?.bodies, keep };
+    const made: GenerateRequest = {
       client: dialect,
       caller,
       requestId,
       headers: request.headers,
       left: request.left,
-      readBody: () => readJsonSoon(request, { maxBytes: MAX_GENERATION_BYTES, clock: services.clock, known }),
+      readBody: () => readJsonSoon(request, read),
     };
+    asked = made;
     bodies?.watch(asked);
     const key = request.headers.get("idempotency-key");
     let reply =
@@ -117,6 +124,8 @@ export async function answerAdmitted(
     const told = errorAnswer(thrown, dialect, requestId, asked?.rate);
     tellAttempts(told.headers, asked?.attempts);
     return told;
+  } finally {
+    asked?.place?.leave();
   }
 }
 

@@ -95,12 +95,12 @@ class ImageEndpoints {
   }
 
   create(request: Request): Promise<Response> {
-    const { limiter, kept, clock, server } = this.dependencies;
+    const { limiter, kept, clock, server, admission } = this.dependencies;
     return this.#answer(request, async (caller, answered) => {
       server()?.timeout(request, 0);
-      const read = () => readJson(request, { maxBytes: MAX_IMAGE_BYTES, clock });
+      const read = () => readJson(request, { maxBytes: MAX_IMAGE_BYTES, clock, room: admission?.bodies });
       const take = () => {
-        this.dependencies.admission?.checkStore();
+        admission?.checkStore();
         const permit = limiter.take(caller, "image-create");
         answered.rate = permit.state;
         permit.release();

@@ -1,7 +1,9 @@
-import { GatewayError } from "../canon/errors.ts";
+import type { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import { type Figure, single } from "../observe/figures.ts";
+import { BodyRoom } from "./body-room.ts";
+import { NO_MEMORY, NO_STORE, OVERLOADED, type Overloaded } from "./overloaded.ts";
 
 /** Generations that may be under way before anybody is asked to wait: with fewer there is nothing to order. */
 const FREE = 8;
@@ -11,9 +13,14 @@ const LEAST_PACE = 1;
 const MOST_PACE = 64;
 /** How long a turn may take, ms: when it took longer, fewer come in with the next one. */
 const TURN_MS = 3;
-/** Requests that may wait to come in, and the bodies they say they bring, bytes: what they send is kept while they wait. */
+/**
+ * Requests that may wait to come in; what is kept of the body of each, which is no more than its connection takes before it waits itself, bytes; and
+ * how much that may be of all, bytes and as a part of the memory.
+ */
 const MOST_WAITING = 4_096;
+const KEPT_OF_EACH = 512 * 1024;
 const MOST_WAITING_BYTES = 256 * 1024 * 1024;
+const WAITING_PART = 1 / 8;
 /** Assumed of a body that does not say how long it is, bytes. */
 const UNKNOWN_BYTES = 64 * 1024;
 /**
@@ -38,8 +45,8 @@ const TOLD_EACH_TURN = 64;
 const STREAMS_UNTIL = 0.85;
 const REQUESTS_UNTIL = 0.95;
 const MEMORY_EVERY_MS = 1_000;
-/** What a refused client is told to wait, seconds. */
-const WAIT_SECONDS = 1;
+/** It is looked at as well whenever so large a part of it has come in as large bodies: in a second they could be all of it. */
+const MEMORY_EVERY_PART = 1 / 64;
 
 export type AdmissionParts = {
   clock: Clock;
@@ -58,16 +65,6 @@ export type AdmissionParts = {
 /** Of a request: whether its client is still there, and how long its body is. */
 export type Asking = { readonly left: { readonly aborted: boolean }; readonly headers: Fields };
 
-/** A refusal that costs nothing to make: there is one of each kind, told to all whom it concerns. */
-export class Overloaded extends GatewayError {
-  constructor(text: string) {
-    super("upstream_overloaded", text, { retryAfterSeconds: WAIT_SECONDS });
-  }
-}
-const OVERLOADED = new Overloaded("The gateway has more to do than it can. Try again in a moment.");
-const NO_STORE = new Overloaded("The gateway cannot write its books at the moment. Try again in a moment.");
-const NO_MEMORY = new Overloaded("The gateway is short of memory. Try again in a moment.");
-
 type Waiting = { asking: Asking; since: number; bytes: number; resolve(): void; reject(error: GatewayError): void };
 
 /**
@@ -78,6 +75,8 @@ type Waiting = { asking: Asking; since: number; bytes: number; resolve(): void; 
  */
 export class Admission {
   readonly shed = { load: 0, memory: 0, store: 0 };
+  /** Where large bodies are worked on. */
+  readonly bodies: BodyRoom;
   /** Requests that come in with one turn. */
   #pace = PACE;
   /** Those who wait, in the order of their coming; what stands before `#first` is gone. */
@@ -96,10 +95,21 @@ export class Admission {
   #strictUntil = Number.NEGATIVE_INFINITY;
   #memory: "free" | "tight" | "full" = "free";
   #sinceMemoryMs = 0;
+  #sinceMemoryBytes = 0;
+  readonly #mostWaitingBytes: number;
   readonly #nextTurn: (work: () => void) => void;
 
   constructor(private readonly parts: AdmissionParts) {
+    const { clock, memoryBytes } = parts;
     this.#nextTurn = parts.nextTurn ?? setImmediate;
+    this.#mostWaitingBytes = Math.min(MOST_WAITING_BYTES, memoryBytes * WAITING_PART);
+    this.bodies = new BodyRoom({
+      ...{ clock, memoryBytes },
+      check: (bytes) => this.#checkBody(bytes),
+      onRefused: () => {
+        this.shed.memory++;
+      },
+    });
   }
 
   /** How many wait to come in. */
@@ -139,7 +149,19 @@ export class Admission {
   look(elapsedMs: number): void {
     this.#sinceMemoryMs += elapsedMs;
     if (this.#sinceMemoryMs < MEMORY_EVERY_MS) return;
+    this.#lookAtMemory();
+  }
+
+  /** A body of so many bytes is about to come in. */
+  #checkBody(bytes: number): void {
+    this.#sinceMemoryBytes += bytes;
+    if (this.#sinceMemoryBytes >= this.parts.memoryBytes * MEMORY_EVERY_PART) this.#lookAtMemory();
+    if (this.#memory === "full") this.#refuse("memory", NO_MEMORY);
+  }
+
+  #lookAtMemory(): void {
     this.#sinceMemoryMs = 0;
+    this.#sinceMemoryBytes = 0;
     const used = this.parts.readMemory() / this.parts.memoryBytes;
     this.#memory = used > REQUESTS_UNTIL ? "full" : used > STREAMS_UNTIL ? "tight" : "free";
   }
@@ -148,6 +170,8 @@ export class Admission {
   collect(): Figure[] {
     return [
       single("sluice_admission_waiting", "gauge", "Requests that wait to come in.", this.waiting),
+      single("sluice_bodies_at_work_bytes", "gauge", "Large bodies that are read and worked on.", this.bodies.used),
+      single("sluice_bodies_waiting", "gauge", "Large bodies that wait for room.", this.bodies.waiting),
       {
         ...{
           name: "sluice_shed_total",
@@ -170,9 +194,9 @@ export class Admission {
 
   #wait(asking: Asking): Promise<void> {
     const now = this.parts.clock.monotonic();
-    const bytes = Number(asking.headers.get("content-length") ?? UNKNOWN_BYTES) || 0;
+    const bytes = Math.min(Number(asking.headers.get("content-length") ?? UNKNOWN_BYTES) || 0, KEPT_OF_EACH);
     const most = now < this.#strictUntil ? STRICT_WAITING : MOST_WAITING;
-    if (this.waiting >= most || this.#waitingBytes + bytes > MOST_WAITING_BYTES) this.#turnAway(now);
+    if (this.waiting >= most || this.#waitingBytes + bytes > this.#mostWaitingBytes) this.#turnAway(now);
     if (this.waiting === 0) this.#beginWindow(now, 0);
     this.#waitingBytes += bytes;
     const { promise, resolve, reject } = Promise.withResolvers<void>();

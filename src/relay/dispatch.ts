@@ -140,6 +140,8 @@ function sendOn(job: Job, asked: Asked, target: Target): Promise<Answer> {
   if (dropped.length > 0) refuseLoss(job.request.headers, dropped);
   // Models think for minutes, and a conversation is as large parsed as it is written; only another route would need it again.
   job.body.forgetValue();
+  const { place } = job.request;
+  if (place) sending.onSent = () => place.rest();
   return send(target.vendor, sending);
 }
 

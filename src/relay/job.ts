@@ -11,6 +11,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Admission } from "../limits/admission.ts";
+import type { Place } from "../limits/body-room.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
@@ -70,6 +71,8 @@ export type GenerateRequest = {
   readBody(): JsonText | Promise<JsonText>;
   /** How its caller's limit stood when it was let in; undefined where nothing is limited. Set on its way. */
   rate?: RateState | undefined;
+  /** Where its body is among those that are worked on. Set on its way, where it is large. */
+  place?: Place;
   /** Its book is begun: what becomes of it is recorded. Set on its way. */
   recorded?: boolean;
   /** Calls to vendors that came to nothing. Set where it failed before an answer began. */

@@ -33,6 +33,8 @@ export type Sending = {
   stream?: boolean;
   /** Our name of the request, for the vendor's log; no more than that. */
   requestId?: string;
+  /** Told when all of it has gone out, where our own client sends it. */
+  onSent?: (() => void) | undefined;
 };
 
 /** Connections to vendors, for the whole process. */
@@ -62,7 +64,7 @@ export function send(vendor: Vendor, sending: Sending): Promise<Answer> {
     const lines = vendor.serve || isSigned(vendor) || vendor.framing ? undefined : linesOf(vendor, sending);
     if (!lines?.address) return sendSpecially(vendor, toUpstreamRequest(vendor, sending), abort);
     const head = sending.requestId ? `${lines.head}x-request-id: ${sending.requestId}\r\n` : lines.head;
-    return pool.call(lines.address.origin, head, sending.body, abort, RULES);
+    return pool.call(lines.address.origin, head, sending.body, abort, RULES, sending.onSent);
   } catch (thrown) {
     return Promise.reject(thrown);
   }

@@ -1,14 +1,17 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { Admission, memoryBound, Overloaded } from "../../src/limits/admission.ts";
+import { Admission, memoryBound } from "../../src/limits/admission.ts";
+import { Overloaded } from "../../src/limits/overloaded.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 
-/** A machine of two processors with 1,000 bytes, whose event loop is turned by hand. */
-function machine() {
+const MIB = 1024 * 1024;
+
+/** A machine of two processors with some memory, of which so many thousandths are used, whose event loop is turned by hand. */
+function machine(memoryBytes = 8 * 1024 * MIB) {
   const state = { now: 0, used: 0, running: 1_000, failing: false };
   const turns: (() => void)[] = [];
   const admission = new Admission({
-    ...{ memoryBytes: 1_000, running: () => state.running, storeFails: () => state.failing },
-    readMemory: () => state.used,
+    ...{ memoryBytes, running: () => state.running, storeFails: () => state.failing },
+    readMemory: () => (state.used * memoryBytes) / 1_000,
     clock: { now: () => state.now, monotonic: () => state.now, after: () => () => {} },
     nextTurn: (work) => turns.push(work),
   });
@@ -107,16 +110,22 @@ describe("admission by turns (reliability 4)", () => {
     expect(inside).toHaveLength(33);
   });
 
-  test("what those who wait bring is bounded", async () => {
-    const { refused, ask, askMany, turn } = machine();
-    askMany(16);
-    const bytes = 32 * 1024 * 1024;
-    for (let each = 0; each < 9; each++) ask({ bytes });
-    expect(refused).toEqual([24]);
-    await turn();
-    ask({ bytes });
-    expect(refused).toEqual([24]);
-  });
+  test.each([
+    ["a large", 8 * 1024 * MIB, 512],
+    ["a small", 512 * MIB, 128],
+  ])(
+    "what is kept of those who wait on %s machine is bounded, however much they say they bring",
+    async (_, memory, most) => {
+      const { refused, ask, askMany, turn } = machine(memory);
+      askMany(16);
+      const bytes = 32 * MIB;
+      for (let each = 0; each <= most; each++) ask({ bytes });
+      expect(refused).toEqual([16 + most]);
+      await turn();
+      ask({ bytes });
+      expect(refused).toEqual([16 + most]);
+    },
+  );
 });
 
 describe("more than can be done", () => {

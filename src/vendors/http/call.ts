@@ -67,13 +67,15 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   #refuse: ((reason: unknown) => void) | undefined;
 
   /**
-   * `head` and `body` are what is sent. `abort` ends the call; its reason is then what every read rejects with.
+   * `head` and `body` are what is sent; `onSent` is told when the system has taken all of it. `abort` ends the call; its reason is then what every read
+   * rejects with.
    */
   constructor(
     public head: string,
     public body: Text,
     private readonly abort: Abort,
     private readonly rules: CallRules,
+    private readonly onSent?: (() => void) | undefined,
   ) {
     abort.add(this);
   }
@@ -108,6 +110,11 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
   forget(): void {
     this.head = "";
     this.body = "";
+  }
+
+  /** The system has taken the whole request. */
+  sent(): void {
+    this.onSent?.();
   }
 
   /** Bytes came on the connection. */

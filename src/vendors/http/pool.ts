@@ -25,10 +25,18 @@ export class Pool implements Keeper {
 
   /**
    * Sends one request and resolves with its answer once the head is there. Rejects with the abort's reason, with ConnectFailed
-   * when no connection came about, and with ConnectionLost when one broke or what came is no HTTP; the rules may change that.
+   * when no connection came about, and with ConnectionLost when one broke or what came is no HTTP; the rules may change that. `onSent` is told when all of
+   * it has gone out.
    */
-  call(origin: Origin, head: string, body: Text, abort: Abort, rules: CallRules): Promise<Answer> {
-    const call = new Call(head, body, abort, rules);
+  call(
+    origin: Origin,
+    head: string,
+    body: Text,
+    abort: Abort,
+    rules: CallRules,
+    onSent?: (() => void) | undefined,
+  ): Promise<Answer> {
+    const call = new Call(head, body, abort, rules, onSent);
     const answered = call.answered();
     const idle = this.#idle.get(origin.name)?.pop();
     if (idle) {

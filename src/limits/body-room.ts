@@ -1,0 +1,113 @@
+import type { Clock } from "../lib/clock.ts";
+import { NO_MEMORY } from "./overloaded.ts";
+
+const MIB = 1024 * 1024;
+/**
+ * Part of the memory that the large bodies come to which are read and worked on at the same time: beside its bytes there is of each one its text, what
+ * that reads as, and what is sent of it, some four to six times its size until it is gone. At least the largest body that there is, and at the most
+ * what keeps a machine busy.
+ */
+const PART = 1 / 8;
+const LEAST_BYTES = 32 * MIB;
+const MOST_BYTES = 512 * MIB;
+/** What a body counts for of which nothing is left but its text: it may be needed for another vendor until there is an answer. */
+const KEPT_PART = 1 / 4;
+/** What is kept of a body that waits: what was read of it, and what came meanwhile, bytes. All that wait come to no more than those that are worked on. */
+const WAITING_BYTES = 512 * 1024;
+/** Longer than this nobody waits, ms. */
+const WAIT_MS = 10_000;
+
+/** A body's place among those that are worked on. */
+export type Place = {
+  /** It is not so large as it might have been, bytes. */
+  shrink(bytes: number): void;
+  /** Nothing is done with it any more, but to keep its text. */
+  rest(): void;
+  /** Nothing is left of it. */
+  leave(): void;
+};
+
+export type BodyRoomParts = {
+  clock: Clock;
+  /** What this process may use, bytes. */
+  memoryBytes: number;
+  /** Asked before a body of so many bytes comes in. Throws {@link Overloaded} where there is no memory for any. */
+  check(bytes: number): void;
+  /** One was turned away here. */
+  onRefused(): void;
+};
+
+type Waiting = { bytes: number; resolve(place: Place): void; reject(thrown: unknown): void; stop(): void };
+
+/**
+ * Bounds the large bodies that are read and worked on at the same time, by their bytes: dozens at once would take all of the memory before anybody has
+ * looked how much is left. The others wait in their order; nothing more is read of them meanwhile, so that they wait at their senders.
+ */
+export class BodyRoom {
+  readonly #most: number;
+  #used = 0;
+  readonly #waiting = new Set<Waiting>();
+
+  constructor(private readonly parts: BodyRoomParts) {
+    this.#most = Math.min(MOST_BYTES, Math.max(LEAST_BYTES, parts.memoryBytes * PART));
+  }
+
+  /** Bytes that are worked on. */
+  get used(): number {
+    return this.#used;
+  }
+
+  /** How many wait. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Resolves when there is room for so many bytes. Rejects with {@link Overloaded} when too many wait for that, or for too long. */
+  async enter(bytes: number): Promise<Place> {
+    const { clock, check, onRefused } = this.parts;
+    check(bytes);
+    if (this.#waiting.size === 0 && this.#fits(bytes)) return this.#take(bytes);
+    if ((this.#waiting.size + 1) * WAITING_BYTES > this.#most) {
+      onRefused();
+      throw NO_MEMORY;
+    }
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = { bytes, resolve, reject, stop: clock.after(WAIT_MS, () => this.#giveUp(waiting)) };
+      this.#waiting.add(waiting);
+    });
+  }
+
+  /** The largest body comes in by itself, whatever the room. */
+  #fits(bytes: number): boolean {
+    return this.#used === 0 || this.#used + bytes <= this.#most;
+  }
+
+  #take(bytes: number): Place {
+    let held = bytes;
+    this.#used += held;
+    const shrink = (to: number) => {
+      if (to >= held) return;
+      this.#used -= held - to;
+      held = to;
+      this.#letIn();
+    };
+    return { shrink, rest: () => shrink(bytes * KEPT_PART), leave: () => shrink(0) };
+  }
+
+  #letIn(): void {
+    for (const waiting of this.#waiting) {
+      if (!this.#fits(waiting.bytes)) return;
+      this.#waiting.delete(waiting);
+      waiting.stop();
+      waiting.resolve(this.#take(waiting.bytes));
+    }
+  }
+
+  #giveUp(waiting: Waiting): void {
+    this.#waiting.delete(waiting);
+    this.parts.onRefused();
+    waiting.reject(NO_MEMORY);
+    // A small one behind it may find room.
+    this.#letIn();
+  }
+}
