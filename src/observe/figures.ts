@@ -21,7 +21,17 @@ function writeLabels(labels: Labels | undefined): string {
   return written.length === 0 ? "" : `{${written.join(",")}}`;
 }
 
-const writeValue = (value: number) => (value === Number.POSITIVE_INFINITY ? "+Inf" : String(value));
+/** Digits behind the point: nanoseconds and nano-dollars, of which all sums are made. */
+const DIGITS = 9;
+
+/**
+ * A value without what its addition left behind the last digit: several processes' sums come in another order once one of them has died, and who reads
+ * a counter that fell by nearly nothing takes all of it for new.
+ */
+function writeValue(value: number): string {
+  if (value === Number.POSITIVE_INFINITY) return "+Inf";
+  return String(Number.isInteger(value) ? value : Number(value.toFixed(DIGITS)));
+}
 
 /** Figures as text for Prometheus. Help is one line; a figure without samples is left out. */
 export function writeFigures(figures: readonly Figure[]): string {

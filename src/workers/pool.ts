@@ -244,11 +244,12 @@ export class WorkerPool {
     const cancel = clock.after(LAST_WORDS_MS, () => silent.resolve());
     await silent.promise;
     cancel();
-    this.#workers.delete(number);
     const { permits, holds } = session.open;
+    // At once, or who looks while its books are closed sees counters fall.
+    this.#workers.delete(number);
     this.#departedKnocks += session.knocks;
-    await session.close();
     this.#departed = mergeFigures([this.#departed, lastingFigures(worker.figures)]);
+    await session.close();
     if (this.#stopping) return;
     this.#deaths++;
     const status = child.signalCode ?? child.exitCode ?? "";

@@ -35,6 +35,19 @@ const readBooks = (lab: WorkersLab, account: Account) =>
     breaches: book.verify(),
   }));
 
+/** What /metrics says of requests that are over, by figure and labels. */
+async function readCounters(lab: WorkersLab): Promise<Map<string, number>> {
+  const ask = () => fetch(`${lab.running.url}/metrics`, { headers: { connection: "close" } });
+  // The process that took the question may be the one that dies.
+  const answer = await ask().catch(() => ask());
+  const text = await answer.text();
+  const lines = text.split("\n").filter((line) => /^sluice_(requests_total|tokens_total|request_duration)/.test(line));
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]));
+}
+
+const fallen = (before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>) =>
+  [...before].filter(([name, value]) => (after.get(name) ?? 0) < value).map(([name]) => name);
+
 afterEach(async () => {
   for (const lab of labs.splice(0)) await lab.close();
 });
@@ -78,6 +91,25 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     expect(await lab.running.stop()).toBe(0);
     expect(lab.running.stderr).toContain('"event":"worker-died"');
     expect((await readBooks(lab, account)).breaches).toEqual([]);
+  }, 30_000);
+
+  test("no counter falls while a dead worker's books are closed", async () => {
+    const { lab, account } = await startLab();
+    const streams = await beginAll(lab, account, "counted", LONG);
+    for (let round = 0; round < 3; round++) {
+      await lab.askMany(account, STREAMS, (at) => ({ id: `quick-${round}-${at}` }));
+      const before = lab.workers;
+      const seen = [await readCounters(lab)];
+      process.kill(before[round % 2]!, "SIGKILL");
+      while (lab.workers.length < 2 || before.every((pid) => lab.workers.includes(pid))) {
+        seen.push(await readCounters(lab));
+      }
+      seen.push(await readCounters(lab));
+      expect(seen.flatMap((counters, at) => fallen(seen[at - 1] ?? new Map(), counters))).toEqual([]);
+      await untilTwoRun(lab, before.slice(round % 2, (round % 2) + 1));
+    }
+    lab.vendor.gate.open();
+    await Promise.all(streams.map(({ done }) => done));
   }, 30_000);
 
   test("what a dead worker had limited is free again", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type Figure, Histogram, single } from "../../src/observe/figures.ts";
+import { type Figure, Histogram, single, writeFigures } from "../../src/observe/figures.ts";
 import { lastingFigures, mergeFigures } from "../../src/observe/merge-figures.ts";
 import { readFigures } from "../../src/workers/messages.ts";
 
@@ -39,6 +39,16 @@ test("counters, histograms and gauges of several processes are summed, the worst
   expect(valuesOf(merged, "sluice_requests_running")).toEqual([4]);
   expect(valuesOf(merged, "sluice_build_info")).toEqual([1]);
   expect(new Set(merged.map(({ name }) => name)).size).toBe(merged.length);
+});
+
+test("sums are the same text in whichever order their processes come", () => {
+  const costs = [0.1, 0.2, 0.3, 0.000000001].map((cost) => [single("sluice_cost_usd_total", "counter", "", cost)]);
+  const text = writeFigures(mergeFigures(costs));
+  expect(text).toContain("\nsluice_cost_usd_total 0.600000001\n");
+  for (let turn = 0; turn < costs.length; turn++) {
+    costs.push(costs.shift()!);
+    expect(writeFigures(mergeFigures(costs))).toBe(text);
+  }
 });
 
 test("samples of other labels stay apart", () => {
