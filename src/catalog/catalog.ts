@@ -58,7 +58,8 @@ const MAX_DISCOVERED = 10_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
 const UNFIT = /[\s\u0000-\u001f\u007f]/;
 
-const isFit = (id: string) => id.length <= MAX_ID_LENGTH && !UNFIT.test(id);
+/** Half a surrogate pair is no character either: written down, all halves are one, and two models would be told of as the same. */
+const isFit = (id: string) => id.length <= MAX_ID_LENGTH && !UNFIT.test(id) && id.isWellFormed();
 
 /** Throws GatewayError (model_not_found) for an ID without a vendor prefix (interface 1: IDs are `<vendor>/<model_name>`). */
 export function requirePrefix(id: string): void {

@@ -77,7 +77,15 @@ describe("finding a model", () => {
     expect(entry).toMatchObject({ id: "lab/org/new:7b", uncharted: true, modality: "chat" });
     expect(entry?.routes).toEqual([{ vendor: "lab", model: "org/new:7b" }]);
     expect(entry?.pricing).toBeUndefined();
-    for (const id of ["lab/", "lab", "labx/new", "lab/with blank", "lab/a\nb", `lab/${"x".repeat(300)}`]) {
+    for (const id of [
+      "lab/",
+      "lab",
+      "labx/new",
+      "lab/with blank",
+      "lab/a\nb",
+      "lab/\ud800",
+      `lab/${"x".repeat(300)}`,
+    ]) {
       expect(catalog.find(id)).toBeUndefined();
     }
     expect(catalog.list("all")).toEqual([]);
