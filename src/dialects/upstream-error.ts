@@ -11,7 +11,7 @@ const MAX_RETRY_AFTER = 60;
 const SECRETS: readonly RegExp[] = [
   /\b(?:sk|pk|rk|gsk|xai|csk|fw|nvapi|pplx|tgp|hf|r8|key|AIza|slt)[-_][A-Za-z0-9_*.-]{6,}/g,
   /\bAIza[A-Za-z0-9_-]{10,}/g,
-  /\b(?:Bearer|Basic)\s+[^\s"',]{4,}/gi,
+  /\b(?:(?:Bearer|Basic)\s+)+[^\s"',]{4,}/gi,
   /\b(?:org|proj|user|acct|account)[-_][A-Za-z0-9]{8,}/g,
   /\bhttps?:\/\/[^\s"'<>)]+/gi,
   /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g,

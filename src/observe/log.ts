@@ -42,7 +42,8 @@ const REMOVED = "[removed]";
 const PATTERNS: readonly RegExp[] = [
   /\b(?:sk|pk|rk|slt|gsk|xai|nvapi|pplx|csk|fw|tgp|hf|r8)[-_][A-Za-z0-9_-]{6,}/g,
   /\bAIza[A-Za-z0-9_-]{10,}/g,
-  /\b(?:Bearer|Basic)\s+[^\s"'\\,]+/gi,
+  // Clients that write the word twice are many.
+  /\b(?:(?:Bearer|Basic)\s+)+[^\s"'\\,]+/gi,
 ];
 
 /** Encodings in which a secret may turn up. The padding of base64 is left off: it changes with what follows. */

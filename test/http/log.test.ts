@@ -52,6 +52,7 @@ describe("log", () => {
     "AIzaSyA0123456789abcdef",
     "Bearer abcdef.ghijkl",
     "bearer   abcdef",
+    "Bearer Bearer abcdef.ghijkl",
     "Basic dXNlcjpwYXNz",
     "gsk_0123456789abcdef",
     "xai-0123456789abcdef",
