@@ -32,7 +32,8 @@ import { errorFields, type Log } from "./observe/log.ts";
 import { LOOK_EVERY_MS } from "./observe/loop-lag.ts";
 import { type RequestLog, withRequestLog } from "./observe/request-log.ts";
 import { BodyLog } from "./relay/body-log.ts";
-import { Ended, shuttingDown } from "./relay/ended.ts";
+import { drain } from "./relay/drain.ts";
+import { Ended } from "./relay/ended.ts";
 import { IdempotencyStore } from "./relay/idempotency-store.ts";
 import type { Services } from "./relay/job.ts";
 import { ProofMakers } from "./relay/reasoning-makers.ts";
@@ -50,9 +51,6 @@ import { createSafeFetch, type SafeFetch } from "./web/safe-fetch.ts";
 import { createMediaFetch } from "./web/safe-fetch-media.ts";
 import { WebTools } from "./web/tools.ts";
 import { createServedTools } from "./web/tools-served.ts";
-
-/** How long running answers may go on when the server is told to stop (reliability 6.5). */
-export const DRAIN_MS = 30_000;
 
 /** What the app is made of: everything that reaches outside comes in here. */
 export type AppSettings = {
@@ -382,9 +380,10 @@ function createChanges(relay: Relay): Changes {
 
 /** Ends what is under way, then closes the parts; the writer last, because the others write until they are closed. */
 async function stopParts(parts: Parts, ends: readonly (() => Promise<void>)[]): Promise<void> {
-  const { settings, state, running, writer, books, watch, keys, limits, observation, jobs, web, kept } = parts;
+  const { settings, state, running, services, writer, books, watch, keys, limits, observation, jobs, web, kept } =
+    parts;
   state.ready = false;
-  await Promise.all([drain(running, settings.clock), jobs.stop(), ...ends.map((end) => end())]);
+  await Promise.all([drain(running, settings.clock, services.blockingMs), jobs.stop(), ...ends.map((end) => end())]);
   await kept.idle();
   parts.stopUpkeep();
   web.stop();
@@ -454,12 +453,6 @@ function endRevoked(keys: Keys, running: Running): () => void {
     );
   });
   return keys.watch();
-}
-
-async function drain(running: Running, clock: Clock): Promise<void> {
-  const cancel = clock.after(DRAIN_MS, () => running.endAll(shuttingDown()));
-  await running.idle();
-  cancel();
 }
 
 async function discoverModels(

@@ -1,6 +1,7 @@
-import { type App, type AppSettings, createApp, DRAIN_MS, type Reloaded } from "./app.ts";
+import { type App, type AppSettings, createApp, type Reloaded } from "./app.ts";
 import { IDLE_MS } from "./http/server/connection.ts";
 import { HttpServer } from "./http/server/listen.ts";
+import { type Stoppable, stopListening } from "./http/server/stop-listening.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 
@@ -10,8 +11,6 @@ export const MAX_BODY_BYTES = 40 * 1024 * 1024;
 export const IDLE_SECONDS = IDLE_MS / 1_000;
 /** `bun` has the runtime's own server listen. */
 const WITH_BUN = "SLUICE_HTTP_SERVER";
-/** How long clients may take to hear that their answers were ended, and to close what rests, ms. */
-const TELL_MS = 1_000;
 /** How often vendors that list their own models are asked again. */
 const DISCOVERY_MS = 30 * 60_000;
 /** A vendor that could not be asked is asked again after this. */
@@ -33,7 +32,7 @@ export type RunningServer = {
   addVendors(vendors: readonly Vendor[]): void;
   /** {@link App.reload}; vendors that list their own models are asked anew. */
   reload(next: Reloaded): void;
-  /** Refuses new connections, lets running answers end (30 s at most), and closes the books. */
+  /** Refuses new connections, lets running answers end (streams within 30 s), and closes the books. */
   stop(): Promise<void>;
 };
 
@@ -67,28 +66,12 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     },
     async stop() {
       stopDiscovery();
-      const endsAt = clock.monotonic() + DRAIN_MS + TELL_MS;
-      const closed = server.stop();
-      // Who sends a body that never ends, or reads nothing of what he is told, would keep his request under way for as long as he likes.
-      const uncut = clock.after(DRAIN_MS + TELL_MS, () => void server.stop(true));
-      await app.stop();
-      uncut();
-      const leftMs = server.isSending ? endsAt - clock.monotonic() : 0;
-      const late = Promise.withResolvers<void>();
-      const awaited = clock.after(Math.max(TELL_MS, leftMs), late.resolve);
-      await Promise.race([closed, late.promise]);
-      awaited();
-      await server.stop(true);
+      await stopListening(server, { clock, end: () => app.stop(), hasWhole: () => app.running.hasWhole });
     },
   };
 }
 
-type Listener = {
-  readonly port?: number | undefined;
-  /** Whether an answer is still on its way, where that is known. */
-  readonly isSending?: boolean;
-  stop(force?: boolean): Promise<void>;
-};
+type Listener = Stoppable & { readonly port?: number | undefined };
 
 function listen({ gateway }: App, { host, port, clock, sharesPort = false }: ServerSettings): Listener {
   const { entrance, setServer } = gateway;

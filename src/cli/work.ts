@@ -1,5 +1,6 @@
 import { hideFromExcerpts } from "../dialects/upstream-error.ts";
 import { HttpServer } from "../http/server/listen.ts";
+import { stopListening } from "../http/server/stop-listening.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
 import { outliveFaults } from "../observe/unhandled.ts";
@@ -8,9 +9,6 @@ import { type Link, openLink } from "../workers/link.ts";
 import type { View } from "../workers/view.ts";
 import { Worker } from "../workers/worker.ts";
 import { Failure, warn } from "./output.ts";
-
-/** How long connections that are kept alive may hold up the end, ms. */
-const CLOSE_MS = 1_000;
 
 /** Signals that a terminal or a service manager sends to all processes of the gateway: the authority says what is to be done. */
 const LEFT_TO_AUTHORITY = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -42,11 +40,11 @@ class Working {
 
   /** Refuses new connections, lets running answers end, and says the last words. */
   async stop(link: Link): Promise<void> {
-    const closed = this.#server.stop();
-    await this.#worker.drain();
-    await Promise.race([closed, Bun.sleep(CLOSE_MS)]);
-    await this.#server.stop(true);
-    await this.#worker.close();
+    const worker = this.#worker;
+    await stopListening(this.#server, {
+      ...{ clock: systemClock, end: () => worker.drain(), hasWhole: () => worker.hasWhole },
+    });
+    await worker.close();
     link.flush();
   }
 

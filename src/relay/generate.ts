@@ -48,6 +48,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     if (afterParse) await afterParse;
     abort.throwIfAborted();
     const intent = request.client.intent(body.value);
+    visit.isWhole = !intent.stream;
     if (intent.stream) services.admission?.checkStream();
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);

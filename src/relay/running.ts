@@ -2,7 +2,11 @@ import { Abort, type Abortable, type Leaving } from "../lib/abort.ts";
 import { clientLeft } from "./ended.ts";
 
 /** What can be ended from outside. */
-type Endable = { abort(reason: unknown): void };
+type Endable = {
+  readonly abort: { abort(reason: unknown): void };
+  /** Its answer comes whole, and within the bound that such answers have. */
+  readonly isWhole: boolean;
+};
 
 /** Requests that are under way, so that a revoked key and a stopping server can end them. */
 export class Running {
@@ -36,12 +40,23 @@ export class Running {
 
   /** Ends every request of a key with `reason` (contract 4: within 1 s of its revocation). */
   endKey(keyId: string, reason: unknown): void {
-    for (const abort of this.#byKey.get(keyId) ?? []) abort.abort(reason);
+    for (const { abort } of this.#byKey.get(keyId) ?? []) abort.abort(reason);
   }
 
   /** Ends every request with `reason`. */
   endAll(reason: unknown): void {
-    for (const ofKey of this.#byKey.values()) for (const abort of ofKey) abort.abort(reason);
+    for (const ofKey of this.#byKey.values()) for (const { abort } of ofKey) abort.abort(reason);
+  }
+
+  /** Ends with `reason` what has no bound of its own: streams, and requests whose client has not said all of them. */
+  endUnbounded(reason: unknown): void {
+    for (const ofKey of this.#byKey.values()) for (const { abort, isWhole } of ofKey) if (!isWhole) abort.abort(reason);
+  }
+
+  /** Whether somebody waits for an answer that comes whole. */
+  get hasWhole(): boolean {
+    for (const ofKey of this.#byKey.values()) for (const { isWhole } of ofKey) if (isWhole) return true;
+    return false;
   }
 
   /** Resolves when nothing is under way any more. */
@@ -54,8 +69,9 @@ export class Running {
 }
 
 /** A request under way, from its beginning until everything of it is over: ended by its client's leaving, and from outside. */
-export class Visit implements Abortable {
+export class Visit implements Abortable, Endable {
   readonly abort = new Abort();
+  isWhole = false;
   #over = false;
 
   constructor(
@@ -63,7 +79,7 @@ export class Visit implements Abortable {
     private readonly keyId: string,
     left: Leaving,
   ) {
-    running.enter(keyId, this.abort);
+    running.enter(keyId, this);
     left.add(this);
     if (left.aborted) this.onAbort();
   }
@@ -77,6 +93,6 @@ export class Visit implements Abortable {
   end(): void {
     if (this.#over) return;
     this.#over = true;
-    this.running.leave(this.keyId, this.abort);
+    this.running.leave(this.keyId, this);
   }
 }

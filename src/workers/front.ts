@@ -34,6 +34,9 @@ const KEPT_ELSEWHERE: GenerationDependencies["kept"] = {
 export class Front {
   readonly entrance: Entrance;
   readonly #knownParts: KnownParts;
+  /** Requests that were passed on and have no answer yet. */
+  #passing = 0;
+  #onPassed: (() => void) | undefined;
 
   constructor(private readonly parts: FrontParts) {
     const { allowedHosts, corsOrigins, services } = parts;
@@ -73,14 +76,30 @@ export class Front {
     }
   }
 
+  /** Whether the authority has not answered all that was passed on to it. */
+  get isPassing(): boolean {
+    return this.#passing > 0;
+  }
+
+  /** Resolves when the authority has answered all that was passed on to it. */
+  passed(): Promise<void> {
+    if (!this.isPassing) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onPassed = resolve;
+    });
+  }
+
   async #passOn(request: Request): Promise<Response> {
     const { passage, services } = this.parts;
+    this.#passing++;
     try {
       const answer = await passOn(request, incomingOf(request)?.peer ?? "", passage);
       return answer ?? answerError(new GatewayError("not_found", "There is nothing at this path."), request);
     } catch (thrown) {
       if (!request.signal.aborted) services.log.error("pass-on", { path: pathOf(request.url), ...errorFields(thrown) });
       return answerError(thrown, request);
+    } finally {
+      if (--this.#passing === 0) this.#onPassed?.();
     }
   }
 }

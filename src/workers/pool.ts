@@ -6,6 +6,7 @@ import { type Figure, single } from "../observe/figures.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { lastingFigures, mergeFigures } from "../observe/merge-figures.ts";
 import type { RequestLog } from "../observe/request-log.ts";
+import { longestDrainMs } from "../relay/drain.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Message } from "./channel.ts";
 import { readFigures } from "./messages.ts";
@@ -20,8 +21,8 @@ const LONGEST_PAUSE_MS = 10_000;
 const LONG_LIFE_MS = 30_000;
 /** How long a start waits for its workers to listen, ms: without them it serves all the same. */
 const START_MS = 10_000;
-/** A stopping worker lets its answers end within 30 s; one that has not ended by then is killed, ms. */
-const STOP_MS = 35_000;
+/** A worker that has not ended this long after its answers should have is killed, ms. */
+const STOP_MS = 5_000;
 /** How long the last words of a dead worker are waited for, ms: they lie in the pipe by then. */
 const LAST_WORDS_MS = 500;
 /** A worker that does not tell its figures in time is left out, ms; the last ones it told stand for it. */
@@ -132,7 +133,9 @@ export class WorkerPool {
     this.#stopping = true;
     this.#cancelLook();
     for (const cancel of this.#cancelStarts) cancel();
-    const cancel = this.parts.clock.after(STOP_MS, () => this.#tellAll(({ child }) => child.kill("SIGKILL")));
+    const { app, clock } = this.parts;
+    const mostMs = longestDrainMs(app.services.blockingMs) + STOP_MS;
+    const cancel = clock.after(mostMs, () => this.#tellAll(({ child }) => child.kill("SIGKILL")));
     this.#tellAll(({ session }) => session.channel.note("stop", null));
     await Promise.all([...this.#workers.values()].map(({ gone }) => gone));
     cancel();

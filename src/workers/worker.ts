@@ -16,7 +16,8 @@ import { collectProcess } from "../observe/process-figures.ts";
 import { RequestFigures } from "../observe/request-figures.ts";
 import { TraceExporter } from "../observe/traces.ts";
 import { BodyLog } from "../relay/body-log.ts";
-import { Ended, shuttingDown } from "../relay/ended.ts";
+import { drain } from "../relay/drain.ts";
+import { Ended } from "../relay/ended.ts";
 import type { Services } from "../relay/job.ts";
 import { ProofMakers } from "../relay/reasoning-makers.ts";
 import { ReasoningState } from "../relay/reasoning-state.ts";
@@ -34,8 +35,6 @@ import { RemoteReasoning } from "./remote-reasoning.ts";
 import { createRemoteTools } from "./remote-tools.ts";
 import type { View } from "./view.ts";
 
-/** How long running answers may go on when the worker is told to stop (reliability 6.5). */
-const DRAIN_MS = 30_000;
 /** Characters of a prompt and of an answer that cross; the log keeps fewer. */
 const MAX_BODY = 128 * 1024;
 
@@ -160,11 +159,15 @@ export class Worker {
     ];
   }
 
-  /** Lets running answers end, 30 s at most. Nothing new may come in by then. */
+  /** Lets running answers end, also those that the authority gives: it ends them by the same rule. Nothing new may come in by then. */
   async drain(): Promise<void> {
-    const cancel = this.parts.clock.after(DRAIN_MS, () => this.running.endAll(shuttingDown()));
-    await this.running.idle();
-    cancel();
+    const { clock } = this.parts;
+    await Promise.all([drain(this.running, clock, this.#services.blockingMs), this.front.passed()]);
+  }
+
+  /** Whether somebody waits for an answer that comes whole, or for the authority's. */
+  get hasWhole(): boolean {
+    return this.running.hasWhole || this.front.isPassing;
   }
 
   async close(): Promise<void> {

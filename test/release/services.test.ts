@@ -2,8 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Parser } from "htmlparser2";
-import { DRAIN_MS } from "../../src/app.ts";
 import { createProgram } from "../../src/cli/program.ts";
+import { DEFAULT_BLOCKING_SECONDS } from "../../src/config/load.ts";
+import { longestDrainMs } from "../../src/relay/drain.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 
 const RELEASE = join(import.meta.dir, "../../.release");
@@ -50,7 +51,9 @@ describe("the systemd unit", () => {
     expect(words.at(-1)).toBe(`/var/lib/${service.get("StateDirectory")}`);
     expect(service.get("User")).toBe("sluice");
     expect(service.get("ExecReload")).toBe("/bin/kill -HUP $MAINPID");
-    expect(Number(service.get("TimeoutStopSec")) * 1000).toBeGreaterThan(DRAIN_MS);
+    expect(Number(service.get("TimeoutStopSec")) * 1000).toBeGreaterThan(
+      longestDrainMs(DEFAULT_BLOCKING_SECONDS * 1000),
+    );
     expect(service.has("MemoryDenyWriteExecute")).toBe(false);
     expect(service.get("UMask")).toBe("0077");
   });
@@ -138,6 +141,7 @@ describe("the launchd agent", () => {
       KeepAlive: { SuccessfulExit: false },
       Umask: 0o077,
     });
+    expect(Number(agent["ExitTimeOut"]) * 1000).toBeGreaterThan(longestDrainMs(DEFAULT_BLOCKING_SECONDS * 1000));
     expect(() => readXml(read("sluice.plist").replace("</dict>", ""))).toThrow();
   });
 

@@ -19,8 +19,9 @@ setDefaultTimeout(20_000);
 
 const VENDOR_PATH = "/v1/chat/completions";
 const MIB = 1024 * 1024;
-/** How long running answers may go on behind a stop, and then be told of it, ms (contract 1, reliability 6.5). */
+/** How long streams and whole answers may go on behind a stop, and then be told of it, ms (interface 8, reliability 6.5). */
 const DRAIN_MS = 30_000;
+const WHOLE_MS = 95_000;
 const TELL_MS = 1_000;
 
 /** A server without a gateway, which answers as a test says. */
@@ -433,6 +434,43 @@ describe("a stop", () => {
     await clock.advance(1_000 + 2 * TELL_MS);
     await within(stopped, "the stop");
     expect(lab.vendor.calls.length).toBe(1);
+  });
+
+  /** Two clients that their vendor keeps waiting, one for a whole answer and one for a stream, until `goOn`. */
+  async function thinking() {
+    const thought = gate();
+    const clients: RawClient[] = [];
+    const begun = await stopping(async ({ vendor, connect }) => {
+      for (const stream of [false, true]) {
+        vendor.answer(VENDOR_PATH, { ...json(WIRES.chat.reply()), headersAfter: thought.opened });
+        const client = await connect();
+        await client.send(sound("Hi", { stream }));
+        await vendor.called(clients.push(client) - 1);
+      }
+    });
+    return { ...begun, goOn: () => thought.open(), whole: clients[0]!, streamed: clients[1]! };
+  }
+
+  test("ends a stream after half a minute, and lets an answer that comes whole take its time", async () => {
+    const { stopped, isOver, goOn, whole, streamed } = await thinking();
+    await clock.advance(DRAIN_MS);
+    expect((await streamed.answer()).body).toContain("shutting down");
+    await clock.advance(20_000);
+    expect([isOver(), whole.ending]).toEqual([false, undefined]);
+    goOn();
+    expect((await whole.answer()).status).toBe(200);
+    await whole.over();
+    await clock.advance(2 * TELL_MS);
+    await within(stopped, "the stop");
+  });
+
+  test("waits for a whole answer no longer than any may take", async () => {
+    const { stopped, goOn, whole } = await thinking();
+    await clock.advance(WHOLE_MS);
+    expect((await whole.answer()).status).toBe(504);
+    await clock.advance(2 * TELL_MS);
+    await within(stopped, "the stop");
+    goOn();
   });
 
   test("does not wait for a request that has not come", async () => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { gate, until, within } from "../support/wait.ts";
-import { type Account, beginStream, isLinux, untilTwoRun, WorkersLab } from "./workers-lab.ts";
+import { type Account, beginStream, countEach, isLinux, untilTwoRun, WorkersLab } from "./workers-lab.ts";
 import { isAlive } from "./workers-processes.ts";
 
 /** Enough that each of three processes gets some, but for one time in ten million. */
@@ -158,6 +158,22 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     expect(books.openHolds).toEqual({ count: 0n });
     expect(books.outcomes.filter((outcome) => outcome === "completed").length).toBeGreaterThanOrEqual(STREAMS);
     expect(books.breaches).toEqual([]);
+  }, 30_000);
+
+  test("SIGTERM lets what the authority answers through a worker end as well", async () => {
+    const { lab, account } = await startLab();
+    // Under an Idempotency-Key a request is the authority's, whichever process it comes to.
+    const asked = Array.from({ length: STREAMS }, (_, at) =>
+      lab.ask(account, { id: `kept-${at}`, waits: true }, {}, { headers: { "idempotency-key": `kept-${at}` } }),
+    );
+    await until(() => lab.vendor.calls.length === STREAMS, "the vendor works on all of them");
+    lab.running.child.kill("SIGTERM");
+    // Longer than connections on which nothing is under way are waited for.
+    await Bun.sleep(1_500);
+    lab.vendor.gate.open();
+    const answers = await Promise.all(asked.map((answer) => answer.then(({ status }) => status).catch(String)));
+    expect(countEach(answers)).toEqual({ 200: STREAMS });
+    expect(await within(lab.running.child.exited, "the gateway ends")).toBe(0);
   }, 30_000);
 
   test("without its authority no worker goes on, and the next start settles what was open", async () => {

@@ -75,9 +75,9 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     return this.#socket?.remoteAddress;
   }
 
-  /** An answer is on its way that has not gone out whole. */
-  get isSending(): boolean {
-    return this.#sender?.hasBegun === true;
+  /** A request that came whole waits for its answer, or an answer has not gone out whole. */
+  get isBusy(): boolean {
+    return (this.#incoming?.isWhole === true && !this.#isAnswered) || this.#sender?.hasBegun === true;
   }
 
   /** Ends it, if nothing is under way. */

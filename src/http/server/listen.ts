@@ -83,9 +83,9 @@ export class HttpServer implements ServerRules {
     return this.#emptied.promise;
   }
 
-  /** Whether an answer is still on its way to somebody. */
-  get isSending(): boolean {
-    for (const connection of this.#connections) if (connection.isSending) return true;
+  /** Whether somebody still waits for an answer, or for the rest of one. */
+  get isBusy(): boolean {
+    for (const connection of this.#connections) if (connection.isBusy) return true;
     return false;
   }
 }

@@ -1,0 +1,24 @@
+import type { Clock } from "../lib/clock.ts";
+import { shuttingDown } from "./ended.ts";
+import type { Running } from "./running.ts";
+
+/** How long streams may go on when the gateway is told to stop (reliability 6.5). */
+export const DRAIN_MS = 30_000;
+/** What an answer that was cut off by its own bound takes to be told, ms. */
+const TELL_MS = 1_000;
+
+/** How long it takes at the most until nothing is under way any more. `blockingMs`: how long an answer that comes whole may take. */
+export const longestDrainMs = (blockingMs: number): number => Math.max(DRAIN_MS, blockingMs + TELL_MS);
+
+/**
+ * Lets running requests end: streams for half a minute, answers that come whole within the bound that they have anyway. Whoever ended those sooner would
+ * have their vendor paid for nothing, and their clients ask for the same again. Nothing new may come in by then.
+ */
+export async function drain(running: Running, clock: Clock, blockingMs: number): Promise<void> {
+  const cancels = [
+    clock.after(DRAIN_MS, () => running.endUnbounded(shuttingDown())),
+    clock.after(longestDrainMs(blockingMs), () => running.endAll(shuttingDown())),
+  ];
+  await running.idle();
+  for (const cancel of cancels) cancel();
+}
