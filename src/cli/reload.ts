@@ -19,6 +19,8 @@ export type ReloadParts = {
   read(): { config: Config; vendors: readonly Vendor[]; warnings: readonly string[] };
   /** Keys of vendors that no line of the log may hold. */
   addSecrets(config: Config, vendors: readonly Vendor[]): void;
+  /** Tells whether SIGHUP came before anybody could act on it, and leaves the next one to others. */
+  takeHangup(): boolean;
 };
 
 /** Parts of the configuration that a running server takes over (contract 2). */
@@ -75,6 +77,22 @@ function hasLostTerminal(): boolean {
   }
 }
 
+/**
+ * Hears SIGHUP from now on, which ends a process that does not: a server that has only just been started must outlive it too. The returned function says
+ * whether it came, and ends this.
+ */
+export function hearHangup(): () => boolean {
+  let came = false;
+  const note = () => {
+    came = true;
+  };
+  process.on("SIGHUP", note);
+  return () => {
+    process.off("SIGHUP", note);
+    return came;
+  };
+}
+
 /** Reads the configuration again on SIGHUP and when its file changes, from now on until the returned function is called. */
 export async function keepReloading(parts: ReloadParts): Promise<() => void> {
   const again = () => void reloadOnce(parts);
@@ -84,6 +102,8 @@ export async function keepReloading(parts: ReloadParts): Promise<() => void> {
     else again();
   };
   process.on("SIGHUP", onHangup);
+  // What was read at the start may be older than the wish to have it read again.
+  if (parts.takeHangup()) onHangup();
   const stop = await watchFiles(parts.config.places, parts.clock, again);
   return () => {
     process.off("SIGHUP", onHangup);

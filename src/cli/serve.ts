@@ -19,7 +19,7 @@ import { formatFirstLines } from "./first-lines.ts";
 import type { ServeOptions } from "./options.ts";
 import { Failure, printFirst, warn } from "./output.ts";
 import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts";
-import { keepReloading } from "./reload.ts";
+import { hearHangup, keepReloading } from "./reload.ts";
 import { secretsOf } from "./secrets.ts";
 import { VERSION } from "./version.ts";
 
@@ -136,13 +136,18 @@ function stopOnSignals(running: Running): void {
 }
 
 /** Takes over what changes in the configuration (contract 2), with the flags this server was started with. */
-function startReloading(options: ServeOptions, config: Config, { server, log }: Running): Promise<() => void> {
+function startReloading(
+  options: ServeOptions,
+  config: Config,
+  { server, log }: Running,
+  takeHangup: () => boolean,
+): Promise<() => void> {
   const read = () => {
     const next = readConfig(options);
     return { config: next, ...readVendors(next) };
   };
   return keepReloading({
-    ...{ server, log, config, read, clock: systemClock },
+    ...{ server, log, config, read, takeHangup, clock: systemClock },
     addSecrets: (next, vendors) => addSecrets(log, next, vendors),
   });
 }
@@ -196,6 +201,7 @@ async function start(config: Config, vendors: readonly Vendor[], workers: number
  * once it listens: the process then ends by a signal. Throws ConfigError, StoreError or Failure when it cannot start.
  */
 export async function serve(options: ServeOptions): Promise<undefined> {
+  const takeHangup = hearHangup();
   const config = readConfig(options);
   const { vendors, warnings } = readVendors(config);
   for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
@@ -216,6 +222,6 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   const servers = config.localDiscovery ? await findLocalServers(vendors, url) : [];
   running.server.addVendors(servers.map((found) => found.vendor));
   const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers };
-  running.stopReloading = await startReloading(options, config, running);
+  running.stopReloading = await startReloading(options, config, running, takeHangup);
   printFirst(...formatFirstLines({ ...facts, dataFolder: config.dataFolder, platform: process.platform }));
 }

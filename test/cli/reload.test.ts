@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
+import { cleanEnvironment, makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
-import { serve } from "./support.ts";
+import { COMMAND, serve } from "./support.ts";
 
 setDefaultTimeout(30_000);
 
@@ -95,4 +95,28 @@ describe("a running server", () => {
     await said("taken over");
     expect(await listed()).toEqual(["lab/newer"]);
   });
+});
+
+test("SIGHUP while a server starts ends nothing, and is heard once it serves", async () => {
+  const other = makeFolder();
+  const child = Bun.spawn([...COMMAND, "serve", "--port", "0"], {
+    ...{ cwd: other, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+    env: cleanEnvironment({ folder: other, env: { SLUICE_LOCAL_DISCOVERY: "false" } }),
+  });
+  try {
+    const begun = join(other, "data", "sluice.lock");
+    // Looked for without a pause: the start is over soon.
+    while (!existsSync(begun) && child.exitCode === null) await Bun.sleep(0);
+    child.kill("SIGHUP");
+    let said = "";
+    for await (const bytes of child.stderr) {
+      said += new TextDecoder().decode(bytes);
+      if (said.includes("taken over")) break;
+    }
+    expect([said, child.signalCode]).toEqual([expect.stringContaining("taken over"), null]);
+  } finally {
+    child.kill("SIGKILL");
+    await child.exited;
+    removeFolder(other);
+  }
 });
