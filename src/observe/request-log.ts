@@ -27,7 +27,7 @@ const MAX_WAITING = 20_000;
 /** Lines that are written at once at the most: about a megabyte of them, and with prompts and answers about eight. */
 const CHUNK_LINES = 2_048;
 const CHUNK_LINES_WITH_BODIES = 64;
-/** The log is cut into this many files, so that the oldest can go one by one. */
+/** The log is cut into this many files, by size and by age, so that the oldest can go one by one. */
 const FILES = 8;
 const MIN_FILE_BYTES = 64 * 1024;
 /** How much of a prompt and of an answer is written, characters. */
@@ -67,6 +67,7 @@ export class RequestLog {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
   #file: string | undefined;
+  #begunAt = 0;
   #size = 0;
 
   /** Throws the system's error when the folder cannot be made. */
@@ -148,26 +149,50 @@ export class RequestLog {
       this.#leftOut = 0;
     }
     try {
-      const most = this.bodies ? CHUNK_LINES_WITH_BODIES : CHUNK_LINES;
-      for (let from = 0; from < lines.length; from += most) {
-        await this.#append(`${lines.slice(from, from + most).join("\n")}\n`);
-      }
+      for (const text of this.#chunks(lines)) await this.#append(text);
     } catch (thrown) {
       this.#settings.onFault(thrown);
     }
   }
 
+  /** How much a file holds, bytes. */
+  get #room(): number {
+    return Math.max(MIN_FILE_BYTES, Math.floor(this.#settings.maxBytes / FILES));
+  }
+
+  /** Lines as they are written at once: no more than a file holds, but for one line that is longer by itself. */
+  *#chunks(lines: readonly string[]): Generator<string> {
+    const most = this.bodies ? CHUNK_LINES_WITH_BODIES : CHUNK_LINES;
+    let chunk: string[] = [];
+    let bytes = 0;
+    for (const line of lines) {
+      const length = Buffer.byteLength(line) + 1;
+      if (chunk.length > 0 && (chunk.length >= most || bytes + length > this.#room)) {
+        yield `${chunk.join("\n")}\n`;
+        chunk = [];
+        bytes = 0;
+      }
+      chunk.push(line);
+      bytes += length;
+    }
+    yield `${chunk.join("\n")}\n`;
+  }
+
   async #append(text: string): Promise<void> {
-    const { folder, maxBytes } = this.#settings;
-    const limit = Math.max(MIN_FILE_BYTES, Math.floor(maxBytes / FILES));
-    if (this.#file === undefined || this.#size >= limit) {
-      const stamp = new Date(this.#now()).toISOString().replace(/[-:.]/g, "");
+    const { folder, days } = this.#settings;
+    const bytes = Buffer.byteLength(text);
+    const now = this.#now();
+    const isOld = now - this.#begunAt >= (days * DAY_MS) / FILES;
+    if (this.#file === undefined || this.#size + bytes > this.#room || isOld) {
+      // Several may be begun within a millisecond, and each has a name of its own.
+      this.#begunAt = Math.max(now, this.#begunAt + 1);
+      const stamp = new Date(this.#begunAt).toISOString().replace(/[-:.]/g, "");
       this.#file = join(folder, `requests-${stamp}.jsonl`);
       this.#size = 0;
-      await this.#tidy(limit);
+      await this.#tidy(Math.max(this.#room, bytes));
     }
     await appendFile(this.#file, text, { mode: 0o600 });
-    this.#size += Buffer.byteLength(text);
+    this.#size += bytes;
   }
 
   /** Removes the oldest files until the rest, and the one that is begun, fit; and those that are too old. */

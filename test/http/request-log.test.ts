@@ -90,10 +90,34 @@ describe("the request log", () => {
     const sizes = files()
       .filter((name) => name.endsWith(".jsonl"))
       .map((name) => statSync(join(path, name)).size);
-    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(512 * 1024 + 64 * 1024);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(512 * 1024);
     expect(sizes.length).toBeGreaterThan(3);
     expect(files()).toContain("notes.txt");
     expect(files()).not.toContain("requests-20250101T000000000Z.jsonl");
+  });
+
+  test("stays within its bound when much comes at once, and keeps what came last", async () => {
+    const { log, path, files, lines } = open({ maxBytes: 512 * 1024, now: () => Date.UTC(2026, 0, 1) });
+    for (let at = 0; at < 3_000; at++) log.add("info", { at, text: "x".repeat(1000) });
+    await log.flush();
+    const sizes = files().map((name) => statSync(join(path, name)).size);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(512 * 1024);
+    const kept = lines().map(({ at }) => Number(at));
+    expect(kept.length).toBeGreaterThan(300);
+    expect(kept).toEqual(kept.map((_, at) => 3_000 - kept.length + at));
+  });
+
+  test("a log that fills no file is cut by age all the same, so that what is old goes", async () => {
+    const begunAt = Date.now() - 30 * 86_400_000;
+    let at = begunAt;
+    const { log, path, files, lines } = open({ days: 14, now: () => at });
+    log.add("info", { text: "a month ago" });
+    await log.flush();
+    utimesSync(join(path, files()[0]!), begunAt / 1_000, begunAt / 1_000);
+    at = Date.now();
+    log.add("info", { text: "now" });
+    await log.flush();
+    expect(lines().map(({ text }) => text)).toEqual(["now"]);
   });
 
   test("a disk that cannot be written to is told of, and stops nobody", async () => {
