@@ -17,6 +17,9 @@ import { rateHeaders } from "./rate-headers.ts";
 import { pathOf } from "./request.ts";
 import { SSE_HEADERS } from "./sse.ts";
 
+/** How much of a model's name is noted that nobody knows, characters: names that are known are shorter. */
+const MAX_NOTED_MODEL = 256;
+
 /** What the generating endpoints need: the relay's services and the keys. */
 export type GenerationDependencies = {
   services: Services;
@@ -147,6 +150,7 @@ function noteRefusal(
     account: caller.accountId,
     key: caller.keyId,
     dialect: dialect.name,
+    model: asked.model?.slice(0, MAX_NOTED_MODEL),
     outcome: "refused",
     status: dialect.encodeError(error, requestId).status,
     error: error.code,

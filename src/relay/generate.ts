@@ -49,6 +49,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     abort.throwIfAborted();
     const intent = request.client.intent(body.value);
     visit.isWhole = !intent.stream;
+    request.model = intent.model;
     if (intent.stream) services.admission?.checkStream();
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);

@@ -73,6 +73,8 @@ export type GenerateRequest = {
   rate?: RateState | undefined;
   /** Where its body is among those that are worked on. Set on its way, where it is large. */
   place?: Place;
+  /** The model it names, once that was read, whether there is one of that name or not. Set on its way. */
+  model?: string;
   /** Its book is begun: what becomes of it is recorded. Set on its way. */
   recorded?: boolean;
   /** Calls to vendors that came to nothing. Set where it failed before an answer began. */

@@ -53,6 +53,24 @@ describe("the request log", () => {
     }
   });
 
+  test("a name that no model has is noted: whoever looks for the mistake has to see it", async () => {
+    const { log, lines } = open();
+    const app = await startApp({ requests: log });
+    apps.push(app);
+    const messages = [{ role: "user", content: "Hi" }];
+    for (const model of ["sluice/ecko", "ecko", `sluice/${"x".repeat(9_000)}\n`, "sluice/sk-ant-0123456789abcdef", 7]) {
+      await (await app.post("/v1/chat/completions", { model, messages })).text();
+    }
+    await log.flush();
+    expect(lines().map(({ model, error }) => [model, error])).toEqual([
+      ["sluice/ecko", "model_not_found"],
+      ["ecko", "model_not_found"],
+      [`sluice/${"x".repeat(249)}`, "model_not_found"],
+      ["sluice/[removed]", "model_not_found"],
+      [undefined, "invalid_request"],
+    ]);
+  });
+
   test("prompts and answers only where that is switched on", async () => {
     const { log, lines } = open({ bodies: true });
     const app = await startApp({ requests: log });
