@@ -96,17 +96,18 @@ export function hearHangup(): () => boolean {
 /** Reads the configuration again on SIGHUP and when its file changes, from now on until the returned function is called. */
 export async function keepReloading(parts: ReloadParts): Promise<() => void> {
   const again = () => void reloadOnce(parts);
+  const watch = await watchFiles(parts.config.places, parts.clock, again);
   const inTerminal = isatty(STDIN) && !hasLostTerminal();
   const onHangup = () => {
     if (inTerminal && hasLostTerminal()) process.kill(process.pid, "SIGTERM");
-    else again();
+    // What is there by now is read once, not again because the file has changed too.
+    else void watch.skip().then(again);
   };
   process.on("SIGHUP", onHangup);
   // What was read at the start may be older than the wish to have it read again.
   if (parts.takeHangup()) onHangup();
-  const stop = await watchFiles(parts.config.places, parts.clock, again);
   return () => {
     process.off("SIGHUP", onHangup);
-    stop();
+    watch.stop();
   };
 }

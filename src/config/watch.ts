@@ -15,11 +15,15 @@ async function lookAt(path: string): Promise<string> {
   }
 }
 
-/**
- * Calls `onChange` when one of the files has changed, come or gone, once it has stood still for a moment: half a file is nobody's wish. The
- * returned function ends the watch.
- */
-export async function watchFiles(paths: readonly string[], clock: Clock, onChange: () => void): Promise<() => void> {
+/** A watch on some files. */
+export type FileWatch = {
+  /** What there is now is going to be read: nobody is told of it as well. */
+  skip(): Promise<void>;
+  stop(): void;
+};
+
+/** Calls `onChange` when one of the files has changed, come or gone, once it has stood still for a moment: half a file is nobody's wish. */
+export async function watchFiles(paths: readonly string[], clock: Clock, onChange: () => void): Promise<FileWatch> {
   const look = async () => (await Promise.all(paths.map(lookAt))).join("\n");
   let known = await look();
   let before = known;
@@ -37,8 +41,13 @@ export async function watchFiles(paths: readonly string[], clock: Clock, onChang
     cancel = clock.after(LOOK_MS, () => void round());
   };
   cancel = clock.after(LOOK_MS, () => void round());
-  return () => {
-    stopped = true;
-    cancel();
+  return {
+    async skip() {
+      known = await look();
+    },
+    stop() {
+      stopped = true;
+      cancel();
+    },
   };
 }

@@ -80,6 +80,9 @@ describe("a running server", () => {
     );
     upstream.answer(PATH, json(reply("yes")));
     expect((await ask("lab/new")).status).toBe(200);
+    // The file's own change is looked for twice a second, and taken when it stands still.
+    await Bun.sleep(1_500);
+    expect(server.stderr.split("taken over").length - 1).toBe(1);
   });
 
   test("a file at fault changes nothing, and is told with its place; mended, it is taken", async () => {
