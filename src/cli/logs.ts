@@ -5,6 +5,7 @@ import { LogFollower, type LoggedRequest, readLast } from "../observe/request-lo
 import { currentPlace } from "./context.ts";
 import type { LogsOptions } from "./options.ts";
 import { type Column, Failure, formatTable, paint, print, printJson, WrongUsage } from "./output.ts";
+import { systemCode } from "./port.ts";
 import { readSince } from "./since.ts";
 
 /** How often a followed log is looked at, ms; the server writes it every half second. */
@@ -127,7 +128,7 @@ async function follow(
 /**
  * `sluice logs`: what became of requests, newest last: status, time to the first token, tokens, cost, tries. `--json` prints an array, with `--follow`
  * a line each (issue 7 build 4). Reads the files beside the store, whether a server runs or not. Throws
- * WrongUsage, Failure for a data folder that is not there, and the system's errors.
+ * WrongUsage, and Failure for a data folder that is not there or cannot be read.
  */
 export async function showLogs(options: LogsOptions): Promise<number> {
   const fits = createFilter(options);
@@ -136,6 +137,16 @@ export async function showLogs(options: LogsOptions): Promise<number> {
   // A mistyped `--data` must not read like a gateway that nobody calls.
   if (!existsSync(dataFolder)) throw new Failure(`there is no data folder ${dataFolder}`);
   const folder = join(dataFolder, "requests");
+  try {
+    return await showFolder(folder, limit, fits, options);
+  } catch (thrown) {
+    const code = systemCode(thrown);
+    if (code === "") throw thrown;
+    throw new Failure(`the request log in ${folder} cannot be read (${code}); check its owner and permissions`);
+  }
+}
+
+async function showFolder(folder: string, limit: number, fits: Filter, options: LogsOptions): Promise<number> {
   const following = options.follow === true;
   // Before what is there is read: nothing that is written meanwhile is missed.
   const follower = following ? new LogFollower(folder) : undefined;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { appendFileSync, mkdirSync, readdirSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/observe/log.ts";
 import { RequestLog } from "../../src/observe/request-log.ts";
@@ -202,4 +202,17 @@ test("a data folder that is not there is told, not taken for an empty one", asyn
   const { code, stdout, stderr } = await sluice(folder, ["logs", "--data", join(folder, "nowhere")]);
   expect([code, stdout]).toEqual([1, ""]);
   expect(stderr).toBe(`error: there is no data folder ${join(folder, "nowhere")}\n`);
+});
+
+test("a log that cannot be read is told in a sentence", async () => {
+  rmSync(path(), { recursive: true, force: true });
+  mkdirSync(join(folder, "data"), { recursive: true });
+  writeFileSync(path(), "a file in its place");
+  for (const more of [[], ["--follow"]]) {
+    const { code, stdout, stderr } = await sluice(folder, ["logs", ...more]);
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toBe(
+      `error: the request log in ${path()} cannot be read (ENOTDIR); check its owner and permissions\n`,
+    );
+  }
 });
