@@ -11,6 +11,8 @@ import { costOf, PaidGateway } from "./paid-gateway.ts";
 const CLIENTS = 64;
 const ACCOUNTS = 5;
 const FUNDED = 100_000_000n;
+/** A slow machine has the wallets empty only later: somebody is waited for who is refused, so much longer at the most, ms. */
+const LONGER_MS = 20_000;
 
 /** What the bank test saw; `faults` says what is wrong. */
 export type BankReport = {
@@ -46,9 +48,14 @@ class Bank {
     }
   }
 
+  get #goesOn(): boolean {
+    const leftMs = this.#until - performance.now();
+    return leftMs > 0 || (this.report.refused === 0 && leftMs > -LONGER_MS);
+  }
+
   async #ask(): Promise<void> {
     const { report } = this;
-    while (performance.now() < this.#until) {
+    while (this.#goesOn) {
       const account = this.#gateway.accounts[Math.floor(Math.random() * ACCOUNTS)]!;
       const fails = Math.random() < 0.1;
       const counts = { input: 20 + Math.floor(Math.random() * 20), output: 1 + Math.floor(Math.random() * 60) };
@@ -74,7 +81,7 @@ class Bank {
       `SELECT sum(posted) AS total, min(CASE kind WHEN 'wallet' THEN posted END) AS least,
          sum(CASE WHEN kind = 'wallet' OR id = 'house:revenue' THEN posted ELSE 0 END) AS paid FROM ledger_account`,
     );
-    while (performance.now() < this.#until) {
+    while (this.#goesOn) {
       const row = query.get();
       this.report.reads++;
       if (row?.total !== 0n) faults.push(`all accounts together: ${row?.total}`);
