@@ -17,9 +17,9 @@ export type AskedBody = {
   bytes(): Promise<Uint8Array>;
   /**
    * What `use` makes of {@link bytes}, which are lent for that call alone, or are its `own` from then on: at once where they have come whole, and then
-   * with what it throws.
+   * with what it throws. They are as long as the head says.
    */
-  lend?<T>(use: (bytes: Uint8Array) => T, own?: boolean): T | Promise<T>;
+  lend?<T>(use: (bytes: Uint8Array, isOwn: boolean) => T, own?: boolean): T | Promise<T>;
   /** In pieces; null where there is none. */
   readonly body: ReadableStream<Uint8Array> | null;
 };

@@ -40,7 +40,7 @@ export type ReadOptions = {
   /** Where a large one needs a place. */
   room?: BodyRoom | undefined;
   /** Is given that place, to be left when nothing more is done with the body. Without it the place is left once it is read. */
-  keep?(place: Place): void;
+  keeper?: { place?: Place } | undefined;
 };
 
 const invalid = (message: string, param?: string) =>
@@ -60,40 +60,53 @@ export async function readJson(request: AskedBody, options: ReadOptions): Promis
 /** {@link readJson}, at once for a body that has come whole, as nearly all have: then it throws, and does not reject. */
 export function readJsonSoon(request: AskedBody, options: ReadOptions): JsonText | Promise<JsonText> {
   const { known } = options;
-  const toJson = (bytes: Uint8Array, isOwn: boolean) =>
-    known && isOwn ? checkParts(bytes, known) : checkJson(toText(bytes, isOwn));
-  const isLarge = known !== undefined && !(declaredLength(request) < LARGE_BODY);
-  return readSoon(request, options, toJson, isLarge);
+  const declared = checkHead(request, options);
+  // What is known of other bodies helps only with a large one.
+  if (!known || declared < LARGE_BODY) return readSoon(request, options, declared, readPlain, false);
+  return readSoon(request, options, declared, (bytes, isOwn) => readKnown(bytes, isOwn, known), true);
 }
+
+const readPlain = (bytes: Uint8Array, isOwn: boolean): JsonText => checkJson(toText(bytes, isOwn));
+
+const readKnown = (bytes: Uint8Array, isOwn: boolean, known: Known): JsonText =>
+  isOwn ? checkParts(bytes, known) : readPlain(bytes, false);
 
 /** The body of a request that says it is JSON, as text, under the same bounds; what it says is not looked at. Throws as {@link readJson}. */
 export async function readText(request: AskedBody, options: ReadOptions): Promise<string> {
-  return readSoon(request, options, toText, false);
+  return readSoon(request, options, checkHead(request, options), toText, false);
 }
 
 const declaredLength = ({ headers }: AskedBody): number => Number(headers.get("content-length") ?? Number.NaN);
 
-/**
- * What `use` makes of the bytes, at once where they have come whole. `own`: they are to be its own from then on, and not only for that call; it is
- * told whether they are.
- */
-function readSoon<T extends string | JsonText>(
-  request: AskedBody,
-  options: ReadOptions,
-  use: (bytes: Uint8Array, isOwn: boolean) => T,
-  own: boolean,
-): T | Promise<T> {
+/** How long a body says it is, bytes; NaN where it says nothing. Throws for one that says it is no JSON, packed, or too large. */
+function checkHead(request: AskedBody, { maxBytes }: ReadOptions): number {
   checkHeaders(request.headers);
-  const { maxBytes } = options;
   const declared = declaredLength(request);
   if (declared > maxBytes) throw tooLarge(maxBytes);
+  return declared;
+}
+
+/** What is made of a body's bytes. `isOwn`: nobody else reads them any more, nor will. */
+type Use<T> = (bytes: Uint8Array, isOwn: boolean) => T;
+
+/** What `use` makes of the bytes, at once where they have come whole. `own`: it is given them, and not only for that call. */
+function readSoon<T>(
+  request: AskedBody,
+  options: ReadOptions,
+  declared: number,
+  use: Use<T>,
+  own: boolean,
+): T | Promise<T> {
   if (!(declared <= ONE_PIECE_BYTES)) return readWatched(request, options, use);
-  const take = (bytes: Uint8Array) => {
-    if (bytes.length > maxBytes) throw tooLarge(maxBytes);
-    return use(bytes, own);
-  };
-  const taken = request.lend?.(take, own) ?? request.bytes().then(take);
+  const taken = request.lend ? request.lend(use, own) : useBytes(request, options, use);
   return taken instanceof Promise ? waitWhole(taken, options.clock) : taken;
+}
+
+/** Of a request that is not read from its connection here nobody knows whether it is as long as it says. */
+async function useBytes<T>(request: AskedBody, { maxBytes }: ReadOptions, use: Use<T>): Promise<T> {
+  const bytes = await request.bytes();
+  if (bytes.length > maxBytes) throw tooLarge(maxBytes);
+  return use(bytes, true);
 }
 
 /** `isOwn`: the bytes are let go of. */
@@ -128,11 +141,7 @@ function checkHeaders(headers: AskedBody["headers"]): void {
   }
 }
 
-async function readWatched<T>(
-  request: AskedBody,
-  options: ReadOptions,
-  use: (bytes: Uint8Array, isOwn: boolean) => T,
-): Promise<T> {
+async function readWatched<T>(request: AskedBody, options: ReadOptions, use: Use<T>): Promise<T> {
   const gathering = new Gathering(request, options);
   try {
     if (request.body !== null) await gathering.read(request.body);
@@ -225,7 +234,7 @@ class Gathering {
 
   end(): void {
     this.#watch.stop();
-    if (!this.options.keep) this.#place?.leave();
+    if (!this.options.keeper) this.#place?.leave();
   }
 
   #add(piece: Uint8Array): void {
@@ -241,10 +250,10 @@ class Gathering {
 
   /** From here on each piece goes where it will be read, and its memory is used for the next one: kept until the end it would be there twice. */
   async #findPlace(): Promise<void> {
-    const { room, keep, maxBytes } = this.options;
+    const { room, keeper, maxBytes } = this.options;
     if (!room) return;
     this.#place = await this.#watch.excuse(room.enter(Number.isNaN(this.#declared) ? maxBytes : this.#declared));
-    keep?.(this.#place);
+    if (keeper) keeper.place = this.#place;
     if (!this.isOwn || Number.isNaN(this.#declared)) return;
     const pieces = this.#pieces.splice(0);
     this.#whole = Buffer.allocUnsafeSlow(this.#declared);

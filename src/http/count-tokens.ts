@@ -1,7 +1,6 @@
 import { Elysia } from "elysia";
 import { dialects } from "../dialects/index.ts";
 import { checkCountTokens } from "../dialects/messages/index.ts";
-import type { Place } from "../limits/body-room.ts";
 import { type CountRequest, countTokens } from "../relay/count-tokens.ts";
 import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
 import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
@@ -56,17 +55,14 @@ async function answerCount(
     server()?.timeout(request, 0);
     const known = knownParts && { parts: knownParts, owner: caller.accountId };
     const { clock, admission } = services;
-    const keep = (place: Place) => {
-      made.place = place;
-    };
-    const read = { maxBytes: MAX_GENERATION_BYTES, clock, known, room: admission?.bodies, keep };
     const made: CountRequest = {
       client,
       caller,
       requestId,
       headers: request.headers,
       signal: request.signal,
-      readBody: () => readJson(request, read),
+      readBody: () =>
+        readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock, known, room: admission?.bodies, keeper: made }),
       check: checkCountTokens,
     };
     asked = made;

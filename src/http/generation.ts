@@ -1,7 +1,6 @@
 import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { newId } from "../lib/id.ts";
-import type { Place } from "../limits/body-room.ts";
 import type { BodyLog } from "../relay/body-log.ts";
 import { tellAttempts } from "../relay/exchange.ts";
 import { generate } from "../relay/generate.ts";
@@ -91,18 +90,17 @@ export async function answerAdmitted(
     // The idle time-out would cut slow uploads, thinking models and quiet streams; the body reader and the relay have bounds of their own.
     request.bearSilence();
     const known = knownParts && { parts: knownParts, owner: caller.accountId };
-    const { clock, admission } = services;
-    const keep = (place: Place) => {
-      made.place = place;
-    };
-    const read = { maxBytes: MAX_GENERATION_BYTES, clock, known, room: admission?.bodies, keep };
     const made: GenerateRequest = {
       client: dialect,
       caller,
       requestId,
       headers: request.headers,
       left: request.left,
-      readBody: () => readJsonSoon(request, read),
+      readBody: () => {
+        const { clock, admission } = services;
+        const bounds = { maxBytes: MAX_GENERATION_BYTES, clock, known, room: admission?.bodies, keeper: made };
+        return readJsonSoon(request, bounds);
+      },
     };
     asked = made;
     bodies?.watch(asked);

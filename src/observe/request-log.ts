@@ -27,6 +27,8 @@ const MAX_WAITING = 20_000;
 /** Lines that are written at once at the most: about a megabyte of them, and with prompts and answers about eight. */
 const CHUNK_LINES = 2_048;
 const CHUNK_LINES_WITH_BODIES = 64;
+/** Most bytes that UTF-8 takes for a unit of a string. */
+const MOST_BYTES = 3;
 /** The log is cut into this many files, by size and by age, so that the oldest can go one by one. */
 const FILES = 8;
 const MIN_FILE_BYTES = 64 * 1024;
@@ -163,6 +165,11 @@ export class RequestLog {
   /** Lines as they are written at once: no more than a file holds, but for one line that is longer by itself. */
   *#chunks(lines: readonly string[]): Generator<string> {
     const most = this.bodies ? CHUNK_LINES_WITH_BODIES : CHUNK_LINES;
+    const whole = lines.length <= most ? `${lines.join("\n")}\n` : "";
+    if (whole !== "" && whole.length * MOST_BYTES <= this.#room) {
+      yield whole;
+      return;
+    }
     let chunk: string[] = [];
     let bytes = 0;
     for (const line of lines) {

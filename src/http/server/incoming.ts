@@ -117,7 +117,7 @@ export class Incoming implements Asked {
     return this.lend(asTheyAre, true);
   }
 
-  lend<T>(use: (bytes: Uint8Array) => T, own = false): T | Promise<T> {
+  lend<T>(use: (bytes: Uint8Array, isOwn: boolean) => T, own = false): T | Promise<T> {
     if (this.#body.complete) return this.#lend(use, own);
     this.#want();
     return new Promise((resolve, reject) => {
@@ -222,16 +222,16 @@ export class Incoming implements Asked {
     look?.();
   }
 
-  #lend<T>(use: (bytes: Uint8Array) => T, own: boolean): T {
+  #lend<T>(use: (bytes: Uint8Array, isOwn: boolean) => T, own: boolean): T {
     const pieces = this.#pieces;
     this.#pieces = undefined;
     this.#waitingBytes = 0;
     // Of a connection that waits nobody hears that its client has left.
     this.#goOn();
-    if (!pieces) return use(NOTHING);
-    if (own && pieces.length === 1) return use(pieces[0] as Uint8Array);
+    if (!pieces) return use(NOTHING, false);
+    if (own && pieces.length === 1) return use(pieces[0] as Uint8Array, true);
     try {
-      return use(own ? Buffer.concat(pieces) : joinPieces(pieces));
+      return use(own ? Buffer.concat(pieces) : joinPieces(pieces), own);
     } finally {
       for (const piece of pieces) releaseWhole(piece);
     }
