@@ -35,7 +35,8 @@ const AIM_LAG_MS = 20;
 /** How soon after the load files and holds are as before, ms; connections to a vendor are kept for a while. */
 const BACK_MS = 90_000;
 const BACK_FILES = values.quick ? 80 : 8;
-const POLL_MS = 250;
+/** As the interface has it: who asks more often is limited. */
+const POLL_MS = 1_000;
 const JOB_MS = 20_000;
 /** Student's t for 95 % with as many samples as there are here, about. */
 const T95 = 2.1;
