@@ -10,6 +10,8 @@ export type Proof = {
   quick?: readonly string[];
   /** The lines of its output that are the figure; absent: the last one. */
   figure?: RegExp;
+  /** Its figures are counts, whatever else runs: such proofs run two by two, and the others by themselves afterwards. */
+  onlyCounts?: true;
 };
 
 const program = (name: string) => `test/prove/${name}.ts`;
@@ -23,6 +25,7 @@ export const PROOFS: readonly Proof[] = [
     name: "ledger-model",
     claim: "random ledger operations against a model",
     aim: "1,000,000: 0 differences",
+    onlyCounts: true,
     full: [program("ledger-model"), "1000000"],
     quick: [program("ledger-model"), "50000"],
   },
@@ -30,6 +33,7 @@ export const PROOFS: readonly Proof[] = [
     name: "ledger-bank",
     claim: "64 clients, 5 accounts, a reader adding up",
     aim: "every total right; charged = the vendor's count",
+    onlyCounts: true,
     full: [program("bank"), "20"],
     quick: [program("bank"), "3"],
   },
@@ -37,6 +41,7 @@ export const PROOFS: readonly Proof[] = [
     name: "ledger-race",
     claim: "200 requests at once on a wallet for 7",
     aim: "7 served, 193 x 402, 20 of 20 times",
+    onlyCounts: true,
     full: [program("race"), "20"],
     quick: [program("race"), "3"],
   },
@@ -44,6 +49,7 @@ export const PROOFS: readonly Proof[] = [
     name: "ledger-kill",
     claim: "kill -9 under load",
     aim: "300 kills: 0 lost, 0 billed twice, 0 open holds",
+    onlyCounts: true,
     full: [program("kill"), "300"],
     quick: [program("kill"), "15"],
   },
@@ -51,6 +57,7 @@ export const PROOFS: readonly Proof[] = [
     name: "ledger-torn",
     claim: "images of a torn write-ahead log",
     aim: "1,000: 0 bad",
+    onlyCounts: true,
     full: [program("torn-images"), "1200"],
     quick: [program("torn-images"), "200"],
   },
@@ -58,12 +65,14 @@ export const PROOFS: readonly Proof[] = [
     name: "ledger-fsync",
     claim: "syncs to disk, counted by strace",
     aim: "one for each settle, synchronous = 2",
+    onlyCounts: true,
     full: [program("fsyncs"), "50"],
   },
   {
     name: "ledger-outcomes",
     claim: "every row of the outcome table, exact charges",
     aim: "0 fail",
+    onlyCounts: true,
     full: tests("test/scenarios/charges.test.ts"),
     figure: COUNTS,
   },
@@ -71,6 +80,7 @@ export const PROOFS: readonly Proof[] = [
     name: "ledger-authorisation",
     claim: "routes x {no key, revoked, expired, hash, ...}",
     aim: "0 fail",
+    onlyCounts: true,
     full: tests("test/accounts/authorisation.test.ts"),
     figure: COUNTS,
   },
@@ -78,6 +88,7 @@ export const PROOFS: readonly Proof[] = [
     name: "ledger-limits",
     claim: "laws of the limiter; the poller of 10,000 jobs",
     aim: "0 fail",
+    onlyCounts: true,
     full: tests("test/limits", "test/laws/gcra.test.ts"),
     figure: COUNTS,
   },
@@ -122,6 +133,7 @@ export const PROOFS: readonly Proof[] = [
     name: "jobs-kill",
     claim: "image jobs under kill -9",
     aim: "each ends once, billed once, drawn once",
+    onlyCounts: true,
     full: [program("jobs-kill"), "300"],
     quick: [program("jobs-kill"), "10"],
     figure: /^\d+ kills/,
@@ -145,6 +157,7 @@ export const PROOFS: readonly Proof[] = [
     name: "release-equal",
     claim: "two builds of one commit, from two folders",
     aim: "every file equal",
+    onlyCounts: true,
     full: [program("reproducible")],
     quick: [program("reproducible"), "linux-x64"],
     figure: /^\d+ files/,
@@ -182,6 +195,7 @@ export const PROOFS: readonly Proof[] = [
     name: "write-faults",
     claim: "each write of a scenario fails, in five ways, alone or with all behind it",
     aim: "400: nothing half done, 503, reads go on, serves again by itself",
+    onlyCounts: true,
     full: [program("write-faults"), "400"],
     quick: [program("write-faults"), "30"],
     figure: /writes|answers|faults in/,
