@@ -383,7 +383,8 @@ async function stopParts(parts: Parts, ends: readonly (() => Promise<void>)[]): 
   const { settings, state, running, services, writer, books, watch, keys, limits, observation, jobs, web, kept } =
     parts;
   state.ready = false;
-  await Promise.all([drain(running, settings.clock, services.blockingMs), jobs.stop(), ...ends.map((end) => end())]);
+  const others = Promise.all(ends.map((end) => end()));
+  await Promise.all([drain(running, settings.clock, services.blockingMs, others), jobs.stop()]);
   await kept.idle();
   parts.stopUpkeep();
   web.stop();

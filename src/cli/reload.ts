@@ -19,8 +19,16 @@ export type ReloadParts = {
   read(): { config: Config; vendors: readonly Vendor[]; warnings: readonly string[] };
   /** Keys of vendors that no line of the log may hold. */
   addSecrets(config: Config, vendors: readonly Vendor[]): void;
-  /** Tells whether SIGHUP came before anybody could act on it, and leaves the next one to others. */
-  takeHangup(): boolean;
+  /** What was heard before anybody could act on it. */
+  hangup: Hangup;
+};
+
+/** See {@link hearHangup}. */
+export type Hangup = {
+  /** The server was started from a terminal that was there then. */
+  readonly inTerminal: boolean;
+  /** Tells whether SIGHUP came, and leaves the next one to others. */
+  take(): boolean;
 };
 
 /** Parts of the configuration that a running server takes over (contract 2). */
@@ -77,36 +85,39 @@ function hasLostTerminal(): boolean {
   }
 }
 
-/**
- * Hears SIGHUP from now on, which ends a process that does not: a server that has only just been started must outlive it too. The returned function says
- * whether it came, and ends this.
- */
-export function hearHangup(): () => boolean {
+/** Hears SIGHUP from now on, which ends a process that does not: a server that has only just been started must outlive it too. */
+export function hearHangup(): Hangup {
+  const inTerminal = isatty(STDIN) && !hasLostTerminal();
   let came = false;
   const note = () => {
     came = true;
   };
   process.on("SIGHUP", note);
-  return () => {
+  const take = () => {
     process.off("SIGHUP", note);
     return came;
   };
+  return { inTerminal, take };
 }
+
+/** While it stops there is nothing to read again, and the terminal may be gone. */
+function ignoreHangup(): void {}
 
 /** Reads the configuration again on SIGHUP and when its file changes, from now on until the returned function is called. */
 export async function keepReloading(parts: ReloadParts): Promise<() => void> {
   const again = () => void reloadOnce(parts);
   const watch = await watchFiles(parts.config.places, parts.clock, again);
-  const inTerminal = isatty(STDIN) && !hasLostTerminal();
   const onHangup = () => {
-    if (inTerminal && hasLostTerminal()) process.kill(process.pid, "SIGTERM");
+    if (parts.hangup.inTerminal && hasLostTerminal()) process.kill(process.pid, "SIGTERM");
     // What is there by now is read once, not again because the file has changed too.
     else void watch.skip().then(again);
   };
   process.on("SIGHUP", onHangup);
   // What was read at the start may be older than the wish to have it read again.
-  if (parts.takeHangup()) onHangup();
+  if (parts.hangup.take()) onHangup();
   return () => {
+    // Before the other goes: a process that hears it nowhere is ended by it.
+    process.on("SIGHUP", ignoreHangup);
     process.off("SIGHUP", onHangup);
     watch.stop();
   };

@@ -19,7 +19,7 @@ import { formatFirstLines } from "./first-lines.ts";
 import type { ServeOptions } from "./options.ts";
 import { Failure, printFirst, warn } from "./output.ts";
 import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts";
-import { hearHangup, keepReloading } from "./reload.ts";
+import { type Hangup, hearHangup, keepReloading } from "./reload.ts";
 import { secretsOf } from "./secrets.ts";
 import { VERSION } from "./version.ts";
 
@@ -140,14 +140,14 @@ function startReloading(
   options: ServeOptions,
   config: Config,
   { server, log }: Running,
-  takeHangup: () => boolean,
+  hangup: Hangup,
 ): Promise<() => void> {
   const read = () => {
     const next = readConfig(options);
     return { config: next, ...readVendors(next) };
   };
   return keepReloading({
-    ...{ server, log, config, read, takeHangup, clock: systemClock },
+    ...{ server, log, config, read, hangup, clock: systemClock },
     addSecrets: (next, vendors) => addSecrets(log, next, vendors),
   });
 }
@@ -201,7 +201,7 @@ async function start(config: Config, vendors: readonly Vendor[], workers: number
  * once it listens: the process then ends by a signal. Throws ConfigError, StoreError or Failure when it cannot start.
  */
 export async function serve(options: ServeOptions): Promise<undefined> {
-  const takeHangup = hearHangup();
+  const hangup = hearHangup();
   const config = readConfig(options);
   const { vendors, warnings } = readVendors(config);
   for (const sentence of [...config.warnings, ...warnings]) warn(`warning: ${sentence}`);
@@ -222,6 +222,6 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   const servers = config.localDiscovery ? await findLocalServers(vendors, url) : [];
   running.server.addVendors(servers.map((found) => found.vendor));
   const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers };
-  running.stopReloading = await startReloading(options, config, running, takeHangup);
+  running.stopReloading = await startReloading(options, config, running, hangup);
   printFirst(...formatFirstLines({ ...facts, dataFolder: config.dataFolder, platform: process.platform }));
 }

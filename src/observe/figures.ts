@@ -23,6 +23,9 @@ function writeLabels(labels: Labels | undefined): string {
 
 /** Digits behind the point: nanoseconds and nano-dollars, of which all sums are made. */
 const DIGITS = 9;
+/** Of larger values so many digits in all: of a double's sixteen the last ones are what adding leaves. */
+const LARGE = 100_000;
+const LARGE_DIGITS = 13;
 
 /**
  * A value without what its addition left behind the last digit: several processes' sums come in another order once one of them has died, and who reads
@@ -30,7 +33,8 @@ const DIGITS = 9;
  */
 function writeValue(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return "+Inf";
-  return String(Number.isInteger(value) ? value : Number(value.toFixed(DIGITS)));
+  if (Number.isInteger(value)) return String(value);
+  return String(Number(Math.abs(value) < LARGE ? value.toFixed(DIGITS) : value.toPrecision(LARGE_DIGITS)));
 }
 
 /** Figures as text for Prometheus. Help is one line; a figure without samples is left out. */

@@ -294,7 +294,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     if (!way) return;
     this.#way = undefined;
     if (error) noteFailure(this.#job, way, error);
-    else this.#job.services.health.wentWell(way);
+    else this.#job.services.health.endedWell(way);
   }
 
   /** By its watch. */
@@ -357,6 +357,8 @@ async function openStream(
   onDecoder: (decoder: Decoder) => void,
 ): Promise<Begun> {
   const { exchange, abort } = job;
+  // The silence of one vendor is not the next one's.
+  watch.touch();
   const loop = job.served && serveTools(job, target);
   if (loop) {
     const reader = new RoundsReader(loop, await loop.send(), watch);

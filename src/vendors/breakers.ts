@@ -89,13 +89,24 @@ export class Breakers {
 
   /**
    * A call's answer has begun: an open breaker is closed, for whoever was sent to find out may be read for minutes. The row of failures goes on until
-   * the answer has ended, one way or the other.
+   * the answer has ended, one way or the other ({@link endedWell}, {@link failed}).
    */
   began(id: string): void {
     const circuit = this.#circuits.get(id);
     if (!circuit || circuit.openUntil === 0) return;
     circuit.openUntil = 0;
     circuit.probeAt = undefined;
+    // It has only begun: when it breaks off, that was it.
+    circuit.failures = OPEN_AFTER - 1;
+  }
+
+  /** An answer that had begun has ended well. What was opened since is not its doing. */
+  endedWell(id: string): void {
+    const circuit = this.#circuits.get(id);
+    if (!circuit || circuit.openUntil > 0) return;
+    this.#count(circuit, false);
+    circuit.failures = 0;
+    if (circuit.failed === 0) this.#circuits.delete(id);
   }
 
   /** A call was answered. */

@@ -127,11 +127,20 @@ export class VendorHealth {
     return this.breakers.idle || this.breakers.enter(wayName(way));
   }
 
-  /** A call along a way is being answered; how well is known when its answer has ended, by {@link wentWell} or {@link wentWrong}. */
+  /** A call along a way is being answered; how well is known when its answer has ended, by {@link endedWell} or {@link wentWrong}. */
   began(way: Way): void {
     if (this.calm) return;
     this.breakers.began(wayName(way));
     this.#wake(way);
+  }
+
+  /**
+   * An answer of which {@link began} was told has ended well. What was learnt of its way since is newer: a stream may have begun minutes ago, before
+   * its key was limited.
+   */
+  endedWell(way: Way): void {
+    this.served(way.vendor);
+    if (!this.breakers.idle) this.breakers.endedWell(wayName(way));
   }
 
   /** A call along a way brought an answer. */

@@ -35,8 +35,10 @@ export class Front {
   readonly entrance: Entrance;
   readonly #knownParts: KnownParts;
   /** Requests that were passed on and have no answer yet. */
-  #passing = 0;
-  #onPassed: (() => void) | undefined;
+  readonly #passed = new Set<Incoming>();
+  /** Those, and the ones that wait to be let in. */
+  #pending = 0;
+  #onIdle: (() => void) | undefined;
 
   constructor(private readonly parts: FrontParts) {
     const { allowedHosts, corsOrigins, services } = parts;
@@ -46,60 +48,76 @@ export class Front {
       cors: createCors(corsOrigins),
       generate: (dialect, incoming) =>
         incoming.headers.has("idempotency-key")
-          ? this.#passOn(incoming.toRequest())
+          ? this.#follow(this.#passOn(incoming.toRequest()))
           : this.#generate(dialect, incoming),
-      answerRequest: (request) => this.#passOn(request),
+      answerRequest: (request) => this.#follow(this.#passOn(request)),
       log: services.log,
     });
   }
 
   async #generate(dialect: Dialect, incoming: Incoming): Promise<Answered> {
     const { services, hall, bodies } = this.parts;
+    this.#pending++;
+    let visit: Awaited<ReturnType<EntryHall["knock"]>>;
+    let answer: Promise<Answered>;
     try {
       await services.admission?.enter(incoming);
+      visit = await hall.knock(incoming, incoming.peer ?? "");
+      const known = { kept: KEPT_ELSEWHERE, bodies, knownParts: this.#knownParts };
+      // From here on it is among those that are under way.
+      answer = answerAdmitted(dialect, incoming, { services, keys: visit, ...known });
     } catch (thrown) {
       services.observer?.told(toGatewayError(thrown).code);
       return errorAnswer(thrown, dialect, newId("req"));
+    } finally {
+      this.#leave();
     }
-    const visit = await hall.knock(incoming, incoming.peer ?? "");
     try {
-      const kept = KEPT_ELSEWHERE;
-      return await answerAdmitted(dialect, incoming, {
-        services,
-        keys: visit,
-        kept,
-        bodies,
-        knownParts: this.#knownParts,
-      });
+      return await answer;
     } finally {
       visit.end();
     }
   }
 
-  /** Whether the authority has not answered all that was passed on to it. */
-  get isPassing(): boolean {
-    return this.#passing > 0;
+  /** Whether the authority has not answered something that was passed on to it, and said whole. */
+  get awaitsAnswer(): boolean {
+    for (const incoming of this.#passed) if (incoming.isWhole) return true;
+    return false;
   }
 
-  /** Resolves when the authority has answered all that was passed on to it. */
-  passed(): Promise<void> {
-    if (!this.isPassing) return Promise.resolve();
+  /** Resolves when the authority has answered all that was passed on to it, and nobody waits to be let in. */
+  idle(): Promise<void> {
+    if (this.#pending === 0) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#onPassed = resolve;
+      this.#onIdle = resolve;
     });
+  }
+
+  #leave(): void {
+    if (--this.#pending === 0) this.#onIdle?.();
+  }
+
+  async #follow(passing: Promise<Response>): Promise<Response> {
+    this.#pending++;
+    try {
+      return await passing;
+    } finally {
+      this.#leave();
+    }
   }
 
   async #passOn(request: Request): Promise<Response> {
     const { passage, services } = this.parts;
-    this.#passing++;
+    const incoming = incomingOf(request);
+    if (incoming) this.#passed.add(incoming);
     try {
-      const answer = await passOn(request, incomingOf(request)?.peer ?? "", passage);
+      const answer = await passOn(request, incoming?.peer ?? "", passage);
       return answer ?? answerError(new GatewayError("not_found", "There is nothing at this path."), request);
     } catch (thrown) {
       if (!request.signal.aborted) services.log.error("pass-on", { path: pathOf(request.url), ...errorFields(thrown) });
       return answerError(thrown, request);
     } finally {
-      if (--this.#passing === 0) this.#onPassed?.();
+      if (incoming) this.#passed.delete(incoming);
     }
   }
 }

@@ -64,7 +64,6 @@ type Worker = {
   isConnected: boolean;
   /** Its channel is closed: it says nothing more. */
   silent: PromiseWithResolvers<void>;
-  gone: Promise<void>;
 };
 
 /**
@@ -75,6 +74,8 @@ export class WorkerPool {
   readonly #workers = new Map<number, Worker>();
   readonly #pauses = new Map<number, number>();
   readonly #passage: Passage;
+  /** Of each worker, until its books are closed: that may take longer than it is among the workers. */
+  readonly #burials = new Set<Promise<void>>();
   /** What workers that are gone had counted. */
   #departed: readonly Figure[] = [];
   #departedKnocks = 0;
@@ -137,7 +138,7 @@ export class WorkerPool {
     const mostMs = longestDrainMs(app.services.blockingMs) + STOP_MS;
     const cancel = clock.after(mostMs, () => this.#tellAll(({ child }) => child.kill("SIGKILL")));
     this.#tellAll(({ session }) => session.channel.note("stop", null));
-    await Promise.all([...this.#workers.values()].map(({ gone }) => gone));
+    await Promise.all(this.#burials);
     cancel();
     await this.#passage.close();
   }
@@ -228,9 +229,9 @@ export class WorkerPool {
     const startedAt = clock.monotonic();
     const worker: Worker = {
       ...{ number, child, session, startedAt, figures: [], unheard: 0, isConnected: true, listening, silent },
-      gone: exited.promise,
     };
-    worker.gone = exited.promise.then(() => this.#bury(worker));
+    const gone = exited.promise.then(() => this.#bury(worker)).finally(() => this.#burials.delete(gone));
+    this.#burials.add(gone);
     this.#workers.set(number, worker);
     session.channel.note("view", this.#view());
   }

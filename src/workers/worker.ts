@@ -162,12 +162,12 @@ export class Worker {
   /** Lets running answers end, also those that the authority gives: it ends them by the same rule. Nothing new may come in by then. */
   async drain(): Promise<void> {
     const { clock } = this.parts;
-    await Promise.all([drain(this.running, clock, this.#services.blockingMs), this.front.passed()]);
+    await drain(this.running, clock, this.#services.blockingMs, this.front.idle());
   }
 
   /** Whether somebody waits for an answer that comes whole, or for the authority's. */
   get hasWhole(): boolean {
-    return this.running.hasWhole || this.front.isPassing;
+    return this.running.hasWhole || this.front.awaitsAnswer;
   }
 
   async close(): Promise<void> {

@@ -494,6 +494,30 @@ describe("the only way", () => {
     expect([first.calls.length, app.app.running.count]).toEqual([1, 0]);
   });
 
+  test("who leaves while a repeat is waited for takes nobody's place in the budget", async () => {
+    oneProcessOnly("a pause turned by hand");
+    const app = await single();
+    first.always(PATH, fault(503));
+    for (let count = 0; count < 5; count++) {
+      const leaving = new AbortController();
+      const paused = Promise.withResolvers<void>();
+      app.app.services.pause = () => {
+        paused.resolve();
+        return new Promise((resolve) => leaving.signal.addEventListener("abort", () => resolve()));
+      };
+      const body = { model: "one/m", messages: [{ role: "user", content: `${count}` }] };
+      const left = app.post(PATH, body, { signal: leaving.signal }).catch(() => undefined);
+      await paused.promise;
+      leaving.abort();
+      await left;
+    }
+    app.app.services.pause = () => Promise.resolve();
+    app.app.services.health.forgetTrouble();
+    const before = first.calls.length;
+    await talk(app, "is it repeated?");
+    expect(first.calls.length - before).toBe(2);
+  });
+
   test("a storm does not become two: three repeats at a time, no more", async () => {
     const app = await single();
     const waiting = Promise.withResolvers<void>();

@@ -35,6 +35,43 @@ describe("a way whose breaker is open", () => {
   });
 });
 
+describe("a stream, which tells at its end how its way fared", () => {
+  const WAY = { vendor: "lab", key: 0, keys: 1, model: "m" };
+  const broken = new GatewayError("stream_truncated", "It ended early.");
+
+  test("changes nothing of what was learnt since it began: a limit, a refused key, an open breaker", () => {
+    const clock = manualClock();
+    const learnt = [
+      new GatewayError("rate_limit_exceeded", "Slow down.", { retryAfterSeconds: 60 }),
+      new GatewayError("upstream_auth", "No."),
+      ...Array.from({ length: OPEN_AFTER }, () => new GatewayError("upstream_overloaded", "Busy.")),
+    ];
+    for (const errors of [learnt.slice(0, 1), learnt.slice(1, 2), learnt.slice(2)]) {
+      const health = new VendorHealth(clock, () => 0.5);
+      health.began(WAY);
+      for (const error of errors) health.wentWrong(WAY, error);
+      expect(health.isFree(WAY)).toBe(false);
+      health.endedWell(WAY);
+      expect(health.isFree(WAY)).toBe(false);
+    }
+  });
+
+  test("sent to find out, opens the breaker again when it breaks off, and closes it for good when it does not", async () => {
+    for (const endsWell of [false, true]) {
+      const clock = manualClock();
+      const health = new VendorHealth(clock, () => 0.5);
+      for (let count = 0; count < OPEN_AFTER; count++) health.wentWrong(WAY, broken);
+      await clock.advance(OPEN_MS * 2);
+      expect(health.enter(WAY)).toBe(true);
+      health.began(WAY);
+      expect(health.isFree(WAY)).toBe(true);
+      if (endsWell) health.endedWell(WAY);
+      health.wentWrong(WAY, broken);
+      expect(health.isFree(WAY)).toBe(endsWell);
+    }
+  });
+});
+
 describe("a breaker (reliability 6.2)", () => {
   test("opens at the fifth failure in a row, not before, and an answer in between begins the row anew", () => {
     expect(opened().told).toEqual([false, false, false, false, true]);
