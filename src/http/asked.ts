@@ -22,6 +22,8 @@ export type AskedBody = {
   lend?<T>(use: (bytes: Uint8Array, isOwn: boolean) => T, own?: boolean): T | Promise<T>;
   /** In pieces; null where there is none. */
   readonly body: ReadableStream<Uint8Array> | null;
+  /** Ends when the client goes away, where that is known. */
+  readonly left?: Leaving;
 };
 
 /** A request as the generating endpoints see it, whoever listens. */

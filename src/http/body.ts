@@ -5,6 +5,7 @@ import { addPiece } from "../lib/http1/pieces.ts";
 import { isObject, JsonText } from "../lib/json.ts";
 import { timeoutsOf } from "../lib/timeouts.ts";
 import type { BodyRoom, Place } from "../limits/body-room.ts";
+import { NO_MEMORY } from "../limits/overloaded.ts";
 import type { AskedBody } from "./asked.ts";
 import { type Known, LARGE_BODY, readInParts } from "./json-parts.ts";
 import { maySpellProto, Scan } from "./json-scan.ts";
@@ -26,6 +27,13 @@ export const UPLOAD_STALL_MS = 30_000;
 /** What an upload must bring, bytes a second, once its first {@link UPLOAD_GRACE_MS} are over (reliability 6.1). */
 export const UPLOAD_RATE = 16 * 1024;
 export const UPLOAD_GRACE_MS = 10_000;
+/**
+ * What an upload must bring, bytes a second, that holds a place for which others wait, once its first {@link HURRY_GRACE_MS} there are over; how often
+ * that is looked at, ms.
+ */
+export const HURRIED_RATE = 512 * 1024;
+export const HURRY_GRACE_MS = 5_000;
+const HURRY_LOOK_MS = 1_000;
 /**
  * A declared body up to this size is read in one piece: cheaper than a stream, and no more memory than a stream's own buffer.
  * Its progress cannot be seen, so it must be here whole within {@link UPLOAD_STALL_MS}.
@@ -198,7 +206,7 @@ class Gathering {
   #place: Place | undefined;
 
   constructor(
-    request: AskedBody,
+    private readonly request: AskedBody,
     private readonly options: ReadOptions,
   ) {
     this.#watch = new UploadWatch(options.clock);
@@ -252,7 +260,9 @@ class Gathering {
   async #findPlace(): Promise<void> {
     const { room, keeper, maxBytes } = this.options;
     if (!room) return;
-    this.#place = await this.#watch.excuse(room.enter(Number.isNaN(this.#declared) ? maxBytes : this.#declared));
+    const most = Number.isNaN(this.#declared) ? maxBytes : this.#declared;
+    this.#place = await this.#watch.excuse(room.enter(most, this.request.left));
+    this.#watch.hurry(() => room.waiting > 0);
     if (keeper) keeper.place = this.#place;
     if (!this.isOwn || Number.isNaN(this.#declared)) return;
     const pieces = this.#pieces.splice(0);
@@ -277,6 +287,10 @@ class UploadWatch {
   #started: number;
   #lastProgress: number;
   #received = 0;
+  /** Whether others wait for the place that the upload holds; since when it does, and what had come before. */
+  #isHurried: (() => boolean) | undefined;
+  #heldSince = 0;
+  #receivedBefore = 0;
   #cancelTimer: () => void = () => undefined;
   #reject: (error: GatewayError) => void = () => undefined;
   readonly #cut: Promise<never>;
@@ -309,6 +323,15 @@ class UploadWatch {
     return done;
   }
 
+  /** From now on the upload holds a place. `isHurried`: whether others wait for it. */
+  hurry(isHurried: () => boolean): void {
+    this.#isHurried = isHurried;
+    this.#heldSince = this.#clock.monotonic();
+    this.#receivedBefore = this.#received;
+    this.#cancelTimer();
+    this.#check();
+  }
+
   progress(bytes: number): void {
     this.#received += bytes;
     this.#lastProgress = this.#clock.monotonic();
@@ -325,9 +348,16 @@ class UploadWatch {
       this.#lastProgress + UPLOAD_STALL_MS,
       this.#started + paidForMs,
     );
-    const left = endsAt - this.#clock.monotonic();
-    if (left > 0) this.#wait(left);
-    else this.#reject(tooSlow());
+    const now = this.#clock.monotonic();
+    if (endsAt <= now) this.#reject(tooSlow());
+    else if (!this.#isHurried) this.#wait(endsAt - now);
+    else if (this.#isHurried() && this.#hurriedUntil() <= now) this.#reject(NO_MEMORY);
+    else this.#wait(Math.min(endsAt - now, HURRY_LOOK_MS));
+  }
+
+  #hurriedUntil(): number {
+    const brought = this.#received - this.#receivedBefore;
+    return this.#heldSince + HURRY_GRACE_MS + (brought / HURRIED_RATE) * 1_000;
   }
 
   #wait(ms: number): void {

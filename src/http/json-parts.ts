@@ -21,7 +21,8 @@ const [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN, CLOSE] = [34, 44, 58, 9
 /** What keys are spelled with everywhere. */
 const PLAIN = /^[\x20-\x7e]*$/;
 
-const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
+/** A mark before a value is no JSON; the one at the beginning of a body is left out by whoever reads that whole. */
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Reads the fields of one object, and the items of the lists in them, each by itself or from what is known. */
 class PartReader {

@@ -71,7 +71,7 @@ export class KnownParts {
     if (known) return known;
     const root = new KnownPart(NOTHING, undefined, 0, false);
     this.#roots.set(name, root);
-    this.#count(root);
+    this.#count(name.length);
     return root;
   }
 
@@ -97,12 +97,12 @@ export class KnownParts {
     const part = new KnownPart(own, value, tokens, mayHoldHalves);
     before.next.unshift(part);
     if (before.next.length > MOST_NEXT) before.next.pop();
-    this.#count(part);
+    this.#count(own.length);
     return part;
   }
 
-  #count({ bytes }: KnownPart): void {
-    this.#kept += bytes.length + PART_OVERHEAD;
+  #count(length: number): void {
+    this.#kept += length + PART_OVERHEAD;
     if (this.#kept > this.mostKept) this.#forget();
     else this.#cancelLook ??= this.clock.after(KEPT_MS, this.#look);
   }

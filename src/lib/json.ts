@@ -94,7 +94,8 @@ export class JsonText {
 
   /** The value of top-level `field`, or its beginning of so many characters or bytes. This document must be an object. */
   textOf(field: string, most = Number.POSITIVE_INFINITY): string | undefined {
-    const range = findValue(this.#source, this.#found(), field);
+    const fields = this.#found();
+    const range = findValue(this.#source, fields, field);
     return range && textAt(this.#source, range[0], Math.min(range[1], range[0] + most));
   }
 
@@ -105,7 +106,8 @@ export class JsonText {
 
   /** {@link edit}, not put together: what lies between the edits is not copied. The pieces are there until this document is forgotten. */
   editInPieces(edits: Edits): Piece[] {
-    return spliceFields(this.#source, this.#found(), edits);
+    const fields = this.#found();
+    return spliceFields(this.#source, fields, edits);
   }
 
   #found(): Fields {

@@ -1,3 +1,4 @@
+import type { Leaving } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { NO_MEMORY } from "./overloaded.ts";
 
@@ -62,8 +63,11 @@ export class BodyRoom {
     return this.#waiting.size;
   }
 
-  /** Resolves when there is room for so many bytes. Rejects with {@link Overloaded} when too many wait for that, or for too long. */
-  async enter(bytes: number): Promise<Place> {
+  /**
+   * Resolves when there is room for so many bytes. Rejects with {@link Overloaded} when too many wait for that, or for too long, and with the reason of
+   * `left` when nobody waits any more.
+   */
+  async enter(bytes: number, left?: Leaving): Promise<Place> {
     const { clock, check, onRefused } = this.parts;
     check(bytes);
     if (this.#waiting.size === 0 && this.#fits(bytes)) return this.#take(bytes);
@@ -74,6 +78,7 @@ export class BodyRoom {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { bytes, resolve, reject, stop: clock.after(WAIT_MS, () => this.#giveUp(waiting)) };
       this.#waiting.add(waiting);
+      left?.add({ onAbort: (reason) => this.#leave(waiting, reason) });
     });
   }
 
@@ -83,15 +88,20 @@ export class BodyRoom {
   }
 
   #take(bytes: number): Place {
+    let size = bytes;
     let held = bytes;
     this.#used += held;
-    const shrink = (to: number) => {
+    const hold = (to: number) => {
       if (to >= held) return;
       this.#used -= held - to;
       held = to;
       this.#letIn();
     };
-    return { shrink, rest: () => shrink(bytes * KEPT_PART), leave: () => shrink(0) };
+    const shrink = (to: number) => {
+      size = Math.min(size, to);
+      hold(size);
+    };
+    return { shrink, rest: () => hold(size * KEPT_PART), leave: () => hold(0) };
   }
 
   #letIn(): void {
@@ -101,6 +111,14 @@ export class BodyRoom {
       waiting.stop();
       waiting.resolve(this.#take(waiting.bytes));
     }
+  }
+
+  /** Its client is gone. */
+  #leave(waiting: Waiting, reason: unknown): void {
+    if (!this.#waiting.delete(waiting)) return;
+    waiting.stop();
+    waiting.reject(reason);
+    this.#letIn();
   }
 
   #giveUp(waiting: Waiting): void {

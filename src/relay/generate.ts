@@ -195,12 +195,21 @@ async function answerStream(job: Job, visit: Visit): Promise<Reply> {
     // A ping comes along with early headers: without a byte of body the server holds a part of them back.
     if (!(await Promise.race([first, late.promise]))) {
       begun.unshift(Promise.resolve({ done: false, value: job.request.client.ping }));
+      keepPlace(job, first);
     }
   } finally {
     stop();
   }
   state.committed = true;
   return { kind: "stream", headers: replyHeaders(job.exchange), chunks: new Resumed(begun, chunks) };
+}
+
+/** The body is there until the answer begins, longer than the request: its place is left then, and not with the headers. */
+function keepPlace({ request }: Job, begun: Promise<unknown>): void {
+  const { place } = request;
+  request.place = undefined;
+  const leave = () => place?.leave();
+  if (place) begun.then(leave, leave);
 }
 
 /** A stream of which the first pieces were asked for already. */

@@ -72,7 +72,7 @@ export type GenerateRequest = {
   /** How its caller's limit stood when it was let in; undefined where nothing is limited. Set on its way. */
   rate?: RateState | undefined;
   /** Where its body is among those that are worked on. Set on its way, where it is large. */
-  place?: Place;
+  place?: Place | undefined;
   /** The model it names, once that was read, whether there is one of that name or not. Set on its way. */
   model?: string;
   /** Its book is begun: what becomes of it is recorded. Set on its way. */

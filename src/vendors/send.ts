@@ -62,7 +62,7 @@ export function send(vendor: Vendor, sending: Sending): Promise<Answer> {
     const { abort } = sending;
     abort.throwIfAborted();
     const lines = vendor.serve || isSigned(vendor) || vendor.framing ? undefined : linesOf(vendor, sending);
-    if (!lines?.address) return sendSpecially(vendor, toUpstreamRequest(vendor, sending), abort);
+    if (!lines?.address) return sendSpecially(vendor, toUpstreamRequest(vendor, sending), abort, sending.onSent);
     const head = sending.requestId ? `${lines.head}x-request-id: ${sending.requestId}\r\n` : lines.head;
     return pool.call(lines.address.origin, head, sending.body, abort, RULES, sending.onSent);
   } catch (thrown) {
@@ -146,7 +146,12 @@ export function toUpstreamRequest(vendor: Vendor, sending: Sending): UpstreamReq
  * For upstreams inside this process, vendors behind a proxy, and those whose requests are signed or whose streams are no SSE. What only
  * these need is loaded when one is asked.
  */
-async function sendSpecially(vendor: Vendor, given: UpstreamRequest, abort: Abort): Promise<Answer> {
+async function sendSpecially(
+  vendor: Vendor,
+  given: UpstreamRequest,
+  abort: Abort,
+  onSent: Sending["onSent"],
+): Promise<Answer> {
   if (vendor.serve) {
     const answer = await vendor.serve(given);
     if (!(answer instanceof Response)) return answer;
@@ -156,7 +161,14 @@ async function sendSpecially(vendor: Vendor, given: UpstreamRequest, abort: Abor
   const request = isSigned(vendor) ? await authorize(vendor, "POST", given, proxy) : given;
   const address = usesFetch(vendor) ? undefined : addressOf(request.url);
   const answer = address
-    ? await pool.call(address.origin, writeHead(address, writeFields(request.headers)), request.body, abort, RULES)
+    ? await pool.call(
+        address.origin,
+        writeHead(address, writeFields(request.headers)),
+        request.body,
+        abort,
+        RULES,
+        onSent,
+      )
     : new ResponseAnswer(await fetchUpstream("POST", request, proxy));
   if (!vendor.framing) return answer;
   const { unframe } = await import("./event-stream.ts");

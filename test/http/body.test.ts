@@ -2,11 +2,21 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import fc from "fast-check";
 import { GatewayError } from "../../src/canon/errors.ts";
-import { readJson, UPLOAD_GRACE_MS, UPLOAD_RATE, UPLOAD_STALL_MS, UPLOAD_TOTAL_MS } from "../../src/http/body.ts";
+import {
+  HURRIED_RATE,
+  HURRY_GRACE_MS,
+  readJson,
+  UPLOAD_GRACE_MS,
+  UPLOAD_RATE,
+  UPLOAD_STALL_MS,
+  UPLOAD_TOTAL_MS,
+} from "../../src/http/body.ts";
 import { MAX_DEPTH, MAX_TOKENS } from "../../src/http/json-scan.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import type { JsonText } from "../../src/lib/json.ts";
-import { manualClock } from "../support/clock.ts";
+import { BodyRoom } from "../../src/limits/body-room.ts";
+import { Overloaded } from "../../src/limits/overloaded.ts";
+import { manualClock, settle } from "../support/clock.ts";
 import { until, within } from "../support/wait.ts";
 import { sendRaw } from "./raw-request.ts";
 
@@ -16,15 +26,15 @@ type Body = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 
 function read(
   body: Body | undefined,
-  options: { headers?: Record<string, string>; maxBytes?: number; clock?: Clock } = {},
+  options: { headers?: Record<string, string>; maxBytes?: number; clock?: Clock; room?: BodyRoom } = {},
 ): Promise<JsonText> {
-  const { headers = {}, maxBytes = 32 * MIB, clock = systemClock } = options;
+  const { headers = {}, maxBytes = 32 * MIB, clock = systemClock, room } = options;
   const request = new Request("http://localhost/v1/messages", {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
     ...(body !== undefined && { body }),
   });
-  return readJson(request, { maxBytes, clock });
+  return readJson(request, { maxBytes, clock, room });
 }
 
 /** The GatewayError a promise ends in. Fails the test when it ends in anything else. */
@@ -290,6 +300,41 @@ describe("time", () => {
     expect(over).toBe(false);
     await clock.advance(10_000);
     expect(await within(refusal, "the cut")).toMatchObject({ code: "invalid_request" });
+  });
+
+  test("who holds the place that others wait for is to hurry, and is told to come back where he does not", async () => {
+    for (const bytesASecond of [HURRIED_RATE, HURRIED_RATE / 4]) {
+      const clock = manualClock();
+      const room = new BodyRoom({ clock, memoryBytes: 64 * MIB, check: () => {}, onRefused: () => {} });
+      let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+      const body = new ReadableStream<Uint8Array>({
+        start(given) {
+          controller = given;
+        },
+      });
+      const send = (size: number) => controller?.enqueue(new Uint8Array(size).fill(32));
+      const outcome = read(body, { clock, room }).catch((error: unknown) => error);
+      let over = false;
+      void outcome.finally(() => {
+        over = true;
+      });
+      send(300 * 1024);
+      await settle();
+      expect(room.used).toBe(32 * MIB);
+      // While nobody waits for it he may take his time.
+      for (let second = 0; second < 3; second++) await clock.advance(1_000);
+      const waiting = room.enter(MIB);
+      for (let second = 0; second < (2 * HURRY_GRACE_MS) / 1_000 - 2; second++) {
+        if (!over) send(bytesASecond);
+        await clock.advance(1_000);
+      }
+      expect(over).toBe(bytesASecond < HURRIED_RATE);
+      if (over) {
+        expect(await outcome).toBeInstanceOf(Overloaded);
+        (await waiting).leave();
+        expect(room.used).toBe(0);
+      }
+    }
   });
 
   test("bodies that arrive leave nothing behind but the one timer that all share, and that once", async () => {

@@ -121,7 +121,24 @@ describe("bodies read in parts", () => {
       fc.property(
         fields,
         fc.nat(),
-        fc.constantFrom("", '"', ",", "}", "]", "{", "[", ":", "\\", "\n", "0", "e999", "x", "\u0000", "[[".repeat(40)),
+        fc.constantFrom(
+          "",
+          '"',
+          ",",
+          "}",
+          "]",
+          "{",
+          "[",
+          ":",
+          "\\",
+          "\n",
+          "0",
+          "e999",
+          "x",
+          "\u0000",
+          "\ufeff",
+          "[[".repeat(40),
+        ),
         fc.boolean(),
         (body, place, insertion, cuts) => {
           const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
@@ -169,6 +186,14 @@ describe("bodies read in parts", () => {
         expect(Math.abs(estimated - 1)).toBeLessThan(0.03);
       }
     }
+  });
+
+  test("with a mark before a value are refused, and one before all of it is none of it", () => {
+    const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
+    for (const text of [`{"a":"${FILL}","b":\ufeff"m"}`, `{"a":["${FILL}",\ufeff1]}`, `\ufeff{"a":"${FILL}"}`]) {
+      expect(inParts(text, known)).toEqual(atOnce(text));
+    }
+    expect(inParts(`{"a":\ufeff"${FILL}"}`, known)).toHaveProperty("fault");
   });
 
   test("bounds hold for all parts together, known or not, and nothing may follow", () => {
@@ -224,6 +249,15 @@ describe("what is known of earlier bodies", () => {
     const parts = new KnownParts(manualClock(), 10 * LARGE_BODY);
     for (let at = 0; at < 100; at++) {
       checkParts(body(String(at)), { parts, owner: "acc_1" });
+      expect(parts.kept).toBeLessThan(10 * LARGE_BODY);
+    }
+  });
+
+  test("is bounded by the names of fields too", () => {
+    const parts = new KnownParts(manualClock(), 10 * LARGE_BODY);
+    for (let at = 0; at < 100; at++) {
+      checkParts(bytesOf(JSON.stringify({ [`${at}${FILL}`]: 1 })), { parts, owner: "acc_1" });
+      if (at === 0) expect(parts.kept).toBeGreaterThan(LARGE_BODY);
       expect(parts.kept).toBeLessThan(10 * LARGE_BODY);
     }
   });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Abort } from "../../src/lib/abort.ts";
 import { Admission } from "../../src/limits/admission.ts";
 import { BodyRoom, type Place } from "../../src/limits/body-room.ts";
 import { NO_MEMORY, Overloaded } from "../../src/limits/overloaded.ts";
@@ -66,6 +67,29 @@ describe("room for large bodies", () => {
     for (const place of places.values()) place.leave();
     await settle();
     expect([inside.length, bodies.used]).toEqual([4, 32 * MIB]);
+  });
+
+  test("of what turned out smaller a quarter is kept", async () => {
+    const { bodies, places, ask } = room(512);
+    ask("a", 32);
+    await settle();
+    places.get("a")?.shrink(8 * MIB);
+    places.get("a")?.rest();
+    expect(bodies.used).toBe(2 * MIB);
+  });
+
+  test("whose client leaves waits no longer", async () => {
+    const { bodies, inside, ask } = room(64);
+    const left = new Abort();
+    ask("a", 32);
+    const waiting = bodies.enter(32 * MIB, left);
+    ask("b", 1);
+    expect(bodies.waiting).toBe(2);
+    await settle();
+    left.abort(new Error("gone"));
+    await expect(waiting).rejects.toThrow("gone");
+    await settle();
+    expect([bodies.waiting, inside]).toEqual([1, ["a"]]);
   });
 
   test("the largest body finds room on the smallest machine, by itself", async () => {

@@ -99,7 +99,7 @@ export class Connection implements Line {
     const written = this.#socket?.write(bytes) ?? -1;
     // Of a socket that is closed already the end is told as well.
     this.#unsent = written >= 0 && written < bytes.length ? restOf(bytes, written) : undefined;
-    if (!this.#unsent) this.#call?.sent();
+    if (written >= 0 && !this.#unsent) this.#call?.sent();
   }
 
   // What the socket tells.
