@@ -131,9 +131,9 @@ export class Tries {
     const waitMs = pauseBeforeRepeat(error, leftMs, Math.random);
     if (waitMs === undefined || !this.#lend(failed, failed, false)) return undefined;
     await pause(this.job, waitMs);
-    abort.throwIfAborted();
-    if (services.health.enter(failed.way)) return failed;
+    if (!abort.aborted && services.health.enter(failed.way)) return failed;
     this.#giveBack();
+    abort.throwIfAborted();
     return undefined;
   }
 
