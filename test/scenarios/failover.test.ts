@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp, type TestApp, type TestAppOptions, vendorAt } from "../support/app.ts";
-import { oneProcessOnly } from "../support/black-box-config.ts";
+import { insideOnly, oneProcessOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { type Answer, json, neverAnswer, reset, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
@@ -495,7 +495,7 @@ describe("the only way", () => {
   });
 
   test("who leaves while a repeat is waited for takes nobody's place in the budget", async () => {
-    oneProcessOnly("a pause turned by hand");
+    insideOnly("a pause that is ended by hand");
     const app = await single();
     first.always(PATH, fault(503));
     for (let count = 0; count < 5; count++) {
