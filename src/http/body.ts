@@ -84,12 +84,11 @@ export async function readText(request: AskedBody, options: ReadOptions): Promis
   return readSoon(request, options, checkHead(request, options), toText, false);
 }
 
-const declaredLength = ({ headers }: AskedBody): number => Number(headers.get("content-length") ?? Number.NaN);
-
 /** How long a body says it is, bytes; NaN where it says nothing. Throws for one that says it is no JSON, packed, or too large. */
 function checkHead(request: AskedBody, { maxBytes }: ReadOptions): number {
-  checkHeaders(request.headers);
-  const declared = declaredLength(request);
+  const { headers } = request;
+  checkHeaders(headers);
+  const declared = Number(headers.get("content-length") ?? Number.NaN);
   if (declared > maxBytes) throw tooLarge(maxBytes);
   return declared;
 }
@@ -105,7 +104,7 @@ function readSoon<T>(
   use: Use<T>,
   own: boolean,
 ): T | Promise<T> {
-  if (!(declared <= ONE_PIECE_BYTES)) return readWatched(request, options, use);
+  if (!(declared <= ONE_PIECE_BYTES)) return readWatched(request, options, declared, use);
   const taken = request.lend ? request.lend(use, own) : useBytes(request, options, use);
   return taken instanceof Promise ? waitWhole(taken, options.clock) : taken;
 }
@@ -149,8 +148,8 @@ function checkHeaders(headers: AskedBody["headers"]): void {
   }
 }
 
-async function readWatched<T>(request: AskedBody, options: ReadOptions, use: Use<T>): Promise<T> {
-  const gathering = new Gathering(request, options);
+async function readWatched<T>(request: AskedBody, options: ReadOptions, declared: number, use: Use<T>): Promise<T> {
+  const gathering = new Gathering(request, options, declared);
   try {
     if (request.body !== null) await gathering.read(request.body);
     return use(gathering.bytes(), gathering.isOwn);
@@ -195,8 +194,6 @@ function waitWhole<T>(taken: Promise<T>, clock: Clock): Promise<T> {
 /** A large body on its way. */
 class Gathering {
   readonly #watch: UploadWatch;
-  /** How long it says it is; NaN where it says nothing. */
-  readonly #declared: number;
   /** Its pieces are nobody else's, and it is as long as it says. */
   readonly isOwn: boolean;
   readonly #pieces: Uint8Array[] = [];
@@ -208,9 +205,10 @@ class Gathering {
   constructor(
     private readonly request: AskedBody,
     private readonly options: ReadOptions,
+    /** How long it says it is; NaN where it says nothing. */
+    private readonly declared: number,
   ) {
     this.#watch = new UploadWatch(options.clock);
-    this.#declared = Number(request.headers.get("content-length") ?? Number.NaN);
     this.isOwn = request.lend !== undefined;
   }
 
@@ -260,13 +258,13 @@ class Gathering {
   async #findPlace(): Promise<void> {
     const { room, keeper, maxBytes } = this.options;
     if (!room) return;
-    const most = Number.isNaN(this.#declared) ? maxBytes : this.#declared;
+    const most = Number.isNaN(this.declared) ? maxBytes : this.declared;
     this.#place = await this.#watch.excuse(room.enter(most, this.request.left));
     this.#watch.hurry(() => room.waiting > 0);
     if (keeper) keeper.place = this.#place;
-    if (!this.isOwn || Number.isNaN(this.#declared)) return;
+    if (!this.isOwn || Number.isNaN(this.declared)) return;
     const pieces = this.#pieces.splice(0);
-    this.#whole = Buffer.allocUnsafeSlow(this.#declared);
+    this.#whole = Buffer.allocUnsafeSlow(this.declared);
     this.#length = 0;
     for (const piece of pieces) this.#add(piece);
   }

@@ -27,8 +27,6 @@ const MAX_WAITING = 20_000;
 /** Lines that are written at once at the most: about a megabyte of them, and with prompts and answers about eight. */
 const CHUNK_LINES = 2_048;
 const CHUNK_LINES_WITH_BODIES = 64;
-/** Most bytes that UTF-8 takes for a unit of a string. */
-const MOST_BYTES = 3;
 /** The log is cut into this many files, by size and by age, so that the oldest can go one by one. */
 const FILES = 8;
 const MIN_FILE_BYTES = 64 * 1024;
@@ -52,6 +50,14 @@ const OWN_WORDS: ReadonlySet<string> = new Set([
 ]);
 /** Names of models that were looked through, and what came of it: the same few come again and again. */
 const MAX_KNOWN = 1_000;
+
+/** Lines as they stand in a file, and how long they are there, bytes. */
+type Chunk = { text: string; bytes: number };
+
+function chunkOf(lines: readonly string[], bytes?: number): Chunk {
+  const text = `${lines.join("\n")}\n`;
+  return { text, bytes: bytes ?? Buffer.byteLength(text) };
+}
 
 /** Events that tell what became of a request. */
 const EVENTS: ReadonlySet<string> = new Set(["generate"]);
@@ -151,7 +157,7 @@ export class RequestLog {
       this.#leftOut = 0;
     }
     try {
-      for (const text of this.#chunks(lines)) await this.#append(text);
+      for (const chunk of this.#chunks(lines)) await this.#append(chunk);
     } catch (thrown) {
       this.#settings.onFault(thrown);
     }
@@ -163,31 +169,32 @@ export class RequestLog {
   }
 
   /** Lines as they are written at once: no more than a file holds, but for one line that is longer by itself. */
-  *#chunks(lines: readonly string[]): Generator<string> {
+  *#chunks(lines: readonly string[]): Generator<Chunk> {
     const most = this.bodies ? CHUNK_LINES_WITH_BODIES : CHUNK_LINES;
-    const whole = lines.length <= most ? `${lines.join("\n")}\n` : "";
-    if (whole !== "" && whole.length * MOST_BYTES <= this.#room) {
-      yield whole;
-      return;
+    if (lines.length <= most) {
+      const whole = chunkOf(lines);
+      if (whole.bytes <= this.#room) {
+        yield whole;
+        return;
+      }
     }
     let chunk: string[] = [];
     let bytes = 0;
     for (const line of lines) {
       const length = Buffer.byteLength(line) + 1;
       if (chunk.length > 0 && (chunk.length >= most || bytes + length > this.#room)) {
-        yield `${chunk.join("\n")}\n`;
+        yield chunkOf(chunk, bytes);
         chunk = [];
         bytes = 0;
       }
       chunk.push(line);
       bytes += length;
     }
-    yield `${chunk.join("\n")}\n`;
+    yield chunkOf(chunk, bytes);
   }
 
-  async #append(text: string): Promise<void> {
+  async #append({ text, bytes }: Chunk): Promise<void> {
     const { folder, days } = this.#settings;
-    const bytes = Buffer.byteLength(text);
     const now = this.#now();
     const isOld = now - this.#begunAt >= (days * DAY_MS) / FILES;
     if (this.#file === undefined || this.#size + bytes > this.#room || isOld) {

@@ -48,9 +48,9 @@ export class Front {
       cors: createCors(corsOrigins),
       generate: (dialect, incoming) =>
         incoming.headers.has("idempotency-key")
-          ? this.#follow(this.#passOn(incoming.toRequest()))
+          ? this.#passOn(incoming.toRequest())
           : this.#generate(dialect, incoming),
-      answerRequest: (request) => this.#follow(this.#passOn(request)),
+      answerRequest: (request) => this.#passOn(request),
       log: services.log,
     });
   }
@@ -97,18 +97,10 @@ export class Front {
     if (--this.#pending === 0) this.#onIdle?.();
   }
 
-  async #follow(passing: Promise<Response>): Promise<Response> {
-    this.#pending++;
-    try {
-      return await passing;
-    } finally {
-      this.#leave();
-    }
-  }
-
   async #passOn(request: Request): Promise<Response> {
     const { passage, services } = this.parts;
     const incoming = incomingOf(request);
+    this.#pending++;
     if (incoming) this.#passed.add(incoming);
     try {
       const answer = await passOn(request, incoming?.peer ?? "", passage);
@@ -118,6 +110,7 @@ export class Front {
       return answerError(thrown, request);
     } finally {
       if (incoming) this.#passed.delete(incoming);
+      this.#leave();
     }
   }
 }

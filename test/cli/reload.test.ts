@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cleanEnvironment, makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
-import { json, startUpstream, type Upstream } from "../support/upstream.ts";
+import { chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { COMMAND, serve } from "./support.ts";
 
@@ -12,15 +12,6 @@ const PATH = "/v1/chat/completions";
 let folder: string;
 let server: RunningBinary;
 let upstream: Upstream;
-
-const reply = (text: string) => ({
-  id: "chatcmpl-1",
-  object: "chat.completion",
-  created: 1,
-  model: "m",
-  choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "stop" }],
-  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
-});
 
 /** A configuration with one model, under another name each time. */
 const configOf = (model: string, more = "") => `
@@ -58,7 +49,7 @@ afterEach(async () => {
 describe("a running server", () => {
   test("takes over a changed file by itself; what runs meanwhile keeps what it has", async () => {
     const held = Promise.withResolvers<void>();
-    upstream.answer(PATH, { ...json(reply("from before")), headersAfter: held.promise });
+    upstream.answer(PATH, { ...json(chatReply("from before")), headersAfter: held.promise });
     const running = ask("lab/old");
     await upstream.called();
     writeFileSync(file(), configOf("new"), { mode: 0o600 });
@@ -78,7 +69,7 @@ describe("a running server", () => {
     expect(server.stderr).toContain(
       "what has changed of retention or request_log, images takes effect at the next start",
     );
-    upstream.answer(PATH, json(reply("yes")));
+    upstream.answer(PATH, json(chatReply("yes")));
     expect((await ask("lab/new")).status).toBe(200);
     // The file's own change is looked for twice a second, and taken when it stands still.
     await Bun.sleep(1_500);
@@ -92,7 +83,7 @@ describe("a running server", () => {
     expect(server.stderr).toContain("models[0].pricing: expected");
     expect(server.stderr).not.toContain("lab-secret-key");
     expect(await listed()).toEqual(["lab/old"]);
-    upstream.answer(PATH, json(reply("yes")));
+    upstream.answer(PATH, json(chatReply("yes")));
     expect((await ask("lab/old")).status).toBe(200);
     writeFileSync(file(), configOf("newer"), { mode: 0o600 });
     await said("taken over");

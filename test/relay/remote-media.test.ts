@@ -7,7 +7,15 @@ import { KEPT_MS } from "../../src/web/safe-fetch-media.ts";
 import { BAD_MEDIA } from "../dialects/bad-media.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
-import { type Answer, json, neverAnswer, redirect, startUpstream, type Upstream } from "../support/upstream.ts";
+import {
+  type Answer,
+  chatReply,
+  json,
+  neverAnswer,
+  redirect,
+  startUpstream,
+  type Upstream,
+} from "../support/upstream.ts";
 import { within } from "../support/wait.ts";
 
 const PNG = Buffer.from(
@@ -17,14 +25,6 @@ const PNG = Buffer.from(
 const PNG_URL = `data:image/png;base64,${PNG.toString("base64")}`;
 const PDF = Buffer.from("%PDF-1.4\n1 0 obj <<>> endobj\n%%EOF");
 
-const CHAT_REPLY = {
-  id: "c1",
-  object: "chat.completion",
-  created: 1,
-  model: "m",
-  choices: [{ index: 0, message: { role: "assistant", content: "fine" }, finish_reason: "stop" }],
-  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
-};
 const MESSAGES_REPLY = {
   id: "msg_1",
   type: "message",
@@ -66,7 +66,7 @@ beforeAll(async () => {
   vendor = startUpstream();
 });
 const answerVendor = () => {
-  vendor.always("/v1/chat/completions", json(CHAT_REPLY));
+  vendor.always("/v1/chat/completions", json(chatReply("fine")));
   vendor.always("/v1/messages", json(MESSAGES_REPLY));
   vendor.always("/v1beta/models/gemini-3-pro:generateContent", json(GEMINI_REPLY));
 };

@@ -3,7 +3,16 @@ import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp, type TestApp, type TestAppOptions, vendorAt } from "../support/app.ts";
 import { insideOnly, oneProcessOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
-import { type Answer, json, neverAnswer, reset, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import {
+  type Answer,
+  chatReply,
+  json,
+  neverAnswer,
+  reset,
+  sse,
+  startUpstream,
+  type Upstream,
+} from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { WIRES } from "./wires.ts";
 
@@ -13,14 +22,6 @@ const first = startUpstream();
 const second = startUpstream();
 const apps: TestApp[] = [];
 
-const reply = (text: string) => ({
-  id: "chatcmpl-1",
-  object: "chat.completion",
-  created: 1,
-  model: "m-1",
-  choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "stop" }],
-  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
-});
 const fault = (status: number, headers: Record<string, string> = {}, type = "x") =>
   json({ error: { message: "No.", type, code: type } }, { status, headers });
 const keysOf = ({ calls }: Upstream) => calls.map(({ headers }) => headers["authorization"]?.replace("Bearer ", ""));
@@ -54,6 +55,15 @@ const posting = (app: TestApp, content: string, stream = true) => ({
   body: JSON.stringify({ model: "lab/big", stream, messages: [{ role: "user", content }] }),
 });
 const stream = async (app: TestApp, content: string) => (await app.call(PATH, posting(app, content))).text();
+/** Two vendors, asked so often: the first one fails each time it is asked, the second one answers for it. */
+async function askedInVain(times: number, status: number): Promise<{ app: TestApp; clock: ManualClock }> {
+  const clock = manualClock();
+  const app = await twoVendors(clock);
+  first.always(PATH, fault(status));
+  second.always(PATH, json(chatReply("two")));
+  for (let count = 0; count < times; count++) expect((await say(app, `${count}`)).status).toBe(200);
+  return { app, clock };
+}
 const answers = (upstream: Upstream, ...scripts: Answer[]) => upstream.answer(PATH, ...scripts);
 
 beforeEach(() => {
@@ -68,14 +78,10 @@ afterAll(async () => {
 
 describe("several routes", () => {
   test("a breaker opens after five failures: the sixth request does not ask that vendor, and later one finds out", async () => {
-    const clock = manualClock();
-    const app = await twoVendors(clock);
-    first.always(PATH, fault(500));
-    second.always(PATH, json(reply("two")));
-    for (let count = 0; count < 7; count++) expect((await say(app, `${count}`)).status).toBe(200);
+    const { app, clock } = await askedInVain(7, 500);
     expect([first.calls.length, second.calls.length]).toEqual([5, 7]);
     expect(app.log.filter(({ event }) => event === "route-opened")).toHaveLength(1);
-    first.always(PATH, json(reply("one")));
+    first.always(PATH, json(chatReply("one")));
     await clock.advance(37_000);
     expect(await (await say(app, "is it mended?")).text()).toContain("one");
     expect(await (await say(app, "and stays so?")).text()).toContain("one");
@@ -83,11 +89,7 @@ describe("several routes", () => {
   });
 
   test("a sole key that is refused rests for ten minutes: the other vendor is asked at once", async () => {
-    const clock = manualClock();
-    const app = await twoVendors(clock);
-    first.always(PATH, fault(401));
-    second.always(PATH, json(reply("two")));
-    for (let count = 0; count < 7; count++) expect((await say(app, `${count}`)).status).toBe(200);
+    const { app, clock } = await askedInVain(7, 401);
     expect([first.calls.length, second.calls.length]).toEqual([1, 7]);
     await clock.advance(600_001);
     await say(app, "ten minutes later");
@@ -140,17 +142,13 @@ describe("several routes", () => {
   });
 
   test("a vendor that is found out by a stream is back as soon as its answer begins", async () => {
-    const clock = manualClock();
-    const app = await twoVendors(clock);
-    first.always(PATH, fault(500));
-    second.always(PATH, json(reply("two")));
-    for (let count = 0; count < 5; count++) await say(app, `${count}`);
+    const { app, clock } = await askedInVain(5, 500);
     await clock.advance(37_000);
     const held = Promise.withResolvers<void>();
     const rest = chatWire.finish() + chatWire.terminator;
     first.always(PATH, sse([chatWire.text("one"), held.promise, rest]));
     const response = await app.call(PATH, posting(app, "is it mended?"));
-    first.always(PATH, json(reply("one")));
+    first.always(PATH, json(chatReply("one")));
     expect(await (await say(app, "and now?")).text()).toContain("one");
     held.resolve();
     expect(await response.text()).toContain("[DONE]");
@@ -164,7 +162,7 @@ describe("several routes", () => {
     const clock = manualClock();
     const app = await twoVendors(clock);
     first.always(PATH, neverAnswer());
-    second.always(PATH, json(reply("two")));
+    second.always(PATH, json(chatReply("two")));
     const asked = Array.from({ length: 5 }, (_, at) => app.call(PATH, posting(app, `${at}`, streamed)));
     await first.called(4);
     await clock.advance(ms);
@@ -176,12 +174,12 @@ describe("several routes", () => {
   test("a vendor that is at work when a blocking request is cut off has done nothing wrong", async () => {
     const clock = manualClock();
     const app = await twoVendors(clock);
-    first.always(PATH, { ...json(reply("one")), claimedLength: 100_000, finish: "silence" });
+    first.always(PATH, { ...json(chatReply("one")), claimedLength: 100_000, finish: "silence" });
     const asked = Array.from({ length: 5 }, (_, at) => say(app, `${at}`));
     await first.called(4);
     await clock.advance(95_000);
     for (const { status } of await Promise.all(asked)) expect(status).toBe(504);
-    first.always(PATH, json(reply("one")));
+    first.always(PATH, json(chatReply("one")));
     expect((await say(app, "and now?")).status).toBe(200);
     expect([first.calls.length, second.calls.length]).toEqual([6, 0]);
   });
@@ -206,13 +204,13 @@ describe("several routes", () => {
       undefined,
       ROUTES.map((route) => ({ ...route, weight: 1 })),
     );
-    for (const upstream of [first, second]) upstream.always(PATH, json(reply("yes")));
+    for (const upstream of [first, second]) upstream.always(PATH, json(chatReply("yes")));
     for (let count = 0; count < 40; count++) await say(app, `talk ${count}`);
     expect(first.calls.length).toBeGreaterThan(5);
     expect(second.calls.length).toBeGreaterThan(5);
     first.reset();
     second.reset();
-    for (const upstream of [first, second]) upstream.always(PATH, json(reply("yes")));
+    for (const upstream of [first, second]) upstream.always(PATH, json(chatReply("yes")));
     for (let turn = 0; turn < 6; turn++) {
       const more = Array.from({ length: turn }, (_, at) => [
         { role: "assistant", content: "yes" },
@@ -226,7 +224,7 @@ describe("several routes", () => {
   test("another model of the same vendor is tried where the first one is overloaded, not where the vendor is not there", async () => {
     const routes = ["big", "small"].map((model) => ({ vendor: "one", model }));
     const app = await twoVendors(undefined, routes);
-    first.always(PATH, ({ text }) => (text.includes('"big"') ? fault(503) : json(reply("small"))));
+    first.always(PATH, ({ text }) => (text.includes('"big"') ? fault(503) : json(chatReply("small"))));
     const response = await say(app, "well?");
     expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "2"]);
     expect(first.calls.map(({ json }) => (json as { model: string }).model)).toEqual(["big", "small"]);
@@ -251,7 +249,7 @@ describe("several routes", () => {
       vendors: [vendorAt(dead, "chat", "one"), vendorAt(second, "chat", "two")],
       models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
     });
-    second.always(PATH, json(reply("two")));
+    second.always(PATH, json(chatReply("two")));
     const replies = await Promise.all(Array.from({ length: 100 }, (_, at) => say(gone, `${at}`)));
     expect(replies.every(({ status }) => status === 200)).toBe(true);
     expect(second.calls).toHaveLength(100);
@@ -264,7 +262,7 @@ describe("several keys of a vendor", () => {
 
   test("share the conversations, and each conversation keeps its key", async () => {
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2", "key-c3")], models });
-    first.always(PATH, json(reply("yes")));
+    first.always(PATH, json(chatReply("yes")));
     for (let count = 0; count < 30; count++) await talk(app, `talk ${count}`);
     const once = keysOf(first);
     expect(new Set(once)).toEqual(new Set(["key-a1", "key-b2", "key-c3"]));
@@ -280,7 +278,7 @@ describe("several keys of a vendor", () => {
     const clock = manualClock();
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models, clock });
     const bad = "Bearer key-a1";
-    first.always(PATH, ({ headers }) => (headers["authorization"] === bad ? refusal : json(reply("yes"))));
+    first.always(PATH, ({ headers }) => (headers["authorization"] === bad ? refusal : json(chatReply("yes"))));
     for (let count = 0; count < 20; count++) expect((await talk(app, `${count}`)).status).toBe(200);
     const tried = keysOf(first).filter((key) => key === "key-a1");
     expect([tried.length, first.calls.length]).toEqual([1, 21]);
@@ -301,7 +299,7 @@ describe("several keys of a vendor", () => {
     });
     first.always(PATH, ({ headers, json: body }) => {
       const limited = headers["authorization"] === "Bearer key-a1" && (body as { model: string }).model === "big";
-      return limited ? fault(429, { "retry-after": "7" }) : json(reply("yes"));
+      return limited ? fault(429, { "retry-after": "7" }) : json(chatReply("yes"));
     });
     for (let count = 0; count < 20; count++) expect((await talk(app, `${count}`)).status).toBe(200);
     expect(keysOf(first).filter((key) => key === "key-a1")).toHaveLength(1);
@@ -322,7 +320,7 @@ describe("several keys of a vendor", () => {
     first.always(PATH, async ({ headers }) => {
       const isOther = headers["authorization"] !== "Bearer key-a1";
       if (!isOther) await here.promise;
-      return isOther ? json(reply("yes")) : answer;
+      return isOther ? json(chatReply("yes")) : answer;
     });
     const all = Array.from({ length: 40 }, (_, at) => say(app, `${at}`, "one/big"));
     await first.called(39);
@@ -342,10 +340,10 @@ describe("several keys of a vendor", () => {
     const here = Promise.withResolvers<void>();
     const held = Promise.withResolvers<void>();
     first.always(PATH, { ...fault(500), headersAfter: here.promise });
-    second.always(PATH, json(reply("two")));
+    second.always(PATH, json(chatReply("two")));
     const all = Array.from({ length: 4 }, (_, at) => say(app, `${at}`));
     await first.called(3);
-    first.always(PATH, { ...json(reply("one")), headersAfter: held.promise });
+    first.always(PATH, { ...json(chatReply("one")), headersAfter: held.promise });
     here.resolve();
     await until(() => first.calls.length === 7, "three repeats with the other key");
     await second.called(0);
@@ -381,7 +379,7 @@ describe("several keys of a vendor", () => {
     expect(told(await talk(app, "later"))).toEqual([429, "true", "8"]);
     expect(first.calls).toHaveLength(3);
     await clock.advance(7_501);
-    refusals["Bearer key-c3"] = json(reply("yes"));
+    refusals["Bearer key-c3"] = json(chatReply("yes"));
     for (let count = 0; count < 3; count++) expect((await talk(app, `${count}`)).status).toBe(200);
     expect(keysOf(first).slice(3)).toEqual(["key-c3", "key-c3", "key-c3"]);
   });
@@ -406,7 +404,7 @@ describe("the only way", () => {
     ["429 with a short wait", fault(429, { "retry-after": "2" })],
   ])("%s: is asked once more, and its answer is the answer", async (_name, answer) => {
     const app = await single();
-    answers(first, answer, json(reply("yes")));
+    answers(first, answer, json(chatReply("yes")));
     const response = await talk(app);
     expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "2"]);
     expect(app.rows()).toMatchObject([{ attempts: 2, outcome: "completed" }]);
@@ -441,7 +439,7 @@ describe("the only way", () => {
     ]);
     expect(await later.json()).toMatchObject({ error: { code: "rate_limit_exceeded" } });
     expect(first.calls).toHaveLength(1);
-    first.always(PATH, json(reply("yes")));
+    first.always(PATH, json(chatReply("yes")));
     expect((await say(app, "another model", "one/other")).status).toBe(200);
     await clock.advance(restSeconds * 1_000 - 7_000);
     expect((await talk(app)).status).toBe(200);
@@ -469,7 +467,7 @@ describe("the only way", () => {
     const clock = manualClock();
     const app = await single(clock);
     delete app.app.services.pause;
-    answers(first, fault(429, { "retry-after": "3" }), json(reply("yes")));
+    answers(first, fault(429, { "retry-after": "3" }), json(chatReply("yes")));
     const response = talk(app);
     await clock.armed(3_000);
     await clock.advance(2_999);
@@ -554,7 +552,7 @@ describe("the only way", () => {
       expect(app.log.filter(({ event }) => String(event).startsWith("route-"))).toMatchObject([
         { event: "route-rested" },
       ]);
-      first.always(PATH, json(reply("yes")));
+      first.always(PATH, json(chatReply("yes")));
       expect((await talk(app)).status).toBe(200);
     },
   );
@@ -565,7 +563,7 @@ describe("the only way", () => {
     first.always(PATH, fault(500));
     for (let count = 0; count < 5; count++) await talk(app, `${count}`);
     const held = Promise.withResolvers<void>();
-    first.always(PATH, { ...json(reply("yes")), headersAfter: held.promise });
+    first.always(PATH, { ...json(chatReply("yes")), headersAfter: held.promise });
     const probe = talk(app, "probe");
     await first.called(5);
     const refused = await talk(app, "beside it");
@@ -584,7 +582,7 @@ describe("the receipt", () => {
       models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
     });
     first.always(PATH, fault(401));
-    second.always(PATH, json(reply("two")));
+    second.always(PATH, json(chatReply("two")));
     const response = await say(app, "well?");
     const id = response.headers.get("x-request-id");
     const receipt = await (
@@ -606,7 +604,7 @@ describe("the receipt", () => {
 
   test("of a request that took one call has that one", async () => {
     const app = await appWith({ vendors: [vendorAt(first, "chat", "one")] });
-    first.always(PATH, json(reply("yes")));
+    first.always(PATH, json(chatReply("yes")));
     const response = await say(app, "well?", "one/any");
     expect(response.headers.has("x-sluice-attempts")).toBe(false);
     const id = response.headers.get("x-request-id");

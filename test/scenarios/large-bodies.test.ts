@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { LARGE_BODY } from "../../src/http/json-parts.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { json, sse, startUpstream } from "../support/upstream.ts";
+import { chatReply, json, sse, startUpstream } from "../support/upstream.ts";
 
 const PATH = "/v1/chat/completions";
 const first = startUpstream();
@@ -9,13 +9,7 @@ const second = startUpstream();
 let app: TestApp;
 
 /** Of a vendor that counts nothing: the gateway has to estimate what it was sent. */
-const reply = {
-  id: "chatcmpl-1",
-  object: "chat.completion",
-  created: 1,
-  model: "big",
-  choices: [{ index: 0, message: { role: "assistant", content: "Done." }, finish_reason: "stop" }],
-};
+const { usage: _uncounted, ...reply } = chatReply("Done.");
 
 /** Steps of an agent: words of several scripts, a call with an escape in it, and what a terminal said. */
 const step = (at: number) => [

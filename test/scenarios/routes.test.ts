@@ -1,16 +1,9 @@
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { json, sse, startUpstream } from "../support/upstream.ts";
+import { chatReply, json, sse, startUpstream } from "../support/upstream.ts";
 
 const upstream = startUpstream();
-const REPLY = {
-  id: "chatcmpl-1",
-  object: "chat.completion",
-  created: 1,
-  model: "m-1",
-  choices: [{ index: 0, message: { role: "assistant", content: "Yes." }, finish_reason: "stop" }],
-  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
-};
+const REPLY = chatReply("Yes.");
 const apps: TestApp[] = [];
 
 async function appWith(...options: Parameters<typeof startApp>): Promise<TestApp> {

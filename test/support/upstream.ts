@@ -84,6 +84,16 @@ export function json(value: unknown, options: { status?: number; headers?: Recor
   return { status: options.status ?? 200, headers, parts: [JSON.stringify(value)], framing: "length", finish: "end" };
 }
 
+/** What a chat vendor answers, whole: that it said `content`, and what it counts of that. */
+export const chatReply = (content: string) => ({
+  id: "chatcmpl-1",
+  object: "chat.completion",
+  created: 1,
+  model: "m-1",
+  choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+});
+
 /** An SSE answer: `text` cut into chunks of `chunk` bytes, borders falling inside characters and records as they may. */
 export function sse(
   text: string | readonly Part[],

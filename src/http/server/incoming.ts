@@ -1,5 +1,4 @@
 import { Abort, type Abortable } from "../../lib/abort.ts";
-
 import { type BodyReader, createBodyReader, viewOf } from "../../lib/http1/framing.ts";
 import { releaseWhole } from "../../lib/http1/memory.ts";
 import { addPiece, joinPieces } from "../../lib/http1/pieces.ts";
