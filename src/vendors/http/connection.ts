@@ -14,8 +14,8 @@ const TORN_DOWN: ReadonlySet<string> = new Set(["ECONNRESET", "ECONNABORTED", "E
 export type Keeper = {
   /** It may be used for another call. */
   freed(connection: Connection): void;
-  /** It is gone. */
-  gone(connection: Connection): void;
+  /** It is gone. `rested`: the other side closed it while nothing was done on it. */
+  gone(connection: Connection, rested: boolean): void;
 };
 
 /** A connection to an upstream, on which one call follows another. */
@@ -30,7 +30,7 @@ export class Connection implements Line {
   /** Until it can be used, or cannot. */
   #opening: PromiseWithResolvers<void> | undefined = Promise.withResolvers<void>();
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Since when nothing is done on it, monotonic ms. */
+  /** Since when nothing is done on it, monotonic ms; its keeper's. */
   idleSince = 0;
 
   constructor(
@@ -68,8 +68,7 @@ export class Connection implements Line {
 
   /** Ends it, whatever is under way. */
   close(): void {
-    this.#socket?.terminate();
-    this.#leave();
+    this.#end(false);
   }
 
   pause(): void {
@@ -84,10 +83,7 @@ export class Connection implements Line {
     this.#call = undefined;
     // An answer that came before its request had gone out whole leaves a connection that nobody can use.
     if (!clean || this.#unsent || this.#over) this.close();
-    else {
-      this.idleSince = performance.now();
-      this.keeper.freed(this);
-    }
+    else this.keeper.freed(this);
   }
 
   abandon(): void {
@@ -118,7 +114,8 @@ export class Connection implements Line {
 
   onData(bytes: Buffer): void {
     if (this.#call) this.#call.take(bytes);
-    else this.close();
+    // Some servers say that they have waited long enough, before they close.
+    else this.#end(true);
   }
 
   onDrain(): void {
@@ -127,7 +124,7 @@ export class Connection implements Line {
 
   onClose(error: unknown): void {
     this.#refuse(codeOf(error), error);
-    this.#leave();
+    this.#leave(this.#call === undefined);
     const call = this.#call;
     this.#call = undefined;
     if (!call) return;
@@ -163,10 +160,15 @@ export class Connection implements Line {
     this.close();
   }
 
-  #leave(): void {
+  #end(rested: boolean): void {
+    this.#socket?.terminate();
+    this.#leave(rested);
+  }
+
+  #leave(rested: boolean): void {
     if (this.#over) return;
     this.#over = true;
-    this.keeper.gone(this);
+    this.keeper.gone(this, rested);
   }
 }
 

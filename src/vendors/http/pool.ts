@@ -9,6 +9,13 @@ import type { Origin } from "./request.ts";
 const MAX_IDLE = 1_024;
 /** For how long, ms: less than the servers of vendors keep theirs (most: 60 s and more). */
 const MAX_IDLE_MS = 50_000;
+/**
+ * Of a server that closes those that rest for a time of its own (five seconds are a common setting) only such are used again that have rested for less than
+ * this part of it: a request that crosses with the end of its connection is lost, and may not be sent twice (reliability 6.2). At the least so long, ms:
+ * a server that starts anew closes all of them.
+ */
+const SAFE_PART = 0.8;
+const LEAST_IDLE_MS = 1_000;
 /** How often those are looked for that have rested too long, ms. */
 const SWEEP_MS = 5_000;
 
@@ -19,9 +26,14 @@ const SWEEP_MS = 5_000;
 export class Pool implements Keeper {
   readonly #idle = new Map<string, Connection[]>();
   readonly #open = new Set<Connection>();
-  #sweep: ReturnType<typeof setInterval> | undefined;
+  /** For how long connections to an origin may rest and be used again, ms, where one was closed that had rested. */
+  readonly #restMs = new Map<string, number>();
+  #sweepTimer: ReturnType<typeof setInterval> | undefined;
   /** Since the start. */
   readonly counts = { opened: 0, reused: 0 };
+
+  /** `now`: monotonic ms. */
+  constructor(private readonly now: () => number = () => performance.now()) {}
 
   /**
    * Sends one request and resolves with its answer once the head is there. Rejects with the abort's reason, with ConnectFailed
@@ -38,7 +50,7 @@ export class Pool implements Keeper {
   ): Promise<Answer> {
     const call = new Call(head, body, abort, rules, onSent);
     const answered = call.answered();
-    const idle = this.#idle.get(origin.name)?.pop();
+    const idle = this.#takeIdle(origin.name);
     if (idle) {
       this.counts.reused++;
       idle.start(call);
@@ -53,8 +65,27 @@ export class Pool implements Keeper {
     return { open: this.#open.size, idle };
   }
 
+  /** Closes those that have rested for too long; done every few seconds. */
+  sweep(): void {
+    const before = this.now() - MAX_IDLE_MS;
+    let left = 0;
+    for (const [name, idle] of this.#idle) {
+      // The one used last is the last one, and the first to be used again.
+      const rested = idle.filter(({ idleSince }) => idleSince < before);
+      // The server would have closed them: what was learnt of it was something else.
+      if (rested.length > 0) this.#restMs.delete(name);
+      for (const connection of rested) connection.close();
+      if (idle.length === 0) this.#idle.delete(name);
+      left += idle.length;
+    }
+    if (left > 0) return;
+    clearInterval(this.#sweepTimer);
+    this.#sweepTimer = undefined;
+  }
+
   freed(connection: Connection): void {
     const { name } = connection.origin;
+    connection.idleSince = this.now();
     const idle = this.#idle.get(name);
     if (!idle) this.#idle.set(name, [connection]);
     else if (idle.length < MAX_IDLE) idle.push(connection);
@@ -62,14 +93,26 @@ export class Pool implements Keeper {
       connection.close();
       return;
     }
-    this.#sweep ??= setInterval(() => this.#closeRested(), SWEEP_MS).unref();
+    this.#sweepTimer ??= setInterval(() => this.sweep(), SWEEP_MS).unref();
   }
 
-  gone(connection: Connection): void {
+  gone(connection: Connection, rested: boolean): void {
     this.#open.delete(connection);
-    const idle = this.#idle.get(connection.origin.name);
+    const { name } = connection.origin;
+    const idle = this.#idle.get(name);
     const at = idle?.indexOf(connection) ?? -1;
-    if (at >= 0) idle?.splice(at, 1);
+    if (at < 0) return;
+    idle?.splice(at, 1);
+    if (rested) this.#restMs.set(name, Math.max(LEAST_IDLE_MS, (this.now() - connection.idleSince) * SAFE_PART));
+  }
+
+  /** The connection used last, unless it has rested for too long: then all of them have. */
+  #takeIdle(name: string): Connection | undefined {
+    const idle = this.#idle.get(name);
+    const last = idle?.at(-1);
+    if (!last || this.now() - last.idleSince >= (this.#restMs.get(name) ?? MAX_IDLE_MS)) return undefined;
+    idle?.pop();
+    return last;
   }
 
   #connect(call: Call, origin: Origin): void {
@@ -84,19 +127,5 @@ export class Pool implements Keeper {
       },
       (reason: unknown) => call.fail(reason),
     );
-  }
-
-  #closeRested(): void {
-    const before = performance.now() - MAX_IDLE_MS;
-    let left = 0;
-    for (const [name, idle] of this.#idle) {
-      // The one used last is the last one, and the first to be used again.
-      for (const connection of idle.filter(({ idleSince }) => idleSince < before)) connection.close();
-      if (idle.length === 0) this.#idle.delete(name);
-      left += idle.length;
-    }
-    if (left > 0) return;
-    clearInterval(this.#sweep);
-    this.#sweep = undefined;
   }
 }
