@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import type { Socket } from "bun";
+import type { Socket, TCPSocketListener } from "bun";
 import { Abort } from "../../src/lib/abort.ts";
 import { Pool } from "../../src/vendors/http/pool.ts";
 import { addressOf, writeHead } from "../../src/vendors/http/request.ts";
@@ -11,7 +11,7 @@ const RULES = { accept: <T>(answer: T) => answer, explain: (thrown: unknown) => 
 /** Every connection that was made to the server, and those that are open. */
 let made = 0;
 let open: Set<Socket>;
-let server: ReturnType<typeof Bun.listen>;
+let server: TCPSocketListener<undefined>;
 let now = 0;
 let pool: Pool;
 
@@ -20,7 +20,7 @@ beforeEach(() => {
   now = 0;
   open = new Set();
   pool = new Pool(() => now);
-  server = Bun.listen({
+  server = Bun.listen<undefined>({
     hostname: "127.0.0.1",
     port: 0,
     socket: {

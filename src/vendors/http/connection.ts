@@ -161,8 +161,9 @@ export class Connection implements Line {
   }
 
   #end(rested: boolean): void {
-    this.#socket?.terminate();
     this.#leave(rested);
+    // Told at once as well that it is closed.
+    this.#socket?.terminate();
   }
 
   #leave(rested: boolean): void {
