@@ -8,6 +8,7 @@ import type { Entry } from "../catalog/entry.ts";
 import type { Hold, HoldRequest } from "../ledger/ledger.ts";
 import type { JsonText } from "../lib/json.ts";
 import { timeoutsOf } from "../lib/timeouts.ts";
+import type { Way } from "../vendors/health.ts";
 import { breathe } from "./breathe.ts";
 import { type Chunks, type PieceTaker, tellLater } from "./chunks.ts";
 import { dispatch, tryRoutes, typeOf } from "./dispatch.ts";
@@ -17,6 +18,7 @@ import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { Listener } from "./listener.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import { type Reading, readWhole, type Whole } from "./read-reply.ts";
+import { noteFailure } from "./routes-tries.ts";
 import { Visit } from "./running.ts";
 import { findServed, serveTools } from "./server-tools.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
@@ -152,7 +154,7 @@ async function answerWhole(job: Job): Promise<Reply> {
     const listener = exchange.hold?.asStream ? new Listener(exchange) : undefined;
     const ownCounts = (events: readonly Event[]) => exchange.ownCounts(events);
     const reading: Reading = { abort, clock: services.clock, ownCounts, follower: listener };
-    const whole = await tryRoutes(job, async (target): Promise<Whole & { loop?: ServedLoop }> => {
+    const whole = await tryRoutes(job, async (target, way): Promise<Whole | FirstRound> => {
       try {
         const loop = job.served && serveTools(job, target);
         const opened = loop && (await loop.send());
@@ -161,7 +163,7 @@ async function answerWhole(job: Job): Promise<Reply> {
         const type = typeof kind === "string" ? kind : await kind;
         const reply = readWhole(answer, type, target, reading);
         const read = reply instanceof Promise ? await reply : reply;
-        return loop ? { ...read, loop } : read;
+        return job.served ? { ...read, loop, way } : read;
       } catch (thrown) {
         if (!abort.aborted) listener?.forget();
         throw thrown;
@@ -169,11 +171,32 @@ async function answerWhole(job: Job): Promise<Reply> {
     });
     if (!listener?.heard) exchange.meter.take(whole.events);
     exchange.collector?.take(whole.events);
-    const text = whole.loop ? await finishWhole(whole.loop, whole.events, reading) : whole.text;
+    const text = "way" in whole ? await finishRounds(job, whole, reading) : whole.text;
     await exchange.complete();
     return { kind: "whole", headers: replyHeaders(exchange), body: text };
   } finally {
     cutOff.stop();
+  }
+}
+
+/** An answer after which more may be asked, and the way along which that is done. `loop`: where the gateway serves the tools, and not the vendor. */
+type FirstRound = Whole & { loop: ServedLoop | undefined; way: Way };
+
+/** The rounds that follow; their end tells how their vendor fared. */
+async function finishRounds(
+  job: Job,
+  { events, text: said, loop, way }: FirstRound,
+  reading: Reading,
+): Promise<string> {
+  const { abort, services } = job;
+  try {
+    const text = loop ? await finishWhole(loop, events, reading) : said;
+    services.health.endedWell(way);
+    return text;
+  } catch (thrown) {
+    if (abort.aborted) services.health.endedWell(way);
+    else noteFailure(job, way, toGatewayError(thrown));
+    throw thrown;
   }
 }
 

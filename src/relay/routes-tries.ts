@@ -72,12 +72,12 @@ export class Tries {
     throw new GatewayError("upstream_overloaded", text, { retryAfterSeconds });
   }
 
-  /** The way brought an answer: a whole one, or the beginning of a stream, whose end tells how good it was. */
+  /** The way brought an answer: a whole one, or the beginning of a stream or the first round of several, whose end tells how good it was. */
   wentWell({ way }: Candidate): void {
     this.#giveBack();
-    const { services, intent } = this.job;
-    if (intent.stream) services.health.began(way);
-    else services.health.wentWell(way);
+    const { services, intent, served, exchange } = this.job;
+    if (intent.stream || served) services.health.began(way, exchange.attemptAt);
+    else services.health.wentWell(way, exchange.attemptAt);
   }
 
   /** The request was ended while this way was tried. */
@@ -169,8 +169,8 @@ export class Tries {
 }
 
 /** Keeps in mind that a way failed, be it before its answer began or in the midst of it. */
-export function noteFailure({ services, request }: Job, way: Way, error: GatewayError): void {
-  const done = services.health.wentWrong(way, error);
+export function noteFailure({ services, request, exchange }: Job, way: Way, error: GatewayError): void {
+  const done = services.health.wentWrong(way, error, exchange.attemptAt);
   if (!done) return;
   const { kind, name, restMs } = done;
   const fields = { request_id: request.requestId, way: name, error: error.code, rest_ms: restMs };

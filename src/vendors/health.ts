@@ -127,11 +127,14 @@ export class VendorHealth {
     return this.breakers.idle || this.breakers.enter(wayName(way));
   }
 
-  /** A call along a way is being answered; how well is known when its answer has ended, by {@link endedWell} or {@link wentWrong}. */
-  began(way: Way): void {
+  /**
+   * A call along a way, made at `askedAt`, monotonic ms, is being answered; how well is known when its answer has ended, by {@link endedWell} or
+   * {@link wentWrong}.
+   */
+  began(way: Way, askedAt: number): void {
     if (this.calm) return;
     this.breakers.began(wayName(way));
-    this.#wake(way);
+    this.#wake(way, askedAt);
   }
 
   /**
@@ -143,26 +146,26 @@ export class VendorHealth {
     if (!this.breakers.idle) this.breakers.endedWell(wayName(way));
   }
 
-  /** A call along a way brought an answer. */
-  wentWell(way: Way): void {
+  /** A call along a way, made at `askedAt`, monotonic ms, brought an answer. */
+  wentWell(way: Way, askedAt: number): void {
     this.served(way.vendor);
     if (this.calm) return;
     this.breakers.succeeded(wayName(way));
-    this.#wake(way);
+    this.#wake(way, askedAt);
   }
 
   /**
-   * A call along a way failed. A key that was refused rests for ten minutes, a way that was limited as long as the vendor says; whatever else
+   * A call along a way, made at `askedAt`, monotonic ms, failed. A key that was refused rests for ten minutes, a way that was limited as long as the vendor says; whatever else
    * is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client.
    */
-  wentWrong(way: Way, error: GatewayError): Consequence | undefined {
+  wentWrong(way: Way, error: GatewayError, askedAt: number): Consequence | undefined {
     const { code, retryAfterSeconds = UNTOLD_SECONDS } = error;
     if (code === "rate_limit_exceeded") {
       this.of(way.vendor).budget.note(this.clock.now());
       // It answered, if only that it wants to be left alone: whoever was sent to find out is back.
       this.cameToNothing(way);
       // Nor is its key refused any more.
-      this.rests.wake(keyName(way));
+      this.rests.wake(keyName(way), askedAt);
       const why = retryAfterSeconds > UNTOLD_SECONDS ? "held" : "limited";
       return this.#rest(wayName(way), retryAfterSeconds * 1_000, why);
     }
@@ -197,9 +200,9 @@ export class VendorHealth {
     this.rests.clear();
   }
 
-  #wake(way: Way): void {
-    this.rests.wake(wayName(way));
-    this.rests.wake(keyName(way));
+  #wake(way: Way, askedAt: number): void {
+    this.rests.wake(wayName(way), askedAt);
+    this.rests.wake(keyName(way), askedAt);
   }
 
   /** Told once for each rest: a sole way is asked all the same, and refused again and again. */

@@ -27,7 +27,7 @@ export type Rest = "refused" | "limited" | "held";
 
 /** Keys, and keys for single models, that are left alone for a while, by name. */
 export class Rests {
-  readonly #rests = new Map<string, { until: number; why: Rest }>();
+  readonly #rests = new Map<string, { since: number; until: number; why: Rest }>();
 
   constructor(private readonly clock: Clock) {}
 
@@ -38,14 +38,15 @@ export class Rests {
 
   /** Leaves it alone for `ms`. A longer rest is never shortened, but by a limit after a refusal: what is limited is let in again. */
   rest(name: string, ms: number, why: Rest = "refused"): void {
-    const until = this.clock.monotonic() + ms;
+    const since = this.clock.monotonic();
+    const until = since + ms;
     const known = this.#find(name);
     if (known && until <= known.until && (why === "refused" || known.why !== "refused")) return;
     if (!known && this.#rests.size >= MAX_RESTS) {
       const [oldest] = this.#rests.keys();
       if (oldest !== undefined) this.#rests.delete(oldest);
     }
-    this.#rests.set(name, { until, why });
+    this.#rests.set(name, { since, until, why });
   }
 
   /** When its rest ends, monotonic ms; 0 where it does not rest. */
@@ -58,9 +59,10 @@ export class Rests {
     return this.#find(name)?.why;
   }
 
-  /** It was used and did well. */
-  wake(name: string): void {
-    this.#rests.delete(name);
+  /** It was used at `askedAt`, monotonic ms, and did well. What began to rest since then is not woken: that is the newer word. */
+  wake(name: string, askedAt: number): void {
+    const rest = this.#rests.get(name);
+    if (rest && rest.since <= askedAt) this.#rests.delete(name);
   }
 
   /** What rests now, for the operator. */
@@ -73,7 +75,7 @@ export class Rests {
     this.#rests.clear();
   }
 
-  #find(name: string): { until: number; why: Rest } | undefined {
+  #find(name: string): { since: number; until: number; why: Rest } | undefined {
     const rest = this.#rests.get(name);
     if (!rest || this.clock.monotonic() < rest.until) return rest;
     this.#rests.delete(name);

@@ -8,7 +8,8 @@ import { FIRST, modelOf, type ServedLab, says, searches, startServedLab } from "
 import { readRecords } from "../scenarios/wires.ts";
 import { DIALECTS } from "../sdk/lab.ts";
 import type { Reply, Step } from "../sdk/replies.ts";
-import { startUpstream, type Upstream } from "../support/upstream.ts";
+import { oneProcessOnly } from "../support/black-box-config.ts";
+import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -25,6 +26,7 @@ afterAll(async () => {
 afterEach(() => {
   web.reset();
   lab.gateway.log.length = 0;
+  lab.gateway.app.services.health.forgetTrouble();
   const faults = DIALECTS.flatMap((dialect) => lab.vendors[dialect].faults.map((fault) => `${dialect}: ${fault}`));
   for (const dialect of DIALECTS) lab.vendors[dialect].reset();
   expect(faults).toEqual([]);
@@ -48,6 +50,8 @@ async function post(path: string, body: Wire): Promise<{ status: number; body: W
   return { status: response.status, body: (await response.json()) as Wire, headers: response.headers };
 }
 
+/** Breakers that were opened, by the log. */
+const opened = () => lab.gateway.log.filter(({ event }) => event === "route-opened");
 const contentOf = (body: Wire) => body["content"] as Wire[];
 const typesOf = (body: Wire) => contentOf(body).map(({ type }) => type);
 const bodiesOf = (dialect: (typeof DIALECTS)[number]) =>
@@ -503,6 +507,21 @@ describe("streams", () => {
       .find(({ model }) => model === modelOf("chat"));
     expect(row).toMatchObject({ outcome: "upstream-failed", output: 12 });
     expect(upstream.calls.length).toBeGreaterThan(1);
+  });
+
+  test.each([false, true])("a vendor that fails in each second round is left alone (streaming: %p)", async (stream) => {
+    oneProcessOnly("a breaker");
+    const { wire } = lab.vendors.chat;
+    lab.vendors.chat.script((asked) => {
+      if (asked.text.includes('"role":"tool"')) return json({ error: { message: "broken" } }, { status: 500 });
+      const { model } = wire.asks(asked);
+      return stream ? sse(wire.records(searches("a"), model)) : json(wire.whole(searches("a"), model));
+    });
+    for (let count = 0; count < 5; count++) {
+      expect(opened()).toHaveLength(0);
+      await (await lab.gateway.post("/v1/messages", askMessages({ stream }))).text();
+    }
+    expect(opened()).toHaveLength(1);
   });
 
   test("a vendor that leaves its stream open after its calls is not waited for", async () => {

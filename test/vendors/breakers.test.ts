@@ -26,10 +26,10 @@ describe("a way whose breaker is open", () => {
     const clock = manualClock();
     const health = new VendorHealth(clock, () => 0.5);
     for (let count = 0; count < OPEN_AFTER; count++) {
-      health.wentWrong(WAY, new GatewayError("upstream_overloaded", "Busy."));
+      health.wentWrong(WAY, new GatewayError("upstream_overloaded", "Busy."), clock.monotonic());
     }
     expect([health.isFree(WAY), health.enter(WAY), health.enter(WAY)]).toEqual([false, true, false]);
-    health.wentWrong(WAY, error);
+    health.wentWrong(WAY, error, clock.monotonic());
     await clock.advance(1_000);
     expect(health.enter(WAY)).toBe(true);
   });
@@ -48,8 +48,8 @@ describe("a stream, which tells at its end how its way fared", () => {
     ];
     for (const errors of [learnt.slice(0, 1), learnt.slice(1, 2), learnt.slice(2)]) {
       const health = new VendorHealth(clock, () => 0.5);
-      health.began(WAY);
-      for (const error of errors) health.wentWrong(WAY, error);
+      health.began(WAY, clock.monotonic());
+      for (const error of errors) health.wentWrong(WAY, error, clock.monotonic());
       expect(health.isFree(WAY)).toBe(false);
       health.endedWell(WAY);
       expect(health.isFree(WAY)).toBe(false);
@@ -60,13 +60,13 @@ describe("a stream, which tells at its end how its way fared", () => {
     for (const endsWell of [false, true]) {
       const clock = manualClock();
       const health = new VendorHealth(clock, () => 0.5);
-      for (let count = 0; count < OPEN_AFTER; count++) health.wentWrong(WAY, broken);
+      for (let count = 0; count < OPEN_AFTER; count++) health.wentWrong(WAY, broken, clock.monotonic());
       await clock.advance(OPEN_MS * 2);
       expect(health.enter(WAY)).toBe(true);
-      health.began(WAY);
+      health.began(WAY, clock.monotonic());
       expect(health.isFree(WAY)).toBe(true);
       if (endsWell) health.endedWell(WAY);
-      health.wentWrong(WAY, broken);
+      health.wentWrong(WAY, broken, clock.monotonic());
       expect(health.isFree(WAY)).toBe(endsWell);
     }
   });
@@ -190,6 +190,18 @@ test("a key rests as long as it was told, and a longer rest is not shortened", a
   expect([rests.until("a") > 0, rests.until("b"), rests.names()]).toEqual([true, 0, ["a"]]);
   await clock.advance(1);
   expect([rests.until("a"), rests.idle]).toEqual([0, true]);
+});
+
+test("what began to rest after a call was made is not woken by its answer", async () => {
+  const clock = manualClock();
+  const rests = new Rests(clock);
+  const askedAt = clock.monotonic();
+  await clock.advance(1);
+  rests.rest("a", 10_000);
+  rests.wake("a", askedAt);
+  expect(rests.until("a")).toBeGreaterThan(0);
+  rests.wake("a", clock.monotonic());
+  expect(rests.idle).toBe(true);
 });
 
 test("a vendor of several keys is several vendors of one, always the same objects", () => {
