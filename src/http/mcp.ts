@@ -3,6 +3,7 @@ import type { Caller } from "../accounts/caller.ts";
 import type { Keys } from "../accounts/keys.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { BodyRoom } from "../limits/body-room.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import type { Running } from "../relay/running.ts";
@@ -38,6 +39,8 @@ export type McpDependencies = {
   limiter: Limiter;
   running: Running;
   clock: Clock;
+  /** Where a large body needs a place. */
+  room: BodyRoom | undefined;
   server(): RequestServer;
 };
 
@@ -95,7 +98,7 @@ function answer(request: Request, status: number, body: string): Response {
 
 /** The order of checks is that of web-and-mcp.md A2: credentials, types, size, JSON, form, version, then the message itself. */
 async function answerMcp(request: Request, identify: () => Caller, dependencies: McpDependencies): Promise<Response> {
-  const { clock, server } = dependencies;
+  const { server } = dependencies;
   try {
     const caller = identify();
     if (!admitsJson(request.headers.get("accept"))) {
@@ -107,7 +110,7 @@ async function answerMcp(request: Request, identify: () => Caller, dependencies:
     }
     // The body reader and the tools have bounds of their own.
     server()?.timeout(request, 0);
-    const text = await readMessageText(request, clock);
+    const text = await readMessageText(request, dependencies);
     const message = parseMessage(text);
     if (message.kind === "fault") {
       return answer(request, 400, writeFault(message.code, message.message, message.id));
@@ -138,9 +141,9 @@ function admitsJson(accept: string | null): boolean {
 }
 
 /** The body's text; "" for one that is no text at all: that is no JSON either. */
-async function readMessageText(request: Request, clock: Clock): Promise<string> {
+async function readMessageText(request: Request, { clock, room }: McpDependencies): Promise<string> {
   try {
-    return await readText(request, { maxBytes: MAX_MESSAGE_BYTES, clock });
+    return await readText(request, { maxBytes: MAX_MESSAGE_BYTES, clock, room });
   } catch (thrown) {
     const isCut = thrown instanceof UploadCut;
     if (thrown instanceof GatewayError && thrown.code === "invalid_request" && !isCut) return "";

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import type { Caller } from "../accounts/caller.ts";
 import type { Keys } from "../accounts/keys.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { BodyRoom } from "../limits/body-room.ts";
 import type { RateState } from "../limits/limiter.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import type { Running } from "../relay/running.ts";
@@ -29,6 +30,8 @@ export type WebDependencies = {
   kept: IdempotencyStore;
   running: Running;
   clock: Clock;
+  /** Where a large body needs a place. */
+  room: BodyRoom | undefined;
   server(): RequestServer;
 };
 
@@ -101,13 +104,13 @@ const fetch: Tool = (body, tools) => {
 
 /** Credentials, body, arguments, then the tool under its Idempotency-Key. */
 async function answerWeb(request: Request, dependencies: WebDependencies, tool: Tool): Promise<Response> {
-  const { tools, keys, kept, running, clock, server } = dependencies;
+  const { tools, keys, kept, running, clock, room, server } = dependencies;
   const requestId = requestIdOf(request);
   try {
     const caller: Caller = authenticate(request, keys);
     // The body reader and the tools have bounds of their own.
     server()?.timeout(request, 0);
-    const body = await readJson(request, { maxBytes: MAX_WEB_BYTES, clock });
+    const body = await readJson(request, { maxBytes: MAX_WEB_BYTES, clock, room });
     const run = tool(body.value, tools);
     return await answerOnce({ request, accountId: caller.accountId, body: body.text }, kept, async () => {
       const told = await runCall(request, caller, running, (signal) =>

@@ -170,3 +170,20 @@ describe("at the door", () => {
     expect(admission.bodies.used).toBe(0);
   });
 });
+
+test.each(["/mcp/web", "/v1/web/fetch", "/v1/images/generations"])(
+  "a large body for %s waits for room as well",
+  async (path) => {
+    const app = await startApp();
+    const { admission } = app.app.services;
+    if (!admission) throw new Error("nobody is admitted");
+    const { bodies } = admission;
+    const all = await bodies.enter(513 * MIB);
+    const asked = app.post(path, { padding: "a".repeat(300_000) });
+    while (bodies.waiting === 0) await settle(1);
+    all.leave();
+    expect((await asked).status).toBe(400);
+    expect([bodies.used, bodies.waiting]).toEqual([0, 0]);
+    await app.stop();
+  },
+);
