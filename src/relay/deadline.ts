@@ -3,6 +3,10 @@ import { type Clock, wakeAfter } from "../lib/clock.ts";
 
 /** A client that takes nothing for this long is given up, ms: its vendor waits behind it (reliability 6.4). */
 const STALLED_MS = 60_000;
+/** So is one that takes less than this meanwhile of what waits for it, characters: it may come back for a little again and again for half an hour. */
+const LEAST_TAKEN = 128 * 1024;
+/** A client that comes back later than this has been waited for, ms: its connection was full. */
+const LATE_MS = 1_000;
 
 /** Why a stream is given up: its upstream is silent, its client takes nothing, or it has gone on for as long as any may. */
 export type GivenUp = "silent" | "stalled" | "too-long";
@@ -10,13 +14,16 @@ export type GivenUp = "silent" | "stalled" | "too-long";
 /**
  * Gives a stream up when `touch` has not been called for `limitMs`. One timer per stream, set again only when it fires, so that a
  * chunk costs a clock reading and no timer. While it rests, nothing is asked of the upstream, so its silence means nothing; only a client
- * that does not come back for a minute is told of, as `stalled`. After `totalMs` it is over whatever happens.
+ * that does not come back for a minute, or takes next to nothing in one, is told of, as `stalled`. After `totalMs` it is over whatever happens.
  */
 export class SilenceWatch implements Sleeper {
   #lastAt: number;
   #wait: Wait | undefined;
   #stopped = false;
   #resting = false;
+  /** Since when the client has been waited for again and again, and what was given to it meanwhile, characters. */
+  #lateSince = Number.POSITIVE_INFINITY;
+  #given = 0;
   readonly #endsAt: number;
 
   constructor(
@@ -32,13 +39,19 @@ export class SilenceWatch implements Sleeper {
 
   /** Something arrived, or is waited for from now on. */
   touch(): void {
+    const now = this.clock.monotonic();
+    if (this.#resting && now - this.#lastAt >= LATE_MS && this.#lateSince > now) {
+      this.#lateSince = this.#lastAt;
+      this.#given = 0;
+    }
     this.#resting = false;
-    this.#lastAt = this.clock.monotonic();
+    this.#lastAt = now;
   }
 
-  /** What arrived is with the client: until the next `touch` nobody waits for the upstream. */
-  rest(): void {
+  /** What arrived, so many characters, is with the client: until the next `touch` nobody waits for the upstream. */
+  rest(given: number): void {
     this.#resting = true;
+    this.#given += given;
   }
 
   /** Counts the silence from now on against another limit. */
@@ -61,9 +74,18 @@ export class SilenceWatch implements Sleeper {
     const now = this.clock.monotonic();
     const silentMs = now - this.#lastAt;
     const limitMs = this.#resting ? STALLED_MS : this.limitMs;
+    // Who is not waited for now has caught up.
+    if (!this.#resting) this.#lateSince = Number.POSITIVE_INFINITY;
+    const lateMs = now - this.#lateSince;
     if (silentMs >= limitMs) this.stream.giveUp(this.#resting ? "stalled" : "silent");
+    else if (lateMs >= STALLED_MS && this.#given < LEAST_TAKEN) this.stream.giveUp("stalled");
     else if (now >= this.#endsAt) this.stream.giveUp("too-long");
-    else this.#arm(Math.min(this.limitMs, STALLED_MS, limitMs - silentMs));
+    else {
+      const isJudged = lateMs >= STALLED_MS;
+      if (isJudged) this.#lateSince = Number.POSITIVE_INFINITY;
+      const lateLeftMs = isJudged ? STALLED_MS : STALLED_MS - lateMs;
+      this.#arm(Math.min(this.limitMs, STALLED_MS, limitMs - silentMs, lateLeftMs));
+    }
   }
 
   #arm(waitMs: number): void {

@@ -198,7 +198,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     }
     if (text === "") this.#ask();
     else {
-      this.#watch.rest();
+      this.#watch.rest(text.length);
       this.#give(text);
     }
   }
@@ -229,7 +229,7 @@ export class RelayedStream implements Chunks, ReadTaker {
       return { done: false, value: text + closingNote(exchange) + writer.end(tail) };
     }
     if (text === "") return undefined;
-    this.#watch.rest();
+    this.#watch.rest(text.length);
     return { done: false, value: text };
   }
 

@@ -21,18 +21,54 @@ test("while the client holds what came, the upstream is not blamed; a client tha
   const clock = manualClock();
   const told: GivenUp[] = [];
   const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, { giveUp: (reason) => told.push(reason) });
-  watch.rest();
+  watch.rest(1_000);
   await clock.advance(59_999);
   expect(told).toEqual([]);
   watch.touch();
   await clock.advance(89_999);
   expect(told).toEqual([]);
   watch.touch();
-  watch.rest();
+  watch.rest(1_000);
   await clock.advance(59_999);
   expect(told).toEqual([]);
   await clock.advance(60_001);
   expect(told).toEqual(["stalled"]);
+});
+
+test.each([
+  [1_000, "stalled", 60_000],
+  [2_500, undefined, 600_000],
+] as const)("a client that comes back for %d characters each second is given up: %p", async (each, reason, untilMs) => {
+  const clock = manualClock();
+  const told: GivenUp[] = [];
+  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, { giveUp: (why) => void told.push(why) });
+  // What its connection holds went out at once.
+  watch.rest(1_000_000);
+  for (let at = 1_000; at < untilMs; at += 1_000) {
+    await clock.advance(1_000);
+    expect(told).toEqual([]);
+    watch.touch();
+    watch.rest(each);
+  }
+  await clock.advance(1_000);
+  expect(told).toEqual(reason ? [reason] : []);
+  watch.stop();
+});
+
+test("a client that was late once, and has caught up, is as good as any: words that come slowly are no fault of its own", async () => {
+  const clock = manualClock();
+  const told: GivenUp[] = [];
+  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, { giveUp: (why) => void told.push(why) });
+  for (let minute = 0; minute < 20; minute++) {
+    // It is waited for just before each look, and not while one is taken.
+    watch.rest(100);
+    await clock.advance(5_000);
+    watch.touch();
+    await clock.advance(55_000);
+    watch.touch();
+  }
+  expect(told).toEqual([]);
+  watch.stop();
 });
 
 test("another limit counts from now on; a stopped watch says nothing", async () => {
@@ -56,7 +92,7 @@ test("after its whole time it is over, to the millisecond and once, whatever cam
     for (let at = 0; at < TOTAL_MS - 50_000; at += 50_000) {
       await clock.advance(50_000);
       watch.touch();
-      if (rests) watch.rest();
+      if (rests) watch.rest(200_000);
     }
     await clock.advance(49_999);
     expect(told).toEqual([]);
