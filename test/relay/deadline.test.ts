@@ -55,6 +55,21 @@ test.each([
   watch.stop();
 });
 
+test("what a client took before helps it no longer once it takes next to nothing", async () => {
+  const clock = manualClock();
+  const told: GivenUp[] = [];
+  const watch = new SilenceWatch(clock, 90_000, TOTAL_MS, { giveUp: (why) => void told.push(why) });
+  watch.rest(1_000_000);
+  for (let at = 0; at < 720; at++) {
+    await clock.advance(1_000);
+    if (told.length > 0) break;
+    watch.touch();
+    watch.rest(at < 600 ? 100_000 : 1_000);
+  }
+  expect(told).toEqual(["stalled"]);
+  watch.stop();
+});
+
 test("a client that was late once, and has caught up, is as good as any: words that come slowly are no fault of its own", async () => {
   const clock = manualClock();
   const told: GivenUp[] = [];
