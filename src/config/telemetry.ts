@@ -1,24 +1,57 @@
+import type { Sampling } from "../observe/spans.ts";
 import type { TraceSettings } from "../observe/traces.ts";
 import { ConfigError } from "./faults.ts";
 import type { ConfigFile } from "./schema.ts";
-import { readUrl } from "./values.ts";
+import { type Reader, readUrl } from "./values.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const DEFAULT_SERVICE = "sluice";
 const TRACES_PATH = "/v1/traces";
 
-/** `name=value,name=value`, values percent-encoded, as OpenTelemetry's variables write headers. */
-function readHeaders(text: string): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const pair of text.split(",")) {
+/** What may be in `OTEL_TRACES_SAMPLER`; `ratio` is the one in `OTEL_TRACES_SAMPLER_ARG` where none is named here. */
+const SAMPLERS: Readonly<Record<string, { byParent: boolean; ratio?: number }>> = {
+  always_on: { byParent: false, ratio: 1 },
+  always_off: { byParent: false, ratio: 0 },
+  traceidratio: { byParent: false },
+  parentbased_always_on: { byParent: true, ratio: 1 },
+  parentbased_always_off: { byParent: true, ratio: 0 },
+  parentbased_traceidratio: { byParent: true },
+};
+
+const readSampler: Reader<{ byParent: boolean; ratio?: number }> = {
+  what: `one of ${Object.keys(SAMPLERS).join(", ")}`,
+  from(text) {
+    const name = text.toLowerCase();
+    return Object.hasOwn(SAMPLERS, name) ? SAMPLERS[name] : undefined;
+  },
+};
+const readRatio: Reader<number> = {
+  what: "a number from 0 to 1",
+  from: (text) => (/^\d*\.?\d+(?:e-\d+)?$/i.test(text) && Number(text) <= 1 ? Number(text) : undefined),
+};
+const readMilliseconds: Reader<number> = {
+  what: "a whole number of milliseconds from 1 to 999999999",
+  from: (text) => (/^\d{1,9}$/.test(text) && Number(text) > 0 ? Number(text) : undefined),
+};
+/** Others are said to be left aside; the usual one for HTTP is not, since whoever takes that takes JSON as well. */
+const readProtocol: Reader<string> = {
+  what: "http/json, which is what is sent",
+  from: (text) => (/^http\/(?:json|protobuf)$/i.test(text) ? text : undefined),
+};
+
+/** `name=value,name=value`, values percent-encoded, as OpenTelemetry's variables write headers and attributes. */
+function readPairs(text: string): [name: string, value: string][] {
+  return text.split(",").flatMap((pair): [string, string][] => {
     const at = pair.indexOf("=");
-    const name = pair.slice(0, at).trim().toLowerCase();
-    if (at < 1 || !/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name)) continue;
-    const value = pair.slice(at + 1).trim();
-    headers[name] = decode(value);
-  }
-  return headers;
+    const name = pair.slice(0, at).trim();
+    return at < 1 || name === "" ? [] : [[name, decode(pair.slice(at + 1).trim())]];
+  });
+}
+
+function readHeaders(text: string): Record<string, string> {
+  const pairs = readPairs(text).filter(([name]) => /^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(name));
+  return Object.fromEntries(pairs.map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 function decode(value: string): string {
@@ -30,10 +63,20 @@ function decode(value: string): string {
   }
 }
 
+/** A variable of OpenTelemetry's, by its name; undefined for one that is not set, or of which a warning says that it is left aside. */
+type ReadVariable = <T>(name: string, reader: Reader<T>) => T | undefined;
+
+/** Which traces are sent, by `OTEL_TRACES_SAMPLER`: undefined where every one is whose client's is. */
+function readSampling(read: ReadVariable): Sampling | undefined {
+  const sampler = read("OTEL_TRACES_SAMPLER", readSampler);
+  if (!sampler) return undefined;
+  return { byParent: sampler.byParent, ratio: sampler.ratio ?? read("OTEL_TRACES_SAMPLER_ARG", readRatio) ?? 1 };
+}
+
 /**
  * Where traces go: the file's `telemetry.otlp_endpoint`, else OpenTelemetry's own variables; undefined when neither is there, or when
- * `OTEL_SDK_DISABLED` or `OTEL_TRACES_EXPORTER=none` says so. Throws ConfigError for an address of the file that is none; one of the variables,
- * which may be meant for other programs, is told in `warnings`.
+ * `OTEL_SDK_DISABLED`, `OTEL_TRACES_EXPORTER=none` or a sampler that takes none says so. Throws ConfigError for an address of the file that is none; what
+ * is wrong with one of the variables, which may be meant for other programs, is told in `warnings`, and the variable left aside.
  */
 export function chooseTelemetry(
   telemetry: ConfigFile["telemetry"],
@@ -41,6 +84,14 @@ export function chooseTelemetry(
   warnings: string[],
 ): TraceSettings | undefined {
   const read = (name: string) => environment[name]?.trim() || undefined;
+  const readAs: ReadVariable = (name, reader) => {
+    const text = read(name);
+    const value = text === undefined ? undefined : reader.from(text);
+    if (text !== undefined && value === undefined) {
+      warnings.push(`${name} is left aside: expected ${reader.what}, found another text.`);
+    }
+    return value;
+  };
   if (read("OTEL_SDK_DISABLED")?.toLowerCase() === "true" || read("OTEL_TRACES_EXPORTER") === "none") return undefined;
   const own = telemetry?.otlp_endpoint;
   const base = own ?? read("OTEL_EXPORTER_OTLP_ENDPOINT");
@@ -54,10 +105,22 @@ export function chooseTelemetry(
     warnings.push(`No traces are sent: of OTEL_EXPORTER_OTLP_ENDPOINT ${wanted}.`);
     return undefined;
   }
-  const fromVariables = read("OTEL_EXPORTER_OTLP_TRACES_HEADERS") ?? read("OTEL_EXPORTER_OTLP_HEADERS") ?? "";
+  const sampling = readSampling(readAs);
+  if (sampling?.ratio === 0 && !sampling.byParent) return undefined;
+  /** The one for traces alone counts before the one for all that is sent. */
+  const exporter = (name: string) => {
+    const ofTraces = `OTEL_EXPORTER_OTLP_TRACES_${name}`;
+    return read(ofTraces) === undefined ? `OTEL_EXPORTER_OTLP_${name}` : ofTraces;
+  };
+  readAs(exporter("PROTOCOL"), readProtocol);
+  const { "service.name": named, ...resource } = Object.fromEntries(readPairs(read("OTEL_RESOURCE_ATTRIBUTES") ?? ""));
   return {
     url: exact === undefined && !address.endsWith(TRACES_PATH) ? `${address}${TRACES_PATH}` : address,
-    headers: { ...readHeaders(fromVariables), ...telemetry?.headers },
-    serviceName: telemetry?.service_name ?? read("OTEL_SERVICE_NAME") ?? DEFAULT_SERVICE,
+    headers: { ...readHeaders(read(exporter("HEADERS")) ?? ""), ...telemetry?.headers },
+    serviceName: telemetry?.service_name ?? read("OTEL_SERVICE_NAME") ?? (named || DEFAULT_SERVICE),
+    resource,
+    sampling,
+    timeoutMs: readAs(exporter("TIMEOUT"), readMilliseconds),
+    everyMs: readAs("OTEL_BSP_SCHEDULE_DELAY", readMilliseconds),
   };
 }

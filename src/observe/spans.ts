@@ -48,23 +48,40 @@ function randomId(bytes: number): string {
 
 type Parent = { traceId: string; spanId: string; sampled: boolean };
 
-/** The client's trace context (W3C): undefined for none, or one that is not well formed. */
+/** Which traces are sent: with `byParent` those that the client has decided on as it did, and of all others so many, from 0 to 1. */
+export type Sampling = { byParent: boolean; ratio: number };
+
+/** What OpenTelemetry does where nobody says otherwise. */
+const DEFAULT_SAMPLING: Sampling = { byParent: true, ratio: 1 };
+/** Hexadecimal digits of a trace's ID that decide on it, from the middle on: as many as a double holds, and where other programs look too. */
+const DECIDING_FROM = 16;
+const DECIDING_DIGITS = 13;
+const DECISIONS = 16 ** DECIDING_DIGITS;
+
+/** The same for every part of a trace, whoever decides. */
+function isSampled(traceId: string, parent: Parent | undefined, { byParent, ratio }: Sampling): boolean {
+  if (byParent && parent) return parent.sampled;
+  if (ratio === 0 || ratio === 1) return ratio === 1;
+  return Number.parseInt(traceId.slice(DECIDING_FROM, DECIDING_FROM + DECIDING_DIGITS), 16) < ratio * DECISIONS;
+}
+
+/** The client's trace context (W3C): undefined for none, or one that is not well formed. Only versions after the first may hold more. */
 export function readTraceparent(header: string | undefined): Parent | undefined {
-  const [, version, traceId, spanId, flags] =
-    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/.exec(header?.trim() ?? "") ?? [];
-  if (!traceId || !spanId || !flags || version === "ff") return undefined;
+  const [, version, traceId, spanId, flags, more] =
+    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(header?.trim() ?? "") ?? [];
+  if (!traceId || !spanId || !flags || version === "ff" || (version === "00" && more !== undefined)) return undefined;
   if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
 /**
  * The spans of a request: one for itself, as part of its client's trace where there is one, and one for each call to a vendor. None when the
- * client's trace is not sampled. Attributes follow OpenTelemetry's GenAI conventions; what is ours is under `sluice.`.
+ * trace is not sampled. Attributes follow OpenTelemetry's GenAI conventions; what is ours is under `sluice.`.
  */
-export function toSpans(facts: RequestFacts): Span[] {
+export function toSpans(facts: RequestFacts, sampling: Sampling = DEFAULT_SAMPLING): Span[] {
   const parent = readTraceparent(facts.traceparent);
-  if (parent && !parent.sampled) return [];
   const traceId = parent?.traceId ?? randomId(16);
+  if (!isSampled(traceId, parent, sampling)) return [];
   const spanId = randomId(8);
   const { startedAt, durationMs, error } = facts;
   const own: Span = {

@@ -1,12 +1,12 @@
 import type { RequestFacts } from "./request-facts.ts";
-import { type Span, toSpans } from "./spans.ts";
+import { type Sampling, type Span, toSpans } from "./spans.ts";
 
-/** Spans are sent together this often, ms. */
+/** Spans are sent together this often, ms, where nothing else is set. */
 const EVERY_MS = 5_000;
 /** Spans that are sent at once, and that wait for a collector that does not answer; further ones are counted and left out. */
 const BATCH = 512;
 const MAX_WAITING = 4_096;
-/** A collector has this long to take a batch, ms. */
+/** A collector has this long to take a batch, ms, where nothing else is set. */
 const TIMEOUT_MS = 10_000;
 /** And this long for all that is left when the process ends, ms: nobody's restart waits for it. */
 const CLOSE_MS = 2_000;
@@ -18,6 +18,13 @@ export type TraceSettings = {
   headers: Readonly<Record<string, string>>;
   /** `service.name` of the resource. */
   serviceName: string;
+  /** Further attributes of the resource, by name. */
+  resource?: Readonly<Record<string, string>>;
+  /** Which traces are sent; left out: all but those that a client does not sample. */
+  sampling?: Sampling | undefined;
+  /** How long a collector has to take a batch, and how often one is sent, ms. */
+  timeoutMs?: number | undefined;
+  everyMs?: number | undefined;
 };
 
 export type TraceParts = TraceSettings & {
@@ -45,14 +52,16 @@ export class TraceExporter {
 
   /** Notes a request that is over. Waits for nothing. */
   ended(facts: RequestFacts): void {
-    const spans = toSpans(facts);
+    const { sampling, everyMs = EVERY_MS } = this.parts;
+    const spans = toSpans(facts, sampling);
+    if (spans.length === 0) return;
     if (this.#waiting.length + spans.length > MAX_WAITING) {
       this.counts.lost += spans.length;
       return;
     }
     this.#waiting.push(...spans);
     if (this.#waiting.length >= BATCH) void this.flush();
-    else this.#cancel ??= this.parts.after(EVERY_MS, () => void this.flush());
+    else this.#cancel ??= this.parts.after(everyMs, () => void this.flush());
   }
 
   /** Sends what waits. Resolves when the collector has answered, or has not. */
@@ -90,11 +99,9 @@ export class TraceExporter {
 
   async #send(spans: readonly Span[]): Promise<void> {
     this.#leaving.signal.throwIfAborted();
-    const { url, headers, serviceName, version } = this.parts;
-    const attributes = [
-      { key: "service.name", value: { stringValue: serviceName } },
-      { key: "service.version", value: { stringValue: version } },
-    ];
+    const { url, headers, serviceName, version, resource, timeoutMs = TIMEOUT_MS } = this.parts;
+    const named = { "service.name": serviceName, "service.version": version, ...resource };
+    const attributes = Object.entries(named).map(([key, value]) => ({ key, value: { stringValue: value } }));
     const scopeSpans = [{ scope: { name: "sluice", version }, spans }];
     const response = await fetch(url, {
       method: "POST",
@@ -102,7 +109,7 @@ export class TraceExporter {
       body: JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] }),
       redirect: "manual",
       proxy: false,
-      signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), this.#leaving.signal]),
+      signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), this.#leaving.signal]),
     } as RequestInit);
     await response.body?.cancel();
     if (!response.ok) throw new Error(`The collector of traces answered with ${response.status}.`);

@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { chooseTelemetry } from "../../src/config/telemetry.ts";
 import { readTraceparent, type Span, toSpans } from "../../src/observe/spans.ts";
+import type { TraceSettings } from "../../src/observe/traces.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, neverAnswer, startUpstream } from "../support/upstream.ts";
 
@@ -10,8 +11,9 @@ const upstream = startUpstream();
 const collector = startUpstream();
 const apps: TestApp[] = [];
 
-async function traced(): Promise<TestApp> {
-  const traces = { url: `${collector.url}${TRACES}`, headers: { "x-token": "trace-token" }, serviceName: "gate" };
+async function traced(more: Partial<TraceSettings> = {}): Promise<TestApp> {
+  const address = { url: `${collector.url}${TRACES}`, headers: { "x-token": "trace-token" }, serviceName: "gate" };
+  const traces = { ...address, ...more };
   const app = await startApp({ vendors: [vendorAt(upstream, "chat", "lab")], config: { ...PLAIN_CONFIG, traces } });
   app.app.services.pause = () => Promise.resolve();
   apps.push(app);
@@ -147,6 +149,43 @@ describe("traces", () => {
     expect(collector.calls).toHaveLength(2);
   });
 
+  test("what they come from is named, and a collector is waited for as long as is set", async () => {
+    const app = await traced({ resource: { "deployment.environment.name": "test" }, timeoutMs: 50 });
+    collector.always(TRACES, neverAnswer());
+    upstream.always(PATH, json(REPLY));
+    await say(app);
+    await app.app.observation.close();
+    const sent = collector.calls[0]?.json as Sent | undefined;
+    expect(sent?.resourceSpans[0]?.resource.attributes).toEqual([
+      { key: "service.name", value: { stringValue: "gate" } },
+      { key: "service.version", value: { stringValue: expect.any(String) } },
+      { key: "deployment.environment.name", value: { stringValue: "test" } },
+    ]);
+    expect(app.log.filter(({ event }) => event === "observe")).toMatchObject([
+      { error: expect.stringMatching(/timed out/i) },
+    ]);
+  });
+
+  test("of those that a client has not decided on so many are sent as the sampler says", async () => {
+    upstream.always(PATH, json(REPLY));
+    const trace = (sampled: boolean) => ({ traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-0${sampled ? 1 : 0}` });
+    for (const [sampling, expected] of [
+      [{ byParent: true, ratio: 0 }, [false, true, false]],
+      [{ byParent: false, ratio: 1 }, [true, true, true]],
+    ] as const) {
+      const app = await traced({ sampling });
+      const sent: boolean[] = [];
+      for (const headers of [{}, trace(true), trace(false)]) {
+        collector.reset();
+        collector.always(TRACES, json({}));
+        await say(app, headers);
+        await app.app.observation.close();
+        sent.push(collector.calls.length > 0);
+      }
+      expect([...sent]).toEqual([...expected]);
+    }
+  });
+
   test("are off unless somebody says where they go", async () => {
     const app = await startApp({ vendors: [vendorAt(upstream, "chat", "lab")] });
     apps.push(app);
@@ -158,34 +197,40 @@ describe("traces", () => {
   });
 });
 
+const FACTS = {
+  ...{ requestId: "req_1", accountId: "acc", keyId: "key", dialect: "chat", stream: true, model: "m", finish: "stop" },
+  ...{ vendor: "lab", upstreamModel: "u", outcome: "completed", error: undefined, tried: 1, attempts: [] },
+  ...{ lastAttemptMs: 0, startedAt: 0, durationMs: 5, firstTokenMs: 250 },
+  ...{ usage: undefined, costNano: undefined, traceparent: undefined },
+} as const;
+
 test("vendors go by the names that the conventions have for them", () => {
-  const facts = {
-    ...{
-      requestId: "req_1",
-      accountId: "acc",
-      keyId: "key",
-      dialect: "chat",
-      stream: true,
-      model: "m",
-      finish: "stop",
-    },
-    ...{ upstreamModel: "u", outcome: "completed", error: undefined, tried: 1, attempts: [], lastAttemptMs: 0 },
-    ...{
-      startedAt: 0,
-      durationMs: 5,
-      firstTokenMs: 250,
-      usage: undefined,
-      costNano: undefined,
-      traceparent: undefined,
-    },
-  } as const;
-  const [own, call] = toSpans({ ...facts, vendor: "xai" });
+  const [own, call] = toSpans({ ...FACTS, vendor: "xai" });
   for (const span of [own, call]) expect(attributesOf(span)["gen_ai.provider.name"]).toBe("x_ai");
   expect(attributesOf(call)["sluice.vendor"]).toBe("xai");
   expect(attributesOf(own)["gen_ai.response.time_to_first_chunk"]).toBe(0.25);
   for (const vendor of ["lab", "constructor", "openai"]) {
-    expect(attributesOf(toSpans({ ...facts, vendor })[0])["gen_ai.provider.name"]).toBe(vendor);
+    expect(attributesOf(toSpans({ ...FACTS, vendor })[0])["gen_ai.provider.name"]).toBe(vendor);
   }
+});
+
+test("a part of all traces is chosen by their IDs, the same by whoever chooses", () => {
+  const sampled = (traceId: string, ratio: number) =>
+    toSpans({ ...FACTS, traceparent: `00-${traceId}-${"b".repeat(16)}-01` }, { byParent: false, ratio }).length > 0;
+  const half = "f".repeat(16);
+  for (const [id, ratio, expected] of [
+    [`${half}${"0".repeat(15)}1`, 0.001, true],
+    [`${half}7${"f".repeat(15)}`, 0.5, true],
+    [`${half}8${"0".repeat(15)}`, 0.5, false],
+    [`${"0".repeat(15)}1${half}`, 0.999, false],
+    [`${"0".repeat(15)}1${half}`, 1, true],
+  ] as const) {
+    expect([id, sampled(id, ratio)]).toEqual([id, expected]);
+  }
+  const own = Array.from({ length: 2_000 }, () => toSpans(FACTS, { byParent: true, ratio: 0.25 }).length > 0);
+  const share = own.filter(Boolean).length / own.length;
+  expect(share).toBeGreaterThan(0.15);
+  expect(share).toBeLessThan(0.35);
 });
 
 test("a trace context is taken only when it is well formed", () => {
@@ -199,6 +244,7 @@ test("a trace context is taken only when it is well formed", () => {
     `00-${"0".repeat(32)}-${span}-01`,
     `00-${trace}-${"0".repeat(16)}-01`,
     `00-${trace}-${span}`,
+    `00-${trace}-${span}-01-more`,
     `00-${trace.toUpperCase()}-${span}-01`,
   ]) {
     expect(readTraceparent(bad)).toBeUndefined();
@@ -216,6 +262,7 @@ describe("where traces go", () => {
       url: "http://otel.test:4318/v1/traces",
       headers: { "api-key": "a b", x: "1" },
       serviceName: "sluice",
+      resource: {},
     });
     const exact = { ...base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://otel.test/t", OTEL_SERVICE_NAME: "gate" };
     expect(chooseTelemetry(undefined, exact, warnings)).toMatchObject({
@@ -237,5 +284,44 @@ describe("where traces go", () => {
     expect(chooseTelemetry(undefined, { OTEL_EXPORTER_OTLP_ENDPOINT: "otel:4317" }, warnings)).toBeUndefined();
     expect(warnings).toEqual([expect.stringContaining("OTEL_EXPORTER_OTLP_ENDPOINT expected a URL")]);
     expect(() => chooseTelemetry({ otlp_endpoint: "http://a b" }, {}, warnings)).toThrow("telemetry.otlp_endpoint");
+  });
+
+  test("a sampler, what the traces come from, and the times that are set", () => {
+    const base = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://otel.test" };
+    const chosen = (more: Record<string, string>) => chooseTelemetry(undefined, { ...base, ...more }, warnings);
+    warnings.length = 0;
+    expect(
+      chosen({
+        OTEL_RESOURCE_ATTRIBUTES: "service.name=team,deployment.environment.name=a%2Cb, =x,y",
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf",
+        OTEL_EXPORTER_OTLP_TIMEOUT: "500",
+        OTEL_BSP_SCHEDULE_DELAY: "250",
+      }),
+    ).toMatchObject({
+      ...{ serviceName: "team", resource: { "deployment.environment.name": "a,b" } },
+      ...{ timeoutMs: 500, everyMs: 250, sampling: undefined },
+    });
+    expect(chosen({ OTEL_RESOURCE_ATTRIBUTES: "service.name=team", OTEL_SERVICE_NAME: "gate" })?.serviceName).toBe(
+      "gate",
+    );
+    const sampling = (name: string, ratio?: string) =>
+      chosen({ OTEL_TRACES_SAMPLER: name, ...(ratio !== undefined && { OTEL_TRACES_SAMPLER_ARG: ratio }) });
+    expect(sampling("always_on")?.sampling).toEqual({ byParent: false, ratio: 1 });
+    expect(sampling("ParentBased_always_off")?.sampling).toEqual({ byParent: true, ratio: 0 });
+    expect(sampling("parentbased_traceidratio", "0.25")?.sampling).toEqual({ byParent: true, ratio: 0.25 });
+    expect(sampling("traceidratio")?.sampling).toEqual({ byParent: false, ratio: 1 });
+    for (const none of [sampling("always_off"), sampling("traceidratio", "0")]) expect(none).toBeUndefined();
+    expect(warnings).toEqual([]);
+    // What is wrong with a variable is said, and is as if it were not set.
+    expect(sampling("jaeger_remote")?.sampling).toBeUndefined();
+    expect(sampling("traceidratio", "1.5")?.sampling).toEqual({ byParent: false, ratio: 1 });
+    expect(chosen({ OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: "5s" })?.timeoutMs).toBeUndefined();
+    chosen({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" });
+    expect(warnings.map((sentence) => sentence.split(" ")[0])).toEqual([
+      "OTEL_TRACES_SAMPLER",
+      "OTEL_TRACES_SAMPLER_ARG",
+      "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+      "OTEL_EXPORTER_OTLP_PROTOCOL",
+    ]);
   });
 });
