@@ -17,8 +17,8 @@ type Attribute = { key: string; value: Value | { arrayValue: { values: Value[] }
 
 const SERVER = 2;
 const CLIENT = 3;
-const OK = 1;
 const FAILED = 2;
+/** What did not fail has none of its own: to say that all is well is the operator's part (conventions on errors). */
 const UNSET = 0;
 const NANO_PER_USD = 1e9;
 const NS_PER_MS = 1_000_000n;
@@ -93,7 +93,7 @@ export function toSpans(facts: RequestFacts, sampling: Sampling = DEFAULT_SAMPLI
     startTimeUnixNano: toNano(startedAt),
     endTimeUnixNano: toNano(startedAt + durationMs),
     attributes: attributesOf(facts),
-    status: error === undefined ? { code: OK } : { code: FAILED, message: error },
+    status: error === undefined ? { code: UNSET } : { code: FAILED, message: error },
   };
   return [own, ...attemptsOf(facts).map((attempt) => toAttemptSpan(attempt, facts, traceId, spanId))];
 }
@@ -137,20 +137,23 @@ function toAttemptSpan(attempt: Attempt, { startedAt }: RequestFacts, traceId: s
 }
 
 function attributesOf(facts: RequestFacts): Attribute[] {
-  const { usage, finish, error, firstTokenMs, costNano, stream } = facts;
+  const { usage, finish, error, firstTokenMs, costNano, stream, outcome } = facts;
   const attributes: Attribute[] = [
     text("gen_ai.operation.name", OPERATION),
     text("gen_ai.provider.name", providerOf(facts.vendor || "none")),
     text("gen_ai.request.model", facts.model),
-    text("gen_ai.response.model", facts.upstreamModel || facts.model),
     text("sluice.request_id", facts.requestId),
     text("sluice.account", facts.accountId),
     text("sluice.key", facts.keyId),
     text("sluice.dialect", facts.dialect),
-    text("sluice.outcome", facts.outcome),
+    text("sluice.outcome", outcome),
     count("sluice.attempts", facts.tried),
     { key: "gen_ai.request.stream", value: { boolValue: stream } },
   ];
+  // Nothing came from a model that refused, or that nobody asked.
+  if (outcome === "completed" || firstTokenMs !== undefined) {
+    attributes.push(text("gen_ai.response.model", facts.upstreamModel));
+  }
   if (usage) {
     attributes.push(
       count("gen_ai.usage.input_tokens", usage.input + usage.cacheRead + usage.cacheWrite),
