@@ -1,5 +1,5 @@
 import { type Figure, Histogram, type Labels, type Sample } from "./figures.ts";
-import type { RequestFacts, RequestObserver } from "./request-facts.ts";
+import { attemptOutcome, type RequestFacts, type RequestObserver } from "./request-facts.ts";
 
 /** Combinations of dialect, vendor and model that are told apart: names of models can be anybody's. Further ones are `other`. */
 export const MAX_SERIES = 500;
@@ -69,8 +69,10 @@ export class RequestFigures implements RequestObserver {
     if (facts.costNano !== undefined) series.costUsd += Number(facts.costNano) / NANO_PER_USD;
     for (const { vendor, outcome } of facts.attempts) this.#countAttempt(vendor, outcome);
     if (facts.attempts.length === 0 && facts.tried > 0) {
-      if (series.labels["vendor"] === facts.vendor) series.served++;
-      else this.#countAttempt(facts.vendor, "served");
+      // The only call of a request may have failed too: after the first of its answer nobody else is asked.
+      const outcome = attemptOutcome(facts.outcome, facts.error);
+      if (outcome === "served" && series.labels["vendor"] === facts.vendor) series.served++;
+      else this.#countAttempt(facts.vendor, outcome);
     }
   }
 
@@ -110,7 +112,7 @@ export class RequestFigures implements RequestObserver {
       ),
       counter(
         "sluice_upstream_attempts_total",
-        "Calls to vendors by outcome: served, or the code of an error.",
+        "Calls to vendors by outcome: served, the code of an error, or how else it ended.",
         toSamples(this.#allAttempts(all), ["vendor", "outcome"]),
       ),
       counter("sluice_errors_total", "Errors that clients were told, by code.", toSamples(this.#errors, ["code"])),

@@ -10,7 +10,7 @@ import type { RequestFacts } from "../../src/observe/request-facts.ts";
 import { MAX_SERIES, MAX_UNPROVEN, RequestFigures } from "../../src/observe/request-figures.ts";
 import { type RunningServer, startServer } from "../../src/server.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { json, startUpstream } from "../support/upstream.ts";
+import { json, sse, startUpstream } from "../support/upstream.ts";
 
 const PATH = "/v1/chat/completions";
 const upstream = startUpstream();
@@ -92,6 +92,17 @@ describe("GET /metrics", () => {
     expect(figureOf(text, 'sluice_upstream_connections{state="busy"}')).toBe(0);
     expect(figureOf(text, "sluice_upstream_connections_opened_total")).toBeGreaterThan(0);
     expect(figureOf(text, 'sluice_event_loop_lag_seconds{quantile="0.99"}')).toBeGreaterThanOrEqual(0);
+  });
+
+  test("a call whose stream broke off was not served, though its request had no other", async () => {
+    const app = await appWith({ vendors: [vendorAt(upstream, "chat", "lab")] });
+    const chunk = { choices: [{ index: 0, delta: { role: "assistant", content: "Ye" } }] };
+    upstream.answer(PATH, sse(`data: ${JSON.stringify(chunk)}\n\n`));
+    expect(await (await say(app, { stream: true })).text()).toContain("stream_truncated");
+    await app.app.running.idle();
+    const text = await read(app);
+    expect(figureOf(text, 'sluice_upstream_attempts_total{vendor="lab",outcome="stream_truncated"}')).toBe(1);
+    expect(figureOf(text, 'sluice_upstream_attempts_total{vendor="lab",outcome="served"}')).toBeUndefined();
   });
 
   test("names breakers that are open", async () => {
