@@ -8,6 +8,9 @@ const BATCH = 512;
 const MAX_WAITING = 4_096;
 /** A collector has this long to take a batch, ms, where nothing else is set. */
 const TIMEOUT_MS = 10_000;
+/** With these it asks to be offered the same again later (OTLP); it is, after as long as it says, within bounds. */
+const LATER: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+const MAX_LATER_S = 60;
 /** And this long for all that is left when the process ends, ms: nobody's restart waits for it. */
 const CLOSE_MS = 2_000;
 
@@ -35,15 +38,20 @@ export type TraceParts = TraceSettings & {
   onFault(thrown: unknown): void;
 };
 
+/** Why a batch was not taken, and after how many ms it is worth offering it again; undefined: never. */
+type Refusal = { fault: unknown; againMs: number | undefined };
+
 /**
  * Sends a trace of every request to an OpenTelemetry collector, as OTLP over HTTP in JSON: a span for the request and one for each call to a
- * vendor, named by the GenAI conventions. No prompt and no answer is ever in them. What the collector does not take is lost, and counted.
+ * vendor, named by the GenAI conventions. No prompt and no answer is ever in them. What the collector does not take now is kept for it while there is
+ * room; what it does not want is lost, and counted.
  */
 export class TraceExporter {
   readonly traces = true;
   #waiting: Span[] = [];
   #cancel: (() => void) | undefined;
   #sending: Promise<void> = Promise.resolve();
+  #isSending = false;
   #failing = false;
   #leaving = new AbortController();
   readonly counts = { sent: 0, lost: 0 };
@@ -60,14 +68,15 @@ export class TraceExporter {
       return;
     }
     this.#waiting.push(...spans);
-    if (this.#waiting.length >= BATCH) void this.flush();
+    // Who is at it takes these along.
+    if (this.#isSending) return;
+    if (this.#waiting.length >= BATCH && !this.#failing) void this.flush();
     else this.#cancel ??= this.parts.after(everyMs, () => void this.flush());
   }
 
   /** Sends what waits. Resolves when the collector has answered, or has not. */
   flush(): Promise<void> {
-    this.#cancel?.();
-    this.#cancel = undefined;
+    this.#isSending = true;
     this.#sending = this.#sending.then(() => this.#sendAll());
     return this.#sending;
   }
@@ -79,39 +88,65 @@ export class TraceExporter {
     );
     await this.flush();
     cancel();
+    this.#forgetTimer();
+    this.counts.lost += this.#waiting.splice(0).length;
     if (this.#leaving.signal.aborted) this.#leaving = new AbortController();
   }
 
+  #forgetTimer(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+
   async #sendAll(): Promise<void> {
+    this.#isSending = true;
+    this.#forgetTimer();
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, BATCH);
-      try {
-        await this.#send(batch);
-        this.counts.sent += batch.length;
-        this.#failing = false;
-      } catch (thrown) {
-        this.counts.lost += batch.length;
-        if (!this.#failing) this.parts.onFault(thrown);
-        this.#failing = true;
+      const batch = this.#waiting.slice(0, BATCH);
+      const refusal = await this.#offer(batch);
+      if (refusal && !this.#failing) this.parts.onFault(refusal.fault);
+      this.#failing = refusal !== undefined;
+      if (refusal?.againMs !== undefined) {
+        this.#cancel = this.parts.after(refusal.againMs, () => void this.flush());
+        break;
       }
+      this.#waiting.splice(0, batch.length);
+      this.counts[refusal ? "lost" : "sent"] += batch.length;
+    }
+    this.#isSending = false;
+  }
+
+  /** Never rejects: undefined where the spans were taken. */
+  async #offer(spans: readonly Span[]): Promise<Refusal | undefined> {
+    const { timeoutMs = TIMEOUT_MS, everyMs = EVERY_MS } = this.parts;
+    const timeout = AbortSignal.timeout(timeoutMs);
+    try {
+      this.#leaving.signal.throwIfAborted();
+      const response = await this.#send(spans, AbortSignal.any([timeout, this.#leaving.signal]));
+      await response.body?.cancel();
+      if (response.ok) return undefined;
+      const fault = new Error(`The collector of traces answered with ${response.status}.`);
+      const seconds = Math.min(MAX_LATER_S, Number(response.headers.get("retry-after")) || 0);
+      return { fault, againMs: LATER.has(response.status) ? Math.max(everyMs, 1_000 * seconds) : undefined };
+    } catch (fault) {
+      // Whether a collector that does not answer has taken them nobody knows: it might have them twice.
+      const reached = timeout.aborted || this.#leaving.signal.aborted;
+      return { fault, againMs: reached ? undefined : everyMs };
     }
   }
 
-  async #send(spans: readonly Span[]): Promise<void> {
-    this.#leaving.signal.throwIfAborted();
-    const { url, headers, serviceName, version, resource, timeoutMs = TIMEOUT_MS } = this.parts;
+  #send(spans: readonly Span[], signal: AbortSignal): Promise<Response> {
+    const { url, headers, serviceName, version, resource } = this.parts;
     const named = { "service.name": serviceName, "service.version": version, ...resource };
     const attributes = Object.entries(named).map(([key, value]) => ({ key, value: { stringValue: value } }));
     const scopeSpans = [{ scope: { name: "sluice", version }, spans }];
-    const response = await fetch(url, {
+    return fetch(url, {
       method: "POST",
-      headers: { ...headers, "content-type": "application/json" },
+      headers: { "user-agent": `sluice/${version}`, ...headers, "content-type": "application/json" },
       body: JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] }),
       redirect: "manual",
       proxy: false,
-      signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), this.#leaving.signal]),
+      signal,
     } as RequestInit);
-    await response.body?.cancel();
-    if (!response.ok) throw new Error(`The collector of traces answered with ${response.status}.`);
   }
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { chooseTelemetry } from "../../src/config/telemetry.ts";
 import { readTraceparent, type Span, toSpans } from "../../src/observe/spans.ts";
-import type { TraceSettings } from "../../src/observe/traces.ts";
+import { TraceExporter, type TraceSettings } from "../../src/observe/traces.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, neverAnswer, startUpstream } from "../support/upstream.ts";
 
@@ -27,6 +27,13 @@ const say = async (app: TestApp, headers: Record<string, string> = {}) =>
   (
     await app.post(PATH, { model: "lab/m", messages: [{ role: "user", content: "a canary of a prompt" }] }, { headers })
   ).text();
+
+const FACTS = {
+  ...{ requestId: "req_1", accountId: "acc", keyId: "key", dialect: "chat", stream: true, model: "m", finish: "stop" },
+  ...{ vendor: "lab", upstreamModel: "u", outcome: "completed", error: undefined, tried: 1, attempts: [] },
+  ...{ lastAttemptMs: 0, startedAt: 0, durationMs: 5, firstTokenMs: 250 },
+  ...{ usage: undefined, costNano: undefined, traceparent: undefined },
+} as const;
 
 type Sent = { resourceSpans: { resource: { attributes: unknown[] }; scopeSpans: { spans: Span[] }[] }[] };
 const spansOf = () =>
@@ -200,12 +207,74 @@ describe("traces", () => {
   });
 });
 
-const FACTS = {
-  ...{ requestId: "req_1", accountId: "acc", keyId: "key", dialect: "chat", stream: true, model: "m", finish: "stop" },
-  ...{ vendor: "lab", upstreamModel: "u", outcome: "completed", error: undefined, tried: 1, attempts: [] },
-  ...{ lastAttemptMs: 0, startedAt: 0, durationMs: 5, firstTokenMs: 250 },
-  ...{ usage: undefined, costNano: undefined, traceparent: undefined },
-} as const;
+describe("a collector that cannot take them now", () => {
+  /** An exporter whose timers are run by hand. */
+  function startExporter(url = `${collector.url}${TRACES}`) {
+    const timers: { ms: number; run: () => void }[] = [];
+    const faults: unknown[] = [];
+    const exporter = new TraceExporter({
+      ...{ url, headers: {}, serviceName: "gate", version: "1" },
+      after(ms, run) {
+        const timer = { ms, run };
+        timers.push(timer);
+        return () => void timers.splice(timers.indexOf(timer), timers.includes(timer) ? 1 : 0);
+      },
+      onFault: (thrown) => faults.push(thrown),
+    });
+    return { exporter, timers, faults };
+  }
+
+  test("is offered them again when it says, once and in batches; what comes meanwhile waits with them", async () => {
+    const { exporter, timers, faults } = startExporter();
+    collector.answer(
+      TRACES,
+      json({}, { status: 429, headers: { "retry-after": "7" } }),
+      json({}, { status: 503, headers: { "retry-after": "99999" } }),
+      json({}, { status: 502, headers: { "retry-after": "soon" } }),
+      json({}),
+    );
+    exporter.ended(FACTS);
+    for (const ms of [7_000, 60_000, 5_000]) {
+      await exporter.flush();
+      expect(timers.map((timer) => timer.ms)).toEqual([ms]);
+      // Many do not make it any sooner.
+      for (let count = 0; count < 100; count++) exporter.ended(FACTS);
+    }
+    expect(collector.calls).toHaveLength(3);
+    expect(exporter.counts).toEqual({ sent: 0, lost: 0 });
+    await exporter.flush();
+    expect(exporter.counts).toEqual({ sent: 602, lost: 0 });
+    expect(
+      new Set(
+        spansOf()
+          .slice(-602)
+          .map(({ spanId }) => spanId),
+      ).size,
+    ).toBe(602);
+    expect(faults).toHaveLength(1);
+    expect(timers).toEqual([]);
+  });
+
+  test("has only so many kept for it, and none after the end", async () => {
+    const { exporter, timers } = startExporter("http://127.0.0.1:1/v1/traces");
+    for (let count = 0; count < 3_000; count++) exporter.ended(FACTS);
+    await exporter.flush();
+    expect(exporter.counts).toEqual({ sent: 0, lost: 6_000 - 4_096 });
+    await exporter.close();
+    expect(exporter.counts).toEqual({ sent: 0, lost: 6_000 });
+    expect(timers).toEqual([]);
+  });
+
+  test("and one that does not want them is not asked again", async () => {
+    const { exporter } = startExporter();
+    collector.always(TRACES, json({}, { status: 400 }));
+    exporter.ended(FACTS);
+    await exporter.flush();
+    await exporter.flush();
+    expect(collector.calls).toHaveLength(1);
+    expect(exporter.counts).toEqual({ sent: 0, lost: 2 });
+  });
+});
 
 test("vendors go by the names that the conventions have for them", () => {
   const [own, call] = toSpans({ ...FACTS, vendor: "xai" });
