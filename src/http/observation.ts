@@ -40,7 +40,7 @@ export class Observation {
   workers: (() => Promise<readonly (readonly Figure[])[]>) | undefined;
   /** Configurations read again since the start. */
   readonly reloads = { taken: 0, refused: 0 };
-  readonly #requests = new RequestFigures();
+  readonly #requests: RequestFigures;
   readonly #lag: LoopLag;
   readonly #traces: TraceExporter | undefined;
 
@@ -50,8 +50,10 @@ export class Observation {
     const attempts: Listener = {
       settling: (requestId, made) => void keepAttempts(store, writer, requestId, made).catch(failed),
     };
+    this.#requests = new RequestFigures(log.scrub);
     this.#lag = new LoopLag(() => clock.monotonic(), parts.onLag);
-    this.#traces = traces && new TraceExporter({ ...traces, version, after: clock.after, onFault: failed });
+    this.#traces =
+      traces && new TraceExporter({ ...traces, version, scrub: log.scrub, after: clock.after, onFault: failed });
     this.observer = createObserver([this.#requests, attempts, ...(this.#traces ? [this.#traces] : [])], failed);
   }
 

@@ -36,6 +36,9 @@ export class RequestFigures implements RequestObserver {
   #last: { asked: string; vendor: string; model: string; series: Series } | undefined;
   #unproven = 0;
 
+  /** `scrub` takes secrets out of text: a model is called whatever a client has written. */
+  constructor(private readonly scrub: (text: string) => string = (text) => text) {}
+
   /** Requests that a vendor is working on now. */
   get upstream(): number {
     return this.#upstream;
@@ -119,22 +122,28 @@ export class RequestFigures implements RequestObserver {
     ];
   }
 
-  #find({ dialect, vendor, model, outcome }: RequestFacts): Series {
+  #find(facts: RequestFacts): Series {
+    const { dialect, vendor, model } = facts;
     const last = this.#last;
     // Requests come in runs of one kind: no name is put together for those.
     if (last?.model === model && last.vendor === vendor && last.asked === dialect) return last.series;
-    const name = `${dialect}\n${vendor}\n${model}`;
-    const known = this.#series.get(name);
+    const known = this.#series.get(nameOf(facts));
     if (known) {
       this.#last = { asked: dialect, vendor, model, series: known };
       return known;
     }
+    const shown = { ...facts, model: this.scrub(model) };
+    return shown.model === model ? this.#begin(shown) : (this.#series.get(nameOf(shown)) ?? this.#begin(shown));
+  }
+
+  #begin(facts: RequestFacts): Series {
+    const { dialect, vendor, model, outcome } = facts;
     const proven = outcome === "completed";
     if (this.#series.size < MAX_SERIES && (proven || this.#unproven < MAX_UNPROVEN)) {
       if (!proven) this.#unproven++;
-      return this.#add(name, { dialect, vendor: vendor || "none", model });
+      return this.#add(nameOf(facts), { dialect, vendor: vendor || "none", model });
     }
-    const rest = `${dialect}\n${OTHER}\n${OTHER}`;
+    const rest = nameOf({ dialect, vendor: OTHER, model: OTHER });
     return this.#series.get(rest) ?? this.#add(rest, { dialect, vendor: OTHER, model: OTHER });
   }
 
@@ -163,6 +172,9 @@ export class RequestFigures implements RequestObserver {
     this.#attempts.set(name, (this.#attempts.get(name) ?? 0) + 1);
   }
 }
+
+const nameOf = ({ dialect, vendor, model }: Pick<RequestFacts, "dialect" | "vendor" | "model">) =>
+  `${dialect}\n${vendor}\n${model}`;
 
 const outcomeSamples = ({ labels, outcomes }: Series): Sample[] =>
   [...outcomes].map(([outcome, value]) => ({ labels: { ...labels, outcome }, value }));

@@ -32,6 +32,8 @@ export type TraceSettings = {
 
 export type TraceParts = TraceSettings & {
   version: string;
+  /** Takes secrets out of text: a model is called whatever a client has written. */
+  scrub(text: string): string;
   /** Runs a function once after so many ms; what it returns takes that back. */
   after(ms: number, callback: () => void): () => void;
   /** Told once when a collector begins to fail, and not again until it has taken something. */
@@ -61,7 +63,7 @@ export class TraceExporter {
   /** Notes a request that is over. Waits for nothing. */
   ended(facts: RequestFacts): void {
     const { sampling, everyMs = EVERY_MS } = this.parts;
-    const spans = toSpans(facts, sampling);
+    const spans = toSpans(this.#clean(facts), sampling);
     if (spans.length === 0) return;
     if (this.#waiting.length + spans.length > MAX_WAITING) {
       this.counts.lost += spans.length;
@@ -72,6 +74,12 @@ export class TraceExporter {
     if (this.#isSending) return;
     if (this.#waiting.length >= BATCH && !this.#failing) void this.flush();
     else this.#cancel ??= this.parts.after(everyMs, () => void this.flush());
+  }
+
+  #clean(facts: RequestFacts): RequestFacts {
+    const { scrub } = this.parts;
+    const attempts = facts.attempts.map((attempt) => ({ ...attempt, model: scrub(attempt.model) }));
+    return { ...facts, attempts, model: scrub(facts.model), upstreamModel: scrub(facts.upstreamModel) };
   }
 
   /** Sends what waits. Resolves when the collector has answered, or has not. */

@@ -55,7 +55,7 @@ export class Worker {
   readonly #plans: Plans;
   readonly #health: VendorHealth;
   readonly #services: Services;
-  readonly #requests = new RequestFigures();
+  readonly #requests: RequestFigures;
   readonly #admission: Admission;
   readonly #lag: LoopLag;
   readonly #traces: TraceExporter | undefined;
@@ -75,6 +75,7 @@ export class Worker {
       readMemory: readResident,
       running: () => this.running.count,
     });
+    this.#requests = new RequestFigures(log.scrub);
     this.#lag = new LoopLag(
       () => clock.monotonic(),
       (lagMs) => this.#admission.look(lagMs + LOOK_EVERY_MS),
@@ -85,7 +86,9 @@ export class Worker {
     this.#makers.onNote = (proof, maker) => link.note("proof", { proof, maker });
     const failed = (thrown: unknown) => log.error("observe", errorFields(thrown));
     const { traces, version } = view;
-    this.#traces = traces ? new TraceExporter({ ...traces, version, after: clock.after, onFault: failed }) : undefined;
+    this.#traces = traces
+      ? new TraceExporter({ ...traces, version, scrub: log.scrub, after: clock.after, onFault: failed })
+      : undefined;
     const attempts: Listener = {
       settling: (requestId, made) => link.note("settling", { requestId, attempts: made }),
     };

@@ -159,6 +159,24 @@ describe("traces", () => {
     expect(collector.calls).toHaveLength(2);
   });
 
+  test("a key that somebody gives as a model is in none of them, nor in the figures", async () => {
+    const app = await traced();
+    const key = "sk-canary-0123456789";
+    upstream.answer(PATH, json({ error: { message: "No" } }, { status: 503 }), json(REPLY), json(REPLY));
+    for (const model of [`lab/${key}`, `lab/${key}0`]) {
+      const body = { model, messages: [{ role: "user", content: "Hi" }] };
+      expect((await app.post(PATH, body)).status).toBe(200);
+    }
+    await app.app.observation.close();
+    expect(spansOf()).toHaveLength(5);
+    expect(collector.calls.map(({ text }) => text).join("")).not.toContain("canary");
+    const text = await (await app.call("/metrics")).text();
+    expect(text).not.toContain("canary");
+    expect(text).toContain(
+      'sluice_requests_total{dialect="chat",vendor="lab",model="lab/[removed]",outcome="completed"} 2\n',
+    );
+  });
+
   test("what they come from is named, and a collector is waited for as long as is set", async () => {
     const app = await traced({ resource: { "deployment.environment.name": "test" }, timeoutMs: 50 });
     collector.always(TRACES, neverAnswer());
@@ -213,7 +231,7 @@ describe("a collector that cannot take them now", () => {
     const timers: { ms: number; run: () => void }[] = [];
     const faults: unknown[] = [];
     const exporter = new TraceExporter({
-      ...{ url, headers: {}, serviceName: "gate", version: "1" },
+      ...{ url, headers: {}, serviceName: "gate", version: "1", scrub: (text: string) => text },
       after(ms, run) {
         const timer = { ms, run };
         timers.push(timer);
