@@ -68,7 +68,7 @@ async function answerInTurn(
 }
 
 function turnAway(thrown: unknown, dialect: Dialect, { services }: GenerationDependencies): Answered {
-  noteRefusal(thrown, dialect, undefined, services);
+  noteRefusal(thrown, dialect, undefined, services, 0);
   return errorAnswer(thrown, dialect, newId("req"));
 }
 
@@ -84,6 +84,7 @@ export async function answerAdmitted(
   { services, keys, kept, bodies, knownParts }: GenerationDependencies,
 ): Promise<Answered> {
   const requestId = newId("req");
+  const beganAt = services.observer?.traces ? services.clock.now() : 0;
   let asked: GenerateRequest | undefined;
   try {
     const caller = authenticate(request, keys);
@@ -121,7 +122,7 @@ export async function answerAdmitted(
     headers["content-type"] = "application/json";
     return { status: reply.status ?? 200, headers, body: reply.body };
   } catch (thrown) {
-    noteRefusal(thrown, dialect, asked, services);
+    noteRefusal(thrown, dialect, asked, services, beganAt);
     const told = errorAnswer(thrown, dialect, requestId, asked?.rate);
     tellAttempts(told.headers, asked?.attempts);
     return told;
@@ -130,12 +131,13 @@ export async function answerAdmitted(
   }
 }
 
-/** Counts and records a refusal that came before the request had a book of its own. */
+/** Counts and records a refusal that came before the request had a book of its own. `beganAt`: Unix ms; read only where traces are kept. */
 function noteRefusal(
   thrown: unknown,
   dialect: Dialect,
   asked: GenerateRequest | undefined,
-  { observer, log }: Services,
+  { observer, log, clock }: Services,
+  beganAt: number,
 ): void {
   if (asked?.recorded) return;
   const error = toGatewayError(thrown);
@@ -143,12 +145,22 @@ function noteRefusal(
   // Who shows no valid key fills no log.
   if (!asked) return;
   const { requestId, caller } = asked;
+  const model = asked.model?.slice(0, MAX_NOTED_MODEL);
+  if (observer?.traces) {
+    observer.refused({
+      ...{ requestId, accountId: caller.accountId, keyId: caller.keyId, dialect: dialect.name, model: model ?? "" },
+      ...{ stream: false, vendor: "", upstreamModel: "", tried: 0, attempts: [], lastAttemptMs: 0 },
+      ...{ outcome: "refused", error: error.code, finish: undefined, startedAt: beganAt },
+      ...{ durationMs: Math.max(0, clock.now() - beganAt), firstTokenMs: undefined, usage: undefined },
+      ...{ costNano: undefined, traceparent: asked.headers.get("traceparent") ?? undefined },
+    });
+  }
   log.info("generate", {
     request_id: requestId,
     account: caller.accountId,
     key: caller.keyId,
     dialect: dialect.name,
-    model: asked.model?.slice(0, MAX_NOTED_MODEL),
+    model,
     outcome: "refused",
     status: dialect.encodeError(error, requestId).status,
     error: error.code,

@@ -26,5 +26,6 @@ export function createObserver(listeners: readonly Listener[], onFault: (thrown:
     settling: (requestId: string, attempts: readonly Attempt[]) => tellAll("settling", requestId, attempts),
     ended: (facts: RequestFacts) => tellAll("ended", facts),
     told: (code: string) => tellAll("told", code),
+    refused: (facts: RequestFacts) => tellAll("refused", facts),
   };
 }

@@ -53,4 +53,6 @@ export type RequestObserver = {
   ended(facts: RequestFacts): void;
   /** A client was refused before its request had a book: `ended` does not follow. */
   told(code: string): void;
+  /** The same where the client showed a valid key. Called only where traces are wanted. */
+  refused(facts: RequestFacts): void;
 };

@@ -50,6 +50,8 @@ export class RequestFigures implements RequestObserver {
 
   settling(): void {}
 
+  refused(): void {}
+
   told(code: string): void {
     this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1);
   }

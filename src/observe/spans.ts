@@ -88,7 +88,7 @@ export function toSpans(facts: RequestFacts, sampling: Sampling = DEFAULT_SAMPLI
     traceId,
     spanId,
     ...(parent && { parentSpanId: parent.spanId }),
-    name: `${OPERATION} ${facts.model}`,
+    name: facts.model === "" ? OPERATION : `${OPERATION} ${facts.model}`,
     kind: SERVER,
     startTimeUnixNano: toNano(startedAt),
     endTimeUnixNano: toNano(startedAt + durationMs),
@@ -141,7 +141,7 @@ function attributesOf(facts: RequestFacts): Attribute[] {
   const attributes: Attribute[] = [
     text("gen_ai.operation.name", OPERATION),
     text("gen_ai.provider.name", providerOf(facts.vendor || "none")),
-    text("gen_ai.request.model", facts.model),
+    ...(facts.model === "" ? [] : [text("gen_ai.request.model", facts.model)]),
     text("sluice.request_id", facts.requestId),
     text("sluice.account", facts.accountId),
     text("sluice.key", facts.keyId),

@@ -60,6 +60,11 @@ export class TraceExporter {
 
   constructor(private readonly parts: TraceParts) {}
 
+  /** See {@link ended}. */
+  refused(facts: RequestFacts): void {
+    this.ended(facts);
+  }
+
   /** Notes a request that is over. Waits for nothing. */
   ended(facts: RequestFacts): void {
     const { sampling, everyMs = EVERY_MS } = this.parts;

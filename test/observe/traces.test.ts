@@ -159,6 +159,25 @@ describe("traces", () => {
     expect(collector.calls).toHaveLength(2);
   });
 
+  test("a request that is refused before any book is begun is one span, where a valid key came with it", async () => {
+    const app = await traced();
+    const trace = "0af7651916cd43dd8448eb211c80319c";
+    const headers = { traceparent: `00-${trace}-b7ad6b7169203331-01` };
+    const messages = [{ role: "user", content: "a canary of a prompt" }];
+    expect((await app.post(PATH, { model: "nobody/x", messages }, { headers })).status).toBe(404);
+    expect((await app.post(PATH, "{", { headers })).status).toBe(400);
+    expect(
+      (await app.post(PATH, { model: "lab/m", messages }, { headers: { authorization: "Bearer no" } })).status,
+    ).toBe(401);
+    await app.app.observation.close();
+    expect(spansOf().map(({ name, kind, traceId, status }) => [name, kind, traceId, status])).toEqual([
+      ["chat nobody/x", 2, trace, { code: 2, message: "model_not_found" }],
+      ["chat", 2, trace, { code: 2, message: "invalid_request" }],
+    ]);
+    for (const span of spansOf()) expect(attributesOf(span)["error.type"]).toBe(span.status.message);
+    expect(collector.calls.map(({ text }) => text).join("")).not.toContain("canary");
+  });
+
   test("a key that somebody gives as a model is in none of them, nor in the figures", async () => {
     const app = await traced();
     const key = "sk-canary-0123456789";
