@@ -52,8 +52,10 @@ export class Observation {
     };
     this.#requests = new RequestFigures(log.scrub);
     this.#lag = new LoopLag(() => clock.monotonic(), parts.onLag);
+    const baseUrlOf = (vendor: string) => [...parts.vendors()].find(({ id }) => id === vendor)?.baseUrl;
     this.#traces =
-      traces && new TraceExporter({ ...traces, version, scrub: log.scrub, after: clock.after, onFault: failed });
+      traces &&
+      new TraceExporter({ ...traces, version, scrub: log.scrub, baseUrlOf, after: clock.after, onFault: failed });
     this.observer = createObserver([this.#requests, attempts, ...(this.#traces ? [this.#traces] : [])], failed);
   }
 

@@ -51,6 +51,14 @@ type Parent = { traceId: string; spanId: string; sampled: boolean };
 /** Which traces are sent: with `byParent` those that the client has decided on as it did, and of all others so many, from 0 to 1. */
 export type Sampling = { byParent: boolean; ratio: number };
 
+/** What spans depend on beside their request. */
+export type SpanSettings = {
+  /** Left out: all but what a client does not sample. */
+  sampling?: Sampling | undefined;
+  /** A vendor's base URL, by its ID; undefined for one that is not known any more. */
+  baseUrlOf?(vendor: string): string | undefined;
+};
+
 /** What OpenTelemetry does where nobody says otherwise. */
 const DEFAULT_SAMPLING: Sampling = { byParent: true, ratio: 1 };
 /** Hexadecimal digits of a trace's ID that decide on it, from the middle on: as many as a double holds, and where other programs look too. */
@@ -78,7 +86,8 @@ export function readTraceparent(header: string | undefined): Parent | undefined 
  * The spans of a request: one for itself, as part of its client's trace where there is one, and one for each call to a vendor. None when the
  * trace is not sampled. Attributes follow OpenTelemetry's GenAI conventions; what is ours is under `sluice.`.
  */
-export function toSpans(facts: RequestFacts, sampling: Sampling = DEFAULT_SAMPLING): Span[] {
+export function toSpans(facts: RequestFacts, settings: SpanSettings = {}): Span[] {
+  const { sampling = DEFAULT_SAMPLING } = settings;
   const parent = readTraceparent(facts.traceparent);
   const traceId = parent?.traceId ?? randomId(16);
   if (!isSampled(traceId, parent, sampling)) return [];
@@ -95,7 +104,7 @@ export function toSpans(facts: RequestFacts, sampling: Sampling = DEFAULT_SAMPLI
     attributes: attributesOf(facts),
     status: error === undefined ? { code: UNSET } : { code: FAILED, message: error },
   };
-  return [own, ...attemptsOf(facts).map((attempt) => toAttemptSpan(attempt, facts, traceId, spanId))];
+  return [own, ...attemptsOf(facts).map((attempt) => toAttemptSpan(attempt, facts, { traceId, spanId }, settings))];
 }
 
 /** Every call, also the only one of a request that took no more. */
@@ -113,13 +122,32 @@ function attemptsOf({
   return [{ vendor, model, key: 0, outcome: attemptOutcome(outcome, error), at, ms: durationMs - at }];
 }
 
-function toAttemptSpan(attempt: Attempt, { startedAt }: RequestFacts, traceId: string, parentSpanId: string): Span {
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
+
+/** The host and the port that are called, where they are known. */
+function serverOf(baseUrl: string | undefined): Attribute[] {
+  const url = baseUrl === undefined ? null : URL.parse(baseUrl);
+  if (!url || url.hostname === "") return [];
+  const port = Number(url.port) || DEFAULT_PORTS[url.protocol];
+  // An IPv6 address stands without its brackets.
+  return [
+    text("server.address", url.hostname.replace(/^\[|\]$/g, "")),
+    ...(port === undefined ? [] : [count("server.port", port)]),
+  ];
+}
+
+function toAttemptSpan(
+  attempt: Attempt,
+  { startedAt }: RequestFacts,
+  own: Pick<Span, "traceId" | "spanId">,
+  { baseUrlOf }: SpanSettings,
+): Span {
   const { vendor, model, key, outcome, at, ms } = attempt;
   const failed = outcome !== "served" && outcome !== "client-left";
   return {
-    traceId,
+    traceId: own.traceId,
     spanId: randomId(8),
-    parentSpanId,
+    parentSpanId: own.spanId,
     name: `${OPERATION} ${model}`,
     kind: CLIENT,
     startTimeUnixNano: toNano(startedAt + at),
@@ -128,6 +156,7 @@ function toAttemptSpan(attempt: Attempt, { startedAt }: RequestFacts, traceId: s
       text("gen_ai.operation.name", OPERATION),
       text("gen_ai.provider.name", providerOf(vendor)),
       text("gen_ai.request.model", model),
+      ...serverOf(baseUrlOf?.(vendor)),
       text("sluice.vendor", vendor),
       count("sluice.vendor_key", key + 1),
       ...(failed ? [text("error.type", outcome)] : []),

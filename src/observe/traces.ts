@@ -34,6 +34,8 @@ export type TraceParts = TraceSettings & {
   version: string;
   /** Takes secrets out of text: a model is called whatever a client has written. */
   scrub(text: string): string;
+  /** See {@link SpanSettings}. */
+  baseUrlOf(vendor: string): string | undefined;
   /** Runs a function once after so many ms; what it returns takes that back. */
   after(ms: number, callback: () => void): () => void;
   /** Told once when a collector begins to fail, and not again until it has taken something. */
@@ -67,8 +69,8 @@ export class TraceExporter {
 
   /** Notes a request that is over. Waits for nothing. */
   ended(facts: RequestFacts): void {
-    const { sampling, everyMs = EVERY_MS } = this.parts;
-    const spans = toSpans(this.#clean(facts), sampling);
+    const { everyMs = EVERY_MS } = this.parts;
+    const spans = toSpans(this.#clean(facts), this.parts);
     if (spans.length === 0) return;
     if (this.#waiting.length + spans.length > MAX_WAITING) {
       this.counts.lost += spans.length;

@@ -86,8 +86,9 @@ export class Worker {
     this.#makers.onNote = (proof, maker) => link.note("proof", { proof, maker });
     const failed = (thrown: unknown) => log.error("observe", errorFields(thrown));
     const { traces, version } = view;
+    const baseUrlOf = (vendor: string) => this.#vendors.get(vendor)?.baseUrl;
     this.#traces = traces
-      ? new TraceExporter({ ...traces, version, scrub: log.scrub, after: clock.after, onFault: failed })
+      ? new TraceExporter({ ...traces, version, scrub: log.scrub, baseUrlOf, after: clock.after, onFault: failed })
       : undefined;
     const attempts: Listener = {
       settling: (requestId, made) => link.note("settling", { requestId, attempts: made }),

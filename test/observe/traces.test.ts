@@ -87,6 +87,10 @@ describe("traces", () => {
       "gen_ai.usage.cache_write.input_tokens": "0",
       "sluice.attempts": "2",
     });
+    // Who was called; the request itself was not sent there.
+    const { hostname, port } = new URL(upstream.url);
+    expect(spans.map((span) => attributesOf(span)["server.address"])).toEqual([undefined, hostname, hostname]);
+    expect(spans.map((span) => attributesOf(span)["server.port"])).toEqual([undefined, port, port]);
     // Of a stream only (GenAI conventions).
     expect(attributesOf(own)).not.toHaveProperty(["gen_ai.response.time_to_first_chunk"]);
     for (const span of spans) {
@@ -251,6 +255,7 @@ describe("a collector that cannot take them now", () => {
     const faults: unknown[] = [];
     const exporter = new TraceExporter({
       ...{ url, headers: {}, serviceName: "gate", version: "1", scrub: (text: string) => text },
+      baseUrlOf: () => undefined,
       after(ms, run) {
         const timer = { ms, run };
         timers.push(timer);
@@ -318,6 +323,16 @@ test("vendors go by the names that the conventions have for them", () => {
   for (const span of [own, call]) expect(attributesOf(span)["gen_ai.provider.name"]).toBe("x_ai");
   expect(attributesOf(call)["sluice.vendor"]).toBe("xai");
   expect(attributesOf(own)["gen_ai.response.time_to_first_chunk"]).toBe(0.25);
+  for (const [baseUrl, address, port] of [
+    ["https://api.test/v1", "api.test", "443"],
+    ["http://[::1]:8000", "::1", "8000"],
+    ["builtin:", undefined, undefined],
+    [undefined, undefined, undefined],
+  ]) {
+    const [, called] = toSpans(FACTS, { baseUrlOf: () => baseUrl });
+    const { "server.address": host, "server.port": at } = attributesOf(called);
+    expect([host, at]).toEqual([address, port]);
+  }
   for (const vendor of ["lab", "constructor", "openai"]) {
     expect(attributesOf(toSpans({ ...FACTS, vendor })[0])["gen_ai.provider.name"]).toBe(vendor);
   }
@@ -325,7 +340,8 @@ test("vendors go by the names that the conventions have for them", () => {
 
 test("a part of all traces is chosen by their IDs, the same by whoever chooses", () => {
   const sampled = (traceId: string, ratio: number) =>
-    toSpans({ ...FACTS, traceparent: `00-${traceId}-${"b".repeat(16)}-01` }, { byParent: false, ratio }).length > 0;
+    toSpans({ ...FACTS, traceparent: `00-${traceId}-${"b".repeat(16)}-01` }, { sampling: { byParent: false, ratio } })
+      .length > 0;
   const half = "f".repeat(16);
   for (const [id, ratio, expected] of [
     [`${half}${"0".repeat(15)}1`, 0.001, true],
@@ -336,7 +352,10 @@ test("a part of all traces is chosen by their IDs, the same by whoever chooses",
   ] as const) {
     expect([id, sampled(id, ratio)]).toEqual([id, expected]);
   }
-  const own = Array.from({ length: 2_000 }, () => toSpans(FACTS, { byParent: true, ratio: 0.25 }).length > 0);
+  const own = Array.from(
+    { length: 2_000 },
+    () => toSpans(FACTS, { sampling: { byParent: true, ratio: 0.25 } }).length > 0,
+  );
   const share = own.filter(Boolean).length / own.length;
   expect(share).toBeGreaterThan(0.15);
   expect(share).toBeLessThan(0.35);
