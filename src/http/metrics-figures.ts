@@ -18,6 +18,8 @@ export type GatewaySources = {
   writer: Writer;
   health: VendorHealth;
   vendors(): Iterable<Vendor>;
+  /** Takes secrets out of text: a model is called whatever a client has written. */
+  scrub(text: string): string;
   requests: RequestFigures;
   /** Requests that are under way. */
   running(): number;
@@ -28,13 +30,17 @@ export type GatewaySources = {
 };
 
 /** How vendors fare, as far as one process knows. */
-export function collectVendors({ health, vendors }: Pick<GatewaySources, "health" | "vendors">): Figure[] {
+export function collectVendors({
+  health,
+  vendors,
+  scrub,
+}: Pick<GatewaySources, "health" | "vendors" | "scrub">): Figure[] {
   const records = [...vendors()].map(({ id }) => ({ id, ...health.of(id) }));
   const each = (value: (record: (typeof records)[number]) => number): Sample[] =>
     records.map((record) => ({ labels: { vendor: record.id }, value: value(record) }));
   const open = health.breakers.states().filter((state) => state.open);
   const named = (names: readonly string[]): Sample[] =>
-    names.slice(0, MAX_NAMED).map((way) => ({ labels: { way }, value: 1 }));
+    [...new Set(names.slice(0, MAX_NAMED).map(scrub))].map((way) => ({ labels: { way }, value: 1 }));
   return [
     {
       ...{

@@ -79,7 +79,12 @@ export class Observation {
   /** Everything there is to see of this process now. */
   collect(): Figure[] {
     const { parts } = this;
-    const gateway = collectGateway({ ...parts, requests: this.#requests, reloads: this.reloads });
+    const gateway = collectGateway({
+      ...parts,
+      scrub: parts.log.scrub,
+      requests: this.#requests,
+      reloads: this.reloads,
+    });
     return [...collectProcess(parts.version, this.#lag), ...gateway, ...this.#traceFigures()];
   }
 

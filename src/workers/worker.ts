@@ -157,7 +157,11 @@ export class Worker {
       single("sluice_requests_running", "gauge", "Generations that are under way.", this.running.count),
       single("sluice_upstream_in_flight", "gauge", "Generations that a vendor is working on.", this.#requests.upstream),
       ...collectConnections(),
-      ...collectVendors({ health: this.#health, vendors: () => this.#vendors.values() }),
+      ...collectVendors({
+        health: this.#health,
+        vendors: () => this.#vendors.values(),
+        scrub: this.parts.log.scrub,
+      }),
       ...this.#admission.collect(),
       ...(this.#traces ? traceFigures(this.#traces.counts) : []),
     ];

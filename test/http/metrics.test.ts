@@ -109,10 +109,16 @@ describe("GET /metrics", () => {
     const app = await appWith({ vendors: [vendorAt(upstream, "chat", "lab")] });
     upstream.always(PATH, json({ error: { message: "No" } }, { status: 500 }));
     for (let count = 0; count < 5; count++) await say(app);
+    // A key that somebody gives as a model is not shown, and names that look the same without it are one.
+    for (let count = 0; count < 5; count++) {
+      for (const end of ["a", "b"]) await say(app, { model: `lab/sk-canary-0123456789${end}` });
+    }
     const text = await read(app);
-    expect(figureOf(text, "sluice_breakers_open")).toBe(1);
+    expect(text).not.toContain("canary");
+    expect(text.split('sluice_breaker_open{way="lab#1/[removed]"} 1\n')).toHaveLength(2);
+    expect(figureOf(text, "sluice_breakers_open")).toBe(3);
     expect(figureOf(text, 'sluice_breaker_open{way="lab#1/m"}')).toBe(1);
-    expect(figureOf(text, 'sluice_vendor_calls_total{vendor="lab",result="failed"}')).toBe(5);
+    expect(figureOf(text, 'sluice_vendor_calls_total{vendor="lab",result="failed"}')).toBe(15);
   });
 });
 
