@@ -5,6 +5,9 @@ import { unhandled } from "./unhandled.ts";
 const MS_PER_SECOND = 1_000;
 const US_PER_SECOND = 1_000_000;
 
+/** Unix time, seconds. Read once: told anew each time it would now and then be another second, which looks like a start. */
+const STARTED_AT = Math.round(Date.now() / MS_PER_SECOND - process.uptime());
+
 /** Requests to vendors that this process may have in flight; Bun queues more without a word (runtime.md 0.2). */
 export const fetchLimit = (): number => Number(process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"]) || 256;
 
@@ -13,13 +16,12 @@ export function collectProcess(version: string, lag: LoopLag): Figure[] {
   const { rss, heapUsed } = process.memoryUsage();
   const { user, system } = process.cpuUsage();
   const { median, p99, worst } = lag.read();
-  const startedAt = (Date.now() - process.uptime() * MS_PER_SECOND) / MS_PER_SECOND;
   return [
     {
       ...{ name: "sluice_build_info", type: "gauge", help: "What runs here. Always 1." },
       samples: [{ labels: { version, bun: Bun.version }, value: 1 }],
     },
-    single("process_start_time_seconds", "gauge", "When the process started, Unix time.", Math.round(startedAt)),
+    single("process_start_time_seconds", "gauge", "When the process started, Unix time.", STARTED_AT),
     single("process_cpu_seconds_total", "counter", "Processor time, user and system.", (user + system) / US_PER_SECOND),
     single("process_resident_memory_bytes", "gauge", "Memory that is in use and not swapped out.", rss),
     single(

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeEach, describe, expect, setSystemTime, test } from "bun:test";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
@@ -6,6 +6,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { Histogram, writeFigures } from "../../src/observe/figures.ts";
 import { silentLog } from "../../src/observe/log.ts";
 import { LOOK_EVERY_MS, LoopLag } from "../../src/observe/loop-lag.ts";
+import { collectProcess } from "../../src/observe/process-figures.ts";
 import type { RequestFacts } from "../../src/observe/request-facts.ts";
 import { MAX_SERIES, MAX_UNPROVEN, RequestFigures } from "../../src/observe/request-figures.ts";
 import { type RunningServer, startServer } from "../../src/server.ts";
@@ -196,6 +197,17 @@ describe("figures", () => {
       ["_sum", undefined, 12],
       ["_count", undefined, 4],
     ]);
+  });
+
+  test("a process has started once, whatever the clock is set to", () => {
+    const started = () =>
+      collectProcess("1", new LoopLag(() => 0)).find(({ name }) => name === "process_start_time_seconds")?.samples[0]
+        ?.value;
+    const before = started();
+    expect(before).toBeCloseTo(Date.now() / 1_000 - process.uptime(), -1);
+    setSystemTime(new Date(Date.now() + 3_600_000));
+    expect(started()).toBe(before);
+    setSystemTime();
   });
 
   test("the loop's lag is how late a look comes", () => {
