@@ -1,5 +1,6 @@
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
+import { formsOf } from "../observe/secret-forms.ts";
 import { ContextOverflow, type OverflowFigures, readOverflow } from "./overflow.ts";
 
 /** Longest excerpt of an upstream's own words that a client may see (contract 6). */
@@ -20,12 +21,15 @@ const SECRETS: readonly RegExp[] = [
 
 /** Shorter keys are words: taking them out would blank what a vendor says. */
 const MIN_HIDDEN = 6;
-/** The keys of this gateway's vendors. There are as many as the configuration has ever named. */
+/** The keys of this gateway's vendors, in all their forms. There are as many as the configuration has ever named. */
 const hidden = new Set<string>();
 
-/** From now on no upstream's words are shown with this in them: keys that look like no other, such as those of one's own servers. */
+/**
+ * From now on no upstream's words are shown with this in them, as it is or as it was encoded on its way: keys that look like no other, such as
+ * those of one's own servers.
+ */
 export function hideFromExcerpts(secret: string): void {
-  if (secret.length >= MIN_HIDDEN) hidden.add(secret);
+  if (secret.length >= MIN_HIDDEN) for (const form of formsOf(secret)) hidden.add(form);
 }
 
 /** An upstream's own words made safe to show: one line, no secrets, at most 300 characters. */

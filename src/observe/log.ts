@@ -1,4 +1,5 @@
 import { fstatSync, writeSync } from "node:fs";
+import { formsOf } from "./secret-forms.ts";
 
 /** What a log line may hold beside level, time and event: plain values, one by one, never an object or a body. */
 export type Fields = Record<string, string | number | boolean | null | undefined>;
@@ -8,7 +9,7 @@ export type Log = {
   info(event: string, fields?: Fields): void;
   warn(event: string, fields?: Fields): void;
   error(event: string, fields?: Fields): void;
-  /** From now on no line holds this value, plain, base64 or URL-encoded. */
+  /** From now on no line holds this value, plain, base64, URL-encoded or quoted in JSON. */
   addSecret(value: string): void;
   /** Text of any length with the secrets taken out, as a line of this log would have them. */
   scrub(text: string): string;
@@ -45,13 +46,6 @@ const PATTERNS: readonly RegExp[] = [
   // Clients that write the word twice are many.
   /\b(?:(?:Bearer|Basic)\s+)+[^\s"'\\,]+/gi,
 ];
-
-/** Encodings in which a secret may turn up. The padding of base64 is left off: it changes with what follows. */
-function formsOf(secret: string): string[] {
-  const base64 = Buffer.from(secret).toString("base64");
-  const url = Buffer.from(secret).toString("base64url");
-  return [...new Set([secret, base64.replace(/=+$/, ""), url, encodeURIComponent(secret)])];
-}
 
 /** C1 controls, DEL and the two Unicode line ends: JSON leaves them bare, terminals and line readers obey them. */
 const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;

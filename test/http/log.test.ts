@@ -87,6 +87,13 @@ describe("log", () => {
     );
   });
 
+  test("a registered secret does not show where an upstream's words are quoted in JSON", () => {
+    const { log, line } = capture();
+    const secret = 'user:pass"word\\1';
+    log.addSecret(secret);
+    expect(line({ cause: JSON.stringify({ type: secret }) })).toContain('"cause":"{\\"type\\":\\"[removed]\\"}"');
+  });
+
   test("a secret is not cut in half by the length bound", () => {
     const secret = "Zq7Zq7Zq7Zq7Zq7Zq7";
     for (let before = 2020; before < 2060; before++) {
