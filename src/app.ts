@@ -109,6 +109,8 @@ export type App = {
   onStop(end: () => Promise<void>): void;
   /** Counts those as well who are at work elsewhere on what this process will write down. */
   onWork(count: () => number): void;
+  /** Generations that are under way, in this process and where {@link onWork} looks. */
+  atWork(): number;
   /** Ends what is under way, as a stopping server does, and closes the books. */
   stop(): Promise<void>;
 };
@@ -142,7 +144,7 @@ export function createApp(settings: AppSettings): App {
   const relay: Relay = { ...ground, ...createRelay(ground, () => gateway.server()?.port) };
   const parts: Parts = { ...relay, jobs: startJobs(relay), web: startWebTools(relay), ...startUpkeep(relay) };
   const gateway: Gateway = openEndpoints(parts);
-  const { catalog, keys, running, services, books, jobs, plans, observation } = parts;
+  const { catalog, keys, running, services, books, jobs, plans, observation, atWork } = parts;
   const ends: (() => Promise<void>)[] = [];
   return {
     gateway,
@@ -159,6 +161,7 @@ export function createApp(settings: AppSettings): App {
     onWork(count) {
       state.atWorkElsewhere = count;
     },
+    atWork,
     stop: () => stopParts(parts, ends),
   };
 }
@@ -176,7 +179,8 @@ function createRoster({ config, clock, vendors: rows }: AppSettings) {
 /** Opens what is kept in the store, the books first, and has an eye on the store itself. */
 function openRecords({ store, clock }: AppSettings, log: Log, state: State) {
   const running = new Running();
-  const writer = new Writer(store, clock, () => running.count + state.atWorkElsewhere());
+  const atWork = () => running.count + state.atWorkElsewhere();
+  const writer = new Writer(store, clock, atWork);
   // First of all, and before anything is written: books that are not right stop the start.
   const books = openLedger(store, writer, { clock, onFault: (thrown) => log.error("ledger", errorFields(thrown)) });
   const recovered = books.start();
@@ -187,7 +191,7 @@ function openRecords({ store, clock }: AppSettings, log: Log, state: State) {
   });
   const keys = new Keys(store, writer, { clock, onFault: (thrown) => log.error("keys", errorFields(thrown)) });
   const reasoning = new ReasoningStore(store, writer, clock, log);
-  return { running, writer, books, watch, keys, reasoning };
+  return { running, atWork, writer, books, watch, keys, reasoning };
 }
 
 /** The services of the relay, and the parts they are made of. `ownPort`: where this gateway listens, once it does. */

@@ -122,7 +122,7 @@ function stopOnSignals(running: Running): void {
   const onSignal = async () => {
     if (stopping) process.exit(ENDED_AT_ONCE);
     stopping = true;
-    if (running.server.app.running.count > 0) warn("Stopping: running answers may end. A second signal ends at once.");
+    if (running.server.app.atWork() > 0) warn("Stopping: running answers may end. A second signal ends at once.");
     try {
       await close(running);
       process.exit(0);

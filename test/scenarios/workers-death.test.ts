@@ -160,6 +160,26 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     expect(books.breaches).toEqual([]);
   }, 30_000);
 
+  test("SIGTERM says that it waits for answers, also where only a worker has any", async () => {
+    const { lab, account } = await startLab();
+    const atWorkers = async () => {
+      const figures = await (await fetch(`${lab.running.url}/metrics`)).text();
+      return Number(/^sluice_worker_requests_total (\d+)$/m.exec(figures)?.[1]);
+    };
+    let stream = await beginStream(lab, account, { id: "waited-for", waits: true });
+    while ((await atWorkers()) === 0) {
+      lab.vendor.gate.open();
+      await stream.done;
+      lab.vendor.gate = gate();
+      stream = await beginStream(lab, account, { id: "waited-for", waits: true });
+    }
+    lab.running.child.kill("SIGTERM");
+    await until(() => lab.running.stderr.includes("Stopping: running answers may end"), "it says so");
+    lab.vendor.gate.open();
+    expect((await stream.done).whole).toBe(true);
+    expect(await within(lab.running.child.exited, "the gateway ends")).toBe(0);
+  }, 30_000);
+
   test("SIGTERM lets what the authority answers through a worker end as well", async () => {
     const { lab, account } = await startLab();
     // Under an Idempotency-Key a request is the authority's, whichever process it comes to.
