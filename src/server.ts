@@ -6,7 +6,7 @@ import type { Clock } from "./lib/clock.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 
 /** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
-export const MAX_BODY_BYTES = 40 * 1024 * 1024;
+const MAX_BODY_BYTES = 40 * 1024 * 1024;
 /** A connection on which nothing moves for this long is closed, seconds, where its endpoint does not say otherwise. */
 export const IDLE_SECONDS = IDLE_MS / 1_000;
 /** `bun` has the runtime's own server listen. */

@@ -1,4 +1,4 @@
-import { MAX_BODY_BYTES, type RunningServer, type ServerSettings } from "../server.ts";
+import type { RunningServer, ServerSettings } from "../server.ts";
 import { WorkerPool } from "../workers/pool.ts";
 import { WrongUsage, warn } from "./output.ts";
 import { secretsOf } from "./secrets.ts";
@@ -38,7 +38,7 @@ export async function startWorkers(
   { config, store, clock, log, requests }: Omit<ServerSettings, "host" | "port">,
 ): Promise<void> {
   const pool = new WorkerPool({
-    ...{ app, count, clock, log, requests, folder: config.dataFolder, maxBodyBytes: MAX_BODY_BYTES },
+    ...{ app, count, clock, log, requests, folder: config.dataFolder },
     secretsOf,
     command: workerCommand(),
     shownAs: process.execPath,

@@ -1,14 +1,18 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import http from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Server } from "bun";
 import { pathOf } from "../http/request.ts";
+import { MAX_HEAD_BYTES } from "../http/server/request-head.ts";
 
 /** Header in which a worker tells where a request came from that it passes on. Nobody else reaches the passage. */
 const PEER = "x-sluice-peer";
 const SOCKET = "workers.sock";
 /** Longest path of a Unix socket, bytes, with room for what the system adds (Linux: 108). */
 const MAX_PATH = 100;
+/** A head that a worker has taken fits here with what the way adds to it: Bun refuses one above 16 KiB by itself, with no word about why. */
+const PASSED_HEAD_BYTES = 2 * MAX_HEAD_BYTES;
 /** Methods that no fetch sends; nothing answers to them here either. */
 const UNSENDABLE: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 
@@ -21,7 +25,6 @@ export type Listening = Pick<Server<unknown>, "requestIP" | "timeout" | "port">;
 export type PassageSettings = {
   /** The data folder: the socket is made in it, or in a private folder of its own where that path would be too long. */
   folder: string;
-  maxBodyBytes: number;
   answer(request: Request): Response | Promise<Response>;
 };
 
@@ -35,7 +38,7 @@ export class Passage {
   readonly #server: Server<undefined>;
   readonly #own: string | undefined;
 
-  constructor({ folder, maxBodyBytes, answer }: PassageSettings) {
+  constructor({ folder, answer }: PassageSettings) {
     const path = join(folder, SOCKET);
     this.#own = Buffer.byteLength(path) > MAX_PATH ? mkdtempSync(join(tmpdir(), "sluice-")) : undefined;
     this.path = this.#own ? join(this.#own, SOCKET) : path;
@@ -43,7 +46,8 @@ export class Passage {
     rmSync(this.path, { force: true });
     const settings = {
       unix: this.path,
-      maxRequestBodySize: maxBodyBytes,
+      // The endpoints bound their bodies, and say so; Bun would refuse a larger one with an empty answer.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       // How long a connection may be quiet is the worker's to say. The types do not know that it counts here too (10 s by default).
       idleTimeout: 0,
       development: false,
@@ -53,6 +57,8 @@ export class Passage {
         return answer(request);
       },
     };
+    // It is of the whole process, in which the port has a server with a bound of its own. The types do not know that it can be set.
+    (http as { maxHeaderSize: number }).maxHeaderSize = PASSED_HEAD_BYTES;
     this.#server = Bun.serve(settings as object as Bun.Serve.Options<undefined>);
     chmodSync(this.path, 0o600);
   }

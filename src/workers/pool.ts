@@ -48,7 +48,6 @@ export type PoolParts = {
   /** What of a configuration is secret. */
   secretsOf(config: Config, vendors: readonly Vendor[]): readonly string[];
   folder: string;
-  maxBodyBytes: number;
 };
 
 type Worker = {
@@ -85,10 +84,10 @@ export class WorkerPool {
   readonly #cancelStarts = new Set<() => void>();
 
   constructor(private readonly parts: PoolParts) {
-    const { app, folder, maxBodyBytes } = parts;
+    const { app, folder } = parts;
     const { gateway } = app;
     const front = gateway.server() as Listening;
-    this.#passage = new Passage({ folder, maxBodyBytes, answer: gateway.answerRequest });
+    this.#passage = new Passage({ folder, answer: gateway.answerRequest });
     // Whoever asks the listening server about a request asks both doors from now on.
     gateway.setServer(this.#passage.besides(front) as Parameters<typeof gateway.setServer>[0]);
     const { makers } = app.services.reasoning;

@@ -3,6 +3,7 @@ import { Keys } from "../../src/accounts/keys.ts";
 import { costNano } from "../../src/ledger/price.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { estimateInputTokens } from "../../src/relay/estimate.ts";
+import { sendRaw } from "../http/raw-request.ts";
 import { gate, until, within } from "../support/wait.ts";
 import { type Account, beginStream, isLinux, USD, untilTwoRun, type Wish, WorkersLab } from "./workers-lab.ts";
 
@@ -130,6 +131,21 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
     const later = await Promise.all(Array.from({ length: 6 }, ask));
     expect(later.map(({ headers: given }) => given.get("idempotency-replayed"))).toEqual(Array(6).fill("true"));
     expect(lab.vendor.calls.filter((id) => id === "kept").length).toBe(1);
+  });
+
+  test("what is passed on meets the bounds of the gateway itself, and is told why", async () => {
+    const port = Number(new URL(lab.running.url).port);
+    const own = `Host: 127.0.0.1:${port}\r\nConnection: close\r\nAuthorization: Bearer ${accounts.rich.key}\r\n`;
+    const json = "Content-Type: application/json\r\n";
+    const large = `POST /v1/messages/count_tokens HTTP/1.1\r\n${own}${json}Content-Length: 50000000\r\n\r\n`;
+    const longHead = `GET /v1/account HTTP/1.1\r\n${own}Cookie: ${"c".repeat(25_000)}\r\n\r\n`;
+    for (let round = 0; round < 12; round++) {
+      const { status, head, body } = await sendRaw(port, large);
+      expect(status).toBe(413);
+      expect(head).toContain("x-request-id: req_");
+      expect(JSON.parse(body)).toMatchObject({ error: { code: "request_too_large" } });
+      expect((await sendRaw(port, longHead)).status).toBe(200);
+    }
   });
 
   test("figures and the request log tell of all processes together", async () => {
