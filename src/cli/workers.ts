@@ -7,6 +7,10 @@ import { VERSION } from "./version.ts";
 /** More processes than this are no gain on any machine. */
 const MOST = 256;
 
+/** Bun's own setting of how many requests its client may have in flight; and the most it takes. */
+const IN_FLIGHT = "BUN_CONFIG_MAX_HTTP_REQUESTS";
+const MOST_IN_FLIGHT = "65535";
+
 /** The number of workers that was asked for; 0 where the platform lets no two processes share a port. Throws WrongUsage for what is no number. */
 export function readWorkers(given: string | undefined, platform = process.platform): number {
   if (given === undefined) return 0;
@@ -31,6 +35,14 @@ function workerCommand(): string[] {
   return ["/proc/self/exe", ...(Bun.isStandaloneExecutable ? [] : source()), "serve", "--as-worker"];
 }
 
+/**
+ * The environment of workers. Through Bun's client they pass on what they do not answer themselves, and by itself it has 256 requests in flight and lets
+ * the others wait without a word (runtime.md 0.2): behind so many slow ones a health check would.
+ */
+function workerEnvironment(): Record<string, string | undefined> {
+  return { ...process.env, [IN_FLIGHT]: process.env[IN_FLIGHT] || MOST_IN_FLIGHT };
+}
+
 /** Starts the workers of a listening server; they end with it. Resolves when they listen too. */
 export async function startWorkers(
   count: number,
@@ -42,7 +54,7 @@ export async function startWorkers(
     secretsOf,
     command: workerCommand(),
     shownAs: process.execPath,
-    environment: process.env,
+    environment: workerEnvironment(),
     place: { version: VERSION, host: config.server.host, port: app.gateway.server()!.port!, store: store.path },
   });
   await pool.start();

@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Server } from "bun";
 import { pathOf } from "../http/request.ts";
+import { incomingOf } from "../http/server/incoming.ts";
 import { MAX_HEAD_BYTES } from "../http/server/request-head.ts";
+import { OVERLOADED } from "../limits/overloaded.ts";
 
 /** Header in which a worker tells where a request came from that it passes on. Nobody else reaches the passage. */
 const PEER = "x-sluice-peer";
@@ -15,6 +17,10 @@ const MAX_PATH = 100;
 const PASSED_HEAD_BYTES = 2 * MAX_HEAD_BYTES;
 /** Methods that no fetch sends; nothing answers to them here either. */
 const UNSENDABLE: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
+
+/** A socket's queue of those who knock holds some hundreds, and a burst may be more: how often one knocks again, and for how long at the most, ms. */
+const KNOCK_EVERY_MS = 10;
+const KNOCK_FOR_MS = 10_000;
 
 /** Fields of an answer that belong to the connection on which it came, and are told anew on the next one. */
 const OWN_TO_CONNECTION = ["connection", "keep-alive", "transfer-encoding", "date"] as const;
@@ -96,16 +102,18 @@ export class Passage {
 
 /**
  * Passes a request on to the authority, whole, and its answer back, both as they come. Undefined for what cannot be passed on and is nowhere: some
- * methods, and a path whose two slashes would become one on the way. Rejects as fetch does.
+ * methods, and a path whose two slashes would become one on the way. Rejects as fetch does, and with Overloaded when the authority is not to be reached
+ * for all those who want to.
  */
 export async function passOn(request: Request, peer: string, path: string): Promise<Response | undefined> {
   if (UNSENDABLE.has(request.method) || pathOf(request.url).startsWith("//")) return undefined;
   const headers = new Headers(request.headers);
   headers.set(PEER, peer);
-  const answer = await fetch(request.url, {
+  const answer = await knock(request.url, {
     method: request.method,
     headers,
-    body: request.body,
+    // What has come whole is sent as bytes: a stream of them could be sent once only.
+    body: request.body && incomingOf(request)?.isWhole ? await request.bytes() : request.body,
     unix: path,
     redirect: "manual",
     decompress: false,
@@ -115,4 +123,17 @@ export async function passOn(request: Request, peer: string, path: string): Prom
   const told = new Headers(answer.headers);
   for (const name of OWN_TO_CONNECTION) told.delete(name);
   return new Response(answer.body, { status: answer.status, headers: told });
+}
+
+/** Fetches, again while there is no room in the queue of the socket: nothing was sent then, and nothing of the body was read. */
+async function knock(url: string, wish: BunFetchRequestInit): Promise<Response> {
+  for (let waitedMs = 0; ; waitedMs += KNOCK_EVERY_MS) {
+    try {
+      return await fetch(url, wish);
+    } catch (thrown) {
+      if ((thrown as { code?: unknown }).code !== "EAGAIN") throw thrown;
+      if (waitedMs >= KNOCK_FOR_MS) throw OVERLOADED;
+      await Bun.sleep(KNOCK_EVERY_MS);
+    }
+  }
 }

@@ -5,7 +5,16 @@ import { JsonText } from "../../src/lib/json.ts";
 import { estimateInputTokens } from "../../src/relay/estimate.ts";
 import { sendRaw } from "../http/raw-request.ts";
 import { gate, until, within } from "../support/wait.ts";
-import { type Account, beginStream, isLinux, USD, untilTwoRun, type Wish, WorkersLab } from "./workers-lab.ts";
+import {
+  type Account,
+  beginStream,
+  countEach,
+  isLinux,
+  USD,
+  untilTwoRun,
+  type Wish,
+  WorkersLab,
+} from "./workers-lab.ts";
 
 const OUTPUT = 50;
 const AT_ONCE = 200;
@@ -147,6 +156,28 @@ describe.skipIf(!isLinux)("two workers beside the gateway are one gateway", () =
       expect((await sendRaw(port, longHead)).status).toBe(200);
     }
   });
+
+  test("hundreds that wait for the gateway's own answers hold up nobody", async () => {
+    const port = Number(new URL(lab.running.url).port);
+    const own = `Host: 127.0.0.1:${port}\r\nConnection: close\r\n`;
+    lab.vendor.gate = gate();
+    const count = 960;
+    const asked = Array.from({ length: count }, (_, at) => {
+      const wish: Wish = { id: `held-${at}`, waits: true };
+      const messages = [{ role: "user", content: JSON.stringify(wish) }];
+      const body = JSON.stringify({ model: "lab/paid", max_tokens: 5, messages });
+      const head = `${own}Authorization: Bearer ${accounts.rich.key}\r\nIdempotency-Key: held-${at}\r\n`;
+      const rest = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+      return sendRaw(port, `POST /v1/chat/completions HTTP/1.1\r\n${head}${rest}`);
+    });
+    const arrived = () => lab.vendor.calls.filter((id) => id.startsWith("held-")).length === count;
+    await until(arrived, "the vendor works on all of them", 10_000);
+    const health = Array.from({ length: 24 }, () => sendRaw(port, `GET /healthz HTTP/1.1\r\n${own}\r\n`));
+    const answers = await within(Promise.all(health), "every process says how it is");
+    expect(answers.map(({ status }) => status)).toEqual(Array(24).fill(200));
+    lab.vendor.gate.open();
+    expect(countEach((await Promise.all(asked)).map(({ status }) => status))).toEqual({ 200: count });
+  }, 30_000);
 
   test("figures and the request log tell of all processes together", async () => {
     const account = accounts.counted;
