@@ -63,6 +63,15 @@ function openRequestLog(config: Config, log: Log): RequestLog | undefined {
  * listens for an instant, and a client that knocks just then may wait a second. Throws Failure with a sentence when there is none.
  */
 async function listen(parts: Omit<ServerSettings, "host" | "port">): Promise<RunningServer> {
+  const turn = parts.sharesPort ? await takeTurn() : undefined;
+  try {
+    return await listenAlone(parts);
+  } finally {
+    turn?.stop(true);
+  }
+}
+
+async function listenAlone(parts: Omit<ServerSettings, "host" | "port">): Promise<RunningServer> {
   const { host, port: wanted, portWasGiven } = parts.config.server;
   // A port that is shared could be had beside any other server of this user: it has to be looked at first.
   const first = parts.sharesPort ? await findSharedPort(host, wanted, portWasGiven) : wanted;
@@ -85,6 +94,25 @@ async function listen(parts: Omit<ServerSettings, "host" | "port">): Promise<Run
 /** How long a port that was given may still be taken by workers of a server that was killed, ms, and how often it is looked at. */
 const LEAVING_MS = 2_000;
 const LOOK_MS = 50;
+
+/** A name of this machine's alone, which is nobody's again when its process ends (Linux: no file stands for it). */
+const TURN = "\0sluice-listens";
+
+/**
+ * Has one server at a time look for a port to share and listen on it: of two that look at once each would find it free, and both would have it. Undefined
+ * where there is no such name, or whoever has it stands still.
+ */
+async function takeTurn(): Promise<{ stop(force: boolean): void } | undefined> {
+  for (let waitedMs = 0; waitedMs < LEAVING_MS; waitedMs += LOOK_MS) {
+    try {
+      return Bun.listen({ unix: TURN, socket: { data() {} } });
+    } catch (error) {
+      if (readListenFault(error) !== "taken") return undefined;
+      await Bun.sleep(LOOK_MS);
+    }
+  }
+  return undefined;
+}
 
 /** A port that nobody has. Throws Failure with a sentence when there is none. */
 async function findSharedPort(host: string, wanted: number, given: boolean): Promise<number> {

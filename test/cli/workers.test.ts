@@ -45,6 +45,28 @@ describe("--workers", () => {
     expect(stderr).toContain("use --workers <count>");
   });
 
+  test.skipIf(process.platform !== "linux")(
+    "of two servers that start at once on one port one has it",
+    async () => {
+      const folders = [makeFolder(), makeFolder()];
+      const free = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+      const port = String(free.port);
+      free.stop(true);
+      try {
+        for (let round = 0; round < 4; round++) {
+          const args = ["serve", "--workers", "1", "--port", port];
+          const starts = await Promise.allSettled(folders.map((each) => startBinary(args, { folder: each })));
+          const running = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
+          await Promise.all(running.map((one) => one.stop()));
+          expect(running.length).toBe(1);
+        }
+      } finally {
+        for (const each of folders) removeFolder(each);
+      }
+    },
+    60_000,
+  );
+
   test.skipIf(process.platform !== "linux")("a port that somebody has is not shared with them", async () => {
     const other = await startBinary(["serve", "--port", "0"], { folder });
     const mine = makeFolder();
