@@ -1,4 +1,3 @@
-import { totalmem } from "node:os";
 import { join } from "node:path";
 import { Accounts } from "./accounts/accounts.ts";
 import { Keys } from "./accounts/keys.ts";
@@ -20,14 +19,14 @@ import type { Book } from "./ledger/book.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import { Retention } from "./ledger/rollup-retention.ts";
 import type { Clock } from "./lib/clock.ts";
-import { readResident } from "./lib/resident.ts";
 import { AddressLimiter } from "./limits/addresses.ts";
-import { Admission, memoryBound } from "./limits/admission.ts";
+import { Admission } from "./limits/admission.ts";
 import { Room } from "./limits/buckets.ts";
 import { CappedLedger } from "./limits/capped-ledger.ts";
 import { endedCleanly, noteStop } from "./limits/clean-stop.ts";
 import { KeySpend } from "./limits/key-spend.ts";
 import { SpeedLimiter } from "./limits/limiter.ts";
+import { memoryShare } from "./limits/memory-share.ts";
 import { errorFields, type Log } from "./observe/log.ts";
 import { LOOK_EVERY_MS } from "./observe/loop-lag.ts";
 import { type RequestLog, withRequestLog } from "./observe/request-log.ts";
@@ -63,6 +62,8 @@ export type AppSettings = {
   /** Where requests are noted one by one. Absent: nowhere. */
   requests?: RequestLog | undefined;
   version: string;
+  /** How many processes this gateway has, with this one: they share its port (Linux only) and its memory. Default: 1. */
+  processes?: number;
 };
 
 /** What can be changed while the gateway runs. */
@@ -227,11 +228,10 @@ function createRelay(ground: Ground, ownPort: () => number | undefined) {
 
 /** Begins to look at how the gateway does, and so at who may be let in. */
 function startObservation({ settings, log, vendors, running, writer, watch }: Ground, health: VendorHealth) {
-  const { config, store, clock, version } = settings;
+  const { config, store, clock, version, processes = 1 } = settings;
   const admission = new Admission({
     clock,
-    memoryBytes: memoryBound(process.constrainedMemory(), totalmem()),
-    readMemory: readResident,
+    ...memoryShare(processes),
     running: () => running.count,
     storeFails: () => watch.failing,
   });

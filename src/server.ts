@@ -20,8 +20,6 @@ const DISCOVERY_RETRY_MS = 30_000;
 export type ServerSettings = AppSettings & {
   host: string;
   port: number;
-  /** Other processes of this gateway listen on the same port (Linux only: elsewhere it is not shared). */
-  sharesPort?: boolean;
 };
 
 export type RunningServer = {
@@ -73,19 +71,19 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
 
 type Listener = Stoppable & { readonly port?: number | undefined };
 
-function listen({ gateway }: App, { host, port, clock, sharesPort = false }: ServerSettings): Listener {
+function listen({ gateway }: App, { host, port, clock, processes = 1 }: ServerSettings): Listener {
   const { entrance, setServer } = gateway;
-  const server = new HttpServer({ hostname: host, port, sharesPort, clock, door: entrance });
+  const server = new HttpServer({ hostname: host, port, sharesPort: processes > 1, clock, door: entrance });
   setServer(server as object as Parameters<typeof setServer>[0]);
   return server;
 }
 
-async function listenWithBun({ gateway }: App, { host, port, sharesPort = false }: ServerSettings): Promise<Listener> {
+async function listenWithBun({ gateway }: App, { host, port, processes = 1 }: ServerSettings): Promise<Listener> {
   const elysia = await gateway.routes();
   elysia.listen({
     hostname: host,
     port,
-    reusePort: sharesPort,
+    reusePort: processes > 1,
     development: false,
     maxRequestBodySize: MAX_BODY_BYTES,
     idleTimeout: IDLE_SECONDS,

@@ -63,7 +63,7 @@ function openRequestLog(config: Config, log: Log): RequestLog | undefined {
  * listens for an instant, and a client that knocks just then may wait a second. Throws Failure with a sentence when there is none.
  */
 async function listen(parts: Omit<ServerSettings, "host" | "port">): Promise<RunningServer> {
-  const turn = parts.sharesPort ? await takeTurn() : undefined;
+  const turn = sharesPort(parts) ? await takeTurn() : undefined;
   try {
     return await listenAlone(parts);
   } finally {
@@ -71,10 +71,12 @@ async function listen(parts: Omit<ServerSettings, "host" | "port">): Promise<Run
   }
 }
 
+const sharesPort = ({ processes = 1 }: Pick<ServerSettings, "processes">): boolean => processes > 1;
+
 async function listenAlone(parts: Omit<ServerSettings, "host" | "port">): Promise<RunningServer> {
   const { host, port: wanted, portWasGiven } = parts.config.server;
   // A port that is shared could be had beside any other server of this user: it has to be looked at first.
-  const first = parts.sharesPort ? await findSharedPort(host, wanted, portWasGiven) : wanted;
+  const first = sharesPort(parts) ? await findSharedPort(host, wanted, portWasGiven) : wanted;
   for (let attempt = 0, port = first; ; attempt++) {
     try {
       const server = await startServer({ ...parts, host, port });
@@ -213,7 +215,7 @@ async function start(config: Config, vendors: readonly Vendor[], workers: number
     outliveFaults(log);
     const requests = openRequestLog(config, log);
     const parts = { config, vendors, store, clock: systemClock, log, requests, version: VERSION };
-    const server = await listen({ ...parts, sharesPort: workers > 0 });
+    const server = await listen({ ...parts, processes: workers + 1 });
     if (workers > 0)
       await startBeside(server, async () => (await import("./workers.ts")).startWorkers(workers, server, parts));
     return { server, store, lock, log, requests };

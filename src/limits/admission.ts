@@ -306,8 +306,3 @@ export class Admission {
     return taken;
   }
 }
-
-/** What this process may use of its machine, bytes: its container's bound where there is one, else what is there. */
-export function memoryBound(constrained: number | undefined, total: number): number {
-  return constrained !== undefined && constrained > 0 && constrained < total ? constrained : total;
-}

@@ -1,4 +1,3 @@
-import { totalmem } from "node:os";
 import { createPlans, type Plans, replacePlans } from "../accounts/plans.ts";
 import { GatewayError } from "../canon/errors.ts";
 import { type Catalog, createCatalog } from "../catalog/catalog.ts";
@@ -6,8 +5,8 @@ import { builtInRows } from "../catalog/rows.ts";
 import { collectConnections, collectVendors } from "../http/metrics-figures.ts";
 import { traceFigures } from "../http/observation.ts";
 import type { Clock } from "../lib/clock.ts";
-import { readResident } from "../lib/resident.ts";
-import { Admission, memoryBound } from "../limits/admission.ts";
+import { Admission } from "../limits/admission.ts";
+import { memoryShare } from "../limits/memory-share.ts";
 import { type Figure, single } from "../observe/figures.ts";
 import { errorFields, type Fields, type Log } from "../observe/log.ts";
 import { LOOK_EVERY_MS, LoopLag } from "../observe/loop-lag.ts";
@@ -71,8 +70,7 @@ export class Worker {
     this.#health = new VendorHealth(clock);
     this.#admission = new Admission({
       clock,
-      memoryBytes: memoryBound(process.constrainedMemory(), totalmem()) / view.processes,
-      readMemory: readResident,
+      ...memoryShare(view.processes),
       running: () => this.running.count,
     });
     this.#requests = new RequestFigures(log.scrub);

@@ -1,5 +1,6 @@
 import { afterEach, expect, spyOn, test } from "bun:test";
-import { readResident } from "../../src/lib/resident.ts";
+import { readPrivate, readResident } from "../../src/lib/resident.ts";
+import { memoryShare } from "../../src/limits/memory-share.ts";
 
 const rss = spyOn(process.memoryUsage, "rss");
 afterEach(() => rss.mockReset());
@@ -13,4 +14,19 @@ test("what is resident is asked anew each time; a system that cannot say is beli
   expect(readResident()).toBe(2_000);
   rss.mockReturnValue(3_000);
   expect(readResident()).toBe(3_000);
+});
+
+test("processes that share a program share the memory: what files hold is none of theirs", () => {
+  rss.mockRestore();
+  const alone = memoryShare(1);
+  const third = memoryShare(3);
+  expect(third.memoryBytes).toBe(alone.memoryBytes / 3);
+  expect([alone.readMemory, third.readMemory]).toEqual([readResident, readPrivate]);
+  // Elsewhere than on Linux there are no such processes, and nobody tells.
+  if (process.platform !== "linux") return;
+  const before = readPrivate();
+  expect(before).toBeGreaterThan(0);
+  expect(before).toBeLessThan(readResident());
+  const held = Buffer.alloc(128 * 1024 * 1024, 1);
+  expect(readPrivate() - before).toBeGreaterThan(held.length / 2);
 });

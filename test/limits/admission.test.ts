@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { Admission, memoryBound } from "../../src/limits/admission.ts";
+import { Admission } from "../../src/limits/admission.ts";
+import { memoryBound } from "../../src/limits/memory-share.ts";
 import { Overloaded } from "../../src/limits/overloaded.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 
