@@ -22,6 +22,20 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
   return body.edit({ model: context.model, ...(fitting !== undefined && { stop_reason: fitting }) });
 }
 
+/** Records that are nothing without their data. */
+const OWN_NAMES = new Set([
+  "message_start",
+  "content_block_start",
+  "content_block_delta",
+  "content_block_stop",
+  "message_delta",
+  "message_stop",
+  "error",
+]);
+
+/** A record that was torn off behind its name: an SDK dies of it, and who reads names alone would take it for the terminator. */
+const isTorn = (frame: Frame): boolean => frame.event !== undefined && OWN_NAMES.has(frame.event);
+
 /** The frame as it came, or with edits and what a client needs to see it: an event line that says the type (dialects.md 2.5). */
 function forward(frame: Frame, value: Block, edits?: Edits): string {
   const type = typeOf(value, frame);
@@ -130,7 +144,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
     }
     if (this.#stop !== "") return this.#another(frame);
     if (frame.data.trim() === "[DONE]") return "";
-    if (isEmptyFrame(frame)) return `${frame.raw}\n\n`;
+    if (isEmptyFrame(frame)) return isTorn(frame) ? "" : `${frame.raw}\n\n`;
     // The decoder has read this frame without an error, so it is a JSON object.
     const value = frame.value;
     return isObject(value) ? this.#write(frame, value) : "";
