@@ -1,6 +1,7 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Decoder } from "../dialects/dialect.ts";
+import { NO_FRAME } from "../dialects/frames.ts";
 import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import { type Answer, type ReadTaker, readTo } from "../vendors/answer.ts";
@@ -415,6 +416,18 @@ function withUsage(events: readonly Event[], exchange: Exchange): readonly Event
   return estimated ? insertUsage(events, usage) : events;
 }
 
+/**
+ * What a decoder had held back when its vendor broke off, with the error: it is paid for, so the client gets it. Not beyond the end of a block, which its
+ * vendor never ended, and no call.
+ */
+function saidBefore(events: readonly Event[]): readonly Event[] {
+  const at = events.findIndex(
+    (event) => event.type === "block-end" || (event.type === "block-start" && event.block.kind === "tool-call"),
+  );
+  const said = at < 0 ? [] : events.slice(0, at);
+  return [...said, ...events.filter((event) => event.type === "error")];
+}
+
 function writeStep(step: Step, writer: StreamWriter, exchange: Exchange): Written {
   const { meter, spending } = exchange;
   let text = "";
@@ -427,7 +440,7 @@ function writeStep(step: Step, writer: StreamWriter, exchange: Exchange): Writte
       spending?.take(events);
     }
     const error = errorOf(events);
-    if (error) return { text, error, ended: true, tail: [] };
+    if (error) return { text: text + writer.push(frame, saidBefore(events)), error, ended: true, tail: [] };
     text += writer.push(frame, withUsage(events, exchange));
     // What was read beyond is neither shown nor paid: a fast vendor brings thousands of tokens at a time.
     if (spending?.exhausted) return { text, ended: true, spent: true, tail: [] };
@@ -436,6 +449,7 @@ function writeStep(step: Step, writer: StreamWriter, exchange: Exchange): Writte
   meter.take(step.tail);
   exchange.collector?.take(step.tail);
   const error = errorOf(step.tail);
+  if (error) text += writer.push(NO_FRAME, saidBefore(step.tail));
   return { text, ...(error && { error }), ended: step.ended, tail: withUsage(step.tail, exchange) };
 }
 
