@@ -161,7 +161,9 @@ describe("a relabelled stream", () => {
       outcomeOf(decodeText(from, quirks))
         .filter((line) => !line.startsWith("usage 0 "))
         .map((line) => line.replace(/^(tool-call .*) ""$/, '$1 "{}"'));
-    expect(meaning(relabelText(text, quirks))).toEqual(meaning(text));
+    // Whether a reply may begin with reasoning that no tag opens hangs on the model's name: it is read under one for which it may.
+    const told = relabelText(text, quirks, { ...CONTEXT, model: "lab/tiny-r1" });
+    expect(meaning(told)).toEqual(meaning(text));
   });
 
   test("arguments that never came are an empty object, also of the second call and where the finish is missing", () => {

@@ -10,7 +10,7 @@ import { readRawError, statusOfRawError, upstreamError } from "../upstream-error
 import { BlockWriter } from "./block-writer.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 import { failureOf, matchedStop, readFinish } from "./finish.ts";
-import { ThinkSplitter } from "./think-tags.ts";
+import { mayBePreopened, ThinkSplitter } from "./think-tags.ts";
 import { readToolFragment, ToolTracker } from "./tool-calls.ts";
 import { readUsage } from "./usage.ts";
 
@@ -76,7 +76,6 @@ export class ChatDecoder implements Decoder {
 
   constructor(context: DecodeContext) {
     this.#context = context;
-    if (context.quirks.inlineThinkTags) this.#think = new ThinkSplitter();
   }
 
   get finishing(): boolean {
@@ -180,6 +179,7 @@ export class ChatDecoder implements Decoder {
     this.#started = true;
     this.#seed = replySeed(value);
     const { id, model, created } = value;
+    if (this.#context.quirks.inlineThinkTags) this.#think = new ThinkSplitter(mayBePreopened(model));
     const start: Extract<Event, { type: "start" }> = { type: "start" };
     if (typeof id === "string" && id !== "") start.id = id;
     if (typeof model === "string" && model !== "") start.model = model;

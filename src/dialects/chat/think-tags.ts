@@ -15,13 +15,22 @@ function partialTag(text: string, tag: string): number {
   return 0;
 }
 
+/** Models whose prompt ends with the opening tag, so that a server which does not take reasoning apart never sends it. */
+const PREOPENED = /(?:^|[^a-z0-9])(?<!non[-_])(?:r1|z1|qwq|think(?:ing|er)?|reason(?:ing|er)?)(?![a-z0-9])/i;
+
+/** Whether the replies of a model of this name may begin with reasoning that no tag opens. */
+export const mayBePreopened = (model: unknown): boolean => typeof model === "string" && PREOPENED.test(model);
+
 /**
- * Takes reasoning that a vendor writes into its text, at its very start, out again (dialects.md 4.8 #25). Tags may be cut anywhere. A
- * missing opening tag is possible, so text is held until the closing tag shows, at most {@link MAX_HELD} characters.
+ * Takes reasoning that a vendor writes into its text, at its very start, out again (dialects.md 4.8 #25). Tags may be cut anywhere. Where the
+ * opening tag may be missing, text is held until the closing tag shows, at most {@link MAX_HELD} characters: anywhere else that would make one
+ * piece of the whole stream.
  */
 export class ThinkSplitter {
   #state: "start" | "reasoning" | "after" | "text" = "start";
   #held = "";
+
+  constructor(private readonly preopened: boolean) {}
 
   push(piece: string): Split {
     if (this.#state === "text") return { reasoning: "", text: piece };
@@ -49,7 +58,7 @@ export class ThinkSplitter {
     if (trimmed === "" || OPEN.startsWith(trimmed)) return NOTHING;
     const at = this.#held.indexOf(CLOSE);
     if (at >= 0) return this.#close(at);
-    return this.#held.length > MAX_HELD ? this.end() : NOTHING;
+    return !this.preopened || this.#held.length > MAX_HELD ? this.end() : NOTHING;
   }
 
   #reason(): Split {

@@ -1,0 +1,67 @@
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { type Part, sse, startUpstream } from "../support/upstream.ts";
+import { gate } from "../support/wait.ts";
+import { readAlong } from "./reading.ts";
+
+const CHAT = "/v1/chat/completions";
+const MESSAGES = "/v1/messages";
+const chat = startUpstream();
+const messages = startUpstream();
+let app: TestApp;
+
+const chunk = (model: string, content: string) =>
+  `data: ${JSON.stringify({ id: "c1", object: "chat.completion.chunk", created: 1, model, choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
+const ask = (model: string) => ({ model, max_tokens: 100, stream: true, messages: [{ role: "user", content: "Hi" }] });
+const tagged = { quirks: { inlineThinkTags: true } };
+
+beforeEach(async () => {
+  chat.reset();
+  messages.reset();
+  app ??= await startApp({
+    vendors: [
+      { ...vendorAt(chat, "chat", "lab"), ...tagged, models: "any" },
+      { ...vendorAt(messages, "messages", "claude"), models: "any" },
+    ],
+  });
+});
+afterAll(async () => {
+  await app.stop();
+  chat.close();
+  messages.close();
+});
+
+describe("a vendor that may write its reasoning into its text", () => {
+  test.each([CHAT, MESSAGES])("has it streamed word by word: %s", async (path) => {
+    const rest = gate();
+    const parts: Part[] = [chunk("llama-3", "First"), rest.opened, chunk("llama-3", " second"), "data: [DONE]\n\n"];
+    chat.answer(CHAT, sse(parts));
+    const reading = readAlong(await app.post(path, ask("lab/llama-3")));
+    await reading.has("First");
+    rest.open();
+    expect(await reading.end()).toContain(" second");
+  });
+
+  test.each([CHAT, MESSAGES])("and breaks off: what was held back comes out before the error: %s", async (path) => {
+    for (const torn of [": nothing more\n\n", 'data: {"id":"c1","cho']) {
+      chat.answer(CHAT, sse([chunk("tiny-r1", "So far"), torn]));
+      const text = await (await app.post(path, ask("lab/tiny-r1"))).text();
+      expect(text).toContain('"So far"');
+      expect(text.indexOf("So far")).toBeLessThan(text.indexOf('"error"'));
+      expect(text).not.toContain("block_stop");
+    }
+  });
+});
+
+describe("a record of messages that is torn off behind its name", () => {
+  const START = `event: message_start\ndata: ${JSON.stringify({ type: "message_start", message: { id: "m1", type: "message", role: "assistant", model: "m", content: [], stop_reason: null, stop_sequence: null, usage: { input_tokens: 5, output_tokens: 1 } } })}\n\n`;
+  const BLOCK = `event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"So far"}}\n\n`;
+
+  test.each(["message_stop", "content_block_delta", "error"])("is no record: %s", async (name) => {
+    messages.answer(MESSAGES, sse([`event: ping\ndata: \n\n${START}${BLOCK}event: ${name}\ndata: `]));
+    const text = await (await app.post(MESSAGES, ask("claude/m"))).text();
+    const names = [...text.matchAll(/^event: (.*)$/gm)].map(([, found]) => found);
+    expect(names).toEqual(["ping", "message_start", "content_block_start", "error"]);
+    expect(text).toContain("stream_truncated");
+  });
+});
