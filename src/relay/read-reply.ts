@@ -243,5 +243,6 @@ function failure(thrown: unknown, decoder: Decoder): Event[] {
     thrown instanceof FrameTooLong
       ? new GatewayError("upstream_error", "The vendor's answer is larger than the gateway reads.")
       : new GatewayError("stream_truncated", "The vendor's stream broke off before its end.", { cause: thrown });
-  return [{ type: "error", error }];
+  // What the decoder has held back is part of the reply, as are the last counts that it knows of.
+  return [...decoder.end().filter(({ type }) => type !== "error"), { type: "error", error }];
 }

@@ -6,8 +6,10 @@ import { readAlong } from "./reading.ts";
 
 const CHAT = "/v1/chat/completions";
 const MESSAGES = "/v1/messages";
+const GEMINI = "/v1/models/m:streamGenerateContent";
 const chat = startUpstream();
 const messages = startUpstream();
+const gemini = startUpstream();
 let app: TestApp;
 
 const chunk = (model: string, content: string) =>
@@ -18,10 +20,12 @@ const tagged = { quirks: { inlineThinkTags: true } };
 beforeEach(async () => {
   chat.reset();
   messages.reset();
+  gemini.reset();
   app ??= await startApp({
     vendors: [
       { ...vendorAt(chat, "chat", "lab"), ...tagged, models: "any" },
       { ...vendorAt(messages, "messages", "claude"), models: "any" },
+      { ...vendorAt(gemini, "chat", "google"), dialect: "gemini" },
     ],
   });
 });
@@ -29,6 +33,7 @@ afterAll(async () => {
   await app.stop();
   chat.close();
   messages.close();
+  gemini.close();
 });
 
 describe("a vendor that may write its reasoning into its text", () => {
@@ -63,5 +68,20 @@ describe("a record of messages that is torn off behind its name", () => {
     const names = [...text.matchAll(/^event: (.*)$/gm)].map(([, found]) => found);
     expect(names).toEqual(["ping", "message_start", "content_block_start", "error"]);
     expect(text).toContain("stream_truncated");
+  });
+});
+
+describe("a vendor that counts in every record, and breaks off", () => {
+  const record = {
+    candidates: [{ content: { role: "model", parts: [{ text: "So far" }] } }],
+    usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 5, thoughtsTokenCount: 185 },
+  };
+  const counted = { input: 9, output: 190, reasoning: 185, estimated: false };
+
+  test.each(["end", "reset"] as const)("is paid what it counted: %s", async (finish) => {
+    gemini.answer(GEMINI, sse([`data: ${JSON.stringify(record)}\r\n\r\n`], { finish }));
+    const text = await (await app.post(MESSAGES, ask("google/m"))).text();
+    expect(text).toContain("stream_truncated");
+    expect(app.rows().at(-1)).toMatchObject({ outcome: "upstream-failed", ...counted });
   });
 });

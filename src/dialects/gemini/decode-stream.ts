@@ -90,8 +90,16 @@ export class GeminiDecoder implements Decoder {
   }
 
   #fail(error: GatewayError): Event[] {
+    const out: Event[] = [];
+    if (this.#started) {
+      // Each record counts all that came before: what a reply cost until it broke off is known, and paid (contract 5).
+      this.#partial = undefined;
+      this.#close(out);
+      this.#report(out);
+    }
     this.done = true;
-    return [{ type: "error", error }];
+    out.push({ type: "error", error });
+    return out;
   }
 
   #readRecord(record: unknown, out: Event[]): GatewayError | undefined {
@@ -107,12 +115,7 @@ export class GeminiDecoder implements Decoder {
     }
     const word = finishWord(candidate?.["finishReason"]);
     const failure = word === undefined ? undefined : failureOf(word);
-    if (failure) {
-      // What it cost until then was told, and is to be charged where something came out.
-      this.#close(out);
-      this.#report(out);
-      return failure;
-    }
+    if (failure) return failure;
     this.#word ??= word;
     const feedback = record["promptFeedback"];
     const blocked = isObject(feedback) ? textOf(feedback["blockReason"]) : "";
