@@ -2,6 +2,7 @@ import type { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Intent, Orders } from "../canon/intent.ts";
 import type { Prompt } from "../canon/prompt.ts";
+import type { Usage } from "../canon/usage.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import type { Edits, JsonText } from "../lib/json.ts";
 import type { Frame, TextPattern } from "./frames.ts";
@@ -147,6 +148,8 @@ export interface Decoder {
   readonly done: boolean;
   /** What was seen would do as an end, though the terminator is missing: the upstream is given a short while for it and its usage. */
   readonly finishing: boolean;
+  /** What the vendor has counted so far and no event has told yet: usage stands between blocks only. For a reply that somebody ends in the midst of one. */
+  readonly untold?: Usage | undefined;
   /** Records that would each add text to the block that is open, and do nothing else: they may come as one frame with a `run`. */
   readonly pattern?: TextPattern | undefined;
 }

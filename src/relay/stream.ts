@@ -237,6 +237,7 @@ export class RelayedStream implements Chunks, ReadTaker {
   /** The money is used up: the vendor is stopped, and the reply ends as one that has reached its ceiling (contract 5). */
   async #runOut(text: string, writer: StreamWriter): Promise<Result> {
     const { exchange, abort } = this.#job;
+    this.#takeUntold();
     const { usage } = exchange.counted;
     exchange.stopped = true;
     await exchange.complete();
@@ -255,6 +256,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     const reason: unknown = abort.aborted ? abort.reason : thrown;
     const ended = reason instanceof Ended ? reason : new Ended("upstream-failed", toGatewayError(reason));
     if (ended.outcome === "upstream-failed") this.#tellHealth(ended.error);
+    this.#takeUntold();
     try {
       await exchange.fail(ended.outcome, ended.error);
       if (!this.#state.committed) throw ended.tell();
@@ -277,6 +279,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     try {
       // Nothing is closed yet when the reader went away between two pieces.
       if (!exchange.closed) {
+        this.#takeUntold();
         abort.abort(clientLeft());
         await exchange.fail("client-left");
       }
@@ -284,6 +287,12 @@ export class RelayedStream implements Chunks, ReadTaker {
       this.#visit.end();
     }
     return OVER;
+  }
+
+  /** The reply is ended in its midst: what its vendor has counted until then is known, and paid (contract 5). */
+  #takeUntold(): void {
+    const usage = this.#decoder?.untold;
+    if (usage) this.#job.exchange.meter.take([{ type: "usage", usage }]);
   }
 
   /**

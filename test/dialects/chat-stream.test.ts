@@ -5,6 +5,7 @@ import OpenAI from "openai";
 import type { Event } from "../../src/canon/events.ts";
 import { chat } from "../../src/dialects/chat/index.ts";
 import { relabelReply } from "../../src/dialects/chat/reply.ts";
+import { mayBePreopened } from "../../src/dialects/chat/think-tags.ts";
 import type { Quirks } from "../../src/dialects/dialect.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { eventList } from "./chat-events.ts";
@@ -472,3 +473,21 @@ function mergeNeighbours(lines: readonly string[]): string[] {
   }
   return merged;
 }
+
+test.each([
+  ["deepseek-ai/DeepSeek-R1", true],
+  ["qwq-32b", true],
+  ["Qwen3-235B-A22B-Thinking-2507", true],
+  ["deepseek-reasoner", true],
+  ["MiniMaxAI/MiniMax-M2", true],
+  ["minimax-m2.1-8bit", true],
+  // It opens the tag itself.
+  ["MiniMaxAI/MiniMax-M2.5", false],
+  ["grok-4-fast-non-reasoning", false],
+  ["llama-3.3-70b-versatile", false],
+  ["gpt-oss-120b", false],
+  ["r10-chat", false],
+  [undefined, false],
+])("whether a model's prompt may have opened its reasoning is told by its name: %p, %p", (model, expected) => {
+  expect(mayBePreopened(model)).toBe(expected);
+});

@@ -84,4 +84,23 @@ describe("a vendor that counts in every record, and breaks off", () => {
     expect(text).toContain("stream_truncated");
     expect(app.rows().at(-1)).toMatchObject({ outcome: "upstream-failed", ...counted });
   });
+
+  test.each(["gemini", "chat"])("is paid what it counted until its client left: %s", async (dialect) => {
+    const usage = { prompt_tokens: 9, completion_tokens: 190, completion_tokens_details: { reasoning_tokens: 185 } };
+    const delta = { delta: { content: "So far" }, index: 0, finish_reason: null };
+    const said = dialect === "chat" ? { id: "c1", model: "m", choices: [delta], usage } : record;
+    const upstream = dialect === "chat" ? chat : gemini;
+    upstream.answer(
+      dialect === "chat" ? CHAT : GEMINI,
+      sse(`data: ${JSON.stringify(said)}\n\n`, { finish: "silence" }),
+    );
+    const leaving = new AbortController();
+    const model = dialect === "chat" ? "lab/llama-3" : "google/m";
+    const response = await app.post(MESSAGES, ask(model), { signal: leaving.signal });
+    const reading = response.text().catch(() => "");
+    leaving.abort();
+    await reading;
+    await app.app.running.idle();
+    expect(app.rows().at(-1)).toMatchObject({ outcome: "client-left", ...counted });
+  });
 });

@@ -78,6 +78,10 @@ export class ChatDecoder implements Decoder {
     this.#context = context;
   }
 
+  get untold(): Usage | undefined {
+    return this.#usageWritten ? undefined : this.#usage;
+  }
+
   get finishing(): boolean {
     if (!this.#finished) return false;
     if (this.#others) for (const finished of this.#others.values()) if (!finished) return false;

@@ -16,7 +16,8 @@ function partialTag(text: string, tag: string): number {
 }
 
 /** Models whose prompt ends with the opening tag, so that a server which does not take reasoning apart never sends it. */
-const PREOPENED = /(?:^|[^a-z0-9])(?<!non[-_])(?:r1|z1|qwq|think(?:ing|er)?|reason(?:ing|er)?)(?![a-z0-9])/i;
+const PREOPENED =
+  /(?:^|[^a-z0-9])(?<!non[-_])(?:r1|z1|qwq|minimax-m2(?:\.1)?(?!\.\d)|think(?:ing|er)?|reason(?:ing|er)?)(?![a-z0-9])/i;
 
 /** Whether the replies of a model of this name may begin with reasoning that no tag opens. */
 export const mayBePreopened = (model: unknown): boolean => typeof model === "string" && PREOPENED.test(model);

@@ -1,5 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
+import type { Usage } from "../../canon/usage.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
@@ -47,6 +48,10 @@ export class GeminiDecoder implements Decoder {
 
   get finishing(): boolean {
     return this.#word !== undefined || this.#finish !== undefined;
+  }
+
+  get untold(): Usage | undefined {
+    return sameUsage(this.#usage, this.#reported) ? undefined : toUsage(this.#usage);
   }
 
   push(frame: Frame): Event[] {
