@@ -15,7 +15,7 @@ const MAX_IDLE_MS = 50_000;
  * a server that starts anew closes all of them.
  */
 const SAFE_PART = 0.8;
-const LEAST_IDLE_MS = 1_000;
+export const LEAST_IDLE_MS = 1_000;
 /** How often those are looked for that have rested too long, ms. */
 const SWEEP_MS = 5_000;
 
