@@ -7,6 +7,7 @@ import { writeFileSync } from "node:fs";
 import { cpus, release } from "node:os";
 import { join } from "node:path";
 import { readFlags } from "../../.release/flags.ts";
+import { MODEL as PAID_MODEL, preparePaidFolder } from "../prove/paid-folder.ts";
 import { buildBinary, makeFolder, removeFolder, startBinary } from "../support/binary.ts";
 import { type LoadOptions, type LoadResult, runLoad } from "./load.ts";
 import {
@@ -19,7 +20,7 @@ import {
   readRssMegabytes,
   startHelper,
 } from "./processes.ts";
-import { ALONE, type Client, PACED, SCENARIOS, type Scenario, WAITED_FOR } from "./scenarios.ts";
+import { ALONE, type Client, PACED, PAID, SCENARIOS, type Scenario, WAITED_FOR } from "./scenarios.ts";
 import { waitBeside } from "./second-client.ts";
 import { measureStart } from "./start.ts";
 import {
@@ -126,8 +127,8 @@ const PATHS: Record<Client, string> = {
   responses: "/v1/responses",
 };
 
-function bodyOf({ client, kind, bodyBytes, turns, events }: Scenario): string {
-  const model = modelId(kind);
+function bodyOf({ client, kind, bodyBytes, turns, events, paid }: Scenario): string {
+  const model = paid ? PAID_MODEL : modelId(kind);
   if (turns !== undefined) return AGENT_BODIES[client](model, bodyBytes, turns);
   if (client === "chat") return chatBody(model, bodyBytes, events > 0);
   return client === "messages" ? messagesBody(model, bodyBytes) : responsesBody(model, bodyBytes);
@@ -240,8 +241,19 @@ async function startGateway(command: readonly string[], ports: VendorPorts): Pro
   const folder = makeFolder();
   const file = join(folder, "bench.json");
   writeFileSync(file, configure(ports), { mode: 0o600 });
+  return startIn(folder, command, ["--config", file]);
+}
+
+/** The same with an account that pays, whose key is the gateway's here. */
+async function startPaidGateway(command: readonly string[], ports: VendorPorts): Promise<Gateway> {
+  const folder = makeFolder();
+  const key = await preparePaidFolder(folder, ports["chat-whole"]);
+  return { ...(await startIn(folder, command, ["--data", folder])), key };
+}
+
+async function startIn(folder: string, command: readonly string[], args: readonly string[]): Promise<Gateway> {
   const options = { folder, command: pinned(MEASURED_CORE, command) };
-  const { child, url, key } = await startBinary(["serve", "--port", "0", "--config", file], options);
+  const { child, url, key } = await startBinary(["serve", "--port", "0", ...args], options);
   const stop = async () => {
     child.kill("SIGKILL");
     await child.exited;
@@ -305,6 +317,18 @@ async function main(): Promise<void> {
     ]);
     for (const scenario of SCENARIOS) {
       if (scenario.name.includes(values.only)) await compare(scenario, targets(scenario), share);
+    }
+    const paid = PAID.filter(({ name }) => name.includes(values.only));
+    if (paid.length > 0) {
+      const paying = await startPaidGateway(command, vendor.said);
+      try {
+        for (const scenario of paid) {
+          const [plain] = targets(scenario);
+          await compare(scenario, [plain, targetOf("gateway", paying, scenario, vendor.said)], share);
+        }
+      } finally {
+        await paying.stop();
+      }
     }
     if (ALONE.name.includes(values.only)) {
       console.log("");

@@ -15,6 +15,8 @@ export type Scenario = {
   /** Requests before anything is measured, where a round is not enough for all code to be compiled. */
   warmUp?: number;
   events: number;
+  /** Asked by an account whose plan has limits, and that pays: money is set aside and settled for each answer. Else by the local plan's, which counts alone. */
+  paid?: true;
   /** Highest ratio to the passthrough we mean to have. */
   target?: number;
   /** Most CPU time of one request we mean to take, milliseconds. */
@@ -32,6 +34,9 @@ const AGENT_MS = 25;
 /** Across dialects a request may cost so many times the passthrough. */
 const ACROSS = 2.6;
 const DIAGONAL = 2.0;
+/** Limited, held and settled durably (issue 7, Speed), in its own dialect and across. */
+const PAID_DIAGONAL = 2.2;
+const PAID_ACROSS = 2.7;
 /** A body of 100 KB may cost so many times the passthrough of the same. */
 const LARGE = 2.2;
 
@@ -83,6 +88,12 @@ export const ALONE: Scenario = {
   ...small("alone: same dialect", "chat", "chat-whole", DIAGONAL, 3_000),
   connections: 1,
 };
+
+/** In a process of their own: `--only paid`. */
+export const PAID: readonly Scenario[] = [
+  { ...small("paid: same dialect, 4 KB in, 1 KB out", "chat", "chat-whole", PAID_DIAGONAL), paid: true },
+  { ...small("paid: messages client, chat vendor", "messages", "chat-whole", PAID_ACROSS), paid: true },
+];
 
 export const PACED: Scenario = {
   name: `stream of ${PACED_EVENTS} events, one each 20 ms`,
