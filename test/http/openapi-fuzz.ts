@@ -23,6 +23,7 @@ export type FuzzReport = {
   faults: Fault[];
   /** How often each operation gave each status. */
   statuses: Map<string, Map<number, number>>;
+  /** Of the answers that are no vendor's failure. */
   slowestMs: number;
 };
 
@@ -102,7 +103,8 @@ export class Fuzz {
     const response = await this.lab.gateway.call(sent.url, sent.init);
     const text = await response.text();
     const tookMs = performance.now() - startedAt;
-    this.report.slowestMs = Math.max(this.report.slowestMs, tookMs);
+    // A vendor that fails is asked once more, after up to two seconds (reliability 6.2): how long that takes is no figure of the gateway's.
+    if (response.status < 500) this.report.slowestMs = Math.max(this.report.slowestMs, tookMs);
     const counts = this.report.statuses.get(sent.operation.name) ?? new Map<number, number>();
     counts.set(response.status, (counts.get(response.status) ?? 0) + 1);
     this.report.statuses.set(sent.operation.name, counts);
