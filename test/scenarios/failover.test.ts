@@ -332,6 +332,7 @@ describe("several keys of a vendor", () => {
   });
 
   test("while no more may be repeated at their vendor, what failed there goes to the next one", async () => {
+    oneProcessOnly("a vendor's budget of repeats");
     const app = await appWith({
       vendors: [withKeys("key-a1", "key-b2"), vendorAt(second, "chat", "two")],
       models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
