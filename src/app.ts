@@ -238,6 +238,7 @@ function startObservation({ settings, log, vendors, running, writer, watch }: Gr
   const observation = new Observation({
     ...{ store, writer, clock, log, health, version, traces: config.traces },
     vendors: () => vendors.values(),
+    vendor: (id) => vendors.get(id),
     running: () => running.count,
     others: () => admission.collect(),
     onLag: (lagMs) => admission.look(lagMs + LOOK_EVERY_MS),

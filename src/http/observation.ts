@@ -23,6 +23,8 @@ export type ObservationParts = {
   version: string;
   health: VendorHealth;
   vendors(): Iterable<Vendor>;
+  /** One of them, by its ID. */
+  vendor(id: string): Vendor | undefined;
   running(): number;
   /** Where traces go; undefined: there are none, and they cost nothing. */
   traces: TraceSettings | undefined;
@@ -52,7 +54,7 @@ export class Observation {
     };
     this.#requests = new RequestFigures(log.scrub);
     this.#lag = new LoopLag(() => clock.monotonic(), parts.onLag);
-    const baseUrlOf = (vendor: string) => [...parts.vendors()].find(({ id }) => id === vendor)?.baseUrl;
+    const baseUrlOf = (vendor: string) => parts.vendor(vendor)?.baseUrl;
     this.#traces =
       traces &&
       new TraceExporter({ ...traces, version, scrub: log.scrub, baseUrlOf, after: clock.after, onFault: failed });
