@@ -54,6 +54,12 @@ export class JsonText {
     return text;
   }
 
+  /** The text, where it is held as one; undefined where it is bytes still. */
+  get held(): string | undefined {
+    const source = this.#source;
+    return typeof source === "string" ? source : undefined;
+  }
+
   /** Its length as it is held: characters, or bytes. */
   get length(): number {
     return this.#source.length;

@@ -71,12 +71,12 @@ function kindBefore(text: string, at: number): number {
   return code < 128 ? (KINDS[code] as number) : 0;
 }
 
-/** o200k tokens of the characters from `from` on, roughly, in hundredths: one pass, no memory. */
-function scan(text: string, from: number): number {
+/** o200k tokens of the characters from `from` up to `to`, roughly, in hundredths: one pass, no memory. */
+function scan(text: string, from: number, to: number): number {
   let tokens = 0;
   let last = kindBefore(text, from);
   let run = 1;
-  for (let at = from; at < text.length; at++) {
+  for (let at = from; at < to; at++) {
     const code = text.charCodeAt(at);
     if (code >= 128) {
       tokens += outsideAscii(code);
@@ -99,19 +99,26 @@ function scan(text: string, from: number): number {
 }
 
 /** A text, or one of which nobody has made characters yet. */
-type Sliced = Pick<JsonText, "slice">;
+type Sliced = string | Pick<JsonText, "slice">;
+
+/** {@link scan} of a stretch whose run is told by the character before it. */
+function scanStretch(text: Sliced, from: number, to: number): number {
+  // Cut out of a text the stretches would cost several times what is seen in them.
+  if (typeof text === "string") return scan(text, from, to);
+  const before = from > 0 ? 1 : 0;
+  const stretch = text.slice(from - before, to);
+  return scan(stretch, before, stretch.length);
+}
 
 /** {@link scan} in whole tokens, of evenly spread samples where the stretch is long. */
 function roughTokens(text: Sliced, from: number, to: number): number {
   const length = to - from;
-  if (length <= WHOLE) return scan(text.slice(from, to), 0) / HUNDREDTHS;
+  if (length <= WHOLE) return scanStretch(text, from, to) / HUNDREDTHS;
   const step = (length - WINDOW) / (WINDOWS - 1);
   let tokens = 0;
   for (let window = 0; window < WINDOWS; window++) {
     const start = from + Math.floor(window * step);
-    // What begins in a run is told by the character before it.
-    const before = start > 0 ? 1 : 0;
-    tokens += scan(text.slice(start - before, start + WINDOW), before);
+    tokens += scanStretch(text, start, start + WINDOW);
   }
   return (tokens * length) / (WINDOWS * WINDOW * HUNDREDTHS);
 }
@@ -152,7 +159,7 @@ export function estimateInputTokens(body: JsonText, modelId = ""): number {
   const family = tokenFamilyOf(modelId);
   const { language, media } = body.mayHoldBytes
     ? readMedia(body.text, family)
-    : { language: roughTokens(body, 0, body.length), media: 0 };
+    : { language: roughTokens(body.held ?? body, 0, body.length), media: 0 };
   const tools = SOME_TOOLS.test(body.textOf("tools", TOOLS_START) ?? "") ? family.tools.base : 0;
   return Math.max(1, Math.ceil(language * family.factor + media + family.perRequest + tools));
 }
