@@ -50,6 +50,8 @@ export class Writer {
   readonly #joined: BatchWork[] = [];
   /** What was written since the start, for the operator. */
   readonly counts = { commits: 0, operations: 0, failures: 0 };
+  #view = 0;
+  #writing = false;
   #failing: StoreError | undefined;
   #onFailing: (() => void) | undefined;
   readonly #statements;
@@ -88,6 +90,14 @@ export class Writer {
   /** Operations that wait for their commit. */
   get queued(): number {
     return this.#queue.length;
+  }
+
+  /**
+   * Inside an operation: a number that stays the same as long as all that was written is still there, and nobody else has written. What was read or
+   * written under one number need not be read again under it. Undefined elsewhere.
+   */
+  get view(): number | undefined {
+    return this.#writing ? this.#view : undefined;
   }
 
   /** Why the last write could not be done: the disk is full, or broken, or another process has the lock. Undefined when it was done. */
@@ -202,11 +212,15 @@ export class Writer {
   #commit(batch: readonly Task[]): void {
     const results: Result[] = [];
     this.#failing = undefined;
+    this.#view++;
+    this.#writing = true;
     try {
       for (const task of batch) results.push(this.#attempt(task));
       for (const work of this.#joined) work.write();
+      this.#writing = false;
       this.#statements.commit.run();
     } catch (thrown) {
+      this.#writing = false;
       for (const work of this.#joined) work.forget();
       const reason = toStoreError(thrown, this.store.path);
       this.counts.failures++;
@@ -244,6 +258,7 @@ export class Writer {
       return { ok: true, value };
     } catch (thrown) {
       if (!this.store.database.inTransaction) throw thrown;
+      this.#view++;
       if (!task.single) {
         this.#statements.undo.run();
         this.#statements.keep.run();

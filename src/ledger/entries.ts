@@ -1,4 +1,5 @@
 import type { Store } from "../db/open.ts";
+import type { Writer } from "../db/writer.ts";
 import type { EntryKind, LedgerEntry } from "./book.ts";
 
 /** The house's own accounts: the other side of every transfer (made by the migration). */
@@ -59,7 +60,7 @@ export function linkOf(before: Uint8Array, row: Omit<EntryRow, "hash">): Uint8Ar
 }
 
 /** A row as the rest of the house sees it. */
-export function toEntry(row: EntryRow): LedgerEntry {
+export function toEntry(row: Omit<EntryRow, "owner" | "hash">): LedgerEntry {
   return {
     seq: Number(row.seq),
     atMs: Number(row.at_ms),
@@ -75,15 +76,18 @@ export function toEntry(row: EntryRow): LedgerEntry {
 
 /** Writes transfers. The accounts' balances follow by a trigger, in the same step. */
 export class Entries {
-  readonly #head;
+  readonly #readHead;
   readonly #insert;
+  /** The last entry, and the view of the writer's under which it is. */
+  #head: { seq: bigint; hash: Uint8Array; view: number } | undefined;
 
   /** `onPost` is told of both accounts of every transfer, before it is committed. */
   constructor(
     store: Store,
+    private readonly writer: Writer,
     private readonly onPost: (id: string) => void,
   ) {
-    this.#head = store.database.prepare<{ seq: bigint; hash: Uint8Array }, []>(
+    this.#readHead = store.database.prepare<{ seq: bigint; hash: Uint8Array }, []>(
       "SELECT seq, hash FROM ledger_entry ORDER BY seq DESC LIMIT 1",
     );
     this.#insert = store.database.prepare(
@@ -93,11 +97,12 @@ export class Entries {
   }
 
   /**
-   * Appends one transfer, inside an operation of the writer. Throws SQLite's error when an account does not exist, the amount is not from
-   * 1 to 1e15, or the same request or reference was posted before.
+   * Appends one transfer, inside an operation of the writer or the caller's own transaction. Throws SQLite's error when an account does not exist, the amount
+   * is not from 1 to 1e15, or the same request or reference was posted before.
    */
-  append(entry: NewEntry): LedgerEntry {
-    const head = this.#head.get();
+  append(entry: NewEntry): Omit<EntryRow, "hash"> {
+    const { view } = this.writer;
+    const head = view !== undefined && this.#head?.view === view ? this.#head : this.#readHead.get();
     const row = {
       seq: (head?.seq ?? 0n) + 1n,
       at_ms: BigInt(entry.atMs),
@@ -114,8 +119,9 @@ export class Entries {
     const hash = linkOf(head?.hash ?? FIRST_LINK, row);
     const { seq, at_ms, kind, debit, credit, amount, owner, request_id, reference, detail } = row;
     this.#insert.run(seq, at_ms, kind, debit, credit, amount, owner, request_id, reference, detail, hash);
+    this.#head = view === undefined ? undefined : { seq, hash, view };
     this.onPost(debit);
     this.onPost(credit);
-    return toEntry({ ...row, hash });
+    return row;
   }
 }

@@ -88,7 +88,7 @@ export class Money {
       ...{ atMs: this.clock.now(), kind, debit, credit, amountNano: takes ? -amountNano : amountNano },
       ...{ owner: accountId, reference: key, ...(detail !== undefined && { detail }) },
     });
-    return { entry: { ...entry, reference }, repeated: false };
+    return { entry: { ...toEntry(entry), reference }, repeated: false };
   }
 
   /** Of a process that does not serve, the journal is all it knows of what requests hold. */

@@ -51,7 +51,7 @@ export function openLedger(store: Store, writer: Writer, options: LedgerOptions 
   const { clock = systemClock, onFault = (thrown) => console.error(thrown) } = options;
   const boot = randomName(16);
   const funds = new Funds(store, clock);
-  const entries = new Entries(store, (id) => funds.touch(id));
+  const entries = new Entries(store, writer, (id) => funds.touch(id));
   const rows = new UsageRows(store, writer);
   const priceBook = new PriceBook(store, writer, clock);
   const windows = new Windows(store, writer, entries, funds, clock);

@@ -340,3 +340,32 @@ test("another process's deposit counts within 10 ms, and a commit that fails tak
   await expect(undone).rejects.toThrow("undone");
   expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR);
 });
+
+test("entries stay one chain when some of a batch are undone, when a whole batch is, and when another process writes between two", async () => {
+  const { book, store, writer, restart } = openBooks();
+  const post = (accountId: string, fails: boolean) =>
+    writer.run(() => {
+      const claim = { claimId: `${accountId}-${crypto.randomUUID()}`, accountId, keyId: "key_1", kind: "web" as const };
+      book.claimUnits({ ...claim, units: 1, freeUnits: 0, unitNano: 1n });
+      const usage = { dialect: "web", model: "m", vendor: "v", upstreamModel: "m", attempts: 1, durationMs: 1 };
+      book.countUnits({ claimId: claim.claimId, used: 1, usage: { ...usage, outcome: "completed" } });
+      if (fails) throw new Error("undone");
+    });
+  const other = restart().book;
+  let payments = 0;
+  const pay = (from = book) =>
+    from.deposit({ accountId: ACCOUNT, amountNano: DOLLAR, reference: `payment-${payments++}` });
+  const work = () => [pay(), post(ACCOUNT, false), post(ACCOUNT, true), post(ACCOUNT, false), pay()];
+  const first = await Promise.allSettled(work());
+  expect(first.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled", "fulfilled"]);
+  await pay(other);
+  // A commit that fails takes the whole batch with it.
+  const full = writer.run(() => store.database.run("ROLLBACK"));
+  expect((await Promise.allSettled([...work(), full])).every(({ status }) => status === "rejected")).toBe(true);
+  await Promise.all([pay(), post(ACCOUNT, false)]);
+  expect(store.database.query("SELECT count(*) AS n, max(seq) AS last FROM ledger_entry").get()).toEqual({
+    n: 7n,
+    last: 7n,
+  });
+  expect(book.verify()).toEqual([]);
+});
