@@ -202,6 +202,8 @@ export type StreamWriter = {
   push(frame: Frame, events: readonly Event[]): string;
   /** The closing records, terminator last, given the events of the decoder's `end()`. */
   end(events: readonly Event[]): string;
+  /** An error as the last records, where the dialect has them go on from those before. */
+  fail?(error: GatewayError, requestId: string): string;
 };
 
 /** The writer for a stream: forwards the frames themselves on the diagonal, encodes their events across. */
@@ -222,6 +224,7 @@ export function eventWriter(client: ClientDialect, context: ReplyContext): Strea
   return {
     push: (_frame, events) => write(events),
     end: (events) => write(events) + encoder.end(),
+    ...(encoder.fail && { fail: (error, requestId) => encoder.fail?.(error, requestId) ?? "" }),
   };
 }
 

@@ -215,14 +215,14 @@ export class RelayedStream implements Chunks, ReadTaker {
 
   /** A piece, or nothing; the last one when the books are closed, before the client hears that its answer is whole. */
   async #write(written: Written, writer: StreamWriter): Promise<Result | undefined> {
-    const { exchange, request } = this.#job;
+    const { exchange } = this.#job;
     const { text, error, ended, spent, tail } = written;
     if (spent) return this.#runOut(text, writer);
     if (error) {
       this.#tellHealth(error);
       await exchange.fail("upstream-failed", error);
       this.#ended = true;
-      return { done: false, value: text + request.client.encodeErrorFrame(error, request.requestId) };
+      return { done: false, value: text + this.#errorText(error) };
     }
     if (ended) {
       await exchange.complete();
@@ -266,7 +266,14 @@ export class RelayedStream implements Chunks, ReadTaker {
     }
     if (request.left.aborted) return this.#closeUp();
     this.#ended = true;
-    return { done: false, value: request.client.encodeErrorFrame(ended.tell(), request.requestId) };
+    return { done: false, value: this.#errorText(ended.tell()) };
+  }
+
+  /** An error as the stream's last records. */
+  #errorText(error: GatewayError): string {
+    const { client, requestId } = this.#job.request;
+    const writer = this.#opened?.writer;
+    return writer?.fail ? writer.fail(error, requestId) : client.encodeErrorFrame(error, requestId);
   }
 
   async #closeUp(): Promise<Result> {

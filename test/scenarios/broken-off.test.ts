@@ -6,10 +6,12 @@ import { readAlong } from "./reading.ts";
 
 const CHAT = "/v1/chat/completions";
 const MESSAGES = "/v1/messages";
+const RESPONSES = "/v1/responses";
 const GEMINI = "/v1/models/m:streamGenerateContent";
 const chat = startUpstream();
 const messages = startUpstream();
 const gemini = startUpstream();
+const responses = startUpstream();
 let app: TestApp;
 
 const chunk = (model: string, content: string) =>
@@ -21,11 +23,13 @@ beforeEach(async () => {
   chat.reset();
   messages.reset();
   gemini.reset();
+  responses.reset();
   app ??= await startApp({
     vendors: [
       { ...vendorAt(chat, "chat", "lab"), ...tagged, models: "any" },
       { ...vendorAt(messages, "messages", "claude"), models: "any" },
       { ...vendorAt(gemini, "chat", "google"), dialect: "gemini" },
+      { ...vendorAt(responses, "responses", "agents"), models: "any" },
     ],
   });
 });
@@ -34,6 +38,7 @@ afterAll(async () => {
   chat.close();
   messages.close();
   gemini.close();
+  responses.close();
 });
 
 describe("a vendor that may write its reasoning into its text", () => {
@@ -102,5 +107,58 @@ describe("a vendor that counts in every record, and breaks off", () => {
     await reading;
     await app.app.running.idle();
     expect(app.rows().at(-1)).toMatchObject({ outcome: "client-left", ...counted });
+  });
+});
+
+describe("a stream of responses that breaks off ends as the same response, with the next numbers", () => {
+  const event = (type: string, sequence_number: number, fields: Record<string, unknown>) =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number, ...fields })}\n\n`;
+  const response = { id: "resp_vendor", object: "response", status: "in_progress", model: "m", output: [] };
+  const item = { id: "msg_1", type: "message", status: "in_progress", role: "assistant", content: [] };
+  const said = { item_id: "msg_1", output_index: 0, content_index: 0 };
+  const BEGUN = [
+    event("response.created", 0, { response }),
+    event("response.output_item.added", 1, { output_index: 0, item }),
+    event("response.output_text.delta", 2, { ...said, delta: "So far", logprobs: [] }),
+  ].join("");
+  const failed = event("response.failed", 3, {
+    response: { ...response, status: "failed", error: { code: "server_error", message: "Gone." } },
+  });
+  const asked = (model: string) => ({ model, stream: true, input: "Hi" });
+
+  test.each([
+    [
+      "torn off, from its own dialect",
+      "agents/m",
+      [BEGUN, 'event: response.output_text.delta\ndata: {"ty'],
+      "resp_vendor",
+    ],
+    ["failing, from its own dialect", "agents/m", [BEGUN, failed], "resp_vendor"],
+    ["torn off, across", "lab/tiny", [chunk("tiny", "So far"), 'data: {"id":"c1","cho'], /^resp_/],
+  ])("%s", async (_, model, parts, id) => {
+    chat.answer(CHAT, sse(parts));
+    responses.answer(RESPONSES, sse(parts));
+    const text = await (await app.post(RESPONSES, asked(model))).text();
+    const records = [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data as string));
+    expect(records.map(({ sequence_number }) => sequence_number)).toEqual(records.map((_one, at) => at));
+    expect(records.slice(-2).map(({ type }) => type)).toEqual(["error", "response.failed"]);
+    const { response: last } = records.at(-1) as { response: { id: string; status: string; model: string } };
+    expect(last).toMatchObject({ status: "failed", model });
+    expect(last.id).toMatch(id);
+    expect(last.id).toBe(records[0].response.id);
+  });
+
+  test("one that its vendor ends without its last record gets one by the same name", async () => {
+    const done = event("response.output_item.done", 3, {
+      ...{
+        output_index: 0,
+        item: { ...item, status: "completed", content: [{ type: "output_text", text: "So far" }] },
+      },
+    });
+    responses.answer(RESPONSES, sse([BEGUN, done, "data: [DONE]\n\n"]));
+    const text = await (await app.post(RESPONSES, asked("agents/m"))).text();
+    const records = [...text.matchAll(/^data: (\{.*)$/gm)].map(([, data]) => JSON.parse(data as string));
+    expect(records.map(({ sequence_number }) => sequence_number)).toEqual(records.map((_one, at) => at));
+    expect(records.at(-1)).toMatchObject({ response: { id: "resp_vendor" } });
   });
 });

@@ -1,6 +1,8 @@
+import type { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Citation, Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
+import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
 import { CUSTOM_CALL, type Item } from "./items.ts";
 import { annotationOf, finishItem, proofItem, startItem, summaryPart, textPart } from "./output-items.ts";
@@ -51,6 +53,12 @@ class ResponsesEncoder implements Encoder {
     const state = { ...writeFinish(this.#finish), output: this.#output, usage: this.#usage };
     const type = state.status === "completed" ? "response.completed" : "response.incomplete";
     return this.#write(type, { response: writeResponse(this.context, state) });
+  }
+
+  fail(error: GatewayError): string {
+    const opening = this.#open();
+    const response = writeResponse(this.context, { status: "failed", output: this.#output });
+    return opening + encodeFailure(error, response, this.#sequence);
   }
 
   #write(type: string, fields: Record<string, unknown>): string {

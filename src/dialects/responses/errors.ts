@@ -16,24 +16,21 @@ function errorFields(error: GatewayError): Record<string, unknown> {
   };
 }
 
-/**
- * An error as the last of a stream: an `error` record with its fields both flat, as documented, and nested, as its own vendor sends
- * them. A failed response follows, as there too: some agents know only that. What is known of the reply is not known here, so the
- * response is empty.
- */
+/** An error as a stream's last: nothing came before it, or nobody knows what did, so the response that failed is empty. */
 export function encodeErrorFrame(error: GatewayError, requestId: string): string {
+  const rest = { object: "response", incomplete_details: null, output: [], usage: null };
+  return encodeFailure(error, { id: `resp_${requestId}`, ...rest }, 0);
+}
+
+/**
+ * An error as the last of a stream whose next record is the `sequence`th: an `error` record with its fields both flat, as documented, and nested, as its
+ * own vendor sends them. The response follows as a failed one, as there too: some agents know only that.
+ */
+export function encodeFailure(error: GatewayError, response: Record<string, unknown>, sequence: number): string {
   const { code, message, param } = { code: error.code, message: error.message, param: error.param ?? null };
-  const failed = {
-    id: `resp_${requestId}`,
-    object: "response",
-    status: "failed",
-    error: { code, message },
-    incomplete_details: null,
-    output: [],
-    usage: null,
-  };
+  const failed = { ...response, status: "failed", error: { code, message } };
   return (
-    record({ type: "error", sequence_number: 0, code, message, param, error: errorFields(error) }) +
-    record({ type: "response.failed", sequence_number: 1, response: failed })
+    record({ type: "error", sequence_number: sequence, code, message, param, error: errorFields(error) }) +
+    record({ type: "response.failed", sequence_number: sequence + 1, response: failed })
   );
 }

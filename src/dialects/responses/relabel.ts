@@ -1,12 +1,14 @@
+import type { GatewayError } from "../../canon/errors.ts";
 import type { Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { editInside, editObject, isObject, type JsonText } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
+import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
 import { record } from "./records.ts";
-import { estimatedUsage, writeResponse } from "./response-object.ts";
+import { estimatedUsage, type ResponseState, writeResponse } from "./response-object.ts";
 import { readUsage, writeUsage } from "./usage.ts";
 
 /** A whole reply with the client's model ID, every other byte as it was. `body` is known to be an object. */
@@ -34,6 +36,9 @@ function ownUsage(response: unknown, events: readonly Event[]): Record<string, u
 /** Forwards a stream frame by frame: only the model ID inside `response` is exchanged, and a type that stands on the event line alone is added. */
 class ResponsesRelabeler implements Relabeler {
   #terminal = "";
+  /** The number of the next record, and the vendor's name for the response. */
+  #sequence = 0;
+  #id: unknown;
 
   constructor(readonly context: ReplyContext) {}
 
@@ -45,6 +50,9 @@ class ResponsesRelabeler implements Relabeler {
     const { value } = frame;
     if (this.#terminal !== "" || !isObject(value)) return "";
     const type = typeOf(value, frame);
+    const { sequence_number: sequence } = value;
+    if (typeof sequence === "number") this.#sequence = sequence + 1;
+    this.#id ??= isObject(value["response"]) ? value["response"]["id"] : undefined;
     if (!isTerminal(type)) return this.#forward(frame, value, type);
     this.#terminal = this.#forward(frame, value, type, ownUsage(value["response"], events));
     return "";
@@ -56,7 +64,18 @@ class ResponsesRelabeler implements Relabeler {
     for (const event of events) if (event.type === "finish") finish = event.finish;
     const usage = lastUsage(events) ?? estimatedUsage(this.context);
     const state = { ...writeFinish(finish), output: [], usage };
-    return record({ type: `response.${state.status}`, response: writeResponse(this.context, state) });
+    const response = this.#write(state);
+    return record({ type: `response.${state.status}`, sequence_number: this.#sequence, response });
+  }
+
+  fail(error: GatewayError): string {
+    return encodeFailure(error, this.#write({ status: "failed", output: [] }), this.#sequence);
+  }
+
+  /** The response as it stands, by the name that its vendor has given it. */
+  #write(state: ResponseState): Record<string, unknown> {
+    const response = writeResponse(this.context, state);
+    return typeof this.#id === "string" ? { ...response, id: this.#id } : response;
   }
 
   #forward(frame: Frame, value: Record<string, unknown>, type: string, usage?: Record<string, unknown>): string {
