@@ -12,6 +12,9 @@ const MOST_GROWTH = 20 * 1024 * 1024;
 const SHOWN_FAULTS = 10;
 /** Requests of each operation until the program is warm, at the least: its heap has its size by then. */
 const WARM = 150;
+/** Memory is looked at so often, ms, for longer than it takes until what is not used any more is given back. */
+const LOOK_MS = 500;
+const LOOKS = 40;
 
 const each = Number(process.argv[2] ?? 800);
 const seed = Number(process.argv[3] ?? Math.floor(Math.random() * 2 ** 31));
@@ -29,12 +32,12 @@ async function memoryOf(): Promise<number> {
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(await response.text())?.[1] ?? Number.NaN);
 }
 
-/** The least of several looks: what waits to be collected is no growth. */
+/** The least of several looks: what waits to be collected, or to be given back, is no growth. */
 async function settledMemory(): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
-  for (let look = 0; look < 10; look++) {
+  for (let look = 0; look < LOOKS; look++) {
     least = Math.min(least, await memoryOf());
-    await Bun.sleep(100);
+    await Bun.sleep(LOOK_MS);
   }
   return least;
 }
