@@ -40,7 +40,8 @@ function* secretsOfVendor({ apiKey, apiKeys, auth, headers, credentials, proxy }
 
 /** Everything secret that configuration and environment tell a gateway: what no line of a log and no upstream's words may show (reliability 7.4). */
 export function secretsOf({ search, traces, images }: Config, vendors: readonly Vendor[]): string[] {
-  const others = [...search.map(({ apiKey }) => apiKey), ...Object.values(traces?.headers ?? {})];
+  const ofTraces = [...Object.values(traces?.headers ?? {}), traces?.tls?.key];
+  const others = [...search.map(({ apiKey }) => apiKey), ...ofTraces];
   const all = [...vendors.flatMap((vendor) => [...secretsOfVendor(vendor)]), ...others, images.bucket?.secretAccessKey];
   return [...new Set(all.filter((secret) => secret !== undefined && secret !== ""))] as string[];
 }

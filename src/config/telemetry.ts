@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Sampling } from "../observe/spans.ts";
 import type { TraceSettings } from "../observe/traces.ts";
 import { ConfigError } from "./faults.ts";
@@ -34,6 +35,33 @@ const readMilliseconds: Reader<number> = {
   what: "a whole number of milliseconds from 1 to 999999999",
   from: (text) => (/^\d{1,9}$/.test(text) && Number(text) > 0 ? Number(text) : undefined),
 };
+/** More spans than this are no queue any more but the machine's memory. */
+const MOST_SPANS = 1_000_000;
+const readSpans: Reader<number> = {
+  what: `a whole number of spans from 1 to ${MOST_SPANS}`,
+  from: (text) => (/^\d{1,7}$/.test(text) && Number(text) > 0 && Number(text) <= MOST_SPANS ? Number(text) : undefined),
+};
+const readPacked: Reader<boolean> = {
+  what: "gzip or none",
+  from: (text) => (/^(?:gzip|none)$/i.test(text) ? text.toLowerCase() === "gzip" : undefined),
+};
+/** A file in PEM, of which `check` throws where it is none of its kind. */
+const readPem = (kind: string, check: (pem: string) => unknown): Reader<string> => ({
+  what: `the path of ${kind} in PEM that can be read`,
+  from(path) {
+    try {
+      const pem = readFileSync(path, "utf8");
+      check(pem);
+      return pem;
+    } catch {
+      return undefined;
+    }
+  },
+});
+/** Loaded where somebody names a file: a start is dearer with it. */
+const nodeCrypto = () => process.getBuiltinModule("node:crypto");
+const readCertificate = readPem("a certificate", (pem) => new (nodeCrypto().X509Certificate)(pem));
+const readKey = readPem("a private key without a password", (pem) => nodeCrypto().createPrivateKey(pem));
 /** Others are said to be left aside; the usual one for HTTP is not, since whoever takes that takes JSON as well. */
 const readProtocol: Reader<string> = {
   what: "http/json, which is what is sent",
@@ -71,6 +99,20 @@ function readSampling(read: ReadVariable): Sampling | undefined {
   const sampler = read("OTEL_TRACES_SAMPLER", readSampler);
   if (!sampler) return undefined;
   return { byParent: sampler.byParent, ratio: sampler.ratio ?? read("OTEL_TRACES_SAMPLER_ARG", readRatio) ?? 1 };
+}
+
+/** With which certificates the collector is spoken to; undefined where nothing is said of them. `exporter`: a variable's whole name. */
+function readTls(read: ReadVariable, exporter: (name: string) => string, warnings: string[]): TraceSettings["tls"] {
+  const names = [exporter("CLIENT_CERTIFICATE"), exporter("CLIENT_KEY")] as const;
+  const told = warnings.length;
+  const ca = read(exporter("CERTIFICATE"), readCertificate);
+  const cert = read(names[0], readCertificate);
+  const key = read(names[1], readKey);
+  const own = cert !== undefined && key !== undefined ? { cert, key } : undefined;
+  const halves = cert !== undefined || key !== undefined;
+  if (halves && !own && warnings.length === told)
+    warnings.push(`${names.join(" and ")} are left aside: each needs the other.`);
+  return ca === undefined && !own ? undefined : { ...(ca !== undefined && { ca }), ...own };
 }
 
 /**
@@ -122,5 +164,9 @@ export function chooseTelemetry(
     sampling,
     timeoutMs: readAs(exporter("TIMEOUT"), readMilliseconds),
     everyMs: readAs("OTEL_BSP_SCHEDULE_DELAY", readMilliseconds),
+    maxWaiting: readAs("OTEL_BSP_MAX_QUEUE_SIZE", readSpans),
+    maxBatch: readAs("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", readSpans),
+    packed: readAs(exporter("COMPRESSION"), readPacked),
+    tls: readTls(readAs, exporter, warnings),
   };
 }

@@ -3,7 +3,7 @@ import { type Sampling, type Span, toSpans } from "./spans.ts";
 
 /** Spans are sent together this often, ms, where nothing else is set. */
 const EVERY_MS = 5_000;
-/** Spans that are sent at once, and that wait for a collector that does not answer; further ones are counted and left out. */
+/** Spans that are sent at once, and that wait for a collector that does not answer, where nothing else is set; further ones are counted and left out. */
 const BATCH = 512;
 const MAX_WAITING = 4_096;
 /** A collector has this long to take a batch, ms, where nothing else is set. */
@@ -28,6 +28,13 @@ export type TraceSettings = {
   /** How long a collector has to take a batch, and how often one is sent, ms. */
   timeoutMs?: number | undefined;
   everyMs?: number | undefined;
+  /** How many spans are kept until they are sent, and how many of them are sent at once. */
+  maxWaiting?: number | undefined;
+  maxBatch?: number | undefined;
+  /** What is sent is packed with gzip. */
+  packed?: boolean | undefined;
+  /** Who may have signed the collector's certificate, and what shows it who calls: PEM. The key is never logged. */
+  tls?: { ca?: string; cert?: string; key?: string } | undefined;
 };
 
 export type TraceParts = TraceSettings & {
@@ -60,7 +67,14 @@ export class TraceExporter {
   #leaving = new AbortController();
   readonly counts = { sent: 0, lost: 0 };
 
-  constructor(private readonly parts: TraceParts) {}
+  readonly #maxWaiting: number;
+  readonly #maxBatch: number;
+
+  constructor(private readonly parts: TraceParts) {
+    const { maxWaiting = MAX_WAITING, maxBatch = BATCH } = parts;
+    this.#maxWaiting = maxWaiting;
+    this.#maxBatch = Math.min(maxBatch, maxWaiting);
+  }
 
   /** See {@link ended}. */
   refused(facts: RequestFacts): void {
@@ -69,17 +83,18 @@ export class TraceExporter {
 
   /** Notes a request that is over. Waits for nothing. */
   ended(facts: RequestFacts): void {
+    this.#take(toSpans(this.#clean(facts), this.parts));
+  }
+
+  /** A request's own span is its first: where there is not room for all of them it is that one which is kept. */
+  #take(spans: readonly Span[]): void {
     const { everyMs = EVERY_MS } = this.parts;
-    const spans = toSpans(this.#clean(facts), this.parts);
-    if (spans.length === 0) return;
-    if (this.#waiting.length + spans.length > MAX_WAITING) {
-      this.counts.lost += spans.length;
-      return;
-    }
-    this.#waiting.push(...spans);
+    const room = this.#maxWaiting - this.#waiting.length;
+    this.#waiting.push(...(spans.length > room ? spans.slice(0, room) : spans));
+    this.counts.lost += Math.max(0, spans.length - room);
     // Who is at it takes these along.
-    if (this.#isSending) return;
-    if (this.#waiting.length >= BATCH && !this.#failing) void this.flush();
+    if (this.#isSending || this.#waiting.length === 0) return;
+    if (this.#waiting.length >= this.#maxBatch && !this.#failing) void this.flush();
     else this.#cancel ??= this.parts.after(everyMs, () => void this.flush());
   }
 
@@ -117,7 +132,7 @@ export class TraceExporter {
     this.#isSending = true;
     this.#forgetTimer();
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.slice(0, BATCH);
+      const batch = this.#waiting.slice(0, this.#maxBatch);
       const refusal = await this.#offer(batch);
       if (refusal && !this.#failing) this.parts.onFault(refusal.fault);
       this.#failing = refusal !== undefined;
@@ -150,18 +165,29 @@ export class TraceExporter {
     }
   }
 
-  #send(spans: readonly Span[], signal: AbortSignal): Promise<Response> {
-    const { url, headers, serviceName, version, resource } = this.parts;
+  async #send(spans: readonly Span[], signal: AbortSignal): Promise<Response> {
+    const { url, headers, serviceName, version, resource, packed, tls } = this.parts;
     const named = { "service.name": serviceName, "service.version": version, ...resource };
     const attributes = Object.entries(named).map(([key, value]) => ({ key, value: { stringValue: value } }));
     const scopeSpans = [{ scope: { name: "sluice", version }, spans }];
+    const text = JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] });
+    const fixed = { "content-type": "application/json", ...(packed && { "content-encoding": "gzip" }) };
     return fetch(url, {
       method: "POST",
-      headers: { "user-agent": `sluice/${version}`, ...headers, "content-type": "application/json" },
-      body: JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] }),
+      headers: { "user-agent": `sluice/${version}`, ...headers, ...fixed },
+      body: packed ? await pack(text) : text,
       redirect: "manual",
       proxy: false,
       signal,
+      ...(tls && { tls }),
     } as RequestInit);
   }
+}
+
+/** Beside the event loop, and loaded when somebody wants it. */
+async function pack(text: string): Promise<Uint8Array> {
+  const { gzip } = await import("node:zlib");
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  gzip(text, (fault, packed) => (fault ? reject(fault) : resolve(packed)));
+  return promise;
 }

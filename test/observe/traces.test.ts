@@ -1,4 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { chooseTelemetry } from "../../src/config/telemetry.ts";
 import { readTraceparent, type Span, toSpans } from "../../src/observe/spans.ts";
 import { TraceExporter, type TraceSettings } from "../../src/observe/traces.ts";
@@ -237,6 +240,34 @@ describe("traces", () => {
     }
   });
 
+  test("a collector with a certificate of its own is spoken to, packed, by who shows one too; no other is", async () => {
+    const got: { encoding: string | null; sent: Sent }[] = [];
+    const certificate = (name: string) =>
+      readFileSync(new URL(`../fixtures/certificates/${name}.txt`, import.meta.url));
+    const [ca, cert, caller, key] = ["authority", "sound", "stranger", "key"].map((name) => String(certificate(name)));
+    const secure = Bun.serve({
+      ...{ hostname: "127.0.0.1", port: 0 },
+      tls: { cert, key, ca: caller, requestCert: true, rejectUnauthorized: true },
+      async fetch(request) {
+        const sent = JSON.parse(new TextDecoder().decode(Bun.gunzipSync(await request.arrayBuffer()))) as Sent;
+        got.push({ encoding: request.headers.get("content-encoding"), sent });
+        return Response.json({});
+      },
+    });
+    upstream.always(PATH, json(REPLY));
+    const url = `https://localhost:${secure.port}${TRACES}`;
+    for (const tls of [undefined, { ca }, { ca, cert: caller, key }] as TraceSettings["tls"][]) {
+      const app = await traced({ url, tls, packed: true });
+      await say(app);
+      await app.app.observation.close();
+      const taken = tls?.key !== undefined;
+      expect(got.map(({ encoding }) => encoding)).toEqual(taken ? ["gzip"] : []);
+      expect(app.log.filter(({ event }) => event === "observe")).toHaveLength(taken ? 0 : 1);
+    }
+    expect(got[0]?.sent.resourceSpans[0]?.scopeSpans[0]?.spans).toHaveLength(2);
+    await secure.stop(true);
+  });
+
   test("are off unless somebody says where they go", async () => {
     const app = await startApp({ vendors: [vendorAt(upstream, "chat", "lab")] });
     apps.push(app);
@@ -250,7 +281,7 @@ describe("traces", () => {
 
 describe("a collector that cannot take them now", () => {
   /** An exporter whose timers are run by hand. */
-  function startExporter(url = `${collector.url}${TRACES}`) {
+  function startExporter(url = `${collector.url}${TRACES}`, more: Partial<TraceSettings> = {}) {
     const timers: { ms: number; run: () => void }[] = [];
     const faults: unknown[] = [];
     const exporter = new TraceExporter({
@@ -262,6 +293,7 @@ describe("a collector that cannot take them now", () => {
         return () => void timers.splice(timers.indexOf(timer), timers.includes(timer) ? 1 : 0);
       },
       onFault: (thrown) => faults.push(thrown),
+      ...more,
     });
     return { exporter, timers, faults };
   }
@@ -305,6 +337,28 @@ describe("a collector that cannot take them now", () => {
     await exporter.close();
     expect(exporter.counts).toEqual({ sent: 0, lost: 6_000 });
     expect(timers).toEqual([]);
+  });
+
+  test("or fewer, where that is set; of a request that does not fit its own span is kept", async () => {
+    const { exporter } = startExporter(undefined, { maxWaiting: 5, maxBatch: 2 });
+    collector.always(TRACES, json({}, { status: 503 }));
+    for (let count = 0; count < 10; count++) exporter.ended(FACTS);
+    expect(exporter.counts).toEqual({ sent: 0, lost: 15 });
+    await exporter.flush();
+    // Offered as soon as there were two, and again.
+    expect(new Set(spansOf().map(({ spanId }) => spanId)).size).toBe(2);
+    collector.reset();
+    collector.always(TRACES, json({}));
+    await exporter.flush();
+    expect(
+      collector.calls.map(({ json: sent }) => (sent as Sent).resourceSpans[0]?.scopeSpans[0]?.spans.length),
+    ).toEqual([2, 2, 1]);
+    expect(spansOf().map(({ kind }) => kind)).toEqual([2, 3, 2, 3, 2]);
+    // More at once than are kept there cannot be.
+    const narrow = startExporter(undefined, { maxWaiting: 1 }).exporter;
+    narrow.ended(FACTS);
+    await narrow.flush();
+    expect(narrow.counts).toEqual({ sent: 1, lost: 1 });
   });
 
   test("and one that does not want them is not asked again", async () => {
@@ -451,5 +505,55 @@ describe("where traces go", () => {
       "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
       "OTEL_EXPORTER_OTLP_PROTOCOL",
     ]);
+  });
+
+  test("how many are kept and sent at once, packed or not, and the collector's certificates", () => {
+    const folder = mkdtempSync(join(tmpdir(), "sluice-traces-"));
+    const file = (name: string, text: string) => {
+      writeFileSync(join(folder, name), text);
+      return join(folder, name);
+    };
+    const fixture = (name: string) =>
+      readFileSync(new URL(`../fixtures/certificates/${name}.txt`, import.meta.url), "utf8");
+    const ca = file("ca.pem", fixture("authority"));
+    const cert = file("cert.pem", fixture("sound"));
+    const key = file("key.pem", fixture("key"));
+    const chosen = (more: Record<string, string>) =>
+      chooseTelemetry(undefined, { OTEL_EXPORTER_OTLP_ENDPOINT: "https://otel.test", ...more }, warnings);
+    warnings.length = 0;
+    const none = { maxWaiting: undefined, maxBatch: undefined, packed: undefined, tls: undefined };
+    expect(chosen({})).toMatchObject(none);
+    expect(
+      chosen({
+        OTEL_BSP_MAX_QUEUE_SIZE: "2048",
+        OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "100",
+        OTEL_EXPORTER_OTLP_COMPRESSION: "none",
+        OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: "gzip",
+        OTEL_EXPORTER_OTLP_CERTIFICATE: "/nowhere",
+        OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: ca,
+        OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: cert,
+        OTEL_EXPORTER_OTLP_CLIENT_KEY: key,
+      }),
+    ).toMatchObject({
+      ...{ maxWaiting: 2048, maxBatch: 100, packed: true },
+      tls: { ca: fixture("authority"), cert: fixture("sound"), key: fixture("key") },
+    });
+    expect(chosen({ OTEL_EXPORTER_OTLP_CERTIFICATE: ca })?.tls).toEqual({ ca: fixture("authority") });
+    expect(warnings).toEqual([]);
+    const wrong = {
+      OTEL_BSP_MAX_QUEUE_SIZE: "0",
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "many",
+      OTEL_EXPORTER_OTLP_COMPRESSION: "zstd",
+      OTEL_EXPORTER_OTLP_CERTIFICATE: join(folder, "nothing.pem"),
+      OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: key,
+      OTEL_EXPORTER_OTLP_CLIENT_KEY: cert,
+    };
+    expect(chosen(wrong)).toMatchObject(none);
+    expect(warnings.map((sentence) => sentence.split(" ")[0])).toEqual(Object.keys(wrong));
+    // One half of what shows who calls shows nothing.
+    warnings.length = 0;
+    expect(chosen({ OTEL_EXPORTER_OTLP_CLIENT_KEY: key })?.tls).toBeUndefined();
+    expect(warnings).toEqual([expect.stringContaining("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE")]);
+    rmSync(folder, { recursive: true });
   });
 });
