@@ -3,8 +3,11 @@ import type { Caller } from "../accounts/caller.ts";
 import type { Keys } from "../accounts/keys.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { isObject } from "../lib/json.ts";
 import type { BodyRoom } from "../limits/body-room.ts";
 import type { Limiter } from "../limits/limiter.ts";
+import type { RequestObserver } from "../observe/request-facts.ts";
+import { readTraceparent } from "../observe/spans.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import type { Running } from "../relay/running.ts";
 import type { McpAnswer, McpServer } from "../web/mcp.ts";
@@ -17,6 +20,7 @@ import {
   VERSIONS,
   writeFault,
 } from "../web/mcp-message.ts";
+import { TOOLS } from "../web/mcp-tools.ts";
 import { RpcMessage as RpcMessageBody, RpcReply } from "../wire/web.ts";
 import type { RequestServer } from "./asked.ts";
 import { checkJson, readText, UploadCut } from "./body.ts";
@@ -26,8 +30,11 @@ import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { MCP_PATH, MCP_TOKEN_PATH } from "./mcp-error.ts";
 import { jsonBody, jsonReply } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
-import { runCall } from "./web-call.ts";
+import { noteWorked, runCall } from "./web-call.ts";
+import { Work } from "./work.ts";
 
+/** How much of a message's id is noted, characters: it may be anything. */
+const MAX_NOTED_ID = 128;
 /** Largest message, bytes (web-and-mcp.md A2 #4). */
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 
@@ -39,6 +46,7 @@ export type McpDependencies = {
   limiter: Limiter;
   running: Running;
   clock: Clock;
+  observer: RequestObserver | undefined;
   /** Where a large body needs a place. */
   room: BodyRoom | undefined;
   server(): RequestServer;
@@ -99,6 +107,7 @@ function answer(request: Request, status: number, body: string): Response {
 /** The order of checks is that of web-and-mcp.md A2: credentials, types, size, JSON, form, version, then the message itself. */
 async function answerMcp(request: Request, identify: () => Caller, dependencies: McpDependencies): Promise<Response> {
   const { server } = dependencies;
+  const work = Work.begin(request, { operation: "execute_tool", dialect: "mcp", subject: "" }, dependencies);
   try {
     const caller = identify();
     if (!admitsJson(request.headers.get("accept"))) {
@@ -115,18 +124,45 @@ async function answerMcp(request: Request, identify: () => Caller, dependencies:
     if (message.kind === "fault") {
       return answer(request, 400, writeFault(message.code, message.message, message.id));
     }
+    if (work && message.kind === "request") noteMessage(work, caller, message, request);
     const version = request.headers.get("mcp-protocol-version");
     if (version !== null && !isInitialize(message) && !(VERSIONS as readonly string[]).includes(version.trim())) {
       const told = `This MCP-Protocol-Version is not spoken here. Spoken are ${VERSIONS.join(", ")}.`;
+      work?.done(endOf({ failed: true, code: REFUSED }));
       return answer(request, 400, writeFault(REFUSED, told, message.kind === "request" ? message.id : null));
     }
     if (message.kind === "note") {
       return new Response(null, { status: 202, headers: commonHeaders(requestIdOf(request)) });
     }
-    return await answerRequest(request, { caller, message, text }, dependencies);
+    return await answerRequest(request, { caller, message, text, work }, dependencies);
   } catch (thrown) {
+    work?.failed(thrown);
     return answerError(thrown, request);
   }
+}
+
+/**
+ * A call of a tool is told to the traces; other messages cost nothing. Its parent is what the message itself names, and what its request is part of is
+ * linked then (MCP conventions). A tool that there is not may be called anything: its name is not told.
+ */
+function noteMessage(work: Work, caller: Caller, { id, method, params }: RpcRequest, request: Request): void {
+  if (method !== "tools/call") return;
+  const { name, _meta: meta } = (isObject(params) ? params : {}) as { name?: unknown; _meta?: unknown };
+  const named = isObject(meta) && typeof meta["traceparent"] === "string" ? meta["traceparent"] : undefined;
+  const version = request.headers.get("mcp-protocol-version")?.trim();
+  const spoken = VERSIONS.find((known) => known === version);
+  work.by(caller);
+  work.note({
+    subject: TOOLS.find((tool) => tool.name === name)?.name ?? "",
+    rpc: { method, id: String(id).slice(0, MAX_NOTED_ID), version: spoken },
+    ...(readTraceparent(named) && { traceparent: named, linked: work.traceparent }),
+  });
+}
+
+/** How a message ended, as the MCP conventions name that. */
+function endOf({ failed, code }: Pick<McpAnswer, "failed" | "code">) {
+  if (!failed) return {};
+  return { outcome: "refused", error: code === undefined ? "tool_error" : String(code), rpcCode: code };
 }
 
 const isInitialize = (message: RpcMessage) => message.kind === "request" && message.method === "initialize";
@@ -176,7 +212,8 @@ function parseMessage(text: string): RpcMessage {
   return readMessage(first === "[" ? [] : null);
 }
 
-type Asked = { caller: Caller; message: Extract<RpcMessage, { kind: "request" }>; text: string };
+type RpcRequest = Extract<RpcMessage, { kind: "request" }>;
+type Asked = { caller: Caller; message: RpcRequest; text: string; work: Work | undefined };
 
 /** An answer that cost nothing: its Idempotency-Key stays free. */
 class Unkept extends Error {
@@ -187,7 +224,7 @@ class Unkept extends Error {
 
 async function answerRequest(
   request: Request,
-  { caller, message, text }: Asked,
+  { caller, message, text, work }: Asked,
   { mcp, kept, limiter, running }: McpDependencies,
 ): Promise<Response> {
   const requestId = requestIdOf(request);
@@ -197,7 +234,13 @@ async function answerRequest(
     limiter.take(caller, "catalog").release();
     return toResponse(mcp.answer(message));
   }
-  const run = () => runCall(request, caller, running, (signal) => mcp.call(message, { caller, requestId, signal }));
+  const run = async () => {
+    const onWorked = noteWorked(work);
+    const call = (signal: AbortSignal) => mcp.call(message, { caller, requestId, signal, onWorked });
+    const answered = await runCall(request, caller, running, call);
+    work?.done(endOf(answered));
+    return answered;
+  };
   if (!request.headers.has("idempotency-key")) return toResponse(await run());
   try {
     // The path may hold a token, which is not to be written down: one name for both ways.

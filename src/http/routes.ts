@@ -44,6 +44,7 @@ export function mountRoutes(routes: Served, { guard, cors, generation, readAddre
     limiter,
     running,
     clock,
+    observer: services.observer,
     room: services.admission?.bodies,
     server: () => app.server,
   };

@@ -4,6 +4,7 @@ import type { Keys } from "../accounts/keys.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { BodyRoom } from "../limits/body-room.ts";
 import type { RateState } from "../limits/limiter.ts";
+import type { RequestObserver } from "../observe/request-facts.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import type { Running } from "../relay/running.ts";
 import { isFault, readFetchArguments, readSearchArguments, toBodyError, type WebTools } from "../web/tools.ts";
@@ -18,7 +19,8 @@ import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
-import { runCall } from "./web-call.ts";
+import { noteWorked, runCall } from "./web-call.ts";
+import { Work } from "./work.ts";
 
 const SEARCH_PATH = "/v1/web/search";
 const FETCH_PATH = "/v1/web/fetch";
@@ -30,6 +32,7 @@ export type WebDependencies = {
   kept: IdempotencyStore;
   running: Running;
   clock: Clock;
+  observer: RequestObserver | undefined;
   /** Where a large body needs a place. */
   room: BodyRoom | undefined;
   server(): RequestServer;
@@ -41,7 +44,7 @@ const idempotent = ["idempotency_in_progress", "idempotency_key_reused"] as cons
 /** `POST /v1/web/search` and `POST /v1/web/fetch` (contract 3): the tools of the MCP server in REST form, on the same allowance. */
 export function webRoutes(dependencies: WebDependencies) {
   return new Elysia({ name: "sluice-web" })
-    .post(SEARCH_PATH, ({ request }) => answerWeb(request, dependencies, search), {
+    .post(SEARCH_PATH, ({ request }) => answerWeb(request, dependencies, "web_search", search), {
       parse: "none",
       detail: {
         tags: ["Web tools"],
@@ -59,7 +62,7 @@ export function webRoutes(dependencies: WebDependencies) {
         },
       },
     })
-    .post(FETCH_PATH, ({ request }) => answerWeb(request, dependencies, fetch), {
+    .post(FETCH_PATH, ({ request }) => answerWeb(request, dependencies, "web_fetch", fetch), {
       parse: "none",
       detail: {
         tags: ["Web tools"],
@@ -103,23 +106,27 @@ const fetch: Tool = (body, tools) => {
 };
 
 /** Credentials, body, arguments, then the tool under its Idempotency-Key. */
-async function answerWeb(request: Request, dependencies: WebDependencies, tool: Tool): Promise<Response> {
+async function answerWeb(request: Request, dependencies: WebDependencies, name: string, tool: Tool): Promise<Response> {
   const { tools, keys, kept, running, clock, room, server } = dependencies;
   const requestId = requestIdOf(request);
+  const work = Work.begin(request, { operation: "execute_tool", dialect: "web", subject: name }, dependencies);
   try {
     const caller: Caller = authenticate(request, keys);
+    work?.by(caller);
     // The body reader and the tools have bounds of their own.
     server()?.timeout(request, 0);
     const body = await readJson(request, { maxBytes: MAX_WEB_BYTES, clock, room });
     const run = tool(body.value, tools);
     return await answerOnce({ request, accountId: caller.accountId, body: body.text }, kept, async () => {
       const told = await runCall(request, caller, running, (signal) =>
-        run({ caller, requestId, dialect: "web", signal }),
+        run({ caller, requestId, dialect: "web", signal, onWorked: noteWorked(work) }),
       );
+      work?.done();
       const headers = { "cache-control": "no-store", ...commonHeaders(requestId) };
       return Response.json(told.body, { headers: { ...headers, ...(told.rate && rateHeaders("chat", told.rate)) } });
     });
   } catch (thrown) {
+    work?.failed(thrown);
     return answerError(thrown, request);
   }
 }

@@ -1,4 +1,4 @@
-import type { Attempt, RequestFacts, RequestObserver } from "./request-facts.ts";
+import type { Attempt, RequestFacts, RequestObserver, WorkFacts } from "./request-facts.ts";
 
 /** Whoever wants to hear of requests. Whatever is left out is not told. */
 export type Listener = Partial<RequestObserver>;
@@ -27,5 +27,6 @@ export function createObserver(listeners: readonly Listener[], onFault: (thrown:
     ended: (facts: RequestFacts) => tellAll("ended", facts),
     told: (code: string) => tellAll("told", code),
     refused: (facts: RequestFacts) => tellAll("refused", facts),
+    worked: (facts: WorkFacts) => tellAll("worked", facts),
   };
 }

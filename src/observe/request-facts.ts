@@ -8,6 +8,12 @@ export type Attempt = { vendor: string; model: string; key: number; outcome: str
 export const attemptOutcome = (outcome: string | undefined, error: string | null | undefined): string =>
   outcome === "completed" ? "served" : (error ?? outcome ?? "ended");
 
+/**
+ * One call of a web tool that the gateway made for a model: its name, and the model's own id of the call. `at` as in {@link Attempt}; `ms`: undefined
+ * where it was broken off with its request. `error`: why it gave nothing.
+ */
+export type ToolCall = { tool: string; callId: string; at: number; ms: number | undefined; error: string | undefined };
+
 /** What became of a request that was held, told once, when its book is closed. */
 export type RequestFacts = {
   requestId: string;
@@ -28,6 +34,8 @@ export type RequestFacts = {
   /** How often a vendor was asked, and each time, where one failed. */
   tried: number;
   attempts: readonly Attempt[];
+  /** Web tools that were run for its model; noted only where traces are kept. */
+  tools?: readonly ToolCall[] | undefined;
   /** When the last attempt began, ms after the request did. */
   lastAttemptMs: number;
   /** Unix ms, and the durations from there, ms. */
@@ -40,6 +48,49 @@ export type RequestFacts = {
   costNano: bigint | undefined;
   /** The client's W3C trace context. */
   traceparent: string | undefined;
+};
+
+/** A message of MCP that was answered. */
+export type RpcFacts = { method: string; id: string; version: string | undefined };
+
+/** A call to a vendor on the way of a piece of {@link WorkFacts}; see {@link Attempt}. */
+export type WorkCall = Omit<Attempt, "key">;
+
+/** What became of a request that is no generation and yet costs or takes time: told to the traces, once, when it is over. */
+export type WorkFacts = {
+  operation: "image_generation" | "execute_tool" | "count_tokens";
+  /** Undefined for an image job that an earlier process took. */
+  requestId: string | undefined;
+  accountId: string;
+  keyId: string;
+  dialect: string;
+  /** The model, or the tool, that was asked for; empty where none could be made out. */
+  subject: string;
+  /** Who did it, and with which model; both undefined where that was nobody, or is not known. */
+  vendor?: string | undefined;
+  upstreamModel?: string | undefined;
+  /** `completed`; `refused` where nothing was done, or charged; else how it ended. */
+  outcome: string;
+  /** The error's code, where it ended in one. */
+  error: string | undefined;
+  /** How often a vendor was asked, and the calls that are spans of their own. */
+  tried?: number | undefined;
+  calls: readonly WorkCall[];
+  /** Unix ms, and the duration from there, ms. */
+  startedAt: number;
+  durationMs: number;
+  /** The client's W3C trace context, and another one that it is in as well. */
+  traceparent: string | undefined;
+  linked?: string | undefined;
+  /** Of a count. */
+  inputTokens?: number | undefined;
+  /** Of a web tool: calls of the allowance that it came to. */
+  units?: number | undefined;
+  /** Of an image: the job's id. */
+  jobId?: string | undefined;
+  /** Of a message of MCP, and JSON-RPC's code where it ended in an error of that. */
+  rpc?: RpcFacts | undefined;
+  rpcCode?: number | undefined;
 };
 
 /** Told of every request, for figures, traces and the like. Its functions wait for nothing and never throw. */
@@ -55,4 +106,6 @@ export type RequestObserver = {
   told(code: string): void;
   /** The same where the client showed a valid key. Called only where traces are wanted. */
   refused(facts: RequestFacts): void;
+  /** Something that is no generation is over, or was refused to who showed a valid key. Called only where traces are wanted. */
+  worked(facts: WorkFacts): void;
 };

@@ -52,6 +52,8 @@ export class RequestFigures implements RequestObserver {
 
   refused(): void {}
 
+  worked(): void {}
+
   told(code: string): void {
     this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1);
   }

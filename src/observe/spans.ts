@@ -1,4 +1,12 @@
-import { type Attempt, attemptOutcome, type RequestFacts } from "./request-facts.ts";
+import {
+  type Attempt,
+  attemptOutcome,
+  type RequestFacts,
+  type RpcFacts,
+  type ToolCall,
+  type WorkCall,
+  type WorkFacts,
+} from "./request-facts.ts";
 
 /** A span as OTLP writes it in JSON. */
 export type Span = {
@@ -10,11 +18,13 @@ export type Span = {
   startTimeUnixNano: string;
   endTimeUnixNano: string;
   attributes: Attribute[];
+  links?: { traceId: string; spanId: string }[];
   status: { code: number; message?: string };
 };
 type Value = { stringValue: string } | { intValue: string } | { doubleValue: number } | { boolValue: boolean };
 type Attribute = { key: string; value: Value | { arrayValue: { values: Value[] } } };
 
+const INTERNAL = 1;
 const SERVER = 2;
 const CLIENT = 3;
 const FAILED = 2;
@@ -23,8 +33,12 @@ const UNSET = 0;
 const NANO_PER_USD = 1e9;
 const NS_PER_MS = 1_000_000n;
 
-/** The only operation there is (GenAI conventions: `gen_ai.operation.name`). */
-const OPERATION = "chat";
+/**
+ * What a generation is, and the call of a tool (GenAI conventions: `gen_ai.operation.name`). Of {@link WorkFacts} the conventions have no name for the
+ * making of images alone, nor for a count of tokens: those two are plain names of our own, which they allow.
+ */
+const GENERATION = "chat";
+const TOOL_CALL = "execute_tool";
 
 /** What the conventions call vendors that are called otherwise here; they insist on it (`gen_ai.provider.name`). */
 const PROVIDERS: Readonly<Record<string, string>> = {
@@ -82,29 +96,67 @@ export function readTraceparent(header: string | undefined): Parent | undefined 
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
+/** Where a span stands among others. */
+type Place = Pick<Span, "traceId" | "spanId" | "parentSpanId">;
+
+/** The place of a request's own span, in its client's trace where there is one; undefined when that trace is not sampled. */
+function placeOf(traceparent: string | undefined, { sampling = DEFAULT_SAMPLING }: SpanSettings): Place | undefined {
+  const parent = readTraceparent(traceparent);
+  const traceId = parent?.traceId ?? randomId(16);
+  if (!isSampled(traceId, parent, sampling)) return undefined;
+  return { traceId, spanId: randomId(8), ...(parent && { parentSpanId: parent.spanId }) };
+}
+
+const below = ({ traceId, spanId }: Place): Place => ({ traceId, spanId: randomId(8), parentSpanId: spanId });
+
+/** A span's name: what is done, and with what, where that is known. */
+const nameOf = (operation: string, subject: string) => (subject === "" ? operation : `${operation} ${subject}`);
+
+/** From so many ms after `startedAt` (Unix ms) on, for so long. */
+function timesOf(startedAt: number, at: number, ms: number): Pick<Span, "startTimeUnixNano" | "endTimeUnixNano"> {
+  return { startTimeUnixNano: toNano(startedAt + at), endTimeUnixNano: toNano(startedAt + at + ms) };
+}
+
+const statusOf = (error: string | undefined): Span["status"] =>
+  error === undefined ? { code: UNSET } : { code: FAILED, message: error };
+
 /**
- * The spans of a request: one for itself, as part of its client's trace where there is one, and one for each call to a vendor. None when the
- * trace is not sampled. Attributes follow OpenTelemetry's GenAI conventions; what is ours is under `sluice.`.
+ * The spans of a generation: one for itself, as part of its client's trace where there is one, one for each call to a vendor, and one for each web tool
+ * that the gateway ran for its model. None when the trace is not sampled. Attributes follow OpenTelemetry's GenAI conventions; what is ours is under
+ * `sluice.`.
  */
 export function toSpans(facts: RequestFacts, settings: SpanSettings = {}): Span[] {
-  const { sampling = DEFAULT_SAMPLING } = settings;
-  const parent = readTraceparent(facts.traceparent);
-  const traceId = parent?.traceId ?? randomId(16);
-  if (!isSampled(traceId, parent, sampling)) return [];
-  const spanId = randomId(8);
-  const { startedAt, durationMs, error } = facts;
+  const place = placeOf(facts.traceparent, settings);
+  if (!place) return [];
+  const { startedAt, durationMs, error, tools = [] } = facts;
   const own: Span = {
-    traceId,
-    spanId,
-    ...(parent && { parentSpanId: parent.spanId }),
-    name: facts.model === "" ? OPERATION : `${OPERATION} ${facts.model}`,
+    ...place,
+    name: nameOf(GENERATION, facts.model),
     kind: SERVER,
-    startTimeUnixNano: toNano(startedAt),
-    endTimeUnixNano: toNano(startedAt + durationMs),
+    ...timesOf(startedAt, 0, durationMs),
     attributes: attributesOf(facts),
-    status: error === undefined ? { code: UNSET } : { code: FAILED, message: error },
+    status: statusOf(error),
   };
-  return [own, ...attemptsOf(facts).map((attempt) => toAttemptSpan(attempt, facts, { traceId, spanId }, settings))];
+  const called = attemptsOf(facts).map((attempt) => toCallSpan(GENERATION, attempt, startedAt, place, settings));
+  return [own, ...called, ...tools.map((tool) => toToolSpan(tool, facts, place))];
+}
+
+/** The spans of what is no generation: one for itself, by the rules of {@link toSpans}, and one for each call to a vendor. */
+export function toWorkSpans(facts: WorkFacts, settings: SpanSettings = {}): Span[] {
+  const place = placeOf(facts.traceparent, settings);
+  if (!place) return [];
+  const { operation, subject, rpc, startedAt, durationMs, error, calls } = facts;
+  const linked = readTraceparent(facts.linked);
+  const own: Span = {
+    ...place,
+    name: nameOf(rpc?.method ?? operation, subject),
+    kind: SERVER,
+    ...timesOf(startedAt, 0, durationMs),
+    attributes: workAttributesOf(facts),
+    ...(linked && { links: [{ traceId: linked.traceId, spanId: linked.spanId }] }),
+    status: statusOf(error),
+  };
+  return [own, ...calls.map((call) => toCallSpan(operation, call, startedAt, place, settings))];
 }
 
 /** Every call, also the only one of a request that took no more. */
@@ -136,39 +188,97 @@ function serverOf(baseUrl: string | undefined): Attribute[] {
   ];
 }
 
-function toAttemptSpan(
-  attempt: Attempt,
-  { startedAt }: RequestFacts,
-  own: Pick<Span, "traceId" | "spanId">,
+function toCallSpan(
+  operation: string,
+  call: WorkCall & Partial<Pick<Attempt, "key">>,
+  startedAt: number,
+  own: Place,
   { baseUrlOf }: SpanSettings,
 ): Span {
-  const { vendor, model, key, outcome, at, ms } = attempt;
-  const failed = outcome !== "served" && outcome !== "client-left";
+  const { vendor, model, key, outcome, at, ms } = call;
+  const error = outcome === "served" || outcome === "client-left" ? undefined : outcome;
   return {
-    traceId: own.traceId,
-    spanId: randomId(8),
-    parentSpanId: own.spanId,
-    name: `${OPERATION} ${model}`,
+    ...below(own),
+    name: nameOf(operation, model),
     kind: CLIENT,
-    startTimeUnixNano: toNano(startedAt + at),
-    endTimeUnixNano: toNano(startedAt + at + ms),
+    ...timesOf(startedAt, at, ms),
     attributes: [
-      text("gen_ai.operation.name", OPERATION),
+      text("gen_ai.operation.name", operation),
       text("gen_ai.provider.name", providerOf(vendor)),
       text("gen_ai.request.model", model),
       ...serverOf(baseUrlOf?.(vendor)),
       text("sluice.vendor", vendor),
-      count("sluice.vendor_key", key + 1),
-      ...(failed ? [text("error.type", outcome)] : []),
+      ...(key === undefined ? [] : [count("sluice.vendor_key", key + 1)]),
+      ...(error === undefined ? [] : [text("error.type", error)]),
     ],
-    status: failed ? { code: FAILED, message: outcome } : { code: UNSET },
+    status: statusOf(error),
   };
 }
+
+/** What says which tool was run. Neither arguments nor results are told: they are what people and pages say. */
+const toolAttributes = (tool: string): Attribute[] => [
+  text("gen_ai.operation.name", TOOL_CALL),
+  ...(tool === "" ? [] : [text("gen_ai.tool.name", tool), text("gen_ai.tool.type", "extension")]),
+];
+
+function toToolSpan(call: ToolCall, { startedAt, durationMs }: RequestFacts, own: Place): Span {
+  const { tool, callId, at, ms = Math.max(0, durationMs - at), error } = call;
+  return {
+    ...below(own),
+    name: nameOf(TOOL_CALL, tool),
+    kind: INTERNAL,
+    ...timesOf(startedAt, at, ms),
+    attributes: [
+      ...toolAttributes(tool),
+      ...(callId === "" ? [] : [text("gen_ai.tool.call.id", callId)]),
+      ...(error === undefined ? [] : [text("error.type", error)]),
+    ],
+    status: statusOf(error),
+  };
+}
+
+function workAttributesOf(facts: WorkFacts): Attribute[] {
+  const { operation, subject, vendor, upstreamModel, outcome, error, tried, requestId, rpc, jobId } = facts;
+  const { inputTokens, units } = facts;
+  return [
+    ...(operation === TOOL_CALL ? toolAttributes(subject) : modelAttributes(facts)),
+    ...(operation === "image_generation" ? [text("gen_ai.output.type", "image")] : []),
+    ...(outcome === "completed" && upstreamModel !== undefined ? [text("gen_ai.response.model", upstreamModel)] : []),
+    ...(inputTokens === undefined ? [] : [count("gen_ai.usage.input_tokens", inputTokens)]),
+    ...(rpc ? rpcAttributes(rpc, facts.rpcCode) : []),
+    ...(requestId === undefined ? [] : [text("sluice.request_id", requestId)]),
+    ...(jobId === undefined ? [] : [text("sluice.job_id", jobId)]),
+    text("sluice.account", facts.accountId),
+    text("sluice.key", facts.keyId),
+    text("sluice.dialect", facts.dialect),
+    text("sluice.outcome", outcome),
+    ...(vendor === undefined ? [] : [text("sluice.vendor", vendor)]),
+    ...(tried === undefined ? [] : [count("sluice.attempts", tried)]),
+    ...(units === undefined ? [] : [count("sluice.units", units)]),
+    ...(error === undefined ? [] : [text("error.type", error)]),
+  ];
+}
+
+const modelAttributes = ({ operation, subject, vendor = "none" }: WorkFacts): Attribute[] => [
+  text("gen_ai.operation.name", operation),
+  text("gen_ai.provider.name", providerOf(vendor)),
+  ...(subject === "" ? [] : [text("gen_ai.request.model", subject)]),
+];
+
+/** The server's side of a message (MCP conventions). */
+const rpcAttributes = ({ method, id, version }: RpcFacts, code: number | undefined): Attribute[] => [
+  text("mcp.method.name", method),
+  text("jsonrpc.request.id", id),
+  ...(version === undefined ? [] : [text("mcp.protocol.version", version)]),
+  ...(code === undefined ? [] : [text("rpc.response.status_code", String(code))]),
+  text("network.protocol.name", "http"),
+  text("network.transport", "tcp"),
+];
 
 function attributesOf(facts: RequestFacts): Attribute[] {
   const { usage, finish, error, firstTokenMs, costNano, stream, outcome } = facts;
   const attributes: Attribute[] = [
-    text("gen_ai.operation.name", OPERATION),
+    text("gen_ai.operation.name", GENERATION),
     text("gen_ai.provider.name", providerOf(facts.vendor || "none")),
     ...(facts.model === "" ? [] : [text("gen_ai.request.model", facts.model)]),
     text("sluice.request_id", facts.requestId),

@@ -1,5 +1,5 @@
-import type { RequestFacts } from "./request-facts.ts";
-import { type Sampling, type Span, toSpans } from "./spans.ts";
+import type { RequestFacts, WorkFacts } from "./request-facts.ts";
+import { type Sampling, type Span, toSpans, toWorkSpans } from "./spans.ts";
 
 /** Spans are sent together this often, ms, where nothing else is set. */
 const EVERY_MS = 5_000;
@@ -53,8 +53,8 @@ export type TraceParts = TraceSettings & {
 type Refusal = { fault: unknown; againMs: number | undefined };
 
 /**
- * Sends a trace of every request to an OpenTelemetry collector, as OTLP over HTTP in JSON: a span for the request and one for each call to a
- * vendor, named by the GenAI conventions. No prompt and no answer is ever in them. What the collector does not take now is kept for it while there is
+ * Sends a trace of every request that costs or takes time to an OpenTelemetry collector, as OTLP over HTTP in JSON: a span for the request and one for
+ * each call to a vendor and of a tool, named by the GenAI conventions. No prompt and no answer is ever in them. What the collector does not take now is kept for it while there is
  * room; what it does not want is lost, and counted.
  */
 export class TraceExporter {
@@ -86,6 +86,20 @@ export class TraceExporter {
     this.#take(toSpans(this.#clean(facts), this.parts));
   }
 
+  /** The same of what is no generation. */
+  worked(facts: WorkFacts): void {
+    const { scrub } = this.parts;
+    const { subject, upstreamModel, calls, rpc } = facts;
+    const clean: WorkFacts = {
+      ...facts,
+      subject: scrub(subject),
+      upstreamModel: upstreamModel && scrub(upstreamModel),
+      calls: calls.map((call) => ({ ...call, model: scrub(call.model) })),
+      rpc: rpc && { ...rpc, id: scrub(rpc.id) },
+    };
+    this.#take(toWorkSpans(clean, this.parts));
+  }
+
   /** A request's own span is its first: where there is not room for all of them it is that one which is kept. */
   #take(spans: readonly Span[]): void {
     const { everyMs = EVERY_MS } = this.parts;
@@ -101,7 +115,8 @@ export class TraceExporter {
   #clean(facts: RequestFacts): RequestFacts {
     const { scrub } = this.parts;
     const attempts = facts.attempts.map((attempt) => ({ ...attempt, model: scrub(attempt.model) }));
-    return { ...facts, attempts, model: scrub(facts.model), upstreamModel: scrub(facts.upstreamModel) };
+    const tools = facts.tools?.map((call) => ({ ...call, callId: scrub(call.callId) }));
+    return { ...facts, attempts, tools, model: scrub(facts.model), upstreamModel: scrub(facts.upstreamModel) };
   }
 
   /** Sends what waits. Resolves when the collector has answered, or has not. */

@@ -26,8 +26,17 @@ export type McpParts = { tools: WebTools; log: Log; version: string };
 
 type Request = Extract<RpcMessage, { kind: "request" }>;
 
-/** What a request came to: its answer as JSON text. `failed`: an error or a result that cost nothing, which nobody need keep. */
-export type McpAnswer = { body: string; failed: boolean };
+/**
+ * What a request came to: its answer as JSON text. `failed`: an error or a result that cost nothing, which nobody need keep; `code`: JSON-RPC's, where it is
+ * an error.
+ */
+export type McpAnswer = { body: string; failed: boolean; code?: number };
+
+const faultAnswer = (code: number, message: string, id: string | number): McpAnswer => ({
+  body: writeFault(code, message, id),
+  failed: true,
+  code,
+});
 
 /** The MCP server: stateless, tools only, one message at a time (interface 4.9). Who calls and over what is the edge's matter. */
 export class McpServer {
@@ -45,14 +54,12 @@ export class McpServer {
     if (method === "tools/list") return { body: writeResult(id, this.#list()), failed: false };
     if (method === "ping") return { body: writeResult(id, "{}"), failed: false };
     if (method === "initialize") return this.#initialize(id, params);
-    return { body: writeFault(UNKNOWN_METHOD, "There is no such method here.", id), failed: true };
+    return faultAnswer(UNKNOWN_METHOD, "There is no such method here.", id);
   }
 
   #initialize(id: string | number, params: unknown): McpAnswer {
     const asked = isObject(params) ? params["protocolVersion"] : undefined;
-    if (typeof asked !== "string") {
-      return { body: writeFault(INVALID_PARAMS, "protocolVersion must be a string.", id), failed: true };
-    }
+    if (typeof asked !== "string") return faultAnswer(INVALID_PARAMS, "protocolVersion must be a string.", id);
     const result = {
       protocolVersion: VERSIONS.find((version) => version === asked) ?? VERSIONS[0],
       capabilities: { tools: { listChanged: false } },
@@ -73,9 +80,9 @@ export class McpServer {
       return { body: writeResult(id, JSON.stringify(result)), failed: result.isError };
     } catch (thrown) {
       call.signal.throwIfAborted();
-      if (thrown instanceof RpcFault) return { body: writeFault(thrown.code, thrown.message, id), failed: true };
+      if (thrown instanceof RpcFault) return faultAnswer(thrown.code, thrown.message, id);
       this.parts.log.error("mcp", { request: call.requestId, ...errorFields(thrown) });
-      return { body: writeFault(INTERNAL_ERROR, "Something went wrong inside the gateway.", id), failed: true };
+      return faultAnswer(INTERNAL_ERROR, "Something went wrong inside the gateway.", id);
     }
   }
 }

@@ -23,11 +23,20 @@ export type MeterParts = {
   writer: Writer;
 };
 
-/** One call of a tool: who makes it, its id (also that of its usage row), and by which way it came (`mcp`, `web`). */
-export type WebCall = { caller: Caller; requestId: string; dialect: string; signal: AbortSignal };
-
 /** What a tool did: how many of its units are counted, who served it, and what it brought. */
 export type Worked<T> = { used: number; vendor: string; upstreamModel: string; attempts: number; value: T };
+
+/**
+ * One call of a tool: who makes it, its id (also that of its usage row), and by which way it came (`mcp`, `web`). `onWorked` is told what the tool did
+ * where it did something.
+ */
+export type WebCall = {
+  caller: Caller;
+  requestId: string;
+  dialect: string;
+  signal: AbortSignal;
+  onWorked?: ((worked: Omit<Worked<unknown>, "value">) => void) | undefined;
+};
 
 /** What a metered call brought, and how its caller's bucket of web calls stands; undefined where nothing is limited. */
 export type Metered<T> = { value: T; rate: RateState | undefined };
@@ -63,6 +72,7 @@ export class WebMeter {
         const claim = await this.#claim(call, units);
         const startedAt = this.parts.clock.monotonic();
         const worked = await this.#orGiveBack(claim, work);
+        call.onWorked?.(worked);
         const paid = BigInt(Math.max(0, worked.used - claim.free)) * claim.unitNano;
         // Both in one commit: neither is waited for before the other is asked for.
         const ended = this.#end(call, tool, worked, this.parts.clock.monotonic() - startedAt);

@@ -6,6 +6,7 @@ import { chooseTelemetry } from "../../src/config/telemetry.ts";
 import { readTraceparent, type Span, toSpans } from "../../src/observe/spans.ts";
 import { TraceExporter, type TraceSettings } from "../../src/observe/traces.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { attributesOf, readExport } from "../support/otlp.ts";
 import { json, neverAnswer, startUpstream } from "../support/upstream.ts";
 
 const PATH = "/v1/chat/completions";
@@ -34,17 +35,12 @@ const say = async (app: TestApp, headers: Record<string, string> = {}) =>
 const FACTS = {
   ...{ requestId: "req_1", accountId: "acc", keyId: "key", dialect: "chat", stream: true, model: "m", finish: "stop" },
   ...{ vendor: "lab", upstreamModel: "u", outcome: "completed", error: undefined, tried: 1, attempts: [] },
-  ...{ lastAttemptMs: 0, startedAt: 0, durationMs: 5, firstTokenMs: 250 },
+  ...{ lastAttemptMs: 0, startedAt: 1_800_000_000_000, durationMs: 5, firstTokenMs: 250 },
   ...{ usage: undefined, costNano: undefined, traceparent: undefined },
 } as const;
 
 type Sent = { resourceSpans: { resource: { attributes: unknown[] }; scopeSpans: { spans: Span[] }[] }[] };
-const spansOf = () =>
-  collector.calls.flatMap((call) =>
-    (call.json as Sent).resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)),
-  );
-const attributesOf = (span: Span | undefined) =>
-  Object.fromEntries((span?.attributes ?? []).map(({ key, value }) => [key, Object.values(value)[0] as unknown]));
+const spansOf = () => collector.calls.flatMap((call) => readExport(call.json));
 
 beforeEach(() => {
   upstream.reset();

@@ -1,0 +1,47 @@
+import type { Clock } from "../lib/clock.ts";
+import type { WorkCall, WorkFacts } from "./request-facts.ts";
+
+/** Told how a call to a vendor ended: see {@link Attempt}. */
+export type EndCall = (outcome: string) => void;
+
+/** Where a call stands that nobody waited for any longer. */
+const BROKEN_OFF = "client-left";
+
+type Noted = Omit<WorkCall, "ms"> & { ms: number | undefined };
+
+/** What is noted of a piece of work while it is under way, for the traces: when it began, and the calls to vendors. */
+export class WorkBook {
+  readonly #startedAt: number;
+  readonly #since: number;
+  readonly #calls: Noted[] = [];
+
+  /** `agoMs`: how long it had been under way before it was noted. */
+  constructor(
+    private readonly clock: Clock,
+    agoMs = 0,
+  ) {
+    this.#startedAt = clock.now() - agoMs;
+    this.#since = clock.monotonic() - agoMs;
+  }
+
+  get #elapsed(): number {
+    return Math.round(this.clock.monotonic() - this.#since);
+  }
+
+  /** A vendor is called; what is returned is told how that ended. */
+  call(vendor: string, model: string): EndCall {
+    const call: Noted = { vendor, model, outcome: BROKEN_OFF, at: this.#elapsed, ms: undefined };
+    this.#calls.push(call);
+    return (outcome) => {
+      call.outcome = outcome;
+      call.ms = this.#elapsed - call.at;
+    };
+  }
+
+  /** All that was noted, of work that ends now; calls that are still under way end with it. */
+  close(): Pick<WorkFacts, "startedAt" | "durationMs" | "calls"> {
+    const durationMs = this.#elapsed;
+    const calls = this.#calls.map((call) => ({ ...call, ms: call.ms ?? durationMs - call.at }));
+    return { startedAt: this.#startedAt, durationMs, calls };
+  }
+}

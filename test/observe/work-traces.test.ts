@@ -1,0 +1,184 @@
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { Tokens } from "../../src/accounts/tokens.ts";
+import type { Config } from "../../src/config/load.ts";
+import type { Span } from "../../src/observe/spans.ts";
+import type { TraceSettings } from "../../src/observe/traces.ts";
+import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { attributesOf, expectTree, readExport } from "../support/otlp.ts";
+import { json, startUpstream } from "../support/upstream.ts";
+
+// Spans of what is no generation, and of the tools that are run inside of one.
+
+const TRACES = "/v1/traces";
+const TRACE = "0af7651916cd43dd8448eb211c80319c";
+const PARENT = "b7ad6b7169203331";
+const INSIDE = { traceparent: `00-${TRACE}-${PARENT}-01` };
+const upstream = startUpstream();
+const collector = startUpstream();
+const apps: TestApp[] = [];
+
+async function traced(more: Partial<TraceSettings> = {}, config: Partial<Config> = {}): Promise<TestApp> {
+  const traces = { url: `${collector.url}${TRACES}`, headers: {}, serviceName: "gate", ...more };
+  const search: Config["search"] = [{ engine: "fixture" }];
+  const app = await startApp({
+    vendors: [vendorAt(upstream, "chat", "lab")],
+    config: {
+      ...PLAIN_CONFIG,
+      search,
+      web: { fetch: { allow_hosts: [new URL(upstream.url).host] } },
+      ...config,
+      traces,
+    },
+  });
+  apps.push(app);
+  return app;
+}
+
+/** All that a gateway has sent, once it has sent all. */
+async function spansOf(app: TestApp): Promise<Span[]> {
+  await app.app.observation.close();
+  const spans = collector.calls.flatMap((call) => readExport(call.json));
+  expectTree(spans);
+  return spans;
+}
+const said = () => collector.calls.map(({ text }) => text).join("");
+
+beforeEach(() => {
+  upstream.reset();
+  collector.reset();
+  collector.always(TRACES, json({}));
+});
+afterAll(async () => {
+  for (const app of apps) await app.stop();
+  upstream.close();
+  collector.close();
+});
+
+describe("web tools", () => {
+  test("a search is one span inside its client's trace, without query and results", async () => {
+    const app = await traced();
+    const answer = await app.post("/v1/web/search", { query: "a canary of a query" }, { headers: INSIDE });
+    expect(answer.status).toBe(200);
+    const [span, ...more] = await spansOf(app);
+    expect(more).toEqual([]);
+    expect(span).toMatchObject({
+      ...{ name: "execute_tool web_search", kind: 2, traceId: TRACE, parentSpanId: PARENT, status: { code: 0 } },
+    });
+    expect(attributesOf(span)).toEqual({
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": "web_search",
+      "gen_ai.tool.type": "extension",
+      "sluice.request_id": answer.headers.get("x-request-id"),
+      "sluice.account": app.accountId,
+      "sluice.key": expect.any(String),
+      "sluice.dialect": "web",
+      "sluice.outcome": "completed",
+      "sluice.vendor": "fixture",
+      "sluice.attempts": "1",
+      "sluice.units": "1",
+    });
+    expect(said()).not.toContain("canary");
+    expect(said()).not.toContain(app.key);
+  });
+
+  test("what is refused says why, where a valid key came with it; an answer that is given again is no work", async () => {
+    const app = await traced();
+    const headers = { "idempotency-key": "once" };
+    expect((await app.post("/v1/web/fetch", { urls: [] }, { headers: INSIDE })).status).toBe(400);
+    expect((await app.post("/v1/web/search", "{")).status).toBe(400);
+    expect((await app.post("/v1/web/search", { query: "q" }, { headers: { authorization: "Bearer no" } })).status).toBe(
+      401,
+    );
+    for (const query of ["q", "q", "r"]) await app.post("/v1/web/search", { query }, { headers });
+    expect((await spansOf(app)).map((span) => [span.name, span.status, attributesOf(span)["error.type"]])).toEqual([
+      ["execute_tool web_fetch", { code: 2, message: "invalid_request" }, "invalid_request"],
+      ["execute_tool web_search", { code: 2, message: "invalid_request" }, "invalid_request"],
+      ["execute_tool web_search", { code: 0 }, undefined],
+      ["execute_tool web_search", { code: 2, message: "idempotency_key_reused" }, "idempotency_key_reused"],
+    ]);
+  });
+
+  test("nothing of a trace that is not sampled, by the client or by the sampler", async () => {
+    const app = await traced();
+    await app.post("/v1/web/search", { query: "q" }, { headers: { traceparent: `00-${TRACE}-${PARENT}-00` } });
+    expect(await spansOf(app)).toEqual([]);
+    const none = await traced({ sampling: { byParent: true, ratio: 0 } });
+    await none.post("/v1/web/search", { query: "q" });
+    expect(await spansOf(none)).toEqual([]);
+  });
+});
+
+describe("MCP", () => {
+  const send = (app: TestApp, method: string, params: unknown, headers: Record<string, string> = {}, id: unknown = 7) =>
+    app.post("/mcp/web", { jsonrpc: "2.0", id, method, params }, { headers });
+  const search = { name: "web_search", arguments: { query: "a canary of a query" } };
+
+  test("a call of a tool is a span by the MCP conventions, below what its message names", async () => {
+    const app = await traced();
+    const meta = { traceparent: `00-${"c".repeat(32)}-${"d".repeat(16)}-01` };
+    const spoken = { "mcp-protocol-version": "2025-06-18" };
+    await send(app, "tools/call", { ...search, _meta: meta }, { ...INSIDE, ...spoken });
+    await send(app, "tools/call", { ...search, _meta: { traceparent: "none" } }, INSIDE, "text");
+    for (const method of ["tools/list", "ping"]) await send(app, method, undefined, INSIDE);
+    const [first, second, ...more] = await spansOf(app);
+    expect(more).toEqual([]);
+    expect(first).toMatchObject({ name: "tools/call web_search", kind: 2, status: { code: 0 } });
+    expect([first?.traceId, first?.parentSpanId]).toEqual(["c".repeat(32), "d".repeat(16)]);
+    expect(first?.links).toEqual([{ traceId: TRACE, spanId: PARENT }]);
+    expect(attributesOf(first)).toMatchObject({
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": "web_search",
+      "mcp.method.name": "tools/call",
+      "mcp.protocol.version": "2025-06-18",
+      "jsonrpc.request.id": "7",
+      "network.transport": "tcp",
+      "sluice.dialect": "mcp",
+    });
+    expect(second).toMatchObject({ traceId: TRACE, parentSpanId: PARENT });
+    expect(second?.links).toBeUndefined();
+    expect(attributesOf(second)).not.toHaveProperty(["mcp.protocol.version"]);
+    expect(said()).not.toContain("canary");
+  });
+
+  test("errors of the protocol by their codes, results that say so as tool_error; what a client makes up is not told", async () => {
+    const app = await traced({}, { search: [] });
+    await send(app, "tools/call", { name: "a canary of a name", arguments: {} });
+    await send(app, "tools/call", { name: "web_search", arguments: { query: 7 } }, {}, "sk-canary-0123456789");
+    await send(app, "tools/call", search);
+    await send(app, "tools/call", search, { "mcp-protocol-version": "1999-01-01" });
+    await send(app, "tools/call", search, { "idempotency-key": "x".repeat(300) });
+    await send(app, "tools/call", search, { authorization: "Bearer no" });
+    const told = (await spansOf(app)).map((span) => {
+      const { "error.type": error, "rpc.response.status_code": code } = attributesOf(span);
+      return [span.name, span.status.code, error, code];
+    });
+    expect(told).toEqual([
+      ["tools/call", 2, "-32602", "-32602"],
+      ["tools/call web_search", 2, "-32602", "-32602"],
+      ["tools/call web_search", 2, "tool_error", undefined],
+      ["tools/call web_search", 2, "-32000", "-32000"],
+      ["tools/call web_search", 2, "invalid_request", undefined],
+    ]);
+    expect(said()).not.toContain("canary");
+  });
+
+  test("its token in the path is in none", async () => {
+    const app = await traced();
+    const tokens = new Tokens(app.app.keys, () => Date.now());
+    const { key: token } = await tokens.create({ accountId: app.accountId, name: "narrow", scopes: ["web"] });
+    const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: search };
+    expect((await app.post(`/mcp/web/t/${token}`, body, { headers: { authorization: "" } })).status).toBe(200);
+    expect(await spansOf(app)).toHaveLength(1);
+    expect(said()).not.toContain(token);
+  });
+});
+
+test("nothing of it is kept or told where no endpoint is set", async () => {
+  const app = await startApp({ config: { ...PLAIN_CONFIG, search: [{ engine: "fixture" }] } });
+  apps.push(app);
+  let told = 0;
+  app.app.observation.observer.worked = () => void told++;
+  expect((await app.post("/v1/web/search", { query: "q" }, { headers: INSIDE })).status).toBe(200);
+  expect(told).toBe(0);
+  expect(collector.calls).toEqual([]);
+});
