@@ -8,7 +8,13 @@ import type { Clock } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Permit } from "../limits/limiter.ts";
 import type { Log } from "../observe/log.ts";
-import { type Attempt, attemptOutcome, type RequestFacts, type RequestObserver } from "../observe/request-facts.ts";
+import {
+  type Attempt,
+  attemptOutcome,
+  type RequestFacts,
+  type RequestObserver,
+  type ToolCall,
+} from "../observe/request-facts.ts";
 import type { Failure } from "./ended.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
@@ -16,6 +22,8 @@ import { describeCause, type Identity, recordRequest } from "./record.ts";
 import type { Spending } from "./spending.ts";
 
 const NO_ATTEMPTS: readonly Attempt[] = [];
+/** How much of a call's id is noted, characters: it is the vendor's own. */
+const MAX_NOTED_ID = 128;
 
 /**
  * The book of one request: its place in the limiter, its hold, its meter, and the one closing of all three. `close` works once;
@@ -30,6 +38,8 @@ export class Exchange {
   attempts = 0;
   /** Attempts that failed, in their order; absent where none did. */
   failedAttempts: Attempt[] | undefined;
+  /** Web tools that were run for the model; noted only where traces are kept. */
+  tools: ToolCall[] | undefined;
   /** Which of the vendor's keys is used, from 0. */
   vendorKey = 0;
   /** When the attempt under way began, monotonic ms. */
@@ -116,6 +126,25 @@ export class Exchange {
     const ms = Math.round(this.clock.monotonic() - this.attemptAt);
     this.failedAttempts ??= [];
     this.failedAttempts.push({ vendor, model, key, outcome: error, at: this.#attemptedAfter, ms });
+  }
+
+  /** A web tool is run for the model; what is returned is told why it gave nothing, if so. Undefined where nobody keeps traces. */
+  beginTool(tool: string, callId: string): ((error: string | undefined) => void) | undefined {
+    if (!this.observer?.traces) return undefined;
+    const elapsed = () => Math.round(this.clock.monotonic() - this.startedAt);
+    const call: ToolCall = {
+      tool,
+      callId: callId.slice(0, MAX_NOTED_ID),
+      at: elapsed(),
+      ms: undefined,
+      error: undefined,
+    };
+    this.tools ??= [];
+    this.tools.push(call);
+    return (error) => {
+      call.ms = elapsed() - call.at;
+      call.error = error;
+    };
   }
 
   /** What came of the reply never reached the client. */
@@ -224,6 +253,7 @@ export class Exchange {
       finish: settlement?.finish,
       tried: this.attempts,
       attempts: this.#allAttempts(outcome, error),
+      tools: this.tools,
       lastAttemptMs: this.#attemptedAfter,
       startedAt: this.clock.now() - durationMs,
       durationMs,

@@ -123,7 +123,14 @@ function toOutcome(call: ServedCall, subject: string, answer: WebToolAnswer, now
  * Runs one call of an offered tool for its request's caller. Whatever goes wrong with it is an outcome; throws the signal's reason once the
  * request is aborted.
  */
-export async function runCall(call: ServedCall, { request, services, abort }: Job): Promise<ServedOutcome> {
+export async function runCall(call: ServedCall, job: Job): Promise<ServedOutcome> {
+  const end = job.exchange.beginTool(call.offered.tool, call.id);
+  const outcome = await run(call, job);
+  end?.(outcome.kind === "fault" ? outcome.fault : undefined);
+  return outcome;
+}
+
+async function run(call: ServedCall, { request, services, abort }: Job): Promise<ServedOutcome> {
   const read = readArguments(call);
   const { runWebTool } = services;
   if ("fault" in read) return faultOf(call, read.fault, read.subject);

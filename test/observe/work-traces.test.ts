@@ -3,9 +3,10 @@ import { Tokens } from "../../src/accounts/tokens.ts";
 import type { Config } from "../../src/config/load.ts";
 import type { Span } from "../../src/observe/spans.ts";
 import type { TraceSettings } from "../../src/observe/traces.ts";
+import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { attributesOf, expectTree, readExport } from "../support/otlp.ts";
-import { json, startUpstream } from "../support/upstream.ts";
+import { json, neverAnswer, startUpstream } from "../support/upstream.ts";
 
 // Spans of what is no generation, and of the tools that are run inside of one.
 
@@ -17,11 +18,15 @@ const upstream = startUpstream();
 const collector = startUpstream();
 const apps: TestApp[] = [];
 
-async function traced(more: Partial<TraceSettings> = {}, config: Partial<Config> = {}): Promise<TestApp> {
+async function traced(
+  more: Partial<TraceSettings> = {},
+  config: Partial<Config> = {},
+  vendors: readonly Vendor[] = [vendorAt(upstream, "chat", "lab")],
+): Promise<TestApp> {
   const traces = { url: `${collector.url}${TRACES}`, headers: {}, serviceName: "gate", ...more };
   const search: Config["search"] = [{ engine: "fixture" }];
   const app = await startApp({
-    vendors: [vendorAt(upstream, "chat", "lab")],
+    vendors,
     config: {
       ...PLAIN_CONFIG,
       search,
@@ -181,4 +186,86 @@ test("nothing of it is kept or told where no endpoint is set", async () => {
   expect((await app.post("/v1/web/search", { query: "q" }, { headers: INSIDE })).status).toBe(200);
   expect(told).toBe(0);
   expect(collector.calls).toEqual([]);
+});
+
+describe("tools that are run for a model", () => {
+  type Wire = Record<string, unknown>;
+  const PATH = "/v1/chat/completions";
+  const call = (id: string, name: string, input: Wire) => ({
+    ...{ id, type: "function", function: { name, arguments: JSON.stringify(input) } },
+  });
+  const reply = (message: Wire, finish: string) =>
+    json({
+      ...{ id: "chatcmpl-1", object: "chat.completion", created: 1, model: "m-1" },
+      choices: [{ index: 0, message: { role: "assistant", content: null, ...message }, finish_reason: finish }],
+      usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+    });
+  const ask = {
+    ...{ model: "lab/m", max_tokens: 50, messages: [{ role: "user", content: "a canary of a prompt" }] },
+    tools: [
+      { type: "web_search_20250305", name: "web_search" },
+      { type: "web_fetch_20250910", name: "web_fetch" },
+    ],
+  };
+  /** A vendor that runs no web tools itself. */
+  const served = () => traced({}, {}, [{ ...vendorAt(upstream, "chat", "lab"), quirks: { webTools: false } }]);
+
+  test("are spans below the generation's own, beside its calls to the vendor", async () => {
+    const app = await served();
+    upstream.answer(
+      PATH,
+      reply(
+        {
+          tool_calls: [
+            call("call_1", "web_search", { query: "a canary of a query" }),
+            call("sk-canary-0123456789", "web_fetch", { url: `${upstream.url}/a-canary-of-a-page` }),
+          ],
+        },
+        "tool_calls",
+      ),
+      reply({ content: "a canary of an answer" }, "stop"),
+    );
+    expect((await app.post("/v1/messages", ask, { headers: INSIDE })).status).toBe(200);
+    const spans = await spansOf(app);
+    const [own, ...below] = spans;
+    expect(spans.map(({ name, kind }) => [name, kind])).toEqual([
+      ["chat lab/m", 2],
+      ["chat m", 3],
+      ["execute_tool web_search", 1],
+      ["execute_tool web_fetch", 1],
+    ]);
+    expect(new Set(below.map(({ parentSpanId }) => parentSpanId))).toEqual(new Set([own?.spanId]));
+    expect(attributesOf(below[1])).toEqual({
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": "web_search",
+      "gen_ai.tool.type": "extension",
+      "gen_ai.tool.call.id": "call_1",
+    });
+    expect(below[1]?.status).toEqual({ code: 0 });
+    // There is no such page.
+    expect(below[2]?.status).toEqual({ code: 2, message: "not_accessible" });
+    for (const { endTimeUnixNano } of below) {
+      expect(BigInt(endTimeUnixNano)).toBeLessThanOrEqual(BigInt(own?.endTimeUnixNano ?? 0));
+    }
+    expect(said()).not.toContain("canary");
+  });
+
+  test("one that is broken off by its client ends with the request, and is no failure", async () => {
+    const app = await served();
+    upstream.answer(
+      PATH,
+      reply({ tool_calls: [call("call_1", "web_fetch", { url: `${upstream.url}/slow` })] }, "tool_calls"),
+    );
+    upstream.always("/slow", neverAnswer());
+    const leaving = new AbortController();
+    const asked = app.post("/v1/messages", ask, { signal: leaving.signal });
+    await upstream.called(1);
+    leaving.abort();
+    await asked.catch(() => undefined);
+    await app.app.running.idle();
+    const [own, , tool] = await spansOf(app);
+    expect(tool).toMatchObject({ name: "execute_tool web_fetch", status: { code: 0 } });
+    expect(tool?.endTimeUnixNano).toBe(own?.endTimeUnixNano ?? "");
+    expect(attributesOf(own)["sluice.outcome"]).toBe("client-left");
+  });
 });
