@@ -8,10 +8,11 @@ import { AskedRequest } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
-import type { RequestDependencies } from "./generation.ts";
+import { MAX_NOTED_MODEL, type RequestDependencies } from "./generation.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
+import { Work } from "./work.ts";
 
 /** What the endpoint needs: what generation needs, and the tokenizer. */
 export type CountDependencies = RequestDependencies & { tokenizer: Tokenizer };
@@ -40,17 +41,21 @@ export function countTokensRoutes(dependencies: CountDependencies) {
     .all(PATH, methodNotAllowed("POST"), { detail: { hide: true } });
 }
 
+const notedModel = (asked: CountRequest | undefined): string => asked?.model?.slice(0, MAX_NOTED_MODEL) ?? "";
+
 async function answerCount(
   request: Request,
   { services, keys, server, tokenizer, knownParts }: CountDependencies,
 ): Promise<Response> {
   const requestId = requestIdOf(request);
   const client = dialects.messages;
+  const work = Work.begin(request, { operation: "count_tokens", dialect: client.name, subject: "" }, services);
   let asked: CountRequest | undefined;
   try {
     const turn = services.admission?.enter(new AskedRequest(request, server()));
     if (turn) await turn;
     const caller = authenticate(request, keys);
+    work?.by(caller);
     // The idle time-out would cut slow uploads; the body reader and the counters have bounds of their own.
     server()?.timeout(request, 0);
     const known = knownParts && { parts: knownParts, owner: caller.accountId };
@@ -64,9 +69,11 @@ async function answerCount(
       readBody: () =>
         readJson(request, { maxBytes: MAX_GENERATION_BYTES, clock, known, room: admission?.bodies, keeper: made }),
       check: checkCountTokens,
+      onCall: work && ((vendor, model) => work.book.call(vendor, model)),
     };
     asked = made;
-    const { inputTokens, by } = await countTokens(asked, services, tokenizer);
+    const { inputTokens, by, vendor, upstreamModel } = await countTokens(asked, services, tokenizer);
+    work?.done({ subject: notedModel(asked), inputTokens, vendor, upstreamModel });
     return new Response(JSON.stringify({ input_tokens: inputTokens }), {
       headers: {
         "content-type": "application/json",
@@ -76,6 +83,8 @@ async function answerCount(
       },
     });
   } catch (thrown) {
+    work?.note({ subject: notedModel(asked) });
+    work?.failed(thrown);
     return errorResponse(thrown, client, requestId, asked?.rate);
   } finally {
     asked?.place?.leave();

@@ -1,5 +1,5 @@
 import { requireModel } from "../accounts/scopes.ts";
-import { GatewayError } from "../canon/errors.ts";
+import { GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { Intent, ReasoningIntent } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
 import { tokenFamilyOf } from "../catalog/token-families.ts";
@@ -9,6 +9,7 @@ import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { Abort } from "../lib/abort.ts";
 import { type JsonText, wholeText } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
+import type { EndCall } from "../observe/work-book.ts";
 import { isOk } from "../vendors/answer.ts";
 import { MAX_ERROR_BYTES, readCapped, send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -36,10 +37,12 @@ export type CountRequest = Omit<GenerateRequest, "onExchange" | "left"> & {
   signal: AbortSignal;
   /** Throws GatewayError (invalid_request, with param) when the body is no conversation of the client's dialect. */
   check(body: unknown): void;
+  /** A vendor is called; what is returned is told how that ended. Absent where nobody wants to know. */
+  onCall?: ((vendor: string, model: string) => EndCall) | undefined;
 };
 
-/** Input tokens, and who counted them. */
-export type Count = { inputTokens: number; by: "vendor" | "local" };
+/** Input tokens, and who counted them: `vendor` is the one that did. */
+export type Count = { inputTokens: number; by: "vendor" | "local"; vendor?: string; upstreamModel?: string };
 
 /**
  * Input tokens of a conversation (interface 4.6): by the vendor's own counter where its row says that it has one, else, and when that
@@ -53,19 +56,19 @@ export async function countTokens(request: CountRequest, services: Services, tok
   try {
     const body = await request.readBody();
     const intent = request.client.intent(body.value);
+    request.model = intent.model;
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     request.check(body.value);
     const job = asServed({ request, services, body, intent, entry });
     const byVendor = await countByVendor(job);
-    const inputTokens = byVendor ?? (await countLocally(job, tokenizer));
-    const count: Count = { inputTokens, by: byVendor === undefined ? "local" : "vendor" };
+    const count: Count = byVendor ?? { inputTokens: await countLocally(job, tokenizer), by: "local" };
     services.log.info("count-tokens", {
       request_id: request.requestId,
       account: request.caller.accountId,
       model: intent.model,
       by: count.by,
-      input_tokens: inputTokens,
+      input_tokens: count.inputTokens,
       duration_ms: Math.round(services.clock.monotonic() - startedAt),
     });
     return count;
@@ -100,21 +103,26 @@ function findCounter({ request, entry, services }: CountJob): Counter | undefine
 }
 
 /** The vendor's count; undefined when no vendor counts, or when it failed or took too long, which is logged. */
-async function countByVendor(job: CountJob): Promise<number | undefined> {
+async function countByVendor(job: CountJob): Promise<Count | undefined> {
   const { request, services } = job;
   const counter = findCounter(job);
   if (!counter) return undefined;
+  const { vendor, route } = counter;
+  const end = request.onCall?.(vendor.id, route.model);
   const abort = Abort.of(request.signal);
   const cancel = services.clock.after(VENDOR_COUNT_MS, () =>
     abort.abort(new GatewayError("request_timeout", "The vendor did not count in time.")),
   );
   try {
-    return await askVendor(job, counter, abort);
+    const inputTokens = await askVendor(job, counter, abort);
+    end?.("served");
+    return { inputTokens, by: "vendor", vendor: vendor.id, upstreamModel: route.model };
   } catch (thrown) {
     if (request.signal.aborted) throw new GatewayError("invalid_request", "The client left.");
+    end?.(toGatewayError(abort.aborted ? abort.reason : thrown).code);
     services.log.warn("count-fallback", {
       request_id: request.requestId,
-      vendor: counter.vendor.id,
+      vendor: vendor.id,
       ...errorFields(abort.aborted ? abort.reason : thrown),
     });
     return undefined;

@@ -269,3 +269,47 @@ describe("tools that are run for a model", () => {
     expect(attributesOf(own)["sluice.outcome"]).toBe("client-left");
   });
 });
+
+describe("a count of tokens", () => {
+  const COUNT = "/v1/messages/count_tokens";
+  const body = { model: "claude/m", messages: [{ role: "user", content: "a canary of a prompt" }] };
+  const counting = () => traced({}, {}, [vendorAt(upstream, "messages", "claude", { countTokens: true })]);
+
+  test("is a span, and the vendor's own counter another one below it; one that fails is followed by the gateway's", async () => {
+    const app = await counting();
+    upstream.answer(COUNT, json({ input_tokens: 12 }), json({ error: { message: "No" } }, { status: 500 }));
+    for (let asked = 0; asked < 2; asked++) await app.post(COUNT, body, { headers: INSIDE });
+    const spans = await spansOf(app);
+    expect(spans.map(({ name, kind, status }) => [name, kind, status])).toEqual([
+      ["count_tokens claude/m", 2, { code: 0 }],
+      ["count_tokens m", 3, { code: 0 }],
+      ["count_tokens claude/m", 2, { code: 0 }],
+      ["count_tokens m", 3, { code: 2, message: "upstream_error" }],
+    ]);
+    const [own, call, local, failed] = spans;
+    expect([own?.parentSpanId, call?.parentSpanId, failed?.parentSpanId]).toEqual([PARENT, own?.spanId, local?.spanId]);
+    expect(attributesOf(own)).toMatchObject({
+      "gen_ai.operation.name": "count_tokens",
+      "gen_ai.provider.name": "claude",
+      "gen_ai.request.model": "claude/m",
+      "gen_ai.response.model": "m",
+      "gen_ai.usage.input_tokens": "12",
+      "sluice.dialect": "messages",
+    });
+    expect(attributesOf(call)).toMatchObject({ "server.address": "127.0.0.1", "sluice.vendor": "claude" });
+    expect(attributesOf(local)).toMatchObject({ "gen_ai.provider.name": "none", "sluice.outcome": "completed" });
+    expect(attributesOf(local)).not.toHaveProperty(["gen_ai.response.model"]);
+    expect(said()).not.toContain("canary");
+  });
+
+  test("is one span where it is refused", async () => {
+    const app = await counting();
+    await app.post(COUNT, { ...body, model: "nobody/sk-canary-0123456789" });
+    await app.post(COUNT, { ...body, messages: [] });
+    expect((await spansOf(app)).map(({ name, status: { message } }) => [name, message])).toEqual([
+      ["count_tokens nobody/[removed]", "model_not_found"],
+      ["count_tokens claude/m", "invalid_request"],
+    ]);
+    expect(said()).not.toContain("canary");
+  });
+});
