@@ -256,7 +256,7 @@ function startJobs(relay: Relay): ImageJobs {
     onFault: (thrown) => log.warn("image-cancel", errorFields(thrown)),
   });
   const jobs = new ImageJobs({
-    ...{ store, writer, book: books.book, plans, catalog, clock, log, health },
+    ...{ store, writer, book: books.book, plans, catalog, clock, log, health, observer: services.observer },
     files: openImageFiles(settings),
     keepDays: config.images.keepDays,
     upstream: (id) => draw(vendors.get(id)),

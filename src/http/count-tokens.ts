@@ -8,7 +8,7 @@ import { AskedRequest } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
-import { MAX_NOTED_MODEL, type RequestDependencies } from "./generation.ts";
+import type { RequestDependencies } from "./generation.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
@@ -41,8 +41,6 @@ export function countTokensRoutes(dependencies: CountDependencies) {
     .all(PATH, methodNotAllowed("POST"), { detail: { hide: true } });
 }
 
-const notedModel = (asked: CountRequest | undefined): string => asked?.model?.slice(0, MAX_NOTED_MODEL) ?? "";
-
 async function answerCount(
   request: Request,
   { services, keys, server, tokenizer, knownParts }: CountDependencies,
@@ -73,7 +71,7 @@ async function answerCount(
     };
     asked = made;
     const { inputTokens, by, vendor, upstreamModel } = await countTokens(asked, services, tokenizer);
-    work?.done({ subject: notedModel(asked), inputTokens, vendor, upstreamModel });
+    work?.done({ subject: asked.model, inputTokens, vendor, upstreamModel });
     return new Response(JSON.stringify({ input_tokens: inputTokens }), {
       headers: {
         "content-type": "application/json",
@@ -83,7 +81,7 @@ async function answerCount(
       },
     });
   } catch (thrown) {
-    work?.note({ subject: notedModel(asked) });
+    work?.note({ subject: asked?.model });
     work?.failed(thrown);
     return errorResponse(thrown, client, requestId, asked?.rate);
   } finally {

@@ -17,7 +17,7 @@ import { pathOf } from "./request.ts";
 import { SSE_HEADERS } from "./sse.ts";
 
 /** How much of a model's name is noted that nobody knows, characters: names that are known are shorter. */
-export const MAX_NOTED_MODEL = 256;
+const MAX_NOTED_MODEL = 256;
 
 /** What the generating endpoints need: the relay's services and the keys. */
 export type GenerationDependencies = {

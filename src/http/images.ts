@@ -6,9 +6,11 @@ import { dialects } from "../dialects/index.ts";
 import type { ImageJobs } from "../jobs/image-jobs.ts";
 import { isEnded, type JobRow } from "../jobs/job.ts";
 import type { Clock } from "../lib/clock.ts";
+import { isObject } from "../lib/json.ts";
 import type { Admission } from "../limits/admission.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
 import type { Limiter, RateState } from "../limits/limiter.ts";
+import type { RequestObserver } from "../observe/request-facts.ts";
 import { fingerprint } from "../relay/idempotency.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import { ImageJobList, ImageJobView, ImageRequestBody } from "../wire/images.ts";
@@ -23,6 +25,7 @@ import { type LinkOf, toJobList, toJobView } from "./images-shape.ts";
 import { errorReplies, jsonBody, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
+import { Work } from "./work.ts";
 
 /** What the image endpoints need. */
 export type ImageDependencies = {
@@ -35,6 +38,7 @@ export type ImageDependencies = {
   kept: IdempotencyStore;
   admission?: Admission | undefined;
   clock: Clock;
+  observer: RequestObserver | undefined;
   server(): RequestServer;
   /** Where clients reach the gateway, and where its files, when that was configured; without a slash at the end. */
   publicUrl: string | undefined;
@@ -47,21 +51,22 @@ const FILES_PATH = "/v1/images/files";
 const POLL_SECONDS = "2";
 
 type Answered = { rate: RateState | undefined };
-type Work = (caller: Caller, answered: Answered) => Promise<Response> | Response;
+type Run = (caller: Caller, answered: Answered) => Promise<Response> | Response;
 
 class ImageEndpoints {
   constructor(private readonly dependencies: ImageDependencies) {}
 
   /** Credentials first; whatever goes wrong is told in the chat dialect, with the rate as it stands. */
-  async #answer(request: Request, work: Work): Promise<Response> {
+  async #answer(request: Request, run: Run, work?: Work): Promise<Response> {
     const answered: Answered = { rate: undefined };
     try {
-      const response = await work(authenticate(request, this.dependencies.keys), answered);
+      const response = await run(authenticate(request, this.dependencies.keys), answered);
       for (const [name, value] of Object.entries(answered.rate ? rateHeaders("chat", answered.rate) : {})) {
         response.headers.set(name, value);
       }
       return response;
     } catch (thrown) {
+      work?.failed(thrown);
       return errorResponse(thrown, dialects.chat, requestIdOf(request), answered.rate);
     }
   }
@@ -96,7 +101,10 @@ class ImageEndpoints {
 
   create(request: Request): Promise<Response> {
     const { limiter, kept, clock, server, admission } = this.dependencies;
-    return this.#answer(request, async (caller, answered) => {
+    const known = { operation: "image_generation", dialect: "images", subject: "" } as const;
+    const work = Work.begin(request, known, this.dependencies);
+    const run: Run = async (caller, answered) => {
+      work?.by(caller);
       server()?.timeout(request, 0);
       const read = () => readJson(request, { maxBytes: MAX_IMAGE_BYTES, clock, room: admission?.bodies });
       const take = () => {
@@ -109,28 +117,34 @@ class ImageEndpoints {
       const key = request.headers.get("idempotency-key");
       if (key === null) {
         take();
-        return this.#create(request, caller, (await read()).value);
+        return this.#create(request, caller, (await read()).value, work);
       }
       // An answer that is given again costs nothing: it is looked for before the limits.
       const { text, value } = await read();
       return answerOnce({ request, accountId: caller.accountId, body: text }, kept, () => {
         take();
-        return this.#create(request, caller, value, { key, text });
+        return this.#create(request, caller, value, work, { key, text });
       });
-    });
+    };
+    return this.#answer(request, run, work);
   }
 
   async #create(
     request: Request,
     caller: Caller,
     body: unknown,
+    work: Work | undefined,
     keyed?: { key: string; text: string },
   ): Promise<Response> {
     const { jobs, catalog, spend } = this.dependencies;
+    if (work && isObject(body) && typeof body["model"] === "string") work.note({ subject: body["model"] });
     const order = readOrder(body, caller, jobs, catalog);
+    if (work) order.origin = { requestId: requestIdOf(request), traceparent: work.traceparent };
     const capped = caller.narrow?.capped ? spend.claim(caller.keyId, 1) : undefined;
     try {
       const job = await jobs.create(order, keyed && ((made) => this.#keep(request, caller, keyed, made)));
+      // The job is a span of its own.
+      work?.leave();
       await capped?.count(1, 0n);
       return this.#job(request, ...insert(202, await this.#wait(request, job)));
     } finally {

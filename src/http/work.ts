@@ -5,10 +5,15 @@ import type { RequestObserver, WorkFacts } from "../observe/request-facts.ts";
 import { WorkBook } from "../observe/work-book.ts";
 import { requestIdOf } from "./request.ts";
 
+/** How much of what was asked for is noted, characters: what is known by name has a shorter one. */
+const MAX_NOTED = 256;
+
 /** Who is told. */
 export type WorkParts = { observer?: RequestObserver | undefined; clock: Clock };
 
-type Known = Partial<Omit<WorkFacts, "requestId" | "accountId" | "keyId" | "startedAt" | "durationMs" | "calls">>;
+type Known = { subject?: string | undefined } & Partial<
+  Omit<WorkFacts, "subject" | "requestId" | "accountId" | "keyId" | "startedAt" | "durationMs" | "calls">
+>;
 
 /**
  * A request that is no generation, as the traces see it: told of once, by what it came to, where a valid key came with it. An answer that is given again
@@ -60,8 +65,9 @@ export class Work {
     this.#told = true;
     this.observer.worked({
       ...{ requestId: requestIdOf(this.request), accountId: caller.accountId, keyId: caller.keyId },
-      ...{ subject: "", outcome: "completed", error: undefined, traceparent: this.traceparent },
+      ...{ outcome: "completed", error: undefined, traceparent: this.traceparent },
       ...this.known,
+      subject: this.known.subject?.slice(0, MAX_NOTED) ?? "",
       ...this.book.close(),
     });
   }

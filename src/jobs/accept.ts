@@ -7,6 +7,7 @@ import { type Book, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { PixelSize } from "./aspect-ratio.ts";
 import type { JobRow } from "./job.ts";
+import type { JobOrigin } from "./job-traces.ts";
 import type { JobStore } from "./store.ts";
 import { unitPriceOf } from "./unit-price.ts";
 
@@ -31,6 +32,8 @@ export type ImageOrder = {
   source: { id: string; file: string } | undefined;
   /** The vendor that is asked first, and its name for the model. */
   route: { vendor: string; model: string };
+  /** Who asked, for the traces. */
+  origin?: JobOrigin | undefined;
 };
 
 type Parts = { jobs: JobStore; writer: Writer; book: Book; plans: Plans; clock: Clock; waiting(): number };

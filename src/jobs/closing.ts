@@ -5,6 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { JobError, JobRow } from "./job.ts";
+import type { JobTraces } from "./job-traces.ts";
 import type { Fence, JobStore } from "./store.ts";
 
 type Parts = {
@@ -15,6 +16,8 @@ type Parts = {
   log: Log;
   /** The caps of keys that have some. */
   spend?: KeySpend | undefined;
+  /** Told of every job that has ended, where traces are kept. */
+  traces?: JobTraces | undefined;
 };
 
 /** The fence of whoever works on a job as it was claimed. */
@@ -33,48 +36,63 @@ export class Closing {
   /** The image is in its file: one unit (contract 5). */
   succeed(job: JobRow): Promise<boolean> {
     const { jobs, writer, clock } = this.parts;
-    return writer.run(() => jobs.succeed(fenceOf(job), clock.now()) && this.#count(job, "completed"));
+    return this.#told(
+      job.id,
+      writer.run(() => jobs.succeed(fenceOf(job), clock.now()) && this.#count(job, "completed")),
+    );
   }
 
   /** Refused on content grounds: no money, and counted against the allowance (interface 3). */
   block(job: JobRow, error: JobError): Promise<boolean> {
     const { jobs, writer, clock } = this.parts;
-    return writer.run(
-      () => jobs.fail("block", fenceOf(job), error, clock.now()) && this.#count(job, "upstream-failed", "blocked"),
+    return this.#told(
+      job.id,
+      writer.run(
+        () => jobs.fail("block", fenceOf(job), error, clock.now()) && this.#count(job, "upstream-failed", "blocked"),
+      ),
     );
   }
 
   /** It came to nothing: not charged, not counted. */
   fail(job: JobRow, error: JobError): Promise<boolean> {
-    const { writer } = this.parts;
-    return writer.run(() => this.failNow(job, error));
-  }
-
-  /** {@link fail}, inside an operation of the writer. */
-  failNow(job: JobRow, error: JobError): boolean {
-    const { jobs, book, clock } = this.parts;
-    if (!jobs.fail("fail", fenceOf(job), error, clock.now())) return false;
-    book.giveBackUnits(job.id);
-    return true;
+    const { jobs, book, writer, clock } = this.parts;
+    const ending = writer.run(() => {
+      if (!jobs.fail("fail", fenceOf(job), error, clock.now())) return false;
+      book.giveBackUnits(job.id);
+      return true;
+    });
+    return this.#told(job.id, ending);
   }
 
   /** A job that still waits comes to nothing. */
   failQueued(id: string, error: JobError): Promise<boolean> {
     const { jobs, book, writer, clock } = this.parts;
-    return writer.run(() => {
+    const ending = writer.run(() => {
       if (!jobs.failQueued(id, error, clock.now())) return false;
       book.giveBackUnits(id);
       return true;
     });
+    return this.#told(id, ending);
   }
 
   /** Its caller does not want it any more: not charged, not counted, whatever its vendor does with it. */
   cancel(id: string): Promise<boolean> {
     const { jobs, book, writer, clock } = this.parts;
-    return writer.run(() => {
+    const ending = writer.run(() => {
       if (!jobs.cancel(id, CANCELLED, clock.now())) return false;
       book.giveBackUnits(id);
       return true;
+    });
+    return this.#told(id, ending);
+  }
+
+  /** The end of a job is told once it is durable, and only that which counts. */
+  #told(id: string, ending: Promise<boolean>): Promise<boolean> {
+    const { traces } = this.parts;
+    if (!traces) return ending;
+    return ending.then((ended) => {
+      if (ended) traces.ended(id);
+      return ended;
     });
   }
 

@@ -9,12 +9,14 @@ import type { Book } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
 import type { Log } from "../observe/log.ts";
+import type { RequestObserver } from "../observe/request-facts.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { ImageTraits, ImageUpstream } from "../vendors/image-upstream.ts";
 import { Acceptance, type ImageOrder } from "./accept.ts";
 import { Closing } from "./closing.ts";
 import type { ImageFiles } from "./files.ts";
 import { isEnded, type JobRow } from "./job.ts";
+import { JobTraces } from "./job-traces.ts";
 import { Scheduler } from "./scheduler.ts";
 import { JobStore } from "./store.ts";
 import { Sweeper } from "./sweep.ts";
@@ -31,6 +33,8 @@ export type ImageJobsSettings = {
   health?: VendorHealth | undefined;
   /** The caps of keys that have some. */
   spend?: KeySpend | undefined;
+  /** Told of jobs, where it wants traces. */
+  observer?: RequestObserver | undefined;
   files: ImageFiles;
   /** Jobs and their files are forgotten after this, days. */
   keepDays: number;
@@ -50,15 +54,19 @@ export class ImageJobs {
   readonly #closing: Closing;
   readonly #scheduler: Scheduler;
   readonly #waiters: Waiters;
+  readonly #traces: JobTraces | undefined;
 
   constructor(private readonly settings: ImageJobsSettings) {
-    const { store, writer, clock, files } = settings;
+    const { store, writer, clock, log, files, observer } = settings;
     this.files = files;
     this.#jobs = new JobStore(store);
     this.#waiters = new Waiters(clock);
-    this.#closing = new Closing({ ...settings, jobs: this.#jobs });
+    const jobs = this.#jobs;
+    const traces = observer?.traces ? new JobTraces({ jobs, clock, log, observer }) : undefined;
+    this.#traces = traces;
+    this.#closing = new Closing({ ...settings, jobs, traces });
     const onEnded = (id: string) => this.#waiters.tell(id);
-    this.#scheduler = new Scheduler({ ...settings, jobs: this.#jobs, closing: this.#closing, onEnded });
+    this.#scheduler = new Scheduler({ ...settings, jobs, traces, closing: this.#closing, onEnded });
     this.acceptance = new Acceptance({ ...settings, jobs: this.#jobs, waiting: () => this.#scheduler.size });
     this.sweeper = new Sweeper({ ...settings, jobs: this.#jobs, writer });
   }
@@ -90,6 +98,7 @@ export class ImageJobs {
   /** Takes a job and sets it to work. Durable when it resolves. See {@link Acceptance.accept}. */
   async create(order: ImageOrder, also?: (job: JobRow) => void): Promise<JobRow> {
     const job = await this.acceptance.accept(order, also);
+    this.#traces?.taken(job, order.origin);
     this.#scheduler.add(job);
     return job;
   }

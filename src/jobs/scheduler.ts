@@ -12,6 +12,7 @@ import { FairQueue, type Queued } from "./fair-queue.ts";
 import type { ImageFiles } from "./files.ts";
 import { type Ending, ImageWork, INTERRUPTED } from "./image-job.ts";
 import type { JobError, JobRow } from "./job.ts";
+import type { JobTraces } from "./job-traces.ts";
 import { recoverJob } from "./recovery.ts";
 import { retryPause } from "./retry.ts";
 import type { JobStore, Waiting } from "./store.ts";
@@ -59,6 +60,8 @@ export type SchedulerParts = {
   clock: Clock;
   log: Log;
   health?: VendorHealth | undefined;
+  /** Told of calls to vendors, where traces are kept. */
+  traces?: JobTraces | undefined;
   /** How a vendor draws; undefined for one that is not switched on or draws nothing. */
   upstream(vendor: string): ImageUpstream | undefined;
   /** A job has ended. */
@@ -247,12 +250,16 @@ export class Scheduler {
     const work = new ImageWork(job, upstream, this.parts);
     run.work = work;
     const { signal } = run.abort;
+    const end = this.parts.traces?.asks(job);
+    let ending: Ending;
     try {
-      return await work.run(signal);
+      ending = await work.run(signal);
     } catch (thrown) {
       if (!signal.aborted || !(signal.reason instanceof Broken)) throw thrown;
-      return await this.#breakOff(run, job, signal.reason);
+      ending = await this.#breakOff(run, job, signal.reason);
     }
+    if (ending.kind !== "lost") end?.(ending.kind === "done" ? "served" : ending.error.code);
+    return ending;
   }
 
   /** The work was given up on this side. Its vendor is told, unless the next start goes on with it. */

@@ -1,12 +1,22 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Tokens } from "../../src/accounts/tokens.ts";
+import { createApp } from "../../src/app.ts";
 import type { Config } from "../../src/config/load.ts";
+import { openStore, type Store } from "../../src/db/open.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { silentLog } from "../../src/observe/log.ts";
 import type { Span } from "../../src/observe/spans.ts";
 import type { TraceSettings } from "../../src/observe/traces.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
-import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { endHanging, hang, Painter, paintVendor } from "../jobs/lab.ts";
+import { PLAIN_CONFIG, startApp, type TestApp, type TestAppOptions, vendorAt } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
 import { attributesOf, expectTree, readExport } from "../support/otlp.ts";
 import { json, neverAnswer, startUpstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
 
 // Spans of what is no generation, and of the tools that are run inside of one.
 
@@ -22,10 +32,12 @@ async function traced(
   more: Partial<TraceSettings> = {},
   config: Partial<Config> = {},
   vendors: readonly Vendor[] = [vendorAt(upstream, "chat", "lab")],
+  options: Pick<TestAppOptions, "clock" | "store"> = {},
 ): Promise<TestApp> {
   const traces = { url: `${collector.url}${TRACES}`, headers: {}, serviceName: "gate", ...more };
   const search: Config["search"] = [{ engine: "fixture" }];
   const app = await startApp({
+    ...options,
     vendors,
     config: {
       ...PLAIN_CONFIG,
@@ -40,8 +52,8 @@ async function traced(
 }
 
 /** All that a gateway has sent, once it has sent all. */
-async function spansOf(app: TestApp): Promise<Span[]> {
-  await app.app.observation.close();
+async function spansOf({ app }: Pick<TestApp, "app">): Promise<Span[]> {
+  await app.observation.close();
   const spans = collector.calls.flatMap((call) => readExport(call.json));
   expectTree(spans);
   return spans;
@@ -54,6 +66,7 @@ beforeEach(() => {
   collector.always(TRACES, json({}));
 });
 afterAll(async () => {
+  endHanging();
   for (const app of apps) await app.stop();
   upstream.close();
   collector.close();
@@ -311,5 +324,138 @@ describe("a count of tokens", () => {
       ["count_tokens claude/m", "invalid_request"],
     ]);
     expect(said()).not.toContain("canary");
+  });
+});
+
+describe("image jobs", () => {
+  const IMAGES = "/v1/images/generations";
+  const body = { model: "paint/cat", prompt: "a canary of a prompt" };
+  const MODELS: Config["models"] = [
+    {
+      ...{ id: "paint/cat", modality: "image", pricing: { per_image: 0.02 } },
+      routes: [
+        { vendor: "paint", model: "cat" },
+        { vendor: "paint2", model: "cat-too" },
+      ],
+    },
+  ];
+  const painted = (
+    painter: Painter,
+    second = new Painter(),
+    { dataFolder = "", ...more }: { clock?: Clock; store?: Store; dataFolder?: string } = {},
+  ) => traced({}, { models: MODELS, dataFolder }, [paintVendor("paint", painter), paintVendor("paint2", second)], more);
+  const stateOf = ({ store }: Pick<TestApp, "store">, id: string) =>
+    (store.database.query("SELECT state FROM image_job WHERE id = ?").get(id) as { state: string }).state;
+  type Made = { id: string; status: string };
+  const make = async (app: TestApp, headers: Record<string, string> = {}) =>
+    (await (await app.post(IMAGES, body, { headers: { ...INSIDE, prefer: "wait=30", ...headers } })).json()) as Made;
+
+  test("each is one span, from the order to the image, with its calls to vendors below it", async () => {
+    const clock = manualClock();
+    const painter = new Painter();
+    painter.create_ = [{ kind: "failed", message: "a canary of an error", ran: "no", retryAfterSeconds: 1 }];
+    const app = await painted(painter, new Painter(), { clock });
+    const { id } = await make(app, { prefer: "" });
+    for (let turn = 0; turn < 40 && stateOf(app, id) !== "succeeded"; turn++) await clock.advance(1_000);
+    expect(stateOf(app, id)).toBe("succeeded");
+    const spans = await spansOf(app);
+    const [own, busy, call] = spans;
+    expect(spans.map(({ name, kind, status }) => [name, kind, status])).toEqual([
+      ["image_generation paint/cat", 2, { code: 0 }],
+      ["image_generation cat", 3, { code: 2, message: "upstream_error" }],
+      ["image_generation cat-too", 3, { code: 0 }],
+    ]);
+    expect(own).toMatchObject({ traceId: TRACE, parentSpanId: PARENT });
+    expect([busy?.parentSpanId, call?.parentSpanId]).toEqual([own?.spanId, own?.spanId]);
+    expect(attributesOf(own)).toEqual({
+      "gen_ai.operation.name": "image_generation",
+      "gen_ai.provider.name": "paint2",
+      "gen_ai.request.model": "paint/cat",
+      "gen_ai.response.model": "cat-too",
+      "gen_ai.output.type": "image",
+      "sluice.request_id": expect.stringMatching(/^req_/),
+      "sluice.job_id": id,
+      "sluice.account": app.accountId,
+      "sluice.key": expect.any(String),
+      "sluice.dialect": "images",
+      "sluice.outcome": "completed",
+      "sluice.vendor": "paint2",
+      "sluice.attempts": "1",
+    });
+    expect(attributesOf(call)).toMatchObject({ "server.address": "paint.invalid", "sluice.vendor": "paint2" });
+    expect(said()).not.toContain("canary");
+  });
+
+  test("one that fails, is blocked or is cancelled is told once, as what it was", async () => {
+    const painter = new Painter();
+    const hanging = hang();
+    painter.create_ = [
+      { kind: "blocked", message: "No." },
+      { kind: "failed", message: "No.", ran: "maybe" },
+      hanging.script,
+    ];
+    const app = await painted(painter);
+    for (const status of ["blocked", "failed"]) expect((await make(app)).status).toBe(status);
+    const { id } = await make(app, { prefer: "" });
+    await until(() => painter.running === 1, "the third call");
+    const authorization = `Bearer ${app.key}`;
+    expect((await app.call(`${IMAGES}/${id}`, { method: "DELETE", headers: { authorization } })).status).toBe(200);
+    await hanging.aborted;
+    const spans = await spansOf(app);
+    expect(spans.map((span) => [span.kind, span.status.message, attributesOf(span)["sluice.outcome"]])).toEqual([
+      [2, "content_policy", "blocked"],
+      [3, "content_policy", undefined],
+      [2, "upstream_error", "failed"],
+      [3, "upstream_error", undefined],
+      [2, undefined, "cancelled"],
+      [3, undefined, undefined],
+    ]);
+    for (const span of spans) expect(attributesOf(span)).not.toHaveProperty(["gen_ai.response.model"]);
+  });
+
+  test("an order that is refused is one span; one that is given the same answer again is none", async () => {
+    const app = await painted(new Painter());
+    for (const more of [{ model: "nobody/sk-canary-0123456789" }, { size: "huge" }]) {
+      await app.post(IMAGES, { ...body, ...more }, { headers: INSIDE });
+    }
+    const first = await make(app, { "idempotency-key": "once" });
+    expect((await make(app, { "idempotency-key": "once" })).id).toBe(first.id);
+    await app.post(IMAGES, body, { headers: { traceparent: `00-${TRACE}-${PARENT}-00`, prefer: "wait=30" } });
+    const spans = await spansOf(app);
+    expect(spans.map(({ name, parentSpanId, status }) => [name, parentSpanId === PARENT, status.message])).toEqual([
+      ["image_generation nobody/[removed]", true, "model_not_found"],
+      ["image_generation paint/cat", true, "invalid_request"],
+      ["image_generation paint/cat", true, undefined],
+      ["image_generation cat", false, undefined],
+    ]);
+    expect(said()).not.toContain("canary");
+  });
+
+  test("one that goes on after a restart is a trace of its own, from its order on", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "sluice-traces-"));
+    const open = () => openStore(join(folder, "sluice.db"), { waitMs: 2_000 });
+    const painter = new Painter("resume");
+    painter.create_ = [{ kind: "pending", resumeId: "work-1", pollAfterMs: 60_000 }];
+    const before = await painted(painter, undefined, { store: open(), dataFolder: folder });
+    const { id } = await make(before, { prefer: "" });
+    await until(() => painter.creates.length === 1, "the call");
+    apps.splice(apps.indexOf(before), 1);
+    await before.stop();
+    expect(collector.calls).toEqual([]);
+    const traces = { url: `${collector.url}${TRACES}`, headers: {}, serviceName: "gate" };
+    const config = { ...PLAIN_CONFIG, dataFolder: folder, models: MODELS, traces };
+    const vendors = [paintVendor("paint", painter)];
+    const store = open();
+    const app = createApp({ config, vendors, store, clock: systemClock, log: silentLog, version: "0.0.0-test" });
+    await until(() => stateOf({ store }, id) === "succeeded", "the end");
+    const [own, call] = await spansOf({ app });
+    expect(own).toMatchObject({ name: "image_generation paint/cat", status: { code: 0 } });
+    expect(own?.parentSpanId).toBeUndefined();
+    expect(attributesOf(own)).toMatchObject({ "sluice.job_id": id, "sluice.outcome": "completed" });
+    expect(attributesOf(own)).not.toHaveProperty(["sluice.request_id"]);
+    expect(call).toMatchObject({ name: "image_generation cat", parentSpanId: own?.spanId ?? "" });
+    await app.stop();
+    store.close();
+    rmSync(folder, { recursive: true });
   });
 });
