@@ -1,4 +1,3 @@
-import type { Clock } from "../lib/clock.ts";
 import type { WorkCall, WorkFacts } from "./request-facts.ts";
 
 /** Told how a call to a vendor ended: see {@link Attempt}. */
@@ -6,6 +5,9 @@ export type EndCall = (outcome: string) => void;
 
 /** Where a call stands that nobody waited for any longer. */
 const BROKEN_OFF = "client-left";
+
+/** The wall clock, Unix ms, and one that never steps back. */
+type Times = { now(): number; monotonic(): number };
 
 type Noted = Omit<WorkCall, "ms"> & { ms: number | undefined };
 
@@ -17,7 +19,7 @@ export class WorkBook {
 
   /** `agoMs`: how long it had been under way before it was noted. */
   constructor(
-    private readonly clock: Clock,
+    private readonly clock: Times,
     agoMs = 0,
   ) {
     this.#startedAt = clock.now() - agoMs;

@@ -273,6 +273,15 @@ test("a world that shows every secret back: none of them is in an answer, a log,
   net.look(gateway.stderr, "the log", named);
   net.look(gateway.lines.join("\n"), "standard output", named, false);
   net.look(world.traces.join("\n"), "the traces", named);
+  for (const span of [
+    "chat",
+    "image_generation sluice/sketch",
+    "execute_tool web_fetch",
+    "tools/call",
+    "count_tokens",
+  ]) {
+    expect(world.traces.join("\n")).toContain(`"name":"${span}`);
+  }
   net.lookInFolder(join(folder, "data"), ofOthers, holdsSecrets);
   // Prompts of image jobs and of kept answers are where they must be: in the store, for as long as they can be asked for.
   for (const name of readdirSync(join(folder, "data", "requests"))) {
