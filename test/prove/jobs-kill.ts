@@ -13,6 +13,7 @@ import { storePath } from "../../src/config/data-folder.ts";
 import type { Store } from "../../src/db/open.ts";
 import type { Book } from "../../src/ledger/book.ts";
 import { type Books, withBooks } from "../support/books.ts";
+import { until } from "../support/wait.ts";
 import { type CountingVendor, KINDS, startDrawingVendor, UNIT_NANO } from "./jobs-vendor.ts";
 
 const GATEWAY = join(import.meta.dir, "jobs-gateway.ts");
@@ -154,8 +155,8 @@ class Proof {
 
 const pick = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)]!;
 
-/** Kills the gateway `kills` times while clients ask it without end. */
-export async function runJobKills(kills: number): Promise<JobsReport> {
+/** Kills the gateway `kills` times while clients ask it without end; in each of its lives not before it has accepted `least` jobs. */
+export async function runJobKills(kills: number, least = 0): Promise<JobsReport> {
   const vendor = startDrawingVendor();
   const proof = new Proof(vendor);
   try {
@@ -164,10 +165,14 @@ export async function runJobKills(kills: number): Promise<JobsReport> {
       await proof.start();
       const state = { dead: false };
       const clients = Array.from({ length: CLIENTS }, (_, at) => proof.ask(kill, at, state));
+      const wanted = proof.accepted.length + least;
+      const asking = Promise.all(clients);
+      // A client that is refused ends with what refused it.
+      await Promise.race([until(() => proof.accepted.length >= wanted, `${least} accepted jobs`, START_MS), asking]);
       await Bun.sleep(LEAST_MS + Math.random() * (MOST_MS - LEAST_MS));
       state.dead = true;
       await proof.end("SIGKILL");
-      await Promise.all(clients);
+      await asking;
     }
     await proof.start();
     await proof.settle();
