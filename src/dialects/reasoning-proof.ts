@@ -5,8 +5,8 @@ import { remember } from "../lib/remember.ts";
 const MAX_PROOF = 4 * 1024 * 1024;
 
 const RESPONSES_MARK = "rs:";
-/** What carries another vendor's proof: its kind, and since models mind whose it is, the family that made it. */
-const CARRIED = /^sluice-(signature|redacted)(?:@([^:]*))?:/;
+/** What carries another vendor's proof, or the word that there is none: its kind, and since models mind whose it is, the family that made it. */
+const CARRIED = /^sluice-(signature|redacted|unsigned)(?:@([^:]*))?:/;
 /** Begins with a mark and a colon, as every packed signature does. */
 const UNSIGNED_MARK = "unsigned:";
 
@@ -60,7 +60,7 @@ export const makerOf = remember((model: string): string => {
 /** Whether a family's models refuse their reasoning's text without its proof, whoever resells them (OpenRouterTeam/ai-sdk-provider #423). */
 export const needsProof = (maker: string): boolean => maker.startsWith("claude-");
 
-const carry = (kind: "signature" | "redacted", proof: string, maker: string | undefined): string =>
+const carry = (kind: Carried["kind"], proof: string, maker: string | undefined): string =>
   `sluice-${kind}${maker === undefined ? "" : `@${encodeURIComponent(maker)}`}:${proof}`;
 
 /**
@@ -69,16 +69,21 @@ const carry = (kind: "signature" | "redacted", proof: string, maker: string | un
  */
 export const carrySignature = (signature: string, maker?: string): string => carry("signature", signature, maker);
 export const carryRedacted = (data: string, maker?: string): string => carry("redacted", data, maker);
+/**
+ * Stands as the encrypted content of reasoning that its vendor does not prove, as {@link markUnsigned} does for a signature: SDKs that are told
+ * to store nothing send no item back that has none.
+ */
+export const carryUnsigned = (maker: string): string => carry("unsigned", "", maker);
 
-/** Another vendor's proof, and the family of models that made it, where that was noted. */
-export type Carried = { kind: "signature" | "redacted"; text: string; maker?: string };
+/** Another vendor's proof, and the family of models that made it, where that was noted. `unsigned`: there is none. */
+export type Carried = { kind: "signature" | "redacted" | "unsigned"; text: string; maker?: string };
 
 /** What an item's encrypted content carries of another vendor; undefined when it is the responses vendor's own. Never throws. */
 export function carriedIn(encrypted: string): Carried | undefined {
   const found = CARRIED.exec(encrypted);
   if (!found) return undefined;
   const [mark, kind, maker] = found;
-  const carried: Carried = { kind: kind === "redacted" ? kind : "signature", text: encrypted.slice(mark.length) };
+  const carried: Carried = { kind: kind as Carried["kind"], text: encrypted.slice(mark.length) };
   if (maker === undefined) return carried;
   try {
     return { ...carried, maker: decodeURIComponent(maker) };

@@ -6,6 +6,7 @@ import {
   carriedIn,
   carryRedacted,
   carrySignature,
+  carryUnsigned,
   isPacked,
   isUnsigned,
   makerOf,
@@ -159,10 +160,11 @@ describe("Claude's proof in the hands of a messages client, which names no model
   });
 });
 
+const unsigned = THOUGHT.filter(
+  (event) => event.type !== "block-signature" && !("block" in event && event.block.kind === "redacted-reasoning"),
+);
+
 describe("reasoning without a proof, for messages clients (dialects.md 4.8 #6)", () => {
-  const unsigned = THOUGHT.filter(
-    (event) => event.type !== "block-signature" && !("block" in event && event.block.kind === "redacted-reasoning"),
-  );
   const signed = (block: Wire | undefined) => String(block?.["signature"]);
 
   test("is marked with who made it, whole and streamed", () => {
@@ -207,6 +209,54 @@ describe("reasoning without a proof, for messages clients (dialects.md 4.8 #6)",
     expect(turn(markUnsigned("deepseek-chat"))).toBe("text");
     expect(turn("ErUBsigned")).toBe("proof");
     expect(isUnsigned("ErUBsigned")).toBe(false);
+  });
+});
+
+describe("reasoning without a proof, for responses clients (dialects.md 4.8 #6)", () => {
+  const modes: [string, Wire[]][] = [
+    ["whole", itemsOf(whole("responses", unsigned, "deepseek-chat"))],
+    ["stream", itemsOf(recordsOf(streamed("responses", unsigned, "deepseek-chat")).at(-1)?.["response"] as Wire)],
+  ];
+
+  test.each(modes)("%s: is marked with who made it, so that SDKs which store nothing send it back", (_mode, [item]) => {
+    expect(item).toMatchObject({ type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] });
+    expect(carriedIn(String(item?.["encrypted_content"]))).toEqual({
+      kind: "unsigned",
+      text: "",
+      maker: "deepseek-chat",
+    });
+  });
+
+  test("of its own dialect's vendor stays as it is, also where its reply is written anew", () => {
+    expect(JSON.stringify(whole("responses", unsigned))).not.toContain("encrypted_content");
+  });
+
+  test.each(modes)("%s: comes back as text where the vendor takes it, and nowhere else", (_mode, items) => {
+    const input = [{ role: "user", content: "q" }, ...items, again];
+    const chat = send({ from: "responses", to: "chat", quirks: { reasoningReplay: "reasoning_content" } }, { input });
+    expect((chat.body["messages"] as Wire[])[1]).toEqual({
+      role: "assistant",
+      content: "Yes.",
+      reasoning_content: "Hm.",
+    });
+    const { prompt } = dialects.responses.decodeRequest({ input });
+    expect(prompt.turns[1]?.parts[0]).toEqual({ type: "reasoning", text: "Hm.", maker: "deepseek-chat" });
+    for (const to of ["messages", "responses", "gemini"] as const) {
+      const { text } = send({ from: "responses", to }, { input });
+      expect(text).toContain("Yes.");
+      expect(text).not.toContain("Hm.");
+      expect(text).not.toContain("deepseek");
+    }
+  });
+
+  test("is no proof to the memory of earlier reasoning", () => {
+    const turn = (encrypted: string) => {
+      const summary = [{ type: "summary_text", text: "Hm." }];
+      const input = [{ type: "reasoning", id: "rs_1", summary, encrypted_content: encrypted }];
+      return dialects.responses.replay.read({ input }, false).turns[0]?.carries;
+    };
+    expect(turn(carryUnsigned("deepseek-chat"))).toBe("text");
+    expect(turn("gAAAAown")).toBe("proof");
   });
 });
 

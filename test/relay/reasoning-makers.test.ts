@@ -179,6 +179,20 @@ test("a whole reply of plain thinking is marked for messages clients, and comes 
   expect(JSON.stringify(lab.vendors.deepseek.bodies.at(-1))).toContain(`"reasoning_content":${JSON.stringify(FIRST)}`);
 });
 
+test("plain thinking is marked for responses clients, whose SDKs send it back for that, and comes back as text", async () => {
+  lab = await startLab();
+  const talk = new Client(lab, "responses", "lab/deepseek", "whole");
+  talk.user("What is the weather?");
+  const heard = await talk.ask();
+  const output = heard.body["output"] as Wire[];
+  expect(output[0]).toMatchObject({ type: "reasoning", encrypted_content: "sluice-unsigned@up-1:" });
+  for (const item of output) talk.add(item);
+  talk.results(heard.calls);
+  expect((await talk.ask()).status).toBe(200);
+  expect(lab.vendors.deepseek.refusals).toEqual([]);
+  expect(JSON.stringify(lab.vendors.deepseek.bodies.at(-1))).toContain(`"reasoning_content":${JSON.stringify(FIRST)}`);
+});
+
 test("thinking that stays within the dialect is not marked, also where its reply is written anew", async () => {
   lab = await startLab();
   const unsigned = {

@@ -1,6 +1,6 @@
 import type { BlockStart, Citation } from "../../canon/events.ts";
 import type { ReplyContext } from "../dialect.ts";
-import { carryRedacted, carrySignature, makerOf, unpackReasoning } from "../reasoning-proof.ts";
+import { carryRedacted, carrySignature, carryUnsigned, makerOf, unpackReasoning } from "../reasoning-proof.ts";
 import { CUSTOM_CALL, type Item } from "./items.ts";
 import { splitName } from "./namespaces.ts";
 
@@ -32,6 +32,12 @@ const encryptedOf = (signature: string, maker: string | undefined): string =>
 /** The family of the model that answers, where its reply crosses dialects. */
 const makerIn = ({ upstreamModel }: Answering): string | undefined =>
   upstreamModel === undefined ? undefined : makerOf(upstreamModel);
+
+/** What proves the text of a reasoning item, or a word of whose it is where another dialect's vendor gave no proof; undefined for its own vendor's. */
+function shownProof(text: string, signature: string, maker: string | undefined): string | undefined {
+  if (signature !== "") return encryptedOf(signature, maker);
+  return text === "" || maker === undefined ? undefined : carryUnsigned(maker);
+}
 
 /** The proof of a text, which has no place on a message: an item of its own behind it carries it back (dialects.md 3.3). */
 export const proofItem = (id: string, signature: string, answering: Answering): Item => ({
@@ -85,9 +91,10 @@ export function finishItem(
   // Clients parse arguments as JSON: none at all are an empty object (dialects.md 4.8 #10).
   if (kind === "tool-call") return { ...item, status: "completed", arguments: text || "{}" };
   if (kind !== "reasoning") return item;
+  const encrypted = shownProof(text, signature, makerIn(answering));
   return {
     ...item,
     summary: text === "" ? [] : [summaryPart(text)],
-    ...(signature !== "" && { encrypted_content: encryptedOf(signature, makerIn(answering)) }),
+    ...(encrypted !== undefined && { encrypted_content: encrypted }),
   };
 }

@@ -1,6 +1,6 @@
 import type { Memories } from "../../canon/memory.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
-import { unpackReasoning } from "../reasoning-proof.ts";
+import { carriedIn, unpackReasoning } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
 import { type Item, messageText, reasoningText, stringOf } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
@@ -52,10 +52,14 @@ function callIdOf(item: Item): string | undefined {
   return CALLS.has(item["type"]) ? stringOf(item["call_id"]) : undefined;
 }
 
+function isProof(encrypted: string): boolean {
+  return encrypted !== "" && carriedIn(encrypted)?.kind !== "unsigned";
+}
+
 function carries(items: readonly Item[]): SpokenTurn["carries"] {
   const reasoning = items.filter(isReasoning);
   if (reasoning.length === 0) return "nothing";
-  return reasoning.some((item) => stringOf(item["encrypted_content"]) !== "") ? "proof" : "text";
+  return reasoning.some((item) => isProof(stringOf(item["encrypted_content"]))) ? "proof" : "text";
 }
 
 const textOf = (items: readonly Item[]): string =>
