@@ -158,6 +158,14 @@ describe("check", () => {
     expect(fault.code).toBe("invalid_request");
     expect(fault.param).toBe(param);
   });
+
+  test("who names an item in place of sending it is told what to tell an SDK", () => {
+    const input = [
+      { role: "user", content: "x" },
+      { type: "item_reference", id: "msg_1" },
+    ];
+    expect(faultOf(() => check({ input } as Wire)).message).toContain("`store: false`");
+  });
 });
 
 describe("decodeRequest", () => {

@@ -28,7 +28,8 @@ function refuseStored(body: Record<string, unknown>): void {
   for (let at = 0; at < input.length; at++) {
     const item = input[at];
     if (!isObject(item) || item["type"] !== "item_reference") continue;
-    refuse("An item_reference is not supported: nothing is stored here. Send the item itself.", `input[${at}]`);
+    const remedy = "Send the item itself: SDKs do that when they are told `store: false`.";
+    refuse(`An item_reference is not supported: nothing is stored here. ${remedy}`, `input[${at}]`);
   }
 }
 
