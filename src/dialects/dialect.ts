@@ -1,6 +1,6 @@
 import type { GatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
-import type { Intent, Orders } from "../canon/intent.ts";
+import type { Intent, Orders, ReasoningForm } from "../canon/intent.ts";
 import type { Prompt } from "../canon/prompt.ts";
 import type { Usage } from "../canon/usage.ts";
 import type { Fields } from "../lib/http1/fields.ts";
@@ -228,6 +228,8 @@ export interface UpstreamDialect {
   readonly name: UpstreamDialectName;
   /** How its vendors count tokens themselves, where the dialect knows a way. */
   readonly counter?: TokenCounter;
+  /** The forms of a reasoning control that it can write, its usual one first. */
+  readonly reasoningForms: readonly [ReasoningForm, ...ReasoningForm[]];
   /** Its requests must name an output ceiling (messages: max_tokens). */
   readonly demandsOutputCeiling?: boolean;
   /** Its vendors prove their reasoning, and want the proof back for the same model. */

@@ -14,6 +14,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   ownNames: undefined,
   check: undefined,
   counter: undefined,
+  reasoningForms: undefined,
   demandsOutputCeiling: undefined,
   provesReasoning: undefined,
   bindsReasoning: undefined,

@@ -22,6 +22,15 @@ function modelCeiling(intent: Intent, entry: Entry, upstream: UpstreamDialect): 
   return upstream.demandsOutputCeiling ? (most ?? DEFAULT_MAX_OUTPUT) : undefined;
 }
 
+/**
+ * The route with a form of the reasoning control that its vendor's dialect can write. A row that says nothing of its form, or is served by a
+ * vendor of another dialect than the form's own, would else have no control at all.
+ */
+function withForm(route: Route, entry: Entry, { reasoningForms }: UpstreamDialect): Route {
+  const form = route.form ?? entry.reasoning?.form;
+  return form === undefined || reasoningForms.includes(form) ? route : { ...route, form: reasoningForms[0] };
+}
+
 /** What the gateway changes in this request, and nothing else: pure. `money`: what the account's hold says of it. */
 export function planOrders(
   intent: Intent,
@@ -30,7 +39,7 @@ export function planOrders(
   upstream: UpstreamDialect,
   money?: Pick<Hold, "ceiling" | "asStream">,
 ): Orders {
-  const reasoning = planReasoning(intent.reasoning, entry, route);
+  const reasoning = planReasoning(intent.reasoning, entry, withForm(route, entry, upstream));
   const maxOutputTokens = outputCeiling(intent, entry, upstream, money?.ceiling);
   const orders: Orders = {
     upstreamModel: route.model,

@@ -141,6 +141,18 @@ function rowOf(shape: Shape, index: number, vendor: DialectName) {
   };
 }
 
+/** Rows that say levels and nothing of the form that these are written in, or a form that their vendor's dialect cannot write. */
+function plainRows() {
+  return (Object.keys(WIRES) as DialectName[]).flatMap((vendor) =>
+    [undefined, vendor === "chat" ? ("adaptive-effort" as const) : ("enable-thinking" as const)].map((form) => ({
+      id: `lab/${form ?? "no-form"}-${vendor}`,
+      reasoning_efforts: { levels: ["low", "medium", "high"], default: "medium" },
+      ...(form && { reasoning: { form } }),
+      routes: [{ vendor: `lab-${vendor}`, model: "gemini-3-lab" }],
+    })),
+  );
+}
+
 const rows = SHAPES.flatMap((shape, index) =>
   vendorsOf(shape.control?.form).map((vendor) => ({ shape, index, vendor })),
 );
@@ -152,7 +164,8 @@ beforeAll(async () => {
     const baseUrl = base(upstream.url);
     return { id: `lab-${dialect}`, name: dialect, dialect, baseUrl, auth, apiKey: "k", models: "catalog", quirks: {} };
   });
-  app = await startApp({ vendors, models: rows.map(({ shape, index, vendor }) => rowOf(shape, index, vendor)) });
+  const shapes = rows.map(({ shape, index, vendor }) => rowOf(shape, index, vendor));
+  app = await startApp({ vendors, models: [...shapes, ...plainRows()] });
 });
 afterAll(async () => {
   await app.stop();
@@ -220,6 +233,25 @@ describe("reasoning on the wire (interface 4.8)", () => {
       }
     },
   );
+
+  /** How each dialect says the level `high` when nothing else is known of a model than its levels. */
+  const USUAL: Record<DialectName, Body> = {
+    chat: { reasoning_effort: "high" },
+    messages: { thinking: { type: "adaptive" }, output_config: { effort: "high" } },
+    responses: { reasoning: { effort: "high" } },
+    gemini: { generationConfig: { thinkingConfig: { thinkingLevel: "high" } } },
+  };
+  test.each(
+    plainRows().flatMap(({ id, routes: [route] }) =>
+      CLIENTS.map((client) => [id, client, route?.vendor.slice("lab-".length) as DialectName] as const),
+    ),
+  )("a level of %s reaches its vendor in the usual form of its dialect, %s client", async (model, client, vendor) => {
+    upstream.calls.length = 0;
+    const asked = { model, ...REQUESTS[client], ...ASKS[client]("high") };
+    const response = await app.post(GENERATION_PATH[client], asked);
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    expect(upstream.calls[0]?.json).toMatchObject(USUAL[vendor]);
+  });
 
   test("every shape of the interface is there", () => {
     const shapes = SHAPES.map(({ control }) => control?.levels.join(" ") ?? "");

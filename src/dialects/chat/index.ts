@@ -22,6 +22,15 @@ const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_t
 /** The chat completions dialect, both halves (interface 4.7, dialects.md 1). */
 export const chat: Dialect = {
   name: "chat",
+  reasoningForms: [
+    "effort",
+    "thinking-type",
+    "thinking-type-effort",
+    "enable-thinking",
+    "template-enable-thinking",
+    "template-thinking",
+    "reasoning-object",
+  ],
   pathFor: () => "/chat/completions",
   // Headers that name an organisation or a project belong to the client's own account at a vendor, not to this gateway's.
   passHeaders: ["openai-beta"],

@@ -39,6 +39,7 @@ export const responses: Dialect = {
   check: checkRequest,
   decodeRequest,
   counter: responsesCounter,
+  reasoningForms: ["effort"],
   encodeRequest,
   amend,
   repairs,
