@@ -8,10 +8,10 @@ export type Finish = { reason: FinishReason; raw?: string; stopSequence?: string
 
 /**
  * A `custom` tool call's deltas are free text and no JSON (dialects.md 1.1). `opaque` is a block only its own dialect understands;
- * encoders of other dialects skip it whole.
+ * encoders of other dialects skip it whole. `refusal`: text by which the model declines, for clients that are shown it apart from the answer.
  */
 export type BlockStart =
-  | { kind: "text" }
+  | { kind: "text"; refusal?: true }
   | { kind: "reasoning" }
   | { kind: "redacted-reasoning"; data: string }
   | { kind: "tool-call"; id: string; name: string; custom?: true }

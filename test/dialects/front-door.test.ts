@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 import { chatStream, chunk, readBack, type Wire } from "./crossing.ts";
@@ -86,4 +87,64 @@ test("what the model's vendor cannot be told is a 400 in the client's dialect, a
     error: { code: "invalid_request", param: "messages[0].content[1]", message: expect.stringContaining("audio") },
   });
   expect(upstream.calls).toEqual([]);
+});
+
+const REFUSED = "I can't help.";
+const fixture = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url), "utf8");
+const declining = {
+  id: "resp_1",
+  object: "response",
+  status: "completed",
+  output: [{ id: "m", type: "message", role: "assistant", content: [{ type: "refusal", refusal: REFUSED }] }],
+  usage: { input_tokens: 7, output_tokens: 6, total_tokens: 13 },
+};
+
+/** Their SDKs parse an answer into what a schema promises, and leave a refusal alone. */
+test("a refusal of the responses dialect is one of the chat dialect, whole and streamed", async () => {
+  upstream.answer("/v1/responses", json(declining), sse(fixture("responses/refusal/stream.sse")));
+  const asked = { model: "open/x", messages: [hello] };
+  const whole = (await (await gateway.post("/v1/chat/completions", asked)).json()) as Wire;
+  expect(whole["choices"]).toMatchObject([{ message: { content: null, refusal: REFUSED }, finish_reason: "stop" }]);
+  const streamed = await (await gateway.post("/v1/chat/completions", { ...asked, stream: true })).text();
+  const deltas = [...streamed.matchAll(/"delta":(\{.*?\}),/g)].map(([, delta]) => JSON.parse(delta ?? "") as Wire);
+  expect(deltas.map((delta) => delta["refusal"] ?? "").join("")).toBe(REFUSED);
+  expect(deltas.map((delta) => delta["content"] ?? "").join("")).toBe("");
+});
+
+test("a refusal of the chat dialect is one of the responses dialect, whole and streamed", async () => {
+  const message = { role: "assistant", content: null, refusal: REFUSED };
+  const reply = { id: "c", object: "chat.completion", choices: [{ index: 0, message, finish_reason: "stop" }] };
+  const stream = chatStream(
+    chunk({ role: "assistant", content: "", refusal: null }),
+    chunk({ refusal: REFUSED }),
+    chunk({}, "stop"),
+  );
+  upstream.answer("/v1/chat/completions", json(reply), sse(stream));
+  const output = [{ type: "message", content: [{ type: "refusal", refusal: REFUSED }] }];
+  const whole = (await (await gateway.post("/v1/responses", { model: "plain/x", input: "Hi" })).json()) as Wire;
+  expect(whole).toMatchObject({ status: "completed", output });
+  const text = await (await gateway.post("/v1/responses", { model: "plain/x", input: "Hi", stream: true })).text();
+  const records = [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? "") as Wire);
+  const about = records.flatMap(({ type, part, delta, refusal }) =>
+    /part|refusal/.test(String(type)) ? [[type, part ?? delta ?? refusal]] : [],
+  );
+  expect(about).toEqual([
+    ["response.content_part.added", { type: "refusal", refusal: "" }],
+    ["response.refusal.delta", REFUSED],
+    ["response.refusal.done", REFUSED],
+    ["response.content_part.done", { type: "refusal", refusal: REFUSED }],
+  ]);
+  expect(records.at(-1)).toMatchObject({ type: "response.completed", response: { output } });
+  const events = readBack("responses", text);
+  expect(events.find((event) => event.type === "block-start")).toEqual({
+    type: "block-start",
+    block: { kind: "text", refusal: true },
+  });
+});
+
+test("a refusal is text to a messages client, as its dialect has no other place for one", async () => {
+  upstream.answer("/v1/responses", json(declining));
+  const asked = { model: "open/x", max_tokens: 99, messages: [hello] };
+  const whole = (await (await gateway.post("/v1/messages", asked)).json()) as Wire;
+  expect(whole).toMatchObject({ content: [{ type: "text", text: REFUSED }], stop_reason: "end_turn" });
 });

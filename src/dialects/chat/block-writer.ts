@@ -1,7 +1,8 @@
 import type { Event } from "../../canon/events.ts";
 import { isComplete, type ToolSlot } from "./tool-calls.ts";
 
-type TextItem = { kind: "text" | "reasoning"; text: string };
+type TextKind = "text" | "reasoning" | "refusal";
+type TextItem = { kind: TextKind; text: string };
 type ToolItem = { kind: "tool"; slot: ToolSlot; pending: string };
 type Item = TextItem | ToolItem;
 
@@ -20,7 +21,7 @@ export class BlockWriter {
   }
 
   /** Adds visible or reasoning text, which is not empty. */
-  text(kind: "text" | "reasoning", text: string, out: Event[]): void {
+  text(kind: TextKind, text: string, out: Event[]): void {
     if (this.#open?.kind === kind && this.#waiting.length === 0) {
       out.push({ type: "block-delta", text });
       return;
@@ -77,7 +78,8 @@ export class BlockWriter {
       this.#writeArguments(item, out);
       return;
     }
-    out.push({ type: "block-start", block: { kind: item.kind } }, { type: "block-delta", text: item.text });
+    const block = item.kind === "refusal" ? ({ kind: "text", refusal: true } as const) : { kind: item.kind };
+    out.push({ type: "block-start", block }, { type: "block-delta", text: item.text });
   }
 
   /** Arguments that are no object so far (JSON inside a string, null) stay back until the call is whole (dialects.md 4.8 #10). */

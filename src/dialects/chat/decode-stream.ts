@@ -235,7 +235,7 @@ export class ChatDecoder implements Decoder {
     const text = contentText(delta["content"]);
     if (text !== "") this.#readText(text, out);
     const refusal = delta["refusal"];
-    if (typeof refusal === "string" && refusal !== "") this.#blocks.text("text", refusal, out);
+    if (typeof refusal === "string" && refusal !== "") this.#blocks.text("refusal", refusal, out);
     if (delta["tool_calls"] || delta["function_call"]) this.#readTools(delta, out);
   }
 

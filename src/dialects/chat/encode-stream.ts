@@ -26,7 +26,7 @@ export class ChatEncoder implements Encoder {
   #head: string;
   #tail: string;
   #started = false;
-  #kind: "text" | "reasoning" | "tool-call" | "custom-call" | "only-call" | "skipped" = "skipped";
+  #kind: "text" | "refusal" | "reasoning" | "tool-call" | "custom-call" | "only-call" | "skipped" = "skipped";
   #calls = 0;
   #hasArguments = false;
   #usage: Usage = NO_USAGE;
@@ -67,7 +67,7 @@ export class ChatEncoder implements Encoder {
 
   #startBlock(block: BlockStart): string {
     if (block.kind === "text" || block.kind === "reasoning") {
-      this.#kind = block.kind;
+      this.#kind = block.kind === "text" && block.refusal ? "refusal" : block.kind;
       return "";
     }
     this.#kind = "skipped";
@@ -93,6 +93,7 @@ export class ChatEncoder implements Encoder {
   #delta(text: string): string {
     if (this.#kind === "text") return `${this.#head}{"content":${JSON.stringify(text)}}${this.#tail}`;
     if (this.#kind === "reasoning") return `${this.#head}{"reasoning_content":${JSON.stringify(text)}}${this.#tail}`;
+    if (this.#kind === "refusal") return `${this.#head}{"refusal":${JSON.stringify(text)}}${this.#tail}`;
     return this.#kind === "skipped" ? "" : this.#fragment(text);
   }
 

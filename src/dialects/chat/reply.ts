@@ -74,6 +74,7 @@ function addCalls(message: Wire, calls: readonly Call[], legacy: boolean): void 
 export function encodeReply(events: readonly Event[], context: ReplyContext): Wire {
   const legacy = context.changes?.legacyFunctions === true;
   let content: string | null = null;
+  let refusal: string | null = null;
   let reasoning = "";
   let finish = "stop";
   let usage = NO_USAGE;
@@ -83,11 +84,12 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
   for (const event of events) {
     if (event.type === "block-start") {
       const { block } = event;
-      kind = block.kind;
+      kind = block.kind === "text" && block.refusal ? "refusal" : block.kind;
       if (block.kind === "tool-call")
         calls.push({ id: block.id, name: block.name, custom: block.custom === true, text: "" });
     } else if (event.type === "block-delta") {
       if (kind === "text") content = (content ?? "") + event.text;
+      else if (kind === "refusal") refusal = (refusal ?? "") + event.text;
       else if (kind === "reasoning") reasoning += event.text;
       else if (kind === "tool-call") calls.at(-1)!.text += event.text;
     } else if (event.type === "block-signature") {
@@ -99,8 +101,8 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
   }
   const message: Wire = {
     role: "assistant",
-    content: calls.length === 0 ? (content ?? "") : content,
-    refusal: null,
+    content: calls.length === 0 && refusal === null ? (content ?? "") : content,
+    refusal,
   };
   if (reasoning !== "") message["reasoning_content"] = reasoning;
   if (annotations.length > 0) message["annotations"] = annotations;

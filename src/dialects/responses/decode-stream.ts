@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import type { Event } from "../../canon/events.ts";
+import type { BlockStart, Event } from "../../canon/events.ts";
 import { isObject } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
@@ -36,10 +36,13 @@ export function isEmptyFrame({ data, event }: Frame): boolean {
 /** The word that says what a record is: in its data, else on its event line. */
 export const typeOf = (value: Item, frame: Frame): string => stringOf(value["type"]) || (frame.event ?? "");
 
-/** Text deltas: the type of item they belong to. A refusal is text too (dialects.md 4.8 #26). */
+/** A refusal is text too (dialects.md 4.8 #26), in a block of its own. */
+const REFUSAL_DELTA = "response.refusal.delta";
+
+/** Text deltas: the type of item they belong to. */
 const TEXT_DELTAS: Readonly<Record<string, "message" | "reasoning">> = {
   "response.output_text.delta": "message",
-  "response.refusal.delta": "message",
+  [REFUSAL_DELTA]: "message",
   "response.reasoning_summary_text.delta": "reasoning",
   "response.reasoning_text.delta": "reasoning",
 };
@@ -164,18 +167,22 @@ class ResponsesDecoder implements Decoder {
     // A vendor that sends the reasoning and its summary says the same twice: the first spelling is taken (dialects.md 4.8 #24).
     if (itemType === "reasoning" && state.source !== "" && state.source !== type) return;
     const newPart = isSummary && state.wrote && part !== state.part;
+    const turns = state.began && state.source !== type;
     state.source = type;
     state.part = part;
-    this.#write(slot, newPart ? PARAGRAPH + text : text, out);
+    this.#write(slot, newPart ? PARAGRAPH + text : text, turns, out);
   }
 
-  #write(slot: OpenSlot, text: string, out: Event[][]): void {
+  /** `turns`: from the answer to a refusal or back, which are blocks of their own. */
+  #write(slot: OpenSlot, text: string, turns: boolean, out: Event[][]): void {
     const { state } = slot;
     const events: Event[] = [];
-    if (!state.began) {
+    if (turns) events.push({ type: "block-end" });
+    if (!state.began || turns) {
       state.began = true;
       const kind = state.type === "reasoning" ? "reasoning" : "text";
-      events.push({ type: "block-start", block: { kind } });
+      const block: BlockStart = state.source === REFUSAL_DELTA ? { kind: "text", refusal: true } : { kind };
+      events.push({ type: "block-start", block });
     }
     state.wrote = true;
     events.push({ type: "block-delta", text });

@@ -5,15 +5,17 @@ import type { Encoder, ReplyContext } from "../dialect.ts";
 import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
 import { CUSTOM_CALL, type Item } from "./items.ts";
-import { annotationOf, finishItem, proofItem, startItem, summaryPart, textPart } from "./output-items.ts";
+import { annotationOf, finishItem, proofItem, refusalPart, startItem, summaryPart, textPart } from "./output-items.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 
 /** The block being written: its item as announced, and all of its text. */
-type Current = { kind: BlockStart["kind"]; item: Item; text: string; signature: string; annotations: Item[] };
+type Current = { block: BlockStart; item: Item; text: string; signature: string; annotations: Item[] };
 
 /** A search that the gateway ran: its records tell that it was begun and done. */
 const isSearch = (item: Item): boolean => item["type"] === "web_search_call";
+
+const declines = ({ block }: Current): boolean => block.kind === "text" && block.refusal === true;
 
 const isCustom = ({ item }: Current): boolean => item["type"] === CUSTOM_CALL;
 
@@ -80,12 +82,13 @@ class ResponsesEncoder implements Encoder {
   #startBlock(block: BlockStart): string {
     const item = startItem(block, this.#id(), this.context);
     if (!item) return "";
-    this.#current = { kind: block.kind, item, text: "", signature: "", annotations: [] };
+    this.#current = { block, item, text: "", signature: "", annotations: [] };
     const shown = isSearch(item) ? { ...item, status: "in_progress" } : item;
     const added = this.#write("response.output_item.added", { output_index: this.#output.length, item: shown });
     if (isSearch(item)) return added + this.#tellSearch(this.#current, "in_progress", "searching");
     if (block.kind !== "text") return added;
-    return added + this.#about(this.#current, "response.content_part.added", { content_index: 0, part: textPart("") });
+    const part = block.refusal ? refusalPart("") : textPart("");
+    return added + this.#about(this.#current, "response.content_part.added", { content_index: 0, part });
   }
 
   /** What the next item is called by. */
@@ -99,7 +102,7 @@ class ResponsesEncoder implements Encoder {
 
   #cite(citation: Citation): string {
     const current = this.#current;
-    if (current?.kind !== "text") return "";
+    if (current?.block.kind !== "text") return "";
     const annotation = annotationOf(citation);
     const index = current.annotations.push(annotation) - 1;
     const fields = { content_index: 0, annotation_index: index, annotation };
@@ -111,12 +114,14 @@ class ResponsesEncoder implements Encoder {
     if (!current) return "";
     const first = current.text === "";
     current.text += delta;
-    if (current.kind === "text") {
+    if (declines(current)) return this.#about(current, "response.refusal.delta", { content_index: 0, delta });
+    if (current.block.kind === "text") {
       return this.#about(current, "response.output_text.delta", { content_index: 0, delta, logprobs: [] });
     }
     if (isCustom(current)) return this.#about(current, "response.custom_tool_call_input.delta", { delta });
-    if (current.kind === "tool-call") return this.#about(current, "response.function_call_arguments.delta", { delta });
-    if (current.kind !== "reasoning") return "";
+    if (current.block.kind === "tool-call")
+      return this.#about(current, "response.function_call_arguments.delta", { delta });
+    if (current.block.kind !== "reasoning") return "";
     const part = first
       ? this.#about(current, "response.reasoning_summary_part.added", { summary_index: 0, part: summaryPart("") })
       : "";
@@ -126,12 +131,13 @@ class ResponsesEncoder implements Encoder {
   #endBlock(): string {
     const current = this.#current;
     if (!current) return "";
-    const empty = current.kind === "tool-call" && !isCustom(current) && current.text === "" ? this.#delta("{}") : "";
+    const empty =
+      current.block.kind === "tool-call" && !isCustom(current) && current.text === "" ? this.#delta("{}") : "";
     const parts = this.#endParts(current);
-    const { kind, text, signature, annotations } = current;
-    const item = finishItem(current.item, kind, text, signature, this.context, annotations);
+    const { block, text, signature, annotations } = current;
+    const item = finishItem(current.item, block, text, signature, this.context, annotations);
     this.#current = undefined;
-    return empty + parts + this.#finishItem(item) + (kind === "text" ? this.#proveText(signature) : "");
+    return empty + parts + this.#finishItem(item) + (block.kind === "text" ? this.#proveText(signature) : "");
   }
 
   #finishItem(item: Item): string {
@@ -148,8 +154,15 @@ class ResponsesEncoder implements Encoder {
   }
 
   #endParts(current: Current): string {
-    const { kind, text, annotations } = current;
+    const { text, annotations } = current;
+    const { kind } = current.block;
     if (isSearch(current.item)) return this.#tellSearch(current, "completed");
+    if (declines(current)) {
+      return (
+        this.#about(current, "response.refusal.done", { content_index: 0, refusal: text }) +
+        this.#about(current, "response.content_part.done", { content_index: 0, part: refusalPart(text) })
+      );
+    }
     if (kind === "text") {
       return (
         this.#about(current, "response.output_text.done", { content_index: 0, text, logprobs: [] }) +

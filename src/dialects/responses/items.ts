@@ -10,11 +10,14 @@ export const stringOf = (value: unknown): string => (typeof value === "string" ?
 /** Stands between the parts of a reasoning summary, which are paragraphs. */
 export const PARAGRAPH = "\n\n";
 
-/** The text of an array's parts, in order: answer and refusal alike (dialects.md 4.8 #26). */
-function textOfParts(parts: unknown, between: string): string {
+const SAYING = ["text", "refusal"];
+
+/** The text of an array's parts, in order: answer and refusal alike (dialects.md 4.8 #26), or one of them. */
+function textOfParts(parts: unknown, between: string, fields: readonly string[] = SAYING): string {
   let joined = "";
   for (const part of listOf(parts)) {
-    const text = isObject(part) ? stringOf(part["text"]) || stringOf(part["refusal"]) : "";
+    let text = "";
+    if (isObject(part)) for (const field of fields) text ||= stringOf(part[field]);
     if (text !== "") joined = joined === "" ? text : joined + between + text;
   }
   return joined;
@@ -80,8 +83,11 @@ function writeBlock(block: BlockStart, text: string, signature: string, events: 
 export function readWholeItem(item: Item, events: Event[]): void {
   const type = item["type"];
   if (type === "message") {
-    const text = messageText(item);
+    const { content } = item;
+    const text = typeof content === "string" ? content : textOfParts(content, "", ["text"]);
     if (text !== "") writeBlock({ kind: "text" }, text, "", events);
+    const refusal = textOfParts(content, "", ["refusal"]);
+    if (refusal !== "") writeBlock({ kind: "text", refusal: true }, refusal, "", events);
   } else if (type === "reasoning") readWholeReasoning(item, events);
   else if (isCallType(type)) writeBlock(startOfCall(item), callText(item), "", events);
   else writeBlock({ kind: "opaque", dialect: "responses", value: item }, "", "", events);

@@ -14,6 +14,9 @@ export const textPart = (text: string, annotations: readonly Item[] = []): Item 
   text,
 });
 
+/** The content part of a message that declines. */
+export const refusalPart = (refusal: string): Item => ({ type: "refusal", refusal });
+
 /** A citation as an annotation of its text (dialects.md 1.6). */
 export const annotationOf = ({ url, title, start, end }: Citation): Item => ({
   type: "url_citation",
@@ -80,13 +83,17 @@ export function startItem(block: BlockStart, id: string, answering: Answering): 
 /** An announced item once it is whole. */
 export function finishItem(
   item: Item,
-  kind: BlockStart["kind"],
+  block: BlockStart,
   text: string,
   signature: string,
   answering: Answering,
   annotations: readonly Item[] = [],
 ): Item {
-  if (kind === "text") return { ...item, status: "completed", content: [textPart(text, annotations)] };
+  const { kind } = block;
+  if (kind === "text") {
+    const part = block.refusal ? refusalPart(text) : textPart(text, annotations);
+    return { ...item, status: "completed", content: [part] };
+  }
   if (item["type"] === CUSTOM_CALL) return { ...item, status: "completed", input: text };
   // Clients parse arguments as JSON: none at all are an empty object (dialects.md 4.8 #10).
   if (kind === "tool-call") return { ...item, status: "completed", arguments: text || "{}" };

@@ -55,7 +55,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
     else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
     else if (event.type === "block-end" && block) {
       const item = startItem(block, `${context.replyId}_${output.length}`, context);
-      if (item) output.push(finishItem(item, block.kind, text, signature, context, annotations));
+      if (item) output.push(finishItem(item, block, text, signature, context, annotations));
       if (block.kind === "text" && signature !== "") {
         output.push(proofItem(`${context.replyId}_${output.length}`, signature, context));
       }
