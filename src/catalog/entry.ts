@@ -21,6 +21,7 @@ export type Route = {
 
 /** When a model came out is in no source: an epoch value says unknown (dialects.md 2.7). */
 export const CREATED_AT = "1970-01-01T00:00:00Z";
+const CREATED = Date.parse(CREATED_AT) / 1000;
 
 /** USD per `unit` as the catalog shows it (interface 2.3); extra keys of a row, such as price tiers, are served as they are. */
 export type Pricing = {
@@ -74,12 +75,16 @@ export type Entry = {
   routes: readonly Route[];
 };
 
-/** The catalog entry of interface 2.3, exactly its fields; what is not known is left out. */
+/**
+ * The catalog entry of interface 2.3: its fields, of which those not known are left out, and `created`, without which the types of the chat
+ * dialect's SDKs take no entry.
+ */
 export function toChatEntry(entry: Entry) {
   const { contextLength, maxOutputTokens, pricing, capabilities, reasoning } = entry;
   return {
     id: entry.id,
     object: "model" as const,
+    created: CREATED,
     display_name: entry.displayName,
     owned_by: entry.ownedBy,
     modality: entry.modality,

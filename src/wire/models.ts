@@ -30,6 +30,7 @@ const ReasoningEfforts = late(() =>
 /** What the catalog says of a model in either shape (interface 2.3). */
 const metadata = late(() => ({
   id: Type.String({ description: "Full model ID, `<vendor>/<model_name>`: pass it as `model`." }),
+  created: Type.Integer({ description: "Unix seconds; 0 where it is not known." }),
   display_name: Type.String(),
   owned_by: Type.String({ description: "Vendor of record." }),
   modality: Type.String({ examples: ["chat", "image"] }),

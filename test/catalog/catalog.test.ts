@@ -297,6 +297,7 @@ describe("the built-in rows", () => {
     expect(echo && toChatEntry(echo)).toEqual({
       id: "sluice/echo",
       object: "model",
+      created: 0,
       display_name: "Echo",
       owned_by: "Sluice",
       modality: "chat",

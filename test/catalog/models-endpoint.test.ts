@@ -57,7 +57,7 @@ describe("GET /v1/models", () => {
   test("nothing of the gateway's own knowledge is shown", async () => {
     const { ask } = start();
     const allowed = new Set(
-      "id object display_name owned_by modality access_tier context_length max_output_tokens pricing capabilities reasoning_efforts".split(
+      "id object created display_name owned_by modality access_tier context_length max_output_tokens pricing capabilities reasoning_efforts".split(
         " ",
       ),
     );
