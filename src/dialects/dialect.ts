@@ -248,7 +248,7 @@ export interface UpstreamDialect {
   markCache?(body: Record<string, unknown>, upstreamModel: string, quirks: Quirks): void;
   /** Orders as edits of an upstream body's top-level fields, whether the client wrote that body or `encodeRequest`. */
   amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits;
-  /** What `amend` had to do in these edits because earlier reasoning is lost, by the names under which it is told to the client. */
+  /** What is lost by these edits of `amend`, such as earlier reasoning, by the names under which it is told to the client. */
   repairs?(body: Record<string, unknown>, edits: Edits, orders: Orders, quirks: Quirks): string[];
   /** On the diagonal: what `amend` changes of a client's body so that its reply must be changed back; usually nothing. */
   replyChanges?(body: Record<string, unknown>, quirks: Quirks): ReplyChanges | undefined;

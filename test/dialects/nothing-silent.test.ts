@@ -370,6 +370,14 @@ describe("reasoning of a tool loop that its vendor cannot be shown is named", ()
   });
 });
 
+test("storing that is asked for is named on the diagonal too, where nothing is stored either", () => {
+  const dropped = [true, false, undefined].map((store) => {
+    const body = new JsonText(JSON.stringify({ ...PLAIN.responses, store }));
+    return translateRequest(body, dialects.responses, upstreamDialects.responses, ORDERS, {}).dropped;
+  });
+  expect(dropped).toEqual([["store"], [], []]);
+});
+
 describe("a client is told what is lost by the name that it has for it", () => {
   test.each(TOLD)("%s → %s: %j", (from, to, said, told) => {
     const body = new JsonText(JSON.stringify({ ...PLAIN[from], ...said }));

@@ -68,9 +68,12 @@ function saidIn(item: unknown): Said {
   return item["role"] === "assistant" ? "answer" : item["role"] === "user" ? "words" : undefined;
 }
 
-/** Names reasoning that {@link withoutLostReasoning} took out of the tool loop. */
+/** Names storing that was asked for, and reasoning that {@link withoutLostReasoning} took out of the tool loop. */
 export function repairs(body: Wire, edits: Edits, orders: Orders): string[] {
-  const { input } = body;
+  return [...(body["store"] === true ? ["store"] : []), ...lostReasoning(body, edits, orders)];
+}
+
+function lostReasoning({ input }: Wire, edits: Edits, orders: Orders): string[] {
   if (orders.reasoning.kind === "off" || !Object.hasOwn(edits, "input") || !Array.isArray(input)) return [];
   const loop: unknown[] = input.slice(loopBegin(input.length, (at) => saidIn(input[at])));
   return withoutLostReasoning(loop, orders) === loop ? [] : [EARLIER_REASONING];
