@@ -191,6 +191,8 @@ export interface ClientDialect {
   readonly ownNames: OwnNames;
   /** Throws GatewayError (invalid_request, with param) when the body is not a request of this dialect. Unknown fields pass. */
   check(body: unknown): void;
+  /** See {@link UpstreamDialect.hasObjectArguments}. */
+  readonly hasObjectArguments?: boolean;
   /** A checked client body as its meaning. Throws GatewayError where the meaning cannot be carried at all. */
   decodeRequest(body: Record<string, unknown>): Decoded;
 
@@ -236,6 +238,8 @@ export interface UpstreamDialect {
   readonly provesReasoning?: boolean;
   /** Its proofs are good for the very model that gave them, and do not say which that was (dialects.md 2.9). */
   readonly bindsReasoning?: boolean;
+  /** Arguments of calls are objects in it, not texts: long numbers keep their digits only when it is read for that (dialects.md 4.8 #43). */
+  readonly hasObjectArguments?: boolean;
   /** Path of generation below a vendor's base URL, with its query string where the dialect has one. */
   pathFor(upstreamModel: string, stream: boolean): string;
 

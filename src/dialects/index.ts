@@ -16,6 +16,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   counter: undefined,
   reasoningForms: undefined,
   demandsOutputCeiling: undefined,
+  hasObjectArguments: undefined,
   provesReasoning: undefined,
   bindsReasoning: undefined,
   decodeRequest: undefined,

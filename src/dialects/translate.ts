@@ -4,11 +4,12 @@ import type { Orders } from "../canon/intent.ts";
 import type { Memories } from "../canon/memory.ts";
 import type { Usage } from "../canon/usage.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import { type Edits, editObject, isObject, type JsonText, type Text, wholeText } from "../lib/json.ts";
+import { type Edits, editObject, isObject, type JsonText, parseExactly, type Text, wholeText } from "../lib/json.ts";
 import type { ClientDialect, Decoded, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
 import { goingFields } from "./going-fields.ts";
+import { calledInexactly, callsInexactly } from "./long-numbers.ts";
 import { markNeeded } from "./lost-reasoning.ts";
 import { refuseLostTurns } from "./lost-turns.ts";
 import { refuseOddSampling } from "./odd-sampling.ts";
@@ -87,7 +88,9 @@ function editSame(
 /** What the client means; what its dialect cannot say across is among `dropped`. */
 function decodeAcross(body: JsonText, client: ClientDialect, { orders, memories }: Terms): Decoded {
   const sent = body.value as Record<string, unknown>;
-  const decoded = client.decodeRequest(sent);
+  const read = client.decodeRequest(sent);
+  const isExact = !client.hasObjectArguments || !calledInexactly(read.prompt.turns);
+  const decoded = isExact ? read : client.decodeRequest(parseExactly(body.text) as Record<string, unknown>);
   refuseLostTurns(decoded.prompt.turns);
   // While the model reasons, they are left out.
   if (!orders.dropSampling) refuseOddSampling(decoded.prompt);
@@ -166,7 +169,9 @@ export function translateReply(
   ownCounts?: (events: readonly Event[]) => Usage | undefined,
 ): { text: string; events: Event[] } {
   try {
-    const events = upstream.decodeReply(body.value, { quirks });
+    let events = upstream.decodeReply(body.value, { quirks });
+    if (upstream.hasObjectArguments && callsInexactly(events))
+      events = upstream.decodeReply(parseExactly(body.text), { quirks });
     const own = ownCounts?.(events);
     const told = own ? insertUsage(events, own) : events;
     if (!isSame(client, upstream) || context.changes) return { text: writeWhole(told, client, context), events };

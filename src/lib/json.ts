@@ -19,6 +19,29 @@ export function byteLength(text: Text): number {
   return length;
 }
 
+/** A whole number in JSON that may be longer than a double is exact, also as `JSON.stringify` writes what became of it. Inside a string it is none. */
+const LONG_INTEGER = /[:,[]\s{0,9}-?(?:\d{16}|\d(?:\.\d{1,17})?e\+)/;
+
+/** Whether reading this JSON may change a whole number in it, or has changed it. Wrong only in that it may say so of one inside a string. */
+export const mayBeInexact = (json: string): boolean => LONG_INTEGER.test(json);
+
+/** In the language and in this runtime, not yet in its types. */
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+
+/** Of `JSON.parse`: a number as the text it came as, where a double is another one. `JSON.stringify` writes it as that text. Not at the root. */
+export function keepNumber(key: string, value: unknown, context?: { source?: string }): unknown {
+  const source = context?.source;
+  if (key === "" || typeof value !== "number" || source === undefined || String(value) === source) return value;
+  return rawJSON(source);
+}
+
+/** {@link keepNumber} of whole numbers alone: the settings of a request are to be numbers. */
+const keepLongInteger: typeof keepNumber = (key, value, context) =>
+  Number.isInteger(value) && !Number.isSafeInteger(value) ? keepNumber(key, value, context) : value;
+
+/** `JSON.parse`, in which whole numbers that are longer than a double is exact stay the text they came as. Throws SyntaxError. */
+export const parseExactly = (text: string): unknown => JSON.parse(text, keepLongInteger);
+
 /**
  * A JSON document as it came and, once somebody asks, as a value: parsed once, lazily. One that came as bytes need not become text for that:
  * of a long one that would cost more than all else that is done with it.

@@ -2,7 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { newId } from "../../lib/id.ts";
-import { isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf, mayBeInexact, parseExactly } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { errorInside } from "./errors.ts";
@@ -14,6 +14,9 @@ import { NO_RAW_USAGE, type RawUsage, readUsage, sameUsage, toUsage } from "./us
 type Part = Record<string, unknown>;
 
 const NO_RECORD: Part = Object.freeze({});
+
+/** What a record with a call has in it. */
+const CALL = '"functionCall"';
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
@@ -58,7 +61,8 @@ export class GeminiDecoder implements Decoder {
     if (this.done || frame.data === "" || frame.data.trim() === "[DONE]") return [];
     let value: unknown;
     try {
-      value = frame.value;
+      // Arguments are an object here, and its numbers are to keep their digits (dialects.md 4.8 #43).
+      value = frame.data.includes(CALL) && mayBeInexact(frame.data) ? parseExactly(frame.data) : frame.value;
     } catch (cause) {
       return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
     }

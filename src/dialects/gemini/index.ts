@@ -16,6 +16,7 @@ export const gemini: UpstreamDialect = {
   pathFor: (model, stream) =>
     `/models/${stepOf(model)}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
   counter: geminiCounter,
+  hasObjectArguments: true,
   reasoningForms: ["thinking-level", "thinking-budget"],
   encodeRequest,
   amend,

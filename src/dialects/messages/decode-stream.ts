@@ -1,7 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
@@ -106,7 +106,9 @@ class MessagesDecoder implements Decoder {
     if (isEmptyFrame(frame)) return [];
     let value: unknown;
     try {
-      value = frame.value;
+      // Some servers give the whole input with the start of its block (dialects.md 4.8 #43).
+      const isExact = frame.event !== "content_block_start" || !mayBeInexact(frame.data);
+      value = isExact ? frame.value : parseExactly(frame.data);
     } catch (cause) {
       return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
     }

@@ -26,6 +26,7 @@ export const messages: Dialect = {
   name: "messages",
   pathFor: () => "/v1/messages",
   counter: messagesCounter,
+  hasObjectArguments: true,
   reasoningForms: ["adaptive-effort", "effort-only", "budget", "adaptive-switch"],
   demandsOutputCeiling: true,
   passHeaders: ["anthropic-version", "anthropic-beta"],

@@ -1,4 +1,4 @@
-import { isObject } from "../../lib/json.ts";
+import { isObject, keepNumber } from "../../lib/json.ts";
 
 /** The one key under which arguments stand that are no JSON object: this dialect demands an object (dialects.md 4.3). */
 export const WRAPPED_INPUT_KEY = "value";
@@ -15,21 +15,8 @@ export function toInput(text: string): Record<string, unknown> {
   return isObject(inner) ? inner : { [WRAPPED_INPUT_KEY]: value };
 }
 
-/** Numbers of so many digits may not survive as a double. */
+/** Numbers of so many digits may not survive as a double: ids are often longer (dialects.md 4.8 #43). */
 const LONG_NUMBER = /\d{16}|\d\.\d{14}/;
-
-/** In the language and in this runtime, not yet in its types. */
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
-
-/**
- * A number as the text it came as, where a double would change it: ids are often longer than a double is exact (dialects.md 4.8 #43). Not
- * at the root, where only an object has a place.
- */
-function keepNumber(key: string, value: unknown, context?: { source?: string }): unknown {
-  const source = context?.source;
-  if (key === "" || typeof value !== "number" || source === undefined || String(value) === source) return value;
-  return rawJSON(source);
-}
 
 /** Deepest nesting that vendors' parsers read in a body, levels; far beyond it a value can be read here and not written again. */
 const MAX_DEPTH = 128;
