@@ -160,7 +160,7 @@ export interface Encoder {
   /** The closing records, terminator last (after the settle). Called only after a `finish` event. */
   end(): string;
   /** An error as the last records, where they go on from those before them. Absent: {@link ClientDialect.encodeErrorFrame}, which knows of none. */
-  fail?(error: GatewayError, requestId: string): string;
+  fail?(error: GatewayError): string;
 }
 
 /** Forwards frames of one and the same dialect, changed only where the model ID or a broken frame demands it. */
@@ -170,7 +170,7 @@ export interface Relabeler {
   /** What was held back and what was missing, terminator last. Called only after a `finish` event. */
   end(events: readonly Event[]): string;
   /** See {@link Encoder.fail}. */
-  fail?(error: GatewayError, requestId: string): string;
+  fail?(error: GatewayError): string;
 }
 
 /** A client's or an upstream's request, and what could not cross: field paths such as `logit_bias` or `messages[1].content[0]`. */

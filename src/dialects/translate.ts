@@ -208,7 +208,7 @@ export type StreamWriter = {
   /** The closing records, terminator last, given the events of the decoder's `end()`. */
   end(events: readonly Event[]): string;
   /** An error as the last records, where the dialect has them go on from those before. */
-  fail?(error: GatewayError, requestId: string): string;
+  fail?: ((error: GatewayError) => string) | undefined;
 };
 
 /** The writer for a stream: forwards the frames themselves on the diagonal, encodes their events across. */
@@ -229,7 +229,7 @@ export function eventWriter(client: ClientDialect, context: ReplyContext): Strea
   return {
     push: (_frame, events) => write(events),
     end: (events) => write(events) + encoder.end(),
-    ...(encoder.fail && { fail: (error, requestId) => encoder.fail?.(error, requestId) ?? "" }),
+    fail: encoder.fail?.bind(encoder),
   };
 }
 

@@ -90,7 +90,7 @@ export class RoundsReader implements UpstreamReader {
         const cut = tail.find((event) => event.type === "finish")?.finish;
         return write(drain()) + write(this.loop.finish(cut)) + encoder.end();
       },
-      ...(encoder.fail && { fail: (error, requestId) => encoder.fail?.(error, requestId) ?? "" }),
+      fail: encoder.fail?.bind(encoder),
     };
   }
 

@@ -272,8 +272,7 @@ export class RelayedStream implements Chunks, ReadTaker {
   /** An error as the stream's last records. */
   #errorText(error: GatewayError): string {
     const { client, requestId } = this.#job.request;
-    const writer = this.#opened?.writer;
-    return writer?.fail ? writer.fail(error, requestId) : client.encodeErrorFrame(error, requestId);
+    return this.#opened?.writer.fail?.(error) ?? client.encodeErrorFrame(error, requestId);
   }
 
   async #closeUp(): Promise<Result> {
