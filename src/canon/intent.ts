@@ -41,7 +41,8 @@ export type Intent = {
 };
 
 /**
- * The way a model's upstream takes reasoning control: a fact of its catalog row, written onto the wire by the dialect's `amend`.
+ * The ways a model's upstream takes reasoning control, by the dialect that can write them, its usual one first: a fact of its catalog row, written onto
+ * the wire by the dialect's `amend`.
  *
  * chat: `effort` (reasoning_effort) · `thinking-type` (thinking.type enabled/disabled) · `thinking-type-effort` (both) ·
  * `enable-thinking` (enable_thinking boolean, thinking_budget) · `template-enable-thinking`, `template-thinking`
@@ -50,22 +51,23 @@ export type Intent = {
  * `budget` (thinking.enabled + budget_tokens) · `adaptive-switch` (thinking.type adaptive/disabled).
  * responses: `effort`. gemini: `thinking-level`, `thinking-budget`.
  */
-export const REASONING_FORMS = [
-  "effort",
-  "thinking-type",
-  "thinking-type-effort",
-  "enable-thinking",
-  "template-enable-thinking",
-  "template-thinking",
-  "reasoning-object",
-  "adaptive-effort",
-  "effort-only",
-  "budget",
-  "adaptive-switch",
-  "thinking-level",
-  "thinking-budget",
-] as const;
-export type ReasoningForm = (typeof REASONING_FORMS)[number];
+export const REASONING_FORMS_OF = {
+  chat: [
+    "effort",
+    "thinking-type",
+    "thinking-type-effort",
+    "enable-thinking",
+    "template-enable-thinking",
+    "template-thinking",
+    "reasoning-object",
+  ],
+  messages: ["adaptive-effort", "effort-only", "budget", "adaptive-switch"],
+  responses: ["effort"],
+  gemini: ["thinking-level", "thinking-budget"],
+} as const;
+export type ReasoningForm = (typeof REASONING_FORMS_OF)[keyof typeof REASONING_FORMS_OF][number];
+/** All of them, each once. */
+export const REASONING_FORMS: readonly ReasoningForm[] = [...new Set(Object.values(REASONING_FORMS_OF).flat())];
 
 /**
  * What the gateway decided about reasoning.

@@ -1,3 +1,4 @@
+import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { markChatBody } from "../cache-marks.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
@@ -22,15 +23,7 @@ const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_t
 /** The chat completions dialect, both halves (interface 4.7, dialects.md 1). */
 export const chat: Dialect = {
   name: "chat",
-  reasoningForms: [
-    "effort",
-    "thinking-type",
-    "thinking-type-effort",
-    "enable-thinking",
-    "template-enable-thinking",
-    "template-thinking",
-    "reasoning-object",
-  ],
+  reasoningForms: REASONING_FORMS_OF.chat,
   pathFor: () => "/chat/completions",
   // Headers that name an organisation or a project belong to the client's own account at a vendor, not to this gateway's.
   passHeaders: ["openai-beta"],

@@ -1,3 +1,4 @@
+import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { remember } from "../../lib/remember.ts";
 import { geminiCounter } from "../counters.ts";
 import type { UpstreamDialect } from "../dialect.ts";
@@ -17,7 +18,7 @@ export const gemini: UpstreamDialect = {
     `/models/${stepOf(model)}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
   counter: geminiCounter,
   hasObjectArguments: true,
-  reasoningForms: ["thinking-level", "thinking-budget"],
+  reasoningForms: REASONING_FORMS_OF.gemini,
   encodeRequest,
   amend,
   decodeReply,

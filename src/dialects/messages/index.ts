@@ -1,3 +1,4 @@
+import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { markMessagesBody } from "../cache-marks.ts";
 import { messagesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
@@ -27,7 +28,7 @@ export const messages: Dialect = {
   pathFor: () => "/v1/messages",
   counter: messagesCounter,
   hasObjectArguments: true,
-  reasoningForms: ["adaptive-effort", "effort-only", "budget", "adaptive-switch"],
+  reasoningForms: REASONING_FORMS_OF.messages,
   demandsOutputCeiling: true,
   passHeaders: ["anthropic-version", "anthropic-beta"],
   intent: readIntent,

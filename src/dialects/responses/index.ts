@@ -1,3 +1,4 @@
+import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { responsesCounter } from "../counters.ts";
 import type { Dialect } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
@@ -39,7 +40,7 @@ export const responses: Dialect = {
   check: checkRequest,
   decodeRequest,
   counter: responsesCounter,
-  reasoningForms: ["effort"],
+  reasoningForms: REASONING_FORMS_OF.responses,
   encodeRequest,
   amend,
   repairs,
