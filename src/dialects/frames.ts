@@ -210,7 +210,7 @@ export class FrameSplitter {
       if (at < 0) {
         // Only its last character can be the first half of a blank line.
         this.#scanned = Math.max(from, buffer.length - 1);
-        if (from >= LEAST_LET_GO) this.#letGo();
+        if (from >= LEAST_LET_GO || from === buffer.length) this.#letGo();
         return undefined;
       }
       const fit = pattern ? fits(pattern, buffer, from, at) : NOT;
@@ -224,7 +224,7 @@ export class FrameSplitter {
 
   /** Keeps no more than what has not been read. */
   #letGo(): void {
-    this.#buffer = ownText(this.#buffer.slice(this.#from));
+    this.#buffer = this.#from === this.#buffer.length ? "" : ownText(this.#buffer.slice(this.#from));
     this.#scanned -= this.#from;
     this.#from = 0;
   }

@@ -1,4 +1,5 @@
 import { Abort, type Abortable, type Leaving } from "../lib/abort.ts";
+import { YoungHeap } from "../lib/young-heap.ts";
 import { clientLeft } from "./ended.ts";
 
 /** What can be ended from outside. */
@@ -14,6 +15,9 @@ export class Running {
   #count = 0;
   #onIdle: (() => void) | undefined;
 
+  /** `heap` is told of each that comes. */
+  constructor(private readonly heap: Pick<YoungHeap, "note"> = new YoungHeap()) {}
+
   /** How many requests are under way. */
   get count(): number {
     return this.#count;
@@ -27,7 +31,7 @@ export class Running {
       this.#byKey.set(keyId, ofKey);
     }
     ofKey.add(request);
-    this.#count++;
+    this.heap.note(++this.#count);
   }
 
   leave(keyId: string, request: Endable): void {

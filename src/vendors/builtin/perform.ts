@@ -1,7 +1,8 @@
 import type { Abort, Abortable } from "../../lib/abort.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Sleeper, Wait } from "../../lib/alarms.ts";
+import { type Clock, wakeAfter } from "../../lib/clock.ts";
 import type { Fields } from "../../lib/http1/fields.ts";
-import { type Answer, type Read, readText } from "../answer.ts";
+import { type Answer, type Read, type ReadTaker, readText } from "../answer.ts";
 import { pause } from "./pause.ts";
 import type { Block, Play, PlayError, PlayUsage } from "./play.ts";
 
@@ -73,51 +74,63 @@ function usageRecord({ input, cacheRead, cacheWrite, output, reasoning }: PlayUs
 }
 
 const STREAM_HEADERS: Fields = new Headers({ "content-type": "text/event-stream; charset=utf-8" });
-const OVER: Promise<Read> = Promise.resolve({ done: true });
 const encoder = new TextEncoder();
 
 /**
- * The event stream of a play, written only as fast as it is read: one record for each read, and nothing ahead. A class, and one timer at a time:
- * thousands of silent streams may wait on this side of a client.
+ * The event stream of a play, written only as fast as it is read: one record for each read, and nothing ahead. Thousands of silent streams may wait on
+ * this side of a client: no promise, no timer and no suspended function for each, but what stands here.
  */
-class PlayedStream implements Answer, Abortable {
+class PlayedStream implements Answer, Abortable, Sleeper {
   readonly status = 200;
   readonly headers = STREAM_HEADERS;
-  readonly #steps: Iterator<Step, undefined>;
-  #waiting: { resolve(read: Read): void; reject(reason: unknown): void } | undefined;
-  #stopPause: () => void = () => {};
+  readonly #steps: Steps;
+  /** Waits for the next record. */
+  #taker: ReadTaker | undefined;
+  /** The pause before it; it is written when that is over. */
+  #pause: Wait | undefined;
   #isOver = false;
 
   constructor(
     play: Play,
     private readonly stage: Stage,
   ) {
-    this.#steps = stepsOf(play, stage);
+    this.#steps = new Steps(play, stage);
     stage.abort.add(this);
   }
 
   /** Like a connection: an abort fails the read that waits, and every later one, at once. */
   onAbort(reason: unknown): void {
-    this.#stopPause();
-    this.#waiting?.reject(reason);
-    this.#waiting = undefined;
+    this.#pause?.stop();
+    this.#handOver()?.onBroken(reason);
   }
 
   read(): Promise<Read> {
-    const { abort, clock } = this.stage;
-    if (abort.aborted) return Promise.reject(abort.reason);
-    if (this.#isOver) return OVER;
-    const { done, value } = this.#steps.next();
-    const text = done ? undefined : value.text;
-    const pauseMs = done ? 0 : value.pauseMs;
-    if (pauseMs <= 0) return Promise.resolve(this.#give(text));
     return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject };
-      this.#stopPause = clock.after(pauseMs, () => {
-        this.#waiting = undefined;
-        resolve(this.#give(text));
+      this.readTo({
+        onBytes: (value) => resolve({ done: false, value }),
+        onEnd: () => resolve({ done: true }),
+        onBroken: reject,
       });
     });
+  }
+
+  readTo(taker: ReadTaker): void {
+    this.#taker = taker;
+    const { abort, clock } = this.stage;
+    const pauseMs = abort.aborted || this.#isOver ? 0 : this.#steps.pauseMs;
+    // Told later in any case, as Answer has it.
+    if (pauseMs <= 0) queueMicrotask(() => this.wake());
+    else this.#pause = wakeAfter(clock, pauseMs, this);
+  }
+
+  /** Its pause is over. */
+  wake(): void {
+    this.#pause = undefined;
+    const { abort } = this.stage;
+    const taker = this.#handOver();
+    if (abort.aborted) taker?.onBroken(abort.reason);
+    else if (!taker) return;
+    else this.#give(taker);
   }
 
   text(maxBytes: number): Promise<string> {
@@ -125,7 +138,7 @@ class PlayedStream implements Answer, Abortable {
   }
 
   cancel(): void {
-    this.#stopPause();
+    this.#pause?.stop();
     this.#end();
   }
 
@@ -134,10 +147,21 @@ class PlayedStream implements Answer, Abortable {
     this.cancel();
   }
 
-  #give(text: string | undefined): Read {
-    if (text !== undefined) return { done: false, value: encoder.encode(text) };
-    this.#end();
-    return { done: true };
+  #give(taker: ReadTaker): void {
+    const text = this.#isOver ? undefined : this.#steps.take();
+    if (text === undefined) {
+      this.#end();
+      taker.onEnd();
+      return;
+    }
+    const bytes = encoder.encode(text);
+    taker.onBytes(bytes, 0, bytes.length);
+  }
+
+  #handOver(): ReadTaker | undefined {
+    const taker = this.#taker;
+    this.#taker = undefined;
+    return taker;
   }
 
   #end(): void {
@@ -146,58 +170,108 @@ class PlayedStream implements Answer, Abortable {
   }
 }
 
-/** One record of a stream and the pause before it; no text: the stream ends. */
-type Step = { text?: string; pauseMs: number };
-
 /** The SSE records of a play, in the order of dialects.md 1.4, with the pauses before them. Ends early where its fault says so. */
-function* stepsOf(play: Play, stage: Stage): Generator<Step, undefined> {
-  const { timing, fault } = play;
-  const write = (delta: object, finish: object = { finish_reason: null }) =>
-    record(stage, {
+class Steps {
+  #part: "opening" | "blocks" | "usage" | "terminator" | "over" = "opening";
+  /** Where the next delta stands, and how many calls stand before it. */
+  #block = 0;
+  #chunk = 0;
+  #calls = 0;
+  /** The call of this block has its id and name, which is no chunk; its arguments follow. */
+  #isOpened = false;
+  /** Chunks that were given. */
+  #given = 0;
+  /** The silence behind what was given last, ms. */
+  #silenceMs = 0;
+
+  constructor(
+    private readonly play: Play,
+    private readonly stage: Stage,
+  ) {
+    this.#skipEnded();
+  }
+
+  /** The pause before the next record, ms. */
+  get pauseMs(): number {
+    const isNextChunk = this.#part === "blocks" && this.#given > 0 && !this.#opens && this.#hasDelta;
+    return this.#silenceMs + (isNextChunk ? this.play.timing.chunkDelayMs : 0);
+  }
+
+  /** The next record; undefined: the stream has ended. */
+  take(): string | undefined {
+    const { play, stage } = this;
+    if (this.#part === "opening") {
+      this.#part = "blocks";
+      return this.#write({ role: "assistant", content: "" });
+    }
+    if (this.#part === "blocks") return this.#hasDelta ? this.#write(this.#takeDelta()) : this.#takeEnding();
+    if (this.#part === "usage") {
+      this.#part = "terminator";
+      return record(stage, { choices: [], usage: usageRecord(play.usage) });
+    }
+    if (this.#part === "over") return undefined;
+    this.#part = "over";
+    return "data: [DONE]\n\n";
+  }
+
+  /** The next delta opens a call. */
+  get #opens(): boolean {
+    return !this.#isOpened && this.play.blocks[this.#block]?.type === "tool_call";
+  }
+
+  get #hasDelta(): boolean {
+    const { blocks, fault } = this.play;
+    const isBroken = fault !== undefined && this.#given === fault.after && !this.#opens;
+    return this.#block < blocks.length && !isBroken;
+  }
+
+  #takeDelta(): object {
+    const block = this.play.blocks[this.#block] as Block;
+    const index = this.#calls;
+    this.#silenceMs = 0;
+    if (block.type === "tool_call" && !this.#isOpened) {
+      this.#isOpened = true;
+      this.#skipEnded();
+      const opening = { index, id: block.id, type: "function", function: { name: block.name, arguments: "" } };
+      return { tool_calls: [opening] };
+    }
+    const chunk = block.chunks[this.#chunk++] as string;
+    if (++this.#given === 1) this.#silenceMs = this.play.timing.silenceMs;
+    this.#skipEnded();
+    if (block.type === "tool_call") return { tool_calls: [{ index, function: { arguments: chunk } }] };
+    return { [block.type === "text" ? "content" : "reasoning_content"]: chunk };
+  }
+
+  /** On to the next delta. */
+  #skipEnded(): void {
+    const { blocks } = this.play;
+    for (let block = blocks[this.#block]; block && !this.#opens; block = blocks[this.#block]) {
+      if (this.#chunk < block.chunks.length) return;
+      if (block.type === "tool_call") this.#calls++;
+      this.#block++;
+      this.#chunk = 0;
+      this.#isOpened = false;
+    }
+  }
+
+  #takeEnding(): string | undefined {
+    const { play, stage } = this;
+    const { fault } = play;
+    this.#silenceMs = 0;
+    this.#part = fault ? "over" : stage.wantsUsage ? "usage" : "terminator";
+    if (fault?.kind === "cut") return undefined;
+    if (fault) return `data: ${JSON.stringify(errorBody(fault.error))}\n\n`;
+    return this.#write({}, finishOf(play));
+  }
+
+  #write(delta: object, finish: object = { finish_reason: null }): string {
+    return record(this.stage, {
       choices: [{ index: 0, delta, logprobs: null, ...finish }],
-      ...(stage.wantsUsage && { usage: null }),
+      ...(this.stage.wantsUsage && { usage: null }),
     });
-  yield { text: write({ role: "assistant", content: "" }), pauseMs: 0 };
-  let sent = 0;
-  let pauseMs = 0;
-  for (const { delta, chunk } of deltasOf(play.blocks)) {
-    if (fault && chunk && sent === fault.after) break;
-    if (chunk && sent > 0) pauseMs += timing.chunkDelayMs;
-    yield { text: write(delta), pauseMs };
-    pauseMs = chunk && ++sent === 1 ? timing.silenceMs : 0;
   }
-  if (fault?.kind === "cut") {
-    yield { pauseMs };
-    return undefined;
-  }
-  if (fault?.kind === "error") {
-    yield { text: `data: ${JSON.stringify(errorBody(fault.error))}\n\n`, pauseMs };
-    return undefined;
-  }
-  yield { text: write({}, finishOf(play)), pauseMs };
-  if (stage.wantsUsage) yield { text: record(stage, { choices: [], usage: usageRecord(play.usage) }), pauseMs: 0 };
-  yield { text: "data: [DONE]\n\n", pauseMs: 0 };
-  return undefined;
 }
 
 function record({ heading: { id, created, model } }: Stage, fields: object): string {
   return `data: ${JSON.stringify({ id, object: "chat.completion.chunk", created, model, ...fields })}\n\n`;
-}
-
-/** The deltas of all blocks. A tool call opens with its id and name, which is no chunk; its arguments follow. */
-function* deltasOf(blocks: readonly Block[]): Generator<{ delta: object; chunk: boolean }> {
-  let index = 0;
-  for (const block of blocks) {
-    if (block.type !== "tool_call") {
-      const field = block.type === "text" ? "content" : "reasoning_content";
-      for (const chunk of block.chunks) yield { delta: { [field]: chunk }, chunk: true };
-      continue;
-    }
-    const opening = { index, id: block.id, type: "function", function: { name: block.name, arguments: "" } };
-    yield { delta: { tool_calls: [opening] }, chunk: false };
-    for (const chunk of block.chunks) {
-      yield { delta: { tool_calls: [{ index, function: { arguments: chunk } }] }, chunk: true };
-    }
-    index++;
-  }
 }
