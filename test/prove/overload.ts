@@ -18,13 +18,13 @@ const { values } = parseArgs({ options: { quick: { type: "boolean" }, only: { ty
 const QUICK = values.quick === true;
 
 const FACTORS = QUICK ? [1, 10] : [1, 2, 5, 10];
-const SECONDS = QUICK ? 5 : 20;
+const QUICK_SECONDS = 5;
 const PATIENCE_MS = 10_000;
 /** As a conversation's later turns are, bytes. */
 const BODY_BYTES = 16_000;
 const FUNDED = 900_000_000_000_000n;
 /** Answers by which the capacity is measured, and connections that ask for them. */
-const MEASURED = QUICK ? 1_000 : 6_000;
+const MEASURED = QUICK ? 1_000 : 4_000;
 /** Part of the capacity that is hardly any load, and for how long, seconds. */
 const IDLE_PART = 0.1;
 const IDLE_SECONDS = QUICK ? 2 : 8;
@@ -34,11 +34,12 @@ const AIM_RECOVERY_MS = 2_000;
 /** So many calls in a row, each as fast as without load, are a recovery. */
 const CALM_CALLS = 5;
 
-type Case = { name: string; kind: VendorKind; delayMs: number; events: number; connections: number };
+/** `seconds`: how long each load goes on. */
+type Case = { name: string; kind: VendorKind; delayMs: number; events: number; connections: number; seconds: number };
 const CASES: readonly Case[] = [
-  { name: "streams of 1 s", kind: "chat-paced", delayMs: 0, events: PACED_EVENTS, connections: 800 },
-  { name: "streams after 50 ms", kind: "chat-burst", delayMs: 50, events: BURST_EVENTS, connections: 256 },
-  { name: "whole after 400 ms", kind: "chat-whole", delayMs: 400, events: 0, connections: 1_500 },
+  { name: "streams of 1 s", kind: "chat-paced", delayMs: 0, events: PACED_EVENTS, connections: 800, seconds: 20 },
+  { name: "streams after 50 ms", kind: "chat-burst", delayMs: 50, events: BURST_EVENTS, connections: 256, seconds: 10 },
+  { name: "whole after 400 ms", kind: "chat-whole", delayMs: 400, events: 0, connections: 1_500, seconds: 10 },
 ];
 
 const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
@@ -106,12 +107,13 @@ class Overload {
 
   async #overload(factor: number): Promise<void> {
     const { name } = this.of;
+    const seconds = QUICK ? QUICK_SECONDS : this.of.seconds;
     let recovery: Promise<number> | undefined;
-    const seen = await this.#offer(factor, SECONDS, () => {
+    const seen = await this.#offer(factor, seconds, () => {
       recovery = this.#recover();
     });
     const recoveredMs = (await recovery) ?? Number.NaN;
-    const goodput = seen.servedEachSecond.reduce((sum, count) => sum + count, 0) / SECONDS;
+    const goodput = seen.servedEachSecond.reduce((sum, count) => sum + count, 0) / seconds;
     this.#most = Math.max(this.#most, goodput);
     const part = goodput / this.#most;
     const slower = seen.p99Ms / this.#idleP99Ms;
