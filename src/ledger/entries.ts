@@ -78,8 +78,10 @@ export function toEntry(row: Omit<EntryRow, "owner" | "hash">): LedgerEntry {
 export class Entries {
   readonly #readHead;
   readonly #insert;
-  /** The last entry, and the view of the writer's under which it is. */
+  /** The last entry, and the view under which it is. */
   #head: { seq: bigint; hash: Uint8Array; view: number } | undefined;
+  /** The view of a transaction of the caller's own. */
+  #ownView: number | undefined;
 
   /** `onPost` is told of both accounts of every transfer, before it is committed. */
   constructor(
@@ -96,12 +98,24 @@ export class Entries {
     );
   }
 
+  /** Runs `work`, which is inside a transaction of the caller's own: between its appends the end of the chain is known, not read again. */
+  inOne(work: () => void): void {
+    this.#head = undefined;
+    this.#ownView = -1;
+    try {
+      work();
+    } finally {
+      this.#head = undefined;
+      this.#ownView = undefined;
+    }
+  }
+
   /**
    * Appends one transfer, inside an operation of the writer or the caller's own transaction. Throws SQLite's error when an account does not exist, the amount
    * is not from 1 to 1e15, or the same request or reference was posted before.
    */
   append(entry: NewEntry): Omit<EntryRow, "hash"> {
-    const { view } = this.writer;
+    const view = this.#ownView ?? this.writer.view;
     const head = view !== undefined && this.#head?.view === view ? this.#head : this.#readHead.get();
     const row = {
       seq: (head?.seq ?? 0n) + 1n,

@@ -132,4 +132,16 @@ export class PriceBook {
     const row = this.#byId.get(id);
     return row ? { id, model: row.model, sinceMs: Number(row.since_ms), prices: toPrices(row) } : undefined;
   }
+
+  /** {@link find} for who goes through many rows at one time: each price is read once, and a later pass reads anew. */
+  finder(): (id: number) => PriceRow | undefined {
+    const found = new Map<number, PriceRow | undefined>();
+    return (id) => {
+      if (found.has(id)) return found.get(id);
+      if (found.size >= MAX_LAST) found.clear();
+      const price = this.find(id);
+      found.set(id, price);
+      return price;
+    };
+  }
 }

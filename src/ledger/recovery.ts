@@ -39,14 +39,16 @@ export type Recovered = { settled: number; released: number };
  */
 export class Recovery {
   readonly #statements;
+  readonly #findPrice;
 
   constructor(
     private readonly store: Store,
     private readonly rows: UsageRows,
     private readonly entries: Entries,
-    private readonly priceBook: PriceBook,
+    priceBook: PriceBook,
     private readonly clock: Clock,
   ) {
+    this.#findPrice = priceBook.finder();
     const { database } = store;
     this.#statements = {
       open: database.prepare<Row, [string, number]>(
@@ -66,7 +68,9 @@ export class Recovery {
       if (rows.length === 0) return recovered;
       this.store.database
         .transaction(() => {
-          for (const row of rows) this.#close(row, recovered);
+          this.entries.inOne(() => {
+            for (const row of rows) this.#close(row, recovered);
+          });
           this.rows.writeSums();
         })
         .immediate();
@@ -82,7 +86,7 @@ export class Recovery {
   }
 
   #costOf(row: Row): bigint {
-    const price = this.priceBook.find(Number(row.price_id));
+    const price = this.#findPrice(Number(row.price_id));
     const usage = { ...NO_USAGE, input: Number(row.estimated_input), output: Number(row.seen_output) };
     return price ? costNano(usage, price.prices) : 0n;
   }

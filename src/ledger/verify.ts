@@ -65,12 +65,14 @@ export class Verifier {
   /** By request, of the entries that the chain went through last. */
   #posted = new Map<string, Posted>();
   readonly #sums;
+  readonly #findPrice;
 
   constructor(
     private readonly store: Store,
-    private readonly priceBook: PriceBook,
+    priceBook: PriceBook,
     private readonly clock: Clock,
   ) {
+    this.#findPrice = priceBook.finder();
     this.#sums = store.database.prepare<Posted, [string]>(
       `SELECT coalesce(sum(CASE kind WHEN 'writeoff' THEN 0 ELSE amount END), 0) AS posted,
          coalesce(sum(CASE kind WHEN 'writeoff' THEN amount ELSE 0 END), 0) AS lost
@@ -157,7 +159,7 @@ export class Verifier {
     if (cost !== null && charged + lost > cost) this.#tell("I6", `${id}: charged and written off beyond its cost`);
     if (lost > 0n && cost !== charged + lost) this.#tell("I6", `${id}: a part of its cost is nowhere`);
     if (row.price_id === null || row.units > 0n) return;
-    const price = this.priceBook.find(Number(row.price_id));
+    const price = this.#findPrice(Number(row.price_id));
     if (!price) {
       this.#tell("I10", `${id}: its price ${row.price_id} is gone`);
       return;
