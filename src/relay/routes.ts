@@ -21,6 +21,11 @@ const HEAD_CHARACTERS = 2_048;
 /** And of the name of who talks: agents write their session's behind that of their user and of its account. */
 const WHO_CHARACTERS = 512;
 
+const wayOf = ({ id, serve }: Vendor, { model }: Route, key: number, keys: number): Way => ({
+  ...{ vendor: id, key, keys, model },
+  ...(serve && { inside: true }),
+});
+
 /** The way of a model that has but one, by its route: remembered as long as the vendor is the same. */
 const onlyWays = new WeakMap<Route, Candidate[]>();
 
@@ -32,7 +37,7 @@ export function onlyWay(routes: readonly Route[], find: RouteQuestion["vendor"])
   if (!vendor || vendor.apiKeys !== undefined) return undefined;
   const known = onlyWays.get(route);
   if (known?.[0]?.vendor === vendor) return known;
-  const ways = [{ route, vendor, way: { vendor: vendor.id, key: 0, keys: 1, model: route.model } }];
+  const ways = [{ route, vendor, way: wayOf(vendor, route, 0, 1) }];
   onlyWays.set(route, ways);
   return ways;
 }
@@ -49,13 +54,7 @@ export function orderWays({ routes, vendor: find, conversation }: RouteQuestion)
     if (!vendor) continue;
     const each = vendor.apiKeys === undefined ? [vendor] : keysOf(vendor);
     const keys = each.length;
-    groups.push(
-      each.map((keyed, key) => ({
-        route,
-        vendor: keyed,
-        way: { vendor: vendor.id, key, keys, model: route.model },
-      })),
-    );
+    groups.push(each.map((keyed, key) => ({ route, vendor: keyed, way: wayOf(vendor, route, key, keys) })));
   }
   if (groups.length > 1 && routes.some(({ weight }) => weight !== undefined)) {
     return drawLots(groups.flat(), conversation());
@@ -90,8 +89,7 @@ export function freeWays(ways: readonly Candidate[], health: VendorHealth): read
   const free = ways.filter(({ way }) => health.isFree(way));
   if (free.length > 0) return free;
   const accepted = ways.filter(({ way }) => !health.isRefused(way));
-  // The upstream inside this process fails as each request wants it to: that tells nothing of the next one.
-  const asked = accepted.filter(({ way, vendor }) => vendor.serve !== undefined || !health.isHeld(way));
+  const asked = accepted.filter(({ way }) => !health.isHeld(way));
   const left = accepted.length > 0 ? asked : [...ways];
   return left.sort((first, second) => health.freeAt(first.way) - health.freeAt(second.way));
 }

@@ -24,8 +24,11 @@ export type VendorRecord = {
   readonly budget: RetryBudget;
 };
 
-/** One way to a model: a vendor, one of its keys by its place, and the vendor's name of the model. `keys`: how many the vendor has. */
-export type Way = { vendor: string; key: number; keys: number; model: string };
+/**
+ * One way to a model: a vendor, one of its keys by its place, and the vendor's name of the model. `keys`: how many the vendor has. `inside`: the
+ * vendor is in this process (contract 10), and fails as each request wants it to: that tells nothing of the next one.
+ */
+export type Way = { vendor: string; key: number; keys: number; model: string; inside?: boolean };
 
 /** Under this name a vendor's key is known, whatever model it is used for. Holds nothing of the key. */
 export const keyName = ({ vendor, key }: Way): string => `${vendor}#${key + 1}`;
@@ -156,10 +159,15 @@ export class VendorHealth {
 
   /**
    * A call along a way, made at `askedAt`, monotonic ms, failed. A key that was refused rests for ten minutes, a way that was limited as long as the vendor says; whatever else
-   * is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client.
+   * is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client. A way inside this process
+   * is always as good as new.
    */
   wentWrong(way: Way, error: GatewayError, askedAt: number): Consequence | undefined {
     const { code, retryAfterSeconds = UNTOLD_SECONDS } = error;
+    if (way.inside) {
+      if (isVendorsFault(error)) this.failed(way.vendor, code);
+      return undefined;
+    }
     if (code === "rate_limit_exceeded") {
       this.of(way.vendor).budget.note(this.clock.now());
       // It answered, if only that it wants to be left alone: whoever was sent to find out is back.

@@ -250,6 +250,18 @@ describe("script", () => {
     expect((await script(side, "blocking", { blocks: TEXT })).status).toBe(200);
   });
 
+  test.each(SIDES)(
+    "nor do failures that were asked for, however many, keep the model from the next one: %s",
+    async (side) => {
+      const error = { status: 500, message: "broken" };
+      for (let i = 0; i < 8; i++) {
+        const told = await readFailure(side, await script(side, "blocking", { blocks: TEXT, error }));
+        expect(told).toMatchObject({ status: 502, code: "upstream_error" });
+      }
+      expect((await script(side, "blocking", { blocks: TEXT })).status).toBe(200);
+    },
+  );
+
   test.each(SIDES)("an error behind output is the stream's last record, and charged: %s", async (side) => {
     const error = { status: 529, message: "no more", type: "overloaded_error", after: 2 };
     const records = readRecords(await (await script(side, "stream", { blocks: TEXT, error })).text());
