@@ -8,6 +8,7 @@ import { chat } from "../../src/dialects/chat/index.ts";
 import type { ClientDialect } from "../../src/dialects/dialect.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { gemini } from "../../src/dialects/gemini/index.ts";
+import { packProof } from "../../src/dialects/gemini/proof.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
 import { grammarFault, plain, run } from "./gemini-run.ts";
 
@@ -88,6 +89,33 @@ describe("every fixture", () => {
       expect(JSON.stringify(completion)).not.toContain("gm:");
     });
   }
+
+  test("every piece of a call for chat clients begins it or carries on its arguments, one with the call's proof too", async () => {
+    let proofs = 0;
+    for (const name of cases) {
+      for (const line of encode(chat, run([await streamOf(name)])).split("\n\n")) {
+        if (!line.startsWith("data: {")) continue;
+        for (const call of JSON.parse(line.slice(6)).choices[0]?.delta.tool_calls ?? []) {
+          expect([name, Boolean(call.id) || call.function.arguments !== ""]).toEqual([name, true]);
+          if (call.extra_content) proofs++;
+        }
+      }
+    }
+    expect(proofs).toBeGreaterThan(0);
+  });
+
+  test("a call without arguments shows its proof beside the empty object that stands for them", () => {
+    const signature = packProof({ place: "call", signature: "s" });
+    const call = { kind: "tool-call", id: "call_1", name: "now" } as const;
+    const events = [
+      { type: "block-start", block: call },
+      { type: "block-signature", signature },
+      { type: "block-end" },
+    ] as const;
+    expect(encode(chat, events)).toContain(
+      '{"index":0,"function":{"arguments":"{}"},"extra_content":{"google":{"thought_signature":"s"}}}',
+    );
+  });
 
   test("cut behind any record before the one that ends it, a stream is an error and never a finish", async () => {
     let cut = 0;

@@ -29,6 +29,8 @@ export class ChatEncoder implements Encoder {
   #kind: "text" | "refusal" | "reasoning" | "tool-call" | "custom-call" | "only-call" | "skipped" = "skipped";
   #calls = 0;
   #hasArguments = false;
+  /** The open call's own proof, as JSON, which goes out with the next piece of its arguments. */
+  #extra: string | undefined;
   #usage: Usage = NO_USAGE;
   #annotations: Record<string, unknown>[] | undefined;
 
@@ -42,8 +44,8 @@ export class ChatEncoder implements Encoder {
   push(event: Event): string {
     if (event.type === "block-delta") return this.#delta(event.text);
     if (event.type === "usage") this.#usage = event.usage;
-    if (event.type === "block-signature") return this.#proof(event.signature);
-    if (event.type === "usage" || event.type === "error") return "";
+    if (event.type === "block-signature") this.#keepProof(event.signature);
+    if (event.type === "block-signature" || event.type === "usage" || event.type === "error") return "";
     const opening = this.#started ? "" : this.#open();
     if (event.type === "block-start") return opening + this.#startBlock(event.block);
     if (event.type === "block-end") return this.#endBlock();
@@ -102,21 +104,26 @@ export class ChatEncoder implements Encoder {
     const json = JSON.stringify(text);
     if (this.#kind === "only-call") return `${this.#head}{"function_call":{"arguments":${json}}}${this.#tail}`;
     const called = this.#kind === "custom-call" ? `"custom":{"input":${json}}` : `"function":{"arguments":${json}}`;
-    return `${this.#head}{"tool_calls":[{"index":${this.#calls - 1},${called}}]}${this.#tail}`;
+    const extra = this.#extra === undefined ? "" : `,"extra_content":${this.#extra}`;
+    this.#extra = undefined;
+    return `${this.#head}{"tool_calls":[{"index":${this.#calls - 1},${called}${extra}}]}${this.#tail}`;
   }
 
-  /** A call's own proof, beside a piece of its arguments that says nothing: some clients take for granted that there is one. */
-  #proof(signature: string): string {
+  /**
+   * A call's own proof goes out beside a piece of its arguments, and one that says something: some clients take for granted that there are any, and
+   * others take a piece with neither type nor arguments for another call (langchaingo).
+   */
+  #keepProof(signature: string): void {
     const extra = this.#kind === "tool-call" ? extraContentOf(signature) : undefined;
-    if (!extra) return "";
-    const call = `{"index":${this.#calls - 1},"function":{"arguments":""},"extra_content":${JSON.stringify(extra)}}`;
-    return `${this.#head}{"tool_calls":[${call}]}${this.#tail}`;
+    if (extra) this.#extra = JSON.stringify(extra);
   }
 
   /** Clients parse a call's arguments as JSON: a call without any gets an empty object (dialects.md 4.8 #10). */
   #endBlock(): string {
     const isFunction = this.#kind === "tool-call" || this.#kind === "only-call";
-    const text = isFunction && !this.#hasArguments ? this.#fragment("{}") : "";
+    // A proof that came behind the arguments has no piece of them left to go with.
+    const rest = this.#hasArguments ? "" : "{}";
+    const text = isFunction && (rest !== "" || this.#extra !== undefined) ? this.#fragment(rest) : "";
     this.#kind = "skipped";
     return text;
   }
