@@ -281,6 +281,29 @@ describe("encoder", () => {
     expect(sse).toContain('"stop_reason":"end_turn"');
   });
 
+  test("a call without arguments has one empty piece of input, any other only its own", () => {
+    const call = (name: string, ...pieces: string[]): Event[] => [
+      { type: "block-start", block: { kind: "tool-call", id: `call_${name}`, name } },
+      ...pieces.map((text): Event => ({ type: "block-delta", text })),
+      { type: "block-end" },
+    ];
+    const finish: Event = { type: "finish", finish: { reason: "tool-calls" } };
+    const sse = encode([
+      { type: "start" },
+      ...call("first"),
+      ...call("second", '{"a":', "1}"),
+      ...call("third"),
+      finish,
+    ]);
+    const pieces = [...sse.matchAll(/"index":(\d),"delta":({"type":"input_json_delta".*})}/g)];
+    expect(pieces.map(([, index, delta]) => [index, JSON.parse(String(delta)).partial_json])).toEqual([
+      ["0", ""],
+      ["1", '{"a":'],
+      ["1", "1}"],
+      ["2", ""],
+    ]);
+  });
+
   test("no signature is made up", () => {
     const sse = encode([
       { type: "start" },

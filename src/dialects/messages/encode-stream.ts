@@ -44,6 +44,8 @@ class MessagesEncoder implements Encoder {
   #kind: BlockStart["kind"] | undefined;
   #signature = "";
   #calledTool = false;
+  /** The open block is a call of which no piece of its input has come yet. */
+  #lacksInput = false;
   #usage: Usage;
 
   constructor(readonly context: ReplyContext) {
@@ -85,24 +87,28 @@ class MessagesEncoder implements Encoder {
     const start = startOfBlock(block);
     if (!start) return "";
     this.#kind = block.kind;
-    this.#calledTool ||= block.kind === "tool-call";
+    this.#lacksInput = block.kind === "tool-call";
+    this.#calledTool ||= this.#lacksInput;
     this.#position++;
     return blockStart(this.#position, start);
   }
 
   #delta(text: string): string {
     const form = this.#kind === undefined ? undefined : DELTAS[this.#kind];
+    this.#lacksInput = false;
     return form ? blockDelta(this.#position, form[0], form[1], text) : "";
   }
 
-  /** The signature goes last. */
+  /** The signature goes last. A call without arguments has one empty piece, as its own vendor sends it: an SDK asks for one. */
   #close(): string {
     if (this.#kind === undefined) return "";
     const signature = this.#kind === "reasoning" ? shownSignature(this.#signature, this.context) : "";
     this.#kind = undefined;
-    const proof = signature === "" ? "" : blockDelta(this.#position, "signature_delta", "signature", signature);
     this.#signature = "";
-    return proof + blockStop(this.#position);
+    let last = "";
+    if (this.#lacksInput) last = blockDelta(this.#position, "input_json_delta", "partial_json", "");
+    else if (signature !== "") last = blockDelta(this.#position, "signature_delta", "signature", signature);
+    return last + blockStop(this.#position);
   }
 }
 
