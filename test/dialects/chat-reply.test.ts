@@ -162,8 +162,17 @@ describe("a whole reply for a chat client", () => {
   const relabel = (text: string) => chat.relabel(new JsonText(text), CONTEXT);
 
   test("keeps every byte but the model", () => {
-    const text = `{ "id":"c1","model" : "tiny-1","x":12345678901234567890,${JSON.stringify(REPLY).slice(1, -1).split(",").slice(4).join(",")}}`;
+    const text = `{ "id":"c1","object":"chat.completion","created":1,"model" : "tiny-1","x":12345678901234567890,${JSON.stringify(REPLY).slice(1, -1).split(",").slice(4).join(",")}}`;
     expect(relabel(text)).toBe(text.replace("tiny-1", "lab/tiny"));
+  });
+
+  test("says what it is, when, and whose the message is", () => {
+    const bare = { choices: [{ index: 0, message: { content: "a" }, finish_reason: "stop" }] };
+    expect(JSON.parse(relabel(JSON.stringify(bare)))).toMatchObject({
+      object: "chat.completion",
+      created: CONTEXT.created,
+      choices: [{ message: { role: "assistant", content: "a" } }],
+    });
   });
 
   test("gets reasoning and calls in a form it can use", () => {

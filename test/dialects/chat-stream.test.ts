@@ -264,11 +264,11 @@ describe("a relabelled stream", () => {
   test("sound frames keep every byte but the model", () => {
     const frames = [
       '{"id":"c1","object":"chat.completion.chunk","created":1,"model":"tiny-1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"obfuscation":"xY"}',
-      '{ "id": "c1", "big": 12345678901234567890, "model": "tiny-1", "choices":[{"index":0,"delta":{"content":"\\u00e9 \\"model\\":\\"tiny-1\\""}}] }',
-      '{"choices":[{"index":0,"delta":{"content":"a"},"meta":{"model":"tiny-1"}}],"id":"c1","model":"tiny-1","x":1.0}',
-      '{"id":"c1","model":"tiny-1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t1","type":"function","function":{"name":"f","arguments":""}}]}}]}',
-      '{"id":"c1","model":"tiny-1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\\"a\\":1}"}}]}}]}',
-      '{"id":"c1","model":"tiny-1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}',
+      '{ "id": "c1", "object": "chat.completion.chunk", "created": 1, "big": 12345678901234567890, "model": "tiny-1", "choices":[{"index":0,"delta":{"content":"\\u00e9 \\"model\\":\\"tiny-1\\""}}] }',
+      '{"choices":[{"index":0,"delta":{"content":"a"},"meta":{"model":"tiny-1"}}],"id":"c1","object":"chat.completion.chunk","created":1,"model":"tiny-1","x":1.0}',
+      '{"id":"c1","object":"chat.completion.chunk","created":1,"model":"tiny-1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t1","type":"function","function":{"name":"f","arguments":""}}]}}]}',
+      '{"id":"c1","object":"chat.completion.chunk","created":1,"model":"tiny-1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\\"a\\":1}"}}]}}]}',
+      '{"id":"c1","object":"chat.completion.chunk","created":1,"model":"tiny-1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}',
     ];
     const text = `${frames.map((frame) => `data: ${frame}\n\n`).join("")}${DONE}`;
     const exchange = (frame: string) => frame.replace(/("model": ?)"tiny-1"(?!\})/, '$1"lab/tiny"');
@@ -285,7 +285,8 @@ describe("a relabelled stream", () => {
         const extra = JSON.parse(JSON.stringify(top)) as Record<string, unknown>;
         const delta = { ...(JSON.parse(JSON.stringify(inner)) as object), content: "a" };
         const role = sound ? { role: "assistant" } : {};
-        const chunk = { ...extra, id: "c1", model: "tiny-1", choices: [{ index: 0, delta: { ...delta, ...role } }] };
+        const head = { id: "c1", object: "chat.completion.chunk", created: 1, model: "tiny-1" };
+        const chunk = { ...extra, ...head, choices: [{ index: 0, delta: { ...delta, ...role } }] };
         const [first] = recordsOf(relabelText(`data: ${JSON.stringify(chunk)}\n\n${DONE}`));
         expect(first).toEqual({
           ...chunk,
@@ -294,6 +295,22 @@ describe("a relabelled stream", () => {
         });
       }),
     );
+  });
+
+  test("every chunk says what it is and when: also Azure's first one, which says neither id nor object", () => {
+    const filters = { prompt_filter_results: [{ prompt_index: 0 }] };
+    const azure = { choices: [], created: 0, id: "", model: "", object: "", ...filters };
+    const chunk = { id: "c1", model: "tiny-1", choices: [{ index: 0, delta: { content: "a" } }] };
+    const text = [azure, chunk, { ...chunk, object: "chat.completion.chunk", created: 1 }]
+      .map((value) => `data: ${JSON.stringify(value)}\n\n`)
+      .join("");
+    const records = recordsOf(relabelText(text + DONE));
+    expect(records.map(({ object, created }) => [object, created]).slice(0, 3)).toEqual([
+      ["chat.completion.chunk", 0],
+      ["chat.completion.chunk", CONTEXT.created],
+      ["chat.completion.chunk", 1],
+    ]);
+    expect(records[0]).toMatchObject(filters);
   });
 
   test("reasoning under another name is shown where clients look, beside the vendor's own", () => {

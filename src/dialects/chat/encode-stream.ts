@@ -9,11 +9,14 @@ import { writeUsage } from "./usage.ts";
 /** The dialect's terminator (contract 7). */
 export const TERMINATOR = "data: [DONE]\n\n";
 
+/** What a chunk says it is. */
+export const CHUNK = "chat.completion.chunk";
+
 /** The id of a reply as this dialect shows it. */
 export const replyIdOf = (context: ReplyContext) => `chatcmpl-${context.replyId}`;
 
 const chunkHead = (context: ReplyContext, id: string) =>
-  `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${context.created},"model":${JSON.stringify(context.model)},"choices":[`;
+  `data: {"id":${JSON.stringify(id)},"object":"${CHUNK}","created":${context.created},"model":${JSON.stringify(context.model)},"choices":[`;
 
 /** The closing usage chunk: no choices, the id of all other chunks, without which SDKs do not take it (dialects.md 1.4). */
 export function usageChunk(context: ReplyContext, usage: unknown, id = replyIdOf(context)): string {

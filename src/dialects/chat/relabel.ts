@@ -5,7 +5,7 @@ import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { isTerminator, replySeed } from "./decode-stream.ts";
-import { replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
+import { CHUNK, replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
 import { writeFinish } from "./finish.ts";
 import { ChoiceRepairer } from "./repair.ts";
 import { readUsage, withReasoning, writeUsage } from "./usage.ts";
@@ -83,6 +83,9 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
       edits["choices"] = sound;
     }
     if (sound.length > 0 || hasUsage) this.#fillId(value, edits);
+    // SDKs with checked types refuse a chunk without these two, and Azure's first one, whose object is "".
+    if (value["object"] !== CHUNK) edits["object"] = CHUNK;
+    if (typeof value["created"] !== "number") edits["created"] = this.#context.created;
     const usage = hasUsage ? withReasoning(value["usage"]) : undefined;
     if (hasUsage && usage !== value["usage"]) edits["usage"] = usage;
     if (hasUsage && sound.length === 0) return this.#hold(frame, edits);
@@ -186,7 +189,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     const rest = choice.emptyCalls();
     const chunk = {
       id: this.#id ?? replyIdOf(this.#context),
-      object: "chat.completion.chunk",
+      object: CHUNK,
       created: this.#context.created,
       model: this.#context.model,
       choices: [

@@ -15,6 +15,9 @@ import { withReasoning, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;
 
+/** What a whole reply says it is. */
+const COMPLETION = "chat.completion";
+
 const NO_MESSAGE: Wire = Object.freeze({});
 
 /** A choice's message as the delta of a chunk: whole calls get the place they stand at. */
@@ -109,7 +112,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
   addCalls(message, calls, legacy);
   return {
     id: replyIdOf(context),
-    object: "chat.completion",
+    object: COMPLETION,
     created: context.created,
     model: context.model,
     choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
@@ -139,9 +142,10 @@ function repairCalls(calls: readonly unknown[], seed: string): readonly unknown[
   return changed ? repaired : calls;
 }
 
-/** A message with reasoning where clients look for it and calls they can answer; the same object when nothing is wrong. */
+/** A message with its role, reasoning where clients look for it and calls they can answer; the same object when nothing is wrong. */
 function repairMessage(message: Wire, seed: string): Wire {
   let changes = repairTexts(message);
+  if (typeof message["role"] !== "string" || message["role"] === "") changes = { ...changes, role: "assistant" };
   const calls = message["tool_calls"];
   if (Array.isArray(calls)) {
     const repaired = repairCalls(calls, seed);
@@ -183,6 +187,8 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
   if (isObject(value)) {
     const seed = replySeed(value);
     if (typeof value["id"] !== "string" || value["id"] === "") edits["id"] = replyIdOf(context);
+    if (value["object"] !== COMPLETION) edits["object"] = COMPLETION;
+    if (typeof value["created"] !== "number") edits["created"] = context.created;
     const { choices } = value;
     const repaired = Array.isArray(choices) ? repairChoices(choices, seed) : choices;
     if (repaired !== choices) edits["choices"] = repaired;
