@@ -92,8 +92,20 @@ describe("whole replies", () => {
   });
 
   test("relabel changes the model and no other byte", () => {
-    const text = '{ "id":"msg_1", "model" : "upstream-name",\n "content":[{"type":"new","n":12345678901234567890}] }';
+    const text =
+      '{ "id":"msg_1","type":"message", "role":"assistant", "model" : "upstream-name",\n "content":[{"type":"new","n":12345678901234567890}] }';
     expect(messages.relabel(new JsonText(text), context)).toBe(text.replace('"upstream-name"', '"some/model-id"'));
+  });
+
+  test("relabel adds the id, type and role that a message lacks", () => {
+    const content = [{ type: "text", text: "a" }];
+    expect(JSON.parse(messages.relabel(new JsonText(JSON.stringify({ content })), context))).toEqual({
+      id: `msg_${context.replyId}`,
+      type: "message",
+      role: "assistant",
+      model: context.model,
+      content,
+    });
   });
 
   test("an error inside a 200 is thrown as what it is, and no reply is an upstream error", () => {

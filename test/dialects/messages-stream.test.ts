@@ -124,6 +124,25 @@ describe("decoder", () => {
     );
   });
 
+  test("what a record lacks that clients with checked types ask for is added: the id, and a block's first texts", () => {
+    const sse = [
+      {
+        type: "message_start",
+        message: { role: "assistant", content: [], usage: { input_tokens: 1, output_tokens: 1 } },
+      },
+      { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "", x: 1 } },
+      { type: "content_block_stop", index: 0 },
+      { type: "content_block_start", index: 1, content_block: { type: "text" } },
+      { type: "content_block_stop", index: 1 },
+      { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 1 } },
+      { type: "message_stop" },
+    ].map((record) => `event: ${record.type}\ndata: ${JSON.stringify(record)}\n\n`);
+    const { relabeled } = run([sse.join("")]);
+    expect(relabeled).toContain(`"id":"msg_${context.replyId}"`);
+    expect(relabeled).toContain('"content_block":{"type":"thinking","thinking":"","x":1,"signature":""}');
+    expect(relabeled).toContain('"index":1,"content_block":{"type":"text","text":""}');
+  });
+
   test("the second of two messages is broken off: the reply is an error", async () => {
     const text = await streamOf("text");
     const { events, relabeled } = run([text + text.slice(0, text.indexOf("event: message_delta"))]);

@@ -11,10 +11,13 @@ export const MESSAGE_STOP = record("message_stop", '{"type":"message_stop"}');
 /** Spelled as its own vendor does. */
 export const PING = record("ping", '{"type": "ping"}');
 
+/** The id of a reply as this dialect shows it. */
+export const messageIdOf = (context: ReplyContext) => `msg_${context.replyId}`;
+
 /** The first record: an empty message with the client's model ID and an estimate of the input (contract 7). */
 export function messageStart(context: ReplyContext): string {
   const message = {
-    id: `msg_${context.replyId}`,
+    id: messageIdOf(context),
     type: "message",
     role: "assistant",
     model: context.model,

@@ -7,19 +7,38 @@ import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { BlockLane, type Slot } from "./block-lane.ts";
 import { type Block, blockOfDelta } from "./blocks.ts";
 import { isEmptyFrame, readAnother, typeOf } from "./decode-stream.ts";
-import { blockStart, blockStop, MESSAGE_STOP, messageDelta, messageStart, record } from "./records.ts";
+import { blockStart, blockStop, MESSAGE_STOP, messageDelta, messageIdOf, messageStart, record } from "./records.ts";
 import { fittingStopReason } from "./stop-reason.ts";
 import { writeUsage } from "./usage.ts";
 
+const isFilled = (value: unknown): boolean => typeof value === "string" && value !== "";
+
+/** Texts that a block begins with, empty or not: clients with checked types refuse one without them. */
+const FIRST_TEXTS: Record<string, readonly string[]> = { text: ["text"], thinking: ["thinking", "signature"] };
+
+/** What the beginning of a block lacks, as edits of its record; undefined where it lacks nothing. */
+function missingTexts(block: unknown): Edits | undefined {
+  if (!isObject(block)) return undefined;
+  const missing = FIRST_TEXTS[String(block["type"])]?.filter((field) => typeof block[field] !== "string");
+  if (!missing || missing.length === 0) return undefined;
+  return { content_block: { ...block, ...Object.fromEntries(missing.map((field) => [field, ""])) } };
+}
+
 /**
- * A whole reply with the client's model ID and a stop reason that fits its blocks, every other byte as it was. `body` is known to be an
- * object.
+ * A whole reply with the client's model ID, what every message says of itself and a stop reason that fits its blocks, every other byte as
+ * it was. `body` is known to be an object.
  */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
-  const { content, stop_reason: word } = body.value as Block;
+  const { id, type, role, content, stop_reason: word } = body.value as Block;
   const calledTool = Array.isArray(content) && content.some((block) => isObject(block) && block["type"] === "tool_use");
   const fitting = fittingStopReason(word, calledTool);
-  return body.edit({ model: context.model, ...(fitting !== undefined && { stop_reason: fitting }) });
+  return body.edit({
+    model: context.model,
+    ...(!isFilled(id) && { id: messageIdOf(context) }),
+    ...(!isFilled(type) && { type: "message" }),
+    ...(!isFilled(role) && { role: "assistant" }),
+    ...(fitting !== undefined && { stop_reason: fitting }),
+  });
 }
 
 /** Records that are nothing without their data. */
@@ -68,9 +87,9 @@ function spliceModel(frame: Frame, before: string, model: string): Frame | undef
   return undefined;
 }
 
-/** message_start with the client's model ID, and with the content and usage that the SDK builds upon (dialects.md 2.5). */
+/** message_start with the client's model ID, and with the id, content and usage that SDKs build upon (dialects.md 2.5). */
 function relabelStart(frame: Frame, value: Block, message: Block, context: ReplyContext): string {
-  const sound = Array.isArray(message["content"]) && isObject(message["usage"]);
+  const sound = isFilled(message["id"]) && Array.isArray(message["content"]) && isObject(message["usage"]);
   if (sound && message["model"] === context.model) return forward(frame, value);
   const before = message["model"];
   const spliced = sound && typeof before === "string" ? spliceModel(frame, before, context.model) : undefined;
@@ -81,6 +100,7 @@ function relabelStart(frame: Frame, value: Block, message: Block, context: Reply
     stop_reason: null,
     stop_sequence: null,
     ...message,
+    ...(!isFilled(message["id"]) && { id: messageIdOf(context) }),
     model: context.model,
     ...(!Array.isArray(message["content"]) && { content: [] }),
     ...(!isObject(message["usage"]) && {
@@ -236,8 +256,9 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
   }
 
   /** The frame under the block's place in the reply, which differs from the vendor's number only after a repair. */
-  #placed(frame: Frame, value: Block, slot: Slot<string, undefined>): string {
-    return value["index"] === slot.position ? forward(frame, value) : forward(frame, value, { index: slot.position });
+  #placed(frame: Frame, value: Block, slot: Slot<string, undefined>, edits?: Edits): string {
+    if (value["index"] === slot.position) return forward(frame, value, edits);
+    return forward(frame, value, { ...edits, index: slot.position });
   }
 
   #blockStart(frame: Frame, value: Block, out: string[]): void {
@@ -246,7 +267,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
     const earlier = index === undefined ? undefined : this.#lane.find(index);
     if (earlier) this.#lane.close(earlier, blockStop(earlier.position), out);
     const slot = this.#lane.open(index, undefined);
-    this.#lane.write(slot, this.#placed(frame, value, slot), out);
+    this.#lane.write(slot, this.#placed(frame, value, slot, missingTexts(value["content_block"])), out);
   }
 
   #delta(frame: Frame, value: Block, out: string[]): void {

@@ -7,6 +7,7 @@ import { readRawError, statusOfRawError, upstreamError } from "../upstream-error
 import { type Block, readWholeBlock, startEvent } from "./blocks.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import { shownSignature, startOfBlock } from "./encode-stream.ts";
+import { messageIdOf } from "./records.ts";
 import { readFinish, writeFinish } from "./stop-reason.ts";
 import { toInput } from "./tool-input.ts";
 import { readUsage, sameUsage, writeUsage } from "./usage.ts";
@@ -82,7 +83,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
   const counted = writeUsage(usage ?? { ...NO_USAGE, input: context.estimatedInputTokens });
   const { stop_reason, stop_sequence } = writeFinish(finish, content.some(isToolUse));
   return {
-    id: `msg_${context.replyId}`,
+    id: messageIdOf(context),
     type: "message",
     role: "assistant",
     model: context.model,
