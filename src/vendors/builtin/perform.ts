@@ -128,8 +128,8 @@ class PlayedStream implements Answer, Abortable, Sleeper {
     this.#pause = undefined;
     const { abort } = this.stage;
     const taker = this.#handOver();
-    if (abort.aborted) taker?.onBroken(abort.reason);
-    else if (!taker) return;
+    if (!taker) return;
+    if (abort.aborted) taker.onBroken(abort.reason);
     else this.#give(taker);
   }
 
