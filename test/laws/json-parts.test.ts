@@ -216,6 +216,18 @@ describe("bodies read in parts", () => {
     }
   });
 
+  test("an object of very many fields is read whole: reading each by itself would take ten times as long", () => {
+    const keptOf = (fields: number) => {
+      const known = { parts: new KnownParts(manualClock()), owner: "acc_1" };
+      const text = `{${Array.from({ length: fields }, (_, at) => `"k${at}":0`).join()},"x":"${FILL}"}`;
+      expect(inParts(text, known)).toEqual(atOnce(text));
+      return known.parts.kept;
+    };
+    expect(keptOf(255)).toBeGreaterThan(LARGE_BODY);
+    expect(keptOf(20_000)).toBe(keptOf(1_000));
+    expect(keptOf(256)).toBeLessThan(LARGE_BODY);
+  });
+
   test("a conversation that goes on is read from where it was left", () => {
     const parts = new KnownParts(manualClock());
     const known = { parts, owner: "acc_1" };
