@@ -1,15 +1,22 @@
+import { Histogram } from "./figures.ts";
+
 /** How often the event loop is looked at, ms. */
 export const LOOK_EVERY_MS = 50;
 /** Looks that are remembered: ten seconds. */
 const KEPT = 200;
 /** What happens to the loop, as a fraction of the remembered looks. */
 const P99 = 0.99;
+/** Bounds by which all looks since the start are counted, seconds. */
+const DELAYS = [0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1];
+const MS_PER_SECOND = 1_000;
 
 /**
- * How late the event loop is: a timer says when it runs, against when it should have. Figures are of the last ten seconds, so that what one
- * sees is what is.
+ * How late the event loop is: a timer says when it runs, against when it should have. What is read is of the last ten seconds, so that what one
+ * sees is what is; the histogram is of all looks, for whoever asks what it was over hours.
  */
 export class LoopLag {
+  /** Of all looks, seconds. */
+  readonly delays = new Histogram(DELAYS);
   readonly #lags = new Float64Array(KEPT);
   #at = 0;
   #filled = 0;
@@ -41,6 +48,7 @@ export class LoopLag {
     this.#lags[this.#at] = lag;
     this.#at = (this.#at + 1) % KEPT;
     this.#filled = Math.min(KEPT, this.#filled + 1);
+    this.delays.observe(lag / MS_PER_SECOND);
     this.onLook(lag);
   }
 

@@ -41,5 +41,10 @@ export function collectProcess(version: string, lag: LoopLag): Figure[] {
         { labels: { quantile: "1" }, value: worst / MS_PER_SECOND },
       ],
     },
+    {
+      ...{ name: "sluice_event_loop_delay_seconds", type: "histogram" },
+      help: "How late the event loop was, looked at every 50 ms since the start.",
+      samples: lag.delays.samples({}),
+    },
   ];
 }

@@ -93,6 +93,7 @@ describe("GET /metrics", () => {
     expect(figureOf(text, 'sluice_upstream_connections{state="busy"}')).toBe(0);
     expect(figureOf(text, "sluice_upstream_connections_opened_total")).toBeGreaterThan(0);
     expect(figureOf(text, 'sluice_event_loop_lag_seconds{quantile="0.99"}')).toBeGreaterThanOrEqual(0);
+    expect(figureOf(text, 'sluice_event_loop_delay_seconds_bucket{le="0.02"}')).toBeGreaterThanOrEqual(0);
   });
 
   test("a call whose stream broke off was not served, though its request had no other", async () => {

@@ -2,7 +2,7 @@
  * Soak (reliability 8.2, N5): the compiled gateway under mixed traffic for a while: streams, whole answers across dialects, streams that are left, image jobs and their
  * polls, MCP calls, bad requests, counts, the catalog. `bun test/prove/soak.ts [--minutes 15] [--rate 50]`. Exits 1 unless its memory stands still over the last 80 % of the
  * time (the upper end of the 95 % interval of the slope below 1 MB an hour, or less than 3 MB in all), files and holds are back to what they were,
- * the event loop was never late by 20 ms (99th percentile) and everything was answered as it should be. Linux only.
+ * the event loop was late by 20 ms at less than one look of a hundred and everything was answered as it should be. Linux only.
  */
 import { readdirSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -31,7 +31,9 @@ const WARM_UP = 0.2;
 const AIM_MB_AN_HOUR = 1;
 /** A look in between ends before the runtime has come to rest, and with connections that are kept for a minute. */
 const AIM_MB = values.quick ? 40 : 3;
+/** The event loop's lateness, ms, that so many looks at the most may reach: its 99th percentile. One of the bounds of the gateway's own histogram. */
 const AIM_LAG_MS = 20;
+const MOST_LATE = 0.01;
 /** How soon after the load files and holds are as before, ms; connections to a vendor are kept for a while. */
 const BACK_MS = 90_000;
 const BACK_FILES = values.quick ? 80 : 8;
@@ -41,7 +43,17 @@ const JOB_MS = 20_000;
 /** Student's t for 95 % with as many samples as there are here, about. */
 const T95 = 2.1;
 
-type Sample = { at: number; rss: number; files: number; running: number; lagMs: number; queued: number };
+/** `looks`: at the event loop since the start, of them `late` by the aim or more; `lagMs`: the 99th percentile of the last ten seconds. */
+type Sample = {
+  at: number;
+  rss: number;
+  files: number;
+  running: number;
+  looks: number;
+  late: number;
+  lagMs: number;
+  queued: number;
+};
 
 const counts = new Map<string, number>();
 const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1);
@@ -190,11 +202,14 @@ class Traffic {
 async function sample(gateway: PaidGateway, startedAt: number): Promise<Sample> {
   const text = await (await fetch(`${gateway.url}/metrics`, { keepalive: false })).text();
   const figure = (name: string) => Number(new RegExp(`^${RegExp.escape(name)} (\\S+)$`, "m").exec(text)?.[1]);
+  const looks = figure("sluice_event_loop_delay_seconds_count");
   return {
     at: performance.now() - startedAt,
     rss: readMemory(gateway.pid).rss,
     files: readdirSync(`/proc/${gateway.pid}/fd`).length,
     running: figure("sluice_requests_running"),
+    looks,
+    late: looks - figure(`sluice_event_loop_delay_seconds_bucket{le="${AIM_LAG_MS / 1_000}"}`),
     lagMs: figure('sluice_event_loop_lag_seconds{quantile="0.99"}') * 1_000,
     queued: figure("sluice_store_queued"),
   };
@@ -239,20 +254,22 @@ function slopeOf(samples: readonly Sample[]): { perHour: number; give: number; g
 function judge(before: Sample, samples: readonly Sample[], after: Sample): void {
   const looked = samples.slice(Math.floor(samples.length * WARM_UP));
   const { perHour, give, growth } = slopeOf(looked);
-  const lagMs = Math.max(...looked.map((one) => one.lagMs));
+  const [first, last] = [looked[0] ?? before, looked.at(-1) ?? after];
+  const late = (last.late - first.late) / (last.looks - first.looks);
+  const worstMs = Math.max(...looked.map((one) => one.lagMs));
   const kinds = [...counts].map(([name, times]) => `${times} ${name}`).join(", ");
   console.log(kinds);
   console.log(
     `memory ${before.rss.toFixed(0)} MB, then ${(looked[0]?.rss ?? 0).toFixed(1)} to ${(looked.at(-1)?.rss ?? 0).toFixed(1)} MB: ${perHour.toFixed(1)} ± ${give.toFixed(1)} MB an hour, ` +
       `${growth.toFixed(2)} MB in all; files ${before.files}, ${Math.max(...samples.map(({ files }) => files))}, ${after.files}; ` +
-      `the loop late by ${lagMs.toFixed(1)} ms (p99); ${after.running} still running`,
+      `the loop late by ${AIM_LAG_MS} ms at ${(late * 100).toFixed(2)} % of looks (in the worst ten seconds p99 ${worstMs.toFixed(1)} ms); ${after.running} still running`,
   );
   check(
     perHour + give < AIM_MB_AN_HOUR || growth < AIM_MB,
     `memory grows by ${perHour.toFixed(1)} ± ${give.toFixed(1)} MB an hour, ${growth.toFixed(2)} MB in all`,
   );
   check(after.files <= before.files + BACK_FILES, `${after.files} files are open, ${before.files} were`);
-  check(lagMs < AIM_LAG_MS, `the loop was late by ${lagMs.toFixed(1)} ms (p99)`);
+  check(late < MOST_LATE, `the loop was late by ${AIM_LAG_MS} ms at ${(late * 100).toFixed(2)} % of looks`);
   check(after.running === 0 && after.queued === 0, `${after.running} still running, ${after.queued} writes wait`);
 }
 
