@@ -74,13 +74,16 @@ export function toEntry(row: Omit<EntryRow, "owner" | "hash">): LedgerEntry {
   };
 }
 
+/** The view of a transaction that is not the writer's, whose own are counted from 0. */
+const OWN_VIEW = -1;
+
 /** Writes transfers. The accounts' balances follow by a trigger, in the same step. */
 export class Entries {
   readonly #readHead;
   readonly #insert;
   /** The last entry, and the view under which it is. */
   #head: { seq: bigint; hash: Uint8Array; view: number } | undefined;
-  /** The view of a transaction of the caller's own. */
+  /** {@link OWN_VIEW} while a caller appends in a transaction of its own. */
   #ownView: number | undefined;
 
   /** `onPost` is told of both accounts of every transfer, before it is committed. */
@@ -101,7 +104,7 @@ export class Entries {
   /** Runs `work`, which is inside a transaction of the caller's own: between its appends the end of the chain is known, not read again. */
   inOne(work: () => void): void {
     this.#head = undefined;
-    this.#ownView = -1;
+    this.#ownView = OWN_VIEW;
     try {
       work();
     } finally {

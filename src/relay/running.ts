@@ -14,9 +14,7 @@ export class Running {
   readonly #byKey = new Map<string, Set<Endable>>();
   #count = 0;
   #onIdle: (() => void) | undefined;
-
-  /** `heap` is told of each that comes. */
-  constructor(private readonly heap: Pick<YoungHeap, "note"> = new YoungHeap()) {}
+  readonly #heap = new YoungHeap();
 
   /** How many requests are under way. */
   get count(): number {
@@ -31,7 +29,7 @@ export class Running {
       this.#byKey.set(keyId, ofKey);
     }
     ofKey.add(request);
-    this.heap.note(++this.#count);
+    this.#heap.note(++this.#count);
   }
 
   leave(keyId: string, request: Endable): void {

@@ -1,7 +1,8 @@
 /**
  * Every proof by one command: `bun run prove`. Runs them, each a program of its own, and prints what each came to beside what is aimed at: those that only
- * count two by two, with the least right to the processor, and the long one that hardly works beside them; then those that measure, by themselves. `--only WORD` runs those with a word in name or claim that begins so, `--quick` a small round
- * of each, `--list` says what there is. Exits 1 unless every one holds.
+ * count two by two, with the least right to the processor, and the long one that hardly works beside them; then those that measure, by themselves.
+ * `--only WORD` runs those with a word in name or claim that begins so, `--quick` a small round of each, `--list` says what there is. Exits 1 unless
+ * every one holds.
  */
 import { cpus, release } from "node:os";
 import { join } from "node:path";

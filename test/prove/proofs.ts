@@ -168,7 +168,7 @@ export const PROOFS: readonly Proof[] = [
     name: "api-fuzz",
     claim: "random requests made from the executable's own document",
     aim: "0 faults, none above 1,000 ms, at most 20 MB grown",
-    full: [program("openapi-fuzz"), "400"],
+    full: [program("openapi-fuzz"), "800"],
     quick: [program("openapi-fuzz"), "60"],
   },
   {

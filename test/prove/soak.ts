@@ -43,7 +43,7 @@ const JOB_MS = 20_000;
 /** Student's t for 95 % with as many samples as there are here, about. */
 const T95 = 2.1;
 
-/** `looks`: at the event loop since the start, of them `late` by the aim or more; `lagMs`: the 99th percentile of the last ten seconds. */
+/** `looks`: at the event loop since the start, of them `late` by more than the aim; `lagMs`: the 99th percentile of the last ten seconds. */
 type Sample = {
   at: number;
   rss: number;
