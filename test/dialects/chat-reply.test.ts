@@ -175,6 +175,22 @@ describe("a whole reply for a chat client", () => {
     });
   });
 
+  test.each([
+    ["stop", { content: "a" }],
+    [
+      "tool_calls",
+      { content: null, tool_calls: [{ id: "t", type: "function", function: { name: "f", arguments: "{}" } }] },
+    ],
+    ["function_call", { content: null, function_call: { name: "f", arguments: "{}" } }],
+  ])("says which choice is which and how it ended where its vendor does not: %s", (finish, said) => {
+    const message = { role: "assistant", ...said };
+    const told = { index: 7, message, finish_reason: "length" };
+    for (const bare of [{ message }, { message, finish_reason: null }]) {
+      const { choices } = JSON.parse(relabel(JSON.stringify({ ...REPLY, choices: [told, bare] }))) as Wire;
+      expect(choices).toEqual([told, { index: 1, message, finish_reason: finish }]);
+    }
+  });
+
   test("gets reasoning and calls in a form it can use", () => {
     const body = replyWith({ reasoning: "Hm", x: 1, tool_calls: [{ function: { name: "f", arguments: { a: 1 } } }] });
     const { message } = (JSON.parse(relabel(JSON.stringify(body))) as { choices: { message: Wire }[] }).choices[0]!;

@@ -313,6 +313,15 @@ describe("a relabelled stream", () => {
     expect(records[0]).toMatchObject(filters);
   });
 
+  test("no chunk speaks of an error, not even of none: a client that looks for the field ends there", () => {
+    const chunk = { id: "c1", object: "chat.completion.chunk", created: 1, model: "tiny-1", error: null };
+    const said = (content: string) => ({ ...chunk, choices: [{ index: 0, delta: { role: "assistant", content } }] });
+    const text = ["a", "b", "c"].map((content) => `data: ${JSON.stringify(said(content))}\n\n`).join("");
+    const out = relabelText(text + DONE);
+    expect(out).not.toContain('"error"');
+    expect(out).toContain('"content":"c"');
+  });
+
   test("reasoning under another name is shown where clients look, beside the vendor's own", () => {
     const records = recordsOf(relabelText(read("reasoning-twice", "upstream.sse")));
     const deltas = records.flatMap((record) => record["choices"] as { delta: Record<string, unknown> }[]);

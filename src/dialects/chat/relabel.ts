@@ -86,6 +86,8 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     // SDKs with checked types refuse a chunk without these two, and Azure's first one, whose object is "".
     if (value["object"] !== CHUNK) edits["object"] = CHUNK;
     if (typeof value["created"] !== "number") edits["created"] = this.#context.created;
+    // What says that there was no error: OpenAI's SDK for Go ends a stream at the field, whatever it holds.
+    if ("error" in value) edits["error"] = undefined;
     const usage = hasUsage ? withReasoning(value["usage"]) : undefined;
     if (hasUsage && usage !== value["usage"]) edits["usage"] = usage;
     if (hasUsage && sound.length === 0) return this.#hold(frame, edits);

@@ -154,26 +154,27 @@ function repairMessage(message: Wire, seed: string): Wire {
   return changes ? { ...message, ...changes } : message;
 }
 
-/** The word for the end that fits the message's calls; undefined where the vendor's own does. */
+/** The word for the end that fits the message's calls; undefined where the vendor's own does. A vendor that says none means the natural end. */
 function repairFinish(word: unknown, message: Wire): string | undefined {
-  if (typeof word !== "string" || message["function_call"] != null) return undefined;
+  if (message["function_call"] != null) return typeof word === "string" ? undefined : "function_call";
   const calls = message["tool_calls"];
-  return fittingWord(word, Array.isArray(calls) && calls.length > 0);
+  return fittingWord(typeof word === "string" ? word : "", Array.isArray(calls) && calls.length > 0);
 }
 
-function repairChoice(choice: unknown, seed: string): unknown {
+function repairChoice(choice: unknown, at: number, seed: string): unknown {
   if (!isObject(choice) || !isObject(choice["message"])) return choice;
   const message = repairMessage(choice["message"], seed);
   const word = repairFinish(choice["finish_reason"], message);
-  if (message === choice["message"] && word === undefined) return choice;
-  return { ...choice, message, ...(word !== undefined && { finish_reason: word }) };
+  const isPlaced = typeof choice["index"] === "number";
+  if (message === choice["message"] && word === undefined && isPlaced) return choice;
+  return { ...choice, ...(!isPlaced && { index: at }), message, ...(word !== undefined && { finish_reason: word }) };
 }
 
 /** Choices that a client can read; the same array when nothing is wrong. */
 function repairChoices(choices: readonly unknown[], seed: string): readonly unknown[] {
   let repaired: unknown[] | undefined;
   for (let at = 0; at < choices.length; at++) {
-    const sound = repairChoice(choices[at], seed);
+    const sound = repairChoice(choices[at], at, seed);
     if (sound !== choices[at]) repaired ??= choices.slice(0, at);
     repaired?.push(sound);
   }
