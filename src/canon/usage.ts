@@ -18,7 +18,7 @@ export const NO_USAGE: Readonly<Usage> = Object.freeze({
   reasoning: 0,
 });
 
-/** The counts of two requests that make one reply. */
+/** The counts of two requests, or of two messages of a vendor (dialects.md 4.8 #42), that make one reply. */
 export function sumUsage(one: Usage, other: Usage): Usage {
   return {
     input: one.input + other.input,

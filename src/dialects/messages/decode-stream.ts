@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
-import { NO_USAGE, type Usage } from "../../canon/usage.ts";
+import { NO_USAGE, sumUsage, type Usage } from "../../canon/usage.ts";
 import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
@@ -17,7 +17,7 @@ import {
   startEvent,
 } from "./blocks.ts";
 import { readFinish } from "./stop-reason.ts";
-import { addUsage, largerUsage, readUsage, sameUsage } from "./usage.ts";
+import { largerUsage, readUsage, sameUsage } from "./usage.ts";
 
 /** An open block: how it began, its first content, and for tools and opaque blocks the input that came in fragments. */
 type OpenBlock = { start: BlockStart; block: Block; fragments: boolean; json: string };
@@ -186,7 +186,7 @@ class MessagesDecoder implements Decoder {
     if (this.finishing) {
       this.finishing = false;
       this.#behindStop = 0;
-      this.#earlier = addUsage(this.#earlier, this.#usage);
+      this.#earlier = sumUsage(this.#earlier, this.#usage);
       this.#usage = NO_USAGE;
     }
     const usage = readUsage(fields["usage"], this.#started ? this.#usage : NO_USAGE);
@@ -288,7 +288,7 @@ class MessagesDecoder implements Decoder {
   /** Usage stands between blocks only, so a count that comes inside one waits for its end. */
   #report(out: Event[]): void {
     if (!this.#lane.idle) return;
-    const usage = this.#earlier === NO_USAGE ? this.#usage : addUsage(this.#earlier, this.#usage);
+    const usage = this.#earlier === NO_USAGE ? this.#usage : sumUsage(this.#earlier, this.#usage);
     if (sameUsage(usage, this.#reported)) return;
     this.#reported = usage;
     out.push({ type: "usage", usage });

@@ -36,17 +36,6 @@ export function largerUsage(one: Usage, other: Usage): Usage {
   };
 }
 
-/** The counts of two messages that are one reply to the client (dialects.md 4.8 #42). */
-export function addUsage(one: Usage, other: Usage): Usage {
-  return {
-    input: one.input + other.input,
-    cacheRead: one.cacheRead + other.cacheRead,
-    cacheWrite: one.cacheWrite + other.cacheWrite,
-    output: one.output + other.output,
-    reasoning: one.reasoning + other.reasoning,
-  };
-}
-
 export const sameUsage = (one: Usage, other: Usage): boolean =>
   one.input === other.input &&
   one.cacheRead === other.cacheRead &&
