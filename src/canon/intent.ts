@@ -35,6 +35,8 @@ export type Intent = {
   stream: boolean;
   /** The client's ceiling on generated tokens. */
   maxOutputTokens?: number;
+  /** Replies that are asked for at once, each up to the ceiling; absent: one. */
+  choices?: number;
   reasoning: ReasoningIntent;
   /** The client wants a usage record at the end of a stream (always true outside the chat dialect). */
   wantsUsage: boolean;

@@ -35,8 +35,10 @@ export type HoldRequest = {
   stream: boolean;
   /** Estimate of the input, tokens; made when it is asked for. */
   estimateInput(): number;
-  /** The client's ceiling on output tokens. */
+  /** The client's ceiling on output tokens, of each reply. */
   maxOutputTokens?: number;
+  /** Replies that are asked for at once; absent: one. */
+  choices?: number | undefined;
   /** The model's whole window, tokens, where it is known: what a vendor counts beyond it is not believed. */
   contextLength?: number;
   /** Undefined: no price is known. */

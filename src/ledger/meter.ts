@@ -48,7 +48,11 @@ export class Meter {
   #earlier: Metered | undefined;
   #estimateRound: (() => number) | undefined;
 
-  constructor(private readonly clock: Clock) {}
+  constructor(
+    private readonly clock: Clock,
+    /** Replies that were asked for at once: of all but the first nothing is read, and they are taken to be as long. */
+    public choices = 1,
+  ) {}
 
   /** Anything was generated, visible or not: what came before may be retried, what comes after is paid for (contract 5). */
   get sawOutput(): boolean {
@@ -127,13 +131,13 @@ export class Meter {
 
   #estimateOutput(): { output: number; reasoning: number } {
     const { text, reasoning, arguments: given } = this.generated;
-    const tokens = (characters: number) => clamp(Math.ceil(characters / CHARACTERS_PER_TOKEN));
+    const tokens = (characters: number) => clamp(Math.ceil(characters / CHARACTERS_PER_TOKEN) * this.choices);
     const output = Math.max(tokens(text + reasoning + given), this.sawOutput ? 1 : 0);
     return { output, reasoning: Math.min(tokens(reasoning), output) };
   }
 }
 
 /** A meter for one attempt at one upstream. */
-export function createMeter(clock: Clock): Meter {
-  return new Meter(clock);
+export function createMeter(clock: Clock, choices = 1): Meter {
+  return new Meter(clock, choices);
 }

@@ -74,7 +74,8 @@ export class PayingLedger implements Ledger {
     const { clock, funds, windows, journal } = this.parts;
     const estimatedInput = request.estimateInput();
     const legs = new Legs(request.accountId, window, windows, funds);
-    const whole = { prices, payment, estimatedInput, maxOutputTokens: request.maxOutputTokens };
+    const { maxOutputTokens, choices } = request;
+    const whole = { prices, payment, estimatedInput, maxOutputTokens, choices };
     const wish = loosen(whole, legs.free());
     const slice = firstSlice(wish, legs.free());
     if ("affordableOutput" in slice) throw refusal(slice.affordableOutput, windows.find(request.accountId)?.endsAt);

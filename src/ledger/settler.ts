@@ -44,13 +44,15 @@ export type Believed = { usage: Usage; suspect: boolean };
 /** What can be believed of a paid request: no more output than it was given money for. */
 export function clampUsage(usage: Usage, { ceiling, wish }: Pick<Settling, "ceiling" | "wish">): Believed {
   const { contextLength = Math.max(USUAL_WINDOW, Math.ceil(wish.estimatedInput)) } = wish.payment;
-  return clampCounts(usage, contextLength, Math.min(ceiling ?? Number.POSITIVE_INFINITY, mostOutput(wish)));
+  const { choices = 1 } = wish;
+  const asked = Math.min((ceiling ?? Number.POSITIVE_INFINITY) * choices, mostOutput(wish));
+  return clampCounts(usage, contextLength, asked, choices);
 }
 
-/** What can be believed of a reply from a model with this window, of which at most `asked` tokens of output were asked for. */
-export function clampCounts(usage: Usage, contextLength: number, asked: number): Believed {
-  const told = Math.min(asked, contextLength);
-  const mostOut = Math.max(Math.floor(told * OUTPUT_SLACK), told + OUTPUT_GRACE);
+/** What can be believed of so many replies from a model with this window, of which at most `asked` tokens of output in all were asked for. */
+export function clampCounts(usage: Usage, contextLength: number, asked: number, choices = 1): Believed {
+  const told = Math.min(asked, contextLength * choices);
+  const mostOut = Math.max(Math.floor(told * OUTPUT_SLACK), told + OUTPUT_GRACE * choices);
   const mostIn = contextLength * INPUT_SLACK;
   const fits = usage.output <= mostOut && promptTokens(usage) <= mostIn;
   if (fits) return { usage, suspect: false };

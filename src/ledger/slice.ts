@@ -20,8 +20,10 @@ export type SliceWish = {
   prices: Prices;
   /** The gateway's estimate of the input, tokens. */
   estimatedInput: number;
-  /** The client's ceiling, tokens. */
+  /** The client's ceiling, tokens, of each reply. */
   maxOutputTokens: number | undefined;
+  /** Replies that are asked for at once: output is that of all together. Default 1. */
+  choices?: number | undefined;
   payment: Payment;
 };
 
@@ -51,19 +53,28 @@ export function loosen(wish: SliceWish, availableNano: bigint): SliceWish {
   return { ...wish, payment: { ...wish.payment, sliced: true } };
 }
 
-/** Output tokens that a reply can come to at the most: by the client's word or the model's nature. Infinity: nobody says. */
-export function mostOutput({ maxOutputTokens, payment }: SliceWish): number {
-  return Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, payment.maxOutputTokens ?? Number.POSITIVE_INFINITY);
+/** Output tokens that a request can come to at the most: by the client's word or the model's nature. Infinity: nobody says. */
+export function mostOutput({ maxOutputTokens, payment, choices = 1 }: SliceWish): number {
+  const each = Math.min(
+    maxOutputTokens ?? Number.POSITIVE_INFINITY,
+    payment.maxOutputTokens ?? Number.POSITIVE_INFINITY,
+  );
+  return each * choices;
 }
+
+/** The reply is watched while it streams. Of several at once only the first is read. */
+const isWatched = ({ payment, choices = 1 }: SliceWish) =>
+  payment.sliced && payment.unseenOutput === 0 && choices === 1;
 
 /** Output tokens to set money aside for at the beginning. */
 export function firstOutput(wish: SliceWish): number {
-  const { maxOutputTokens, payment } = wish;
+  const { maxOutputTokens, payment, choices = 1 } = wish;
   const most = mostOutput(wish);
-  if (payment.sliced && payment.unseenOutput === 0) return Math.min(FIRST_SLICE, most);
+  if (isWatched(wish)) return Math.min(FIRST_SLICE, most);
   // What cannot be watched cannot be ended: the whole of what is asked for is held, and no more is asked of the vendor.
   if (maxOutputTokens !== undefined) return most;
-  return Math.min(most, payment.unseenOutput > 0 ? payment.unseenOutput + FIRST_SLICE : BLOCKING_OUTPUT);
+  const usual = payment.unseenOutput > 0 ? payment.unseenOutput + FIRST_SLICE : BLOCKING_OUTPUT;
+  return Math.min(most, usual * choices);
 }
 
 /** Cost at the most of the estimated input and so much output, nano-USD, rounded up. */
@@ -90,7 +101,8 @@ export function affordableOutput({ prices, estimatedInput }: SliceWish, availabl
 export function firstSlice(wish: SliceWish, availableNano: bigint): Slice | Refusal {
   const wanted = firstOutput(wish);
   const affordable = affordableOutput(wish, availableNano);
-  if (affordable < Math.min(LEAST_OUTPUT, wanted)) return { affordableOutput: Math.max(0, affordable) };
+  if (affordable < Math.min(LEAST_OUTPUT * (wish.choices ?? 1), wanted))
+    return { affordableOutput: Math.max(0, affordable) };
   const output = Math.min(wanted, affordable);
   return { output, nano: sliceCost(wish, output) };
 }
@@ -112,14 +124,13 @@ export function nextSlice(
  * comes between a decision and the vendor's stop, and for the estimate's own error.
  */
 export function growAt(wish: SliceWish, { output }: Slice): number {
-  const { sliced, unseenOutput } = wish.payment;
-  if (!sliced || unseenOutput > 0 || output >= mostOutput(wish)) return Number.POSITIVE_INFINITY;
+  if (!isWatched(wish) || output >= mostOutput(wish)) return Number.POSITIVE_INFINITY;
   return output - Math.min(MARGIN, output >> 3);
 }
 
-/** What the vendor must be told, where the reply cannot be ended in the middle and the client asked for more or for anything. */
+/** What the vendor must be told of each reply, where it cannot be ended in the middle and the client asked for more or for anything. */
 export function ceilingOf(wish: SliceWish, { output }: Slice): number | undefined {
-  const { sliced, unseenOutput } = wish.payment;
-  if (sliced && unseenOutput === 0) return undefined;
-  return wish.maxOutputTokens !== undefined && wish.maxOutputTokens <= output ? undefined : output;
+  if (isWatched(wish)) return undefined;
+  const each = Math.floor(output / (wish.choices ?? 1));
+  return wish.maxOutputTokens !== undefined && wish.maxOutputTokens <= each ? undefined : each;
 }

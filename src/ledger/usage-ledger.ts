@@ -36,8 +36,8 @@ export class UsageLedger implements Ledger {
   /** Resolves once the row is on the disk; rejects as the writer does, or when this request has a row already. */
   write(request: HoldRequest, settlement: Settlement, priceId: number | undefined): Promise<Charge> {
     // Of the output, a model that cannot be kept from thinking makes more than was asked for: only its window says what cannot be.
-    const { contextLength = Number.POSITIVE_INFINITY } = request;
-    const { usage, suspect } = clampCounts(settlement.usage, contextLength, Number.POSITIVE_INFINITY);
+    const { contextLength = Number.POSITIVE_INFINITY, choices } = request;
+    const { usage, suspect } = clampCounts(settlement.usage, contextLength, Number.POSITIVE_INFINITY, choices);
     const cost = request.prices ? costNano(usage, request.prices.prices) : undefined;
     const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags: suspect ? SUSPECT : 0 };
     const row = toUsageRow(request, suspect ? { ...settlement, usage } : settlement, this.clock.now(), billing);

@@ -55,6 +55,7 @@ function beginSlices(request: HoldRequest, account: KeyAccount, prices: Prices |
     payment,
     estimatedInput: request.estimateInput(),
     maxOutputTokens: request.maxOutputTokens,
+    choices: request.choices,
   };
   const slice = firstSlice(wish, account.freeNano);
   if ("affordableOutput" in slice) throw account.refuseMoney();

@@ -49,6 +49,7 @@ export class Exchange {
   /** What the input is estimated of; it is done when somebody asks. */
   asked: { body: JsonText; model: string } | undefined;
   #estimated: number | undefined;
+  #choices = 1;
   readonly estimateInput = (): number => this.estimatedInput;
   hold: Hold | undefined;
   /** Set aside beside the hold, for further requests that one reply takes; given back when it is settled. */
@@ -85,6 +86,12 @@ export class Exchange {
     return this.#estimated;
   }
 
+  /** Replies that are asked for at once. */
+  set choices(count: number) {
+    this.#choices = count;
+    this.meter.choices = count;
+  }
+
   get closed(): boolean {
     return this.#closed;
   }
@@ -103,7 +110,7 @@ export class Exchange {
   ownCounts(events: readonly Event[]): Usage | undefined {
     const last = events.findLast((event) => event.type === "usage");
     if (last && promptTokens(last.usage) + last.usage.output > 0) return undefined;
-    const meter = createMeter(this.clock);
+    const meter = createMeter(this.clock, this.#choices);
     meter.take(events);
     return meter.usage(this.estimateInput).usage;
   }
@@ -149,7 +156,7 @@ export class Exchange {
 
   /** What came of the reply never reached the client. */
   forgetReply(): void {
-    this.meter = createMeter(this.clock);
+    this.meter = createMeter(this.clock, this.#choices);
   }
 
   /** The answer is whole: settles the vendor's usage, and keeps its reasoning. Both are durable when it resolves. */

@@ -53,6 +53,14 @@ export function readMaxTokens(body: Wire): number | undefined {
   return isCount(value) && value > 0 ? value : undefined;
 }
 
+/** More replies than this no vendor makes at once. */
+const MAX_CHOICES = 1_000_000;
+
+/** How many replies are asked for at once, where that is more than one. */
+function readChoices({ n }: Wire): number | undefined {
+  return isCount(n) && n > 1 ? Math.min(n, MAX_CHOICES) : undefined;
+}
+
 /** What the gateway reads of a chat body. Throws GatewayError (invalid_request) for a body that is no object, and for a missing model. */
 export function readIntent(body: unknown): Intent {
   if (!isObject(body)) throw new GatewayError("invalid_request", "The body must be a JSON object.");
@@ -66,5 +74,7 @@ export function readIntent(body: unknown): Intent {
     wantsUsage: isObject(options) && options["include_usage"] === true,
   };
   if (maxOutputTokens !== undefined) intent.maxOutputTokens = maxOutputTokens;
+  const choices = readChoices(body);
+  if (choices !== undefined) intent.choices = choices;
   return intent;
 }
