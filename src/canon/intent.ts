@@ -37,6 +37,8 @@ export type Intent = {
   maxOutputTokens?: number;
   /** Replies that are asked for at once, each up to the ceiling; absent: one. */
   choices?: number;
+  /** Fields that must not go on; absent: none. */
+  remove?: readonly string[];
   reasoning: ReasoningIntent;
   /** The client wants a usage record at the end of a stream (always true outside the chat dialect). */
   wantsUsage: boolean;

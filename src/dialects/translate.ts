@@ -79,9 +79,9 @@ function editSame(
   if (lost.length === 0) return { text, dropped: NOTHING_DROPPED, changes };
   const unwatched: string[] = [];
   const watched = watchRefusedStops({ body: value, dropped: unwatched, changes }, edits);
-  if (!watched) return { text, dropped: [...lost], changes };
+  if (!watched) return { text, dropped: showPaths(lost), changes };
   const untold = tellLost(unwatched, sent, client.ownNames);
-  const dropped = [...new Set([...lost.filter((field) => field !== watched.field), ...untold])];
+  const dropped = showPaths([...lost.filter((field) => field !== watched.field), ...untold]);
   return { text, dropped, changes: watched.changes };
 }
 

@@ -24,6 +24,7 @@ import { findServed, serveTools } from "./server-tools.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
 import { finishWhole } from "./server-tools-stream.ts";
 import { Spending } from "./spending.ts";
+import { withoutStrays } from "./stray-fields.ts";
 import { type RelayedStream, relayStream } from "./stream.ts";
 
 /** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */
@@ -49,7 +50,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     const afterParse = breathe(body);
     if (afterParse) await afterParse;
     abort.throwIfAborted();
-    const intent = request.client.intent(body.value);
+    const intent = withoutStrays(request.client.intent(body.value), body.value, request.caller, services);
     visit.isWhole = !intent.stream;
     request.model = intent.model;
     if (intent.stream) services.admission?.checkStream();

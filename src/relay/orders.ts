@@ -46,7 +46,7 @@ export function planOrders(
     stream: intent.stream || money?.asStream === true,
     reasoning: reasoning.order,
     dropSampling: reasoning.active,
-    remove: reasoning.refused,
+    remove: intent.remove ? [...intent.remove, ...reasoning.refused] : reasoning.refused,
   };
   if (maxOutputTokens !== undefined) orders.maxOutputTokens = maxOutputTokens;
   if (ignoresReasoning(intent.reasoning, entry)) orders.isReasoningIgnored = true;

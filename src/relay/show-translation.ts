@@ -16,6 +16,7 @@ import type { Services } from "./job.ts";
 import { type Asked, prepare } from "./prepare.ts";
 import { showMedia } from "./remote-media.ts";
 import { showTools } from "./server-tools.ts";
+import { withoutStrays } from "./stray-fields.ts";
 
 /** A body to be shown as the model's vendors would be sent it. */
 export type ShowRequest = {
@@ -98,7 +99,7 @@ export function showTranslation(request: ShowRequest, services: Services): Shown
   const { client, body } = request;
   const permit = services.limiter.take(request.caller, "count-tokens");
   try {
-    const intent = client.intent(body.value);
+    const intent = withoutStrays(client.intent(body.value), body.value, request.caller, services);
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     client.check(body.value);

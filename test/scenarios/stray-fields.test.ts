@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { chatReply, json, type Upstream } from "../support/upstream.ts";
+import { PATH } from "./lab.ts";
+import { type PayingLab, PRICED, startPayingLab } from "./paying.ts";
+import { SIDES, type Side, WIRES } from "./wires.ts";
+
+let lab: PayingLab;
+beforeEach(async () => {
+  lab = await startPayingLab();
+  await lab.fund(10_000_000_000n);
+});
+afterEach(() => lab.stop());
+
+const FURTHER: Record<Side, Record<string, unknown>> = {
+  chat: { models: ["lab/dear"] },
+  messages: { fallbacks: [{ model: "lab/dear" }] },
+};
+const ask = (side: Side, extra: Record<string, unknown>) => ({
+  model: PRICED[side],
+  max_tokens: 50,
+  messages: [{ role: "user", content: "Hello" }],
+  ...extra,
+});
+const answer = (upstream: Upstream, side: Side) =>
+  upstream.answer(
+    PATH[side],
+    json(side === "chat" ? chatReply("Hello") : WIRES.messages.reply({ input: 3, output: 2 })),
+  );
+
+async function send(side: Side, extra: Record<string, unknown>, headers: Record<string, string> = {}) {
+  answer(lab.vendors[side], side);
+  const response = await lab.gateway.post(PATH[side], ask(side, extra), { headers });
+  await response.text();
+  const sent = lab.vendors[side].calls[0]?.json as Record<string, unknown> | undefined;
+  return { status: response.status, dropped: response.headers.get("x-sluice-dropped"), sent };
+}
+
+test.each(SIDES)(
+  "who pays has no vendor fall back on another model than the one that is paid for: %s",
+  async (side) => {
+    const [field = ""] = Object.keys(FURTHER[side]);
+    const { status, dropped, sent } = await send(side, FURTHER[side]);
+    expect([status, dropped, sent?.[field]]).toEqual([200, field, undefined]);
+  },
+);
+
+test.each(SIDES)("a key for some models reaches no others by it: %s", async (side) => {
+  await lab.join("local");
+  const [field = ""] = Object.keys(FURTHER[side]);
+  const { key } = await lab.gateway.app.keys.create({
+    accountId: lab.gateway.accountId,
+    name: "some",
+    kind: "api",
+    models: ["lab/*"],
+  });
+  const { status, dropped, sent } = await send(side, FURTHER[side], { authorization: `Bearer ${key}` });
+  expect([status, dropped, sent?.[field]]).toEqual([200, field, undefined]);
+});
+
+test.each(SIDES)("who neither pays nor is kept from a model sends it on: %s", async (side) => {
+  await lab.join("local");
+  const { dropped, sent } = await send(side, FURTHER[side]);
+  expect(dropped).toBeNull();
+  expect(sent).toMatchObject(FURTHER[side]);
+});
+
+test.each(SIDES)("a field that decides is not said again in other letters: %s", async (side) => {
+  const again = { Model: "dear", MAX_TOKENS: 100_000, "\u017ftream": true, "to\u212Aens": 1 };
+  const { status, dropped, sent } = await send(side, again);
+  expect([status, dropped]).toEqual([200, "Model, MAX_TOKENS, ?tream"]);
+  expect(Object.keys(sent ?? {}).filter((field) => field in again)).toEqual(["to\u212Aens"]);
+});
