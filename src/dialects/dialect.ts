@@ -200,6 +200,8 @@ export interface ClientDialect {
   encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown>;
   /** A same-dialect reply with the client's model ID, every other byte as it was. */
   relabel(body: JsonText, context: ReplyContext): string;
+  /** Edits of a same-dialect reply, or of the data of a stream's record, by which the tools that it says are called otherwise. */
+  renameReply(value: Record<string, unknown>, rename: (name: string) => string): Edits;
   encoder(context: ReplyContext): Encoder;
   relabeler(context: ReplyContext): Relabeler;
 

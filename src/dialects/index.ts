@@ -31,6 +31,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   decodeError: undefined,
   encodeReply: undefined,
   relabel: undefined,
+  renameReply: undefined,
   encoder: undefined,
   relabeler: undefined,
   encodeError: undefined,

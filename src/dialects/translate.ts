@@ -15,6 +15,7 @@ import { refuseLostTurns } from "./lost-turns.ts";
 import { refuseOddSampling } from "./odd-sampling.ts";
 import { restorePrompt } from "./replay.ts";
 import { changeEvents, ReplyChanger } from "./reply-changer.ts";
+import { nameReply, nameStream, namesAlone } from "./reply-names.ts";
 import { soundText } from "./sound-text.ts";
 import { isSaid, tellLost } from "./told-names.ts";
 
@@ -73,6 +74,7 @@ function editSame(
     client.ownNames,
   );
   if (orders.isReasoningIgnored) lost = [...new Set([...saidOfReasoning(sent, client), ...lost])];
+  if (changes) lost = [...lost, ...lostInWriting(sent, client, changes)];
   const edited = body.editInPieces(edits);
   // What the client spelled out, and nobody put anything in, holds no half characters: it was read as UTF-8.
   const text = restored || body.mayHoldHalves ? soundText(wholeText(edited)) : edited;
@@ -81,8 +83,15 @@ function editSame(
   const watched = watchRefusedStops({ body: value, dropped: unwatched, changes }, edits);
   if (!watched) return { text, dropped: showPaths(lost), changes };
   const untold = tellLost(unwatched, sent, client.ownNames);
-  const dropped = showPaths([...lost.filter((field) => field !== watched.field), ...untold]);
+  const unseen = lostInWriting(sent, client, watched.changes);
+  const dropped = showPaths([...lost.filter((field) => field !== watched.field), ...untold, ...unseen]);
   return { text, dropped, changes: watched.changes };
+}
+
+/** The fields that ask for what a reply does not have that is written anew. */
+function lostInWriting(sent: Record<string, unknown>, { serverTools }: ClientDialect, changes: ReplyChanges): string[] {
+  if (namesAlone(changes)) return [];
+  return serverTools.lost.filter((field) => sent[field] != null && sent[field] !== false && sent[field] !== 0);
 }
 
 /** What the client means; what its dialect cannot say across is among `dropped`. */
@@ -174,8 +183,10 @@ export function translateReply(
       events = upstream.decodeReply(parseExactly(body.text), { quirks });
     const own = ownCounts?.(events);
     const told = own ? insertUsage(events, own) : events;
-    if (!isSame(client, upstream) || context.changes) return { text: writeWhole(told, client, context), events };
-    const text = client.relabel(body, context);
+    const { changes } = context;
+    const names = changes && namesAlone(changes);
+    if (!isSame(client, upstream) || (changes && !names)) return { text: writeWhole(told, client, context), events };
+    const text = client.relabel(names ? nameReply(body, client, names) : body, context);
     return { text: own ? editObject(text, countEdits(body.value, told, client, context)) : text, events };
   } catch (thrown) {
     // JSON nested beyond the stack can be read, but not written again.
@@ -213,8 +224,10 @@ export type StreamWriter = {
 
 /** The writer for a stream: forwards the frames themselves on the diagonal, encodes their events across. */
 export function streamWriter(upstream: UpstreamDialect, client: ClientDialect, context: ReplyContext): StreamWriter {
-  if (isSame(client, upstream) && !context.changes) return client.relabeler(context);
-  return eventWriter(client, context);
+  const { changes } = context;
+  const names = changes && namesAlone(changes);
+  if (!isSame(client, upstream) || (changes && !names)) return eventWriter(client, context);
+  return names ? nameStream(client.relabeler(context), client, names) : client.relabeler(context);
 }
 
 /** A writer from events alone: for another dialect, and for an upstream that answered a stream with one whole body. */

@@ -1,6 +1,7 @@
+import { GatewayError } from "../../canon/errors.ts";
 import { REASONING_FORMS_OF } from "../../canon/intent.ts";
 import { markChatBody } from "../cache-marks.ts";
-import type { Dialect } from "../dialect.ts";
+import type { Dialect, ReplyChanges } from "../dialect.ts";
 import { readUpstreamError } from "../upstream-error.ts";
 import { amend } from "./amend.ts";
 import { checkRequest } from "./check.ts";
@@ -16,9 +17,16 @@ import { repairs, replay } from "./replay.ts";
 import { decodeReply, encodeReply, relabelReply } from "./reply.ts";
 import { serverTools } from "./server-tools.ts";
 import { lostFields, withUnsaidStops } from "./stops.ts";
-import { withToolNames } from "./wire-names.ts";
+import { renameReply, withToolNames } from "./wire-names.ts";
 
 const REASONING_FIELDS = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"];
+
+/** Changes of a reply. Throws GatewayError (invalid_request) for `n` above 1: what must be written anew is one answer. */
+function ofOneAnswer(body: Record<string, unknown>, changes: ReplyChanges | undefined): ReplyChanges | undefined {
+  if (!changes || typeof body["n"] !== "number" || body["n"] <= 1) return changes;
+  const text = "n must be 1 with these tools or stop sequences: this model's vendor knows them in another form.";
+  throw new GatewayError("invalid_request", text, { param: "n" });
+}
 
 /** The chat completions dialect, both halves (interface 4.7, dialects.md 1). */
 export const chat: Dialect = {
@@ -43,10 +51,12 @@ export const chat: Dialect = {
     if (quirks.acceptsCacheControl) markChatBody(body, model);
   },
   amend,
-  replyChanges: (body, quirks) => withToolNames(body, withUnsaidStops(body, quirks, replyChanges(body, quirks))),
+  replyChanges: (body, quirks) =>
+    withToolNames(body, ofOneAnswer(body, withUnsaidStops(body, quirks, replyChanges(body, quirks)))),
   decodeReply,
   encodeReply,
   relabel: relabelReply,
+  renameReply,
   decoder: (context) => new ChatDecoder(context),
   encoder: (context) => new ChatEncoder(context),
   relabeler: (context) => new ChatRelabeler(context),

@@ -123,6 +123,19 @@ export function nameEdits(body: Wire): Edits | undefined {
   return edits;
 }
 
+const renameChosen = (choice: unknown, rename: Rename): unknown =>
+  isObject(choice)
+    ? {
+        ...choice,
+        ...("message" in choice && { message: renameMessage(choice["message"], rename) }),
+        ...("delta" in choice && { delta: renameMessage(choice["delta"], rename) }),
+      }
+    : choice;
+
+/** Edits of a reply, or of a chunk, in which its calls have other names. */
+export const renameReply = ({ choices }: Wire, rename: Rename): Edits =>
+  Array.isArray(choices) ? { choices: choices.map((choice) => renameChosen(choice, rename)) } : {};
+
 /** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
 export const withToolNames = (body: Wire, changes?: ReplyChanges): ReplyChanges | undefined =>
   withOriginalNames(mapOf(body), changes);

@@ -18,7 +18,7 @@ import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
 import { serverTools } from "./server-tools.ts";
-import { withToolNames } from "./wire-names.ts";
+import { renameReply, withToolNames } from "./wire-names.ts";
 
 export { checkCountTokens } from "./check.ts";
 
@@ -52,6 +52,7 @@ export const messages: Dialect = {
   decodeReply,
   encodeReply,
   relabel: relabelReply,
+  renameReply,
   decoder: decodeStream,
   encoder: encodeStream,
   relabeler: relabelStream,

@@ -57,6 +57,14 @@ export function nameEdits(body: Body, quirks: Quirks): Edits | undefined {
   };
 }
 
+/** Edits of a reply, or of a record of one, in which its calls have other names. */
+export function renameReply(value: Body, rename: Rename): Edits {
+  const { content_block: block, message } = value;
+  if (isCall(block)) return { content_block: renamed(block, rename) };
+  if (isObject(message)) return { message: renameCalls(message, rename) };
+  return Array.isArray(value["content"]) ? { content: (renameCalls(value, rename) as Body)["content"] } : {};
+}
+
 /** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
 export const withToolNames = (body: Body, quirks: Quirks, changes?: ReplyChanges): ReplyChanges | undefined =>
   withOriginalNames(mapOf(body, quirks), changes);

@@ -15,7 +15,7 @@ import { relabelReply, relabelStream } from "./relabel.ts";
 import { replay } from "./replay.ts";
 import { decodeReply, encodeReply } from "./reply.ts";
 import { serverTools } from "./server-tools.ts";
-import { withToolNames } from "./wire-names.ts";
+import { renameReply, withToolNames } from "./wire-names.ts";
 
 /** The wire protocol of OpenAI's newer SDK calls and of agents that know only it; stateless here (contract 3). */
 export const responses: Dialect = {
@@ -48,6 +48,7 @@ export const responses: Dialect = {
   decodeReply,
   encodeReply,
   relabel: relabelReply,
+  renameReply,
   decoder: decodeStream,
   encoder: encodeStream,
   relabeler: relabelStream,

@@ -56,6 +56,29 @@ export function nameEdits(body: Item): Edits | undefined {
   };
 }
 
+const renameItem = (item: unknown, rename: Rename): unknown => (isCall(item) ? renamed(item, rename) : item);
+
+/** Edits of a response, in which its calls, and the tools of the request that it repeats, have other names. */
+function renameResponse({ output, tools, tool_choice: choice }: Item, rename: Rename): Edits {
+  return {
+    ...(Array.isArray(output) && { output: output.map((item) => renameItem(item, rename)) }),
+    ...(Array.isArray(tools) && { tools: renameTools(tools, rename) }),
+    ...(isObject(choice) && { tool_choice: renameChoice(choice, rename) }),
+  };
+}
+
+/** The record that says a call's name beside its arguments. */
+const ARGUMENTS_DONE = "response.function_call_arguments.done";
+
+/** {@link renameResponse} of a whole reply, or the like of a record of one. */
+export function renameReply(value: Item, rename: Rename): Edits {
+  const { type, name, item, response } = value;
+  if (isObject(response)) return { response: { ...response, ...renameResponse(response, rename) } };
+  if (item !== undefined) return { item: renameItem(item, rename) };
+  if (type === ARGUMENTS_DONE && typeof name === "string") return { name: rename(name) };
+  return renameResponse(value, rename);
+}
+
 /** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
 export const withToolNames = (body: Item, changes?: ReplyChanges): ReplyChanges | undefined =>
   withOriginalNames(mapOf(body), changes);
