@@ -8,8 +8,11 @@ export type MediaSource =
   | { kind: "text"; text: string }
   | { kind: "file"; id: string; dialect?: string };
 
-/** `cache` is a client's cache breakpoint as it was sent; dialects without one drop it without a word of loss. */
-type Marked = { cache?: unknown };
+/**
+ * `cache` is a client's cache breakpoint as it was sent; dialects without one drop it without a word of loss. `breakpoint`: the same as OpenAI's two
+ * dialects say it, which goes from one of them to the other as it is.
+ */
+type Marked = { cache?: unknown; breakpoint?: unknown };
 /** `place` is the path at which the client wrote a part, such as `messages[2].content[0]`: for errors about it. */
 type Placed = { place?: string };
 

@@ -1,4 +1,4 @@
-import type { Prompt } from "../canon/prompt.ts";
+import type { Part, Prompt } from "../canon/prompt.ts";
 
 /** Fields that mean the same in both of OpenAI's dialects, by the chat dialect's names (dialects.md 1.1). */
 const SHARED: ReadonlySet<string> = new Set([
@@ -11,6 +11,21 @@ const SHARED: ReadonlySet<string> = new Set([
 ]);
 
 export const isShared = (field: string): boolean => SHARED.has(field);
+
+/** The field of a part that ends what is to be cached of a prompt, in both of OpenAI's dialects. */
+export const BREAKPOINT = "prompt_cache_breakpoint";
+
+/** The cache breakpoint of a part as OpenAI's dialects say it; undefined where there is none. */
+export const breakpointOf = (part: Record<string, unknown>): unknown => part[BREAKPOINT] || undefined;
+
+/**
+ * A written part with the breakpoint of what it was written of. Where `prompt_cache_options` ask for explicit ones alone, nothing is cached without
+ * them.
+ */
+export function withBreakpoint(written: Record<string, unknown>, part: Part): Record<string, unknown> {
+  const breakpoint = "breakpoint" in part ? part.breakpoint : undefined;
+  return breakpoint ? { ...written, [BREAKPOINT]: breakpoint } : written;
+}
 
 /** Keeps a field that {@link isShared} for the other of the two dialects. */
 export function share(prompt: Prompt, field: string, value: unknown): void {

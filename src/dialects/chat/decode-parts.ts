@@ -1,5 +1,6 @@
 import type { DocumentPart, ImagePart, Part, TextPart } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
+import { breakpointOf } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { fileSource, imageSource } from "./media.ts";
 
@@ -12,8 +13,10 @@ const text = (value: unknown) => (typeof value === "string" ? value : "");
  * (dialects.md 4.1).
  */
 function withCache(part: TextPart | ImagePart | DocumentPart, wire: Wire): Part {
-  const mark = wire["cache_control"] ?? (wire["prompt_cache_breakpoint"] ? { type: "ephemeral" } : undefined);
+  const breakpoint = breakpointOf(wire);
+  const mark = wire["cache_control"] ?? (breakpoint ? { type: "ephemeral" } : undefined);
   if (mark != null) part.cache = mark;
+  if (breakpoint) part.breakpoint = breakpoint;
   return part;
 }
 

@@ -1,5 +1,6 @@
 import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
 import type { Quirks } from "../dialect.ts";
+import { withBreakpoint } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 import { textOfMedia } from "./media.ts";
@@ -57,6 +58,7 @@ function encodeMedia(part: Part, quirks: Quirks): Wire | undefined {
  */
 export function encodePart(part: Part, quirks: Quirks): Wire | undefined {
   const encoded = encodeMedia(part, quirks);
+  if (encoded && quirks.customTools) return withBreakpoint(encoded, part);
   const mark = "cache" in part ? part.cache : undefined;
   return encoded && quirks.acceptsCacheControl && mark != null ? { ...encoded, cache_control: mark } : encoded;
 }

@@ -9,6 +9,7 @@ import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
+import { encodePart } from "./encode-parts.ts";
 import { TurnWriter } from "./encode-turns.ts";
 
 type Wire = Record<string, unknown>;
@@ -22,11 +23,21 @@ const MAX_USER = 64;
 function encodeSystem(system: readonly TextPart[], quirks: Quirks): Wire | undefined {
   if (quirks.acceptsCacheControl === true && system.some(isMarked))
     return { role: "system", content: markedParts(system) };
+  if (quirks.customTools === true && system.some(isCut)) return { role: "system", content: cutParts(system, quirks) };
   const content = joinTexts(system);
   return content === undefined ? undefined : { role: "system", content };
 }
 
 const isMarked = ({ text, cache }: TextPart): boolean => text !== "" && cache != null;
+
+const isCut = ({ text, breakpoint }: TextPart): boolean => text !== "" && breakpoint !== undefined;
+
+/** The parts that say something, those that end what is cached with their mark. */
+const cutParts = (system: readonly TextPart[], quirks: Quirks): Wire[] =>
+  system.flatMap((part): Wire[] => {
+    const encoded = encodePart(part, quirks);
+    return encoded ? [encoded] : [];
+  });
 
 function markedParts(system: readonly TextPart[]): Wire[] {
   const parts: Wire[] = [];

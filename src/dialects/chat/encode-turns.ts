@@ -3,6 +3,7 @@ import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
+import { BREAKPOINT } from "../openai-fields.ts";
 import { detailFields, detailsInPart } from "../reasoning-details.ts";
 import { makerOf, needsProof } from "../reasoning-proof.ts";
 import { cleanText, contextOf } from "../text.ts";
@@ -18,10 +19,12 @@ const EMPTY_TEXT = "(empty)";
 /** Text parts of a message as one string, which every server takes; an array only where there is more than text or a cache mark. */
 function joinContent(parts: readonly Wire[]): unknown {
   const [first] = parts;
-  if (parts.length === 1 && first?.["type"] === "text" && first["cache_control"] === undefined) return first["text"];
-  const isPlain = parts.every((part) => part["type"] === "text" && part["cache_control"] === undefined);
-  return isPlain ? parts.map((part) => part["text"]).join("\n") : parts;
+  if (parts.length === 1 && first && isPlain(first)) return first["text"];
+  return parts.every(isPlain) ? parts.map((part) => part["text"]).join("\n") : parts;
 }
+
+const isPlain = (part: Wire): boolean =>
+  part["type"] === "text" && part["cache_control"] === undefined && part[BREAKPOINT] === undefined;
 
 /**
  * Writes turns as chat messages under the order rules of OpenAI (dialects.md 1.2): each call is followed at once by its result, before
@@ -206,28 +209,33 @@ export class TurnWriter {
   #writeResult(call: ToolCallPart, id: string): void {
     const result = this.#results.take(call.id, (one) => this.#isPlaced(one));
     if (result) this.#place(result);
-    const content = result ? this.#resultText(result) : NO_RESULT;
+    const content = result ? this.#resultContent(result) : NO_RESULT;
     this.#messages.push({ role: "tool", tool_call_id: id, content });
   }
 
-  /** A result's text; whatever is not text goes behind, with a word on both sides of where it went. */
-  #resultText(result: ToolResultPart): string {
-    const lines: string[] = [];
+  /**
+   * A result's text, in parts where one of them ends what is cached; whatever is not text goes behind, with a word on both sides of where it went.
+   */
+  #resultContent(result: ToolResultPart): unknown {
+    const texts: Wire[] = [];
     for (const part of result.parts) {
       const parts: Wire[] = [];
       this.#encode(part, parts);
       for (const encoded of parts) {
         if (encoded["type"] === "text") {
-          lines.push(String(encoded["text"]));
+          texts.push(encoded);
           continue;
         }
         const label = `${part.type} ${++this.#attachedMedia}`;
-        lines.push(`[${label} attached below]`);
+        texts.push({ type: "text", text: `[${label} attached below]` });
         this.#attached ??= [];
         this.#attached.push({ type: "text", text: `[${label} of the tool result above]` }, encoded);
       }
     }
-    const text = lines.join("\n");
+    if (texts.some((part) => part[BREAKPOINT] !== undefined)) {
+      return result.isError ? [{ type: "text", text: "Error:" }, ...texts] : texts;
+    }
+    const text = texts.map((part) => String(part["text"])).join("\n");
     return result.isError ? `Error: ${text}` : text;
   }
 }

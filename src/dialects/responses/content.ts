@@ -1,6 +1,7 @@
 import type { DocumentPart, ImagePart, MediaSource, Part, TextPart } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
 import { fileSource, imageSource } from "../chat/media.ts";
+import { breakpointOf } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_AUDIO, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
 import { type Item, stringOf } from "./items.ts";
@@ -10,7 +11,11 @@ const OWN_FILES = new Set(["chat", "responses"]);
 
 /** A part with its client's cache breakpoint, if `item` has one, as the mark that other dialects know (dialects.md 4.1). */
 function withCache(part: TextPart | ImagePart | DocumentPart, item: Item): Part {
-  if (item["prompt_cache_breakpoint"]) part.cache = { type: "ephemeral" };
+  const breakpoint = breakpointOf(item);
+  if (breakpoint) {
+    part.cache = { type: "ephemeral" };
+    part.breakpoint = breakpoint;
+  }
   return part;
 }
 

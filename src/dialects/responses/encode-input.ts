@@ -3,6 +3,7 @@ import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { Lines, OwnNames } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
+import { BREAKPOINT, withBreakpoint } from "../openai-fields.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
 import { cleanText, contextOf, joinTexts } from "../text.ts";
 import { encodePart } from "./content.ts";
@@ -19,10 +20,16 @@ export function callIdOf(id: string): string {
   return `call_${new Bun.CryptoHasher("sha256").update(id).digest("hex").slice(0, 40)}`;
 }
 
-/** Text that stands above the user's, as an item. */
-export function systemItem(text: string, quirks: Quirks): Item {
+/** Texts that stand above the user's, as an item: one part, or as many as there are where one of them ends what is cached; undefined for none. */
+export function systemItem(texts: readonly TextPart[], quirks: Quirks): Item | undefined {
   const role = quirks.noDeveloperRole ? "system" : "developer";
-  return { type: "message", role, content: [{ type: "input_text", text }] };
+  if (quirks.customTools !== false && texts.some(({ text, breakpoint }) => text !== "" && breakpoint)) {
+    const said = texts.filter(({ text }) => text !== "");
+    const content = said.map((part) => withBreakpoint({ type: "input_text", text: cleanText(part.text) }, part));
+    return { type: "message", role, content };
+  }
+  const text = joinTexts(texts);
+  return text ? { type: "message", role, content: [{ type: "input_text", text }] } : undefined;
 }
 
 /**
@@ -56,8 +63,9 @@ export class InputWriter {
   }
 
   #writeSystem(turn: Turn): void {
-    const text = joinTexts(turn.parts.filter((part): part is TextPart => part.type === "text"));
-    if (text) this.#items.push(systemItem(text, this.quirks));
+    const texts = turn.parts.filter((part): part is TextPart => part.type === "text");
+    const item = systemItem(texts, this.quirks);
+    if (item) this.#items.push(item);
   }
 
   #writeUser(turn: Turn): void {
@@ -93,7 +101,7 @@ export class InputWriter {
       if (!encoded) return;
       const context = encoded["type"] === "input_text" ? undefined : contextOf(part);
       if (context !== undefined) content.push({ type: "input_text", text: context });
-      content.push(encoded);
+      content.push(this.quirks.customTools === false ? encoded : withBreakpoint(encoded, part));
     } else if (part.dialect === "responses") content.push(part.value as Item);
     else this.dropped.push(part.name);
   }
@@ -157,7 +165,7 @@ export class InputWriter {
     this.#place(result);
     const parts: Item[] = [];
     for (const part of result.parts) this.#encode(part, parts);
-    if (parts.every((part) => part["type"] === "input_text")) {
+    if (parts.every((part) => part["type"] === "input_text" && part[BREAKPOINT] === undefined)) {
       const text = parts.map((part) => part["text"]).join("\n");
       return result.isError ? `Error: ${text}` : text;
     }

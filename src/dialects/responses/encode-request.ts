@@ -1,9 +1,10 @@
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
-import { isObject, put } from "../../lib/json.ts";
+import { isObject, listOf, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { formatName } from "../format-name.ts";
+import { BREAKPOINT } from "../openai-fields.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
@@ -84,15 +85,16 @@ function encodeUser(userId: string): string {
 const EMPTY_INPUT = { type: "message", role: "user", content: [{ type: "input_text", text: "(empty)" }] };
 
 /**
- * `instructions` and `input`. The system text becomes an item where there is no other, since the input must not be empty, and for JSON
- * mode, whose vendor looks for the word JSON in the input alone.
+ * `instructions` and `input`. The system text becomes an item where there is no other, since the input must not be empty, for JSON mode, whose vendor
+ * looks for the word JSON in the input alone, and where what is cached ends in it.
  */
 function encodeConversation(prompt: Prompt, quirks: Quirks, dropped: string[]): Wire {
   const input = new InputWriter(quirks, dropped).write(prompt.turns);
-  const instructions = joinTexts(prompt.system);
-  if (!instructions) return { input: input.length === 0 ? [EMPTY_INPUT] : input };
-  const asItem = input.length === 0 || prompt.output?.type === "json";
-  return asItem ? { input: [systemItem(instructions, quirks), ...input] } : { instructions, input };
+  const item = systemItem(prompt.system, quirks);
+  if (!item) return { input: input.length === 0 ? [EMPTY_INPUT] : input };
+  const isCut = listOf(item["content"]).some((part) => isObject(part) && part[BREAKPOINT] !== undefined);
+  const asItem = input.length === 0 || prompt.output?.type === "json" || isCut;
+  return asItem ? { input: [item, ...input] } : { instructions: joinTexts(prompt.system), input };
 }
 
 const NOTHING_SHARED: Wire = {};
