@@ -3,6 +3,7 @@ import { isEmpty, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
+import { describedSchema } from "../format-name.ts";
 import { nameShared } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { fitToolNames, GEMINI_NAMES } from "../tool-names.ts";
@@ -59,7 +60,7 @@ function addTools(prompt: Prompt, body: Wire, dropped: string[]): void {
 function addOutput(output: OutputFormat | undefined, config: Wire): void {
   if (!output) return;
   config["responseMimeType"] = "application/json";
-  if (output.type === "json-schema") config["responseJsonSchema"] = toJsonSchema(output.schema);
+  if (output.type === "json-schema") config["responseJsonSchema"] = toJsonSchema(describedSchema(output));
 }
 
 /** A seed as the vendor's integer; the same one for the same seed. */

@@ -107,6 +107,8 @@ export function decodeRequest(body: Record<string, unknown>): Decoded {
   nameOthers(body, CROSSING, "", dropped);
   nameOthers(body["output_config"], CROSSING_CONFIG, "output_config.", dropped);
   nameOthers(body["metadata"], CROSSING_METADATA, "metadata.", dropped);
+  // Elsewhere it is shown as it comes.
+  if (isObject(body["thinking"]) && body["thinking"]["display"] === "omitted") dropped.push("thinking.display");
   const tools = decodeTools(body["tools"], dropped);
   const choice = body["tool_choice"];
   const stop = body["stop_sequences"];

@@ -40,9 +40,20 @@ function headerOf(block: Block): string {
   return lines.filter((line) => line !== "").join("\n");
 }
 
+/** Names citations that were asked for: no other vendor gives any. */
+function nameLostCitations(block: Block, path: string, dropped: string[]): void {
+  if (isObject(block["citations"]) && block["citations"]["enabled"] === true) dropped.push(`${path}.citations`);
+}
+
+/** Names that an image must not be made smaller: the only thing that its own vendor can be told of it, beside what it does anyway. */
+function nameLostTransformations({ transformations }: Block, path: string, dropped: string[]): void {
+  if (isObject(transformations) && transformations["oversized_image"] === "error")
+    dropped.push(`${path}.transformations`);
+}
+
 /** A document: one part, or, when its source is made of blocks, their parts under a header (dialects.md 4.2). */
 function readDocument(block: Block, parts: Part[], path: string, dropped: string[]): void {
-  if (isObject(block["citations"]) && block["citations"]["enabled"] === true) dropped.push(`${path}.citations`);
+  nameLostCitations(block, path, dropped);
   const source = block["source"];
   if (isObject(source) && source["type"] === "content") {
     addText(headerOf({ title: block["title"], context: block["context"] }), parts);
@@ -88,12 +99,14 @@ function readToolResult(block: Block, parts: Part[], path: string, dropped: stri
 
 const READERS: Record<string, Reader> = {
   text: (block, parts) => addText(stringOf(block["text"]), parts, block),
-  image: (block, parts, path) => {
+  image: (block, parts, path, dropped) => {
+    nameLostTransformations(block, path, dropped);
     const source = decodeSource(block["source"], `${path}.source`);
     parts.push(withMark<ImagePart>({ type: "image", source, place: path }, block));
   },
   document: readDocument,
   search_result: (block, parts, path, dropped) => {
+    nameLostCitations(block, path, dropped);
     addText(headerOf(block), parts);
     addContent(block["content"], parts, `${path}.content`, dropped);
   },

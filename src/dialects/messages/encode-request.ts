@@ -3,6 +3,7 @@ import { put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
+import { describedSchema } from "../format-name.ts";
 import { nameShared } from "../openai-fields.ts";
 import { isVisible } from "../text.ts";
 import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
@@ -99,7 +100,7 @@ function addStop(stop: readonly string[], body: Block): readonly string[] {
 
 function addOutput(output: OutputFormat | undefined, body: Block): void {
   if (output?.type !== "json-schema") return;
-  body["output_config"] = { format: { type: "json_schema", schema: toStrictSchema(output.schema) } };
+  body["output_config"] = { format: { type: "json_schema", schema: toStrictSchema(describedSchema(output)) } };
 }
 
 /**

@@ -51,8 +51,17 @@ class InputReader {
     }
   }
 
+  /** How closely a document is to be looked at, which other dialects have no word for. */
+  #nameDetails(content: unknown, path: string): void {
+    for (const [at, part] of listOf(content).entries()) {
+      if (!isObject(part) || part["type"] !== "input_file") continue;
+      if (part["detail"] != null && part["detail"] !== "auto") this.dropped.add(`${path}[${at}].detail`);
+    }
+  }
+
   #readMessage(item: Item, path: string): void {
     const { content } = item;
+    this.#nameDetails(content, `${path}.content`);
     // Of text alone nobody asks where it stood.
     const parts = decodeContent(content, typeof content === "string" ? path : `${path}.content`);
     const role = item["role"];
@@ -98,6 +107,7 @@ class InputReader {
 
   #readOutput(item: Item, path: string): void {
     const parts = decodeContent(item["output"], `${path}.output`);
+    this.#nameDetails(item["output"], `${path}.output`);
     const seen = parts.some(isOpaque) ? parts.map(textOfUnknown) : parts;
     const result: Part = { type: "tool-result", callId: stringOf(item["call_id"]), parts: seen };
     const last = this.turns.at(-1);

@@ -55,6 +55,26 @@ function decodeFormat(text: unknown, dropped: DroppedPaths): OutputFormat | unde
   };
 }
 
+function decodeUser(body: Wire, dropped: DroppedPaths): string | undefined {
+  const [user, safety] = [stringOf(body["user"]), stringOf(body["safety_identifier"])];
+  if (user !== "" && safety !== "" && safety !== user) dropped.add("safety_identifier");
+  return cleanText(user || safety) || undefined;
+}
+
+/** What a model does anyway where nothing is said of how it reasons, beside the depth. */
+const USUAL_REASONING: readonly [field: string, usual: string][] = [
+  ["context", "auto"],
+  ["mode", "standard"],
+];
+
+/** Names what only the vendor's own models can be told of their reasoning. */
+function nameLostReasoning(reasoning: unknown, dropped: DroppedPaths): void {
+  if (!isObject(reasoning)) return;
+  for (const [field, usual] of USUAL_REASONING) {
+    if (reasoning[field] != null && reasoning[field] !== usual) dropped.add(`reasoning.${field}`);
+  }
+}
+
 /** Fields of a request that its response repeats. */
 const REPEATED = (
   "instructions max_output_tokens max_tool_calls metadata parallel_tool_calls prompt_cache_key reasoning safety_identifier temperature" +
@@ -103,7 +123,8 @@ export function decodeRequest(body: Wire): Decoded {
   if (isObject(text) && text["verbosity"] != null && text["verbosity"] !== "medium") {
     share(prompt, "verbosity", text["verbosity"]);
   }
-  put(prompt, "userId", cleanText(stringOf(body["user"]) || stringOf(body["safety_identifier"])) || undefined);
+  put(prompt, "userId", decodeUser(body, dropped));
+  nameLostReasoning(body["reasoning"], dropped);
   for (const field in body) {
     if (CARRIED.has(field) || asksForNothing(field, body[field])) continue;
     if (isShared(field)) share(prompt, field, body[field]);

@@ -5,6 +5,15 @@ import { customTool } from "../custom-tools.ts";
 import { type Item, stringOf } from "./items.ts";
 import { joinName } from "./namespaces.ts";
 
+/** Names what steers a tool's use at its own vendor and is lost elsewhere: late loading, callers other than the model, calls that nobody waits for. */
+function nameLost(entry: Item, place: string, dropped: DroppedPaths): void {
+  const { allowed_callers: callers, output_schema: result } = entry;
+  if (entry["defer_loading"] === true) dropped.add(`${place}.defer_loading`);
+  if (entry["async"] === true) dropped.add(`${place}.async`);
+  if (listOf(callers).some((caller) => caller !== "direct")) dropped.add(`${place}.allowed_callers`);
+  if (isObject(result)) dropped.add(`${place}.output_schema`);
+}
+
 /** One function as a canonical tool. */
 function decodeFunction(name: string, { description, parameters, strict }: Item, place: string): Tool {
   return {
@@ -31,8 +40,11 @@ function decodeList(
     const name = joinName(space, own);
     if (entry["type"] === "custom" && own !== "") {
       decoded.push(customTool(name, stringOf(entry["description"]), entry["format"], place));
-    } else if (entry["type"] === "function" && own !== "") decoded.push(decodeFunction(name, entry, place));
-    else if (entry["type"] === "namespace" && space === undefined) {
+      nameLost(entry, place, dropped);
+    } else if (entry["type"] === "function" && own !== "") {
+      decoded.push(decodeFunction(name, entry, place));
+      nameLost(entry, place, dropped);
+    } else if (entry["type"] === "namespace" && space === undefined) {
       if (entry["description"]) dropped.add(`${place}.description`);
       decodeList(listOf(entry["tools"]), `${place}.tools`, own, dropped, decoded);
     } else dropped.add(place);
