@@ -97,6 +97,16 @@ describe("reasoning orders", () => {
       { kind: "off", form: "adaptive-effort", value: "between_tools" },
       { thinking: { type: "between_tools" }, output_config: undefined },
     ],
+    [
+      { thinking: { type: "disabled" }, output_config: { effort: "low" } },
+      { kind: "off", form: "adaptive-effort", value: "between_tools" },
+      { thinking: { type: "between_tools" } },
+    ],
+    [
+      { thinking: { type: "disabled" }, output_config: { effort: "max" } },
+      { kind: "off", form: "adaptive-effort" },
+      { output_config: undefined },
+    ],
     // effort-only
     [
       { thinking: { type: "adaptive" } },

@@ -10,7 +10,7 @@ import {
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { translateRequest } from "../../src/dialects/translate.ts";
-import { JsonText } from "../../src/lib/json.ts";
+import { JsonText, wholeText } from "../../src/lib/json.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -24,6 +24,7 @@ const ORDERS: Orders = {
 
 const schema = { type: "object", properties: {} };
 const PNG = "iVBORw0KGgo=";
+const PDF = "JVBERi0xLjQK";
 
 const chatTool = { type: "function", function: { name: "f", description: "d", parameters: schema } };
 const messagesTool = { name: "f", description: "d", input_schema: schema };
@@ -243,6 +244,67 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
   ],
   ["chat", "gemini", { tools: [chatTool, { type: "function", function: { name: "f" } }] }, ["tools[1].function"]],
   ["messages", "gemini", { tools: [{ ...messagesTool, name: "a b", strict: true }] }, ["tools[0].strict"]],
+  ["messages", "chat", { thinking: { type: "adaptive", display: "omitted" } }, ["thinking.display"]],
+  [
+    "messages",
+    "gemini",
+    {
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "search_result", source: "s", title: "t", content: [], citations: { enabled: true } },
+            {
+              type: "image",
+              source: { type: "base64", media_type: "image/png", data: PNG },
+              transformations: { oversized_image: "error" },
+            },
+          ],
+        },
+      ],
+    },
+    ["messages[0].content[0].citations", "messages[0].content[1].transformations"],
+  ],
+  ["responses", "messages", { user: "u", safety_identifier: "s" }, ["safety_identifier"]],
+  ["responses", "chat", { reasoning: { context: "all_turns", mode: "pro" } }, ["reasoning.context", "reasoning.mode"]],
+  [
+    "responses",
+    "gemini",
+    {
+      tools: [
+        {
+          ...responsesTool,
+          defer_loading: true,
+          async: true,
+          allowed_callers: ["programmatic"],
+          output_schema: schema,
+        },
+        { type: "custom", name: "g", defer_loading: true, allowed_callers: ["direct"] },
+      ],
+    },
+    [
+      "tools[0].defer_loading",
+      "tools[0].async",
+      "tools[0].allowed_callers",
+      "tools[0].output_schema",
+      "tools[1].defer_loading",
+    ],
+  ],
+  [
+    "responses",
+    "messages",
+    {
+      input: [
+        {
+          role: "user",
+          content: [
+            { type: "input_file", filename: "a.pdf", file_data: `data:application/pdf;base64,${PDF}`, detail: "high" },
+          ],
+        },
+      ],
+    },
+    ["input[0].content[0].detail"],
+  ],
   ["responses", "gemini", { tools: [{ ...responsesTool, strict: true }] }, ["tools[0].strict"]],
 ];
 
@@ -368,6 +430,31 @@ describe("reasoning of a tool loop that its vendor cannot be shown is named", ()
     const sent = translateRequest(body, dialects[from], upstreamDialects[to], { ...ORDERS, reasoning }, quirks);
     expect(sent.dropped).toEqual(told);
   });
+});
+
+test("what an answer's format is for reaches models whose vendors have no place for it beside the schema", () => {
+  for (const to of UPSTREAM_DIALECTS) {
+    const response_format = { ...json, json_schema: { ...json.json_schema, description: "For the list." } };
+    const body = new JsonText(JSON.stringify({ ...PLAIN.chat, response_format }));
+    const { text, dropped } = translateRequest(body, dialects.chat, upstreamDialects[to], ORDERS, {});
+    expect([wholeText(text).includes("For the list."), dropped]).toEqual([true, []]);
+  }
+});
+
+test("the effort of an answer without thinking stays; one that the model may then refuse is named", () => {
+  const sent = ["low", "max"].map((effort) => {
+    const body = { ...PLAIN.messages, thinking: { type: "disabled" }, output_config: { effort } };
+    const orders: Orders = { ...ORDERS, reasoning: { kind: "off", form: "adaptive-effort" } };
+    const said = new JsonText(JSON.stringify(body));
+    const { text, dropped } = translateRequest(said, dialects.messages, dialects.messages, orders, {});
+    const { thinking, output_config: config } = JSON.parse(wholeText(text)) as Wire;
+    return [thinking, config, dropped];
+  });
+  const thinking = { type: "disabled" };
+  expect(sent).toEqual([
+    [thinking, { effort: "low" }, []],
+    [thinking, undefined, ["output_config.effort"]],
+  ]);
 });
 
 test("storing that is asked for is named on the diagonal too, where nothing is stored either", () => {

@@ -7,7 +7,7 @@ import { isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
-import { editReasoning } from "./reasoning-edits.ts";
+import { editReasoning, losesEffort } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { editMarks, editTools, nameLostTools, visibleSystem } from "./sound-prompt.ts";
 import { editChoice } from "./tool-choice.ts";
@@ -92,6 +92,7 @@ export function repairs(body: Record<string, unknown>, edits: Edits, orders: Ord
   const { kind } = orders.reasoning;
   const lost = kind !== "off" && kind !== "nothing" && isSwitchedOff(edits["thinking"]) ? ["thinking"] : [];
   if (losesThinking(body["messages"], edits, orders, quirks)) lost.push(EARLIER_REASONING);
+  if (losesEffort(body, edits, orders)) lost.push("output_config.effort");
   if (isSampledTwice(body, orders)) lost.push("top_p");
   if (isAnswered(edits)) lost.push("prefill");
   nameLostStops(body, lost);

@@ -23,7 +23,8 @@ export function readReasoning(body: Record<string, unknown>): ReasoningIntent {
   if (thinking === undefined || thinking === null) return said;
   const explicit = said.kind === "omitted" || said.kind === "unrecognised" ? undefined : said;
   if (!isObject(thinking)) return UNRECOGNISED;
-  if (thinking["type"] === "disabled") return { kind: "off" };
+  // The word of models that cannot be switched off altogether (dialects.md 5.1).
+  if (thinking["type"] === "disabled" || thinking["type"] === "between_tools") return { kind: "off" };
   if (thinking["type"] === "adaptive") return explicit ?? { kind: "adaptive" };
   if (thinking["type"] === "enabled") return explicit ?? readBudget(thinking["budget_tokens"]);
   return UNRECOGNISED;

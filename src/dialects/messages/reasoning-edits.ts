@@ -108,6 +108,26 @@ function wantedBy(order: ReasoningOrder, body: Body, ceiling: number | undefined
   return order.kind === "off" ? writer.off(order.value) : writer.positive(order, body, ceiling);
 }
 
+/** Words of `thinking.type` by which a client wants none. */
+const OFF_TYPES: ReadonlySet<unknown> = new Set(["disabled", "between_tools"]);
+/** Depths that every model with an effort takes, also while it does not think (dialects.md 2.9). */
+const USUAL_EFFORTS: ReadonlySet<unknown> = new Set(["low", "medium", "high"]);
+
+/**
+ * The effort of a request without thinking: it says how much goes into the whole answer, so that the client's own stays. Undefined where there is
+ * none, or where the model may refuse it.
+ */
+function keptEffort({ reasoning }: Orders, body: Body, effort: unknown): string | undefined {
+  if (reasoning.kind !== "off" || reasoning.form !== "adaptive-effort") return undefined;
+  return OFF_TYPES.has(thinkingOf(body)["type"]) && USUAL_EFFORTS.has(effort) ? String(effort) : undefined;
+}
+
+const effortIn = ({ output_config: config }: Body): unknown => (isObject(config) ? config["effort"] : undefined);
+
+/** Whether an effort was taken out of a request because it is to be without thinking. */
+export const losesEffort = (body: Body, edits: Edits, { reasoning }: Orders): boolean =>
+  reasoning.kind === "off" && effortIn(body) != null && Object.hasOwn(edits, "output_config") && !effortIn(edits);
+
 /** The client's output_config with this effort, or without any; undefined when nothing else is left in it. */
 function configWith(config: unknown, effort: string | undefined): Body | undefined {
   const { effort: _replaced, ...rest } = isObject(config) ? config : {};
@@ -129,9 +149,9 @@ export function editReasoning(body: Body, edits: Edits, orders: Orders): void {
   const ceiling = orders.maxOutputTokens ?? (typeof own === "number" ? own : undefined);
   const wanted = wantedBy(orders.reasoning, body, ceiling);
   if (!isSame(body["thinking"], wanted.thinking)) edits["thinking"] = wanted.thinking;
-  const config = body["output_config"];
-  const effort = isObject(config) ? config["effort"] : undefined;
-  if (effort !== wanted.effort) edits["output_config"] = configWith(config, wanted.effort);
+  const effort = effortIn(body);
+  const wantedEffort = wanted.effort ?? keptEffort(orders, body, effort);
+  if (effort !== wantedEffort) edits["output_config"] = configWith(body["output_config"], wantedEffort);
   // A forced tool call is refused while thinking is enabled with a budget (dialects.md 2.9, 4.8 #50).
   const freed = wanted.thinking?.["type"] === "enabled" ? freeToolChoice(body["tool_choice"]) : undefined;
   if (freed) edits["tool_choice"] = freed;
