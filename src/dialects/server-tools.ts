@@ -86,7 +86,9 @@ export interface ServerToolHalf {
     outcomes: readonly ServedOutcome[],
     last: boolean,
   ): Edits;
-  /** Edits by which a vendor that runs the tools itself can read what the gateway showed of its own in earlier turns; undefined: nothing. */
+  /** What stands in every body that {@link mend} has something to do in, as JSON spells it. */
+  readonly seal?: string;
+  /** Edits by which a vendor of this dialect can read what the gateway showed of its own in earlier turns; undefined: nothing. */
   mend?(body: Record<string, unknown>): Edits | undefined;
   /** The name of a call in what clients see, from the model's own. */
   shownId(id: string): string;

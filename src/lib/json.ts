@@ -109,6 +109,11 @@ export class JsonText {
     return this.#mayHoldHalves;
   }
 
+  /** Whether this stands in it, as it is spelled there. */
+  holds(spelled: string): boolean {
+    return this.#source.includes(spelled);
+  }
+
   /** Whether bytes may stand in it, which their blocks and addresses say. */
   get mayHoldBytes(): boolean {
     return this.#source.includes("base64");

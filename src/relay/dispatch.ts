@@ -129,7 +129,7 @@ function makeTarget(job: Targeted, route: Route, vendor: Vendor): Target {
  * lose something; rejects as {@link send} does.
  */
 export function dispatch(job: Job, target: Target): Promise<Answer> {
-  const asked = inlineMedia(job.served ? mendHistory(job, target) : job, target);
+  const asked = inlineMedia(mendHistory(job, target), target);
   return asked instanceof Promise ? asked.then((inlined) => sendOn(job, inlined, target)) : sendOn(job, asked, target);
 }
 

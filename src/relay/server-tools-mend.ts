@@ -9,11 +9,14 @@ export function runsThemselves({ client, upstream, vendor }: Pick<Target, "clien
 }
 
 /**
- * The request for a vendor that runs web tools itself, in a conversation in which the gateway ran them before, on another route or for another
- * model: what the gateway put where the vendor puts its cipher becomes plain text, as the vendor refuses it. The very same job where there is none.
+ * The request for a vendor of the client's own dialect, in a conversation in which the gateway ran web tools before, on another route or for another
+ * model: what the gateway put where the vendor puts its cipher becomes plain text, as the vendor refuses it, whether the tools are offered this time or
+ * not. The very same job where there is none, and where the gateway runs the tools of this request: then they are the client's own.
  */
 export function mendHistory(job: Job, target: Target): Job {
-  if (!runsThemselves(target)) return job;
-  const edits = target.client.serverTools.mend?.(job.body.value as Record<string, unknown>);
+  const { serverTools } = target.client;
+  if (!serverTools.mend || !isSame(target.client, target.upstream)) return job;
+  if (job.served ? !runsThemselves(target) : !job.body.holds(serverTools.seal ?? "")) return job;
+  const edits = serverTools.mend(job.body.value as Record<string, unknown>);
   return edits ? { ...job, body: new JsonText(editObject(job.body.text, edits)) } : job;
 }

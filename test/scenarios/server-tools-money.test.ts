@@ -195,6 +195,12 @@ test("a vendor that runs the tools itself is sent the request as it is, and its 
       { type: "text", text: "At dawn." },
     ]);
     expect(sent).not.toContain("sluice.");
+    // Also when no web tool is offered any more.
+    const { tools: _offered, ...plain } = asked;
+    await gateway.post("/v1/messages", { ...plain, messages: turns(served) });
+    const later = upstream.calls[2]?.text ?? "";
+    expect(JSON.parse(later).messages[1].content).toHaveLength(3);
+    expect(later).not.toContain("sluice.");
   } finally {
     await gateway.stop();
     upstream.close();

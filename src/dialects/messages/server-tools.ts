@@ -325,6 +325,7 @@ export const serverTools: ServerToolHalf = {
   citesAll: false,
   lost: [],
   repeats: [],
+  seal: `"${SEAL}`,
   find,
   open,
   mend,
