@@ -18,7 +18,7 @@ export type BlockStart =
   | { kind: "opaque"; dialect: string; value: Record<string, unknown> };
 
 /**
- * A page that a text block rests on, found by the gateway's own tools. `start` and `end`: where the block's text names it, UTF-16 units from the
+ * A page that a text block rests on. `start` and `end`: where the block's text names it, UTF-16 units from the
  * block's beginning, `before` of them in the reply's earlier blocks of text. `quote`: what was shown of the page.
  */
 export type Citation = { url: string; title: string; start: number; end: number; before: number; quote: string };
@@ -35,7 +35,7 @@ export type Event =
   | { type: "block-delta"; text: string }
   /** The vendor's proof of the open block: reasoning, a tool call, or text (Gemini); replaces an earlier one. */
   | { type: "block-signature"; signature: string }
-  /** Only from the gateway itself, at the end of a text block. */
+  /** At the end of a text block: from the gateway itself, and from chat vendors that search by themselves. */
   | { type: "block-citation"; citation: Citation }
   | { type: "block-end" }
   | { type: "usage"; usage: Usage }

@@ -40,6 +40,7 @@ export class ReplyChanger {
       case "block-end":
         return this.#end();
       case "block-signature":
+      case "block-citation":
         return [...this.#takeStart(), event];
       default:
         return [event];

@@ -1,4 +1,5 @@
 import type { Event } from "../../canon/events.ts";
+import { CitationKeeper, type Cited } from "./read-citations.ts";
 import { isComplete, type ToolSlot } from "./tool-calls.ts";
 
 type TextKind = "text" | "reasoning" | "refusal";
@@ -14,6 +15,11 @@ export class BlockWriter {
   #open: Item | undefined;
   #waiting: Item[] = [];
   #items: Map<ToolSlot, ToolItem> | undefined;
+  /** Characters of the block of text that is open, and of those before it. */
+  #length = 0;
+  #before = 0;
+  /** Made for the first citation: hardly any reply has one. */
+  #citations: CitationKeeper | undefined;
 
   /** No block is open and nothing waits. */
   get idle(): boolean {
@@ -23,6 +29,7 @@ export class BlockWriter {
   /** Adds visible or reasoning text, which is not empty. */
   text(kind: TextKind, text: string, out: Event[]): void {
     if (this.#open?.kind === kind && this.#waiting.length === 0) {
+      if (kind === "text") this.#length += text.length;
       out.push({ type: "block-delta", text });
       return;
     }
@@ -30,6 +37,23 @@ export class BlockWriter {
     if (last?.kind === kind) last.text += text;
     else this.#waiting.push({ kind, text });
     this.#advance(out, false);
+  }
+
+  /** Text of the open block that was written without this. */
+  lengthen(length: number): void {
+    if (this.#open?.kind === "text") this.#length += length;
+  }
+
+  /** Whether anything was cited. */
+  get isCited(): boolean {
+    return this.#citations !== undefined;
+  }
+
+  /** Adds what the next block of text that ends rests on. */
+  cite(cited: readonly Cited[]): void {
+    if (cited.length === 0) return;
+    this.#citations ??= new CitationKeeper();
+    this.#citations.add(cited);
   }
 
   /** The vendor's proof of the reasoning block that is open; without one there is nothing it could prove. */
@@ -79,6 +103,7 @@ export class BlockWriter {
       return;
     }
     const block = item.kind === "refusal" ? ({ kind: "text", refusal: true } as const) : { kind: item.kind };
+    if (item.kind === "text") this.#length = item.text.length;
     out.push({ type: "block-start", block }, { type: "block-delta", text: item.text });
   }
 
@@ -97,8 +122,16 @@ export class BlockWriter {
       const text = open.slot.custom ? open.pending : unwrapArguments(open.pending);
       if (text !== "") out.push({ type: "block-delta", text });
     }
+    if (open.kind === "text") this.#endText(out);
     out.push({ type: "block-end" });
     this.#open = undefined;
+  }
+
+  #endText(out: Event[]): void {
+    const citations = this.#citations?.take(this.#length, this.#before) ?? [];
+    for (const citation of citations) out.push({ type: "block-citation", citation });
+    this.#before += this.#length;
+    this.#length = 0;
   }
 }
 

@@ -10,6 +10,7 @@ import { readRawError, statusOfRawError, upstreamError } from "../upstream-error
 import { BlockWriter } from "./block-writer.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 import { failureOf, matchedStop, readFinish } from "./finish.ts";
+import { annotationsIn, listsSources, sourcesIn } from "./read-citations.ts";
 import { mayBePreopened, ThinkSplitter } from "./think-tags.ts";
 import { readToolFragment, ToolTracker } from "./tool-calls.ts";
 import { readUsage } from "./usage.ts";
@@ -64,6 +65,8 @@ export class ChatDecoder implements Decoder {
   #think: ThinkSplitter | undefined;
   /** Where the vendor wants them back. `#isDetailed`: some have come since a record's pattern was last looked for. */
   #details: DetailsJoiner | undefined;
+  /** The last record that listed what the reply rests on. */
+  #sourced: Record<string, unknown> | undefined;
   #isDetailed = false;
   #seed: string | undefined;
   #usage: Usage | undefined;
@@ -108,6 +111,7 @@ export class ChatDecoder implements Decoder {
     if (this.done) return out;
     try {
       if (run.text !== "") out.push({ type: "block-delta", text: run.text });
+      this.#blocks.lengthen(run.text.length);
     } catch (cause) {
       this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is no JSON.", { cause }), out);
     }
@@ -150,6 +154,7 @@ export class ChatDecoder implements Decoder {
   readWhole(body: Record<string, unknown>, choice: Record<string, unknown>, delta: Record<string, unknown>): Event[] {
     const out: Event[] = [];
     this.#start(body, out);
+    if (listsSources(body)) this.#sourced = body;
     this.#readFirst(choice, delta, out);
     // Nothing is in pieces here: they go back as they stand.
     if (this.#details) this.#details.items = detailsOf(delta) ?? [];
@@ -171,6 +176,7 @@ export class ChatDecoder implements Decoder {
     const choices = value["choices"];
     if (Array.isArray(choices) && choices.length > 0) {
       if (!this.#started) this.#start(value, out);
+      if (listsSources(value)) this.#sourced = value;
       for (const choice of choices) {
         if (isObject(choice)) this.#readChoice(choice, out);
         if (this.done) return;
@@ -234,6 +240,7 @@ export class ChatDecoder implements Decoder {
     }
     const text = contentText(delta["content"]);
     if (text !== "") this.#readText(text, out);
+    if (Array.isArray(delta["annotations"])) this.#blocks.cite(annotationsIn(delta));
     const refusal = delta["refusal"];
     if (typeof refusal === "string" && refusal !== "") this.#blocks.text("refusal", refusal, out);
     if (delta["tool_calls"] || delta["function_call"]) this.#readTools(delta, out);
@@ -302,6 +309,8 @@ export class ChatDecoder implements Decoder {
 
   #flush(out: Event[]): void {
     this.#releaseThink(out);
+    // What is said of single places says more.
+    if (this.#sourced && !this.#blocks.isCited) this.#blocks.cite(sourcesIn(this.#sourced));
     this.#blocks.flush(out);
     this.#writeUsage(out);
   }
