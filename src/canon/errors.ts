@@ -86,6 +86,17 @@ export class GatewayError extends Error {
   }
 }
 
+/**
+ * A reply that was torn off. In the midst of a stream there is no status, and many agents (pi, Kilo, opencode, Continue) decide by the words alone
+ * whether they ask again: each of them knows one of those behind the colon as a connection that failed.
+ */
+export const streamTruncated = (cause?: unknown): GatewayError =>
+  new GatewayError(
+    "stream_truncated",
+    "The vendor's stream broke off before its end: connection lost, premature close.",
+    { cause },
+  );
+
 /** An error of a lower layer that knows what a client is to be told of it. Its own message is for the operator. */
 export abstract class TellableError extends Error {
   abstract tell(): GatewayError;

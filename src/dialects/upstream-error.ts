@@ -126,11 +126,12 @@ export function statusOfRawError(raw: RawError): number {
   return 500;
 }
 
+/** In the midst of a stream these words are all that many agents go by: "rate limit", "overloaded" and "server error" have them ask again. */
 const WORDS: Partial<Record<ErrorCode, string>> = {
   upstream_auth: "The vendor refused this gateway's credentials. The operator has to check the vendor's key.",
-  rate_limit_exceeded: "The vendor is limiting this gateway's requests.",
+  rate_limit_exceeded: "The vendor's rate limit for this gateway's requests is reached.",
   upstream_overloaded: "The vendor is overloaded or down. Try again later.",
-  upstream_error: "The vendor answered with an error.",
+  upstream_error: "The vendor answered with a server error.",
   invalid_request: "The vendor refused the request.",
 };
 

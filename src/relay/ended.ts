@@ -24,5 +24,7 @@ export const clientLeft = () => new Ended("client-left");
 export const shuttingDown = () =>
   new Ended(
     "interrupted",
-    new GatewayError("upstream_overloaded", "The gateway is shutting down. Try again.", { cause: "shutting down" }),
+    new GatewayError("upstream_overloaded", "The gateway is shutting down: service unavailable. Try again.", {
+      cause: "shutting down",
+    }),
   );

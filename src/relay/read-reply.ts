@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { GatewayError, streamTruncated } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Usage } from "../canon/usage.ts";
 import type { Route } from "../catalog/entry.ts";
@@ -242,7 +242,7 @@ function failure(thrown: unknown, decoder: Decoder): Event[] {
   const error =
     thrown instanceof FrameTooLong
       ? new GatewayError("upstream_error", "The vendor's answer is larger than the gateway reads.")
-      : new GatewayError("stream_truncated", "The vendor's stream broke off before its end.", { cause: thrown });
+      : streamTruncated(thrown);
   // What the decoder has held back is part of the reply, as are the last counts that it knows of.
   return [...decoder.end().filter(({ type }) => type !== "error"), { type: "error", error }];
 }

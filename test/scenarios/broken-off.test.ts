@@ -162,3 +162,39 @@ describe("a stream of responses that breaks off ends as the same response, with 
     expect(records.at(-1)).toMatchObject({ response: { id: "resp_vendor" } });
   });
 });
+
+describe("a stream that ends in an error has words by which agents know that asking again may help", () => {
+  /** What each of them looks for in the words of an error that came without a status; the literal ones of their sources that concern it. */
+  const PI = /overloaded|rate.?limit|service.?unavailable|server.?error|internal.?error|connection.?lost|terminated/i;
+  const KILO = /rate limit|overloaded|service unavailable|server error|terminated|connection lost|socket hang up/i;
+  const CONTINUE = /premature close|premature end|connection reset|socket hang up|aborted|overloaded/;
+  const messageOf = (text: string) => {
+    const record = text.split("\n").findLast((line) => line.startsWith("data: {") && line.includes('"message"'));
+    const { error, message, response } = JSON.parse(record?.slice(6) ?? "{}");
+    return String(error?.message ?? response?.error?.message ?? message);
+  };
+  const askIn = (path: string, model: string) =>
+    path === RESPONSES ? { model, stream: true, input: "Hi" } : { ...ask(model), max_tokens: 100 };
+
+  test.each([CHAT, MESSAGES, RESPONSES])("torn off: %s", async (path) => {
+    chat.answer(CHAT, sse([chunk("tiny", "So far"), chunk("tiny", " so good"), ": nothing more\n\n"]));
+    const words = messageOf(await (await app.post(path, askIn(path, "lab/tiny"))).text());
+    for (const known of [PI, KILO]) expect(words).toMatch(known);
+    expect(words.toLowerCase()).toMatch(CONTINUE);
+  });
+
+  const told = [
+    ["rate_limit_error", "Slow down"],
+    ["overloaded_error", "Busy"],
+    ["api_error", "Oh no"],
+  ] as const;
+  test.each(told.flatMap(([type, text]) => [CHAT, MESSAGES].map((path) => [type, text, path] as const)))(
+    "told by the vendor: %s, %s: %s",
+    async (type, message, path) => {
+      const error = `data: ${JSON.stringify({ error: { type, message } })}\n\n`;
+      chat.answer(CHAT, sse([chunk("tiny", "So far"), chunk("tiny", " so good"), error]));
+      const words = messageOf(await (await app.post(path, askIn(path, "lab/tiny"))).text());
+      for (const known of [PI, KILO]) expect(words).toMatch(known);
+    },
+  );
+});

@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { Event } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { randomBase62 } from "../../lib/id.ts";
@@ -14,9 +14,6 @@ import { annotationsIn, listsSources, sourcesIn } from "./read-citations.ts";
 import { mayBePreopened, ThinkSplitter } from "./think-tags.ts";
 import { readToolFragment, ToolTracker } from "./tool-calls.ts";
 import { readUsage } from "./usage.ts";
-
-const truncated = () =>
-  new GatewayError("stream_truncated", "The vendor's stream ended before the reply was complete.");
 
 /** The error that a frame's JSON stands for, in any of the shapes seen inside a 200 (dialects.md 1.5 and 4.8 #22). */
 export function errorInside(value: Record<string, unknown>): GatewayError | undefined {
@@ -123,7 +120,7 @@ export class ChatDecoder implements Decoder {
     if (this.done) return out;
     if (isTerminator(frame.data)) {
       if (this.#started) this.#finish(out);
-      else this.#fail(truncated(), out);
+      else this.#fail(streamTruncated(), out);
       return out;
     }
     let value: unknown;
@@ -137,7 +134,7 @@ export class ChatDecoder implements Decoder {
       }
       return out;
     }
-    if (frame.event === "error") this.#fail(errorInside({ error: value }) ?? truncated(), out);
+    if (frame.event === "error") this.#fail(errorInside({ error: value }) ?? streamTruncated(), out);
     else this.#read(value, out);
     return out;
   }
@@ -146,7 +143,7 @@ export class ChatDecoder implements Decoder {
     const out: Event[] = [];
     if (this.done) return out;
     if (this.finishing) this.#finish(out);
-    else this.#fail(truncated(), out);
+    else this.#fail(streamTruncated(), out);
     return out;
   }
 
@@ -209,7 +206,7 @@ export class ChatDecoder implements Decoder {
 
   #readFirst(choice: Record<string, unknown>, delta: unknown, out: Event[]): void {
     if (choice["error"]) {
-      this.#fail(errorInside(choice) ?? truncated(), out);
+      this.#fail(errorInside(choice) ?? streamTruncated(), out);
       return;
     }
     if (this.#finished) return;

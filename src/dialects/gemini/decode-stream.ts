@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { newId } from "../../lib/id.ts";
@@ -87,7 +87,7 @@ export class GeminiDecoder implements Decoder {
     if (this.done) return [];
     const finish = this.#word === undefined ? this.#finish : readFinish(this.#word, this.#calledTool);
     if (!finish) {
-      return this.#fail(new GatewayError("stream_truncated", "The vendor's stream broke off before its end."));
+      return this.#fail(streamTruncated());
     }
     const out: Event[] = [];
     this.#start(NO_RECORD, out);

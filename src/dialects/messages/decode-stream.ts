@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, sumUsage, type Usage } from "../../canon/usage.ts";
 import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
@@ -127,7 +127,7 @@ class MessagesDecoder implements Decoder {
   end(): Event[] {
     if (this.done) return [];
     if (this.finishing) return this.#finish();
-    return this.#fail(new GatewayError("stream_truncated", "The vendor's stream broke off before its end."));
+    return this.#fail(streamTruncated());
   }
 
   #fail(error: GatewayError): Event[] {

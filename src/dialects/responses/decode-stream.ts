@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { isObject } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
@@ -102,7 +102,7 @@ class ResponsesDecoder implements Decoder {
 
   end(): Event[] {
     if (this.done) return [];
-    return this.#fail(new GatewayError("stream_truncated", "The vendor's stream broke off before its end."));
+    return this.#fail(streamTruncated());
   }
 
   #fail(error: GatewayError): Event[] {
