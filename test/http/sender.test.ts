@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { afterEach, expect, setSystemTime, test } from "bun:test";
 import type { Socket } from "bun";
 import { Sender } from "../../src/http/server/sender.ts";
 import { manualClock } from "../support/clock.ts";
@@ -34,3 +34,23 @@ test.each([1_000, 100_000, 900_000, 2_000_000])(
     }
   },
 );
+
+afterEach(() => {
+  setSystemTime();
+});
+
+test("the date of an answer is the clock's, also after that was set forward and back", () => {
+  const socket = new NarrowSocket();
+  socket.open = true;
+  const owner = { answered() {}, close() {} };
+  const sender = new Sender(socket as unknown as Socket<unknown>, manualClock(), owner);
+  const dates = ["2026-01-01T12:00:00Z", "2026-01-02T12:00:00Z", "2026-01-01T12:00:01Z", "2026-01-01T12:00:00.999Z"];
+  for (const date of dates) {
+    setSystemTime(new Date(date));
+    sender.sendWhole({ status: 200, headers: {}, ends: false, chunks: true }, "");
+  }
+  const told = Buffer.concat(socket.taken)
+    .toString()
+    .matchAll(/^date: (.*)\r$/gm);
+  expect([...told].map(([, date]) => date)).toEqual(dates.map((date) => new Date(date).toUTCString()));
+});

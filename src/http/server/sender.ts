@@ -65,10 +65,10 @@ const clientGone = () => new Error("The client has left.");
 let dateLine = "";
 let dateUntil = 0;
 
-/** The current date as a field; written once a second. */
+/** The current date as a field; written once a second, and anew when the clock was set back. */
 function readDateLine(): string {
   const now = Date.now();
-  if (now >= dateUntil) {
+  if (now >= dateUntil || now < dateUntil - 1_000) {
     dateLine = `date: ${new Date(now).toUTCString()}\r\n`;
     dateUntil = now - (now % 1_000) + 1_000;
   }
