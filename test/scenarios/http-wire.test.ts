@@ -861,6 +861,34 @@ describe("a target", () => {
     expect(calls).toBe(0);
   });
 
+  test.each([
+    "/v1/../metrics",
+    "/v1/%2e%2E/metrics",
+    "/v1/.%2e/metrics",
+    "/./metrics",
+    "/%2e/metrics",
+    "/metrics/.",
+    "/metrics/x/..",
+    "/metrics/x/..?a=b",
+    "/openapi\\..\\metrics",
+    "/\\metrics",
+    "http://127.0.0.1:PORT/v1/../metrics",
+  ])("%s is refused, which another server may read otherwise", async (target) => {
+    const { answer } = await exchange(get(target));
+    expect([answer.status, codeOf(answer)]).toEqual([400, ["chat", "invalid_request"]]);
+  });
+
+  test.each([
+    ["/healthz?path=/../x\\y/./z", 200],
+    ["/.well-known/x", 404],
+    ["/v1/models/a/..b", 404],
+    ["/v1/models/a/...", 404],
+    ["/v1/models/a/b..", 404],
+  ])("dots that nobody resolves are no fault: %s", async (target, status) => {
+    const { answer, after } = await exchange(get(target));
+    expect([answer.status, after]).toEqual([status, "serves"]);
+  });
+
   test("a Host of somebody else is refused", async () => {
     const { answer, after, calls } = await exchange(at("/v1/chat/completions", "Host: evil.example"));
     expect([answer.status, codeOf(answer), calls]).toEqual([403, ["chat", "permission_denied"], 0]);

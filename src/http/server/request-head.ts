@@ -12,6 +12,8 @@ const VERSION = " HTTP/1.";
 const FIELDS = /^(?:\r\n[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*){0,128}$/;
 /** A target that names its host: what a client sends to a proxy, and every server must read (RFC 9112, 3.2.2). */
 const ABSOLUTE = /^https?:\/\/([^/?#@]+)(\/[^#]*)?$/i;
+/** Path of a target in which servers see different paths: one resolves its dots, or takes its backslash for a slash, and the next one does not. */
+const AMBIGUOUS = /^[^?]*(?:\\|\/(?:\.|%2e){1,2}(?![^/?]))/i;
 /** One field as {@link FIELDS} has it, and the name at the start of one that is none; a longer name is not repeated to who sent it. */
 const FIELD = /^[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*$/;
 const FIELD_NAME = /^[!#$%&'*+.^_`|~\w-]{1,64}(?=:)/;
@@ -98,6 +100,7 @@ export function parseRequestHead(text: string): RequestHead {
   if (!head.path.startsWith("/") && head.path !== "*" && head.method !== "CONNECT") {
     throw new MalformedMessage("a target that is none");
   }
+  if (AMBIGUOUS.test(head.path)) throw new MalformedMessage("a path with dots or a backslash to be resolved");
   const hosts = head.count("host");
   if (hosts > 1 || (hosts === 0 && head.isCurrent)) throw new MalformedMessage("no host, or more than one");
   return head;
