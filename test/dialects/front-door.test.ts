@@ -14,6 +14,8 @@ beforeAll(async () => {
       vendorAt(upstream, "messages", "rock", { versionInBody: "v-1" }),
       vendorAt(upstream, "chat", "plain"),
       vendorAt(upstream, "responses", "open"),
+      vendorAt(upstream, "chat", "other", { customTools: false }),
+      vendorAt(upstream, "chat", "free", { customTools: false, toolChoiceRequired: "auto" }),
     ],
   });
 });
@@ -44,6 +46,32 @@ test("a custom tool goes out as a function under a legal name, and its call come
   expect(body["output"]).toMatchObject([{ type: "custom_tool_call", call_id: "t", name: "code.run", input: "a\nb" }]);
   expect(body).toMatchObject({ tools, instructions: "S" });
   expect(upstream.calls[0]?.text).not.toContain("code.run");
+});
+
+test("a choice among some of the tools leaves these alone to a vendor that knows no such choice", async () => {
+  const message = { role: "assistant", content: "a" };
+  upstream.always("/v1/chat/completions", json({ id: "1", choices: [{ index: 0, message, finish_reason: "stop" }] }));
+  const tool = (name: string) => ({ type: "function", function: { name, parameters: { type: "object" } } });
+  const tools = [tool("a"), tool("b"), { type: "custom", custom: { name: "c" } }];
+  const choice = (mode: string, ...names: string[]) => {
+    const allowed = names.map((name) => ({ type: "function", function: { name } }));
+    return { type: "allowed_tools", allowed_tools: { mode, tools: allowed } };
+  };
+  const sent = async (vendor: string, tool_choice: unknown) => {
+    await gateway.post("/v1/chat/completions", { model: `${vendor}/x`, messages: [hello], tools, tool_choice });
+    const body = upstream.calls.at(-1)?.json as { tools?: { function: Wire }[]; tool_choice?: unknown };
+    return [body.tools?.map(({ function: called }) => called["name"]), body.tool_choice];
+  };
+  expect(await sent("other", choice("required", "a"))).toEqual([["a"], "required"]);
+  expect(await sent("other", choice("auto", "b", "a"))).toEqual([["a", "b"], "auto"]);
+  expect(await sent("other", choice("auto", "z"))).toEqual([undefined, undefined]);
+  // Who may not be forced is told so in words, and of the allowed tools alone.
+  expect(await sent("free", choice("required", "b"))).toEqual([["b"], "auto"]);
+  expect(upstream.calls.at(-1)?.text).toContain("calling one of the tools");
+  // What the client's vendor knows goes as it is.
+  const own = choice("required", "a");
+  await gateway.post("/v1/chat/completions", { model: "plain/x", messages: [hello], tools, tool_choice: own });
+  expect(upstream.calls.at(-1)?.json).toMatchObject({ tools, tool_choice: own });
 });
 
 test("a text ends at the stop sequence that was one too many for its vendor", async () => {

@@ -92,8 +92,28 @@ function withoutNoTools(body: Wire): Edits {
   return edits;
 }
 
+/** The name of a tool in any of its forms. */
+const nameOf = (tool: Wire): unknown => {
+  const called = tool["function"] ?? tool["custom"];
+  return isObject(called) ? called["name"] : undefined;
+};
+
+/**
+ * A choice that leaves only some of the tools, which nobody but OpenAI knows, as these tools and what else it says; undefined for every other one
+ * (dialects.md 4.1).
+ */
+function onlyAllowed({ tools, tool_choice: choice }: Wire, quirks: Quirks): Edits | undefined {
+  const allowed = isObject(choice) ? choice["allowed_tools"] : undefined;
+  if (quirks.customTools !== false || !isObject(allowed) || !Array.isArray(allowed["tools"])) return undefined;
+  const names = new Set(listOf(allowed["tools"]).map(nameOf));
+  const left = listOf(tools).filter((tool) => nameOf(tool) !== undefined && names.has(nameOf(tool)));
+  return { tools: left, tool_choice: left.length > 0 ? (allowed["mode"] ?? "auto") : undefined };
+}
+
 /** Edits that tell a vendor of today's functions alone about a client's older or custom tools, and nothing of no tools. */
 export function toolEdits(body: Wire, quirks: Quirks): Edits {
+  const allowed = onlyAllowed(body, quirks);
+  if (allowed) return { ...allowed, ...toolEdits({ ...body, ...allowed }, quirks) };
   const legacy = hasOlder(body, quirks);
   if (!legacy && !hasCustom(body, quirks)) return withoutNoTools(body);
   const tools = listOf(body["tools"]).map(toFunctionTool);
