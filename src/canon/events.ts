@@ -3,8 +3,11 @@ import type { Usage } from "./usage.ts";
 
 export type FinishReason = "stop" | "length" | "stop-sequence" | "tool-calls" | "content-filter";
 
-/** Why a reply ended: the meaning, beside the vendor's own word for it. */
-export type Finish = { reason: FinishReason; raw?: string; stopSequence?: string };
+/**
+ * Why a reply ended: the meaning, beside the vendor's own word for it. `tier`: how the vendor served it, where that was not as usual, by OpenAI's word
+ * (`flex`, `priority`).
+ */
+export type Finish = { reason: FinishReason; raw?: string; stopSequence?: string; tier?: string };
 
 /**
  * A `custom` tool call's deltas are free text and no JSON (dialects.md 1.1). `opaque` is a block only its own dialect understands;

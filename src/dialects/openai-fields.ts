@@ -1,3 +1,4 @@
+import type { Finish } from "../canon/events.ts";
 import type { Part, Prompt } from "../canon/prompt.ts";
 
 /** Fields that mean the same in both of OpenAI's dialects, by the chat dialect's names (dialects.md 1.1). */
@@ -25,6 +26,14 @@ export const breakpointOf = (part: Record<string, unknown>): unknown => part[BRE
 export function withBreakpoint(written: Record<string, unknown>, part: Part): Record<string, unknown> {
   const breakpoint = "breakpoint" in part ? part.breakpoint : undefined;
   return breakpoint ? { ...written, [BREAKPOINT]: breakpoint } : written;
+}
+
+/** How a request is served where nothing else is said. */
+const USUAL_TIERS: ReadonlySet<unknown> = new Set(["default", "auto", ""]);
+
+/** `finish` with the tier that a vendor says it served a reply in (`service_tier`). */
+export function withTier(finish: Finish, tier: unknown): Finish {
+  return typeof tier === "string" && !USUAL_TIERS.has(tier) ? { ...finish, tier } : finish;
 }
 
 /** Keeps a field that {@link isShared} for the other of the two dialects. */

@@ -117,6 +117,31 @@ test("what the model's vendor cannot be told is a 400 in the client's dialect, a
   expect(upstream.calls).toEqual([]);
 });
 
+test("how a reply was served is told across OpenAI's dialects, whole and streamed", async () => {
+  const message = { role: "assistant", content: "a" };
+  const head = { id: "1", service_tier: "flex" };
+  const chatReply = { ...head, choices: [{ index: 0, message, finish_reason: "stop" }] };
+  const chunks = [chunk({ role: "assistant", content: "a" }), chunk({}, "stop")].map((one) => ({ ...one, ...head }));
+  upstream.answer("/v1/chat/completions", json(chatReply), sse(chatStream(...chunks)));
+  const item = { type: "message", role: "assistant", content: [{ type: "output_text", text: "a" }] };
+  const response = { id: "r", status: "completed", service_tier: "flex", output: [item] };
+  const done = `data: ${JSON.stringify({ type: "response.completed", response })}\n\n`;
+  upstream.answer("/v1/responses", json(response), sse(done));
+  const tiers: unknown[] = [];
+  for (const stream of [false, true]) {
+    const asChat = { model: "open/x", messages: [hello], service_tier: "flex", stream };
+    const asResponse = { model: "plain/x", input: "Hi", service_tier: "flex", stream };
+    for (const [path, body] of [
+      ["/v1/chat/completions", asChat],
+      ["/v1/responses", asResponse],
+    ] as const) {
+      const text = await (await gateway.post(path, body)).text();
+      tiers.push(...new Set([...text.matchAll(/"service_tier":"(\w+)"/g)].map(([, tier]) => tier).slice(-1)));
+    }
+  }
+  expect(tiers).toEqual(["flex", "flex", "flex", "flex"]);
+});
+
 const REFUSED = "I can't help.";
 const fixture = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url), "utf8");
 const declining = {

@@ -5,6 +5,7 @@ import { randomBase62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
+import { withTier } from "../openai-fields.ts";
 import { DetailsJoiner, detailsBlock, detailsOf } from "../reasoning-details.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { BlockWriter } from "./block-writer.ts";
@@ -71,6 +72,7 @@ export class ChatDecoder implements Decoder {
   #finished = false;
   #rawFinish: string | undefined;
   #stopSequence: string | undefined;
+  #tier: unknown;
   /** Choices beside the first one, which make no blocks: whether each has finished. */
   #others: Map<number, boolean> | undefined;
 
@@ -152,6 +154,7 @@ export class ChatDecoder implements Decoder {
     const out: Event[] = [];
     this.#start(body, out);
     if (listsSources(body)) this.#sourced = body;
+    this.#tier = body["service_tier"];
     this.#readFirst(choice, delta, out);
     // Nothing is in pieces here: they go back as they stand.
     if (this.#details) this.#details.items = detailsOf(delta) ?? [];
@@ -174,6 +177,7 @@ export class ChatDecoder implements Decoder {
     if (Array.isArray(choices) && choices.length > 0) {
       if (!this.#started) this.#start(value, out);
       if (listsSources(value)) this.#sourced = value;
+      if (value["service_tier"]) this.#tier = value["service_tier"];
       for (const choice of choices) {
         if (isObject(choice)) this.#readChoice(choice, out);
         if (this.done) return;
@@ -318,7 +322,8 @@ export class ChatDecoder implements Decoder {
     const items = this.#details?.items ?? [];
     if (items.length > 0) out.push({ type: "block-start", block: detailsBlock(items) }, { type: "block-end" });
     const hasCalls = this.#tools?.slots.some((slot) => slot.name !== "" || slot.arguments !== "") === true;
-    out.push({ type: "finish", finish: readFinish(this.#rawFinish, hasCalls, this.#stopSequence) });
+    const finish = readFinish(this.#rawFinish, hasCalls, this.#stopSequence);
+    out.push({ type: "finish", finish: withTier(finish, this.#tier) });
   }
 
   #fail(error: GatewayError, out: Event[]): void {

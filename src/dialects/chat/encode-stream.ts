@@ -139,6 +139,7 @@ export class ChatEncoder implements Encoder {
   #finish(finish: Finish): string {
     const usage = this.#context.wantsUsage ? ',"usage":null' : "";
     const word = writeFinish(finish, this.#context.changes?.legacyFunctions);
-    return `${this.#head}{},"logprobs":null,"finish_reason":"${word}"}]${usage}}\n\n`;
+    const tier = finish.tier === undefined ? "" : `,"service_tier":${JSON.stringify(finish.tier)}`;
+    return `${this.#head}{},"logprobs":null,"finish_reason":"${word}"}]${tier}${usage}}\n\n`;
   }
 }

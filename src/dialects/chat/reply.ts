@@ -80,6 +80,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
   let refusal: string | null = null;
   let reasoning = "";
   let finish = "stop";
+  let tier: string | undefined;
   let usage = NO_USAGE;
   let kind = "";
   const calls: Call[] = [];
@@ -100,7 +101,10 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
       if (extra) calls.at(-1)!.extra = extra;
     } else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
     else if (event.type === "usage") usage = event.usage;
-    else if (event.type === "finish") finish = writeFinish(event.finish, legacy);
+    else if (event.type === "finish") {
+      finish = writeFinish(event.finish, legacy);
+      tier = event.finish.tier;
+    }
   }
   const message: Wire = {
     role: "assistant",
@@ -116,6 +120,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
     created: context.created,
     model: context.model,
     choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
+    ...(tier !== undefined && { service_tier: tier }),
     usage: writeUsage(usage),
   };
 }

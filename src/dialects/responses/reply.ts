@@ -3,6 +3,7 @@ import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
+import { withTier } from "../openai-fields.ts";
 import { failureOf } from "./decode-stream.ts";
 import { readFinish, writeFinish } from "./finish.ts";
 import { type Item, isCallType, readWholeItem, startEvent } from "./items.ts";
@@ -31,7 +32,8 @@ export function decodeReply(body: unknown): Event[] {
   }
   const usage = readUsage(body["usage"]);
   if (usage) events.push({ type: "usage", usage });
-  events.push({ type: "finish", finish: readFinish(body, status === "incomplete", calledTool) });
+  const finish = readFinish(body, status === "incomplete", calledTool);
+  events.push({ type: "finish", finish: withTier(finish, body["service_tier"]) });
   return events;
 }
 
@@ -65,5 +67,6 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
   }
   const { status, incomplete_details } = writeFinish(finish);
   // Only a vendor that counts nothing leaves it to the estimate.
-  return writeResponse(context, { status, incomplete_details, output, usage: usage ?? estimatedUsage(context) });
+  const state = { status, incomplete_details, output, usage: usage ?? estimatedUsage(context) };
+  return writeResponse(context, finish.tier === undefined ? state : { ...state, tier: finish.tier });
 }

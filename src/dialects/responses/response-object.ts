@@ -10,6 +10,8 @@ export type ResponseState = {
   incomplete_details?: { reason: string } | null;
   output: readonly Item[];
   usage?: Usage;
+  /** How the vendor served it, where that was not as usual. */
+  tier?: string;
 };
 
 /** The id of a reply as this dialect shows it. */
@@ -59,7 +61,7 @@ export function writeResponse(context: ReplyContext, state: ResponseState): Reco
     previous_response_id: null,
     reasoning: NO_REASONING,
     safety_identifier: null,
-    service_tier: "default",
+    service_tier: state.tier ?? "default",
     store: false,
     temperature: null,
     text: PLAIN_TEXT,
