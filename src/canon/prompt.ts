@@ -102,6 +102,8 @@ export type Prompt = {
   frequencyPenalty?: number;
   presencePenalty?: number;
   output?: OutputFormat;
+  /** The last turn is the assistant's, and the model is to go on with it. */
+  continues?: true;
   /** The client's name for its end user. */
   userId?: string;
   /** Fields that pass as they are between OpenAI's two dialects, by the chat dialect's names; encoders of others drop and name them. */

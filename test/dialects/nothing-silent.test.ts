@@ -24,6 +24,7 @@ const ORDERS: Orders = {
 
 const schema = { type: "object", properties: {} };
 const PNG = "iVBORw0KGgo=";
+const HELLO = { role: "user", content: "u" };
 const PDF = "JVBERi0xLjQK";
 
 const chatTool = { type: "function", function: { name: "f", description: "d", parameters: schema } };
@@ -265,6 +266,11 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
     },
     ["messages[0].content[0].citations", "messages[0].content[1].transformations"],
   ],
+  ["messages", "responses", { messages: [HELLO, { role: "assistant", content: "{" }] }, ["prefill"]],
+  ["messages", "responses", { messages: [HELLO, { role: "assistant", content: " " }] }, []],
+  ["messages", "gemini", { messages: [HELLO, { role: "assistant", content: "{" }] }, []],
+  ["chat", "responses", { messages: [HELLO, { role: "assistant", content: "{" }] }, []],
+  ["chat", "responses", { messages: [HELLO, { role: "assistant", content: "{", prefix: true }] }, ["prefill"]],
   ["responses", "messages", { user: "u", safety_identifier: "s" }, ["safety_identifier"]],
   ["responses", "chat", { reasoning: { context: "all_turns", mode: "pro" } }, ["reasoning.context", "reasoning.mode"]],
   [

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
-import { isObject, put } from "../../lib/json.ts";
+import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { isShared, share } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
@@ -107,6 +107,8 @@ export function decodeRequest(body: Wire): Decoded {
     stop: decodeStop(body["stop"]),
     stream: body["stream"] === true,
   };
+  const last = listOf(body["messages"]).at(-1);
+  if (isObject(last) && last["role"] === "assistant" && last["prefix"] === true) prompt.continues = true;
   put(prompt, "toolChoice", toolChoice);
   if (tools.length > 0) put(prompt, "parallelToolCalls", decodeParallel(body));
   put(prompt, "maxOutputTokens", readMaxTokens(body));

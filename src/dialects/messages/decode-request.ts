@@ -1,10 +1,11 @@
-import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
-import { isObject, put } from "../../lib/json.ts";
+import type { OutputFormat, Part, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
+import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Decoded } from "../dialect.ts";
-import { cleanText } from "../text.ts";
+import { cleanText, isVisible } from "../text.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { decodeTools } from "./decode-tools.ts";
 import { decodeTurns, withMark } from "./decode-turns.ts";
+import { endsInPrefill } from "./prefill.ts";
 
 /** Fields whose meaning crosses, or that steer only the vendor's cache; `thinking` and the effort cross as orders. */
 const CROSSING = new Set([
@@ -125,6 +126,8 @@ export function decodeRequest(body: Record<string, unknown>): Decoded {
   put(prompt, "temperature", numberOf(body["temperature"]));
   put(prompt, "topP", numberOf(body["top_p"]));
   put(prompt, "topK", numberOf(body["top_k"]));
+  const isSaid = (part: Part) => part.type === "text" && isVisible(part.text);
+  if (endsInPrefill(listOf(body["messages"])) && prompt.turns.at(-1)?.parts.some(isSaid)) prompt.continues = true;
   put(prompt, "output", decodeOutput(body, dropped));
   put(prompt, "userId", decodeUserId(body["metadata"]));
   return { prompt, dropped };

@@ -12,7 +12,7 @@ const ANSWER = { role: "user", content: [{ type: "text", text: CONTINUE_TEXT }] 
 const SPOKEN = new Set<unknown>(["text", "thinking", "redacted_thinking"]);
 
 /** Whether the last turn is an assistant's that is to be continued, and not one in which a server's tool is at work (dialects.md 2.4 pause_turn). */
-function endsInPrefill(messages: readonly unknown[]): boolean {
+export function endsInPrefill(messages: readonly unknown[]): boolean {
   const last = messages.at(-1);
   if (!isObject(last) || last["role"] !== "assistant") return false;
   const { content } = last;

@@ -101,6 +101,8 @@ const NOTHING_SHARED: Wire = {};
 
 /** What this dialect has no word for. */
 function nameUnknown(prompt: Prompt, dropped: string[]): void {
+  // Its vendor answers behind such a turn.
+  if (prompt.continues) dropped.push("prefill");
   if (prompt.topK !== undefined) dropped.push("top_k");
   if (prompt.seed !== undefined) dropped.push("seed");
   if (prompt.frequencyPenalty !== undefined) dropped.push("frequency_penalty");
