@@ -34,8 +34,8 @@ function readSource(source: unknown): Cited[] {
 }
 
 /** Whether a reply, or a chunk, lists the pages that it rests on beside its choices (Perplexity, xAI). */
-export const listsSources = (value: Record<string, unknown>): boolean =>
-  Array.isArray(value["search_results"]) || Array.isArray(value["citations"]);
+export const listsSources = ({ search_results: results, citations }: Record<string, unknown>): boolean =>
+  listOf(results).length > 0 || listOf(citations).length > 0;
 
 /** Those pages, in the order in which the text numbers them. */
 export function sourcesIn({ search_results: results, citations }: Record<string, unknown>): Cited[] {
