@@ -148,6 +148,18 @@ describe("the money of all rounds", () => {
   });
 });
 
+test("what the gateway cited before is cited to no vendor for which it searches, of the client's own dialect either", async () => {
+  const { gateway, vendors } = await start({ metered: false, web_calls_per_day: 10 });
+  vendors.messages.play(says("At dawn."));
+  const citations = [{ type: "web_search_result_location", url: "https://t.example/", encrypted_index: sealText("x") }];
+  const before = { role: "assistant", content: [{ type: "text", text: "At dawn.", citations }] };
+  const asked = ask({ model: modelOf("messages") });
+  await gateway.post("/v1/messages", { ...asked, messages: [...asked.messages, before, ...asked.messages] });
+  const [sent] = vendors.messages.upstream.calls;
+  expect(sent?.json).toMatchObject({ messages: [{}, { content: [{ type: "text", text: "At dawn." }] }, {}] });
+  expect(sent?.text).not.toContain("sluice.");
+});
+
 test("a vendor that runs the tools itself is sent the request as it is, and its blocks come back as they are", async () => {
   const upstream = startUpstream();
   const vendor = vendorAt(upstream, "messages", "own");

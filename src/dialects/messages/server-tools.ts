@@ -217,6 +217,30 @@ const isOwnResult = (block: unknown): boolean =>
 const isOwnCitation = (citation: unknown): boolean =>
   isObject(citation) && openText(citation["encrypted_index"]) !== undefined;
 
+/** A block without the gateway's own citations; itself where it has none. */
+function withoutOwnCitations(block: unknown): unknown {
+  const citations = isObject(block) ? block["citations"] : undefined;
+  if (!isObject(block) || !Array.isArray(citations) || !citations.some(isOwnCitation)) return block;
+  const { citations: _cited, ...rest } = block;
+  const kept = citations.filter((citation) => !isOwnCitation(citation));
+  return kept.length > 0 ? { ...rest, citations: kept } : rest;
+}
+
+/** The conversation without them; the same one where there are none. */
+function uncited(messages: unknown): unknown {
+  if (!Array.isArray(messages)) return messages;
+  let changed = false;
+  const plain = messages.map((message: unknown) => {
+    if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return message;
+    const { content } = message;
+    const blocks = content.map(withoutOwnCitations);
+    if (blocks.every((block, at) => block === content[at])) return message;
+    changed = true;
+    return { ...message, content: blocks };
+  });
+  return changed ? plain : messages;
+}
+
 /** A block without what only the gateway can read: its own search becomes text, its own citations go. */
 function mendBlock(block: unknown, own: ReadonlySet<unknown>): unknown {
   if (!isObject(block)) return block;
@@ -225,10 +249,7 @@ function mendBlock(block: unknown, own: ReadonlySet<unknown>): unknown {
     const query = isObject(block["input"]) ? textOf(block["input"]["query"]) : "";
     return { type: "text", text: `Searched the web for: ${query}` };
   }
-  const { citations, ...rest } = block;
-  if (!Array.isArray(citations) || !citations.some(isOwnCitation)) return block;
-  const kept = citations.filter((citation) => !isOwnCitation(citation));
-  return kept.length > 0 ? { ...rest, citations: kept } : rest;
+  return withoutOwnCitations(block);
 }
 
 function mend(body: Wire): Edits | undefined {
@@ -259,8 +280,9 @@ function open(body: Wire, functions: readonly ServedFunction[]): Edits {
     return served ? toFunction(served, entry as Wire) : entry;
   });
   const edits: Edits = { tools };
-  const messages = openHistory(body["messages"], functions);
-  if (messages) edits["messages"] = messages;
+  const plain = uncited(body["messages"]);
+  const messages = openHistory(plain, functions) ?? plain;
+  if (messages !== body["messages"]) edits["messages"] = messages;
   return edits;
 }
 
