@@ -142,6 +142,34 @@ test("how a reply was served is told across OpenAI's dialects, whole and streame
   expect(tiers).toEqual(["flex", "flex", "flex", "flex"]);
 });
 
+/** Its vendor says that a model does worse without it (openai, `ResponseOutputMessage.phase`). */
+test("the place of each message in its turn goes back to its vendor, though a chat client has none for it", async () => {
+  const part = (text: string) => [{ type: "output_text", text }];
+  const call = { type: "function_call", id: "fc_1", call_id: "call_phase", name: "f", arguments: "{}" };
+  const output = [
+    { type: "message", id: "msg_1", role: "assistant", phase: "commentary", content: part("I look.") },
+    { type: "message", id: "msg_2", role: "assistant", phase: "final_answer", content: part(" Done.") },
+    call,
+  ];
+  const reply = { id: "r", status: "completed", output };
+  upstream.always("/v1/responses", json(reply));
+  const asked = { model: "open/x", messages: [hello] };
+  const first = (await (await gateway.post("/v1/chat/completions", asked)).json()) as { choices: { message: Wire }[] };
+  const said = first.choices[0]?.message;
+  expect(said).toMatchObject({ content: "I look. Done." });
+  const result = { role: "tool", tool_call_id: "call_phase", content: "ok" };
+  await gateway.post("/v1/chat/completions", { ...asked, messages: [hello, said, result] });
+  expect(upstream.calls[1]?.json).toMatchObject({
+    input: [
+      { role: "user" },
+      { role: "assistant", phase: "commentary", content: part("I look.") },
+      { role: "assistant", phase: "final_answer", content: part(" Done.") },
+      { type: "function_call" },
+      { type: "function_call_output" },
+    ],
+  });
+});
+
 const REFUSED = "I can't help.";
 const fixture = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url), "utf8");
 const declining = {

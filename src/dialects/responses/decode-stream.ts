@@ -19,6 +19,7 @@ import {
   startOfCall,
   stringOf,
 } from "./items.ts";
+import { phaseSignature } from "./phase.ts";
 import { readUsage } from "./usage.ts";
 
 /** An output item on its way. `began`: its block-start is written. `source`: which of two spellings of its text is taken, and which part. */
@@ -218,7 +219,7 @@ class ResponsesDecoder implements Decoder {
       const text = isCallType(state.type) ? callText({ ...item, type: state.type }) : messageText(item);
       if (text !== "") this.#lane.write(slot, [{ type: "block-delta", text }], out);
     }
-    const signature = state.type === "reasoning" ? reasoningSignature(item) : "";
+    const signature = state.type === "reasoning" ? reasoningSignature(item) : phaseSignature(item);
     const proof: Event[] = signature === "" ? [] : [{ type: "block-signature", signature }];
     this.#lane.close(slot, [...proof, { type: "block-end" }], out);
   }

@@ -9,6 +9,7 @@ import { cleanText, contextOf, joinTexts } from "../text.ts";
 import { encodePart } from "./content.ts";
 import type { Item } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
+import { phaseField } from "./phase.ts";
 
 export const NO_RESULT = "(no result)";
 /** Longest call id that its own vendor takes, characters (dialects.md 4.3 "ids"). */
@@ -137,7 +138,7 @@ export class InputWriter {
     if (part.type === "text") {
       if (part.text === "") return;
       const content = [{ type: "output_text", text: cleanText(part.text) }];
-      this.#items.push({ type: "message", role: "assistant", content });
+      this.#items.push({ type: "message", role: "assistant", content, ...phaseField(part.signature) });
     } else if (part.type === "reasoning") this.#addReasoning(part);
     else if (part.type === "redacted-reasoning") nameLostReasoning(part, this.dropped);
     else if (part.type === "opaque") this.dropped.push(part.name);

@@ -6,6 +6,7 @@ import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
 import { CUSTOM_CALL, type Item } from "./items.ts";
 import { annotationOf, finishItem, proofItem, refusalPart, startItem, summaryPart, textPart } from "./output-items.ts";
+import { isProof } from "./phase.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 
@@ -149,7 +150,7 @@ class ResponsesEncoder implements Encoder {
   }
 
   #proveText(signature: string): string {
-    if (signature === "") return "";
+    if (!isProof(signature)) return "";
     const item = proofItem(this.#id(), signature, this.context);
     const added = this.#write("response.output_item.added", { output_index: this.#output.length, item });
     return added + this.#finishItem(item);

@@ -2,6 +2,7 @@ import type { BlockStart, Event } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
+import { phaseSignature } from "./phase.ts";
 
 export type Item = Record<string, unknown>;
 
@@ -85,7 +86,7 @@ export function readWholeItem(item: Item, events: Event[]): void {
   if (type === "message") {
     const { content } = item;
     const text = typeof content === "string" ? content : textOfParts(content, "", ["text"]);
-    if (text !== "") writeBlock({ kind: "text" }, text, "", events);
+    if (text !== "") writeBlock({ kind: "text" }, text, phaseSignature(item), events);
     const refusal = textOfParts(content, "", ["refusal"]);
     if (refusal !== "") writeBlock({ kind: "text", refusal: true }, refusal, "", events);
   } else if (type === "reasoning") readWholeReasoning(item, events);

@@ -3,6 +3,7 @@ import type { ReplyContext } from "../dialect.ts";
 import { carryRedacted, carrySignature, carryUnsigned, makerOf, unpackReasoning } from "../reasoning-proof.ts";
 import { CUSTOM_CALL, type Item } from "./items.ts";
 import { splitName } from "./namespaces.ts";
+import { phaseField } from "./phase.ts";
 
 type Answering = Pick<ReplyContext, "upstreamModel">;
 
@@ -92,7 +93,7 @@ export function finishItem(
   const { kind } = block;
   if (kind === "text") {
     const part = block.refusal ? refusalPart(text) : textPart(text, annotations);
-    return { ...item, status: "completed", content: [part] };
+    return { ...item, status: "completed", content: [part], ...phaseField(signature) };
   }
   if (item["type"] === CUSTOM_CALL) return { ...item, status: "completed", input: text };
   // Clients parse arguments as JSON: none at all are an empty object (dialects.md 4.8 #10).

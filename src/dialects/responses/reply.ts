@@ -8,6 +8,7 @@ import { failureOf } from "./decode-stream.ts";
 import { readFinish, writeFinish } from "./finish.ts";
 import { type Item, isCallType, readWholeItem, startEvent } from "./items.ts";
 import { annotationOf, finishItem, proofItem, startItem } from "./output-items.ts";
+import { isProof } from "./phase.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 import { readUsage } from "./usage.ts";
 
@@ -58,7 +59,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
     else if (event.type === "block-end" && block) {
       const item = startItem(block, `${context.replyId}_${output.length}`, context);
       if (item) output.push(finishItem(item, block, text, signature, context, annotations));
-      if (block.kind === "text" && signature !== "") {
+      if (block.kind === "text" && isProof(signature)) {
         output.push(proofItem(`${context.replyId}_${output.length}`, signature, context));
       }
       block = undefined;
