@@ -42,6 +42,21 @@ export function unpackReasoning(signature: string): ReasoningProof | undefined {
 export const isPacked = (signature: unknown): boolean =>
   typeof signature === "string" && /^[a-z]{2,8}:/.test(signature);
 
+/** Characters of base64 that hold the longest mark. */
+const MARK_CHARACTERS = 12;
+
+/**
+ * A signature as it was shown. Clients that take every signature for base64 and keep its bytes (Google's ADK) send one that was made here,
+ * which is none, back as the base64 of itself.
+ */
+export function asShown(signature: string): string {
+  if (isPacked(signature) || !isPacked(Buffer.from(signature.slice(0, MARK_CHARACTERS), "base64").toString("latin1")))
+    return signature;
+  const shown = signature.length > 2 * MAX_PROOF ? "" : Buffer.from(signature, "base64").toString();
+  // What a vendor made are no words.
+  return isPacked(shown) && !shown.includes("\ufffd") ? shown : signature;
+}
+
 /**
  * The family of a model, by which a proof is known to be its own: its name without date and version, the same under all the names that
  * vendors have for a Claude model (dialects.md 2.9).

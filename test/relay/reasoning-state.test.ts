@@ -468,6 +468,43 @@ describe("clients that carry reasoning themselves", () => {
     expect(lab.vendors.anthropic.bodies.at(-1)?.["messages"]).toEqual(client.body()["messages"]);
   });
 
+  /** As a client that keeps every signature as bytes: what is no base64 comes back as the base64 of itself. */
+  const asBytes = (block: Record<string, unknown>) => {
+    const signature = String(block["signature"] ?? "");
+    const isBase64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(signature);
+    return signature === "" || isBase64 ? block : { ...block, signature: Buffer.from(signature).toString("base64") };
+  };
+
+  test.each([
+    ["lab/gpt", "openai"],
+    ["lab/gemini", "google"],
+  ] as const)("a messages client that keeps signatures as bytes loses nothing, %s", async (model, vendor) => {
+    await open();
+    const client = new Client(lab, "messages", model, "whole");
+    client.user("What is the weather?");
+    const heard = await client.ask();
+    const content = (heard.body["content"] as Record<string, unknown>[]).map(asBytes);
+    // Blocks that have a signature and no text are not kept either.
+    client.add({ role: "assistant", content: content.filter((block) => block["thinking"] !== "") });
+    client.results(heard.calls);
+    const { status, dropped } = await client.ask();
+    expect([status, dropped, lab.vendors[vendor].refusals]).toEqual([200, null, []]);
+    expect(lab.vendors[vendor].returned()).toEqual(THOUGHTS.slice(0, 1));
+  });
+
+  test("what a client of bytes kept of another vendor's thinking is left out for Claude at once", async () => {
+    await open();
+    const client = new Client(lab, "messages", "lab/gpt", "whole");
+    client.user("What is the weather?");
+    const heard = await client.ask();
+    client.add({ role: "assistant", content: (heard.body["content"] as Record<string, unknown>[]).map(asBytes) });
+    client.results(heard.calls);
+    client.model = "lab/claude-budget";
+    expect((await client.ask()).status).toBe(200);
+    expect(lab.vendors.anthropic.refusals).toEqual([]);
+    expect(JSON.stringify(lab.vendors.anthropic.bodies)).not.toContain('"signature"');
+  });
+
   test("a chat client that sends the text back without its proof gets both put back", async () => {
     await open();
     const client = new Client(lab, "chat", "lab/claude-budget", "whole");

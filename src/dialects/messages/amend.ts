@@ -3,7 +3,7 @@ import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import type { Quirks } from "../dialect.ts";
 import { goingFields } from "../going-fields.ts";
 import { EARLIER_REASONING } from "../lost-reasoning.ts";
-import { isPacked } from "../reasoning-proof.ts";
+import { asShown, isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
@@ -28,7 +28,7 @@ function isForeign(block: unknown, orders: Orders, { unsignedThinking }: Quirks)
   if (block["type"] !== "thinking") return false;
   const { signature } = block;
   if (!signature) return !unsignedThinking;
-  return isPacked(signature) || isAnothers(signature, orders);
+  return isPacked(typeof signature === "string" ? asShown(signature) : signature) || isAnothers(signature, orders);
 }
 
 /** Whether a turn holds foreign thinking: nearly none does, and nothing is made anew of those. */

@@ -9,7 +9,7 @@ import type {
   Turn,
 } from "../../canon/prompt.ts";
 import { isObject, listOf } from "../../lib/json.ts";
-import { isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
+import { asShown, isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
 import { decodeSource } from "./media.ts";
 
@@ -70,7 +70,7 @@ function readDocument(block: Block, parts: Part[], path: string, dropped: string
 
 function readThinking(block: Block, parts: Part[]): void {
   const part: ReasoningPart = { type: "reasoning", text: stringOf(block["thinking"]) };
-  const signature = stringOf(block["signature"]);
+  const signature = asShown(stringOf(block["signature"]));
   if (isUnsigned(signature)) part.maker = unsignedMaker(signature);
   else if (signature !== "") part.signature = signature;
   parts.push(part);

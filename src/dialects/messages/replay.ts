@@ -1,6 +1,6 @@
 import type { Memories } from "../../canon/memory.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
-import { isUnsigned } from "../reasoning-proof.ts";
+import { asShown, isUnsigned } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
 import { isThinking } from "./tool-loop.ts";
 
@@ -21,7 +21,7 @@ function callIdOf(block: Block): string | undefined {
   return block["type"] === "tool_use" ? stringOf(block["id"]) : undefined;
 }
 
-const isProof = (signature: string): boolean => signature !== "" && !isUnsigned(signature);
+const isProof = (signature: string): boolean => signature !== "" && !isUnsigned(asShown(signature));
 
 /** One pass over an assistant's blocks: long conversations have thousands. */
 function readTurn(blocks: readonly Block[], text: string, anchor: bigint): SpokenTurn {
