@@ -87,7 +87,7 @@ export class GatewayError extends Error {
 }
 
 /**
- * A reply that was torn off. In the midst of a stream there is no status, and many agents (pi, Kilo, opencode, Continue) decide by the words alone
+ * A reply that was torn off. In the midst of a stream there is no status, and some agents (pi and Continue, seen) decide by the words alone
  * whether they ask again: each of them knows one of those behind the colon as a connection that failed.
  */
 export const streamTruncated = (cause?: unknown): GatewayError =>

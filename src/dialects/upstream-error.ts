@@ -126,7 +126,7 @@ export function statusOfRawError(raw: RawError): number {
   return 500;
 }
 
-/** In the midst of a stream these words are all that many agents go by: "rate limit", "overloaded" and "server error" have them ask again. */
+/** In the midst of a stream these words are all that some agents go by: "rate limit", "overloaded" and "server error" have them ask again. */
 const WORDS: Partial<Record<ErrorCode, string>> = {
   upstream_auth: "The vendor refused this gateway's credentials. The operator has to check the vendor's key.",
   rate_limit_exceeded: "The vendor's rate limit for this gateway's requests is reached.",
