@@ -283,6 +283,24 @@ describe("script", () => {
     expect(lab.rows()).toEqual([]);
   });
 
+  test.each(WAYS)("calls its tools once, and then says what they said: $name", async ({ side, mode }) => {
+    const play = JSON.stringify({ blocks: [...TEXT, { type: "tool_call", name: "f", arguments: {} }], cut: 1 });
+    const called = {
+      chat: [
+        { role: "assistant", tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: "{}" } }] },
+        { role: "tool", tool_call_id: "c1", content: "all is well" },
+      ],
+      messages: [
+        { role: "assistant", content: [{ type: "tool_use", id: "c1", name: "f", input: {} }] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "c1", content: "all is well" }] },
+      ],
+    }[side];
+    const messages = [{ role: "user", content: play }, ...called];
+    const body = ask(side, "sluice/script", mode, { messages, ...(side === "chat" && COUNTED) });
+    const answer = await readAnswer(side, mode, await lab.gateway.post(PATH[side], body));
+    expect(answer).toMatchObject({ blocks: [{ type: "text", text: "all is well" }], finish: WORDS[side].stop });
+  });
+
   test.each(WAYS)("what is no script is the client's fault: $name", async ({ side, mode }) => {
     for (const text of ["hello", "{}", '{"blocks":[{"type":"dance"}]}', '{"blocks":[],"x":1}']) {
       const told = await readFailure(side, await say(side, mode, "sluice/script", text));

@@ -2,10 +2,10 @@ import { type Static, Type } from "@sinclair/typebox";
 import { randomBase62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import { checker, late } from "../../wire/open.ts";
-import { countPrompt, lastUserText, messagesOf } from "./conversation.ts";
+import { countPrompt, lastToolResult, lastUserText, messagesOf } from "./conversation.ts";
 import { countTokens, piecesOf, slicesOf } from "./pieces.ts";
 import type { Block, Fault, Play, PlayUsage, Timing } from "./play.ts";
-import { refuse } from "./play.ts";
+import { AT_ONCE, refuse } from "./play.ts";
 
 /** All pauses of one play together, milliseconds. */
 export const MAX_PLAY_MS = 600_000;
@@ -95,7 +95,10 @@ export type Script = Static<ReturnType<typeof Script>>;
 
 const faultOf = checker(Script);
 
-/** The model `sluice/script` for one chat body. Throws Refusal (400) naming what is wrong with the script. */
+/**
+ * The model `sluice/script` for one chat body. Throws Refusal (400) naming what is wrong with the script.
+ * Tools are called once: an agent that ran them, and was sent the same calls for their results, would go on for ever. It is told the results.
+ */
 export function playScript(body: Record<string, unknown>): Play {
   const messages = messagesOf(body);
   const script = readScript(lastUserText(messages));
@@ -103,12 +106,24 @@ export function playScript(body: Record<string, unknown>): Play {
   const timing = timingOf(script, blocks);
   const fault = toFault(script);
   const calls = blocks.some((block) => block.type === "tool_call");
+  const result = calls ? lastToolResult(messages) : undefined;
+  if (result !== undefined) return sayBack(result, countPrompt(messages));
   return {
     blocks,
     finish: script.finish ?? (calls ? "tool_calls" : "stop"),
     usage: usageOf(script, countPrompt(messages)),
     timing,
     ...(fault && { fault }),
+  };
+}
+
+function sayBack(result: string, input: number): Play {
+  const chunks = piecesOf(result.trim() === "" ? "The tools said nothing." : result);
+  return {
+    blocks: [{ type: "text", chunks }],
+    finish: "stop",
+    usage: { input, cacheRead: 0, cacheWrite: 0, output: chunks.length, reasoning: 0 },
+    timing: AT_ONCE,
   };
 }
 
