@@ -29,6 +29,10 @@ function clampUsage(usage: Usage): Usage {
   };
 }
 
+/** The larger output of the two: a reply that broke off had often told no more than a beginning. */
+const withOutput = (usage: Usage, own: Pick<Usage, "output" | "reasoning">): Usage =>
+  usage.output >= own.output ? usage : { ...usage, ...own };
+
 /** Counts, and whether one of them is the gateway's own. */
 export type Metered = { usage: Usage; estimated: boolean };
 
@@ -117,10 +121,15 @@ export class Meter {
    */
   #roundUsage(estimateInput: () => number): Metered {
     const vendor = this.#usage && clampUsage(this.#usage);
+    // Some servers count the output alone: nothing is not what was asked.
+    if (vendor && vendor.output > 0 && promptTokens(vendor) === 0) {
+      const told = this.finish !== undefined ? vendor : withOutput(vendor, this.#estimateOutput());
+      return { usage: clampUsage({ ...told, input: estimateInput() }), estimated: true };
+    }
     if (vendor && this.finish !== undefined && vendor.output > 0) return { usage: vendor, estimated: false };
     const own = this.#estimateOutput();
     // Some servers send zeros where they count nothing.
-    if (!vendor || promptTokens(vendor) + vendor.output === 0) {
+    if (!vendor || promptTokens(vendor) === 0) {
       const usage = clampUsage({ input: estimateInput(), cacheRead: 0, cacheWrite: 0, ...own });
       return { usage, estimated: true };
     }

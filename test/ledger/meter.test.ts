@@ -74,6 +74,18 @@ describe("usage", () => {
     });
   });
 
+  test("a vendor that counts the output alone: no request is without input", () => {
+    expect(metered([...text("abcdefgh"), counts(0, 7), finish])).toMatchObject({
+      usage: { input: 50, output: 7 },
+      estimated: true,
+    });
+    expect(metered([...text("x".repeat(80)), counts(0, 7)])).toMatchObject({
+      usage: { input: 50, output: 20 },
+      estimated: true,
+    });
+    expect(metered([counts(0, 7, { cacheRead: 3 }), finish])).toMatchObject({ usage: { input: 0 }, estimated: false });
+  });
+
   test("a reply that broke off: the vendor's input, and the larger of its output and the estimate", () => {
     const early = counts(234, 1, { cacheRead: 1_000 });
     expect(metered([early, ...text("x".repeat(4_800))])).toMatchObject({
@@ -105,7 +117,7 @@ describe("usage", () => {
       reasoning: 100_000_000,
     });
     expect(metered([counts(1, 10, { reasoning: 11 }), finish]).usage.reasoning).toBe(10);
-    expect(metered([counts(Number.NaN, 4), finish]).usage).toEqual({ ...NO_USAGE, output: 4 });
+    expect(metered([counts(Number.NaN, 4), finish]).usage).toEqual({ ...NO_USAGE, input: 50, output: 4 });
   });
 });
 

@@ -14,12 +14,17 @@ const PATH: Record<DialectName, string> = {
   responses: "/v1/responses",
 };
 
-/** Replies whose vendor counts nothing: says no word of it, or null, or noughts. */
-const SILENCE = ["absent", "null", "nought"] as const;
+/** Replies whose vendor counts nothing: says no word of it, or null, or noughts; or counts the output alone. */
+const SILENCE = ["absent", "null", "nought", "output"] as const;
 type Silence = (typeof SILENCE)[number];
 
 const usageOf = (silence: Silence, input: string, output: string) =>
-  silence === "absent" ? {} : { usage: silence === "null" ? null : { [input]: 0, [output]: 0, note: "kept" } };
+  silence === "absent"
+    ? {}
+    : {
+        usage:
+          silence === "null" ? null : { [input]: 0, [output]: silence === "output" ? SAID_TOKENS : 0, note: "kept" },
+      };
 
 const REPLIES: Record<DialectName, (silence: Silence) => Record<string, unknown>> = {
   chat: (silence) => ({
@@ -68,7 +73,9 @@ const STREAMS: Record<DialectName, (silence: Silence) => string> = {
   chat: (silence) =>
     chunk({ choices: [{ index: 0, delta: { role: "assistant", content: SAID }, finish_reason: null }] }) +
     chunk({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }) +
-    (silence === "nought" ? chunk({ choices: [], ...usageOf(silence, "prompt_tokens", "completion_tokens") }) : "") +
+    (silence === "nought" || silence === "output"
+      ? chunk({ choices: [], ...usageOf(silence, "prompt_tokens", "completion_tokens") })
+      : "") +
     "data: [DONE]\n\n",
   messages: (silence) => {
     const usage = usageOf(silence, "input_tokens", "output_tokens");
@@ -152,7 +159,9 @@ test.each(TABLE)(
     expect(rows).toMatchObject([{ outcome: "completed", output: SAID_TOKENS, estimated: true, attempts: 1 }]);
     const [input, output] =
       client === "chat" ? ["prompt_tokens", "completion_tokens"] : ["input_tokens", "output_tokens"];
-    expect([told[input], told[output]]).toEqual([rows[0]?.input, SAID_TOKENS]);
+    // Its own record goes on as it came where it says something.
+    const isVendors = client === upstream && mode === "stream" && silence === "output" && client !== "messages";
+    expect([told[input], told[output]]).toEqual([isVendors ? 0 : rows[0]?.input, SAID_TOKENS]);
     expect(rows[0]?.input).toBeGreaterThan(0);
     if (client === upstream && silence === "nought" && mode === "blocking") expect(told["note"]).toBe("kept");
   },
