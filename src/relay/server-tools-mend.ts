@@ -13,7 +13,7 @@ export function runsThemselves({ client, upstream, vendor }: Pick<Target, "clien
  * model: what the gateway put where the vendor puts its cipher becomes plain text, as the vendor refuses it, whether the tools are offered this time or
  * not. The very same job where there is none, and where the gateway runs the tools of this request: then they are the client's own.
  */
-export function mendHistory(job: Job, target: Target): Job {
+export function mendHistory<T extends Pick<Job, "body"> & Partial<Pick<Job, "served">>>(job: T, target: Target): T {
   const { serverTools } = target.client;
   if (!serverTools.mend || !isSame(target.client, target.upstream)) return job;
   if (job.served ? !runsThemselves(target) : !job.body.holds(serverTools.seal ?? "")) return job;

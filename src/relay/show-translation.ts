@@ -16,6 +16,7 @@ import type { Services } from "./job.ts";
 import { type Asked, prepare } from "./prepare.ts";
 import { showMedia } from "./remote-media.ts";
 import { showTools } from "./server-tools.ts";
+import { mendHistory } from "./server-tools-mend.ts";
 import { withoutStrays } from "./stray-fields.ts";
 
 /** A body to be shown as the model's vendors would be sent it. */
@@ -81,7 +82,10 @@ function showRoute(asked: Asked & Targeted, route: Route): ShownRoute {
   try {
     const target = targetOf(asked, route);
     if (!target) throw new GatewayError("vendor_not_configured", "This route's vendor is switched off.");
-    const { orders, dropped, sending } = prepare(showMedia(showTools(asked, target), target), target);
+    const { orders, dropped, sending } = prepare(
+      showMedia(mendHistory(showTools(asked, target), target), target),
+      target,
+    );
     const { url, headers, body } = toUpstreamRequest(target.vendor, sending);
     const shown = { url: maskUrl(url), headers: maskHeaders(target.vendor, headers), body };
     return { ...named, request: { dialect: target.upstream.name, ...shown, reasoning: orders.reasoning, dropped } };

@@ -213,6 +213,9 @@ test("a vendor that runs the tools itself is sent the request as it is, and its 
     const later = upstream.calls[2]?.text ?? "";
     expect(JSON.parse(later).messages[1].content).toHaveLength(3);
     expect(later).not.toContain("sluice.");
+    const again = { ...plain, messages: turns(served) };
+    const shown = await (await gateway.post("/v1/debug/translate", { dialect: "messages", body: again })).json();
+    expect(shown).toMatchObject({ routes: [{ body: JSON.parse(later) }] });
   } finally {
     await gateway.stop();
     upstream.close();
