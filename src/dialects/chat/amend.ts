@@ -3,6 +3,7 @@ import { type Edits, isObject } from "../../lib/json.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { shortCallId } from "./call-ids.ts";
+import { isUsageWish } from "./intent.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
 import { LOST_REASONING, lacksReasoning } from "./replay.ts";
@@ -40,6 +41,8 @@ class EditList {
 }
 
 function amendStream(list: EditList, orders: Orders, quirks: Quirks): void {
+  // The gateway grants it, and many vendors refuse what they do not know. Its own vendor is the one that takes cache marks.
+  if (!quirks.acceptsCacheControl && isUsageWish(list.body["usage"])) list.remove("usage");
   if (!orders.stream) {
     if (list.body["stream"] === true) list.set("stream", false);
     // It is refused without a stream.

@@ -7,7 +7,7 @@ import { cleanText } from "../text.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 import { DroppedPaths } from "./dropped.ts";
-import { readMaxTokens } from "./intent.ts";
+import { isUsageWish, readMaxTokens } from "./intent.ts";
 import { schemaHolder } from "./output-format.ts";
 
 type Wire = Record<string, unknown>;
@@ -27,6 +27,7 @@ function asksForNothing(field: string, value: unknown): boolean {
   if (field === "modalities") return Array.isArray(value) && value.every((one) => one === "text");
   if (field === "service_tier") return value === "auto" || value === "default";
   if (field === "top_logprobs") return value === 0;
+  if (field === "usage" && isUsageWish(value)) return true;
   // Empty options ask for a search all the same.
   if (field === "web_search_options") return false;
   return typeof value === "object" && Object.keys(value).length === 0;

@@ -61,17 +61,26 @@ function readChoices({ n }: Wire): number | undefined {
   return isCount(n) && n > 1 ? Math.min(n, MAX_CHOICES) : undefined;
 }
 
+/** OpenRouter's own wish for usage, `usage: {include}`: its clients send that in place of the dialect's `stream_options`. */
+export const isUsageWish = (value: unknown): value is { include: boolean } => {
+  if (!isObject(value) || typeof value["include"] !== "boolean") return false;
+  return Object.keys(value).length === 1;
+};
+
+function wantsUsage({ stream_options: options, usage: wish }: Wire): boolean {
+  return (isObject(options) && options["include_usage"] === true) || (isUsageWish(wish) && wish.include);
+}
+
 /** What the gateway reads of a chat body. Throws GatewayError (invalid_request) for a body that is no object, and for a missing model. */
 export function readIntent(body: unknown): Intent {
   if (!isObject(body)) throw new GatewayError("invalid_request", "The body must be a JSON object.");
   const model = readModel(body, "the ID of a model, such as <vendor>/<model_name>.");
   const maxOutputTokens = readMaxTokens(body);
-  const options = body["stream_options"];
   const intent: Intent = {
     model,
     stream: body["stream"] === true,
     reasoning: readReasoning(body),
-    wantsUsage: isObject(options) && options["include_usage"] === true,
+    wantsUsage: wantsUsage(body),
   };
   if (maxOutputTokens !== undefined) intent.maxOutputTokens = maxOutputTokens;
   const choices = readChoices(body);
