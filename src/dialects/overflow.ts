@@ -172,14 +172,15 @@ function complete(figures: OverflowFigures, estimate: number, window: number | u
 
 /**
  * The words that agents know: Claude Code compacts at the first sentence, and lowers `max_tokens` where the second one says that the
- * input alone would fit; agents of the chat dialect look for the third (contract 6; field.md 23).
+ * input alone would fit; agents of the chat dialect look for the third, which is its vendor's own: LiteLLM, and with it aider, for the very words
+ * (contract 6; field.md 23).
  */
 function word({ input, output }: OverflowFigures, asked: number, maximum: number): string {
   const fits = input !== undefined && output !== undefined && input < maximum;
   const ceiling = fits
     ? ` input length and \`max_tokens\` exceed context limit: ${input} + ${output} > ${maximum}.`
     : "";
-  return `prompt is too long: ${asked} tokens > ${maximum} maximum.${ceiling} The maximum context length of this model is ${maximum} tokens: shorten the conversation.`;
+  return `prompt is too long: ${asked} tokens > ${maximum} maximum.${ceiling} This model's maximum context length is ${maximum} tokens: shorten the conversation.`;
 }
 
 /** A request that does not fit its model's window, in words that agents compact at (contract 6). */

@@ -295,7 +295,7 @@ async function stepChat(side: Side, session: Session): Promise<boolean> {
       "invalid_request_error",
       "context_length_exceeded",
     ]);
-    expect(error["message"]).toContain(`maximum context length of this model is ${WINDOW} tokens`);
+    expect(error["message"]).toContain(`This model's maximum context length is ${WINDOW} tokens`);
     compact(session, String(error["message"]));
     return false;
   }

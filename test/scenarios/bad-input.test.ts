@@ -421,6 +421,12 @@ describe("credentials", () => {
     expect(words).not.toContain(key.slice(0, 20));
   });
 
+  test.each(SIDES)("a wrong key is told in the words by which LiteLLM knows one: %s", async (side) => {
+    const headers = { ...JSON_TYPE, authorization: `Bearer sk-sluice-${"x".repeat(38)}` };
+    const response = await lab.gateway.call(PATH[side], { method: "POST", headers, body: "{}" });
+    expect(await expectRefusal(side, response, "invalid_api_key")).toContain("Incorrect API key provided");
+  });
+
   test("a refusal of credentials comes before the media type and the size", async () => {
     for (const headers of [{ "content-type": "text/plain" }, { ...JSON_TYPE, "content-length": "99999999" }]) {
       const response = await lab.gateway.call(PATH.messages, { method: "POST", headers, body: "x" });
