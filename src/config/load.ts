@@ -20,6 +20,7 @@ import {
   readProxy,
   readSeconds,
   readUrl,
+  readWord,
 } from "./values.ts";
 import { ownVariables } from "./variables.ts";
 import { allowedHosts, exposureWarnings, listeningWarnings } from "./warnings.ts";
@@ -91,6 +92,13 @@ export const DEFAULT_LOG_MEGABYTES = 64;
 /** Requests as they come are logged only when asked for: on a terminal they would bury what matters. */
 export const DEFAULT_LOG_LEVEL: LogLevel = "warn";
 
+/** Variables of the parts below, with the words that these know. */
+const SWITCHES = [
+  ["SLUICE_USE_ENV_PROXY", readWord("0", "1")],
+  ["SLUICE_HTTP_CLIENT", readWord("fetch")],
+  ["SLUICE_HTTP_SERVER", readWord("bun")],
+] as const;
+
 /**
  * The configuration: flags, then `SLUICE_*` variables, then the file, then defaults (contract 2). Reads files, writes none.
  * Throws ConfigError with every fault found, each with its place, what was expected and what was found.
@@ -118,6 +126,8 @@ export function loadConfig(context: LoadContext): Config {
     chooser.take(undefined, "SLUICE_BLOCKING_SECONDS", readSeconds) ?? file.limits?.blocking_seconds;
   const localDiscovery = chooser.take(undefined, "SLUICE_LOCAL_DISCOVERY", readFlag) ?? file.local_discovery ?? true;
   const logLevel = chooser.take(undefined, "SLUICE_LOG_LEVEL", readLogLevel) ?? DEFAULT_LOG_LEVEL;
+  // Obeyed by the lower parts that they steer, which know no other word: any other would be passed over in silence.
+  for (const [name, reader] of SWITCHES) chooser.take(undefined, name, reader);
   if (chooser.faults.length > 0) throw new ConfigError(chooser.faults, chooser.fromFlags);
   const search = chooseSearch(file.web ?? {}, context.environment);
   warnings.push(...listeningWarnings(host, publicUrl), ...search.warnings);

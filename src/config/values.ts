@@ -67,6 +67,12 @@ export const readLogLevel: Reader<LogLevel> = {
   from: (text) => LOG_LEVELS.find((level) => level === text.toLowerCase()),
 };
 
+/** One of so many words, spelled as they are here. */
+export const readWord = (...words: readonly string[]): Reader<string> => ({
+  what: words.join(" or "),
+  from: (text) => words.find((word) => word === text),
+});
+
 /** Several of a kind, separated by commas. */
 export function readList<T>(reader: Reader<T>): Reader<T[]> {
   return {

@@ -16,13 +16,33 @@ const DECISIVE: ReadonlySet<string> = new Set([
 /** A name as servers read it for which letters are the same whether small or large (Go's encoding/json, and so Ollama). */
 const folded = (name: string) => name.toUpperCase().toLowerCase();
 
+/** Fields by which a vendor serves a request faster or in one place for more than the model's price, and what asks for that. */
+const DEARER: Readonly<Record<string, readonly unknown[]>> = {
+  service_tier: ["priority", "fast", "scale"],
+  speed: ["fast"],
+  inference_geo: ["us"],
+};
+
+/** What the caller uses is paid for, or counted, at the model's price. */
+const isPriced = ({ plan, narrow }: Caller, { plans }: Pick<Services, "plans">) =>
+  narrow?.capped === true || planOf(plans, plan).metered;
+
 /** The caller pays, or may not call every model: what another model than the one that was asked for costs is not known, nor whether it may be called. */
-const isBound = ({ plan, narrow }: Caller, { plans }: Pick<Services, "plans">) =>
-  narrow?.models !== undefined || narrow?.capped === true || planOf(plans, plan).metered;
+const isBound = (caller: Caller, services: Pick<Services, "plans">) =>
+  caller.narrow?.models !== undefined || isPriced(caller, services);
+
+function isStray(field: string, value: unknown, caller: Caller, services: Pick<Services, "plans">): boolean {
+  if (OTHER_MODELS.has(field)) return isBound(caller, services);
+  if (DECISIVE.has(field)) return false;
+  if (Object.hasOwn(DEARER, field)) return DEARER[field]?.includes(value) === true && isPriced(caller, services);
+  const plain = folded(field);
+  return DECISIVE.has(plain) || Object.hasOwn(DEARER, plain);
+}
 
 /**
- * The intent, by which no field goes on that would have another model answer than the gateway has let pass and counts: further models of a caller
- * who is bound, and what is one of the fields that decide but for the size of its letters. They are named like whatever else is left out.
+ * The intent, by which no field goes on that would have another model answer than the gateway has let pass and counts, or at another price: further
+ * models of a caller who is bound, dearer service of one who pays, and what is one of the fields that decide but for the size of its letters. They are
+ * named like whatever else is left out.
  */
 export function withoutStrays(
   intent: Intent,
@@ -33,9 +53,7 @@ export function withoutStrays(
   if (!isObject(body)) return intent;
   let strays: string[] | undefined;
   for (const field in body) {
-    const isDecisive = DECISIVE.has(field);
-    const isStray = isDecisive ? OTHER_MODELS.has(field) && isBound(caller, services) : DECISIVE.has(folded(field));
-    if (!isStray) continue;
+    if (!isStray(field, body[field], caller, services)) continue;
     strays ??= [];
     strays.push(field);
   }

@@ -130,6 +130,9 @@ describe("values of flags and variables", () => {
   const FAULTS: readonly (readonly [given: Parameters<typeof faultOf>[1], line: string, fromFlags: boolean])[] = [
     [{ flags: { port: "abc" } }, '--port: expected a port from 0 to 65535, found "abc"', true],
     [{ flags: { port: "65536" } }, '--port: expected a port from 0 to 65535, found "65536"', true],
+    [{ environment: { SLUICE_USE_ENV_PROXY: "true" } }, 'SLUICE_USE_ENV_PROXY: expected 0 or 1, found "true"', false],
+    [{ environment: { SLUICE_HTTP_CLIENT: "curl" } }, 'SLUICE_HTTP_CLIENT: expected fetch, found "curl"', false],
+    [{ environment: { SLUICE_HTTP_SERVER: "Bun" } }, 'SLUICE_HTTP_SERVER: expected bun, found "Bun"', false],
     [{ environment: { SLUICE_PORT: "1e3" } }, 'SLUICE_PORT: expected a port from 0 to 65535, found "1e3"', false],
     [{ flags: { host: "http://x" } }, '--host: expected a host name or an IP address, found "http://x"', true],
     [

@@ -64,6 +64,30 @@ test.each(SIDES)("who neither pays nor is kept from a model sends it on: %s", as
   expect(sent).toMatchObject(FURTHER[side]);
 });
 
+const DEARER: Record<Side, Record<string, unknown>> = {
+  chat: { service_tier: "priority" },
+  messages: { speed: "fast", inference_geo: "us" },
+};
+
+test.each(SIDES)("who pays the model's price is not served for a higher one: %s", async (side) => {
+  const fields = Object.keys(DEARER[side]);
+  const { status, dropped, sent } = await send(side, DEARER[side]);
+  expect([status, dropped]).toEqual([200, fields.join(", ")]);
+  for (const field of fields) expect(sent).not.toContainKey(field);
+  await lab.join("local");
+  const free = await send(side, DEARER[side]);
+  expect(free.dropped).toBeNull();
+  expect(lab.vendors[side].calls[1]?.json).toMatchObject(DEARER[side]);
+});
+
+test("who pays may wait for a lower price, and have the usual one", async () => {
+  for (const service_tier of ["flex", "auto", "default"]) {
+    const { dropped } = await send("chat", { service_tier });
+    expect(dropped).toBeNull();
+    expect(lab.vendors.chat.calls.at(-1)?.json).toMatchObject({ service_tier });
+  }
+});
+
 test.each(SIDES)("a field that decides is not said again in other letters: %s", async (side) => {
   const again = { Model: "dear", MAX_TOKENS: 100_000, "\u017ftream": true, "to\u212Aens": 1 };
   const { status, dropped, sent } = await send(side, again);
