@@ -3,8 +3,17 @@ import type { Event, Finish } from "../canon/events.ts";
 import { promptTokens, sumUsage, type Usage } from "../canon/usage.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** Characters of generated text that count as one token where the vendor sent no counts. */
-export const CHARACTERS_PER_TOKEN = 4;
+/** Letters of generated text that count as one token where the vendor sent no counts. */
+const LETTERS_PER_TOKEN = 4;
+/** Ideographs, kana and Hangul: in every vocabulary each is about as much as so many letters, and a text of them a third of its tokens otherwise. */
+const WIDE = /[\u2e80-\ud7ff\uff00-\uffef]/g;
+const LETTERS_IN_WIDE = 3;
+
+/** How many letters a generated text counts for. */
+const lettersOf = (text: string): number => text.length + (text.match(WIDE)?.length ?? 0) * (LETTERS_IN_WIDE - 1);
+
+/** Tokens of generated text by its length, not rounded: what is charged where the vendor sent no counts. */
+export const roughOutput = (text: string): number => lettersOf(text) / LETTERS_PER_TOKEN;
 /** Largest count believed: a vendor's slip must not become a bill (reliability 3.1 rule 6). */
 const MAX_TOKENS = 100_000_000;
 
@@ -44,7 +53,7 @@ export class Meter {
   error: GatewayError | undefined;
   /** Monotonic time of the first output of any kind, ms. */
   firstTokenAt: number | undefined;
-  /** Characters generated so far, by kind; a tool call's name counts among its arguments. */
+  /** Letters generated so far, by kind; a tool call's name counts among its arguments. */
   readonly generated: Generated = { text: 0, reasoning: 0, arguments: 0 };
   #kind: keyof Generated = "text";
   #usage: Usage | undefined;
@@ -66,7 +75,7 @@ export class Meter {
   /** Takes the next events of the reply, in their order. */
   take(events: readonly Event[]): void {
     for (const event of events) {
-      if (event.type === "block-delta") this.#count(this.#kind, event.text.length);
+      if (event.type === "block-delta") this.#count(this.#kind, event.text);
       else if (event.type === "block-start") this.#open(event.block);
       else if (event.type === "usage") this.#usage = event.usage;
       else if (event.type === "finish") this.finish = event.finish;
@@ -76,13 +85,13 @@ export class Meter {
 
   #open(block: Extract<Event, { type: "block-start" }>["block"]): void {
     this.#kind = block.kind === "tool-call" ? "arguments" : block.kind === "reasoning" ? "reasoning" : "text";
-    if (block.kind === "tool-call") this.#count("arguments", block.name.length);
+    if (block.kind === "tool-call") this.#count("arguments", block.name);
     // The vendor's own secret has no length that tells tokens; it is output all the same.
     else if (block.kind === "redacted-reasoning" || block.kind === "opaque") this.#mark();
   }
 
-  #count(kind: keyof Generated, characters: number): void {
-    this.generated[kind] += characters;
+  #count(kind: keyof Generated, text: string): void {
+    this.generated[kind] += lettersOf(text);
     this.#mark();
   }
 
@@ -116,7 +125,7 @@ export class Meter {
   /**
    * What a round came to, in tokens. The vendor's last counts where it sent any and finished. Of a reply that broke off, a vendor has
    * often said the input and no more than a beginning of the output: its input is taken, and of the output the larger of its count
-   * and the estimate. Without any counts: `estimateInput`, and a token for every four characters generated. `estimated` says that
+   * and the estimate. Without any counts: `estimateInput`, and a token for every four letters generated. `estimated` says that
    * a figure is the gateway's own (contract 5). All counts are whole, from 0 to 100,000,000.
    */
   #roundUsage(estimateInput: () => number): Metered {
@@ -140,7 +149,7 @@ export class Meter {
 
   #estimateOutput(): { output: number; reasoning: number } {
     const { text, reasoning, arguments: given } = this.generated;
-    const tokens = (characters: number) => clamp(Math.ceil(characters / CHARACTERS_PER_TOKEN) * this.choices);
+    const tokens = (letters: number) => clamp(Math.ceil(letters / LETTERS_PER_TOKEN) * this.choices);
     const output = Math.max(tokens(text + reasoning + given), this.sawOutput ? 1 : 0);
     return { output, reasoning: Math.min(tokens(reasoning), output) };
   }

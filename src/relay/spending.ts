@@ -1,6 +1,6 @@
 import type { Event } from "../canon/events.ts";
 import type { Hold } from "../ledger/ledger.ts";
-import { CHARACTERS_PER_TOKEN } from "../ledger/meter.ts";
+import { roughOutput } from "../ledger/meter.ts";
 import { textEstimator } from "./estimate.ts";
 
 /** Who serves the reply, for the book of a reply that a crash may cut off. */
@@ -17,7 +17,7 @@ export class Spending {
   asked: Promise<void> | undefined;
   #seen = 0;
   #estimated = 0;
-  #characters = 0;
+  #rough = 0;
   readonly #estimate: (text: string) => number;
 
   constructor(
@@ -42,9 +42,9 @@ export class Spending {
 
   /** The larger of two estimates: the finer one, and the one that is charged where the vendor sends no counts. */
   #take(text: string): void {
-    this.#characters += text.length;
+    this.#rough += roughOutput(text);
     this.#estimated += this.#estimate(text);
-    this.#seen = Math.max(this.#seen, this.#estimated, this.#characters / CHARACTERS_PER_TOKEN);
+    this.#seen = Math.max(this.#seen, this.#estimated, this.#rough);
   }
 
   /** Counts without text are those of a reply's end: there is nothing left of it to save. */

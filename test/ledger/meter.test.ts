@@ -55,6 +55,14 @@ describe("usage", () => {
     expect(meter.generated).toEqual({ text: 3, reasoning: 5, arguments: 6 });
   });
 
+  test("characters that are tokens by themselves count as three letters: who leaves before the counts come does not pay a third", () => {
+    for (const wide of ["\u6c49", "\u304b", "\ud55c", "\uff21"]) {
+      expect(metered([...text(wide.repeat(40))]).usage.output).toBe(30);
+      expect(metered([...text(`${wide.repeat(4)}abcd`)]).usage.output).toBe(4);
+    }
+    expect(metered([...text("\u00e9\u0434\u05d0\u0e01")]).usage.output).toBe(1);
+  });
+
   test("a vendor that counts the input alone is believed in that; the output is estimated, where there is any", () => {
     expect(metered([counts(10, 0), ...text("abcdefgh"), finish])).toMatchObject({
       usage: { input: 10, output: 2 },
