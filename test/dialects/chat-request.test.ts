@@ -210,6 +210,21 @@ describe("a client's request", () => {
     ]);
   });
 
+  test("fields of a message that nobody else knows are named; an assistant's are those of a reply, whoever made it", () => {
+    const { dropped } = decode([
+      { role: "system", content: "S", priority: 1 },
+      { role: "user", content: "Hi", cache_breakpoint: true, weight: 0, draft: false, name: null },
+      { role: "assistant", content: "a", annotations: [], audio: null, parsed: { a: 1 } },
+      { role: "tool", tool_call_id: "x", content: "r", is_error: true },
+    ]);
+    expect(dropped).toEqual([
+      "messages[0].priority",
+      "messages[1].cache_breakpoint",
+      "messages[1].weight",
+      "messages[3].is_error",
+    ]);
+  });
+
   test("calls, their results and the user's next words", () => {
     const { prompt, dropped } = decode([
       ...hello,

@@ -93,8 +93,8 @@ describe("the official clients against the executable (issue 6)", () => {
 
   test("a bad key is told as what it is", async () => {
     const way = { url: `${gateway.url}/mcp/web`, headers: { authorization: `Bearer sk-sluice-${"x".repeat(38)}` } };
-    await expect(connect(way)).rejects.toThrow(/401|not accepted/);
-    await expect(connectNew(way)).rejects.toThrow(/401|not accepted/);
+    await expect(connect(way)).rejects.toThrow(/401|Incorrect API key/);
+    await expect(connectNew(way)).rejects.toThrow(/401|Incorrect API key/);
   });
 });
 

@@ -10,6 +10,9 @@ import { inventCallId, readToolFragment } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
+/** Fields of a message that is not the assistant's, those that cross and those that are told apart. An assistant's holds what a reply did, whoever made it. */
+const KNOWN_FIELDS: ReadonlySet<string> = new Set(["role", "content", "name", "cache_control", "tool_call_id"]);
+
 /** Where a message stands: told only where something is amiss with it. */
 const pathOf = (at: number): string => `messages[${at}]`;
 
@@ -38,6 +41,7 @@ class MessageReader {
   /** `at`: its place among the messages. `isLast`: nothing follows, so an assistant's turn is one to be continued. */
   read(message: Wire, at: number, isLast: boolean): void {
     if (message["name"] != null && message["role"] !== "function") this.dropped.add(`${pathOf(at)}.name`);
+    if (message["role"] !== "assistant") this.#nameUnknown(message, at);
     switch (message["role"]) {
       case "system":
       case "developer":
@@ -54,6 +58,13 @@ class MessageReader {
         break;
       default:
         this.#readUser(message, at);
+    }
+  }
+
+  #nameUnknown(message: Wire, at: number): void {
+    for (const field in message) {
+      if (KNOWN_FIELDS.has(field) || message[field] == null || message[field] === false) continue;
+      this.dropped.add(`${pathOf(at)}.${field}`);
     }
   }
 
