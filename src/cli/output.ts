@@ -86,12 +86,15 @@ export function paint(text: string, colour: keyof typeof CODES): string {
   return showsColour() ? `\x1b[${CODES[colour]}m${text}\x1b[0m` : text;
 }
 
+/** What a terminal obeys, or turns and hides what stands beside it. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is being taken out.
+const UNSEEN = /[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+
 export type Column = { title: string; align?: "left" | "right" };
 
-/** Rows under titles, in aligned columns two spaces apart, no lines drawn. Control characters in cells are not passed to the terminal. */
+/** Rows under titles, in aligned columns two spaces apart, no lines drawn. Of cells, control characters and those that turn or hide text are not passed to the terminal. */
 export function formatTable(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is being taken out.
-  const clean = rows.map((row) => row.map((cell) => cell.replace(/[\x00-\x1f\x7f-\x9f]/g, "?")));
+  const clean = rows.map((row) => row.map((cell) => cell.replace(UNSEEN, "?")));
   const widths = columns.map((column, index) =>
     Math.max(column.title.length, ...clean.map((row) => Bun.stringWidth(row[index] ?? ""))),
   );

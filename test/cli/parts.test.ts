@@ -22,6 +22,10 @@ describe("tables", () => {
 
   test("control characters of a cell do not reach the terminal", () => {
     expect(formatTable([{ title: "t" }], [["a\x1b[31m\nb\u009b"]])).toEqual(["t", "a?[31m?b?"]);
+    expect(formatTable([{ title: "t" }], [["lab/\u202egnp\u200b.x\ufeff \u05d0\u6c49"]])).toEqual([
+      "t",
+      "lab/?gnp?.x? \u05d0\u6c49",
+    ]);
   });
 
   test("no colour where output is no terminal", () => {
