@@ -13,6 +13,9 @@ const DECISIVE: ReadonlySet<string> = new Set([
   ...["model", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens", "max_output_tokens"],
 ]);
 
+/** A name without letters that are not what they seem: nearly every one. */
+const PLAIN = /^[a-z\d_]*$/;
+
 /** A name as servers read it for which letters are the same whether small or large (Go's encoding/json, and so Ollama). */
 const folded = (name: string) => name.toUpperCase().toLowerCase();
 
@@ -35,6 +38,7 @@ function isStray(field: string, value: unknown, caller: Caller, services: Pick<S
   if (OTHER_MODELS.has(field)) return isBound(caller, services);
   if (DECISIVE.has(field)) return false;
   if (Object.hasOwn(DEARER, field)) return DEARER[field]?.includes(value) === true && isPriced(caller, services);
+  if (PLAIN.test(field)) return false;
   const plain = folded(field);
   return DECISIVE.has(plain) || Object.hasOwn(DEARER, plain);
 }

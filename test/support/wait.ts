@@ -2,9 +2,13 @@
 const PATIENCE_MS = 5_000;
 
 /** Waits until `condition` holds. Throws with `what` in its words when it does not within `patienceMs`. */
-export async function until(condition: () => boolean, what: string, patienceMs = PATIENCE_MS): Promise<void> {
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  patienceMs = PATIENCE_MS,
+): Promise<void> {
   const startedAt = performance.now();
-  while (!condition()) {
+  while (!(await condition())) {
     if (performance.now() - startedAt > patienceMs) throw new Error(`waited ${patienceMs} ms in vain: ${what}`);
     await new Promise<void>((resolve) => setTimeout(resolve, 1));
   }
