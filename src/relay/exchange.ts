@@ -49,7 +49,6 @@ export class Exchange {
   /** What the input is estimated of; it is done when somebody asks. */
   asked: { body: JsonText; model: string } | undefined;
   #estimated: number | undefined;
-  #choices = 1;
   readonly estimateInput = (): number => this.estimatedInput;
   hold: Hold | undefined;
   /** Set aside beside the hold, for further requests that one reply takes; given back when it is settled. */
@@ -86,12 +85,6 @@ export class Exchange {
     return this.#estimated;
   }
 
-  /** Replies that are asked for at once. */
-  set choices(count: number) {
-    this.#choices = count;
-    this.meter.choices = count;
-  }
-
   get closed(): boolean {
     return this.#closed;
   }
@@ -110,7 +103,7 @@ export class Exchange {
   ownCounts(events: readonly Event[]): Usage | undefined {
     const last = events.findLast((event) => event.type === "usage");
     if (last && promptTokens(last.usage) > 0) return undefined;
-    const meter = createMeter(this.clock, this.#choices);
+    const meter = createMeter(this.clock, this.meter.choices);
     meter.take(events);
     return meter.usage(this.estimateInput).usage;
   }
@@ -156,7 +149,7 @@ export class Exchange {
 
   /** What came of the reply never reached the client. */
   forgetReply(): void {
-    this.meter = createMeter(this.clock, this.#choices);
+    this.meter = createMeter(this.clock, this.meter.choices);
   }
 
   /** The answer is whole: settles the vendor's usage, and keeps its reasoning. Both are durable when it resolves. */

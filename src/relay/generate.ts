@@ -133,7 +133,7 @@ function hold(
     payment: paymentOf(planOf(services.plans, caller.plan), entry, intent, body),
   };
   if (intent.maxOutputTokens !== undefined) wanted.maxOutputTokens = intent.maxOutputTokens;
-  if (intent.choices !== undefined) exchange.choices = wanted.choices = intent.choices;
+  if (intent.choices !== undefined) exchange.meter.choices = wanted.choices = intent.choices;
   if (entry.contextLength !== undefined) wanted.contextLength = entry.contextLength;
   if (caller.narrow?.capped) wanted.terms = termsOf(planOf(services.plans, caller.plan), entry, intent, body);
   return services.ledger.hold(wanted);

@@ -58,7 +58,8 @@ function encodeMedia(part: Part, quirks: Quirks): Wire | undefined {
  */
 export function encodePart(part: Part, quirks: Quirks): Wire | undefined {
   const encoded = encodeMedia(part, quirks);
-  if (encoded && quirks.customTools) return withBreakpoint(encoded, part);
+  if (!encoded) return undefined;
+  if (!quirks.acceptsCacheControl) return quirks.customTools ? withBreakpoint(encoded, part) : encoded;
   const mark = "cache" in part ? part.cache : undefined;
-  return encoded && quirks.acceptsCacheControl && mark != null ? { ...encoded, cache_control: mark } : encoded;
+  return mark != null ? { ...encoded, cache_control: mark } : encoded;
 }

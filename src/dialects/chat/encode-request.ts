@@ -1,5 +1,5 @@
 import type { OutputFormat, Prompt, TextPart, Tool, ToolChoice } from "../../canon/prompt.ts";
-import { put } from "../../lib/json.ts";
+import { isObject, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
@@ -21,33 +21,17 @@ const MAX_USER = 64;
 
 /** All system text as one message, in order (interface 4.5); parts only where the vendor takes cache marks and there are some. */
 function encodeSystem(system: readonly TextPart[], quirks: Quirks): Wire | undefined {
-  if (quirks.acceptsCacheControl === true && system.some(isMarked))
-    return { role: "system", content: markedParts(system) };
-  if (quirks.customTools === true && system.some(isCut)) return { role: "system", content: cutParts(system, quirks) };
+  if (system.some((part) => isMarked(part, quirks))) {
+    return { role: "system", content: system.map((part) => encodePart(part, quirks)).filter(isObject) };
+  }
   const content = joinTexts(system);
   return content === undefined ? undefined : { role: "system", content };
 }
 
-const isMarked = ({ text, cache }: TextPart): boolean => text !== "" && cache != null;
-
-const isCut = ({ text, breakpoint }: TextPart): boolean => text !== "" && breakpoint !== undefined;
-
-/** The parts that say something, those that end what is cached with their mark. */
-const cutParts = (system: readonly TextPart[], quirks: Quirks): Wire[] =>
-  system.flatMap((part): Wire[] => {
-    const encoded = encodePart(part, quirks);
-    return encoded ? [encoded] : [];
-  });
-
-function markedParts(system: readonly TextPart[]): Wire[] {
-  const parts: Wire[] = [];
-  for (const { text, cache } of system) {
-    if (text === "") continue;
-    const part: Wire = { type: "text", text: cleanText(text) };
-    if (cache != null) part["cache_control"] = cache;
-    parts.push(part);
-  }
-  return parts;
+/** Whether what is cached ends with this part, in the form that the vendor knows. */
+function isMarked({ text, cache, breakpoint }: TextPart, quirks: Quirks): boolean {
+  if (text === "") return false;
+  return quirks.acceptsCacheControl === true ? cache != null : quirks.customTools === true && breakpoint !== undefined;
 }
 
 /** Only the four keys that every server knows: strict ones refuse others (dialects.md 4.8 #32 and #33). */

@@ -11,6 +11,9 @@ function readBudget(tokens: unknown): ReasoningIntent {
   return tokens === 0 ? { kind: "off" } : { kind: "budget", tokens: Math.floor(tokens) };
 }
 
+/** Words of `thinking.type` by which a client wants none: the second one is that of models which cannot be switched off altogether (dialects.md 5.1). */
+export const OFF_TYPES: ReadonlySet<unknown> = new Set(["disabled", "between_tools"]);
+
 /**
  * What `thinking` and `output_config.effort` ask for together (dialects.md 5.3): the effort wins for depth, but never over `disabled`.
  * An effort alone is an explicit depth too, since it is the only control of models that always think.
@@ -23,8 +26,7 @@ export function readReasoning(body: Record<string, unknown>): ReasoningIntent {
   if (thinking === undefined || thinking === null) return said;
   const explicit = said.kind === "omitted" || said.kind === "unrecognised" ? undefined : said;
   if (!isObject(thinking)) return UNRECOGNISED;
-  // The word of models that cannot be switched off altogether (dialects.md 5.1).
-  if (thinking["type"] === "disabled" || thinking["type"] === "between_tools") return { kind: "off" };
+  if (OFF_TYPES.has(thinking["type"])) return { kind: "off" };
   if (thinking["type"] === "adaptive") return explicit ?? { kind: "adaptive" };
   if (thinking["type"] === "enabled") return explicit ?? readBudget(thinking["budget_tokens"]);
   return UNRECOGNISED;

@@ -1,5 +1,6 @@
 import type { Orders, ReasoningForm, ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
+import { OFF_TYPES } from "./intent.ts";
 import { freeToolChoice } from "./tool-choice.ts";
 import { continuesWithoutThinking } from "./tool-loop.ts";
 
@@ -108,8 +109,6 @@ function wantedBy(order: ReasoningOrder, body: Body, ceiling: number | undefined
   return order.kind === "off" ? writer.off(order.value) : writer.positive(order, body, ceiling);
 }
 
-/** Words of `thinking.type` by which a client wants none. */
-const OFF_TYPES: ReadonlySet<unknown> = new Set(["disabled", "between_tools"]);
 /** Depths that every model with an effort takes, also while it does not think (dialects.md 2.9). */
 const USUAL_EFFORTS: ReadonlySet<unknown> = new Set(["low", "medium", "high"]);
 

@@ -4,7 +4,6 @@ import { isObject } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { BlockLane, type Slot } from "../messages/block-lane.ts";
-import { withTier } from "../openai-fields.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { readFinish } from "./finish.ts";
 import {
@@ -244,8 +243,7 @@ class ResponsesDecoder implements Decoder {
     const usage = readUsage(response["usage"]);
     if (usage) out.push([{ type: "usage", usage }]);
     const incomplete = type === "response.incomplete" || response["status"] === "incomplete";
-    const finish = readFinish(response, incomplete, this.#calledTool);
-    out.push([{ type: "finish", finish: withTier(finish, response["service_tier"]) }]);
+    out.push([{ type: "finish", finish: readFinish(response, incomplete, this.#calledTool) }]);
     this.done = true;
     return undefined;
   }

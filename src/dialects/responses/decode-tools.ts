@@ -38,11 +38,12 @@ function decodeList(
     const place = `${path}[${at}]`;
     const own = stringOf(entry["name"]);
     const name = joinName(space, own);
-    if (entry["type"] === "custom" && own !== "") {
-      decoded.push(customTool(name, stringOf(entry["description"]), entry["format"], place));
-      nameLost(entry, place, dropped);
-    } else if (entry["type"] === "function" && own !== "") {
-      decoded.push(decodeFunction(name, entry, place));
+    if ((entry["type"] === "custom" || entry["type"] === "function") && own !== "") {
+      decoded.push(
+        entry["type"] === "custom"
+          ? customTool(name, stringOf(entry["description"]), entry["format"], place)
+          : decodeFunction(name, entry, place),
+      );
       nameLost(entry, place, dropped);
     } else if (entry["type"] === "namespace" && space === undefined) {
       if (entry["description"]) dropped.add(`${place}.description`);

@@ -21,17 +21,22 @@ export function callIdOf(id: string): string {
   return `call_${new Bun.CryptoHasher("sha256").update(id).digest("hex").slice(0, 40)}`;
 }
 
-/** Texts that stand above the user's, as an item: one part, or as many as there are where one of them ends what is cached; undefined for none. */
-export function systemItem(texts: readonly TextPart[], quirks: Quirks): Item | undefined {
-  const role = quirks.noDeveloperRole ? "system" : "developer";
+/** The content of what stands above the user's: one part, or as many as there are texts where one of them ends what is cached; [] for none. */
+export function systemContent(texts: readonly TextPart[], quirks: Quirks): Item[] {
   if (quirks.customTools !== false && texts.some(({ text, breakpoint }) => text !== "" && breakpoint)) {
     const said = texts.filter(({ text }) => text !== "");
-    const content = said.map((part) => withBreakpoint({ type: "input_text", text: cleanText(part.text) }, part));
-    return { type: "message", role, content };
+    return said.map((part) => withBreakpoint({ type: "input_text", text: cleanText(part.text) }, part));
   }
   const text = joinTexts(texts);
-  return text ? { type: "message", role, content: [{ type: "input_text", text }] } : undefined;
+  return text ? [{ type: "input_text", text }] : [];
 }
+
+/** {@link systemContent} as an item. */
+export const systemItem = (content: readonly Item[], quirks: Quirks): Item => ({
+  type: "message",
+  role: quirks.noDeveloperRole ? "system" : "developer",
+  content,
+});
 
 /**
  * Writes turns as input items: every call has one output, every output a call, and reasoning is never the last of its turn, all of
@@ -65,8 +70,8 @@ export class InputWriter {
 
   #writeSystem(turn: Turn): void {
     const texts = turn.parts.filter((part): part is TextPart => part.type === "text");
-    const item = systemItem(texts, this.quirks);
-    if (item) this.#items.push(item);
+    const content = systemContent(texts, this.quirks);
+    if (content.length > 0) this.#items.push(systemItem(content, this.quirks));
   }
 
   #writeUser(turn: Turn): void {

@@ -1,16 +1,16 @@
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
-import { isObject, listOf, put } from "../../lib/json.ts";
+import { isObject, put } from "../../lib/json.ts";
 import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { formatName } from "../format-name.ts";
 import { BREAKPOINT } from "../openai-fields.ts";
 import { fitStrict } from "../strict-schema.ts";
-import { cleanText, joinTexts } from "../text.ts";
+import { cleanText } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
-import { InputWriter, systemItem } from "./encode-input.ts";
+import { InputWriter, systemContent, systemItem } from "./encode-input.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -90,11 +90,12 @@ const EMPTY_INPUT = { type: "message", role: "user", content: [{ type: "input_te
  */
 function encodeConversation(prompt: Prompt, quirks: Quirks, dropped: string[]): Wire {
   const input = new InputWriter(quirks, dropped).write(prompt.turns);
-  const item = systemItem(prompt.system, quirks);
-  if (!item) return { input: input.length === 0 ? [EMPTY_INPUT] : input };
-  const isCut = listOf(item["content"]).some((part) => isObject(part) && part[BREAKPOINT] !== undefined);
+  const content = systemContent(prompt.system, quirks);
+  const [first] = content;
+  if (!first) return { input: input.length === 0 ? [EMPTY_INPUT] : input };
+  const isCut = content.some((part) => part[BREAKPOINT] !== undefined);
   const asItem = input.length === 0 || prompt.output?.type === "json" || isCut;
-  return asItem ? { input: [item, ...input] } : { instructions: joinTexts(prompt.system), input };
+  return asItem ? { input: [systemItem(content, quirks), ...input] } : { instructions: first["text"], input };
 }
 
 const NOTHING_SHARED: Wire = {};

@@ -53,9 +53,7 @@ class ResponsesEncoder implements Encoder {
   }
 
   end(): string {
-    const { tier } = this.#finish;
-    const served = tier === undefined ? {} : { tier };
-    const state = { ...writeFinish(this.#finish), output: this.#output, usage: this.#usage, ...served };
+    const state = { ...writeFinish(this.#finish), output: this.#output, usage: this.#usage };
     const type = state.status === "completed" ? "response.completed" : "response.incomplete";
     return this.#write(type, { response: writeResponse(this.context, state) });
   }

@@ -1,5 +1,6 @@
 import type { Finish, FinishReason } from "../../canon/events.ts";
 import { isObject } from "../../lib/json.ts";
+import { withTier } from "../openai-fields.ts";
 
 /** What each `incomplete_details.reason` means; one that nobody knows is a natural end that was cut by the vendor's own rules. */
 const INCOMPLETE: Readonly<Record<string, FinishReason>> = {
@@ -8,8 +9,18 @@ const INCOMPLETE: Readonly<Record<string, FinishReason>> = {
   content_filter: "content-filter",
 };
 
+/** The word for a reason by which a response is incomplete. */
+const WORDS: Partial<Record<FinishReason, string>> = {
+  length: "max_output_tokens",
+  "content-filter": "content_filter",
+};
+
 /** The finish of a response that ended well or incomplete (dialects.md 4.5). `calledTool`: a function call was in it. */
 export function readFinish(response: Record<string, unknown>, incomplete: boolean, calledTool: boolean): Finish {
+  return withTier(readEnd(response, incomplete, calledTool), response["service_tier"]);
+}
+
+function readEnd(response: Record<string, unknown>, incomplete: boolean, calledTool: boolean): Finish {
   const natural: FinishReason = calledTool ? "tool-calls" : "stop";
   if (!incomplete) return { reason: natural, raw: "completed" };
   const details = response["incomplete_details"];
@@ -18,10 +29,13 @@ export function readFinish(response: Record<string, unknown>, incomplete: boolea
   return { reason: (Object.hasOwn(INCOMPLETE, raw) ? INCOMPLETE[raw] : undefined) ?? natural, raw };
 }
 
-/** Status and `incomplete_details` of a finish. */
-export function writeFinish(finish: Finish): { status: string; incomplete_details: { reason: string } | null } {
-  if (finish.reason === "length") return { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
-  if (finish.reason === "content-filter")
-    return { status: "incomplete", incomplete_details: { reason: "content_filter" } };
-  return { status: "completed", incomplete_details: null };
+type WrittenFinish = { status: string; incomplete_details: { reason: string } | null; tier?: string };
+
+/** Status, `incomplete_details` and tier of a finish. */
+export function writeFinish({ reason, tier }: Finish): WrittenFinish {
+  const word = WORDS[reason];
+  const written = word
+    ? { status: "incomplete", incomplete_details: { reason: word } }
+    : { status: "completed", incomplete_details: null };
+  return tier === undefined ? written : { ...written, tier };
 }

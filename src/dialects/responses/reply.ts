@@ -3,7 +3,6 @@ import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
-import { withTier } from "../openai-fields.ts";
 import { failureOf } from "./decode-stream.ts";
 import { readFinish, writeFinish } from "./finish.ts";
 import { type Item, isCallType, readWholeItem, startEvent } from "./items.ts";
@@ -33,8 +32,7 @@ export function decodeReply(body: unknown): Event[] {
   }
   const usage = readUsage(body["usage"]);
   if (usage) events.push({ type: "usage", usage });
-  const finish = readFinish(body, status === "incomplete", calledTool);
-  events.push({ type: "finish", finish: withTier(finish, body["service_tier"]) });
+  events.push({ type: "finish", finish: readFinish(body, status === "incomplete", calledTool) });
   return events;
 }
 
@@ -66,8 +64,6 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
     } else if (event.type === "usage") usage = event.usage;
     else if (event.type === "finish") finish = event.finish;
   }
-  const { status, incomplete_details } = writeFinish(finish);
   // Only a vendor that counts nothing leaves it to the estimate.
-  const state = { status, incomplete_details, output, usage: usage ?? estimatedUsage(context) };
-  return writeResponse(context, finish.tier === undefined ? state : { ...state, tier: finish.tier });
+  return writeResponse(context, { ...writeFinish(finish), output, usage: usage ?? estimatedUsage(context) });
 }
