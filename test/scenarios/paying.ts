@@ -1,6 +1,4 @@
-import { sql } from "drizzle-orm";
 import type { Config } from "../../src/config/load.ts";
-import { usage } from "../../src/db/schema.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { estimateInputTokens } from "../../src/relay/estimate.ts";
@@ -39,7 +37,7 @@ export type PayingLab = {
   wallet(): { posted: bigint; held: bigint };
   /** Puts the account on another plan. */
   join(plan: string): Promise<void>;
-  /** Rows of usage in the order in which they were written: two requests of one millisecond sort by chance. */
+  /** {@link TestApp.rows}. */
   rows(): UsageRow[];
   stop(): Promise<void>;
 };
@@ -73,7 +71,7 @@ export async function startPayingLab(clock?: Clock): Promise<PayingLab> {
       return { posted: postedNano, held: heldNano };
     },
     join,
-    rows: () => store.query.select().from(usage).orderBy(sql`rowid`).all(),
+    rows: () => gateway.rows(),
     async stop() {
       await gateway.stop();
       for (const upstream of [vendors.chat, vendors.messages]) upstream.close();

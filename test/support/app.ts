@@ -1,4 +1,4 @@
-import { asc } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { type App, createApp } from "../../src/app.ts";
 import type { Config } from "../../src/config/load.ts";
@@ -106,7 +106,7 @@ export type TestApp = {
   call(path: string, init?: RequestInit): Promise<Response>;
   /** Posts JSON (or text that is to pass for it) with the key. */
   post(path: string, body: unknown, init?: Omit<RequestInit, "body" | "method">): Promise<Response>;
-  /** Rows of the ledger, oldest first. */
+  /** Rows of usage in the order in which they were written: requests of one millisecond sort by chance. */
   rows(): UsageRow[];
   stop(): Promise<void>;
 };
@@ -166,7 +166,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
         body: typeof body === "string" ? body : JSON.stringify(body),
       });
     },
-    rows: () => store.query.select().from(usage).orderBy(asc(usage.requestId)).all(),
+    rows: () => store.query.select().from(usage).orderBy(sql`rowid`).all(),
     async stop() {
       await app.stop();
       await watch.end(store);

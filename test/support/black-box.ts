@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
-import { asc } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { Keys } from "../../src/accounts/keys.ts";
 import type { App } from "../../src/app.ts";
 import type { Config } from "../../src/config/load.ts";
@@ -296,7 +296,7 @@ export async function startOutside(executable: string, config: Config, options: 
         body: typeof body === "string" ? body : JSON.stringify(body),
       });
     },
-    rows: () => store.query.select().from(usage).orderBy(asc(usage.requestId)).all(),
+    rows: () => store.query.select().from(usage).orderBy(sql`rowid`).all(),
     stop() {
       over.abort();
       ended ??= endProcess(running, store, writer);
