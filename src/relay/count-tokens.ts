@@ -7,7 +7,7 @@ import type { Decoded, TokenCounter, UpstreamDialect } from "../dialects/dialect
 import { upstreamFor } from "../dialects/index.ts";
 import { passedHeaders, translateRequest } from "../dialects/translate.ts";
 import { Abort } from "../lib/abort.ts";
-import { type JsonText, wholeText } from "../lib/json.ts";
+import { wholeText } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
 import type { EndCall } from "../observe/work-book.ts";
 import { isOk } from "../vendors/answer.ts";
@@ -20,6 +20,7 @@ import { measurePrompt, sumTokens } from "./measure.ts";
 import { planOrders } from "./orders.ts";
 import { showTools } from "./server-tools.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
+import { settleTools, type Tooled } from "./vendor-tools.ts";
 
 /** A vendor's own counter has this long, milliseconds; then the gateway counts. */
 export const VENDOR_COUNT_MS = 3_000;
@@ -60,7 +61,7 @@ export async function countTokens(request: CountRequest, services: Services, tok
     const entry = findEntry(services.catalog, intent.model);
     if (request.caller.narrow) requireModel(request.caller, entry.id);
     request.check(body.value);
-    const job = asServed({ request, services, body, intent, entry });
+    const job = asServed({ request, services, intent, entry, ...settleTools(request, body, entry, services) });
     const byVendor = await countByVendor(job);
     const count: Count = byVendor ?? { inputTokens: await countLocally(job, tokenizer), by: "local" };
     services.log.info("count-tokens", {
@@ -77,7 +78,7 @@ export async function countTokens(request: CountRequest, services: Services, tok
   }
 }
 
-type CountJob = { request: CountRequest; services: Services; body: JsonText; intent: Intent; entry: Entry };
+type CountJob = { request: CountRequest; services: Services; intent: Intent; entry: Entry } & Tooled;
 type Counter = { route: Route; vendor: Vendor; upstream: UpstreamDialect; counter: TokenCounter };
 
 /** The request as its first vendor would be told: with functions in the place of web tools that the gateway serves there. */

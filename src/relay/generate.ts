@@ -20,12 +20,13 @@ import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import { type Reading, readWhole, type Whole } from "./read-reply.ts";
 import { noteFailure } from "./routes-tries.ts";
 import { Visit } from "./running.ts";
-import { findServed, serveTools } from "./server-tools.ts";
+import { serveTools } from "./server-tools.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
 import { finishWhole } from "./server-tools-stream.ts";
 import { Spending } from "./spending.ts";
 import { withoutStrays } from "./stray-fields.ts";
 import { type RelayedStream, relayStream } from "./stream.ts";
+import { settleTools } from "./vendor-tools.ts";
 
 /** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */
 const COMMIT_MS = 5_000;
@@ -62,8 +63,8 @@ export async function generate(request: GenerateRequest, services: Services): Pr
     const afterCheck = breathe(body);
     if (afterCheck) await afterCheck;
     abort.throwIfAborted();
-    const served = findServed(request, body.value, entry, services);
-    const job: Job = { request, services, exchange, abort, body, intent, entry, money: exchange.hold, served };
+    const tooled = settleTools(request, body, entry, services);
+    const job: Job = { request, services, exchange, abort, intent, entry, money: exchange.hold, ...tooled };
     if (intent.stream) return await answerStream(job, visit);
     const reply = await answerWhole(job);
     visit.end();

@@ -92,6 +92,9 @@ export type Reply =
       chunks: Chunks;
     };
 
+/** Web tools that are asked for, and that the gateway runs where a vendor does not; with `always`, wherever. */
+export type Served = { tools: readonly OfferedTool[]; always: boolean };
+
 /** A request that was let in, and everything decided about it. */
 export type Job = {
   request: GenerateRequest;
@@ -106,6 +109,7 @@ export type Job = {
   money?: Pick<Hold, "ceiling" | "asStream"> | undefined;
   /** A vendor has refused the proofs of earlier reasoning: the request goes without any. */
   withoutProofs?: boolean;
-  /** Web tools that are asked for, and that the gateway runs where a vendor does not. */
-  served?: readonly OfferedTool[] | undefined;
+  served?: Served | undefined;
+  /** What was left out of the body before any vendor was chosen, by its place. */
+  lost?: readonly string[] | undefined;
 };

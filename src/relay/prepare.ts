@@ -15,7 +15,7 @@ export const STRICT_HEADER = "x-sluice-strict";
 /** What decides what is sent: a job, or one that is only shown. */
 export type Asked = Pick<
   Job,
-  "request" | "services" | "body" | "intent" | "entry" | "abort" | "money" | "withoutProofs"
+  "request" | "services" | "body" | "intent" | "entry" | "abort" | "money" | "withoutProofs" | "lost"
 >;
 
 /** A request made ready for one route. Nothing has left the process yet. */
@@ -62,7 +62,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
     requestId: request.requestId,
     stream: orders.stream,
   };
-  return { orders, dropped, sending, collector: recall?.collector };
+  return { orders, dropped: asked.lost ? [...asked.lost, ...dropped] : dropped, sending, collector: recall?.collector };
 }
 
 /**

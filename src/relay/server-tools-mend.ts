@@ -1,11 +1,14 @@
 import { isSame } from "../dialects/translate.ts";
 import { editObject, JsonText } from "../lib/json.ts";
-import type { Job } from "./job.ts";
+import type { Job, Served } from "./job.ts";
 import type { Target } from "./read-reply.ts";
 
-/** Whether the vendor of this route runs web tools itself: then it is told of them as the client wrote them. */
-export function runsThemselves({ client, upstream, vendor }: Pick<Target, "client" | "upstream" | "vendor">): boolean {
-  return isSame(client, upstream) && (vendor.quirks.webTools ?? client.serverTools.ownVendorRuns);
+/** Whether the vendor of this route runs a request's web tools itself: then it is told of them as the client wrote them. */
+export function runsThemselves(
+  { client, upstream, vendor }: Pick<Target, "client" | "upstream" | "vendor">,
+  { always }: Served,
+): boolean {
+  return !always && isSame(client, upstream) && (vendor.quirks.webTools ?? client.serverTools.ownVendorRuns);
 }
 
 /**
@@ -16,7 +19,7 @@ export function runsThemselves({ client, upstream, vendor }: Pick<Target, "clien
 export function mendHistory<T extends Pick<Job, "body"> & Partial<Pick<Job, "served">>>(job: T, target: Target): T {
   const { serverTools } = target.client;
   if (!serverTools.mend || !isSame(target.client, target.upstream)) return job;
-  if (job.served ? !runsThemselves(target) : !job.body.holds(serverTools.seal ?? "")) return job;
+  if (job.served ? !runsThemselves(target, job.served) : !job.body.holds(serverTools.seal ?? "")) return job;
   const edits = serverTools.mend(job.body.value as Record<string, unknown>);
   return edits ? { ...job, body: new JsonText(editObject(job.body.text, edits)) } : job;
 }

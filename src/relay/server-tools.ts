@@ -1,8 +1,6 @@
-import type { Entry } from "../catalog/entry.ts";
 import type { OfferedTool, ServedFunction } from "../dialects/server-tools.ts";
 import { editObject, isObject, JsonText } from "../lib/json.ts";
-import type { GenerateRequest, Job, Services } from "./job.ts";
-import type { Asked } from "./prepare.ts";
+import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
 import { ServedLoop } from "./server-tools-loop.ts";
 import { runsThemselves } from "./server-tools-mend.ts";
@@ -58,41 +56,21 @@ export function toFunctions(body: Record<string, unknown>, offered: readonly Off
   });
 }
 
-/** A model that is known to take no tools cannot be served any. */
-const takesTools = ({ capabilities, uncharted }: Entry): boolean => capabilities.tools || uncharted === true;
-
-/**
- * The web tools that a checked body asks for and that can be served to its caller; undefined for nearly every one. Throws GatewayError (invalid_request,
- * with param) for bounds that contradict each other.
- */
-export function findServed(
-  { client, caller }: Pick<GenerateRequest, "client" | "caller">,
-  body: unknown,
-  entry: Entry,
-  services: Services,
-): readonly OfferedTool[] | undefined {
-  if (!isObject(body)) return undefined;
-  const offered = client.serverTools.find(body);
-  if (offered.length === 0 || !services.runWebTool || !takesTools(entry)) return undefined;
-  const scopes = caller.narrow?.endpoints;
-  return scopes === undefined || scopes.includes("web") ? offered : undefined;
-}
-
 /** The loop that serves a request's web tools on this route; undefined where there are none, or the vendor runs them itself. */
 export function serveTools(job: Job, target: Target): ServedLoop | undefined {
-  if (!job.served || runsThemselves(target)) return undefined;
+  if (!job.served || runsThemselves(target, job.served)) return undefined;
   const body = job.body.value as Record<string, unknown>;
-  return new ServedLoop(job, target, toFunctions(body, job.served));
+  return new ServedLoop(job, target, toFunctions(body, job.served.tools));
 }
 
-/** Of a request: what decides which web tools are served to it. */
-type Offering = Pick<Asked, "body" | "entry" | "services"> & { request: Pick<GenerateRequest, "client" | "caller"> };
-
 /** A request that is only shown or counted, with its web tools as this route's vendor would be told of them. */
-export function showTools<T extends Offering>(asked: T, target: Pick<Target, "client" | "upstream" | "vendor">): T {
-  const offered = findServed(asked.request, asked.body.value, asked.entry, asked.services);
-  if (!offered || runsThemselves(target)) return asked;
-  const body = asked.body.value as Record<string, unknown>;
-  const edits = target.client.serverTools.open(body, toFunctions(body, offered));
-  return { ...asked, body: new JsonText(editObject(asked.body.text, edits)) };
+export function showTools<T extends Pick<Job, "body" | "served">>(
+  asked: T,
+  target: Pick<Target, "client" | "upstream" | "vendor">,
+): T {
+  const { served, body } = asked;
+  if (!served || runsThemselves(target, served)) return asked;
+  const value = body.value as Record<string, unknown>;
+  const edits = target.client.serverTools.open(value, toFunctions(value, served.tools));
+  return { ...asked, body: new JsonText(editObject(body.text, edits)) };
 }

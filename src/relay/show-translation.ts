@@ -12,12 +12,13 @@ import { toUpstreamRequest } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { type Targeted, targetOf } from "./dispatch.ts";
 import { findEntry } from "./generate.ts";
-import type { Services } from "./job.ts";
+import type { Job, Services } from "./job.ts";
 import { type Asked, prepare } from "./prepare.ts";
 import { showMedia } from "./remote-media.ts";
 import { showTools } from "./server-tools.ts";
 import { mendHistory } from "./server-tools-mend.ts";
 import { withoutStrays } from "./stray-fields.ts";
+import { settleTools } from "./vendor-tools.ts";
 
 /** A body to be shown as the model's vendors would be sent it. */
 export type ShowRequest = {
@@ -77,7 +78,7 @@ function maskHeaders(vendor: Vendor, headers: Record<string, string>): Record<st
   return shown;
 }
 
-function showRoute(asked: Asked & Targeted, route: Route): ShownRoute {
+function showRoute(asked: Asked & Targeted & Pick<Job, "served">, route: Route): ShownRoute {
   const named = { vendor: route.vendor, model: route.model };
   try {
     const target = targetOf(asked, route);
@@ -111,7 +112,7 @@ export function showTranslation(request: ShowRequest, services: Services): Shown
     const asked = {
       request: { ...request, left: abort, readBody: () => Promise.resolve(body) },
       services,
-      body,
+      ...settleTools(request, body, entry, services),
       intent,
       entry,
       abort,

@@ -19,15 +19,25 @@ const PLAIN = /^[a-z\d_]*$/;
 /** A name as servers read it for which letters are the same whether small or large (Go's encoding/json, and so Ollama). */
 const folded = (name: string) => name.toUpperCase().toLowerCase();
 
-/** Fields by which a vendor serves a request faster or in one place for more than the model's price, and what asks for that. */
-const DEARER: Readonly<Record<string, readonly unknown[]>> = {
+/**
+ * Fields by which a vendor serves a request faster or in one place for more than the model's price, or searches for money of its own (OpenRouter's and
+ * xAI's), and what asks for that: one of these values, or any.
+ */
+const DEARER: Readonly<Record<string, readonly unknown[] | "any">> = {
   service_tier: ["priority", "fast", "scale"],
   speed: ["fast"],
   inference_geo: ["us"],
+  plugins: "any",
+  search_parameters: "any",
+};
+
+const isDearer = (field: string, value: unknown): boolean => {
+  const values = DEARER[field];
+  return values === "any" ? value != null : values?.includes(value) === true;
 };
 
 /** What the caller uses is paid for, or counted, at the model's price. */
-const isPriced = ({ plan, narrow }: Caller, { plans }: Pick<Services, "plans">) =>
+export const isPriced = ({ plan, narrow }: Caller, { plans }: Pick<Services, "plans">) =>
   narrow?.capped === true || planOf(plans, plan).metered;
 
 /** The caller pays, or may not call every model: what another model than the one that was asked for costs is not known, nor whether it may be called. */
@@ -37,7 +47,7 @@ const isBound = (caller: Caller, services: Pick<Services, "plans">) =>
 function isStray(field: string, value: unknown, caller: Caller, services: Pick<Services, "plans">): boolean {
   if (OTHER_MODELS.has(field)) return isBound(caller, services);
   if (DECISIVE.has(field)) return false;
-  if (Object.hasOwn(DEARER, field)) return DEARER[field]?.includes(value) === true && isPriced(caller, services);
+  if (Object.hasOwn(DEARER, field)) return isDearer(field, value) && isPriced(caller, services);
   if (PLAIN.test(field)) return false;
   const plain = folded(field);
   return DECISIVE.has(plain) || Object.hasOwn(DEARER, plain);

@@ -7,7 +7,7 @@ import { apiKeyOf, DIALECTS, type LabVendor, startVendor, upstreamModel, WIRES }
 import type { Reply } from "../sdk/replies.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 
-/** A gateway in this process with a strict vendor of every dialect behind it, none of which runs web tools, and both SDKs before it. */
+/** A gateway in this process with a strict vendor of every dialect behind it, none of which runs web tools unless asked to, and both SDKs before it. */
 export type ServedLab = {
   gateway: TestApp;
   vendors: Record<UpstreamDialectName, LabVendor>;
@@ -18,14 +18,14 @@ export type ServedLab = {
 
 export const modelOf = (dialect: UpstreamDialectName) => `lab/${dialect}`;
 
-export async function startServedLab(config: Partial<Config> = {}): Promise<ServedLab> {
+export async function startServedLab(config: Partial<Config> = {}, webTools = false): Promise<ServedLab> {
   const vendors = Object.fromEntries(DIALECTS.map((dialect) => [dialect, startVendor(dialect)])) as Record<
     UpstreamDialectName,
     LabVendor
   >;
   const rows = DIALECTS.map((dialect): Vendor => {
     const baseUrl = WIRES[dialect].base(vendors[dialect].upstream.url);
-    const quirks = { webTools: false };
+    const quirks = { webTools };
     return {
       ...{ id: `lab-${dialect}`, name: dialect, dialect, baseUrl, auth: WIRES[dialect].auth, quirks },
       ...{ apiKey: apiKeyOf(dialect), models: "any" },

@@ -66,6 +66,7 @@ function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], las
 /** Searching for clients of the chat dialect (dialects.md 1.1, 1.3): they see the answer and its annotations. */
 export const serverTools: ServerToolHalf = {
   ownVendorRuns: false,
+  pricedTypes: new Set(),
   keepsResults: false,
   citesAll: true,
   lost: ["logprobs", "top_logprobs", "audio"],

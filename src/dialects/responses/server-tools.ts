@@ -138,6 +138,7 @@ function resultBlock({ call, subject, ...outcome }: ServedOutcome): Wire {
 /** Searching for clients of the responses dialect: an item for each search, and annotations in the text. */
 export const serverTools: ServerToolHalf = {
   ownVendorRuns: true,
+  pricedTypes: new Set(["file_search", "code_interpreter", "image_generation"]),
   keepsResults: true,
   citesAll: true,
   lost: ["top_logprobs"],

@@ -1,0 +1,85 @@
+import type { Caller } from "../accounts/caller.ts";
+import { planOf } from "../accounts/plans.ts";
+import type { Entry } from "../catalog/entry.ts";
+import type { ClientDialect } from "../dialects/dialect.ts";
+import type { OfferedTool } from "../dialects/server-tools.ts";
+import { type Edits, isObject, JsonText } from "../lib/json.ts";
+import type { Served, Services } from "./job.ts";
+import { isPriced } from "./stray-fields.ts";
+
+/** A body, and what is to be done of the tools in it that vendors run. `lost`: those that are left out of it, by their places. */
+export type Tooled = { body: JsonText; served?: Served | undefined; lost?: readonly string[] | undefined };
+
+type Asking = { client: ClientDialect; caller: Caller };
+type Wire = Record<string, unknown>;
+
+/** Web calls are paid for or counted, so that nobody else may run them. */
+const metersSearch = (caller: Caller, services: Pick<Services, "plans">): boolean =>
+  isPriced(caller, services) || planOf(services.plans, caller.plan).webCallsPerDay !== undefined;
+
+/** The gateway can serve web tools to this caller of this model: one that is known to take no tools cannot be served any. */
+function canServe({ narrow }: Caller, { capabilities, uncharted }: Entry, { runWebTool }: Services): boolean {
+  if (!runWebTool || !(capabilities.tools || uncharted)) return false;
+  return narrow?.endpoints === undefined || narrow.endpoints.includes("web");
+}
+
+/** Places of tools that a vendor runs for money of its own. */
+function pricedPlaces({ tools }: Wire, types: ReadonlySet<string>): string[] {
+  if (types.size === 0 || !Array.isArray(tools)) return [];
+  return tools.flatMap((tool: unknown, at) =>
+    isObject(tool) && types.has(String(tool["type"])) ? [`tools[${at}]`] : [],
+  );
+}
+
+/** Whether a choice names one of these tools: alone, or among those that are allowed. */
+function chooses(choice: unknown, left: readonly unknown[]): boolean {
+  if (!isObject(choice)) return false;
+  if (Array.isArray(choice["tools"])) return choice["tools"].some((one: unknown) => chooses(one, left));
+  return left.some(
+    (tool) =>
+      isObject(tool) &&
+      (choice["type"] === tool["type"] || (choice["type"] === "tool" && choice["name"] === tool["name"])),
+  );
+}
+
+/** The body without what stands at these places: entries of `tools`, or fields of it. */
+function without(body: JsonText, places: readonly string[]): JsonText {
+  const value = body.value as Wire;
+  const edits: Edits = {};
+  for (const place of places) if (Object.hasOwn(value, place)) edits[place] = undefined;
+  const { tools } = value;
+  if (Array.isArray(tools)) {
+    const isLeft = (_tool: unknown, at: number) => places.includes(`tools[${at}]`);
+    const kept = tools.filter((tool, at) => !isLeft(tool, at));
+    if (kept.length < tools.length) edits["tools"] = kept.length > 0 ? kept : undefined;
+    if (kept.length === 0 || chooses(value["tool_choice"], tools.filter(isLeft))) edits["tool_choice"] = undefined;
+    if (kept.length === 0) edits["parallel_tool_calls"] = undefined;
+  }
+  return new JsonText(body.edit(edits));
+}
+
+/**
+ * What becomes of the tools in a checked body that its model's vendor would run. Web tools are served by the gateway: where a vendor runs none, and of
+ * callers whose searches are paid for or counted wherever they can be (interface 1 and 8: web tools are metered by the call, and a vendor's searches come
+ * with its own bill). What nobody could charge is left out for who pays, and web tools for a key that may use none. Throws GatewayError (invalid_request,
+ * with param) for bounds that contradict each other.
+ */
+export function settleTools({ client, caller }: Asking, body: JsonText, entry: Entry, services: Services): Tooled {
+  const { value } = body;
+  if (!isObject(value)) return { body };
+  const half = client.serverTools;
+  const offered = half.find(value);
+  const lost = isPriced(caller, services) ? pricedPlaces(value, half.pricedTypes) : [];
+  const isServed = canServe(caller, entry, services);
+  if (!isServed && offered.length > 0 && (metersSearch(caller, services) || caller.narrow?.endpoints)) {
+    lost.push(...offered.map(({ place }) => place));
+  }
+  const told = lost.length > 0 ? without(body, lost) : body;
+  const tools = told === body ? offered : half.find(told.value as Wire);
+  const named = lost.length > 0 ? lost : undefined;
+  if (!isServed || tools.length === 0) return { body: told, lost: named };
+  return { body: told, lost: named, served: { tools, always: isSearching(tools) && metersSearch(caller, services) } };
+}
+
+/** Reading pages costs nothing beside the tokens. */
+const isSearching = (tools: readonly OfferedTool[]): boolean => tools.some(({ tool }) => tool === "web_search");

@@ -1,0 +1,135 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
+
+type Wire = Record<string, unknown>;
+type Client = "chat" | "messages" | "responses";
+
+let lab: ServedLab;
+beforeEach(async () => {
+  const fast = { requests_per_minute: 1_000_000, concurrent_generations: 1_000, web_calls_per_minute: 1_000 };
+  const plans = {
+    paying: { ...fast, web_calls_per_day: 0, web_call_usd: 0.01 },
+    counted: { ...fast, metered: false, web_calls_per_day: 5 },
+  };
+  lab = await startServedLab({ plans }, true);
+  await lab.gateway.app.book.deposit({
+    accountId: lab.gateway.accountId,
+    amountNano: 1_000_000_000n,
+    reference: "first",
+  });
+});
+afterEach(() => lab.stop());
+
+function join(plan: string): void {
+  lab.gateway.store.database.run("UPDATE account SET plan = ? WHERE id = ?", [plan, lab.gateway.accountId]);
+  lab.gateway.app.keys.reload();
+}
+
+const QUESTION = "When do the gates open?";
+const SEARCH: Record<Client, Wire> = {
+  chat: { web_search_options: {} },
+  messages: { tools: [{ type: "web_search_20250305", name: "web_search" }], max_tokens: 500 },
+  responses: { tools: [{ type: "web_search" }] },
+};
+const PATHS: Record<Client, string> = {
+  chat: "/v1/chat/completions",
+  messages: "/v1/messages",
+  responses: "/v1/responses",
+};
+const CLIENTS = Object.keys(PATHS) as Client[];
+
+async function ask(client: Client, extra: Wire = {}, headers: Record<string, string> = {}) {
+  const said = client === "responses" ? { input: QUESTION } : { messages: [{ role: "user", content: QUESTION }] };
+  const body = { model: modelOf(client), ...said, ...SEARCH[client], ...extra };
+  const response = await lab.gateway.post(PATHS[client], body, { headers });
+  const text = await response.text();
+  const sent = lab.vendors[client].upstream.calls.map((call) => JSON.parse(call.text) as Wire);
+  return { status: response.status, dropped: response.headers.get("x-sluice-dropped"), text, sent };
+}
+
+const searchRows = () => lab.gateway.rows().filter(({ model }) => !model.startsWith("lab/"));
+
+describe("a vendor that searches itself", () => {
+  test.each(CLIENTS)("searches for whom nothing is counted: %s", async (client) => {
+    lab.vendors[client].play(says("At dawn."));
+    const { status, dropped, sent } = await ask(client);
+    expect([status, dropped, sent.length, searchRows().length]).toEqual([200, null, 1, 0]);
+    expect(sent[0]).toMatchObject(SEARCH[client]);
+  });
+
+  test.each(CLIENTS.flatMap((client) => [false, true].map((stream) => [client, stream] as const)))(
+    "does not for who pays, since its bill comes to the operator: the gateway does, and is paid by the call: %s, stream %p",
+    async (client, stream) => {
+      join("paying");
+      lab.vendors[client].play(searches("sluice gates"), says("At dawn."));
+      const { status, sent, text } = await ask(client, { stream });
+      expect([status, sent.length]).toEqual([200, 2]);
+      expect(text).toContain("At dawn.");
+      for (const body of sent)
+        expect(JSON.stringify(body)).not.toMatch(/web_search_(?:20250305|options)|"type":"web_search"/);
+      expect(searchRows()).toMatchObject([{ chargedNano: 10_000_000n }]);
+      expect(lab.gateway.app.book.verify()).toEqual([]);
+    },
+  );
+
+  test.each(CLIENTS)("nor for whose calls of a day are counted: %s", async (client) => {
+    join("counted");
+    lab.vendors[client].play(searches("sluice gates"), says("At dawn."));
+    expect(await ask(client)).toMatchObject({ status: 200, dropped: null });
+    const { accountId, app } = lab.gateway;
+    expect(app.book.allowance(accountId, "web", 5)).toMatchObject({ used: 1, remaining: 4 });
+  });
+
+  test.each(CLIENTS)("nor for a key that may use no web tools: %s", async (client) => {
+    const { accountId, app } = lab.gateway;
+    const { key } = await app.keys.create({ accountId, name: "narrow", kind: "api", endpoints: [client] });
+    lab.vendors[client].play(says("I cannot search."));
+    const { status, dropped, sent } = await ask(client, {}, { authorization: `Bearer ${key}` });
+    const place = client === "chat" ? "web_search_options" : "tools[0]";
+    expect([status, dropped, sent.length]).toEqual([200, place, 1]);
+    expect(sent[0]).not.toContainKeys(["tools", "web_search_options"]);
+  });
+});
+
+describe("a tool that a vendor runs for money of its own", () => {
+  const OWN = { type: "function", name: "look", parameters: { type: "object", properties: {} } };
+  const DRAW = { type: "image_generation" };
+
+  test("is left out for who pays, with the choice of it; what is the client's own stays", async () => {
+    join("paying");
+    lab.vendors.responses.play(says("I cannot draw."), says("Nor can I."));
+    const tools = [DRAW, OWN, { type: "code_interpreter", container: { type: "auto" } }];
+    const { status, dropped, sent } = await ask("responses", { tools, tool_choice: DRAW });
+    expect([status, dropped]).toEqual([200, "tools[0], tools[2]"]);
+    expect(sent[0]).toMatchObject({ tools: [OWN] });
+    expect(sent[0]).not.toContainKey("tool_choice");
+    const alone = await ask("responses", { tools: [DRAW], parallel_tool_calls: false });
+    expect([alone.status, alone.dropped]).toEqual([200, "tools[0]"]);
+    expect(alone.sent[1]).not.toContainKeys(["tools", "parallel_tool_calls"]);
+  });
+
+  test("stands beside a search that the gateway runs", async () => {
+    join("paying");
+    lab.vendors.responses.play(searches("sluice gates"), says("At dawn."));
+    const { status, dropped, sent } = await ask("responses", { tools: [DRAW, { type: "web_search" }, OWN] });
+    expect([status, dropped]).toEqual([200, "tools[0]"]);
+    expect((sent[0]?.["tools"] as Wire[] | undefined)?.map(({ name }) => name)).toEqual(["web_search", "look"]);
+    expect(searchRows().length).toBe(1);
+  });
+
+  test("goes on for who does not pay", async () => {
+    lab.vendors.responses.play(says("Here."));
+    const { dropped, sent } = await ask("responses", { tools: [DRAW], tool_choice: DRAW });
+    expect([dropped, sent[0]?.["tools"], sent[0]?.["tool_choice"]]).toEqual([null, [DRAW], DRAW]);
+  });
+
+  test.each(["plugins", "search_parameters"])("%s of a chat body as well", async (field) => {
+    const value = field === "plugins" ? [{ id: "web" }] : { mode: "on" };
+    lab.vendors.chat.play(says("Yes."), says("No."));
+    const free = await ask("chat", { [field]: value, web_search_options: undefined });
+    expect([free.dropped, free.sent[0]?.[field]]).toEqual([null, value]);
+    join("paying");
+    const paid = await ask("chat", { [field]: value, web_search_options: undefined });
+    expect([paid.status, paid.dropped, paid.sent[1]?.[field]]).toEqual([200, field, undefined]);
+  });
+});
