@@ -117,6 +117,18 @@ describe("a tool that a vendor runs for money of its own", () => {
     expect(searchRows().length).toBe(1);
   });
 
+  test("is shown as it is sent", async () => {
+    join("paying");
+    lab.vendors.responses.play(says("At dawn."));
+    const tools = [DRAW, { type: "web_search" }, OWN];
+    const { sent } = await ask("responses", { tools });
+    const body = { model: modelOf("responses"), input: QUESTION, tools };
+    const shown = await (await lab.gateway.post("/v1/debug/translate", { dialect: "responses", body })).json();
+    const { routes } = shown as { routes: { dropped: string[]; body: Wire }[] };
+    expect(routes[0]?.dropped).toEqual(["tools[0]"]);
+    expect(routes[0]?.body["tools"]).toEqual(sent[0]?.["tools"]);
+  });
+
   test("goes on for who does not pay", async () => {
     lab.vendors.responses.play(says("Here."));
     const { dropped, sent } = await ask("responses", { tools: [DRAW], tool_choice: DRAW });
