@@ -16,13 +16,19 @@ export type FoundMedia = {
   url: string;
   /** What is said of bare base64, perhaps nothing. Also of a `data:` URL where none belongs. */
   said?: string;
+  /** Nobody asks about it just now: the model has answered since, or it is what a tool gave. */
+  isPast: boolean;
 };
+type Media = Omit<FoundMedia, "isPast">;
 
 /** Bytes as base64, and what they are. */
 export type InlineMedia = { mediaType: string; data: string };
 
-/** What to put in the place of found media; undefined leaves it as it is, and sound always stays so. */
-export type Replace = (media: FoundMedia) => InlineMedia | undefined;
+/** Words that stand where media stood. */
+export type Words = { words: string };
+
+/** What to put in the place of found media; undefined leaves it as it is, and sound is never put anywhere. */
+export type Replace = (media: FoundMedia) => InlineMedia | Words | undefined;
 
 /** Content may hold content (results of tools, documents made of blocks): no deeper than this. */
 const MAX_DEPTH = 3;
@@ -48,16 +54,64 @@ const stringOf = (value: unknown) => (typeof value === "string" ? value : "");
 const isElsewhere = (url: string, holder: Part) => url === "" && typeof holder["file_id"] === "string";
 
 /** What stands where base64 may stand as well as a URL. */
-const dataOrUrl = (kind: FoundMedia["kind"], path: string, field: string, url: string): FoundMedia =>
+const dataOrUrl = (kind: FoundMedia["kind"], path: string, field: string, url: string): Media =>
   hasScheme(url) ? { kind, path, field, url } : { kind, path, field, url, said: "" };
 
 /** What stands where an address belongs, and no bytes. */
-const urlOnly = (kind: FoundMedia["kind"], path: string, field: string, url: string): FoundMedia =>
+const urlOnly = (kind: FoundMedia["kind"], path: string, field: string, url: string): Media =>
   isDataUrl(url) ? { kind, path, field, url, said: "" } : { kind, path, field, url };
 
-/** One step through a client's body. */
+/** Whether an item of a conversation is the model's own, in any dialect. */
+function isModels(item: unknown): boolean {
+  if (!isObject(item)) return false;
+  const { role, type } = item;
+  return role === "assistant" || type === "reasoning" || (typeof type === "string" && type.endsWith("_call"));
+}
+
+/** Where what nobody has answered yet begins. The beginning of an answer, which the model is to go on with, is none. */
+function findNewest(items: readonly unknown[]): number {
+  let at = items.length;
+  while (at > 0 && isModels(items[at - 1])) at--;
+  while (at > 0 && !isModels(items[at - 1])) at--;
+  return at;
+}
+
+/** Whether all that an item holds is what a tool gave. */
+const isResult = (item: Part, held: string): boolean =>
+  held === "output" || item["role"] === "tool" || item["role"] === "function";
+
+/** One walk through a client's conversation. */
 class Walk {
-  constructor(private readonly replace: Replace) {}
+  #at = 0;
+  #newest: number | undefined;
+  /** What a tool gave is being looked at. */
+  #inResult = false;
+
+  /** `textType`: the type of a part that is text, in the dialect of these items. */
+  constructor(
+    private readonly replace: Replace,
+    private readonly items: readonly unknown[],
+    private readonly textType: "text" | "input_text",
+  ) {}
+
+  /** The item at this place with what was replaced in it; the very same object when nothing was. */
+  item(item: Part, at: number, path: string): Part {
+    const held = Array.isArray(item["content"]) ? "content" : "output";
+    if (!Array.isArray(item[held])) return item;
+    this.#at = at;
+    this.#inResult = isResult(item, held);
+    return this.inside(item, held, path, -1);
+  }
+
+  #show(media: Media): ReturnType<Replace> {
+    this.#newest ??= findNewest(this.items);
+    return this.replace({ ...media, isPast: this.#inResult || this.#at < this.#newest });
+  }
+
+  #textIn(part: Part, { words }: Words): Part {
+    const mark = part["cache_control"];
+    return { type: this.textType, text: words, ...(mark !== undefined && { cache_control: mark }) };
+  }
 
   /** `parts` with what was replaced; the very same array when nothing was. */
   list(parts: unknown, path: string, depth = 0): unknown {
@@ -84,16 +138,23 @@ class Walk {
       case "input_file":
         return this.#inputFile(part, path, at);
       case "input_audio":
-        this.#audio(part["input_audio"], path, at);
-        return part;
+        return this.#audio(part, path, at);
       case "image":
       case "document":
         return isObject(part["source"]) ? this.#source(part, part["source"], `${path}[${at}]`, depth) : part;
       case "tool_result":
-        return this.inside(part, "content", `${path}[${at}]`, depth);
+        return this.#result(part, `${path}[${at}]`, depth);
       default:
         return part;
     }
+  }
+
+  #result(part: Part, path: string, depth: number): Part {
+    const before = this.#inResult;
+    this.#inResult = true;
+    const next = this.inside(part, "content", path, depth);
+    this.#inResult = before;
+    return next;
   }
 
   /** `holder` with what was replaced in the list it holds in `field`. */
@@ -110,16 +171,18 @@ class Walk {
     const url = isObject(image) ? image["url"] : image;
     if (typeof url !== "string" || isElsewhere(url, part)) return part;
     const field = isObject(image) ? "image_url.url" : "image_url";
-    const media = this.replace({ kind: "image", path: `${path}[${at}]`, field, url });
+    const media = this.#show({ kind: "image", path: `${path}[${at}]`, field, url });
     if (!media) return part;
+    if ("words" in media) return this.#textIn(part, media);
     return { ...part, image_url: isObject(image) ? { ...image, url: dataUrl(media) } : dataUrl(media) };
   }
 
   #file(part: Part, file: Part, path: string, at: number): Part {
     const url = file["file_data"];
     if (typeof url !== "string" || isElsewhere(url, file)) return part;
-    const media = this.replace(dataOrUrl("document", `${path}[${at}]`, "file.file_data", url));
+    const media = this.#show(dataOrUrl("document", `${path}[${at}]`, "file.file_data", url));
     if (!media) return part;
+    if ("words" in media) return this.#textIn(part, media);
     const filename = file["filename"] ?? fileName(url);
     return { ...part, file: { ...file, filename, file_data: dataUrl(media) } };
   }
@@ -129,18 +192,22 @@ class Walk {
     const url = fileUrl || part["file_data"];
     if (typeof url !== "string" || isElsewhere(url, part)) return part;
     const place = `${path}[${at}]`;
-    const media = this.replace(
+    const media = this.#show(
       fileUrl ? urlOnly("document", place, "file_url", url) : dataOrUrl("document", place, "file_data", url),
     );
-    return media ? { ...rest, filename: part["filename"] ?? fileName(url), file_data: dataUrl(media) } : part;
+    if (!media) return part;
+    if ("words" in media) return this.#textIn(part, media);
+    return { ...rest, filename: part["filename"] ?? fileName(url), file_data: dataUrl(media) };
   }
 
-  /** Only shown: nobody reads sound but who is sent it. */
-  #audio(audio: unknown, path: string, at: number): void {
+  /** Sound is shown, and stays or goes: nobody reads it but who is sent it. */
+  #audio(part: Part, path: string, at: number): Part {
+    const audio = part["input_audio"];
     const url = isObject(audio) ? audio["data"] : audio;
-    if (typeof url !== "string") return;
+    if (typeof url !== "string") return part;
     const field = isObject(audio) ? "input_audio.data" : "input_audio";
-    this.replace(dataOrUrl("audio", `${path}[${at}]`, field, url));
+    const media = this.#show(dataOrUrl("audio", `${path}[${at}]`, field, url));
+    return media && "words" in media ? this.#textIn(part, media) : part;
   }
 
   #source(part: Part, source: Part, path: string, depth: number): Part {
@@ -154,8 +221,9 @@ class Walk {
     const url = stringOf(source[holder]);
     const found = urlOnly(kind, path, `source.${holder}`, url);
     if (holder === "data") found.said = stringOf(source["media_type"]);
-    const media = this.replace(found);
-    return media ? { ...part, source: sourceOf(kind, media) } : part;
+    const media = this.#show(found);
+    if (!media) return part;
+    return "words" in media ? this.#textIn(part, media) : { ...part, source: sourceOf(kind, media) };
   }
 }
 
@@ -175,14 +243,12 @@ export function replaceMedia(body: Record<string, unknown>, replace: Replace): E
   const field = Array.isArray(body["messages"]) ? "messages" : "input";
   const list = body[field];
   if (!Array.isArray(list)) return undefined;
-  const walk = new Walk(replace);
+  const walk = new Walk(replace, list, field === "input" ? "input_text" : "text");
   let changed: unknown[] | undefined;
   for (let at = 0; at < list.length; at++) {
     const item: unknown = list[at];
     if (!isObject(item)) continue;
-    const held = Array.isArray(item["content"]) ? "content" : "output";
-    if (!Array.isArray(item[held])) continue;
-    const next = walk.inside(item, held, `${field}[${at}]`, -1);
+    const next = walk.item(item, at, `${field}[${at}]`);
     if (next === item) continue;
     changed ??= [...list];
     changed[at] = next;
@@ -217,7 +283,7 @@ function soundBytes(kind: FoundMedia["kind"], url: string, said: string): Inline
  * base64 (dialects.md 4.8 #46), white space in it, base64 without a `data:` URL around it and with one where none belongs. Undefined for
  * what is sound, and for every address.
  */
-export function soundMedia({ kind, url, said }: FoundMedia): InlineMedia | undefined {
+export function soundMedia({ kind, url, said }: Media): InlineMedia | undefined {
   if (kind === "audio") return undefined;
   if (!isDataUrl(url)) return said !== undefined || sniffMediaType(url) ? soundBytes(kind, url, said ?? "") : undefined;
   const head = SOUND.exec(url);

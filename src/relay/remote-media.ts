@@ -2,7 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import { STORED_ADDRESS } from "../dialects/chat/media.ts";
 import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
-import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia } from "../dialects/media-walk.ts";
+import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words } from "../dialects/media-walk.ts";
 import { sniffMediaType } from "../dialects/messages/media.ts";
 import { unsayable } from "../dialects/unsayable.ts";
 import { JsonText } from "../lib/json.ts";
@@ -59,10 +59,15 @@ const keyOf = ({ kind, path, url }: FoundMedia) => (isRemote(url) ? `${kind} ${u
 const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
   new GatewayError("invalid_request", `${path}: the ${kind} at this URL cannot be used. ${why}`, { param: path });
 
-/** Throws GatewayError (invalid_request, with the place) for what a model that takes text alone cannot be shown: documents may be text. */
-function refuseUnseen({ kind, path }: FoundMedia): void {
-  if (kind === "document") return;
-  throw unsayable({ type: kind, place: path }, "This model takes text alone.");
+/**
+ * What stands in the place of what a model that takes text alone cannot be shown; undefined for documents, which may be text. A conversation that
+ * another model saw goes on, and so does one in which a tool gives a picture. Throws GatewayError (invalid_request, with the place) for what the
+ * model is asked about.
+ */
+function wordsFor({ kind, path, isPast }: FoundMedia): Words | undefined {
+  if (kind === "document") return undefined;
+  if (!isPast) throw unsayable({ type: kind, place: path }, "This model takes text alone.");
+  return { words: `[Left out here: ${kind === "image" ? "an image" : "sound"}. This model takes text alone.]` };
 }
 
 /** Throws GatewayError (invalid_request, with the place) for an address that other vendors read and those of this dialect never do. */
@@ -155,8 +160,13 @@ class Fetching {
   }
 }
 
-/** What is found at addresses out of the vendor's reach, one for each address, and data URLs that were mended, both by {@link keyOf}. */
-type Found = { remote: Map<string, FoundMedia>; sound: Map<string, InlineMedia> };
+/**
+ * What is found at addresses out of the vendor's reach, one for each address, and data URLs that were mended or left out, both by {@link keyOf};
+ * and the places of those left out.
+ */
+type Found = { remote: Map<string, FoundMedia>; sound: Map<string, InlineMedia | Words>; lost: string[] };
+
+const foundNothing = (): Found => ({ remote: new Map(), sound: new Map(), lost: [] });
 
 /** Undefined for nearly every request: there is nothing to be done. */
 function findMedia(asked: Asked, target: Target): Found | undefined {
@@ -164,13 +174,19 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
   const reach = target.vendor.quirks.remoteMedia ?? FETCHED_BY_VENDOR[name];
   let found: Found | undefined;
   replaceMedia(asked.body.value as Record<string, unknown>, (media) => {
-    if (asked.entry.textOnly) refuseUnseen(media);
+    const words = asked.entry.textOnly ? wordsFor(media) : undefined;
+    if (words) {
+      found ??= foundNothing();
+      found.sound.set(keyOf(media), words);
+      found.lost.push(media.path);
+      return undefined;
+    }
     refuseUnread(media, name);
     const isFetched = isOutOfReach(media, reach, name);
     const mended = isFetched ? undefined : soundMedia(media);
     refuseUntaken(media, mended?.mediaType ?? media.said ?? saidIn(media.url), name);
     if (!isFetched && !mended) return undefined;
-    found ??= { remote: new Map(), sound: new Map() };
+    found ??= foundNothing();
     const key = keyOf(media);
     if (mended) found.sound.set(key, mended);
     else if (!found.remote.has(key)) found.remote.set(key, media);
@@ -179,10 +195,12 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
   return found;
 }
 
-/** The request with `media` in the place of their addresses. */
-function withMedia(asked: Asked, media: ReadonlyMap<string, InlineMedia>): Asked {
+/** The request with `media` in the place of their addresses; what stands at the places of `lost` cannot be said of it. */
+function withMedia(asked: Asked, media: ReadonlyMap<string, InlineMedia | Words>, lost: readonly string[]): Asked {
   const edits = replaceMedia(asked.body.value as Record<string, unknown>, (found) => media.get(keyOf(found)));
-  return edits ? { ...asked, body: new JsonText(asked.body.edit(edits)) } : asked;
+  if (!edits) return asked;
+  const body = new JsonText(asked.body.edit(edits));
+  return lost.length > 0 ? { ...asked, body, lost: [...(asked.lost ?? []), ...lost] } : { ...asked, body };
 }
 
 /**
@@ -193,29 +211,26 @@ function withMedia(asked: Asked, media: ReadonlyMap<string, InlineMedia>): Asked
 export function inlineMedia(asked: Asked, target: Target): Asked | Promise<Asked> {
   const found = findMedia(asked, target);
   if (!found) return asked;
-  const { remote, sound } = found;
-  return remote.size === 0 ? withMedia(asked, sound) : fetchAll(asked, [...remote.values()], sound);
+  return found.remote.size === 0 ? withMedia(asked, found.sound, found.lost) : fetchAll(asked, found);
 }
 
-async function fetchAll(asked: Asked, found: FoundMedia[], mended: Map<string, InlineMedia>): Promise<Asked> {
+async function fetchAll(asked: Asked, { remote, sound, lost }: Found): Promise<Asked> {
+  const found = [...remote.values()];
   const surplus = found[MAX_REMOTE];
   if (surplus) throw refuse(surplus, `At most ${MAX_REMOTE} files are fetched for one request.`);
   const fetching = new Fetching(asked, asked.services.fetchMedia);
   await fetching.all(found);
-  return withMedia(asked, new Map([...mended, ...fetching.media]));
+  return withMedia(asked, new Map([...sound, ...fetching.media]), lost);
 }
 
 /**
  * {@link inlineMedia} for a request that is only shown: nothing is fetched, and a note stands where a file's bytes would.
  */
 export function showMedia(asked: Asked, target: Target): Asked {
-  const { remote, sound: media } = findMedia(asked, target) ?? {
-    remote: new Map<string, FoundMedia>(),
-    sound: new Map(),
-  };
+  const { remote, sound: media, lost } = findMedia(asked, target) ?? foundNothing();
   for (const found of remote.values()) {
     const data = Buffer.from(`The bytes of ${found.url} stand here.`).toString("base64");
     media.set(keyOf(found), { mediaType: found.kind === "image" ? "image/png" : "application/pdf", data });
   }
-  return media.size === 0 ? asked : withMedia(asked, media);
+  return media.size === 0 ? asked : withMedia(asked, media, lost);
 }

@@ -40,6 +40,23 @@ const GEMINI_REPLY = {
   usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
 };
 
+const RESPONSES_REPLY = {
+  id: "resp_1",
+  object: "response",
+  status: "completed",
+  model: "m",
+  output: [
+    {
+      id: "msg_1",
+      type: "message",
+      role: "assistant",
+      status: "completed",
+      content: [{ type: "output_text", text: "fine", annotations: [] }],
+    },
+  ],
+  usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
+};
+
 let files: Upstream;
 let vendor: Upstream;
 let app: TestApp;
@@ -68,7 +85,9 @@ beforeAll(async () => {
 const answerVendor = () => {
   vendor.always("/v1/chat/completions", json(chatReply("fine")));
   vendor.always("/v1/messages", json(MESSAGES_REPLY));
-  vendor.always("/v1beta/models/gemini-3-pro:generateContent", json(GEMINI_REPLY));
+  vendor.always("/v1/responses", json(RESPONSES_REPLY));
+  for (const model of ["gemini-2.5-pro", "gemini-3-pro"])
+    vendor.always(`/v1beta/models/${model}:generateContent`, json(GEMINI_REPLY));
 };
 afterEach(async () => {
   await app?.stop();
@@ -125,7 +144,7 @@ const CLIENTS = Object.keys(PATHS) as Client[];
 const TAKERS = ["local/llava", "rock/claude", "gem/gemini-3-pro"];
 
 describe("a model that takes text alone", () => {
-  const routes = (id: string) => [{ vendor: id, model: "m" }];
+  const routes = (id: string) => [{ vendor: id, model: id === "gem" ? "gemini-2.5-pro" : "m" }];
   const models: NonNullable<Parameters<typeof startApp>[0]>["models"] = [
     ...["local", "claude", "newer", "gem"].map((id) => ({
       ...{ id: `blind/${id}`, capabilities: { vision: false }, routes: routes(id) },
@@ -147,6 +166,111 @@ describe("a model that takes text alone", () => {
       expect([files.calls.length, vendor.calls.length, app.rows().length]).toEqual([0, 0, 0]);
     });
   }
+
+  describe("in a conversation that another model saw", () => {
+    const SEEN = `${PNG_URL}`;
+    /** An answered turn with an image in it, a call with an image as its result, and what comes last. */
+    const talk: Record<Client, (last: unknown) => Record<string, unknown>> = {
+      chat: (last) => ({
+        messages: [
+          { role: "user", content: [WORDS.chat, imageIn.chat(SEEN)] },
+          {
+            role: "assistant",
+            content: null,
+            tool_calls: [{ id: "call_1", type: "function", function: { name: "look", arguments: "{}" } }],
+          },
+          { role: "tool", tool_call_id: "call_1", content: [imageIn.chat(SEEN)] },
+          ...(last ? [{ role: "user", content: [last] }] : []),
+        ],
+      }),
+      messages: (last) => ({
+        max_tokens: 50,
+        messages: [
+          { role: "user", content: [WORDS.messages, imageIn.messages(SEEN)] },
+          { role: "assistant", content: [{ type: "tool_use", id: "call_1", name: "look", input: {} }] },
+          {
+            role: "user",
+            content: [
+              { type: "tool_result", tool_use_id: "call_1", content: [imageIn.messages(SEEN)] },
+              ...(last ? [last] : []),
+            ],
+          },
+        ],
+      }),
+      responses: (last) => ({
+        input: [
+          { role: "user", content: [WORDS.responses, imageIn.responses(SEEN)] },
+          { type: "function_call", call_id: "call_1", name: "look", arguments: "{}" },
+          { type: "function_call_output", call_id: "call_1", output: [imageIn.responses(SEEN)] },
+          ...(last ? [{ role: "user", content: [last] }] : []),
+        ],
+      }),
+    };
+    const PLACES: Record<Client, string> = {
+      chat: "messages[0].content[1], messages[2].content[0]",
+      messages: "messages[0].content[1], messages[2].content[0].content[0]",
+      responses: "input[0].content[1], input[2].output[0]",
+    };
+
+    for (const client of CLIENTS) {
+      test.each(["local", "claude", "newer", "gem"])(
+        `and from a tool, words stand for it: ${client} client, %s`,
+        async (id) => {
+          await start({ models });
+          for (const last of [undefined, WORDS[client]]) {
+            const response = await app.post(PATHS[client], { model: `blind/${id}`, ...talk[client](last) });
+            expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, PLACES[client]]);
+            const { text } = vendor.calls.at(-1)!;
+            expect(text.split("Left out here: an image.").length).toBe(3);
+            expect(text).not.toContain(PNG.toString("base64"));
+          }
+        },
+      );
+
+      test(`what it is asked about now is refused: ${client} client`, async () => {
+        await start({ models });
+        const body = { model: "blind/local", ...talk[client](imageIn[client](SEEN)) };
+        const response = await app.post(PATHS[client], body);
+        const { error } = (await response.json()) as { error: { param: string } };
+        const place = {
+          chat: "messages[3].content[0]",
+          messages: "messages[2].content[1]",
+          responses: "input[3].content[0]",
+        };
+        expect([response.status, error.param, vendor.calls.length]).toEqual([400, place[client], 0]);
+      });
+    }
+
+    test("the beginning of an answer makes no question a past one", async () => {
+      await start({ models });
+      const messages = [
+        { role: "user", content: [WORDS.messages, imageIn.messages(SEEN)] },
+        { role: "assistant", content: "It is" },
+      ];
+      const response = await app.post(PATHS.messages, { model: "blind/local", max_tokens: 50, messages });
+      expect([response.status, vendor.calls.length]).toEqual([400, 0]);
+    });
+
+    test("a strict client has the places named in an error; a cache mark stays", async () => {
+      await start({ models });
+      const marked = { ...(imageIn.messages(SEEN) as object), cache_control: { type: "ephemeral" } };
+      const messages = [
+        { role: "user", content: [marked] },
+        { role: "assistant", content: "A cat." },
+        { role: "user", content: "Sure?" },
+      ];
+      const body = { model: "blind/claude", max_tokens: 50, messages };
+      const refused = await app.post(PATHS.messages, body, { headers: { "x-sluice-strict": "1" } });
+      expect([refused.status, vendor.calls.length]).toEqual([400, 0]);
+      expect((await app.post(PATHS.messages, body)).status).toBe(200);
+      const sent = vendor.calls[0]?.json as { messages: { content: unknown[] }[] };
+      expect(sent.messages[0]?.content[0]).toEqual({
+        type: "text",
+        text: expect.stringContaining("Left out here"),
+        cache_control: { type: "ephemeral" },
+      });
+    });
+  });
 
   test("hears nothing either; of one whose row does not say, nobody knows", async () => {
     await start({ models });
