@@ -52,10 +52,8 @@ export type Door = "keys" | "admin";
 type Asking = { readonly method: string; readonly url: string; readonly headers: Fields };
 
 export type Doorman = {
-  /** Throws GatewayError (rate_limit_exceeded) when this request's address has to wait. */
-  admit(request: Asking, door: Door): void;
-  /** What this request presented was no key in force. */
-  refused(request: Asking, door: Door): void;
+  /** What this request presented was no key in force. Throws GatewayError (rate_limit_exceeded) when its address has to wait before it shows another. */
+  refuse(request: Asking, door: Door): void;
 };
 
 export type KeysOptions = {

@@ -2,6 +2,8 @@ import ipaddr from "ipaddr.js";
 import type { Address } from "../limits/addresses.ts";
 import type { AskedHead } from "./asked.ts";
 
+/** Headers that a proxy in between writes: then the connection's own address says nothing of who asks. */
+const FORWARDING = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"] as const;
 /** Hops of `X-Forwarded-For` that are looked at, from the right. */
 const MAX_HOPS = 20;
 /** Longest text that can be an address with a zone and a port, characters. */
@@ -73,6 +75,12 @@ function behindProxies(peer: Parsed, forwarded: string, trusted: readonly Range[
   return client;
 }
 
+const isLoopback = (address: string) => /^(?:::ffff:)?127\.\d+\.\d+\.\d+$/.test(address) || address === "::1";
+
+/** Asked from this machine itself, and by nobody in between. `address`: of the connection. */
+export const isFromHere = ({ headers }: Pick<AskedHead, "headers">, address: string): boolean =>
+  isLoopback(address) && !FORWARDING.some((name) => headers.has(name));
+
 /**
  * Reads from where a request comes. `X-Forwarded-For` counts only when the connection comes from a trusted proxy: anybody can write it
  * (reliability 4). Undefined where no connection is known: a call inside the process, a Unix socket. Throws TypeError for a proxy that is no address or range.
@@ -90,6 +98,7 @@ export function createAddressReader(
     const address = "peer" in request ? request.peer : peers()?.requestIP(request)?.address;
     const peer = parse(address ?? "");
     if (!peer) return undefined;
+    if (isFromHere(request, address ?? "")) return { ...toAddress(peer), isLocal: true };
     const forwarded = trusted.length > 0 ? request.headers.get("x-forwarded-for") : null;
     return toAddress(forwarded === null ? peer : behindProxies(peer, forwarded, trusted));
   };

@@ -49,16 +49,16 @@ function readPresented(request: AskedHead): string | undefined {
 /**
  * Who is calling, by either header form, on every endpoint (interface 5, contract 4): an API key, or a narrow token where its scopes
  * reach. The same key in both headers counts as one. The query string is never read. Throws GatewayError: `invalid_api_key`, whose text
- * neither echoes the key nor says what was wrong with it; `rate_limit_exceeded` before any look-up, for an address that has presented
- * too many wrong keys; `permission_denied` for a key that is not for this endpoint.
+ * neither echoes the key nor says what was wrong with it; `rate_limit_exceeded` in its place for an address that has presented too many
+ * wrong keys (a key in force passes all the same: whoever shares the address, a proxy or a machine, is not locked out by another's mistake, and no
+ * guessing finds one of 190 bits); `permission_denied` for a key that is not for this endpoint.
  */
 export function authenticate(request: AskedHead, keys: KeyFinder): Caller {
   const presented = readPresented(request);
   if (presented === undefined) throw new GatewayError("invalid_api_key", MISSING);
-  keys.doorman?.admit(request, "keys");
   const caller = presented === "" ? undefined : findCaller(presented, keys);
   if (!caller) {
-    keys.doorman?.refused(request, "keys");
+    keys.doorman?.refuse(request, "keys");
     throw new GatewayError("invalid_api_key", REFUSED);
   }
   if (caller.narrow) requireEndpoint(caller, request.method, pathOf(request.url));
@@ -82,10 +82,9 @@ function findCaller(presented: string, keys: KeyFinder): Caller | undefined {
 export function authenticateAdmin(request: AskedHead, keys: KeyFinder): Caller {
   const presented = readPresented(request);
   if (presented === undefined) throw new GatewayError("invalid_api_key", MISSING);
-  keys.doorman?.admit(request, "admin");
   const caller = presented === "" ? undefined : keys.find(presented, "admin");
   if (caller) return caller;
-  keys.doorman?.refused(request, "admin");
+  keys.doorman?.refuse(request, "admin");
   if (presented !== "" && findCaller(presented, keys)) throw new GatewayError("permission_denied", NOT_ADMIN);
   throw new GatewayError("invalid_api_key", REFUSED);
 }
@@ -95,10 +94,9 @@ export function authenticateAdmin(request: AskedHead, keys: KeyFinder): Caller {
  * part. Headers are not read. Throws GatewayError as {@link authenticate}. The path must not be logged.
  */
 export function authenticateToken(request: AskedHead, token: string, keys: KeyFinder): Caller {
-  keys.doorman?.admit(request, "keys");
   const caller = token.startsWith(TOKEN_PREFIX) && KEY_SHAPE.test(token) ? keys.find(token, "token") : undefined;
   if (!caller) {
-    keys.doorman?.refused(request, "keys");
+    keys.doorman?.refuse(request, "keys");
     throw new GatewayError("invalid_api_key", TOKEN_REFUSED);
   }
   requireEndpoint(caller, request.method, pathOf(request.url));

@@ -8,24 +8,15 @@ import { answerError } from "./errors.ts";
 
 const CLASSES: Readonly<Record<Door, AddressClass>> = { keys: "refused-key", admin: "refused-admin" };
 
-/**
- * Throttles who presents wrong keys, by address (reliability 4). While nobody has, the address is not even read: it costs more than the
- * look-up of a key.
- */
+/** Throttles who presents wrong keys, by address (reliability 4). */
 export function createDoorman(
   limiter: AddressLimiter,
   readAddress: (request: AskedHead) => Address | undefined,
 ): Doorman {
   return {
-    admit(request, door) {
-      const of = CLASSES[door];
-      if (limiter.isIdle(of)) return;
+    refuse(request, door) {
       const address = readAddress(request);
-      if (address) limiter.check(address, of);
-    },
-    refused(request, door) {
-      const address = readAddress(request);
-      if (address) limiter.note(address, CLASSES[door]);
+      if (address) limiter.take(address, CLASSES[door]);
     },
   };
 }
@@ -40,7 +31,7 @@ export type PublicBounds = {
 
 /**
  * Bounds pages that need no key, by address (reliability 4); who shows a key is bounded by its plan instead, so that one address with many clients
- * behind it is not one client. Throws GatewayError (rate_limit_exceeded).
+ * behind it is not one client, and this machine's own programs are not bounded at all. Throws GatewayError (rate_limit_exceeded).
  */
 export function countPublic(
   request: AskedHead,
@@ -53,7 +44,7 @@ export function countPublic(
     return;
   }
   const address = readAddress(request);
-  if (address) addresses.take(address, of);
+  if (address && !address.isLocal) addresses.take(address, of);
 }
 
 /** {@link countPublic} for Elysia's `onBeforeHandle`: undefined lets the request pass, a response is the refusal, in the dialect of its path. */

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { type Figure, writeFigures } from "../observe/figures.ts";
-import type { PeerSource } from "./address.ts";
+import { isFromHere, type PeerSource } from "./address.ts";
 import { authenticateAdmin, type KeyFinder } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
 import { errorReplies } from "./openapi-detail.ts";
@@ -8,9 +8,6 @@ import { requestIdOf } from "./request.ts";
 
 /** What Prometheus reads (text format 0.0.4). */
 const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
-/** Headers that a proxy in between writes: then the connection's own address says nothing of who asks. */
-const FORWARDING = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"] as const;
-
 export type MetricsDependencies = {
   keys: KeyFinder;
   /** The listening server; null when the app is called inside the process. */
@@ -18,13 +15,9 @@ export type MetricsDependencies = {
   collect(): readonly Figure[] | Promise<readonly Figure[]>;
 };
 
-const isLoopback = (address: string) => /^(?:::ffff:)?127\.\d+\.\d+\.\d+$/.test(address) || address === "::1";
-
-/** Asked from this machine itself, and by nobody in between. */
-function isLocal(request: Request, server: PeerSource): boolean {
-  if (FORWARDING.some((name) => request.headers.has(name))) return false;
-  return server === null || isLoopback(server.requestIP(request)?.address ?? "");
-}
+/** A call inside the process is from here as well. */
+const isLocal = (request: Request, server: PeerSource): boolean =>
+  isFromHere(request, server === null ? "::1" : (server.requestIP(request)?.address ?? ""));
 
 /**
  * GET /metrics (contract 3): figures for Prometheus. From this machine without a key, as scrapers and their side-cars ask; from anywhere else, or

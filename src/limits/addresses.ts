@@ -4,8 +4,6 @@ import { ADDRESS_RATES, type AddressClass } from "./classes.ts";
 import { spend, waitFor } from "./gcra.ts";
 import { describeBucket, RateLimited } from "./limiter.ts";
 
-/** Old buckets looked at whenever somebody asks whether there are any. */
-const SWEPT_EACH = 2;
 const US_PER_MS = 1_000;
 const US_PER_SECOND = 1_000_000;
 
@@ -17,8 +15,11 @@ const TEXTS: Readonly<Record<AddressClass, string>> = {
   "refused-admin": "Too many requests from this address came with a key that is no admin key. Check the key, and wait.",
 };
 
-/** A client's address as it is counted: the address itself, and the network that counts for it when there are too many. */
-export type Address = { name: string; network: string };
+/**
+ * A client's address as it is counted: the address itself, and the network that counts for it when there are too many. `isLocal`: it is this machine
+ * itself, with nobody in between.
+ */
+export type Address = { name: string; network: string; isLocal?: true };
 
 export type AddressOptions = { clock?: Clock; room?: Room; startHalf?: boolean };
 
@@ -42,29 +43,6 @@ export class AddressLimiter {
     const place = buckets.claim(name, rate, now, network);
     const tat = this.#pass(buckets.tat(place, rate), of, now);
     buckets.setTat(place, spend(tat, now, rate));
-  }
-
-  /** As {@link take}, but looks only. */
-  check({ name, network }: Address, of: AddressClass): void {
-    const buckets = this.#buckets[of];
-    this.#pass(buckets.tat(buckets.find(name, network), ADDRESS_RATES[of]), of, this.#now());
-  }
-
-  /** Takes one unit without asking: something happened that counts. Nothing is taken beyond the burst, so that a flood is forgiven in time. */
-  note(address: Address, of: AddressClass): void {
-    const now = this.#now();
-    const rate = ADDRESS_RATES[of];
-    const buckets = this.#buckets[of];
-    const place = buckets.claim(address.name, rate, now, address.network);
-    const tat = buckets.tat(place, rate);
-    if (waitFor(tat, now, rate) === 0) buckets.setTat(place, spend(tat, now, rate));
-  }
-
-  /** Whether no address has anything against it in a class: then nobody needs to ask for an address at all. */
-  isIdle(of: AddressClass): boolean {
-    const buckets = this.#buckets[of];
-    if (buckets.size > 0) buckets.sweep(SWEPT_EACH, this.#now());
-    return buckets.size === 0;
   }
 
   /** Gives a bucket's number back when it lets one pass. Throws RateLimited when it does not. */

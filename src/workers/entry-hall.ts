@@ -60,11 +60,10 @@ export class Visit implements KeyFinder, Permit {
   ) {
     this.#entrance = isEntrance(answer) ? answer : undefined;
     this.doorman = {
-      admit: () => {
+      // The authority has noted it, and said what it is told.
+      refuse: () => {
         if (!this.#entrance) throw answer;
       },
-      // The authority has noted it.
-      refused() {},
     };
   }
 
