@@ -47,7 +47,7 @@ export type KeyChange = { name?: string } & Partial<KeyLimits>;
 /** What is knocked at: the endpoints of callers, or those of the operator. */
 export type Door = "keys" | "admin";
 
-/** Who turns away those that have presented too many wrong keys; it looks at the address alone, so it comes before any look-up. */
+/** Who turns away those that have presented too many wrong keys, by their address. */
 /** A request at the door, as far as anybody here has to know it. */
 type Asking = { readonly method: string; readonly url: string; readonly headers: Fields };
 
