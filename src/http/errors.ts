@@ -8,6 +8,7 @@ import { errorFields, type Log } from "../observe/log.ts";
 import { toResponse, type Whole } from "./answered.ts";
 import type { AskedHead } from "./asked.ts";
 import { UploadCut } from "./body.ts";
+import { nothingAt } from "./lost-path.ts";
 import { isMcpPath, mcpErrorBody } from "./mcp-error.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
@@ -138,8 +139,8 @@ export function answerError(error: unknown, request: Request): Response {
 }
 
 /** What Elysia's own faults mean. Its texts are not shown: they quote the body and the schema. */
-const ELYSIA_FAULTS: Readonly<Record<string, () => GatewayError>> = {
-  NOT_FOUND: () => new GatewayError("not_found", "There is nothing at this path."),
+const ELYSIA_FAULTS: Readonly<Record<string, (path: string) => GatewayError>> = {
+  NOT_FOUND: nothingAt,
   PARSE: () => new GatewayError("invalid_request", "The request body could not be read."),
   VALIDATION: () => new GatewayError("invalid_request", "The request is not valid."),
   INVALID_COOKIE_SIGNATURE: () => new GatewayError("invalid_request", "A cookie is not valid."),
@@ -162,7 +163,7 @@ export function renderElysiaError(
     return answerError(error, request);
   }
   const fault = typeof code === "string" && Object.hasOwn(ELYSIA_FAULTS, code) ? ELYSIA_FAULTS[code] : undefined;
-  if (fault) return answerError(fault(), request);
+  if (fault) return answerError(fault(pathOf(request.url)), request);
   logFault(error, request, log);
   return answerError(error, request);
 }
