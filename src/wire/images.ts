@@ -10,7 +10,7 @@ export const ImageRequestBody = late(() =>
   Open(
     {
       prompt: Type.Optional(
-        Type.Union([Type.String({ pattern: "\\S" }), Type.Null()], {
+        Type.Union([Type.String({ pattern: "\\S", description: "a text that says what to draw" }), Type.Null()], {
           description: "what to draw, 1 to 32,000 characters; with source_job_id it defaults to the source's",
         }),
       ),
