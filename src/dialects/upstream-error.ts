@@ -14,6 +14,7 @@ const SECRETS: readonly RegExp[] = [
   /\bAIza[A-Za-z0-9_-]{10,}/g,
   /\b(?:(?:Bearer|Basic)\s+)+[^\s"',]{4,}/gi,
   /\b(?:org|proj|user|acct|account)[-_][A-Za-z0-9]{8,}/g,
+  /\b(?:team|project|organi[sz]ation|account|key)(?: id)?: ?[0-9a-f]{8}-[0-9a-f-]{27}/gi,
   /\bhttps?:\/\/[^\s"'<>)]+/gi,
   /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g,
   /(?:^|(?<=[\s"'(=]))(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+/g,
@@ -111,6 +112,13 @@ function codeOf(status: number): ErrorCode {
   return "upstream_error";
 }
 
+/**
+ * How vendors say in a 403 that they will not have what was said to the model: OpenRouter whose moderation flags the input, xAI under the very code
+ * that it has for keys without a right. That is the request's own fault, as the same refusal is that comes as a 400 (Azure's).
+ */
+const CONTENT_REFUSED =
+  /\b(?:input|prompt|content|text|message|output)s?\b[^.]{0,40}\b(?:flagged|violates?)\b|\bmoderation\b|\bcontent[ _-]?(?:policy|filter)|\bguardrail|\bprompt injection\b|\bSAFETY_CHECK_/i;
+
 /** Errors sent inside a 200 carry no status: the vendor's own word for it says which it would have been. */
 export function statusOfRawError(raw: RawError): number {
   const numeric = Number(raw.code);
@@ -143,7 +151,8 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   const cause = { status, type: raw.type, code: raw.code, message: scrub(raw.message) };
   const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
-  let code = codeOf(status);
+  const refused = status === 403 && CONTENT_REFUSED.test(`${raw.code} ${raw.type} ${raw.message}`);
+  let code = refused ? "invalid_request" : codeOf(status);
   let retry: boolean | undefined;
   if (status === 402 || /insufficient_quota|credit_balance|billing/i.test(`${raw.code} ${raw.type}`)) {
     code = "upstream_error";

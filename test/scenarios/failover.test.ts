@@ -191,6 +191,43 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([8, 0]);
   });
 
+  test.each<[string, object]>([
+    [
+      "OpenRouter",
+      {
+        error: {
+          code: 403,
+          message: "Your input was flagged.",
+          metadata: { reasons: ["violence"], flagged_input: "x" },
+        },
+      },
+    ],
+    [
+      "xAI",
+      {
+        code: "The caller does not have permission to execute the specified operation",
+        error:
+          "Content violates usage guidelines. Team: 0f3a1b2c-1111-4222-8333-0123456789ab, API key ID: 9f3a1b2c-1111-4222-8333-0123456789ab, Model: m",
+      },
+    ],
+  ])("what is refused for what it says takes no key and no way from others (%s)", async (_name, body) => {
+    const app = await appWith({
+      vendors: [withKeys("key-a1", "key-b2"), vendorAt(second, "chat", "two")],
+      models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
+    });
+    first.answer(PATH, json(body, { status: 403 }));
+    first.always(PATH, json(chatReply("one")));
+    const refused = await say(app, "well?");
+    const text = await refused.text();
+    expect([refused.status, refused.headers.get("x-should-retry")]).toEqual([400, null]);
+    expect(JSON.parse(text)).toMatchObject({ error: { type: "invalid_request_error", code: "invalid_request" } });
+    expect(text).toMatch(/flagged|violates usage guidelines/);
+    // Whose key it was is the operator's alone.
+    expect(text).not.toContain("0123456789ab");
+    expect((await say(app, "well?")).status).toBe(200);
+    expect([new Set(keysOf(first)).size, first.calls.length, second.calls.length]).toEqual([1, 2, 0]);
+  });
+
   test.each([false, true])("all of which fail: the error too says how many were tried (stream: %s)", async (stream) => {
     const app = await twoVendors();
     for (const upstream of [first, second]) upstream.always(PATH, fault(500));

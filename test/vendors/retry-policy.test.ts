@@ -13,6 +13,8 @@ const TABLE: [string, GatewayError, Ran, "next-route" | "stop"][] = [
   ["no connection", new GatewayError("upstream_unreachable", "x"), "no", "next-route"],
   ["401", answer(401), "no", "next-route"],
   ["403", answer(403), "no", "next-route"],
+  ["403 of a key", answer(403, "This key may not use this model; your account was flagged."), "no", "next-route"],
+  ["403 of what was said", answer(403, "The prompt violates our content policy."), "no", "stop"],
   ["402", answer(402), "no", "next-route"],
   ["404", answer(404), "no", "next-route"],
   ["302", new GatewayError("upstream_error", "x", { cause: { status: 302 } }), "no", "next-route"],
