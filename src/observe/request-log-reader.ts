@@ -11,6 +11,8 @@ const CHUNK_BYTES = 256 * 1024;
 /** A line that goes on for longer is damaged, and skipped: the log writes none. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const LINE_END = 10;
+/** The last moment that a date can be, ms before and after 1970. */
+const MAX_TIME = 8.64e15;
 
 /** The log's files, oldest first; none where there is no log. */
 function listFiles(folder: string): string[] {
@@ -29,8 +31,8 @@ function listFiles(folder: string): string[] {
 function parseLine(line: string): LoggedRequest | undefined {
   try {
     const value: unknown = JSON.parse(line);
-    const isRecord = typeof value === "object" && value !== null && "time" in value && typeof value.time === "number";
-    return isRecord ? (value as LoggedRequest) : undefined;
+    const time = typeof value === "object" && value !== null && "time" in value ? value.time : undefined;
+    return typeof time === "number" && Math.abs(time) <= MAX_TIME ? (value as LoggedRequest) : undefined;
   } catch {
     // A crash may have left half a line behind.
     return undefined;

@@ -151,7 +151,10 @@ describe("reading the log", () => {
     await log.flush();
     const files = readdirSync(path()).sort();
     expect(files.length).toBeGreaterThan(3);
-    appendFileSync(join(path(), files.at(-1) ?? ""), 'not json\n{"time":"x"}\n{"time":5,"request_id":"half');
+    appendFileSync(
+      join(path(), files.at(-1) ?? ""),
+      'not json\n{"time":"x"}\n{"time":1e20,"request_id":"never"}\n{"time":5,"request_id":"half',
+    );
     const last = await readLast(path(), 2_000, () => true);
     expect(last.map(({ request_id: id }) => id)).toEqual(Array.from({ length: 2_000 }, (_, at) => `req_${at + 2_000}`));
     expect(await readLast(join(folder, "nowhere"), 5, () => true)).toEqual([]);
