@@ -11,6 +11,7 @@ import { wholeText } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
 import type { EndCall } from "../observe/work-book.ts";
 import { isOk } from "../vendors/answer.ts";
+import { keysOf } from "../vendors/keys.ts";
 import { MAX_ERROR_BYTES, readCapped, send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { estimateInputTokens } from "./estimate.ts";
@@ -92,15 +93,23 @@ function asServed(job: CountJob): CountJob {
   return job;
 }
 
-/** The first route whose vendor counts by itself, if any does and its key is there. */
+/** The first route whose vendor counts by itself, if any does and its key is there; with the first of its keys that it has not refused. */
 function findCounter({ request, entry, services }: CountJob): Counter | undefined {
   for (const route of entry.routes) {
     const vendor = services.vendor(route.vendor);
     if (!vendor?.quirks.countTokens || (vendor.auth !== "none" && !vendor.apiKey)) continue;
     const upstream = upstreamFor(request.client, vendor.dialect, route.dialect);
-    if (upstream.counter) return { route, vendor, upstream, counter: upstream.counter };
+    if (upstream.counter)
+      return { route, vendor: withKey(vendor, route, services), upstream, counter: upstream.counter };
   }
   return undefined;
+}
+
+/** The vendor with the key that it is asked with: a refused one rests for counts too, as long as another is there. */
+function withKey(vendor: Vendor, { model }: Route, { health }: Services): Vendor {
+  const each = keysOf(vendor);
+  const taken = each.findIndex((_, key) => !health.isRefused({ vendor: vendor.id, key, keys: each.length, model }));
+  return each[Math.max(0, taken)] ?? vendor;
 }
 
 /** The vendor's count; undefined when no vendor counts, or when it failed or took too long, which is logged. */

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { upstreamError } from "../../src/dialects/upstream-error.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { insideOnly } from "../support/black-box-config.ts";
@@ -25,6 +26,11 @@ beforeAll(async () => {
       google("vertex", { countTokens: true, bareCountBody: true }),
       vendorAt(upstream, "responses", "openai", { countTokens: true }),
       vendorAt(upstream, "messages", "claude", { countTokens: true }),
+      {
+        ...vendorAt(upstream, "messages", "many", { countTokens: true }),
+        apiKey: "key-a1",
+        apiKeys: ["key-a1", "key-b2"],
+      },
       { ...vendorAt(upstream, "responses", "keyless", { countTokens: true }), apiKey: "" },
     ],
   });
@@ -123,4 +129,13 @@ describe("a count that cannot be", () => {
     upstream.answer(PATH, json({ input_tokens: 5210 }));
     expect(await count(body("claude/claude-sonnet-4-6", long))).toEqual({ status: 200, by: "vendor", tokens: 5210 });
   });
+});
+
+test("a key that its vendor refused is not asked for a count either, as long as another one is there", async () => {
+  insideOnly("what is known of a key");
+  const way = { vendor: "many", key: 0, keys: 2, model: "claude-sonnet-4-6" };
+  app.app.services.health.wentWrong(way, upstreamError(401, { message: "No.", type: "", code: "" }), 0);
+  upstream.always(PATH, json({ input_tokens: 77 }));
+  expect(await count(body("many/claude-sonnet-4-6"))).toEqual({ status: 200, by: "vendor", tokens: 77 });
+  expect(upstream.calls.map(({ headers }) => headers["x-api-key"])).toEqual(["key-b2"]);
 });
