@@ -149,7 +149,7 @@ function noteRefusal(
   if (observer?.traces) {
     observer.refused({
       ...{ requestId, accountId: caller.accountId, keyId: caller.keyId, dialect: dialect.name, model: model ?? "" },
-      ...{ stream: false, vendor: "", upstreamModel: "", tried: 0, attempts: [], lastAttemptMs: 0 },
+      ...{ stream: false, vendor: "", upstreamModel: "", tried: 0, attempts: [], lastAttemptMs: 0, lastKey: 0 },
       ...{ outcome: "refused", error: error.code, finish: undefined, startedAt: beganAt },
       ...{ durationMs: Math.max(0, clock.now() - beganAt), firstTokenMs: undefined, usage: undefined },
       ...{ costNano: undefined, traceparent: asked.headers.get("traceparent") ?? undefined },

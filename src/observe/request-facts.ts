@@ -38,6 +38,8 @@ export type RequestFacts = {
   tools?: readonly ToolCall[] | undefined;
   /** When the last attempt began, ms after the request did. */
   lastAttemptMs: number;
+  /** Which of its vendor's keys that one used, from 0. */
+  lastKey: number;
   /** Unix ms, and the durations from there, ms. */
   startedAt: number;
   durationMs: number;

@@ -166,12 +166,13 @@ function attemptsOf({
   vendor,
   upstreamModel: model,
   lastAttemptMs: at,
+  lastKey: key,
   durationMs,
   outcome,
   error,
 }: RequestFacts): readonly Attempt[] {
   if (attempts.length > 0 || tried === 0) return attempts;
-  return [{ vendor, model, key: 0, outcome: attemptOutcome(outcome, error), at, ms: durationMs - at }];
+  return [{ vendor, model, key, outcome: attemptOutcome(outcome, error), at, ms: durationMs - at }];
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };

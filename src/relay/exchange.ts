@@ -255,6 +255,7 @@ export class Exchange {
       attempts: this.#allAttempts(outcome, error),
       tools: this.tools,
       lastAttemptMs: this.#attemptedAfter,
+      lastKey: this.vendorKey,
       startedAt: this.clock.now() - durationMs,
       durationMs,
       firstTokenMs: settlement?.firstTokenMs,

@@ -152,7 +152,8 @@ describe("who may read them", () => {
 const FACTS: RequestFacts = {
   ...{ requestId: "req_1", accountId: "acc", keyId: "key", dialect: "chat", stream: false, model: "m", vendor: "v" },
   ...{ upstreamModel: "u", outcome: "completed", error: undefined, finish: "stop", tried: 1, attempts: [] },
-  ...{ lastAttemptMs: 0, startedAt: 0, durationMs: 5, firstTokenMs: 1, costNano: undefined, traceparent: undefined },
+  ...{ lastAttemptMs: 0, lastKey: 0 },
+  ...{ startedAt: 0, durationMs: 5, firstTokenMs: 1, costNano: undefined, traceparent: undefined },
   usage: { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 },
 };
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { chooseTelemetry } from "../../src/config/telemetry.ts";
 import { readTraceparent, type Span, toSpans } from "../../src/observe/spans.ts";
 import { TraceExporter, type TraceSettings } from "../../src/observe/traces.ts";
+import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { attributesOf, readExport } from "../support/otlp.ts";
 import { json, neverAnswer, startUpstream } from "../support/upstream.ts";
@@ -15,10 +16,13 @@ const upstream = startUpstream();
 const collector = startUpstream();
 const apps: TestApp[] = [];
 
-async function traced(more: Partial<TraceSettings> = {}): Promise<TestApp> {
+async function traced(more: Partial<TraceSettings> = {}, vendor: Partial<Vendor> = {}): Promise<TestApp> {
   const address = { url: `${collector.url}${TRACES}`, headers: { "x-token": "trace-token" }, serviceName: "gate" };
   const traces = { ...address, ...more };
-  const app = await startApp({ vendors: [vendorAt(upstream, "chat", "lab")], config: { ...PLAIN_CONFIG, traces } });
+  const app = await startApp({
+    vendors: [{ ...vendorAt(upstream, "chat", "lab"), ...vendor }],
+    config: { ...PLAIN_CONFIG, traces },
+  });
   app.app.services.pause = () => Promise.resolve();
   apps.push(app);
   return app;
@@ -27,15 +31,13 @@ const REPLY = {
   choices: [{ index: 0, message: { role: "assistant", content: "a canary of an answer" }, finish_reason: "stop" }],
   usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 },
 };
-const say = async (app: TestApp, headers: Record<string, string> = {}) =>
-  (
-    await app.post(PATH, { model: "lab/m", messages: [{ role: "user", content: "a canary of a prompt" }] }, { headers })
-  ).text();
+const say = async (app: TestApp, headers: Record<string, string> = {}, content = "a canary of a prompt") =>
+  (await app.post(PATH, { model: "lab/m", messages: [{ role: "user", content }] }, { headers })).text();
 
 const FACTS = {
   ...{ requestId: "req_1", accountId: "acc", keyId: "key", dialect: "chat", stream: true, model: "m", finish: "stop" },
   ...{ vendor: "lab", upstreamModel: "u", outcome: "completed", error: undefined, tried: 1, attempts: [] },
-  ...{ lastAttemptMs: 0, startedAt: 1_800_000_000_000, durationMs: 5, firstTokenMs: 250 },
+  ...{ lastAttemptMs: 0, lastKey: 0, startedAt: 1_800_000_000_000, durationMs: 5, firstTokenMs: 250 },
   ...{ usage: undefined, costNano: undefined, traceparent: undefined },
 } as const;
 
@@ -98,6 +100,17 @@ describe("traces", () => {
     }
     expect(collector.calls[0]?.headers["x-token"]).toBe("trace-token");
     expect(collector.calls.map(({ text }) => text).join("")).not.toContain("canary");
+  });
+
+  test("the key that was used is told, also where the first call was served", async () => {
+    const app = await traced({}, { apiKey: "key-a1", apiKeys: ["key-a1", "key-b2"] });
+    upstream.always(PATH, json(REPLY));
+    for (let count = 0; count < 8; count++) await say(app, {}, `talk ${count}`);
+    await app.app.observation.close();
+    const told = spansOf().filter(({ kind }) => kind === 3);
+    const used = upstream.calls.map(({ headers }) => (headers["authorization"] === "Bearer key-b2" ? "2" : "1"));
+    expect(new Set(used).size).toBe(2);
+    expect(told.map((span) => attributesOf(span)["sluice.vendor_key"])).toEqual(used);
   });
 
   test("a request that fails says why; a trace that is not sampled is not sent", async () => {
