@@ -23,6 +23,8 @@ export type Ending =
   /** The image is in this file; `file` is what the job's row says by now. */
   | { kind: "done"; file: string }
   | { kind: "failed" | "blocked"; error: JobError }
+  /** This vendor refused the gateway, and not the request: another one may be asked. */
+  | { kind: "failed"; error: JobError; elsewhere: true }
   /** Nothing ran: it may be tried again. `busy`: the vendor said so itself, which is no attempt. */
   | { kind: "not-run"; error: JobError; busy: boolean; retryAfterSeconds?: number }
   /** The job is not this worker's any more. */
@@ -159,8 +161,9 @@ export class ImageWork {
     const { code, message, retryAfterSeconds } = thrown;
     const error: JobError = { code: "upstream_error", message };
     if (BUSY.has(code)) return { kind: "not-run", error, busy: true, ...retryAfter(retryAfterSeconds) };
-    const unrun = ranOf(thrown) === "no" && code === "upstream_unreachable";
-    return unrun ? { kind: "not-run", error, busy: false } : { kind: "failed", error };
+    const unrun = ranOf(thrown) === "no";
+    if (unrun && code === "upstream_unreachable") return { kind: "not-run", error, busy: false };
+    return unrun && ELSEWHERE.has(code) ? { kind: "failed", error, elsewhere: true } : { kind: "failed", error };
   }
 
   #pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -217,6 +220,9 @@ async function orAborted<T>(signal: AbortSignal, call: () => Promise<T>): Promis
   }
 }
 
+/** Errors that, where nothing ran, lie in the vendor's key, account or address. */
+const ELSEWHERE: ReadonlySet<string> = new Set(["upstream_auth", "upstream_error"]);
+
 /** Errors by which a vendor says that it has taken nothing on. */
 const BUSY: ReadonlySet<string> = new Set(["upstream_overloaded", "rate_limit_exceeded"]);
 
@@ -231,6 +237,7 @@ function toEnding(step: Exclude<ImageStep, { kind: "image" }> | Ending): Ending 
   }
   if (step.kind === "failed" && "message" in step) {
     const error: JobError = { code: "upstream_error", message: step.message };
+    if (step.ran === "no" && step.elsewhere) return { kind: "failed", error, elsewhere: true };
     if (step.ran === "maybe" || step.fault) return { kind: "failed", error };
     const after = retryAfter(step.retryAfterSeconds);
     return { kind: "not-run", error, busy: step.retryAfterSeconds !== undefined, ...after };

@@ -294,6 +294,11 @@ export class Scheduler {
     const { closing, files, health, log } = this.parts;
     if (ending.kind === "lost") return;
     if (ending.kind === "not-run") return this.#tryAgain(run, job, ending, deadline);
+    // Work that was once taken on is this vendor's, whatever it says of the gateway meanwhile.
+    if ("elsewhere" in ending && run.work?.vendorJob === undefined) {
+      const next = this.#otherRoutes(job).after[0];
+      if (next) return this.#goElsewhere(job, next, ending.error, deadline);
+    }
     if (ending.kind === "done") {
       health?.served(job.vendor);
       // Whoever was cancelled in the last moment has no image.
@@ -309,15 +314,30 @@ export class Scheduler {
 
   /** Back into the queue, for the model's next vendor where it has one; or failed, when it was tried often enough. */
   async #tryAgain(run: Run, job: JobRow, ending: Ending & { kind: "not-run" }, deadline: number): Promise<void> {
-    const { jobs, writer, clock, health, random = Math.random } = this.parts;
+    const { clock, health, random = Math.random } = this.parts;
     const leftMs = deadline - clock.monotonic();
     const { busy, error, retryAfterSeconds } = ending;
     health?.failed(job.vendor, error.code);
     const facts = { tries: job.tries, busy, leftMs, random: random() };
     const pause = retryPause({ ...facts, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
     if (pause === undefined) return this.#close(run, job, { kind: "failed", error }, deadline);
-    const route = this.#routeAfter(job);
     const tries = busy ? Math.max(0, job.tries - 1) : job.tries;
+    return this.#requeue(job, this.#routeAfter(job), { pause, tries, deadline });
+  }
+
+  /** To the next vendor at once: this one refuses the gateway. Only to those behind it, so that none is asked twice. */
+  #goElsewhere(job: JobRow, next: Route, { code }: JobError, deadline: number): Promise<void> {
+    this.parts.health?.failed(job.vendor, code);
+    this.parts.log.warn("image-elsewhere", { job: job.id, vendor: job.vendor, next: next.vendor, error: code });
+    return this.#requeue(job, next, { pause: 0, tries: job.tries, deadline });
+  }
+
+  async #requeue(
+    job: JobRow,
+    route: Route,
+    { pause, tries, deadline }: { pause: number; tries: number; deadline: number },
+  ): Promise<void> {
+    const { jobs, writer, clock } = this.parts;
     const runAfterMs = clock.now() + pause;
     const values = { runAfterMs, tries, vendor: route.vendor, upstreamModel: route.model };
     if (await writer.run(() => jobs.requeue(fenceOf(job), values))) {
@@ -329,11 +349,16 @@ export class Scheduler {
 
   /** The model's next vendor that draws, after the one that was asked; the same one when there is no other. */
   #routeAfter(job: JobRow): Route {
-    const same: Route = { vendor: job.vendor, model: job.upstreamModel };
+    const { before, after } = this.#otherRoutes(job);
+    return after[0] ?? before[0] ?? { vendor: job.vendor, model: job.upstreamModel };
+  }
+
+  /** Those that draw, before and behind the one that was asked. */
+  #otherRoutes(job: JobRow): { before: Route[]; after: Route[] } {
     const routes = this.parts.catalog.find(job.model)?.routes ?? [];
     const at = routes.findIndex(({ vendor, model }) => vendor === job.vendor && model === job.upstreamModel);
-    const others = [...routes.slice(at + 1), ...routes.slice(0, Math.max(0, at))];
-    return others.find(({ vendor }) => this.parts.upstream(vendor) !== undefined) ?? same;
+    const drawing = (some: readonly Route[]) => some.filter(({ vendor }) => this.parts.upstream(vendor) !== undefined);
+    return { before: drawing(routes.slice(0, Math.max(0, at))), after: drawing(routes.slice(at + 1)) };
   }
 
   /** One timer for everything that has a time, and none without jobs. */

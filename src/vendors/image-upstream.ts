@@ -28,9 +28,10 @@ export type ImageStep =
   | { kind: "blocked"; message: string }
   /**
    * It came to nothing. `ran: "no"`: the vendor surely did no work (refused before acceptance, busy), so that it may be tried again, after
-   * `retryAfterSeconds` where the vendor named it. `fault`: the request or the account is at fault, and trying again is in vain.
+   * `retryAfterSeconds` where the vendor named it. `fault`: the request or the account is at fault, and trying again is in vain;
+   * with `elsewhere` it is the vendor's key, account or address, and another vendor may well draw it.
    */
-  | { kind: "failed"; message: string; ran: "no" | "maybe"; fault?: true; retryAfterSeconds?: number }
+  | { kind: "failed"; message: string; ran: "no" | "maybe"; fault?: true; elsewhere?: true; retryAfterSeconds?: number }
   /** The vendor works on it and gives it this name: it is kept at once, and `resume` is asked after `pollAfterMs`. */
   | { kind: "pending"; resumeId: string; pollAfterMs: number };
 

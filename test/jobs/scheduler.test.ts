@@ -97,6 +97,46 @@ describe("what may be tried again, and what never is", () => {
     expect(second.creates).toHaveLength(1);
   });
 
+  const refusesUs = { kind: "failed", message: "No credit.", ran: "no", fault: true, elsewhere: true } as const;
+
+  test.each([
+    ["an answer", refusesUs],
+    ["an error", new GatewayError("upstream_auth", "The vendor refused the gateway's key.")],
+  ])("a vendor that refuses the gateway leaves the next one to be asked, at once (%s)", async (_name, script) => {
+    const { lab, clock, painter, second } = await start();
+    painter.create_ = [script];
+    second.create_ = [IMAGE];
+    const { id } = await lab.create({ model: "paint/two" });
+    await clock.armed(0);
+    await clock.advance(0);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    expect([painter.creates.length, second.creates.length]).toEqual([1, 1]);
+    expect(lab.gateway.rows()).toMatchObject([{ vendor: "paint2", upstreamModel: "two-too", attempts: 2 }]);
+  });
+
+  test("where every vendor refuses the gateway each is asked once, and the job fails uncharged", async () => {
+    const { lab, clock, painter, second } = await start();
+    for (const each of [painter, second]) each.create_ = [refusesUs];
+    const { id } = await lab.create({ model: "paint/two" });
+    await clock.armed(0);
+    await clock.advance(0);
+    expect(await lab.ended(id)).toMatchObject({ status: "failed", error: { code: "upstream_error" } });
+    await clock.advance(JOB_MS);
+    expect([painter.creates.length, second.creates.length]).toEqual([1, 1]);
+    expect(lab.gateway.rows()).toEqual([]);
+  });
+
+  test("a vendor that refuses the gateway in the midst of its work keeps that work", async () => {
+    const { lab, clock, painter, second } = await start(new Painter("resume"));
+    painter.create_ = [pending("work-1")];
+    painter.resume_ = [refusesUs];
+    const { id } = await lab.create({ model: "paint/two" });
+    await clock.armed(1_000);
+    await clock.advance(1_000);
+    expect((await lab.ended(id)).status).toBe("failed");
+    expect(second.creates).toHaveLength(0);
+  });
+
   test("what a fault of this program says is not shown", async () => {
     const { lab, painter } = await start();
     painter.create_ = [new Error("secret of the house")];

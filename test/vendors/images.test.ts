@@ -110,9 +110,9 @@ for (const each of CASES) {
       const table: [number, object][] = [
         [429, { ran: "no", retryAfterSeconds: 7 }],
         [503, { ran: "no", retryAfterSeconds: 7 }],
-        [401, { ran: "no", fault: true }],
-        [402, { ran: "no", fault: true }],
-        [404, { ran: "no", fault: true }],
+        [401, { ran: "no", fault: true, elsewhere: true }],
+        [402, { ran: "no", fault: true, elsewhere: true }],
+        [404, { ran: "no", fault: true, elsewhere: true }],
         [500, { ran: "maybe" }],
         [502, { ran: "maybe" }],
       ];
