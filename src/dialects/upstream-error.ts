@@ -119,6 +119,23 @@ function codeOf(status: number): ErrorCode {
 const CONTENT_REFUSED =
   /\b(?:input|prompt|content|text|message|output)s?\b[^.]{0,40}\b(?:flagged|violates?)\b|\bmoderation\b|\bcontent[ _-]?(?:policy|filter)|\bguardrail|\bprompt injection\b|\bSAFETY_CHECK_/i;
 
+/** Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400). */
+const NO_CREDIT_CODE = /insufficient_(?:quota|balance)|exceeded_current_quota|credit_balance|billing|arrearage/i;
+/**
+ * And sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that is missing, Z.ai's
+ * 429 and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as well, and none.
+ */
+const NO_CREDIT_TEXT =
+  /credit balance is too low|insufficient (?:account )?balance|reached your specified API usage limits|used all available credits|reached (?:its|your|the) monthly spending limit|\bsuspended\b[^.]{0,60}\b(?:balance|spending limit|invoices)/i;
+
+/** Whether an error means that the gateway's account at the vendor has no credit left: its key is of no use to any request (reliability 6.2). */
+export function meansNoCredit(
+  status: unknown,
+  { type, code, message }: { type?: unknown; code?: unknown; message?: unknown },
+): boolean {
+  return status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`) || NO_CREDIT_TEXT.test(String(message));
+}
+
 /** Errors sent inside a 200 carry no status: the vendor's own word for it says which it would have been. */
 export function statusOfRawError(raw: RawError): number {
   const numeric = Number(raw.code);
@@ -154,7 +171,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   const refused = status === 403 && CONTENT_REFUSED.test(`${raw.code} ${raw.type} ${raw.message}`);
   let code = refused ? "invalid_request" : codeOf(status);
   let retry: boolean | undefined;
-  if (status === 402 || /insufficient_quota|credit_balance|billing/i.test(`${raw.code} ${raw.type}`)) {
+  if (meansNoCredit(status, raw)) {
     code = "upstream_error";
     retry = false;
   }

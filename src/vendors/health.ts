@@ -1,4 +1,5 @@
 import type { GatewayError } from "../canon/errors.ts";
+import { meansNoCredit } from "../dialects/upstream-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json.ts";
 import { Breakers } from "./breakers.ts";
@@ -227,12 +228,9 @@ export const isVendorsFault = ({ code }: GatewayError): boolean =>
 
 const statusOf = ({ cause }: GatewayError): unknown => (isObject(cause) ? cause["status"] : undefined);
 
-/** The key itself was refused (401), or the account behind it is empty (402, insufficient_quota): no model takes it now. */
+/** The key itself was refused (401), or the account behind it is empty: no model takes it now. */
 function isKeysFault(error: GatewayError): boolean {
   const status = statusOf(error);
   if (error.code === "upstream_auth") return status !== 403;
-  const empty =
-    isObject(error.cause) &&
-    /insufficient_quota|credit_balance|billing/i.test(`${error.cause["code"]} ${error.cause["type"]}`);
-  return error.code === "upstream_error" && (status === 402 || empty);
+  return error.code === "upstream_error" && isObject(error.cause) && meansNoCredit(status, error.cause);
 }

@@ -478,6 +478,27 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
   ],
   ["a key", 401, openai("prompt is too long"), "upstream_auth"],
   ["an account", 402, openai("reduce the length of the messages"), "upstream_error"],
+  [
+    "an account that a 400 calls empty",
+    400,
+    {
+      type: "error",
+      error: { type: "invalid_request_error", message: "Your credit balance is too low to access it." },
+    },
+    "upstream_error",
+  ],
+  [
+    "a limit of the minute in words of an account",
+    429,
+    {
+      error: {
+        code: 429,
+        status: "RESOURCE_EXHAUSTED",
+        message: "You exceeded your current quota, please check your plan and billing details.",
+      },
+    },
+    "rate_limit_exceeded",
+  ],
   ["load", 529, { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }, "upstream_overloaded"],
   [
     "tools",

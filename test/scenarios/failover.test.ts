@@ -24,6 +24,7 @@ const apps: TestApp[] = [];
 
 const fault = (status: number, headers: Record<string, string> = {}, type = "x") =>
   json({ error: { message: "No.", type, code: type } }, { status, headers });
+const refusing = (status: number, message: string, type: string) => json({ error: { message, type } }, { status });
 const keysOf = ({ calls }: Upstream) => calls.map(({ headers }) => headers["authorization"]?.replace("Bearer ", ""));
 
 async function appWith(options: TestAppOptions): Promise<TestApp> {
@@ -311,6 +312,30 @@ describe("several keys of a vendor", () => {
     ["401", fault(401)],
     ["402", fault(402)],
     ["429 that means no credit", fault(429, {}, "insufficient_quota")],
+    [
+      "Anthropic's 400 of an empty account",
+      refusing(
+        400,
+        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.",
+        "invalid_request_error",
+      ),
+    ],
+    [
+      "Moonshot's 429 of an empty account",
+      refusing(
+        429,
+        "Your account is suspended due to insufficient balance, please recharge.",
+        "exceeded_current_quota_error",
+      ),
+    ],
+    [
+      "xAI's 403 of an empty account",
+      refusing(
+        403,
+        "Your team has either used all available credits or reached its monthly spending limit.",
+        "permission",
+      ),
+    ],
   ])("a key that is refused (%s) rests for ten minutes, and nobody notices", async (_name, refusal) => {
     const clock = manualClock();
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models, clock });

@@ -60,9 +60,6 @@ function collect(value: unknown, fields: ReadonlySet<string>, found: string[] = 
 /** Statuses that say why by themselves: no key, no money, no such path, too slow, too many. */
 const PLAIN: ReadonlySet<number> = new Set([401, 402, 404, 405, 408, 429]);
 
-/** Statuses by which a vendor refuses the gateway, and not the request: its key, its account there, the path or the model. */
-const ELSEWHERE: ReadonlySet<number> = new Set([401, 402, 403, 404]);
-
 function isRefusal({ status, json }: Answer, text: string, refusal: Refusal): boolean {
   if (status < 400 || status > 499 || PLAIN.has(status)) return false;
   const { code } = refusal;
@@ -95,7 +92,8 @@ export function readFailure(
   const after = retryAfterSeconds(headers, now);
   const error = readUpstreamError(status, toReadable(answer, text), after);
   const { message } = error;
-  if (ELSEWHERE.has(status) || (status === 429 && !error.retry)) {
+  // The vendor refuses the gateway, and not the request: its key, its account there, the path or the model.
+  if (status <= 499 && (error.code === "upstream_auth" || (error.code === "upstream_error" && !error.retry))) {
     return { kind: "failed", message, ran: "no", fault: true, elsewhere: true };
   }
   if (status === 429 || status === 503 || status === 529) {
