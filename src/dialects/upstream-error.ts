@@ -119,6 +119,9 @@ function codeOf(status: number): ErrorCode {
 const CONTENT_REFUSED =
   /\b(?:input|prompt|content|text|message|output)s?\b[^.]{0,40}\b(?:flagged|violates?)\b|\bmoderation\b|\bcontent[ _-]?(?:policy|filter)|\bguardrail|\bprompt injection\b|\bSAFETY_CHECK_/i;
 
+/** A wrong key that is told as a bad request, by xAI (with a piece of the key) and Google: it is no 401 of the client's, and no fault of its request. */
+const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
+
 /** Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400). */
 const NO_CREDIT_CODE = /insufficient_(?:quota|balance)|exceeded_current_quota|credit_balance|billing|arrearage/i;
 /**
@@ -169,7 +172,8 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
   const refused = status === 403 && CONTENT_REFUSED.test(`${raw.code} ${raw.type} ${raw.message}`);
-  let code = refused ? "invalid_request" : codeOf(status);
+  const ofKey = status === 400 && KEY_REFUSED.test(raw.message);
+  let code = refused ? "invalid_request" : codeOf(ofKey ? 401 : status);
   let retry: boolean | undefined;
   if (meansNoCredit(status, raw)) {
     code = "upstream_error";

@@ -441,6 +441,9 @@ const PITFALLS: Record<number, Pitfall> = {
       const error = upstreamError(401, raw);
       expect(error.code).toBe("upstream_auth");
       expect(error.message).not.toMatch(/sk-abc|api\.vendor/);
+      const asBadRequest = upstreamError(400, { ...raw, message: "Incorrect API key provided: sk***YA." });
+      expect(asBadRequest.code).toBe("upstream_auth");
+      expect(asBadRequest.message).not.toContain("YA");
     },
     seen: [["scenarios/fault-table.ts", "401 with a piece of the key"]],
   },

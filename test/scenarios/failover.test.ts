@@ -311,6 +311,16 @@ describe("several keys of a vendor", () => {
   test.each([
     ["401", fault(401)],
     ["402", fault(402)],
+    [
+      "xAI's 400 of a wrong key",
+      json(
+        {
+          code: "Client specified an invalid argument",
+          error: "Incorrect API key provided: ke***a1. You can obtain an API key from https://console.x.ai.",
+        },
+        { status: 400 },
+      ),
+    ],
     ["429 that means no credit", fault(429, {}, "insufficient_quota")],
     [
       "Anthropic's 400 of an empty account",

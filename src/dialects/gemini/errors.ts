@@ -21,11 +21,9 @@ function retryDelay(error: Record<string, unknown> | undefined): number | undefi
   return undefined;
 }
 
-/** A key that is wrong or has run out is told as a bad request here, not as 401 (dialects.md 3). */
-function isAboutKey(error: Record<string, unknown> | undefined): boolean {
-  if (detailsOf(error).some(({ reason }) => typeof reason === "string" && /^API_KEY_/.test(reason))) return true;
-  return typeof error?.["message"] === "string" && /^API key (?:not valid|expired)/i.test(error["message"]);
-}
+/** A key that is wrong or has run out is told as a bad request here, not as 401 (dialects.md 3); where words alone say so, they are known to all. */
+const isAboutKey = (error: Record<string, unknown> | undefined): boolean =>
+  detailsOf(error).some(({ reason }) => typeof reason === "string" && /^API_KEY_/.test(reason));
 
 /** The error that a record or a whole 200 holds, if it holds one (dialects.md 4.8 #22). */
 export function errorInside(value: unknown): GatewayError | undefined {
