@@ -122,6 +122,18 @@ const CONTENT_REFUSED =
 /** A wrong key that is told as a bad request, by xAI (with a piece of the key) and Google: it is no 401 of the client's, and no fault of its request. */
 const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
 
+/** A model that the vendor does not have, told as a bad request: by DeepSeek, Mistral, OpenRouter and LiteLLM. Its name is the operator's choice. */
+const NO_MODEL = /^Model Not Exist|is not a valid model ID|^(?:\/[\w/]+: )?Invalid model name passed in/i;
+const NO_MODEL_TYPE = /^(?:invalid_model|model_not_found)$/i;
+
+/** The status that a vendor's answer would have had at one that keeps to what they mean. */
+function meantStatus(status: number, { type, code, message }: RawError): number {
+  if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
+  if (status !== 400) return status;
+  if (KEY_REFUSED.test(message)) return 401;
+  return NO_MODEL_TYPE.test(type) || NO_MODEL_TYPE.test(code) || NO_MODEL.test(message) ? 404 : status;
+}
+
 /** Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400). */
 const NO_CREDIT_CODE = /insufficient_(?:quota|balance)|exceeded_current_quota|credit_balance|billing|arrearage/i;
 /**
@@ -171,15 +183,14 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   const cause = { status, type: raw.type, code: raw.code, message: scrub(raw.message) };
   const overflow = readOverflow(status, `${raw.code} ${raw.type} ${raw.message}`);
   if (overflow) return new ContextOverflow({ ...overflow, ...raw.figures }, cause);
-  const refused = status === 403 && CONTENT_REFUSED.test(`${raw.code} ${raw.type} ${raw.message}`);
-  const ofKey = status === 400 && KEY_REFUSED.test(raw.message);
-  let code = refused ? "invalid_request" : codeOf(ofKey ? 401 : status);
+  const meant = meantStatus(status, raw);
+  let code = codeOf(meant);
   let retry: boolean | undefined;
   if (meansNoCredit(status, raw)) {
     code = "upstream_error";
     retry = false;
   }
-  if (status === 404) retry = false;
+  if (meant === 404) retry = false;
   const excerpt = code === "invalid_request" ? scrub(raw.message) : "";
   const details = {
     cause,
@@ -189,7 +200,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
       retryAfterSeconds: Math.min(Math.max(1, retryAfterSeconds ?? 1), MAX_RETRY_AFTER),
     }),
   };
-  if (status === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
+  if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
   if (status === 402 || retry === false)
     return new GatewayError(code, "The vendor refused: this gateway's account there has no credit left.", details);
   const words = WORDS[code] ?? "The vendor answered with an error.";

@@ -499,6 +499,19 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     },
     "rate_limit_exceeded",
   ],
+  ["a model that is gone, DeepSeek", 400, openai("Model Not Exist", "invalid_request_error"), "upstream_error"],
+  [
+    "a model that is gone, Mistral",
+    400,
+    { object: "error", message: "Invalid model: tiny", type: "invalid_model", param: null, code: "1500" },
+    "upstream_error",
+  ],
+  [
+    "a model that is gone, OpenRouter",
+    400,
+    { error: { code: 400, message: "a/b is not a valid model ID" } },
+    "upstream_error",
+  ],
   ["load", 529, { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }, "upstream_overloaded"],
   [
     "tools",

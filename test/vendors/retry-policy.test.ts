@@ -17,6 +17,7 @@ const TABLE: [string, GatewayError, Ran, "next-route" | "stop"][] = [
   ["403 of what was said", answer(403, "The prompt violates our content policy."), "no", "stop"],
   ["402", answer(402), "no", "next-route"],
   ["404", answer(404), "no", "next-route"],
+  ["400 of a model that is gone", answer(400, "Model Not Exist"), "no", "next-route"],
   ["400 of a wrong key", answer(400, "Incorrect API key provided: xa***Yz."), "no", "next-route"],
   ["400 of an empty account", answer(400, "Your credit balance is too low to access the API."), "no", "next-route"],
   ["302", new GatewayError("upstream_error", "x", { cause: { status: 302 } }), "no", "next-route"],
