@@ -123,7 +123,7 @@ const CONTENT_REFUSED =
 const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
 
 /** A model that the vendor does not have, told as a bad request: by DeepSeek, Mistral, OpenRouter and LiteLLM. Its name is the operator's choice. */
-const NO_MODEL = /^Model Not Exist|is not a valid model ID|^(?:\/[\w/]+: )?Invalid model name passed in/i;
+const NO_MODEL = /^(?:Model Not Exist|\S{1,200} is not a valid model ID|(?:\/[\w/]+: )?Invalid model name passed in)/i;
 const NO_MODEL_TYPE = /^(?:invalid_model|model_not_found)$/i;
 
 /** The status that a vendor's answer would have had at one that keeps to what they mean. */
@@ -137,11 +137,12 @@ function meantStatus(status: number, { type, code, message }: RawError): number 
 /** Words for programs by which vendors say that the account there is empty, whatever status they choose (Alibaba's `Arrearage` is a 400). */
 const NO_CREDIT_CODE = /insufficient_(?:quota|balance)|exceeded_current_quota|credit_balance|billing|arrearage/i;
 /**
- * And sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that is missing, Z.ai's
- * 429 and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as well, and none.
+ * And the beginnings of sentences of those that have no such word: Anthropic's 400 is an `invalid_request_error` like any other, xAI's 403 a right that
+ * is missing, Z.ai's 429 and Fireworks' 412 have a code that tells nothing. Google's "check your plan and billing details" is a limit of the minute as
+ * well, and none. Beginnings alone: what a request says is quoted further on, and would put the key to rest for everybody.
  */
 const NO_CREDIT_TEXT =
-  /credit balance is too low|insufficient (?:account )?balance|reached your specified API usage limits|used all available credits|reached (?:its|your|the) monthly spending limit|\bsuspended\b[^.]{0,60}\b(?:balance|spending limit|invoices)/i;
+  /^(?:your credit balance is too low|insufficient (?:account )?balance|you have reached your specified API usage limits|your (?:newly created )?team\b[^"'`]{0,120}\b(?:used all available credits|reached (?:its|your|the) monthly spending limit)|(?:your )?account\b[^"'`]{0,120}\bsuspended\b[^"'`]{0,60}\b(?:balance|spending limit|invoices))/i;
 
 /** Whether an error means that the gateway's account at the vendor has no credit left: its key is of no use to any request (reliability 6.2). */
 export function meansNoCredit(

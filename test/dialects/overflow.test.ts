@@ -488,6 +488,27 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     "upstream_error",
   ],
   [
+    "a request that says so itself, and is quoted",
+    400,
+    openai(
+      "Invalid value: 'your credit balance is too low'. Supported values are: 'auto' and 'flex'.",
+      "invalid_value",
+    ),
+    "invalid_request",
+  ],
+  [
+    "a request that calls its key wrong, and is quoted",
+    400,
+    openai("Invalid value: 'Incorrect API key provided'. Supported values are: 'auto' and 'flex'.", "invalid_value"),
+    "invalid_request",
+  ],
+  [
+    "a request that names a model, and is quoted",
+    400,
+    openai("Invalid value: 'x is not a valid model ID'. Supported values are: 'auto' and 'flex'.", "invalid_value"),
+    "invalid_request",
+  ],
+  [
     "a limit of the minute in words of an account",
     429,
     {
