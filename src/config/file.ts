@@ -2,6 +2,8 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join, resolve } from "node:path";
 import { isObject } from "../lib/json.ts";
 import { ConfigError } from "./faults.ts";
+import { type Lines, linesOf } from "./lines.ts";
+import { readPipe } from "./pipe.ts";
 
 /** A configuration file or a secret's file larger than these is refused unread. */
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -45,17 +47,25 @@ export function findConfigFile(
   return found[0];
 }
 
+const isPipe = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false;
+
+function readBytes(path: string): Buffer {
+  const facts = statSync(path);
+  if (facts.isFIFO()) return readPipe(path, MAX_FILE_BYTES);
+  if (!facts.isFile()) throw new Error(`expected a file, found ${facts.isDirectory() ? "a folder" : "something else"}`);
+  if (facts.size > MAX_FILE_BYTES) {
+    throw new Error(`expected a file of at most ${MAX_FILE_BYTES} bytes, found ${facts.size}`);
+  }
+  return readFileSync(path);
+}
+
 function readText(path: string): string {
   let bytes: Buffer;
   try {
-    const size = statSync(path).size;
-    if (size > MAX_FILE_BYTES) {
-      throw new ConfigError([`${path}: expected a file of at most ${MAX_FILE_BYTES} bytes, found ${size}`]);
-    }
-    bytes = readFileSync(path);
+    bytes = readBytes(path);
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    throw new ConfigError([`${path}: cannot be read (${errorCode(error)})`]);
+    const told = error instanceof Error && !("code" in error);
+    throw new ConfigError([`${path}: ${told ? error.message : `cannot be read (${errorCode(error)})`}`]);
   }
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -77,12 +87,17 @@ function repeatedSection(text: string): string | undefined {
   return undefined;
 }
 
-/** The file's content as a value: an object, `{}` for an empty file. Throws ConfigError with the file and what is wrong. */
-export function parseConfigFile(path: string): Record<string, unknown> {
-  const extension = extname(path).toLowerCase();
+/**
+ * The file's content as a value: an object, `{}` for an empty file; and where its places are. Throws ConfigError with the file and
+ * what is wrong.
+ */
+export function parseConfigFile(path: string): { document: Record<string, unknown>; lines: Lines } {
+  // A shell gives a pipe a name without an end (`/dev/fd/63`). JSON is YAML too.
+  const extension = extname(path).toLowerCase() || (isPipe(path) ? ".yaml" : "");
   const parse = PARSERS[extension];
   if (!parse) throw new ConfigError([`${path}: expected a name ending in .yaml, .yml, .toml or .json`]);
   const text = readText(path);
+  const lines = linesOf(text, parse);
   let document: unknown;
   try {
     document = parse(text) ?? {};
@@ -90,7 +105,8 @@ export function parseConfigFile(path: string): Record<string, unknown> {
     const reason = error instanceof Error ? error.message : String(error);
     const yaml = extension === ".yaml" || extension === ".yml";
     const hint = yaml && /[{,]\s*[\w-]+:\s*\$\{/.test(text) ? `; between { and } write "\${NAME}" in quotes` : "";
-    throw new ConfigError([`${path}: ${reason}${hint}`]);
+    const line = lines.ofSyntax();
+    throw new ConfigError([`${path}: ${reason}${line ? `, in line ${line} or below` : ""}${hint}`]);
   }
   if (!isObject(document)) {
     throw new ConfigError([
@@ -99,7 +115,7 @@ export function parseConfigFile(path: string): Record<string, unknown> {
   }
   const repeated = extension.startsWith(".y") ? repeatedSection(text) : undefined;
   if (repeated) throw new ConfigError([`${path}: ${repeated}: expected once, found twice`]);
-  return document;
+  return { document, lines };
 }
 
 /**

@@ -11,23 +11,26 @@ export type KnownVendors = { registryIds: readonly string[]; builtinIds: readonl
 
 /**
  * The file's content, references filled in, checked; and the document as it was written. Throws ConfigError with every fault, each
- * with the file, its place, what was expected and what was found.
+ * with the file, its line where that is known, its place, what was expected and what was found.
  */
 export function readConfigFile(
   path: string,
   context: Place & KnownVendors,
 ): { file: ConfigFile; raw: Record<string, unknown> } {
-  const raw = parseConfigFile(path);
+  const { document: raw, lines: places } = parseConfigFile(path);
   const faults: Fault[] = [];
   const readSecret = secretReader(path, context.home, context.platform);
   const value = resolveReferences(raw, { environment: context.environment, readSecret }, faults);
-  const places = new Set(faults.map((fault) => formatSteps(fault.steps)));
-  faults.push(...findSchemaFaults(value, raw).filter((fault) => !places.has(formatSteps(fault.steps))));
+  const told = new Set(faults.map((fault) => formatSteps(fault.steps)));
+  faults.push(...findSchemaFaults(value, raw).filter((fault) => !told.has(formatSteps(fault.steps))));
   if (faults.length === 0) faults.push(...checkConfigFile(value as ConfigFile, { ...context, raw }));
   if (faults.length === 0) faults.push(...checkServer(value as ConfigFile, raw));
   if (faults.length === 0) faults.push(...checkStorage(value as ConfigFile, raw));
   if (faults.length === 0) return { file: value as ConfigFile, raw };
-  const lines = faults.slice(0, MAX_FAULTS).map(({ steps, problem }) => `${path}: ${formatSteps(steps)}: ${problem}`);
+  const lines = faults.slice(0, MAX_FAULTS).map(({ steps, problem }) => {
+    const line = places.of(steps);
+    return `${path}:${line ? `${line}:` : ""} ${formatSteps(steps)}: ${problem}`;
+  });
   if (faults.length > MAX_FAULTS) lines.push(`${path}: and ${faults.length - MAX_FAULTS} more`);
   throw new ConfigError(lines);
 }

@@ -41,9 +41,9 @@ export function load(folder: string, given: Given = {}): Config {
   });
 }
 
-/** The lines of the ConfigError that loading ends in. Fails when it does not. */
+/** The lines of the ConfigError that loading ends in, without the lines of the file that they name. Fails when it does not. */
 export function faultLines(folder: string, given: Given = {}): readonly string[] {
-  return faultOf(folder, given).lines;
+  return faultOf(folder, given).lines.map((line) => line.replace(/^([^:]+):\d+: /, "$1: "));
 }
 
 export function faultOf(folder: string, given: Given = {}): ConfigError {

@@ -1,0 +1,55 @@
+import { closeSync, constants, openSync, readSync } from "node:fs";
+
+/** How long a pipe is waited for until it has ended, ms: a start must not hang on one that nobody writes to. */
+const PATIENCE_MS = 5_000;
+const LOOK_MS = 10;
+const PIECE_BYTES = 64 * 1024;
+
+/** What has come through pipes, by their paths: it can be read once, and the configuration is read again while the server runs. */
+const come = new Map<string, Buffer>();
+
+/** The next bytes of a pipe: 0 when nobody has it open for writing, undefined when its writer has nothing yet. */
+function readPiece(descriptor: number, piece: Buffer): number | undefined {
+  try {
+    return readSync(descriptor, piece);
+  } catch (thrown) {
+    if (thrown instanceof Error && "code" in thrown && thrown.code === "EAGAIN") return undefined;
+    throw thrown;
+  }
+}
+
+/**
+ * All that comes through the pipe at `path` (a shell's `<(…)`, `/dev/stdin`, a FIFO) until its writer closes it; the same again when
+ * asked again. Throws Error, with a sentence, for more than `maxBytes` and for one that has not ended after {@link PATIENCE_MS}.
+ */
+export function readPipe(path: string, maxBytes: number): Buffer {
+  const known = come.get(path);
+  if (known) return known;
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const pieces: Buffer[] = [];
+    let size = 0;
+    for (let waitedMs = 0; ; ) {
+      const piece = Buffer.alloc(PIECE_BYTES);
+      const count = readPiece(descriptor, piece);
+      if (count) {
+        size += count;
+        if (size > maxBytes) throw new Error(`expected at most ${maxBytes} bytes, found more`);
+        pieces.push(piece.subarray(0, count));
+      } else if (count === 0 && size > 0) {
+        const bytes = Buffer.concat(pieces);
+        come.set(path, bytes);
+        return bytes;
+      } else {
+        // A FIFO that nobody has opened for writing yet looks as one that has ended.
+        if (waitedMs >= PATIENCE_MS) {
+          throw new Error(`expected text that ends within ${PATIENCE_MS / 1000} s, found a pipe that nobody ends`);
+        }
+        Bun.sleepSync(LOOK_MS);
+        waitedMs += LOOK_MS;
+      }
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+}
