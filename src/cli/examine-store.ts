@@ -1,4 +1,5 @@
-import { existsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { Accounts } from "../accounts/accounts.ts";
 import { Keys } from "../accounts/keys.ts";
 import { storePath } from "../config/data-folder.ts";
@@ -61,10 +62,25 @@ function examineLedger(book: Book): Finding[] {
     .map(({ invariant, detail }) => fault("ledger", `${invariant}: ${detail}`, advice));
 }
 
+/** There is no store that can be seen: whether a start could make it. Asked of the system, since nothing is made. */
+function examineAbsence(dataFolder: string): Finding {
+  let place = dataFolder;
+  while (!existsSync(place) && dirname(place) !== place) place = dirname(place);
+  const why = `there is none, and ${place}`;
+  const elsewhere = "choose another folder with --data";
+  if (!statSync(place).isDirectory()) return fault("store", `${why} is a file, not a folder`, elsewhere);
+  try {
+    accessSync(place, constants.W_OK | constants.X_OK);
+  } catch {
+    return fault("store", `${why} cannot be written by this user`, `correct its owner or mode, or ${elsewhere}`);
+  }
+  return note("store", `not there yet: the first start makes ${storePath(dataFolder)}`);
+}
+
 /** Opens the store and looks for damage, in the file and in the ledger; also the time of its newest account or key, Unix ms. */
 export function examineStore(dataFolder: string): { findings: Finding[]; newestAt?: number } {
   const path = storePath(dataFolder);
-  if (!existsSync(path)) return { findings: [note("store", `not there yet: the first start makes ${path}`)] };
+  if (!existsSync(path)) return { findings: [examineAbsence(dataFolder)] };
   try {
     const store = openStore(path, { waitMs: WAIT_MS, check: true });
     try {

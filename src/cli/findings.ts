@@ -35,6 +35,7 @@ export function formatFindings(findings: readonly Finding[]): string[] {
     return state ? paint(state, COLOURS[state]) + line.slice(state.length) : line;
   });
   const advised = findings.filter(({ advice }) => advice !== undefined);
-  const advice = advised.map(({ check, advice }) => `  ${check}: ${advice}`);
-  return advice.length > 0 ? [...lines, "", "What to do:", ...advice] : lines;
+  // Several faults of one kind are often told the same.
+  const advice = new Set(advised.map(({ check, advice }) => `  ${check}: ${advice}`));
+  return advice.size > 0 ? [...lines, "", "What to do:", ...advice] : lines;
 }

@@ -116,7 +116,8 @@ function checkForDamage(database: Database, path: string): void {
   for (const pragma of pragmas) {
     const found = readPragma(database, pragma);
     if (found === "ok") continue;
-    throw new StoreError("damaged", `The store ${path} is damaged; restore it from a backup. (${found.slice(0, 200)})`);
+    const [first = ""] = found.split("\n").filter((line) => !line.startsWith("***"));
+    throw new StoreError("damaged", `The store ${path} is damaged; restore it from a backup. (${first.slice(0, 200)})`);
   }
 }
 

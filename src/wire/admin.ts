@@ -139,7 +139,7 @@ export const CreateToken = late(() =>
         }),
       ),
     },
-    { title: "CreateToken", examples: [{ name: "laptop", scopes: ["web"], days: 30 }] },
+    { title: "CreateToken", examples: [{ account: "local", name: "laptop", scopes: ["web"], days: 30 }] },
   ),
 );
 

@@ -235,14 +235,14 @@ models:
 });
 
 describe("a bad configuration", () => {
-  test("ends every command that needs it with 1, the file and the place", async () => {
+  test("ends every command that needs it with 1, the file, the line and the place", async () => {
     mkdirSync(join(folder, "data"));
     const path = join(folder, "data", "sluice.yaml");
     writeFileSync(path, "server: { prt: 1 }");
     for (const args of [["serve"], ["models"]]) {
       const { code, stdout, stderr } = await sluice(folder, args);
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-      expect(stderr).toBe(`error: ${path}: server.prt: unknown key; did you mean "port"?\n`);
+      expect(stderr).toBe(`error: ${path}:1: server.prt: unknown key; did you mean "port"?\n`);
     }
     expect(readdirSync(join(folder, "data"))).toEqual(["sluice.yaml"]);
   });

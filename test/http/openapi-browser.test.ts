@@ -127,6 +127,23 @@ describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
     }
   }, 30_000);
 
+  test("what the keyboard is at is marked, in both schemes", async () => {
+    const { page } = await open("/openapi");
+    const operation = page.locator(".opblock-summary-control").first();
+    await operation.waitFor();
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      await page.locator(".authorize").first().focus();
+      const marks: string[] = [];
+      for (let step = 0; step < 4; step++) {
+        await page.keyboard.press("Tab");
+        const mark = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle");
+        marks.push(String(mark));
+      }
+      expect(marks).not.toContain("none");
+    }
+  }, 30_000);
+
   test("a page of another origin cannot read or run anything here", async () => {
     const stranger = Bun.serve({
       port: 0,
