@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import packageFile from "../../package.json" with { type: "json" };
-import { isObject } from "../lib/json.ts";
+import { isEmpty, isObject } from "../lib/json.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import { sharedSchemas } from "./openapi-detail.ts";
 import { servePage, VIEWER_FILES } from "./openapi-page/page.ts";
@@ -48,11 +48,15 @@ function completeDocument(document: unknown): Record<string, unknown> {
   return document;
 }
 
-/** `additionalProperties: true` is the rule of JSON Schema anyway; written out, the viewer's example bodies would hold an invented field. */
+/**
+ * `additionalProperties: true` is the rule of JSON Schema anyway; written out, the viewer's example bodies would hold an invented field.
+ * It stays where no property is named, as in the schema of a tool: makers of clients take such an object for one that must be empty.
+ */
 function dropOpenMarks(node: unknown): void {
   if (Array.isArray(node)) for (const entry of node) dropOpenMarks(entry);
   if (!isObject(node)) return;
-  if (node["additionalProperties"] === true) delete node["additionalProperties"];
+  const named = !isObject(node["properties"]) || !isEmpty(node["properties"]);
+  if (named && node["additionalProperties"] === true) delete node["additionalProperties"];
   for (const inner of Object.values(node)) dropOpenMarks(inner);
 }
 

@@ -25,7 +25,12 @@ const makeApp = () =>
         tags: ["Things"],
         summary: "Make a thing",
         requestBody: jsonBody(() =>
-          Open({ name: Type.String(), kind: Type.Literal("a"), note: Type.Union([Type.String(), Type.Null()]) }),
+          Open({
+            name: Type.String(),
+            kind: Type.Literal("a"),
+            note: Type.Union([Type.String(), Type.Null()]),
+            anything: Type.Optional(Open({})),
+          }),
         ),
         responses: {
           "200": jsonOrStream(() => Open({ id: Type.String() }), "The thing."),
@@ -129,6 +134,8 @@ describe("the document", () => {
               name: { type: "string" },
               kind: { type: "string", const: "a" },
               note: { anyOf: [{ type: "string" }, { type: "null" }] },
+              // Without the mark, makers of clients let nothing into it.
+              anything: { type: "object", properties: {}, additionalProperties: true },
             },
           },
         },
