@@ -50,11 +50,11 @@ function completeDocument(document: unknown): Record<string, unknown> {
 
 /**
  * `additionalProperties: true` is the rule of JSON Schema anyway; written out, the viewer's example bodies would hold an invented field.
- * It stays where no property is named, as in the schema of a tool: makers of clients take such an object for one that must be empty.
+ * It stays where makers of clients would let nothing else in: in bodies, which have examples of their own, and where no property is named.
  */
 function dropOpenMarks(node: unknown): void {
   if (Array.isArray(node)) for (const entry of node) dropOpenMarks(entry);
-  if (!isObject(node)) return;
+  if (!isObject(node) || Array.isArray(node["examples"])) return;
   const named = !isObject(node["properties"]) || !isEmpty(node["properties"]);
   if (named && node["additionalProperties"] === true) delete node["additionalProperties"];
   for (const inner of Object.values(node)) dropOpenMarks(inner);

@@ -44,7 +44,10 @@ export const CreateAccount = late(() =>
 
 /** Body of `POST /admin/v1/accounts/{account}/plan`. */
 export const SetPlan = late(() =>
-  Open({ plan: Type.String({ minLength: 1, maxLength: 100, description: "the id of a plan" }) }, { title: "SetPlan" }),
+  Open(
+    { plan: Type.String({ minLength: 1, maxLength: 100, description: "the id of a plan" }) },
+    { title: "SetPlan", examples: [{ plan: "pro" }] },
+  ),
 );
 
 const booking = late(() => ({

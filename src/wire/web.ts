@@ -70,8 +70,12 @@ export type SearchArguments = Static<ReturnType<typeof SearchArguments>>;
 export type FetchArguments = Static<ReturnType<typeof FetchArguments>>;
 
 /** The same as bodies of the standalone endpoints (contract 3). */
-export const SearchRequest = late(() => Open(searchProperties(), { title: "WebSearchRequest" }));
-export const FetchRequest = late(() => Open(fetchProperties(), { title: "WebFetchRequest" }));
+export const SearchRequest = late(() =>
+  Open(searchProperties(), { title: "WebSearchRequest", examples: [{ query: "tide tables", max_results: 5 }] }),
+);
+export const FetchRequest = late(() =>
+  Open(fetchProperties(), { title: "WebFetchRequest", examples: [{ urls: ["https://example.com/"] }] }),
+);
 
 const NullableInteger = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });
 
@@ -171,7 +175,7 @@ export const RpcMessage = late(() =>
       method: Type.String({ examples: ["initialize", "ping", "tools/list", "tools/call"] }),
       params: Type.Optional(Open({})),
     },
-    { title: "McpMessage" },
+    { title: "McpMessage", examples: [{ jsonrpc: "2.0", id: 1, method: "tools/list" }] },
   ),
 );
 

@@ -150,6 +150,14 @@ describe("the document", () => {
     expect(Object.keys(node(node(responses["200"])["content"]))).toEqual(["application/json", "text/event-stream"]);
   });
 
+  test("a body with examples says that it takes more fields: makers of clients would let none in", async () => {
+    const body = () => Open({ parts: Type.Array(Open({ type: Type.String() })) }, { examples: [{ parts: [] }] });
+    const app = makeApp().post("/v1/open", () => "", { parse: "none", detail: { requestBody: jsonBody(body) } });
+    const operations = operationsOf(await readDocument(app));
+    const open = operations.find(([, path]) => path === "/v1/open")?.[2];
+    expect(JSON.stringify(open).match(/"additionalProperties":true/g)).toHaveLength(2);
+  });
+
   test("is the same at the second asking, and grows with the app", async () => {
     const app = makeApp();
     expect(await readDocument(app)).toEqual(await readDocument(app));
