@@ -14,6 +14,26 @@ const ANSWER_MS = 5_000;
 
 const upstreamStatus = (error: GatewayError) => (isObject(error.cause) ? error.cause["status"] : undefined);
 
+/** Codes of a connection that did not come about, what they mean, and what to do. First match wins. */
+const UNREACHED: readonly (readonly [codes: RegExp, meaning: string, advice: string])[] = [
+  [/ENOTFOUND|EAI_|DNS/, "its name is not known", "check the host in base_url, and this machine's name server"],
+  [/ECONNREFUSED|ConnectionRefused/, "nothing listens there", "start it, or check the host and the port in base_url"],
+  [
+    /CERT|TLS|SSL|EPROTO|HOSTNAME|UNABLE_TO|INVALID_CA/,
+    "no TLS connection came about",
+    "check http or https in base_url, and the server's certificate (of an authority of your own: NODE_EXTRA_CA_CERTS)",
+  ],
+];
+
+/** A vendor that is not reached: why, where the system says it. */
+function diagnoseUnreached(check: string, host: string, error: GatewayError): Finding {
+  const code = isObject(error.cause) && typeof error.cause["code"] === "string" ? error.cause["code"] : "";
+  const known = UNREACHED.find(([codes]) => codes.test(code));
+  const why = known?.[1] ?? error.message;
+  const detail = `${host} cannot be reached: ${why}${code ? ` (${code})` : ""}`;
+  return fault(check, detail, known?.[2] ?? "check base_url, the network, and a firewall in between");
+}
+
 /** What a vendor's refusal to list its models says about it. */
 function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError): Finding {
   const check = `vendor ${id}`;
@@ -28,14 +48,10 @@ function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError): Finding {
   }
   if (status === 404 || status === 405)
     return note(check, `${host} answers, but has no model list: its key is not proven`);
-  if (error.code === "upstream_unreachable") {
-    return fault(
-      check,
-      `${host} cannot be reached: ${error.message}`,
-      "check base_url, the network, and a firewall in between",
-    );
-  }
-  return fault(check, `${host}: ${error.message}`);
+  if (error.code === "upstream_unreachable") return diagnoseUnreached(check, host, error);
+  const busy = status === 429 || (typeof status === "number" && status >= 500);
+  const advice = busy ? "try again later, and see what the vendor says of its state" : `check base_url: ${baseUrl}`;
+  return fault(check, `${host}: ${error.message}`, advice);
 }
 
 async function examineVendor(vendor: Vendor): Promise<Finding> {

@@ -55,6 +55,29 @@ describe("doctor, where there is no store yet,", () => {
   });
 });
 
+test("doctor says why a vendor is not reached, and what to do of every fault", async () => {
+  using upstream = Bun.serve({
+    ...{ port: 0, hostname: "127.0.0.1" },
+    fetch: ({ url }) =>
+      url.includes("/busy/") ? new Response("", { status: 503 }) : new Response("<html>", { status: 200 }),
+  });
+  const rows = [
+    ["none", "http://127.0.0.1:9/v1"],
+    ["tls", `https://127.0.0.1:${upstream.port}/v1`],
+    ["page", `${upstream.url}page/v1`],
+    ["busy", `${upstream.url}busy/v1`],
+  ].map(([id, url]) => `  - { id: ${id}, dialect: chat, base_url: "${url}", api_key: k }\n`);
+  const path = join(folder, "vendors.yaml");
+  writeFileSync(path, `vendors:\n${rows.join("")}`, { mode: 0o600 });
+  const { stdout } = await sluice(folder, ["doctor", "--json", "--config", path]);
+  const findings = JSON.parse(stdout) as { check: string; state: string; detail: string; advice?: string }[];
+  const of = (id: string) => findings.find(({ check }) => check === `vendor ${id}`);
+  expect(of("none")).toMatchObject({ detail: "127.0.0.1:9 cannot be reached: nothing listens there (ECONNREFUSED)" });
+  expect(of("tls")?.detail).toContain("cannot be reached: no TLS connection came about (");
+  expect(of("page")).toMatchObject({ state: "fault", advice: `check base_url: ${upstream.url}page/v1` });
+  expect(of("busy")?.advice).toStartWith("try again later");
+});
+
 test("a disk without room for what processes share is told as full", () => {
   const thrown = Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_SHMSIZE" });
   const told = toStoreError(thrown, "/data/sluice.db") as StoreError;
