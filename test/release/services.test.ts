@@ -68,7 +68,7 @@ describe("the systemd unit", () => {
     try {
       // It looks for the program: /bin/true stands for it.
       const file = join(folder, "sluice.service");
-      writeFileSync(file, read("sluice.service").replace("/usr/local/bin/sluice ", "/bin/true "));
+      writeFileSync(file, read("sluice.service").replace("ExecStart=/usr/local/bin/sluice ", "ExecStart=/bin/true "));
       const check = Bun.spawnSync(["systemd-analyze", "verify", file], { stdout: "pipe", stderr: "pipe" });
       const complaints = check.stderr
         .toString()
