@@ -14,6 +14,7 @@ umask 022
 
 # `bun run build --all --release-url ADDRESS` writes the project's release page here.
 RELEASE_URL=""
+USAGE="usage: sh install.sh --from ADDRESS [--to FOLDER] [--target TARGET]"
 # No archive is larger, bytes.
 MAX_BYTES=1073741824
 
@@ -35,7 +36,11 @@ read_arguments() {
         case "$1" in --from) from="$2" ;; --to) to="$2" ;; *) target="$2" ;; esac
         shift 2
         ;;
-      *) fail "unknown argument $1; usage: sh install.sh --from ADDRESS [--to FOLDER] [--target TARGET]" ;;
+      -h | --help)
+        say "$USAGE"
+        exit 0
+        ;;
+      *) fail "unknown argument $1; $USAGE" ;;
     esac
   done
   from="${from%/}"

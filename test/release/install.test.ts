@@ -142,6 +142,14 @@ describe("the install script", () => {
     expect(asked).toEqual([]);
   });
 
+  test("says how it is used, when asked", () => {
+    const { exitCode, stderr } = Bun.spawnSync(["sh", SCRIPT, "--help"], { stderr: "pipe" });
+    expect([exitCode, stderr.toString()]).toEqual([
+      0,
+      "usage: sh install.sh --from ADDRESS [--to FOLDER] [--target TARGET]\n",
+    ]);
+  });
+
   test("says what is missing", async () => {
     const tools = onlyTools();
     await expectRefused("curl or wget is needed", { env: { PATH: tools } });
