@@ -1,7 +1,7 @@
 import { type Steps, valueAt } from "./faults.ts";
 
-/** More than this is not parsed for the sake of a line, characters. */
-const MAX_PARSED = 10_000_000;
+/** Most that is parsed for the sake of lines, characters: some 50 ms of a server that reads a faulty file again. */
+const MAX_PARSED = 2_000_000;
 
 /** Where in a file's text something is. Lines count from 1; undefined where it cannot be known for certain. */
 export type Lines = {
