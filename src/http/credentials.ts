@@ -91,10 +91,12 @@ export function authenticateAdmin(request: AskedHead, keys: KeyFinder): Caller {
 
 /**
  * Who is calling by a narrow token in the path, for clients that cannot send headers (interface 5 rule 7): `token` is the path's last
- * part. Headers are not read. Throws GatewayError as {@link authenticate}. The path must not be logged.
+ * part. A header need not say it again, and may not name another key. Throws GatewayError as {@link authenticate}. The path must not be logged.
  */
 export function authenticateToken(request: AskedHead, token: string, keys: KeyFinder): Caller {
-  const caller = token.startsWith(TOKEN_PREFIX) && KEY_SHAPE.test(token) ? keys.find(token, "token") : undefined;
+  const isAlone = (readPresented(request) ?? token) === token;
+  const isToken = token.startsWith(TOKEN_PREFIX) && KEY_SHAPE.test(token);
+  const caller = isAlone && isToken ? keys.find(token, "token") : undefined;
   if (!caller) {
     keys.doorman?.refuse(request, "keys");
     throw new GatewayError("invalid_api_key", TOKEN_REFUSED);

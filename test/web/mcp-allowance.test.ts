@@ -257,6 +257,11 @@ describe("narrow tokens in the path (contract 3, 4)", () => {
     const token = await lab.token();
     expect(await at(token)).toEqual([200, "2.0", 1]);
     expect(await at(lab.gateway.key)).toEqual([401, "2.0", null]);
+    // Two different keys in one request (contract 4); the same one twice is one.
+    for (const key of [lab.gateway.key, await lab.token(), "nonsense"]) {
+      expect((await lab.send(list, { key, path: `/mcp/web/t/${token}` })).status).toBe(401);
+    }
+    expect((await lab.send(list, { key: token, path: `/mcp/web/t/${token}` })).status).toBe(200);
     expect(await at(`${token.slice(0, -1)}x`)).toEqual([401, "2.0", null]);
     const id = lab.gateway.app.keys.listTokens().at(-1)!.id;
     await lab.gateway.app.keys.revoke(id);
