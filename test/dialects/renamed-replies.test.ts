@@ -63,6 +63,75 @@ test("a chat reply whose tools have other names keeps its choices, likelihoods, 
   expect(upstream.calls[0]?.text).not.toContain(OWN);
 });
 
+/** The calls of a chat stream as its client joins them: names and arguments by their place. */
+function joinCalls(text: string): { name: string; arguments: string }[] {
+  const calls: { name: string; arguments: string }[] = [];
+  for (const value of dataOf(text)) {
+    const [choice] = (value as { choices: { delta: { tool_calls?: Wire[] } }[] }).choices;
+    for (const call of choice?.delta.tool_calls ?? []) {
+      const at = call["index"] as number;
+      const called = call["function"] as { name?: string; arguments?: string };
+      calls[at] ??= { name: "", arguments: "" };
+      const known = calls[at];
+      known.name += called.name ?? "";
+      known.arguments += called.arguments ?? "";
+    }
+  }
+  return calls;
+}
+
+test("a renamed tool whose vendor streams the name in pieces has the client's own name, once", async () => {
+  const tools = [OWN, "db.query.all", "plain"].map((name) => ({
+    type: "function",
+    function: { name, parameters: schema },
+  }));
+  const call = (index: number, called: Wire, id?: string) => ({
+    index,
+    ...(id && { id, type: "function" }),
+    function: called,
+  });
+  const streamOf = (...deltas: Wire[][]) => {
+    const ends = [
+      ...deltas.map((tool_calls) => ({ delta: { tool_calls }, finish_reason: null })),
+      { delta: {}, finish_reason: "tool_calls" },
+    ];
+    const chunks = ends.map((choice) => ({
+      id: "1",
+      created: 1,
+      object: "chat.completion.chunk",
+      choices: [{ index: 0, ...choice }],
+    }));
+    return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")}data: [DONE]\n\n`;
+  };
+  const asked = { model: "plain/x", messages: [hello], tools, stream: true };
+  const calls = async (...deltas: Wire[][]) => {
+    upstream.answer("/v1/chat/completions", sse(streamOf(...deltas)));
+    return joinCalls(await (await gateway.post("/v1/chat/completions", asked)).text());
+  };
+  const piecewise = [
+    [call(0, { name: "db_" }, "c1")],
+    [call(0, { name: "query" })],
+    [call(0, { arguments: '{"a":' })],
+    [call(0, { arguments: "1}" })],
+  ];
+  expect(await calls(...piecewise)).toEqual([{ name: OWN, arguments: '{"a":1}' }]);
+  // Calls without arguments, and others behind them.
+  expect(await calls([call(0, { name: "db_", arguments: "" }, "c1")], [call(0, { name: "query_all" })])).toEqual([
+    { name: "db.query.all", arguments: "{}" },
+  ]);
+  expect(
+    await calls(
+      [call(0, { name: "db_" }, "c1")],
+      [call(0, { name: "query" })],
+      [call(1, { name: "pla" }, "c2")],
+      [call(1, { name: "in", arguments: "" })],
+    ),
+  ).toEqual([
+    { name: OWN, arguments: "{}" },
+    { name: "plain", arguments: "{}" },
+  ]);
+});
+
 test("a messages reply whose tools have other names keeps citations, callers, compaction and what else its vendor says", async () => {
   const citation = {
     type: "char_location",

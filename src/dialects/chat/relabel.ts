@@ -3,6 +3,7 @@ import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { type Edits, editObject, isObject } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
+import { namesAlone } from "../reply-names.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { isTerminator, replySeed } from "./decode-stream.ts";
 import { CHUNK, replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
@@ -47,10 +48,13 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   #usageText: string | undefined;
   #usage: Usage | undefined;
   #finish = "stop";
+  /** The vendor's names of tools → the client's, where they are not the same. */
+  readonly #names: ReadonlyMap<string, string> | undefined;
   readonly #runs = new RunWriter(this);
 
   constructor(context: ReplyContext) {
     this.#context = context;
+    this.#names = context.changes && namesAlone(context.changes);
     this.#replacement = `"model":${JSON.stringify(context.model)}`;
   }
 
@@ -129,13 +133,13 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   #choiceOf(index: unknown): ChoiceRepairer {
     const place = typeof index === "number" && Number.isInteger(index) && index >= 0 ? index : 0;
     if (place === 0) {
-      this.#first ??= new ChoiceRepairer(0);
+      this.#first ??= new ChoiceRepairer(0, this.#names);
       return this.#first;
     }
     this.#others ??= new Map();
     let choice = this.#others.get(place);
     if (!choice) {
-      choice = new ChoiceRepairer(place);
+      choice = new ChoiceRepairer(place, this.#names);
       this.#others.set(place, choice);
     }
     return choice;
@@ -144,7 +148,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   /** Every choice that was seen, the first before all; a reply without any has that one. */
   #allChoices(): ChoiceRepairer[] {
     const others = this.#others ? [...this.#others.values()] : [];
-    const first = this.#first ?? (others.length === 0 ? new ChoiceRepairer(0) : undefined);
+    const first = this.#first ?? (others.length === 0 ? new ChoiceRepairer(0, this.#names) : undefined);
     return first ? [first, ...others] : others;
   }
 

@@ -32,7 +32,11 @@ export class ChoiceRepairer {
   /** A call in the older form was sent: its vendor's word for the end is left alone. */
   #calledFunction = false;
 
-  constructor(readonly index: number) {}
+  /** `names`: the vendor's names of tools → the client's, where they are not the same. */
+  constructor(
+    readonly index: number,
+    private readonly names?: ReadonlyMap<string, string>,
+  ) {}
 
   /** The choice as it may go out: the same object when it is sound, a repaired copy, or undefined when it must not go out at all. */
   repair(choice: Wire, replySeed: string): Wire | undefined {
@@ -61,11 +65,12 @@ export class ChoiceRepairer {
     return choice;
   }
 
-  /** The arguments of calls that were made without any: clients parse them as JSON (dialects.md 4.8 #10). */
+  /** Calls that still wait for the rest of a name, and the arguments of those that were made without any: clients parse them as JSON (dialects.md 4.8 #10). */
   emptyCalls(): Wire[] {
+    const waiting = this.#releaseBefore(Number.POSITIVE_INFINITY);
     const isEmpty = (slot: ToolSlot) => !slot.custom && slot.arguments === "";
     const slots = this.#announced ? [...this.#announced].filter(isEmpty) : [];
-    return slots.map((slot) => ({ index: slot.ordinal, function: { arguments: "{}" } }));
+    return [...waiting, ...slots.map((slot) => ({ index: slot.ordinal, function: { arguments: "{}" } }))];
   }
 
   #repairDelta(delta: Wire, replySeed: string): Wire {
@@ -87,24 +92,46 @@ export class ChoiceRepairer {
     let changed = false;
     const repaired: Wire[] = [];
     for (const call of calls) {
-      const sound = isObject(call) ? this.#repairCall(call, replySeed) : undefined;
+      const sound = isObject(call) ? this.#repairCall(call, replySeed, repaired) : undefined;
       if (sound !== call) changed = true;
       if (sound) repaired.push(sound);
     }
-    return changed ? repaired : calls;
+    return changed || repaired.length !== calls.length ? repaired : calls;
   }
 
-  #repairCall(call: Wire, replySeed: string): Wire | undefined {
+  /** Adds to `before` what must go out ahead of the call. */
+  #repairCall(call: Wire, replySeed: string, before: Wire[]): Wire | undefined {
     const fragment = readToolFragment(call);
     if (!fragment) return undefined;
     this.#tools ??= new ToolTracker();
     this.#announced ??= new Set();
     const slot = this.#tools.add(fragment, replySeed);
     if (this.#announced.has(slot)) return continueCall(call, slot, fragment.name, fragment.arguments);
+    if (this.names) before.push(...this.#releaseBefore(slot.ordinal));
     // A call without a name cannot be announced; its arguments go out with the name.
-    if (slot.name === "") return undefined;
-    this.#announced.add(slot);
+    if (slot.name === "" || this.#mayGrow(slot)) return undefined;
+    return this.#announce(call, slot);
+  }
+
+  #announce(call: Wire, slot: ToolSlot): Wire {
+    this.#announced?.add(slot);
+    slot.name = this.names?.get(slot.name) ?? slot.name;
     return announceCall(call, slot);
+  }
+
+  /** Whether a name may be the first piece of one that the client calls otherwise: joined, the pieces of that would be the vendor's name (dialects.md 4.8 #16). */
+  #mayGrow(slot: ToolSlot): boolean {
+    if (!this.names || slot.arguments !== "") return false;
+    for (const name of this.names.keys()) if (name !== slot.name && name.startsWith(slot.name)) return true;
+    return false;
+  }
+
+  /** The calls before this place that were waiting for the rest of a name, which does not come any more. */
+  #releaseBefore(ordinal: number): Wire[] {
+    if (!this.names) return [];
+    const isWaiting = (slot: ToolSlot) =>
+      slot.ordinal < ordinal && slot.name !== "" && this.#announced?.has(slot) === false;
+    return (this.#tools?.slots.filter(isWaiting) ?? []).map((slot) => this.#announce({}, slot));
   }
 }
 
