@@ -5,9 +5,15 @@ export type FinishReason = "stop" | "length" | "stop-sequence" | "tool-calls" | 
 
 /**
  * Why a reply ended: the meaning, beside the vendor's own word for it. `tier`: how the vendor served it, where that was not as usual, by OpenAI's word
- * (`flex`, `priority`).
+ * (`flex`, `priority`). `explanation`: the vendor's words for why its model declined, where they stand apart from the reply.
  */
-export type Finish = { reason: FinishReason; raw?: string; stopSequence?: string; tier?: string };
+export type Finish = {
+  reason: FinishReason;
+  raw?: string;
+  stopSequence?: string;
+  tier?: string;
+  explanation?: string;
+};
 
 /**
  * A `custom` tool call's deltas are free text and no JSON (dialects.md 1.1). `opaque` is a block only its own dialect understands;

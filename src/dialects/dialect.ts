@@ -200,6 +200,8 @@ export interface ClientDialect {
   encodeReply(events: readonly Event[], context: ReplyContext): Record<string, unknown>;
   /** A same-dialect reply with the client's model ID, every other byte as it was. */
   relabel(body: JsonText, context: ReplyContext): string;
+  /** Why a model declined stands apart from a reply's text, in its end. Absent: it is text by which the model declines. */
+  readonly explainsApart?: boolean;
   /** Edits of a same-dialect reply, or of the data of a stream's record, by which the tools that it says are called otherwise. */
   renameReply(value: Record<string, unknown>, rename: (name: string) => string): Edits;
   encoder(context: ReplyContext): Encoder;

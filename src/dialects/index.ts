@@ -32,6 +32,7 @@ const NOTHING: Readonly<Record<keyof Dialect, undefined>> = {
   encodeReply: undefined,
   relabel: undefined,
   renameReply: undefined,
+  explainsApart: undefined,
   encoder: undefined,
   relabeler: undefined,
   encodeError: undefined,

@@ -208,9 +208,21 @@ function countEdits(body: unknown, told: readonly Event[], client: ClientDialect
   return { usage: isObject(usage) && isObject(sent) ? { ...sent, ...usage } : usage };
 }
 
+/** The last event of a reply, behind the words by which its model declined, where the client's dialect has those as text. */
+function withExplanation(event: Event, { explainsApart }: ClientDialect): readonly Event[] {
+  const text = event.type === "finish" && !explainsApart ? event.finish.explanation : undefined;
+  if (text === undefined) return [event];
+  const block = { kind: "text", refusal: true } as const;
+  return [{ type: "block-start", block }, { type: "block-delta", text }, { type: "block-end" }, event];
+}
+
 /** A whole reply for the client from events, as JSON text. */
 export function writeWhole(events: readonly Event[], client: ClientDialect, context: ReplyContext): string {
-  return JSON.stringify(client.encodeReply(changeEvents(events, context.changes), context));
+  const changed = changeEvents(events, context.changes);
+  const last = changed.at(-1);
+  const ending = last ? withExplanation(last, client) : [];
+  const told = ending.length > 1 ? [...changed.slice(0, -1), ...ending] : changed;
+  return JSON.stringify(client.encodeReply(told, context));
 }
 
 /** Writes a client's stream from what is read of the upstream's: SSE text, or "" when there is nothing to send. */
@@ -236,7 +248,10 @@ export function eventWriter(client: ClientDialect, context: ReplyContext): Strea
   const changer = context.changes && new ReplyChanger(context.changes);
   const write = (events: readonly Event[]) => {
     let text = "";
-    for (const event of changer ? events.flatMap((one) => changer.push(one)) : events) text += encoder.push(event);
+    for (const event of changer ? events.flatMap((one) => changer.push(one)) : events) {
+      if (event.type !== "finish") text += encoder.push(event);
+      else for (const one of withExplanation(event, client)) text += encoder.push(one);
+    }
     return text;
   };
   return {

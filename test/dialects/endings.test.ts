@@ -360,3 +360,47 @@ for (const client of DIALECTS) {
     });
   }
 }
+
+describe("why a model declined", () => {
+  const details = { type: "refusal", category: "cyber", explanation: "Not this." };
+  const end = { stop_reason: "refusal", stop_sequence: null, stop_details: details };
+  const usage = { input_tokens: 3, output_tokens: 2 };
+  const message = { id: "m", type: "message", role: "assistant", model: "m", content: [{ type: "text", text: "a" }] };
+  const records = [
+    { type: "message_start", message: { ...message, content: [], stop_reason: null, usage } },
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "a" } },
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: end, usage },
+    { type: "message_stop" },
+  ];
+  const sse = records.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join("");
+  const whole = (to: DialectName, context = CONTEXT) => {
+    const body = new JsonText(JSON.stringify({ ...message, ...end, usage }));
+    return JSON.parse(translateReply(body, upstreamDialects.messages, dialects[to], {}, context).text) as Wire;
+  };
+  const streamed = (to: DialectName, context = CONTEXT) => {
+    const decoder = upstreamDialects.messages.decoder({ quirks: {} });
+    const writer = streamWriter(upstreamDialects.messages, dialects[to], context);
+    const frames = [...new FrameSplitter().push(sse)];
+    return frames.map((frame) => writer.push(frame, decoder.push(frame))).join("") + writer.end(decoder.end());
+  };
+
+  test("is text by which it declines in OpenAI's dialects", () => {
+    const said = { content: "a", refusal: "Not this." };
+    expect(whole("chat")).toMatchObject({ choices: [{ message: said, finish_reason: "content_filter" }] });
+    expect(streamed("chat")).toContain('{"refusal":"Not this."}');
+    const declined = { type: "refusal", refusal: "Not this." };
+    expect(JSON.stringify(whole("responses"))).toContain(JSON.stringify(declined));
+    const completed = streamed("responses").match(/^data: (.*"response\.(?:completed|incomplete)".*)$/m)?.[1] ?? "";
+    expect(completed).toContain(JSON.stringify(declined));
+  });
+
+  test("stays where it stands for its own clients, also in a reply that is written anew", () => {
+    expect(whole("messages")).toMatchObject(end);
+    const anew = { ...CONTEXT, changes: { stops: ["zzz"] } };
+    const written = { ...details, category: null };
+    expect(whole("messages", anew)).toMatchObject({ content: [{ text: "a" }], stop_details: written });
+    expect(streamed("messages", anew)).toContain(JSON.stringify(written));
+  });
+});

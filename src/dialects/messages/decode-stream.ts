@@ -79,6 +79,7 @@ class MessagesDecoder implements Decoder {
   #reported: Usage = NO_USAGE;
   #stopReason: unknown;
   #stopSequence: unknown;
+  #stopDetails: unknown;
 
   push(frame: Frame): Event[] {
     if (frame.run) return this.#readRun(frame.run);
@@ -276,6 +277,7 @@ class MessagesDecoder implements Decoder {
     if (typeof fields["stop_reason"] !== "string") return;
     this.#stopReason = fields["stop_reason"];
     this.#stopSequence = fields["stop_sequence"];
+    this.#stopDetails = fields["stop_details"];
   }
 
   /** May come several times: counts are cumulative and the last one wins (dialects.md 2.5). */
@@ -304,7 +306,8 @@ class MessagesDecoder implements Decoder {
   #finish(): Event[] {
     this.finishing = false;
     this.done = true;
-    return [{ type: "finish", finish: readFinish(this.#stopReason, this.#stopSequence, this.#calledTool) }];
+    const finish = readFinish(this.#stopReason, this.#stopSequence, this.#stopDetails, this.#calledTool);
+    return [{ type: "finish", finish }];
   }
 }
 

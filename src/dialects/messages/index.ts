@@ -52,6 +52,7 @@ export const messages: Dialect = {
   decodeReply,
   encodeReply,
   relabel: relabelReply,
+  explainsApart: true,
   renameReply,
   decoder: decodeStream,
   encoder: encodeStream,

@@ -33,7 +33,8 @@ export function decodeReply(body: unknown): Event[] {
   }
   const usage = readUsage(body["usage"], NO_USAGE);
   if (!sameUsage(usage, NO_USAGE)) events.push({ type: "usage", usage });
-  events.push({ type: "finish", finish: readFinish(body["stop_reason"], body["stop_sequence"], calledTool) });
+  const { stop_reason: word, stop_sequence: sequence, stop_details: details } = body;
+  events.push({ type: "finish", finish: readFinish(word, sequence, details, calledTool) });
   return events;
 }
 
@@ -81,15 +82,13 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
   }
   // Only a vendor that counts nothing leaves it to the estimate.
   const counted = writeUsage(usage ?? { ...NO_USAGE, input: context.estimatedInputTokens });
-  const { stop_reason, stop_sequence } = writeFinish(finish, content.some(isToolUse));
   return {
     id: messageIdOf(context),
     type: "message",
     role: "assistant",
     model: context.model,
     content,
-    stop_reason,
-    stop_sequence,
+    ...writeFinish(finish, content.some(isToolUse)),
     usage: context.webCalls ? { ...counted, ...serverToolUsage(context) } : counted,
   };
 }

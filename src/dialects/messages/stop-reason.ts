@@ -1,4 +1,5 @@
 import type { Finish, FinishReason } from "../../canon/events.ts";
+import { isObject } from "../../lib/json.ts";
 
 /** What each word of `stop_reason` means (dialects.md 2.4, 4.5). */
 const MEANING: Readonly<Record<string, FinishReason>> = {
@@ -34,27 +35,32 @@ export function fittingStopReason(word: unknown, calledTool: boolean): string | 
 
 /**
  * The finish that `stop_reason` and `stop_sequence` tell; null or absent counts as a natural end, as does a word nobody knows.
- * `calledTool`: a tool call was in the reply.
+ * `details` are its `stop_details`, which say why a model declined. `calledTool`: a tool call was in the reply.
  */
-export function readFinish(word: unknown, sequence: unknown, calledTool: boolean): Finish {
+export function readFinish(word: unknown, sequence: unknown, details: unknown, calledTool: boolean): Finish {
   const raw = typeof word === "string" && word !== "" ? word : undefined;
   const meaning = raw !== undefined && Object.hasOwn(MEANING, raw) ? MEANING[raw] : undefined;
   const reason = consistent(meaning ?? "stop", calledTool);
   const finish: Finish = { reason };
   if (raw !== undefined) finish.raw = raw;
   if (reason === "stop-sequence" && typeof sequence === "string") finish.stopSequence = sequence;
+  const explanation = reason === "content-filter" && isObject(details) ? details["explanation"] : undefined;
+  if (typeof explanation === "string" && explanation !== "") finish.explanation = explanation;
   return finish;
 }
 
-/** `stop_reason` and `stop_sequence` of a finish: the vendor's own word where it is one of this dialect's and says the same. */
+/** `stop_reason`, `stop_sequence` and, where it was said why, `stop_details` of a finish: the vendor's own word where it is one of this dialect's and says the same. */
 export function writeFinish(
   finish: Finish,
   calledTool: boolean,
-): { stop_reason: string; stop_sequence: string | null } {
+): { stop_reason: string; stop_sequence: string | null; stop_details?: Record<string, unknown> } {
   const reason = consistent(finish.reason, calledTool);
   const own = finish.raw !== undefined && Object.hasOwn(MEANING, finish.raw) && MEANING[finish.raw] === reason;
   return {
     stop_reason: own && finish.raw !== undefined ? finish.raw : WORD[reason],
     stop_sequence: reason === "stop-sequence" ? (finish.stopSequence ?? null) : null,
+    ...(finish.explanation !== undefined && {
+      stop_details: { type: "refusal", category: null, explanation: finish.explanation },
+    }),
   };
 }
