@@ -312,6 +312,80 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
     ["input[0].content[0].detail"],
   ],
   ["responses", "gemini", { tools: [{ ...responsesTool, strict: true }] }, ["tools[0].strict"]],
+  [
+    "chat",
+    "messages",
+    {
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "u", min_pixels: 4, other: [] },
+            { type: "video_url", fps: 2 },
+          ],
+        },
+        {
+          role: "assistant",
+          content: "a",
+          images: [{ type: "image_url" }],
+          annotations: [{}],
+          refusal: null,
+          audio: null,
+        },
+        HELLO,
+      ],
+    },
+    ["messages[0].content[0].min_pixels", "messages[0].content[1]", "messages[1].images"],
+  ],
+  [
+    "messages",
+    "chat",
+    {
+      messages: [
+        { role: "user", content: [{ type: "text", text: "u", citations: null, hint: "x" }], priority: 3 },
+        {
+          role: "assistant",
+          content: [{ type: "text", text: "a", citations: [{}] }],
+          id: "m",
+          usage: { input_tokens: 1 },
+        },
+        {
+          role: "user",
+          content: [
+            { type: "container_upload", file_id: "f", hint: "x" },
+            { type: "text", text: "u" },
+          ],
+        },
+      ],
+    },
+    ["messages[0].priority", "messages[0].content[0].hint", "messages[2].content[0]"],
+  ],
+  [
+    "responses",
+    "gemini",
+    {
+      input: [
+        {
+          role: "user",
+          content: [
+            { type: "input_text", text: "u", hint: "x" },
+            { type: "input_video", url: "v" },
+          ],
+        },
+        {
+          type: "function_call",
+          call_id: "c1",
+          name: "f",
+          arguments: "{}",
+          id: "fc",
+          status: "completed",
+          priority: 1,
+        },
+        { type: "function_call_output", call_id: "c1", output: "r", id: null },
+      ],
+    },
+    ["input[0].content[0].hint", "input[1].priority", "input[0].content[1]"],
+  ],
 ];
 
 /** What becomes of a body: the upstream's, the paths of what was lost, and what the gateway will do in the upstream's place; or a refusal. */

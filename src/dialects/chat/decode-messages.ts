@@ -2,6 +2,7 @@ import type { OpaquePart, Part, ReasoningPart, TextPart, ToolCallPart, Turn } fr
 import { isObject, listOf, put } from "../../lib/json.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { cleanText, isVisible } from "../text.ts";
+import { unknownFields } from "../unknown-fields.ts";
 import { decodePart } from "./decode-parts.ts";
 import { reasoningSignature, reasoningText } from "./delta.ts";
 import type { DroppedPaths } from "./dropped.ts";
@@ -10,8 +11,19 @@ import { inventCallId, readToolFragment } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
 
-/** Fields of a message that is not the assistant's, those that cross and those that are told apart. An assistant's holds what a reply did, whoever made it. */
+/** Fields of a message that is not the assistant's, those that cross and those that are told apart. */
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(["role", "content", "name", "cache_control", "tool_call_id"]);
+/** Those of an assistant's, and what a reply holds beside its words, which clients send back as it came (dialects.md 1.2, 1.3). */
+const ASSISTANT_FIELDS: ReadonlySet<string> = new Set([
+  ...["role", "content", "name", "cache_control", "tool_calls", "function_call", "refusal", "audio", "prefix"],
+  ...["reasoning_content", "reasoning", "reasoning_details", "thinking"],
+  ...["annotations", "citations", "parsed", "id", "phase", "provider_specific_fields", "thinking_blocks"],
+]);
+/** Fields of a content part. */
+const PART_FIELDS: ReadonlySet<string> = new Set([
+  ...["type", "text", "refusal", "image_url", "input_audio", "file", "file_id", "annotations"],
+  ...["cache_control", "prompt_cache_breakpoint"],
+]);
 
 /** Where a message stands: told only where something is amiss with it. */
 const pathOf = (at: number): string => `messages[${at}]`;
@@ -41,7 +53,8 @@ class MessageReader {
   /** `at`: its place among the messages. `isLast`: nothing follows, so an assistant's turn is one to be continued. */
   read(message: Wire, at: number, isLast: boolean): void {
     if (message["name"] != null && message["role"] !== "function") this.dropped.add(`${pathOf(at)}.name`);
-    if (message["role"] !== "assistant") this.#nameUnknown(message, at);
+    const known = message["role"] === "assistant" ? ASSISTANT_FIELDS : KNOWN_FIELDS;
+    for (const field of unknownFields(message, known)) this.dropped.add(`${pathOf(at)}.${field}`);
     switch (message["role"]) {
       case "system":
       case "developer":
@@ -58,13 +71,6 @@ class MessageReader {
         break;
       default:
         this.#readUser(message, at);
-    }
-  }
-
-  #nameUnknown(message: Wire, at: number): void {
-    for (const field in message) {
-      if (KNOWN_FIELDS.has(field) || message[field] == null || message[field] === false) continue;
-      this.dropped.add(`${pathOf(at)}.${field}`);
     }
   }
 
@@ -141,8 +147,13 @@ class MessageReader {
       // Reasoning inside content is read with the rest of the message's reasoning.
       if (isObject(value) && value["type"] === "thinking") continue;
       const part = decodePart(value, place);
-      if (part) parts.push(part);
-      else this.dropped.add(place);
+      if (!part) {
+        this.dropped.add(place);
+        continue;
+      }
+      parts.push(part);
+      if (!isObject(value)) continue;
+      for (const field of unknownFields(value, PART_FIELDS)) this.dropped.add(`${place}.${field}`);
     }
     return parts;
   }

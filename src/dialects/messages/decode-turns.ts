@@ -11,6 +11,7 @@ import type {
 import { isObject, listOf } from "../../lib/json.ts";
 import { asShown, isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
+import { unknownFields } from "../unknown-fields.ts";
 import { decodeSource } from "./media.ts";
 
 type Block = Record<string, unknown>;
@@ -23,6 +24,17 @@ export function withMark<T extends { cache?: unknown }>(part: T, block: Block): 
   if (mark !== undefined && mark !== null) part.cache = mark;
   return part;
 }
+
+/** Fields of a message, and what a reply is beside its content, which some clients send back as it came (dialects.md 2.4). */
+const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
+  ...["role", "content", "id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage"],
+  ...["container", "context_management"],
+]);
+/** Fields of the blocks that have a meaning elsewhere: those that cross, those that are told apart, and what a reply says of its own text and calls. */
+const BLOCK_FIELDS: ReadonlySet<string> = new Set([
+  ...["type", "text", "citations", "source", "title", "context", "transformations", "thinking", "signature", "data"],
+  ...["id", "name", "input", "caller", "toolset_name", "tool_use_id", "content", "is_error", "cache_control"],
+]);
 
 const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
@@ -135,8 +147,10 @@ function addContent(content: unknown, parts: Part[], path: string, dropped: stri
     const type = stringOf(block["type"]);
     const blockPath = `${path}[${at}]`;
     const read = Object.hasOwn(READERS, type) ? READERS[type] : undefined;
-    if (read) read(block, parts, blockPath, dropped);
-    else parts.push({ type: "opaque", dialect: "messages", name: blockPath, value: block });
+    if (read) {
+      read(block, parts, blockPath, dropped);
+      for (const field of unknownFields(block, BLOCK_FIELDS)) dropped.push(`${blockPath}.${field}`);
+    } else parts.push({ type: "opaque", dialect: "messages", name: blockPath, value: block });
   }
 }
 
@@ -159,6 +173,7 @@ export function decodeTurns(messages: unknown, dropped: string[]): Turn[] {
   for (const message of listOf(messages)) {
     if (!isObject(message)) continue;
     const { content } = message;
+    for (const field of unknownFields(message, MESSAGE_FIELDS)) dropped.push(`messages[${turns.length}].${field}`);
     // Of text alone nobody asks where it stood.
     const path = typeof content === "string" ? "" : `messages[${turns.length}].content`;
     const parts = decodeContent(content, path, dropped);

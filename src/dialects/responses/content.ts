@@ -70,6 +70,13 @@ function decodePart(part: Item, path: string): Part | undefined {
   }
 }
 
+const KNOWN_PARTS: ReadonlySet<unknown> = new Set([
+  ...["input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"],
+]);
+
+/** Whether other dialects have a word for a content part of this type. */
+export const isKnownPart = (part: Item): boolean => KNOWN_PARTS.has(part["type"]);
+
 /**
  * A message's or a tool output's content as parts; empty text is left out, and what nobody else knows becomes an opaque part named by
  * its path.

@@ -4,10 +4,35 @@ import type { DroppedPaths } from "../chat/dropped.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
-import { decodeContent } from "./content.ts";
+import { unknownFields } from "../unknown-fields.ts";
+import { decodeContent, isKnownPart } from "./content.ts";
 import { BROUGHT_TOOLS } from "./decode-tools.ts";
 import { argumentsText, type Item, reasoningSignature, reasoningText, stringOf } from "./items.ts";
 import { joinName } from "./namespaces.ts";
+
+/** Fields of the items that have a meaning elsewhere: those that cross, and what a reply says of its own. */
+const ITEM_FIELDS: ReadonlySet<string> = new Set([
+  ...[
+    "type",
+    "id",
+    "role",
+    "content",
+    "status",
+    "phase",
+    "call_id",
+    "name",
+    "namespace",
+    "arguments",
+    "input",
+    "output",
+  ],
+  ...["summary", "encrypted_content", "caller", "created_by", "tools"],
+]);
+/** Fields of a content part. */
+const PART_FIELDS: ReadonlySet<string> = new Set([
+  ...["type", "text", "refusal", "annotations", "logprobs", "image_url", "file_id", "detail", "filename", "file_data"],
+  ...["file_url", "input_audio", "prompt_cache_breakpoint"],
+]);
 
 const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
 
@@ -25,6 +50,15 @@ class InputReader {
   constructor(readonly dropped: DroppedPaths) {}
 
   read(item: Item, path: string): void {
+    if (!this.#readKnown(item, path)) {
+      this.dropped.add(path);
+      return;
+    }
+    for (const field of unknownFields(item, ITEM_FIELDS)) this.dropped.add(`${path}.${field}`);
+  }
+
+  /** Whether other dialects have a word for the item. */
+  #readKnown(item: Item, path: string): boolean {
     switch (item["type"] ?? "message") {
       case "message":
         this.#readMessage(item, path);
@@ -47,14 +81,17 @@ class InputReader {
         // Read with all other tools.
         break;
       default:
-        this.dropped.add(path);
+        return false;
     }
+    return true;
   }
 
-  /** How closely a document is to be looked at, which other dialects have no word for. */
+  /** What other dialects have no word for: unknown fields of parts, and how closely a document is to be looked at. */
   #nameDetails(content: unknown, path: string): void {
     for (const [at, part] of listOf(content).entries()) {
-      if (!isObject(part) || part["type"] !== "input_file") continue;
+      if (!isObject(part) || !isKnownPart(part)) continue;
+      for (const field of unknownFields(part, PART_FIELDS)) this.dropped.add(`${path}[${at}].${field}`);
+      if (part["type"] !== "input_file") continue;
       if (part["detail"] != null && part["detail"] !== "auto") this.dropped.add(`${path}[${at}].detail`);
     }
   }

@@ -1,0 +1,25 @@
+import { isObject } from "../lib/json.ts";
+
+type Wire = Record<string, unknown>;
+
+/** What asks for nothing: clients with checked types write every field that they know. */
+function isNothing(value: unknown): boolean {
+  if (value == null || value === false || value === "") return true;
+  if (Array.isArray(value)) return value.length === 0;
+  if (!isObject(value)) return false;
+  for (const _ in value) return false;
+  return true;
+}
+
+const NONE: readonly string[] = [];
+
+/** The fields of a message or a part that say something and are none of `known`: they do not cross (contract 6, x-sluice-dropped). */
+export function unknownFields(wire: Wire, known: ReadonlySet<string>): readonly string[] {
+  let unknown: string[] | undefined;
+  for (const field in wire) {
+    if (known.has(field) || isNothing(wire[field])) continue;
+    unknown ??= [];
+    unknown.push(field);
+  }
+  return unknown ?? NONE;
+}
