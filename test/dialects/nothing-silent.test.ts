@@ -312,6 +312,10 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
     ["input[0].content[0].detail"],
   ],
   ["responses", "gemini", { tools: [{ ...responsesTool, strict: true }] }, ["tools[0].strict"]],
+  ["chat", "responses", { max_completion_tokens: 15 }, ["max_completion_tokens"]],
+  ["chat", "responses", { max_completion_tokens: undefined, max_tokens: 1 }, ["max_tokens"]],
+  ["messages", "responses", { max_tokens: 15 }, ["max_tokens"]],
+  ["messages", "responses", { max_tokens: 16 }, []],
   [
     "chat",
     "messages",

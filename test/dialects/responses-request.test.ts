@@ -422,7 +422,7 @@ describe("encodeRequest", () => {
       text: { format: { type: "json_schema", name: "my_schema", schema: { type: "object" } } },
       safety_identifier: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
-    expect(dropped.sort()).toEqual(["seed", "tools.h.strict", "top_k"]);
+    expect(dropped.sort()).toEqual(["max_tokens", "seed", "tools.h.strict", "top_k"]);
     expect(changes).toEqual({ stops: ["x"] });
   });
 

@@ -38,6 +38,7 @@ export const chat: Dialect = {
   intent: readIntent,
   reasoningFields: REASONING_FIELDS,
   ownNames: {
+    max_tokens: ["max_completion_tokens", "max_tokens"],
     thinking: REASONING_FIELDS,
     user: ["user", "safety_identifier"],
     // Clients of the older `functions` never said it: their form of a call has place for one.

@@ -108,6 +108,8 @@ function nameUnknown(prompt: Prompt, dropped: string[]): void {
   if (prompt.seed !== undefined) dropped.push("seed");
   if (prompt.frequencyPenalty !== undefined) dropped.push("frequency_penalty");
   if (prompt.presencePenalty !== undefined) dropped.push("presence_penalty");
+  // It is raised to the least that its vendor takes.
+  if (prompt.maxOutputTokens !== undefined && prompt.maxOutputTokens < MIN_OUTPUT_TOKENS) dropped.push("max_tokens");
 }
 
 /**
