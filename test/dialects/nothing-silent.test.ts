@@ -349,7 +349,7 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
         { role: "user", content: [{ type: "text", text: "u", citations: null, hint: "x" }], priority: 3 },
         {
           role: "assistant",
-          content: [{ type: "text", text: "a", citations: [{}] }],
+          content: [{ type: "text", text: "a", citations: [{}], parsed_output: { a: 1 } }],
           id: "m",
           usage: { input_tokens: 1 },
         },
@@ -386,6 +386,9 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
           priority: 1,
         },
         { type: "function_call_output", call_id: "c1", output: "r", id: null },
+        // As OpenAI's SDK has what it has read.
+        { type: "function_call", call_id: "c2", name: "f", arguments: "{}", parsed_arguments: { a: 1 } },
+        { role: "assistant", content: [{ type: "output_text", text: "{}", annotations: [], parsed: { a: 1 } }] },
       ],
     },
     ["input[0].content[0].hint", "input[1].priority", "input[0].content[1]"],

@@ -28,12 +28,13 @@ export function withMark<T extends { cache?: unknown }>(part: T, block: Block): 
 /** Fields of a message, and what a reply is beside its content, which some clients send back as it came (dialects.md 2.4). */
 const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
   ...["role", "content", "id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage"],
-  ...["container", "context_management"],
+  ...["container", "context_management", "parsed_output"],
 ]);
 /** Fields of the blocks that have a meaning elsewhere: those that cross, those that are told apart, and what a reply says of its own text and calls. */
 const BLOCK_FIELDS: ReadonlySet<string> = new Set([
   ...["type", "text", "citations", "source", "title", "context", "transformations", "thinking", "signature", "data"],
   ...["id", "name", "input", "caller", "toolset_name", "tool_use_id", "content", "is_error", "cache_control"],
+  ...["parsed_output", "parsed"],
 ]);
 
 const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");

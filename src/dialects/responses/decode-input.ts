@@ -10,7 +10,7 @@ import { BROUGHT_TOOLS } from "./decode-tools.ts";
 import { argumentsText, type Item, reasoningSignature, reasoningText, stringOf } from "./items.ts";
 import { joinName } from "./namespaces.ts";
 
-/** Fields of the items that have a meaning elsewhere: those that cross, and what a reply says of its own. */
+/** Fields of the items that have a meaning elsewhere: those that cross, what a reply says of its own, and what OpenAI's SDK reads out of that. */
 const ITEM_FIELDS: ReadonlySet<string> = new Set([
   ...[
     "type",
@@ -26,12 +26,12 @@ const ITEM_FIELDS: ReadonlySet<string> = new Set([
     "input",
     "output",
   ],
-  ...["summary", "encrypted_content", "caller", "created_by", "tools"],
+  ...["summary", "encrypted_content", "caller", "async", "created_by", "tools", "parsed_arguments"],
 ]);
 /** Fields of a content part. */
 const PART_FIELDS: ReadonlySet<string> = new Set([
   ...["type", "text", "refusal", "annotations", "logprobs", "image_url", "file_id", "detail", "filename", "file_data"],
-  ...["file_url", "input_audio", "prompt_cache_breakpoint"],
+  ...["file_url", "input_audio", "prompt_cache_breakpoint", "parsed"],
 ]);
 
 const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
