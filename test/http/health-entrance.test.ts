@@ -51,7 +51,8 @@ test("it is bounded by address as every page without a key is, and that of a key
   const statuses = new Set<number>();
   let refused: Response | undefined;
   for (let count = 0; count < 5_000 && !refused; count++) {
-    const response = await ask("/healthz");
+    // Through somebody in between: this machine's own programs are not bounded.
+    const response = await ask("/healthz", { headers: { via: "1.1 proxy" } });
     statuses.add(response.status);
     if (response.status === 429) refused = response;
   }
