@@ -25,9 +25,9 @@ const REFUSED =
 const NOT_ADMIN = "This endpoint takes an admin key only. Create one with 'sluice keys create --admin'.";
 const TOKEN_REFUSED = "The token in the path was not accepted. Create one with 'sluice tokens create'.";
 
-/** The key of an `Authorization` header: null when none was sent, "" when the header is of another form. */
+/** The key of an `Authorization` header: null when none was sent, or an empty one, "" when the header is of another form. */
 function readBearer(header: string | null): string | null {
-  if (header === null) return null;
+  if (!header) return null;
   // As nearly everybody writes it.
   if (header.startsWith("Bearer ") && !/\s/.test(header.slice(7)) && header.length > 7) return header.slice(7);
   if (/^bearer *$/i.test(header)) return null;

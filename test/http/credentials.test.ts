@@ -62,6 +62,13 @@ describe("authenticate", () => {
         ["x-api-key", KEY],
       ],
     ],
+    [
+      "a good x-api-key beside an empty Authorization",
+      [
+        ["authorization", ""],
+        ["x-api-key", KEY],
+      ],
+    ],
   ];
   test.each(accepted)("accepts %s", (_name, headers) => {
     const keys = store();
