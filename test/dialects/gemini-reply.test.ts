@@ -64,6 +64,22 @@ describe("whole replies", () => {
     ]);
   });
 
+  test("why it declined is said where the vendor says it", () => {
+    const promptFeedback = { blockReason: "PROHIBITED_CONTENT", blockReasonMessage: "Not this." };
+    expect(decode({ promptFeedback }).at(-1)).toEqual({
+      type: "finish",
+      finish: { reason: "content-filter", raw: "PROHIBITED_CONTENT", explanation: "Not this." },
+    });
+    const candidate = { content: { parts: [{ text: "So" }] }, finishMessage: "Cited too much." };
+    expect(decode({ candidates: [{ ...candidate, finishReason: "RECITATION" }] }).at(-1)).toMatchObject({
+      finish: { reason: "content-filter", explanation: "Cited too much." },
+    });
+    expect(decode({ candidates: [{ ...candidate, finishReason: "STOP" }] }).at(-1)).toEqual({
+      type: "finish",
+      finish: { reason: "stop", raw: "STOP" },
+    });
+  });
+
   test("what is no reply is an error", () => {
     for (const body of [undefined, null, "text", {}, [], { candidates: {} }, { choices: [] }, { candidates: [] }]) {
       expect(thrown(() => decode(body)).code).toBe("upstream_error");

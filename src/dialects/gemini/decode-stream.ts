@@ -48,6 +48,8 @@ export class GeminiDecoder implements Decoder {
   #reported: RawUsage = NO_RAW_USAGE;
   #finish: Finish | undefined;
   #word: string | undefined;
+  /** The vendor's sentence about that. */
+  #message: unknown;
 
   get finishing(): boolean {
     return this.#word !== undefined || this.#finish !== undefined;
@@ -85,7 +87,7 @@ export class GeminiDecoder implements Decoder {
 
   end(): Event[] {
     if (this.done) return [];
-    const finish = this.#word === undefined ? this.#finish : readFinish(this.#word, this.#calledTool);
+    const finish = this.#word === undefined ? this.#finish : readFinish(this.#word, this.#calledTool, this.#message);
     if (!finish) {
       return this.#fail(streamTruncated());
     }
@@ -125,10 +127,14 @@ export class GeminiDecoder implements Decoder {
     const word = finishWord(candidate?.["finishReason"]);
     const failure = word === undefined ? undefined : failureOf(word);
     if (failure) return failure;
-    this.#word ??= word;
+    if (word !== undefined && this.#word === undefined) {
+      this.#word = word;
+      this.#message = candidate?.["finishMessage"];
+    }
     const feedback = record["promptFeedback"];
     const blocked = isObject(feedback) ? textOf(feedback["blockReason"]) : "";
-    if (!candidate && blocked !== "" && blocked !== "BLOCK_REASON_UNSPECIFIED") this.#finish ??= blockedFinish(blocked);
+    if (!candidate && isObject(feedback) && blocked !== "" && blocked !== "BLOCK_REASON_UNSPECIFIED")
+      this.#finish ??= blockedFinish(blocked, feedback["blockReasonMessage"]);
     if (this.#open === undefined) this.#report(out);
     return undefined;
   }

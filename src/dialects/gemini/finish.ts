@@ -42,11 +42,20 @@ export function failureOf(word: string): GatewayError | undefined {
   return new GatewayError("upstream_error", `The vendor ended its answer with ${word}.`, { cause: { finish: word } });
 }
 
-/** The finish that a word tells; one that nobody knows is a natural end. A call that was made is to be answered (dialects.md 4.5). */
-export function readFinish(word: string, calledTool: boolean): Finish {
+const explained = (finish: Finish, message: unknown): Finish =>
+  finish.reason === FILTERED && typeof message === "string" && message !== ""
+    ? { ...finish, explanation: message }
+    : finish;
+
+/**
+ * The finish that a word tells; one that nobody knows is a natural end. A call that was made is to be answered (dialects.md 4.5). `message`: the
+ * candidate's `finishMessage`.
+ */
+export function readFinish(word: string, calledTool: boolean, message: unknown): Finish {
   const reason = (Object.hasOwn(MEANING, word) && MEANING[word]) || "stop";
-  return { reason: reason === "stop" && calledTool ? "tool-calls" : reason, raw: word };
+  return explained({ reason: reason === "stop" && calledTool ? "tool-calls" : reason, raw: word }, message);
 }
 
-/** The finish of a prompt that was not let in: an answer without content (dialects.md 3.2). */
-export const blockedFinish = (blockReason: string): Finish => ({ reason: FILTERED, raw: blockReason });
+/** The finish of a prompt that was not let in: an answer without content (dialects.md 3.2). `message`: its `blockReasonMessage`. */
+export const blockedFinish = (blockReason: string, message: unknown): Finish =>
+  explained({ reason: FILTERED, raw: blockReason }, message);
