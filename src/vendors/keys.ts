@@ -29,7 +29,7 @@ export type Rest = "refused" | "limited" | "held";
 export class Rests {
   readonly #rests = new Map<string, { since: number; until: number; why: Rest }>();
 
-  constructor(private readonly clock: Clock) {}
+  constructor(private readonly clock: Pick<Clock, "monotonic">) {}
 
   /** Nothing rests: nothing needs to be asked. */
   get idle(): boolean {

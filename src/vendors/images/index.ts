@@ -1,6 +1,8 @@
 import type { ImageUpstream } from "../image-upstream.ts";
+import { keysOf } from "../keys.ts";
 import type { Vendor } from "../vendor.ts";
 import { createUpstream, type ImageTools } from "./engine.ts";
+import { overKeys } from "./keyed.ts";
 import { rowOf } from "./rows.ts";
 
 export type { GuardedFetch, ImageTools } from "./engine.ts";
@@ -18,7 +20,9 @@ export function createImageUpstreams(tools: ImageTools): (vendor: Vendor | undef
     if (known) return known;
     const row = rowOf(vendor);
     if (!row) return undefined;
-    const upstream = createUpstream(vendor, row, tools);
+    const each = keysOf(vendor).map((keyed) => createUpstream(keyed, row, tools));
+    const [only] = each;
+    const upstream = each.length === 1 && only ? only : overKeys(each, tools.now);
     made.set(vendor, upstream);
     return upstream;
   };
