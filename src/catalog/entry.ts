@@ -40,8 +40,11 @@ export type ReasoningControl = {
   levels: readonly string[];
   default: string;
   form: ReasoningForm;
-  /** What an absent field sends: nothing, the off position (Anthropic's own models), the default level or the lowest (models that always reason). */
-  omitted: "nothing" | "off" | "default" | "lowest";
+  /**
+   * What an absent field sends: nothing, the off position (Anthropic's own models), the default level or the lowest (models that always reason).
+   * Not said: `minimal` where that is the off position (interface 4.8, "Minimal is off"), else nothing.
+   */
+  omitted?: "nothing" | "off" | "default" | "lowest";
   /** The model cannot be kept from reasoning: `none` lands on its lowest level (interface 4.8 rule 2). */
   alwaysReasons?: boolean;
   /** It reasons by its own default when nothing is sent, so sampling fields are dropped then too. */

@@ -132,10 +132,11 @@ function sendBudget(scale: Scale, tokens: number): ReasoningOrder {
 /** What an absent field sends: nothing on the caller's behalf, except where the interface says otherwise of the vendor (4.8, default behaviour). */
 function sendOmitted(scale: Scale): ReasoningOrder {
   const { control, graded } = scale;
-  if (control.omitted === "off") return control.noOff ? NOTHING : turnOff(scale);
-  if (control.omitted === "default") return sendLevel(scale, control.default);
+  const omitted = control.omitted ?? (scale.minimalIsOff ? "lowest" : "nothing");
+  if (omitted === "off") return control.noOff ? NOTHING : turnOff(scale);
+  if (omitted === "default") return sendLevel(scale, control.default);
   const lowest = graded[0];
-  return control.omitted === "lowest" && lowest !== undefined ? sendLevel(scale, lowest) : NOTHING;
+  return omitted === "lowest" && lowest !== undefined ? sendLevel(scale, lowest) : NOTHING;
 }
 
 function orderFor(intent: ReasoningIntent, scale: Scale): ReasoningOrder {

@@ -86,7 +86,7 @@ function toControl(row: CatalogRow): ReasoningControl | undefined {
     levels: efforts.levels,
     default: efforts.default,
     form: facts?.form ?? "effort",
-    omitted: facts?.omitted ?? "nothing",
+    ...(facts?.omitted && { omitted: facts.omitted }),
     ...(facts?.always_reasons && { alwaysReasons: true }),
     ...(facts?.reasons_by_default && { reasonsByDefault: true }),
     ...(facts?.no_off && { noOff: true }),

@@ -205,7 +205,7 @@ describe("rows of the configuration", () => {
     expect(catalog.find("lab/dear")?.accessTier).toBe("premium");
     expect(catalog.find("lab/elsewhere")).toMatchObject({
       accessTier: "paid",
-      reasoning: { form: "effort", omitted: "nothing" },
+      reasoning: { form: "effort" },
       routes: [{ vendor: "hub", model: "lab/e" }],
     });
     expect(catalog.find("lab/elsewhere")?.uncharted).toBeUndefined();

@@ -77,6 +77,12 @@ export const SHAPES: readonly Shape[] = [
       "minimal minimal minimal low* medium* high* high* high* minimal minimal medium* minimal low* medium* medium* high* high* high*",
   },
   {
+    name: "minimal is off, of a row that says its levels and no more",
+    control: { levels: ["minimal", "low", "medium", "high"], default: "medium", form: "effort" },
+    cells:
+      "minimal minimal minimal low* medium* high* high* high* minimal minimal medium* minimal low* medium* medium* high* high* high*",
+  },
+  {
     name: "widest with off",
     control: {
       levels: ["none", "minimal", "low", "medium", "high", "xhigh", "max"],

@@ -130,7 +130,7 @@ function rowOf(shape: Shape, index: number, vendor: DialectName) {
       reasoning_efforts: { levels: [...control.levels], default: control.default },
       reasoning: {
         form: control.form,
-        omitted: control.omitted,
+        ...(control.omitted && { omitted: control.omitted }),
         ...(control.alwaysReasons && { always_reasons: true }),
         ...(control.reasonsByDefault && { reasons_by_default: true }),
         ...(control.noOff && { no_off: true }),
