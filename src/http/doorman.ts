@@ -8,7 +8,10 @@ import { answerError } from "./errors.ts";
 
 const CLASSES: Readonly<Record<Door, AddressClass>> = { keys: "refused-key", admin: "refused-admin" };
 
-/** Throttles who presents wrong keys, by address (reliability 4). */
+/**
+ * Throttles who presents wrong keys, by address (reliability 4). This machine's own programs are told of every one that it is wrong (interface 5: a
+ * malformed or revoked key is a 401): a 429 has a client try the same key again, where its user has to give it another.
+ */
 export function createDoorman(
   limiter: AddressLimiter,
   readAddress: (request: AskedHead) => Address | undefined,
@@ -16,7 +19,7 @@ export function createDoorman(
   return {
     refuse(request, door) {
       const address = readAddress(request);
-      if (address) limiter.take(address, CLASSES[door]);
+      if (address && !address.isLocal) limiter.take(address, CLASSES[door]);
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { Caller } from "../accounts/caller.ts";
 import type { Doorman } from "../accounts/keys.ts";
+import { isFromHere } from "../http/address.ts";
 import type { AskedHead } from "../http/asked.ts";
 import type { KeyFinder } from "../http/credentials.ts";
 import { pathOf } from "../http/request.ts";
@@ -8,13 +9,15 @@ import type { Link } from "./link.ts";
 import { type Entrance, type Knock, readError } from "./messages.ts";
 
 /** What of a request decides whether it is let in. `peer`: the address of its connection. */
-function knockOf({ headers, url }: AskedHead, peer: string): Knock {
+function knockOf(request: AskedHead, peer: string): Knock {
+  const { headers, url } = request;
   return {
     path: pathOf(url),
     authorization: headers.get("authorization"),
     apiKey: headers.get("x-api-key"),
     peer,
     forwardedFor: headers.get("x-forwarded-for"),
+    isFromHere: isFromHere(request, peer),
   };
 }
 

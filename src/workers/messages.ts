@@ -17,6 +17,8 @@ export type Knock = {
   /** Address of the connection; "" where none is known. */
   peer: string;
   forwardedFor: string | null;
+  /** By a program of this machine, and nobody in between. */
+  isFromHere: boolean;
 };
 
 /** Who knocked, and the place that was taken for the request; `refused` where its caller goes too fast. */

@@ -212,10 +212,12 @@ export class Session {
 }
 
 /** What is told of a request, as one that credentials can be read from. */
-function toRequest({ path, authorization, apiKey, forwardedFor }: Knock): Request {
+function toRequest({ path, authorization, apiKey, forwardedFor, isFromHere }: Knock): Request {
   const headers: Record<string, string> = {};
   if (authorization !== null) headers["authorization"] = authorization;
   if (apiKey !== null) headers["x-api-key"] = apiKey;
   if (forwardedFor !== null) headers["x-forwarded-for"] = forwardedFor;
+  // Which of the headers of somebody in between it was, counts for nothing.
+  else if (!isFromHere) headers["via"] = "1.1 somebody";
   return new Request(`http://localhost${path}`, { method: "POST", headers });
 }

@@ -251,6 +251,21 @@ describe("addresses (reliability 4)", () => {
     expect(statuses.slice(19)).toEqual([200, 429, 429]);
   });
 
+  test("this machine's own programs are told of every wrong key that it is wrong, unless somebody is in between", async () => {
+    const ask = async (path: string, kind: "api" | "admin", headers: Record<string, string> = {}) => {
+      const answer = await call(lab, path, { key: makeKey(kind), headers, ...(kind === "api" && { body: ECHO }) });
+      await answer.text();
+      return answer.status;
+    };
+    for (let tries = 0; tries < 25; tries++) {
+      expect(await ask(tries % 2 ? "/v1/messages" : "/v1/chat/completions", "api")).toBe(401);
+      expect(await ask("/admin/v1/keys", "admin")).toBe(401);
+    }
+    const statuses: number[] = [];
+    for (let tries = 0; tries < 11; tries++) statuses.push(await ask("/v1/messages", "api", { via: "1.1 proxy" }));
+    expect(statuses.slice(9)).toEqual([401, 429]);
+  });
+
   test("every other public page is bounded too", async () => {
     const from = "192.0.2.6";
     const pages = ["/healthz", "/readyz", "/", "/openapi/json", "/favicon.svg"];

@@ -166,10 +166,16 @@ export class WorkersLab {
   }
 
   /** Statuses of so many requests at the same time, and how often each came. */
-  async askMany(account: Account, count: number, wish: (at: number) => Wish, fields: object = {}) {
+  async askMany(
+    account: Account,
+    count: number,
+    wish: (at: number) => Wish,
+    fields: object = {},
+    init: RequestInit = {},
+  ) {
     const statuses = await Promise.all(
       Array.from({ length: count }, async (_, at) => {
-        const response = await this.ask(account, wish(at), fields);
+        const response = await this.ask(account, wish(at), fields, init);
         await response.text();
         return response.status;
       }),
