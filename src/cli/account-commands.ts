@@ -1,6 +1,13 @@
 import { type Command, Option } from "commander";
 import { type Report, withConfig, withFolder, withJson } from "./command-parts.ts";
-import type { AccountOptions, CreateAccountOptions, DepositOptions, FolderOptions, UsageOptions } from "./options.ts";
+import type {
+  AccountOptions,
+  CreateAccountOptions,
+  DepositOptions,
+  FolderOptions,
+  JsonOption,
+  UsageOptions,
+} from "./options.ts";
 
 const load = () => import("./accounts.ts");
 const withAll = (command: Command) => withJson(withConfig(command));
@@ -57,16 +64,16 @@ export function addUsage(program: Command, report: Report): void {
 
 /** `sluice backup`, `sluice restore` (contract 1). */
 export function addBackup(program: Command, report: Report): void {
-  withFolder(program.command("backup"))
+  withJson(withFolder(program.command("backup")))
     .description("copy the store to a file, also while a server uses it")
     .argument("<file>", "the file to write; it must not exist")
-    .action(async (file: string, options: FolderOptions) =>
+    .action(async (file: string, options: FolderOptions & JsonOption) =>
       report(await (await import("./backup.ts")).backup(file, options)),
     );
-  withFolder(program.command("restore"))
+  withJson(withFolder(program.command("restore")))
     .description("put a backup in the store's place; no server may be running")
     .argument("<file>", "a file that `sluice backup` wrote")
-    .action(async (file: string, options: FolderOptions) =>
+    .action(async (file: string, options: FolderOptions & JsonOption) =>
       report(await (await import("./backup.ts")).restore(file, options)),
     );
 }

@@ -9,8 +9,8 @@ import { Writer } from "../db/writer.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import { KEY_FILE } from "../relay/reasoning-seal.ts";
 import { currentPlace, withBooks } from "./context.ts";
-import type { FolderOptions } from "./options.ts";
-import { Failure, print, warn } from "./output.ts";
+import type { FolderOptions, JsonOption } from "./options.ts";
+import { Failure, print, printJson, warn } from "./output.ts";
 
 /** What stands beside the store in a data folder and is in no copy of it. */
 const IMAGES = "images";
@@ -45,12 +45,14 @@ function leftOut(store: Store): string[] {
 }
 
 /** `sluice backup FILE`: a copy of the store as it stands, also while a server uses it (contract 1). Says what is not in it. */
-export async function backup(file: string, options: FolderOptions): Promise<number> {
+export async function backup(file: string, options: FolderOptions & JsonOption): Promise<number> {
   const path = resolveFile(file);
   return withBooks(options, ({ store }) => {
     makePrivateFolder(dirname(path));
     backupStore(store, path);
-    print(`The store is copied to ${path}.`, ...leftOut(store));
+    const notes = leftOut(store);
+    if (options.json) printJson({ file: path, notes });
+    else print(`The store is copied to ${path}.`, ...notes);
     return 0;
   });
 }
@@ -102,21 +104,27 @@ function describeImages(folder: string, images: readonly string[]): string[] {
  * `sluice restore FILE`: puts a backup in the store's place. Refuses a damaged or foreign file, and a folder that a server runs on; the store that
  * was there is kept beside it (contract 1), and what was revoked in it stays revoked.
  */
-export async function restore(file: string, options: FolderOptions): Promise<number> {
+export async function restore(file: string, options: FolderOptions & JsonOption): Promise<number> {
   const folder = findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
   const lock = lockDataFolder(folder);
   try {
     const path = storePath(folder);
+    const from = resolveFile(file);
     let carried: Carried | Error | undefined;
     let images: string[] = [];
-    const before = restoreStore(resolveFile(file), path, (store) => {
+    const before = restoreStore(from, path, (store) => {
       checkLedger(store);
       if (existsSync(path)) carried = carryFrom(path, store);
       images = imagesOf(store);
     });
-    print(`The store is restored from ${resolveFile(file)}.`);
+    const notes = [...describeKeys(carried), ...describeImages(folder, images)];
+    if (options.json) {
+      printJson({ file: from, store: path, before: before ?? null, notes });
+      return 0;
+    }
+    print(`The store is restored from ${from}.`);
     if (before !== undefined) print(`The one before is kept as ${before}; remove it when all is well.`);
-    for (const sentence of [...describeKeys(carried), ...describeImages(folder, images)]) warn(sentence);
+    for (const sentence of notes) warn(sentence);
     return 0;
   } finally {
     lock.release();

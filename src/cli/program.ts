@@ -38,8 +38,8 @@ function addReports(program: Command, report: Report): void {
     .option("--host <host>", "address `serve` would listen on")
     .option("--port <port>", "port `serve` would listen on")
     .action(async (options: ServeOptions & JsonOption) => report(await (await import("./doctor.ts")).examine(options)));
-  program
-    .command("openapi")
+  // It is JSON without being asked: who asks every command for it gets it here too.
+  withJson(program.command("openapi"))
     .description("print the OpenAPI document as JSON")
     .action(async () => report(await (await import("./openapi.ts")).showOpenapi()));
   withJson(program.command("version"))

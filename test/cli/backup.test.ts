@@ -54,6 +54,23 @@ test("a key that was revoked after the backup stays revoked through a restore; w
   ]);
 });
 
+test("both say for programs what they say for people", async () => {
+  await made("keys", "create");
+  const file = join(folder, "copy.db");
+  const taken = await done("backup", file, "--json");
+  expect(JSON.parse(taken.stdout)).toEqual({ file, notes: [] });
+  await made("keys", "create");
+  const { stdout, stderr } = await done("restore", file, "--json");
+  const store = join(folder, "data", "sluice.db");
+  expect(JSON.parse(stdout)).toEqual({
+    file,
+    store,
+    before: expect.stringContaining(`${store}.`),
+    notes: ["1 key made since the backup: gone, with all that was written since."],
+  });
+  expect(stderr).toBe("");
+});
+
 test("where the store before cannot be asked, a restore says that revoked keys work again", async () => {
   const key = await made("keys", "create");
   const file = join(folder, "copy.db");

@@ -212,6 +212,7 @@ describe("openapi", () => {
     writeFileSync(join(folder, "data", "sluice.yaml"), "broken: [");
     const { code, stdout, stderr } = await sluice(folder, ["openapi"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(await sluice(folder, ["openapi", "--json"])).toMatchObject({ code: 0, stdout });
     const document = JSON.parse(stdout);
     expect(document.openapi).toStartWith("3.");
     expect(Object.keys(document.paths)).toContain("/v1/chat/completions");
