@@ -80,10 +80,17 @@ export async function readBody<T>(
   return value as T;
 }
 
+/** A number is taken as it is shortest written: 0.1 means a tenth. Below a millionth that has an exponent, which is written out where nine decimals hold it. */
+function writeOut(amount: string | number): string {
+  const text = String(amount);
+  if (typeof amount === "string" || !text.includes("e-")) return text;
+  const decimals = amount.toFixed(9);
+  return Number(decimals) === amount ? decimals : text;
+}
+
 /** An amount as it was written, in nano-USD, exact. Throws GatewayError (invalid_request) for a fraction of a nano-dollar, or no amount. */
 export function readAmount(amount: string | number, param: string): bigint {
-  // A number is taken as it is shortest written: 0.1 means a tenth.
-  const [, sign, whole = "", fraction = ""] = /^(-?)(\d{1,10})(?:\.(\d{1,9}))?$/.exec(String(amount)) ?? [];
+  const [, sign, whole = "", fraction = ""] = /^(-?)(\d{1,10})(?:\.(\d{1,9}))?$/.exec(writeOut(amount)) ?? [];
   if (sign === undefined) {
     const text = `${param} must be an amount in USD with at most nine decimals, such as 25 or "0.5".`;
     throw new GatewayError("invalid_request", text, { param });

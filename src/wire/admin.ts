@@ -53,7 +53,8 @@ export const SetPlan = late(() =>
 const booking = late(() => ({
   reference: Type.String({
     pattern: "^[ -~]{1,200}$",
-    description: "your own name for this payment, 1 to 200 printable ASCII characters; the same one is booked once",
+    description:
+      "a name of your own for this payment, 1 to 200 printable ASCII characters; the same one is booked once",
   }),
   detail: Maybe(Type.String({ maxLength: 1_000, description: "a remark" })),
 }));

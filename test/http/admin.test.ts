@@ -160,6 +160,13 @@ describe("money", () => {
     expect(await balance()).toBe(before);
   });
 
+  test("what a reference may be is told in words", async () => {
+    const { body } = await post("/admin/v1/accounts/team/deposits", { amount_usd: 1, reference: "" });
+    expect((body["error"] as Json)["message"]).toStartWith(
+      "reference must be a name of your own for this payment, 1 to 200 printable ASCII characters",
+    );
+  });
+
   test("a correction takes no more than there is; nobody gets nothing", async () => {
     const much = await post("/admin/v1/accounts/team/corrections", { amount_usd: "-1000", reference: "too much" });
     expect(errorOf(much)).toEqual([402, "insufficient_quota", null]);
@@ -172,7 +179,23 @@ describe("money", () => {
     expect(["12.5", 0.1, 3, "-0.000000001", "0000000001"].map(read)).toEqual([
       ...[12_500_000_000n, 100_000_000n, 3_000_000_000n, -1n, 1_000_000_000n],
     ]);
-    for (const bad of ["", " 1", "1.", ".5", "+1", "1,5", "0x10", "Infinity", NaN, "1.0000000000", "12345678901"]) {
+    // Written as 0.0000005 or -0.000000001, and 1e-9 once it has been read: what an exact charge is corrected by.
+    expect([0.0000005, -0.000000001, 0.000000068].map(read)).toEqual([500n, -1n, 68n]);
+    for (const bad of [
+      1e-10,
+      1.5e-9,
+      "",
+      " 1",
+      "1.",
+      ".5",
+      "+1",
+      "1,5",
+      "0x10",
+      "Infinity",
+      NaN,
+      "1.0000000000",
+      "12345678901",
+    ]) {
       expect(() => read(bad)).toThrow("nine decimals");
     }
   });
