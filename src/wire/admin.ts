@@ -1,6 +1,6 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { AccountView, PlanView } from "./account.ts";
-import { late, Open } from "./open.ts";
+import { Closed, late, Open } from "./open.ts";
 import { SCOPES } from "./scopes.ts";
 
 const Nullable = <T extends TSchema>(schema: T, description?: string) =>
@@ -106,7 +106,7 @@ const limits = late(() => ({
 
 /** Body of `POST /admin/v1/keys`. */
 export const CreateKey = late(() =>
-  Open(
+  Closed(
     {
       account: accountRef(),
       name: name(),
@@ -121,12 +121,12 @@ export const CreateKey = late(() =>
 
 /** Body of `POST /admin/v1/keys/{key}`: what is not named stays, null takes a limit away. */
 export const ChangeKey = late(() =>
-  Open({ name: Type.Optional(name()), ...limits() }, { title: "ChangeKey", examples: [{ name: "laptop" }] }),
+  Closed({ name: Type.Optional(name()), ...limits() }, { title: "ChangeKey", examples: [{ name: "laptop" }] }),
 );
 
 /** Body of `POST /admin/v1/tokens`. */
 export const CreateToken = late(() =>
-  Open(
+  Closed(
     {
       account: accountRef(),
       name: name(),

@@ -7,6 +7,10 @@ import { Check } from "@sinclair/typebox/value";
 export const Open = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
   Type.Object(properties, { additionalProperties: true, ...options });
 
+/** An object of these fields alone: for bodies that bound something, where a field that is misspelled would leave it unbounded without a word. */
+export const Closed = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
+  Type.Object(properties, { additionalProperties: false, ...options });
+
 /** Makes a value when it is first asked for, and keeps it: a start has no need of schemas, and building them takes it milliseconds. */
 export function late<T>(make: () => T): () => T {
   let made: { value: T } | undefined;

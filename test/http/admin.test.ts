@@ -202,6 +202,19 @@ describe("money", () => {
 });
 
 describe("keys and tokens", () => {
+  test("a limit that is misspelled makes no key without it", async () => {
+    const wrong = [
+      ["/admin/v1/keys", { account: "team", name: "ci", cap_day: 1 }, "cap_day"],
+      ["/admin/v1/tokens", { account: "team", name: "ci", expires_in_days: 1 }, "expires_in_days"],
+    ] as const;
+    const before = await get("/admin/v1/keys?limit=1000");
+    for (const [path, body, field] of wrong) {
+      const told = await post(path, body);
+      expect([told.status, (told.body["error"] as Json)["param"]]).toEqual([400, field]);
+    }
+    expect((await get("/admin/v1/keys?limit=1000")).body).toEqual(before.body);
+  });
+
   test("a key is made, shown once, changed, and revoked", async () => {
     const made = await post("/admin/v1/keys", {
       ...{ account: "team", name: "ci", models: ["lab/*"], endpoints: ["chat"], cap_day_usd: "1.5" },
