@@ -58,6 +58,9 @@ const BODIES: Readonly<Record<string, () => object>> = {
 
 const pathOf = (path: string) => path.replace("{account}", made.account).replace("{key}", made.key);
 
+/** Bodies of limits take no field that they do not know: one that is misspelled would be none. */
+const CLOSED: ReadonlySet<string> = new Set(["/admin/v1/keys", "/admin/v1/keys/{key}", "/admin/v1/tokens"]);
+
 /** A good body with one field more, whose value is the case as it stands. */
 function withField(body: object, { bytes }: Pick<CorpusCase, "bytes">): Uint8Array {
   const encode = (text: string) => new TextEncoder().encode(text);
@@ -105,7 +108,8 @@ test("as the body of every POST: what is no JSON is refused, what is one is read
         if (each.kind === "no" && (sent.status !== 400 || !REFUSED.test(sent.text))) told("taken", sent);
       }
       if (each.kind !== "yes") continue;
-      if (inside.status !== good) told("refused as a field", inside);
+      const isTaken = CLOSED.has(path) ? inside.text.includes('"x: unexpected property"') : inside.status === good;
+      if (!isTaken) told("refused as a field", inside);
       if (/not valid (?:JSON|UTF-8)|cut off/.test(whole.text)) told("refused as a body", whole);
     }
   }
