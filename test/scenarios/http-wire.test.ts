@@ -148,19 +148,42 @@ describe("a connection is kept", () => {
     expect([await client.over(), client.rest]).toEqual(["closed", ""]);
   });
 
-  test("for HTTP/1.0 with connection: keep-alive if the answer says so, and else not", async () => {
+  test.each(["keep-alive", "Keep-Alive", "x, keep-alive"])(
+    "for HTTP/1.0 with connection: %s, which is told",
+    async (word) => {
+      const client = await lab.connect();
+      const body = bodyOf("old");
+      const asked = chat([lengthOf(body), `Connection: ${word}`], body, "POST /v1/chat/completions HTTP/1.0");
+      for (const request of [asked, lines("GET /healthz HTTP/1.0", HOST, KEY, `Connection: ${word}`), asked]) {
+        await client.send(request);
+        const { status, headers, framing } = await client.answer();
+        expect({ status, framing, connection: headers["connection"] }).toEqual({
+          ...{ status: 200, framing: "length", connection: "keep-alive" },
+        });
+      }
+      client.leave();
+    },
+  );
+
+  test("not for HTTP/1.0 with connection: keep-alive, close", async () => {
     const client = await lab.connect();
-    const request = lines("GET /healthz HTTP/1.0", HOST, KEY, "Connection: keep-alive");
-    await client.send(request);
-    const { status, headers, framing } = await client.answer();
-    const kept = headers["connection"]?.toLowerCase() === "keep-alive";
-    expect(status).toBe(200);
-    if (kept) {
-      expect(framing).toBe("length");
-      await client.send(request);
-      expect((await client.answer()).status).toBe(200);
-    } else expect([await client.over(), client.rest]).toEqual(["closed", ""]);
-    client.leave();
+    await client.send(lines("GET /healthz HTTP/1.0", HOST, KEY, "Connection: keep-alive, close") + PROBE);
+    expect((await client.answer()).headers["connection"]).toBe("close");
+    expect([await client.over(), client.rest]).toEqual(["closed", ""]);
+  });
+
+  test("not behind an answer to HTTP/1.0 that ends with its connection", async () => {
+    const client = await lab.connect();
+    const body = bodyOf("old", { stream: true });
+    lab.vendor.answer(VENDOR_PATH, stream([begun(), rest()]));
+    const request = chat([lengthOf(body), "Connection: keep-alive"], body, "POST /v1/chat/completions HTTP/1.0");
+    await client.send(request + PROBE);
+    const { status, headers, framing, body: said } = await client.answer();
+    expect({ status, framing, connection: headers["connection"] }).toEqual({
+      ...{ status: 200, framing: "close", connection: "close" },
+    });
+    expect(said.trimEnd().endsWith("data: [DONE]")).toBe(true);
+    expect([await client.over(), client.rest]).toEqual(["closed", ""]);
   });
 
   test.each([2, 10])("for %d requests in one write, answered in order", async (count) => {

@@ -291,7 +291,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     const incoming = this.#incoming;
     this.#isAnswered = true;
     incoming?.discard();
-    if (this.#ends) this.#end();
+    if (this.#ends || this.#sender?.isEndless) this.#end();
     else if (!incoming || incoming.isWhole) this.#next();
     else this.#wait(IDLE_MS);
   }

@@ -18,6 +18,7 @@ const AMBIGUOUS = /^[^?]*(?:\\|\/(?:\.|%2e){1,2}(?![^/?]))/i;
 const FIELD = /^[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*$/;
 const FIELD_NAME = /^[!#$%&'*+.^_`|~\w-]{1,64}(?=:)/;
 const CLOSES = /(?:^|,)\s*close\s*(?:,|$)/i;
+const KEEPS = /(?:^|,)\s*keep-alive\s*(?:,|$)/i;
 
 /** What of a request comes before its body. */
 export class RequestHead extends FieldLines {
@@ -30,7 +31,7 @@ export class RequestHead extends FieldLines {
     readonly method: string,
     target: string,
     lines: string,
-    /** HTTP/1.1: the connection stays open unless it is said otherwise, and bodies may come and go in chunks. */
+    /** HTTP/1.1: the connection stays open unless it is said otherwise, and bodies may come and go in chunks. Of HTTP/1.0 neither is so. */
     readonly isCurrent: boolean,
   ) {
     super(lines);
@@ -39,11 +40,11 @@ export class RequestHead extends FieldLines {
     this.path = absolute ? (absolute[2] ?? "/") : target;
   }
 
-  /** Whether the client would send another request on the connection. */
+  /** Whether the client would send another request on the connection (RFC 9112, 9.3). */
   get staysOpen(): boolean {
-    if (!this.isCurrent) return false;
     const said = this.get("connection");
-    return said === null || !CLOSES.test(said);
+    if (said === null) return this.isCurrent;
+    return !CLOSES.test(said) && (this.isCurrent || KEEPS.test(said));
   }
 
   /** The client sends its body once it is told to. */

@@ -42,7 +42,10 @@ export type AnswerHead = {
   headers: Readonly<Record<string, string>>;
   /** The connection ends behind it. */
   ends: boolean;
-  /** The client reads chunks; for any other the end of a body whose length is not known is that of the connection. */
+  /**
+   * The client reads chunks, and takes a connection for open unless it is told otherwise: HTTP/1.1. For any other the end of a body whose length is not
+   * known is that of the connection, and one that stays open is told so.
+   */
   chunks: boolean;
 };
 
@@ -76,8 +79,9 @@ function readDateLine(): string {
 }
 
 /** Everything of a head but its last fields and the empty line. */
-function writeHead({ status, headers, ends }: AnswerHead): string {
-  const end = ends && headers["connection"] !== "close" ? "connection: close\r\n" : "";
+function writeHead({ status, headers, ends, chunks }: AnswerHead): string {
+  const close = headers["connection"] === "close" ? "" : "connection: close\r\n";
+  const end = ends ? close : chunks ? "" : "connection: keep-alive\r\n";
   return `HTTP/1.1 ${status} ${REASONS[status] ?? "Unnamed"}\r\n${writeFields(headers)}${end}${readDateLine()}`;
 }
 
@@ -94,6 +98,8 @@ export class Sender implements Sink {
   #waiting: { resolve(): void; reject(thrown: unknown): void } | undefined;
   /** An answer has begun that has not ended. */
   #hasBegun = false;
+  /** Its end is that of the connection. */
+  #isEndless = false;
   /** The flow has been asked for a piece that has not come: a ping may go out meanwhile. */
   #isAsked = false;
   /** Where the pieces of an answer come from. */
@@ -149,8 +155,10 @@ export class Sender implements Sink {
   /** Begins an answer whose length is not known, or is among its fields. */
   begin(head: AnswerHead): void {
     this.#hasBegun = true;
-    this.#chunks = head.chunks && !("content-length" in head.headers);
-    this.#head = `${writeHead(head)}${this.#chunks ? "transfer-encoding: chunked\r\n" : ""}\r\n`;
+    const hasLength = "content-length" in head.headers;
+    this.#chunks = head.chunks && !hasLength;
+    this.#isEndless = !this.#chunks && !hasLength;
+    this.#head = `${writeHead(this.#isEndless ? { ...head, ends: true } : head)}${this.#chunks ? "transfer-encoding: chunked\r\n" : ""}\r\n`;
   }
 
   /** The next bytes of it; a promise where the system has not taken them at once. Throws, and rejects, when the client is gone. */
@@ -199,6 +207,11 @@ export class Sender implements Sink {
     this.#waiting?.reject(clientGone());
     this.#source?.cancel(clientGone()).catch(ignoreGone);
     this.#flow?.cancel().catch(ignoreGone);
+  }
+
+  /** The last answer had no end but that of the connection. */
+  get isEndless(): boolean {
+    return this.#isEndless;
   }
 
   /** An answer was written to its end that the system has not taken whole. */
