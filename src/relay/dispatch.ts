@@ -39,12 +39,17 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target, way: Way)
         tries.left(candidate);
         throw abort.reason;
       }
-      const error = relabelError(completeOverflow(toGatewayError(thrown), job), target);
+      const error = failureOf(thrown, job, target);
       exchange.endAttempt(error.code);
       if (!job.withoutProofs && isRefusedProof(error, target)) job.withoutProofs = true;
       else candidate = await tries.next(candidate, error);
     }
   }
+}
+
+/** What an attempt failed with, as it is told: in the words of who asked. */
+export function failureOf(thrown: unknown, job: Job, target: Target): GatewayError {
+  return relabelError(completeOverflow(toGatewayError(thrown), job), target);
 }
 
 /** What a vendor says of reasoning whose proof is not its own, or not of this model. */

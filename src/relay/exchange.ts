@@ -44,6 +44,8 @@ export class Exchange {
   vendorKey = 0;
   /** When the attempt under way began, monotonic ms. */
   attemptAt = 0;
+  /** The last failure that the vendors' records know of. */
+  notedFailure: GatewayError | undefined;
   /** Of the attempt under way: the head of an answer is there. */
   answered = false;
   /** What the input is estimated of; it is done when somebody asks. */
@@ -122,10 +124,20 @@ export class Exchange {
 
   /** The attempt under way failed. */
   endAttempt(error: ErrorCode): void {
+    this.#noteAttempt(error, this.#attemptedAfter);
+  }
+
+  /** A later request of the attempt under way, sent at `askedAt`, failed before anything came of it, and is sent once more: one more call of the vendor. */
+  repeatRound(error: ErrorCode, askedAt: number): void {
+    this.#noteAttempt(error, Math.round(askedAt - this.startedAt));
+    this.attempts++;
+  }
+
+  #noteAttempt(outcome: ErrorCode, at: number): void {
     const { vendor, upstreamModel: model, vendorKey: key } = this;
-    const ms = Math.round(this.clock.monotonic() - this.attemptAt);
+    const ms = Math.round(this.clock.monotonic() - this.startedAt) - at;
     this.failedAttempts ??= [];
-    this.failedAttempts.push({ vendor, model, key, outcome: error, at: this.#attemptedAfter, ms });
+    this.failedAttempts.push({ vendor, model, key, outcome, at, ms });
   }
 
   /** A web tool is run for the model; what is returned is told why it gave nothing, if so. Undefined where nobody keeps traces. */

@@ -159,7 +159,7 @@ async function answerWhole(job: Job): Promise<Reply> {
     const reading: Reading = { abort, clock: services.clock, ownCounts, follower: listener };
     const whole = await tryRoutes(job, async (target, way): Promise<Whole | FirstRound> => {
       try {
-        const loop = job.served && serveTools(job, target);
+        const loop = job.served && serveTools(job, target, way);
         const opened = loop && (await loop.send());
         const answer = opened?.answer ?? (await dispatch(job, target));
         const kind = opened?.type ?? typeOf(answer, job, target);

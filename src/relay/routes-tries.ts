@@ -1,7 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import { upstreamError } from "../dialects/upstream-error.ts";
-import type { Way } from "../vendors/health.ts";
-import type { RetryBudget } from "../vendors/retry-budget.ts";
+import type { VendorRecord, Way } from "../vendors/health.ts";
 import { decideRetry, pauseBeforeRepeat, ranOf } from "../vendors/retry-policy.ts";
 import { Ended } from "./ended.ts";
 import type { Job } from "./job.ts";
@@ -38,7 +37,8 @@ export class Tries {
   readonly #ways: readonly Candidate[];
   #at = -1;
   #doubtfulBefore = 0;
-  #lent: { budget: RetryBudget; doubtful: boolean } | undefined;
+  /** Gives a place in a vendor's budget back. */
+  #giveBack: (() => void) | undefined;
 
   constructor(private readonly job: Job) {
     const { entry, services, request, body } = job;
@@ -74,7 +74,7 @@ export class Tries {
 
   /** The way brought an answer: a whole one, or the beginning of a stream or the first round of several, whose end tells how good it was. */
   wentWell({ way }: Candidate): void {
-    this.#giveBack();
+    this.#end();
     const { services, intent, served, exchange } = this.job;
     if (intent.stream || served) services.health.began(way, exchange.attemptAt);
     else services.health.wentWell(way, exchange.attemptAt);
@@ -82,7 +82,7 @@ export class Tries {
 
   /** The request was ended while this way was tried. */
   left({ way }: Candidate): void {
-    this.#giveBack();
+    this.#end();
     const error = waitedInVain(this.job);
     if (error) noteFailure(this.job, way, error);
     else this.job.services.health.cameToNothing(way);
@@ -93,7 +93,7 @@ export class Tries {
    * be free soon; and why a request was aborted.
    */
   async next(failed: Candidate, error: GatewayError): Promise<Candidate> {
-    this.#giveBack();
+    this.#end();
     noteFailure(this.job, failed.way, error);
     const { exchange, services } = this.job;
     const elapsedMs = services.clock.monotonic() - exchange.startedAt;
@@ -107,7 +107,7 @@ export class Tries {
       // A vendor that may be burdened no more leaves the next one to be asked.
       do next = this.#advance(isVain);
       while (next && !this.#lend(next, failed, doubtful));
-    } else if (exchange.attempts === 1) next = await this.#again(failed, error, elapsedMs);
+    } else if (exchange.attempts === 1) next = await this.#again(failed, error);
     if (!next) throw isWaysOwn(error) ? (this.#limit() ?? error) : error;
     const fields = { request_id: this.job.request.requestId, vendor: failed.way.vendor, error: error.code };
     services.log.warn(next === failed ? "retry" : "failover", fields);
@@ -125,16 +125,9 @@ export class Tries {
   }
 
   /** The only way once more, where the table says so. */
-  async #again(failed: Candidate, error: GatewayError, elapsedMs: number): Promise<Candidate | undefined> {
-    const { services, intent, abort } = this.job;
-    const leftMs = intent.stream ? Number.POSITIVE_INFINITY : services.blockingMs - elapsedMs;
-    const waitMs = pauseBeforeRepeat(error, leftMs, Math.random);
-    if (waitMs === undefined || !this.#lend(failed, failed, false)) return undefined;
-    await pause(this.job, waitMs);
-    if (!abort.aborted && services.health.enter(failed.way)) return failed;
-    this.#giveBack();
-    abort.throwIfAborted();
-    return undefined;
+  async #again(failed: Candidate, error: GatewayError): Promise<Candidate | undefined> {
+    this.#giveBack = await waitToRepeat(this.job, failed.way, error);
+    return this.#giveBack && failed;
   }
 
   /**
@@ -146,13 +139,9 @@ export class Tries {
     const { health, clock } = this.job.services;
     const isAnotherKey = health.restsUntil(failed.way) > 0 && health.isFree(next.way);
     if (!doubtful && (next.way.vendor !== failed.way.vendor || isAnotherKey)) return true;
-    const { budget } = health.of(next.way.vendor);
-    if (!budget.take(clock.now(), doubtful)) {
-      health.cameToNothing(next.way);
-      return false;
-    }
-    this.#lent = { budget, doubtful };
-    return true;
+    this.#giveBack = placeOf(health.of(next.way.vendor), clock.now(), doubtful);
+    if (!this.#giveBack) health.cameToNothing(next.way);
+    return this.#giveBack !== undefined;
   }
 
   /** What a limited way's vendor would say now; undefined where no way is limited. */
@@ -162,14 +151,41 @@ export class Tries {
     return ends === undefined ? undefined : upstreamError(429, WORDLESS, Math.ceil((ends - clock.monotonic()) / 1_000));
   }
 
-  #giveBack(): void {
-    this.#lent?.budget.give(this.#lent.doubtful);
-    this.#lent = undefined;
+  #end(): void {
+    this.#giveBack?.();
+    this.#giveBack = undefined;
   }
 }
 
-/** Keeps in mind that a way failed, be it before its answer began or in the midst of it. */
+/** A place in a vendor's budget of repeats, as what gives it back; undefined where there is none. */
+function placeOf({ budget }: Pick<VendorRecord, "budget">, now: number, doubtful: boolean): (() => void) | undefined {
+  return budget.take(now, doubtful) ? () => budget.give(doubtful) : undefined;
+}
+
+/**
+ * Waits until what failed with `error` may be sent along the same way once more, by the table's last column; the failure is noted. Gives what is to be
+ * called when the repeat is answered or has failed; undefined where it is not to be sent. Throws why the request was aborted meanwhile.
+ */
+export async function waitToRepeat(job: Job, way: Way, error: GatewayError): Promise<(() => void) | undefined> {
+  const { services, intent, abort, exchange } = job;
+  const { health, clock } = services;
+  const elapsedMs = clock.monotonic() - exchange.startedAt;
+  const leftMs = intent.stream ? Number.POSITIVE_INFINITY : services.blockingMs - elapsedMs;
+  const waitMs = pauseBeforeRepeat(error, leftMs, Math.random);
+  const giveBack = waitMs === undefined ? undefined : placeOf(health.of(way.vendor), clock.now(), false);
+  if (waitMs === undefined || !giveBack) return undefined;
+  noteFailure(job, way, error);
+  await pause(job, waitMs);
+  if (!abort.aborted && health.enter(way)) return giveBack;
+  giveBack();
+  abort.throwIfAborted();
+  return undefined;
+}
+
+/** Keeps in mind that a way failed, be it before its answer began or in the midst of it. One failure counts once, whoever tells of it again. */
 export function noteFailure({ services, request, exchange }: Job, way: Way, error: GatewayError): void {
+  if (exchange.notedFailure === error) return;
+  exchange.notedFailure = error;
   const done = services.health.wentWrong(way, error, exchange.attemptAt);
   if (!done) return;
   const { kind, name, restMs } = done;

@@ -3,10 +3,12 @@ import { ReplyChanger } from "../dialects/reply-changer.ts";
 import type { ServedCall, ServedFunction, ServedOutcome } from "../dialects/server-tools.ts";
 import { isSame } from "../dialects/translate.ts";
 import { editObject, JsonText } from "../lib/json.ts";
-import { type Opened, open } from "./dispatch.ts";
+import type { Way } from "../vendors/health.ts";
+import { failureOf, type Opened, open } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
+import { waitToRepeat } from "./routes-tries.ts";
 import { boundOutput, reserveInput } from "./server-tools-bounds.ts";
 import { faultOf, runCall } from "./server-tools-call.ts";
 import { Sources } from "./server-tools-cite.ts";
@@ -55,7 +57,12 @@ export class ServedLoop {
   #held: Event[] = [];
   #finish: Finish | undefined;
 
-  constructor(job: Job, target: Target, functions: readonly ServedFunction[]) {
+  constructor(
+    job: Job,
+    target: Target,
+    private readonly way: Way,
+    functions: readonly ServedFunction[],
+  ) {
     const body = job.body.value as Record<string, unknown>;
     const half = target.client.serverTools;
     this.target = target;
@@ -285,7 +292,33 @@ export class ServedLoop {
       return undefined;
     }
     this.job = bounded;
-    return this.send();
+    const askedAt = job.services.clock.monotonic();
+    try {
+      return await this.send();
+    } catch (thrown) {
+      return this.#sendAgain(thrown, askedAt);
+    }
+  }
+
+  /**
+   * A round that failed before anything came of it, once more along its way, as the sole way of a first request is (reliability 6.2): what was said and
+   * searched before is paid, and would be lost. Throws GatewayError where it is not repeated, or fails again.
+   */
+  async #sendAgain(thrown: unknown, askedAt: number): Promise<Opened> {
+    const { job, way, target } = this;
+    job.abort.throwIfAborted();
+    const error = failureOf(thrown, job, target);
+    const giveBack = await waitToRepeat(job, way, error);
+    if (!giveBack) throw error;
+    job.services.log.warn("retry", { request_id: job.request.requestId, vendor: way.vendor, error: error.code });
+    job.exchange.repeatRound(error.code, askedAt);
+    try {
+      return await this.send();
+    } catch (again) {
+      throw failureOf(again, job, target);
+    } finally {
+      giveBack();
+    }
   }
 
   /** Sends the request of this round; see {@link open}. What replies repeat of it is what the client wrote, not what the vendor was told. */

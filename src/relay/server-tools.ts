@@ -1,5 +1,6 @@
 import type { OfferedTool, ServedFunction } from "../dialects/server-tools.ts";
 import { editObject, isObject, JsonText } from "../lib/json.ts";
+import type { Way } from "../vendors/health.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
 import { ServedLoop } from "./server-tools-loop.ts";
@@ -56,11 +57,11 @@ export function toFunctions(body: Record<string, unknown>, offered: readonly Off
   });
 }
 
-/** The loop that serves a request's web tools on this route; undefined where there are none, or the vendor runs them itself. */
-export function serveTools(job: Job, target: Target): ServedLoop | undefined {
+/** The loop that serves a request's web tools on this way's route; undefined where there are none, or the vendor runs them itself. */
+export function serveTools(job: Job, target: Target, way: Way): ServedLoop | undefined {
   if (!job.served || runsThemselves(target, job.served)) return undefined;
   const body = job.body.value as Record<string, unknown>;
-  return new ServedLoop(job, target, toFunctions(body, job.served.tools));
+  return new ServedLoop(job, target, way, toFunctions(body, job.served.tools));
 }
 
 /** A request that is only shown or counted, with its web tools as this route's vendor would be told of them. */

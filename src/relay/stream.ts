@@ -155,7 +155,7 @@ export class RelayedStream implements Chunks, ReadTaker {
       let last: Way | undefined;
       const { first, ...rest } = await tryRoutes(this.#job, (target, way) => {
         last = way;
-        return openStream(this.#job, target, this.#watch, (decoder) => {
+        return openStream(this.#job, target, way, this.#watch, (decoder) => {
           this.#decoder = decoder;
         });
       });
@@ -369,13 +369,14 @@ function forgetRequest({ exchange, body, request, served }: Job): void {
 async function openStream(
   job: Job,
   target: Target,
+  way: Way,
   watch: SilenceWatch,
   onDecoder: (decoder: Decoder) => void,
 ): Promise<Begun> {
   const { exchange, abort } = job;
   // The silence of one vendor is not the next one's.
   watch.touch();
-  const loop = job.served && serveTools(job, target);
+  const loop = job.served && serveTools(job, target, way);
   if (loop) {
     const reader = new RoundsReader(loop, await loop.send(), watch);
     watch.touch();

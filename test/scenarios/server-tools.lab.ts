@@ -2,6 +2,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import type { Config } from "../../src/config/load.ts";
 import type { UpstreamDialectName } from "../../src/dialects/dialect.ts";
+import type { Clock } from "../../src/lib/clock.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { apiKeyOf, DIALECTS, type LabVendor, startVendor, upstreamModel, WIRES } from "../sdk/lab.ts";
 import type { Reply } from "../sdk/replies.ts";
@@ -18,7 +19,11 @@ export type ServedLab = {
 
 export const modelOf = (dialect: UpstreamDialectName) => `lab/${dialect}`;
 
-export async function startServedLab(config: Partial<Config> = {}, webTools = false): Promise<ServedLab> {
+export async function startServedLab(
+  config: Partial<Config> = {},
+  webTools = false,
+  clock?: Clock,
+): Promise<ServedLab> {
   const vendors = Object.fromEntries(DIALECTS.map((dialect) => [dialect, startVendor(dialect)])) as Record<
     UpstreamDialectName,
     LabVendor
@@ -38,7 +43,12 @@ export async function startServedLab(config: Partial<Config> = {}, webTools = fa
     capabilities: { tools: true, vision: true, reasoning: false },
     routes: [{ vendor: `lab-${dialect}`, model: upstreamModel(dialect, "plain") }],
   }));
-  const gateway = await startApp({ vendors: rows, models, config: { search: [{ engine: "fixture" }], ...config } });
+  const gateway = await startApp({
+    vendors: rows,
+    models,
+    config: { search: [{ engine: "fixture" }], ...config },
+    ...(clock && { clock }),
+  });
   const fetch = async (url: string | URL | Request, init?: RequestInit) =>
     gateway.app.gateway.answerRequest(new Request(url as string, init));
   const shared = { apiKey: gateway.key, maxRetries: 0, timeout: 20_000, fetch: fetch as typeof globalThis.fetch };

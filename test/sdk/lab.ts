@@ -69,9 +69,8 @@ export type Lab = {
 };
 
 /** A whole answer to a call that asks for a stream or not; borders of chunks fall inside records and characters. */
-function answerOf(wire: VendorWire, replies: readonly Reply[], index: number): Script {
+export function answerOf(wire: VendorWire, reply: Reply): Script {
   return (call) => {
-    const reply = replies[Math.min(index, replies.length - 1)] as Reply;
     const { stream, model } = wire.asks(call);
     if (!stream) return json(wire.whole(reply, model));
     return sse(wire.records(reply, model).join(""), { chunk: 7 });
@@ -103,7 +102,7 @@ export function startVendor(dialect: DialectName): LabVendor {
     play(...replies) {
       let calls = 0;
       script((call) => {
-        const answer = answerOf(wire, replies, calls++);
+        const answer = answerOf(wire, replies[Math.min(calls++, replies.length - 1)] as Reply);
         return typeof answer === "function" ? answer(call) : answer;
       });
     },

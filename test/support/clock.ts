@@ -41,7 +41,8 @@ export function manualClock(startAt = Date.UTC(2026, 0, 2, 3, 4, 5)): ManualCloc
   const isArmed = (delayMs: number) => [...timers.values()].some((timer) => timer.delayMs === delayMs);
 
   return {
-    now: () => wallOffset + elapsedMs,
+    // Whole ms, as the system's wall has them, whatever a timer was set to.
+    now: () => Math.floor(wallOffset + elapsedMs),
     monotonic: () => elapsedMs,
     after(ms, callback) {
       const id = nextId++;

@@ -1,0 +1,137 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { answerOf } from "../sdk/lab.ts";
+import { COUNTS } from "../sdk/replies.ts";
+import { type ManualClock, manualClock } from "../support/clock.ts";
+import { json, type Script } from "../support/upstream.ts";
+import { costOf } from "./paying.ts";
+import { modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
+
+/** Plenty for any wait between two requests, ms. */
+const LONG_MS = 6_000;
+const STEP_MS = 50;
+const DEPOSIT = 1_000_000_000n;
+const CALL = 10_000_000n;
+const OVERLOADED = json({ error: { message: "busy", type: "overloaded_error" } }, { status: 503 });
+
+let lab: ServedLab | undefined;
+let clock: ManualClock;
+afterEach(async () => {
+  await lab?.stop();
+  lab = undefined;
+});
+
+/** A gateway whose account pays for tokens and for each search. */
+async function start(): Promise<ServedLab> {
+  clock = manualClock();
+  const fast = { requests_per_minute: 1_000_000, concurrent_generations: 1_000, web_calls_per_minute: 1_000 };
+  const trial = { ...fast, web_calls_concurrent: 100, web_calls_per_day: 0, web_call_usd: 0.01 };
+  lab = await startServedLab({ plans: { trial } }, false, clock);
+  const { gateway } = lab;
+  gateway.store.database.run("UPDATE account SET plan = 'trial' WHERE id = ?", [gateway.accountId]);
+  gateway.app.keys.reload();
+  await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano: DEPOSIT, reference: "first" });
+  return lab;
+}
+
+/** Plays these in turn, the last one again and again. */
+function play({ vendors: { chat } }: ServedLab, ...scripts: Script[]): void {
+  let calls = 0;
+  chat.script((call) => {
+    const script = scripts[Math.min(calls++, scripts.length - 1)] as Script;
+    return typeof script === "function" ? script(call) : script;
+  });
+}
+
+/** The first round, which searches, whole or as a stream, and the last. */
+const rounds = ({ vendors: { chat } }: ServedLab): { first: Script; last: Script } => ({
+  first: answerOf(chat.wire, searches("sluice gates")),
+  last: answerOf(chat.wire, says("At dawn.")),
+});
+
+/** Asks, and turns the clock on until it is answered. */
+async function ask(
+  { gateway }: ServedLab,
+  dialect: "chat" | "messages",
+  stream: boolean,
+): Promise<{ response: Response; text: string }> {
+  const shared = { model: modelOf("chat"), messages: [{ role: "user", content: "When do the gates open?" }], stream };
+  const tool = [{ type: "web_search_20250305", name: "web_search" }];
+  const asked =
+    dialect === "messages"
+      ? gateway.post("/v1/messages", { ...shared, max_tokens: 500, tools: tool })
+      : gateway.post("/v1/chat/completions", { ...shared, web_search_options: {} });
+  let answer: { response: Response; text: string } | undefined;
+  const read = asked.then(async (response) => {
+    answer = { response, text: await response.text() };
+  });
+  for (let waited = 0; !answer && waited < LONG_MS; waited += STEP_MS) await clock.advance(STEP_MS);
+  await read;
+  return answer as { response: Response; text: string };
+}
+
+const chatRow = ({ gateway }: ServedLab) => gateway.rows().find(({ model }) => model === modelOf("chat"));
+const spent = ({ gateway }: ServedLab) => DEPOSIT - gateway.app.book.balance(gateway.accountId).postedNano;
+const costOfRounds = (count: number) => costOf(count * (COUNTS.fresh + COUNTS.cached), count * COUNTS.output);
+
+describe.each(["chat", "messages"] as const)(
+  "a round behind a search that fails before anything came of it: %s",
+  (dialect) => {
+    test.each([
+      ["an overload", OVERLOADED],
+      [
+        "a limit that ends soon",
+        json({ error: { message: "slow down" } }, { status: 429, headers: { "retry-after": "2" } }),
+      ],
+    ])("%s is waited for, and the round is sent once more", async (_, failure) => {
+      for (const stream of [false, true]) {
+        const started = await start();
+        const { first, last } = rounds(started);
+        play(started, first, failure, last);
+        const { response, text } = await ask(started, dialect, stream);
+        expect([response.status, text.includes("At dawn.")]).toEqual([200, true]);
+        const { calls } = started.vendors.chat.upstream;
+        expect(calls).toHaveLength(3);
+        expect(calls[2]?.text).toBe(calls[1]?.text as string);
+        if (!stream) expect(response.headers.get("x-sluice-attempts")).toBe("2");
+        expect(chatRow(started)).toMatchObject({ outcome: "completed", attempts: 2, output: 2 * COUNTS.output });
+        expect(chatRow(started)?.chargedNano).toBeLessThanOrEqual(costOfRounds(2));
+        expect(spent(started)).toBe(CALL + (chatRow(started)?.chargedNano ?? 0n));
+        expect(started.gateway.app.book.verify()).toEqual([]);
+        expect(started.gateway.log.filter(({ event }) => event === "retry")).toHaveLength(1);
+        await started.stop();
+        lab = undefined;
+      }
+    });
+
+    test("not a second time", async () => {
+      for (const stream of [false, true]) {
+        const started = await start();
+        play(started, rounds(started).first, OVERLOADED);
+        const { response, text } = await ask(started, dialect, stream);
+        expect(response.status).toBe(stream ? 200 : dialect === "messages" ? 529 : 503);
+        expect(text).toContain("upstream_overloaded");
+        expect(started.vendors.chat.upstream.calls).toHaveLength(3);
+        expect(chatRow(started)).toMatchObject({ outcome: "upstream-failed", attempts: 2, output: COUNTS.output });
+        expect(started.gateway.app.book.balance(started.gateway.accountId).heldNano).toBe(0n);
+        // Two calls failed, and two are known of.
+        const metrics = await (await started.gateway.call("/metrics")).text();
+        expect(metrics).toMatch(/sluice_vendor_calls_total\{vendor="lab-chat",result="failed"\} 2\n/);
+        await started.stop();
+        lab = undefined;
+      }
+    });
+
+    test.each([
+      ["a request that is wrong", json({ error: { message: "bad" } }, { status: 400 })],
+      ["work that may have been done", json({ error: { message: "broken" } }, { status: 500 })],
+      ["a limit that lasts", json({ error: { message: "no" } }, { status: 429, headers: { "retry-after": "60" } })],
+    ])("%s is not sent again", async (_, failure) => {
+      const started = await start();
+      play(started, rounds(started).first, failure);
+      const { response } = await ask(started, dialect, false);
+      expect(response.ok).toBe(false);
+      expect(started.vendors.chat.upstream.calls).toHaveLength(2);
+      expect(started.gateway.log.filter(({ event }) => event === "retry")).toEqual([]);
+    });
+  },
+);
