@@ -37,8 +37,9 @@ const STRICT_WAIT_MS = 100;
 const CALM_MS = 2_000;
 /** Nobody waits for longer, ms, burst or not: clients that each ask again as soon as they are answered become no more, and may yet be too many. */
 const MOST_WAIT_MS = 10_000;
-/** While they become more, the last one to come is the first to be let in, as soon as the first one has waited for this long, ms. */
+/** While they become more, the last one to come is the first to be let in, as soon as the first one has waited for this long, ms; the second: where nobody may for long. */
 const LATEST_FIRST_MS = 100;
+const STRICT_LATEST_FIRST_MS = 25;
 /** Of those who have waited too long, so many are told with each turn. */
 const TOLD_EACH_TURN = 64;
 /** Parts of the memory beyond which no new streams, and no new requests, are taken (reliability 4); how often it is looked at, ms. */
@@ -82,6 +83,8 @@ export class Admission {
   /** Those who wait, in the order of their coming; what stands before `#first` is gone. */
   #waiting: (Waiting | undefined)[] = [];
   #first = 0;
+  /** Those who waited when it turned out that there is more to do than can be done, last ones first: they are being told. */
+  #leaving: Waiting[] = [];
   #waitingBytes = 0;
   #entered = 0;
   #turning = false;
@@ -115,6 +118,11 @@ export class Admission {
   /** How many wait to come in. */
   get waiting(): number {
     return this.#waiting.length - this.#first;
+  }
+
+  /** What is told to others by and by is waited for as well. */
+  get #isNeeded(): boolean {
+    return this.waiting > 0 || this.#leaving.length > 0;
   }
 
   /**
@@ -169,7 +177,12 @@ export class Admission {
   /** How it stands, for the operator. */
   collect(): Figure[] {
     return [
-      single("sluice_admission_waiting", "gauge", "Requests that wait to come in.", this.waiting),
+      single(
+        "sluice_admission_waiting",
+        "gauge",
+        "Requests that wait to come in.",
+        this.waiting + this.#leaving.length,
+      ),
       single("sluice_bodies_at_work_bytes", "gauge", "Large bodies that are read and worked on.", this.bodies.used),
       single("sluice_bodies_waiting", "gauge", "Large bodies that wait for room.", this.bodies.waiting),
       {
@@ -224,12 +237,12 @@ export class Admission {
     this.#setPace(now - this.#turnAt);
     const entered = this.#entered;
     this.#entered = 0;
-    if (this.waiting > 0) {
+    if (this.#isNeeded) {
       if (now - this.#windowAt >= WINDOW_MS) this.#judge(now);
       this.#tellOldest(now);
       this.#admit(now);
     }
-    if (this.waiting > 0 || entered > 0) this.#turn();
+    if (this.#isNeeded || entered > 0) this.#turn();
   };
 
   #judge(now: number): void {
@@ -240,7 +253,18 @@ export class Admission {
     const tookMs = now - this.#windowAt;
     const grows = refused > 0 || (more > came * GROWTH && this.waiting * tookMs > came * SHORT_WAIT_MS);
     this.#beginWindow(now, Math.max(0, this.#growingMs + (grows ? tookMs : -tookMs)));
-    if (this.#growingMs >= BURST_MS) this.#strictUntil = now + CALM_MS;
+    if (this.#growingMs < BURST_MS) return;
+    if (now >= this.#strictUntil) this.#giveUp();
+    this.#strictUntil = now + CALM_MS;
+  }
+
+  /** Who has waited in vain must not be let in before those who come now: all but the last few are to be told. */
+  #giveUp(): void {
+    const last = Math.max(this.#first, this.#waiting.length - STRICT_WAITING);
+    const given = this.#waiting.slice(this.#first, last) as Waiting[];
+    this.#leaving = [...given.reverse(), ...this.#leaving];
+    this.#waiting = this.#waiting.slice(last);
+    this.#first = 0;
   }
 
   #beginWindow(now: number, growingMs: number): void {
@@ -256,9 +280,10 @@ export class Admission {
   }
 
   #admit(now: number): void {
+    const latestFirstMs = now < this.#strictUntil ? STRICT_LATEST_FIRST_MS : LATEST_FIRST_MS;
     while (this.waiting > 0 && this.#entered < this.#pace) {
       const oldest = this.#waiting[this.#first]!;
-      const latestFirst = this.#growingMs > 0 && now - oldest.since >= LATEST_FIRST_MS;
+      const latestFirst = this.#growingMs > 0 && now - oldest.since >= latestFirstMs;
       const next = latestFirst ? this.#takeLast() : this.#takeFirst();
       // Nobody is there any more to be answered.
       if (next.asking.left.aborted) next.reject(OVERLOADED);
@@ -273,11 +298,15 @@ export class Admission {
   #tellOldest(now: number): void {
     const isStrict = now < this.#strictUntil;
     const [mostMs, most] = isStrict ? [STRICT_WAIT_MS, STRICT_WAITING] : [MOST_WAIT_MS, MOST_WAITING];
-    for (let told = 0; told < TOLD_EACH_TURN && this.waiting > 0; told++) {
-      const { since } = this.#waiting[this.#first]!;
-      if (now - since < mostMs && this.waiting <= most) return;
+    for (let told = 0; told < TOLD_EACH_TURN && this.#isNeeded; told++) {
+      const leaving = this.#leaving.pop();
+      if (leaving) this.#waitingBytes -= leaving.bytes;
+      else {
+        const { since } = this.#waiting[this.#first]!;
+        if (now - since < mostMs && this.waiting <= most) return;
+      }
       this.shed.load++;
-      this.#takeFirst().reject(OVERLOADED);
+      (leaving ?? this.#takeFirst()).reject(OVERLOADED);
       if (isStrict) this.#strictUntil = now + CALM_MS;
     }
   }

@@ -160,6 +160,21 @@ describe("more than can be done", () => {
     expect(inside.at(-1)).toBeLessThan(200);
   });
 
+  test("once nobody may wait for long, nobody is let in who has, from the first moment on", async () => {
+    const { state, inside, refused, overload } = machine();
+    await overload(2_400);
+    while (refused.length === 0) await overload(10);
+    let longest = 0;
+    for (const until = state.now + 1_500; state.now < until; ) {
+      const before = inside.length;
+      await overload(10);
+      // Ten were asking every 10 ms.
+      const waited = inside.slice(before).map((name) => state.now - Math.floor(name / 10) * 10);
+      longest = Math.max(longest, ...waited);
+    }
+    expect(longest).toBeLessThan(100);
+  });
+
   test("clients that each ask again as soon as they are answered wait, and are not turned away", async () => {
     const { inside, refused, askMany, turn, admission } = machine();
     askMany(2_000);
