@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import type { Vendor } from "../vendors/vendor.ts";
 
 /** A model server found on this machine. */
@@ -13,8 +12,8 @@ export type Start = {
   key: string | undefined;
   vendors: readonly Vendor[];
   servers: readonly FoundServer[];
-  /** Where a configuration file would be looked for. */
-  dataFolder: string;
+  /** The configuration file; where there is none, the one that would be read. */
+  configFile: string;
   platform: NodeJS.Platform;
 };
 
@@ -32,10 +31,10 @@ function describeServer({ vendor, models }: FoundServer): string {
   return `${vendor.name} at ${new URL(vendor.baseUrl).host} (${count})`;
 }
 
-function describeFound({ vendors, servers, dataFolder }: Start): string {
+function describeFound({ vendors, servers, configFile }: Start): string {
   const found = [...describeVendors(vendors), ...servers.map(describeServer)];
   if (found.length > 0) return found.join(", ");
-  return `no vendor keys and no local model servers. Set a key, such as OPENAI_API_KEY, and start again; or list vendors in ${join(dataFolder, "sluice.yaml")}`;
+  return `no vendor keys and no local model servers. Set a key, such as OPENAI_API_KEY, and start again; or list vendors in ${configFile}`;
 }
 
 /**

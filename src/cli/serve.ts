@@ -253,5 +253,6 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   running.server.addVendors(servers.map((found) => found.vendor));
   const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers };
   running.stopReloading = await startReloading(options, config, running, hangup);
-  printFirst(...formatFirstLines({ ...facts, dataFolder: config.dataFolder, platform: process.platform }));
+  const configFile = config.file ?? join(config.dataFolder, "sluice.yaml");
+  printFirst(...formatFirstLines({ ...facts, configFile, platform: process.platform }));
 }

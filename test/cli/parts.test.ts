@@ -117,7 +117,7 @@ describe("the first lines", () => {
     key: "sk-sluice-KEY",
     vendors: [],
     servers: [],
-    dataFolder: "/d",
+    configFile: "/d/sluice.yaml",
     platform: "linux",
   };
 

@@ -99,6 +99,14 @@ describe("a first start", () => {
     expect(lines.join("\n") + stderr).not.toContain("canary");
   });
 
+  test("names the file that is there as the place for vendors", async () => {
+    mkdirSync(join(folder, "data"), { recursive: true });
+    const file = join(folder, "data", "sluice.json");
+    writeFileSync(file, '{ "local_discovery": false }', { mode: 0o600 });
+    const { lines } = await start(["--port", "0"]);
+    expect(lines[2]).toEndWith(`or list vendors in ${file}`);
+  });
+
   test("that cannot listen makes no key: the next start shows it", async () => {
     using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: false, fetch: () => new Response("") });
     const failed = await sluice(folder, ["serve", "--port", String(taken.port)]);
