@@ -47,10 +47,10 @@ export type KeyChange = { name?: string } & Partial<KeyLimits>;
 /** What is knocked at: the endpoints of callers, or those of the operator. */
 export type Door = "keys" | "admin";
 
-/** Who turns away those that have presented too many wrong keys, by their address. */
 /** A request at the door, as far as anybody here has to know it. */
 type Asking = { readonly method: string; readonly url: string; readonly headers: Fields };
 
+/** Who turns away those that have presented too many wrong keys, by their address. */
 export type Doorman = {
   /** What this request presented was no key in force. Throws GatewayError (rate_limit_exceeded) when its address has to wait before it shows another. */
   refuse(request: Asking, door: Door): void;
