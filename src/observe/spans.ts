@@ -52,7 +52,8 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 };
 const providerOf = (vendor: string): string => (Object.hasOwn(PROVIDERS, vendor) ? PROVIDERS[vendor]! : vendor);
 
-const text = (key: string, value: string): Attribute => ({ key, value: { stringValue: value } });
+/** Names are given by clients and vendors. One lone surrogate, and a collector refuses the whole batch (protobuf's mapping to JSON): other requests' spans too. */
+const text = (key: string, value: string): Attribute => ({ key, value: { stringValue: value.toWellFormed() } });
 const count = (key: string, value: number): Attribute => ({ key, value: { intValue: String(Math.round(value)) } });
 const toNano = (atMs: number): string => String(BigInt(Math.round(atMs)) * NS_PER_MS);
 
@@ -110,7 +111,8 @@ function placeOf(traceparent: string | undefined, { sampling = DEFAULT_SAMPLING 
 const below = ({ traceId, spanId }: Place): Place => ({ traceId, spanId: randomId(8), parentSpanId: spanId });
 
 /** A span's name: what is done, and with what, where that is known. */
-const nameOf = (operation: string, subject: string) => (subject === "" ? operation : `${operation} ${subject}`);
+const nameOf = (operation: string, subject: string) =>
+  subject === "" ? operation : `${operation} ${subject.toWellFormed()}`;
 
 /** From so many ms after `startedAt` (Unix ms) on, for so long. */
 function timesOf(startedAt: number, at: number, ms: number): Pick<Span, "startTimeUnixNano" | "endTimeUnixNano"> {

@@ -212,6 +212,24 @@ describe("traces", () => {
     );
   });
 
+  test("half of a character in a name spoils no batch: a collector would refuse the other requests' spans with it", async () => {
+    const app = await traced();
+    upstream.answer(PATH, json(REPLY));
+    await say(app);
+    // A name of the client's own, one that is cut within a character, a message's ID, and a tool that there is not.
+    const messages = [{ role: "user", content: "Hi" }];
+    await app.post(PATH, { model: "lab\ud800", messages });
+    await app.post(PATH, { model: `nobody/${"x".repeat(120)}${"\u{1f600}".repeat(200)}`, messages });
+    await app.post(PATH, { model: `nobody/${"x".repeat(121)}${"\u{1f600}".repeat(200)}`, messages });
+    const call = { jsonrpc: "2.0", id: "\ud800", method: "tools/call", params: { name: "\udc00", arguments: {} } };
+    await app.post("/mcp/web", call);
+    await app.app.observation.close();
+    const sent = collector.calls.map(({ text }) => text).join("");
+    expect(spansOf().length).toBeGreaterThanOrEqual(5);
+    expect(sent).toContain("lab\ufffd");
+    expect(sent).not.toMatch(/\\ud[89a-f]/i);
+  });
+
   test("what they come from is named, and a collector is waited for as long as is set", async () => {
     const app = await traced({ resource: { "deployment.environment.name": "test" }, timeoutMs: 50 });
     collector.always(TRACES, neverAnswer());
