@@ -18,8 +18,10 @@ const GENERATING: ReadonlyMap<string, Dialect> = new Map([
   ["/v1/responses", dialects.responses],
 ]);
 
-/** Methods that a Request can have: it takes others for GET. */
-const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]);
+/** Methods that can be handed on: a Request takes others for GET, and no worker can pass TRACE on. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+/** A method that no path has: whoever asks with one of his own is answered as to this one, with what the path has in `Allow` (RFC 9110, 15.5.6). */
+const NOBODYS = "PATCH";
 
 type Given = Answered | Response | Promise<Answered | Response>;
 
@@ -84,13 +86,15 @@ export class Entrance implements Door {
   }
 
   async #handOn(incoming: Incoming): Promise<Whole | Response> {
-    if (!METHODS.has(incoming.method)) {
+    const { method } = incoming;
+    if (method === "CONNECT") {
+      // It names no path, and so there is nothing that it could be told of one.
       return this.#tell(new GatewayError("method_not_allowed", "There is no such method here."), incoming);
     }
     try {
-      return await this.parts.answerRequest(incoming.toRequest());
+      return await this.parts.answerRequest(incoming.toRequest(METHODS.has(method) ? method : NOBODYS));
     } catch (thrown) {
-      this.parts.log.error("request-fault", { method: incoming.method, ...errorFields(thrown) });
+      this.parts.log.error("request-fault", { method, ...errorFields(thrown) });
       return this.#tell(thrown, incoming);
     }
   }

@@ -1049,6 +1049,17 @@ describe("a method", () => {
     expect([answer.headers["content-type"], after, calls]).toEqual(["application/json", "serves", 0]);
     if (!head) expect(JSON.parse(answer.body).error).toBeDefined();
     expect(answer.body).not.toContain(lab.key);
+    // What the path answers to is told with each 405, whatever the method is called (RFC 9110, 15.5.6).
+    if (answer.status === 405) expect(answer.headers["allow"]).toMatch(/^[A-Z]+(, [A-Z]+)*$/);
+  });
+
+  test.each([
+    ["QUERY", "/nowhere", 404, undefined],
+    ["QUERY", "/v1/models", 405, "GET, HEAD"],
+    ["PROPFIND", "/v1/messages", 405, "POST"],
+  ])("%s %s is answered as any other that the path does not have", async (method, path, status, allow) => {
+    const { answer, after } = await exchange(lines(`${method} ${path} HTTP/1.1`, HOST, KEY));
+    expect([answer.status, answer.headers["allow"], after]).toEqual([status, allow, "serves"]);
   });
 
   test("is another one in small letters", async () => {

@@ -151,9 +151,9 @@ export class Incoming implements Asked {
     this.line.close();
   }
 
-  /** The same request for whoever takes only those. */
-  toRequest(): Request {
-    const { method, url } = this;
+  /** The same request for whoever takes only those, or one with another method. */
+  toRequest(method = this.method): Request {
+    const { url } = this;
     const abort = new AbortController();
     const follower: Abortable = { onAbort: (reason) => abort.abort(reason) };
     this.left.add(follower);
