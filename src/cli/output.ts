@@ -1,4 +1,5 @@
 import { writeSync } from "node:fs";
+import { DONE, FAILED } from "./exit-codes.ts";
 
 /** A command that could not do its work, for a reason a person can act on: exit code 1. */
 export class Failure extends Error {
@@ -10,16 +11,16 @@ export class WrongUsage extends Error {
   override readonly name = "WrongUsage";
 }
 
-function isNobodyReading(thrown: unknown): boolean {
-  return thrown instanceof Error && (thrown as { code?: unknown }).code === "EPIPE";
-}
+const codeOf = (thrown: unknown) => String((thrown as { code?: unknown }).code ?? "unknown");
+const isNobodyReading = (thrown: unknown) => codeOf(thrown) === "EPIPE";
 
 /** Of a server: its streams are still to be watched. */
 let unwatched = false;
 
 /**
- * What happens when whoever reads this process's output goes away: a command has nothing more to do (`sluice logs | head -1`) and ends with 0; a
- * server, whose log nobody reads any more or whose log's disk is full, goes on. Without this, Bun ends the process with a trace.
+ * What happens when whoever reads this process's output goes away: a command has nothing more to do (`sluice logs | head -1`) and ends with 0, and one
+ * whose output cannot be kept (a full disk) says so and ends with 1; a server, whose log nobody reads any more or whose log's disk is full, goes on.
+ * Without this, Bun ends the process with a trace.
  */
 export function outliveReaders(endsWithThem: boolean): void {
   // Bun takes 3 ms to make the streams, which a server has no need of before it says something.
@@ -37,12 +38,12 @@ function streams(): Pick<NodeJS.Process, "stdout" | "stderr"> {
 function watchStreams(endsWithThem: boolean): void {
   process.stdout.on("error", (thrown) => {
     if (!endsWithThem) return;
-    if (!isNobodyReading(thrown)) throw thrown;
-    process.exit(0);
+    if (isNobodyReading(thrown)) process.exit(DONE);
+    warn(`error: the output cannot be written (${codeOf(thrown)}); what of it is there is not whole`);
+    process.exit(FAILED);
   });
-  process.stderr.on("error", (thrown) => {
-    if (endsWithThem && !isNobodyReading(thrown)) throw thrown;
-  });
+  // Nobody is left who could be told.
+  process.stderr.on("error", () => {});
 }
 
 /** Writes lines to standard output. */

@@ -71,6 +71,19 @@ test.each(["--help", "--version", "serve --help", "keys --help"])(
   },
 );
 
+// Only Linux has a file that is always full.
+test.skipIf(process.platform !== "linux").each(["--help", "openapi", "version --json"])(
+  "%s says in one sentence that what it prints cannot be kept, and ends with 1",
+  async (args) => {
+    const script = `"$@" ${args} >/dev/full; echo "ended with $?" >&2`;
+    const env = cleanEnvironment({ folder });
+    const child = Bun.spawn(["sh", "-c", script, "sh", ...COMMAND], { env, stdin: "ignore", stderr: "pipe" });
+    expect(await child.stderr.text()).toBe(
+      "error: the output cannot be written (ENOSPC); what of it is there is not whole\nended with 1\n",
+    );
+  },
+);
+
 describe("wrong usage ends with 2, names the nearest, and touches nothing", () => {
   test.each([
     [["srve"], "error: unknown command 'srve'\n(Did you mean serve?)\n"],
