@@ -2,7 +2,7 @@ import { findDataFolder } from "../config/data-folder.ts";
 import { ConfigError } from "../config/faults.ts";
 import type { Config } from "../config/load.ts";
 import { currentPlace, readConfig } from "./context.ts";
-import { examineClock, examineLimits, examinePort } from "./examine-machine.ts";
+import { examineClock, examineLimits, examinePort, examineRoom } from "./examine-machine.ts";
 import { examineSearch } from "./examine-search.ts";
 import { examineFiles, examineStore, serverIsRunning } from "./examine-store.ts";
 import { examineVendors } from "./examine-vendors.ts";
@@ -35,7 +35,7 @@ export async function examine(options: ServeOptions & JsonOption): Promise<numbe
   findings.push(...examineFiles(dataFolder, config?.file));
   const running = serverIsRunning(dataFolder);
   const { findings: found, newestAt } = examineStore(dataFolder);
-  findings.push(...found, examineClock(Date.now(), newestAt));
+  findings.push(...found, ...examineRoom(dataFolder), examineClock(Date.now(), newestAt));
   if (config) {
     findings.push(examinePort(config.server, running));
     findings.push(...(await examineVendors(config)), examineSearch(config));

@@ -1,3 +1,4 @@
+import { statfsSync } from "node:fs";
 import type { Config } from "../config/load.ts";
 import { isObject } from "../lib/json.ts";
 import { type Finding, fault, note, ok } from "./findings.ts";
@@ -18,6 +19,33 @@ export function examineClock(now: number, newestAt: number | undefined): Finding
     return fault("clock", `it is ${shown}, but the store has a record of ${new Date(newestAt).toISOString()}`, advice);
   }
   return ok("clock", shown);
+}
+
+/** Below this a store is soon in want of room: its log alone takes some megabytes before it is written back. */
+const LITTLE_ROOM = 16 << 20;
+const MEGABYTE = 1 << 20;
+
+/** Bytes that this user may still write where `folder` is; undefined where the system does not say. */
+function readRoom(folder: string): number | undefined {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A disk that is full, or nearly: what is booked first is then refused, and what only reads goes on. Of another one there is nothing to say. */
+export function examineRoom(folder: string, room = readRoom(folder)): Finding[] {
+  if (room === undefined || room >= LITTLE_ROOM) return [];
+  const detail = `${folder}: ${Math.floor(room / MEGABYTE)} MB are left on its disk; when it is full nothing that is counted is served (503)`;
+  return [
+    fault(
+      "store",
+      detail,
+      "make room on the disk, or move the data folder to another one; a running server goes on by itself",
+    ),
+  ];
 }
 
 /** Whether `serve` could listen. A server that already runs on this data folder is taken to be the one on the port. */

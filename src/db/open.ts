@@ -145,7 +145,12 @@ function closeStore(database: Database, path: string): void {
   if (path !== ":memory:") {
     // Waiting for whoever reads would keep a server beside this command from writing.
     setWait(database, 0);
-    database.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+    try {
+      database.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+    } catch {
+      // A full or broken disk. What was committed stays in the log beside the file, where the next one to open it finds it; and why a write failed was
+      // told by the write.
+    }
   }
   database.close();
 }

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync 
 import { join } from "node:path";
 import manifest from "../../package.json";
 import { cleanEnvironment, givenExecutable, makeFolder, removeFolder } from "../support/binary.ts";
-import { COMMAND, sluice } from "./support.ts";
+import { COMMAND, serve, sluice } from "./support.ts";
 
 // Every command is a process of its own, on a machine that may be busy.
 setDefaultTimeout(30_000);
@@ -81,6 +81,29 @@ test.skipIf(process.platform !== "linux").each(["--help", "openapi", "version --
     expect(await child.stderr.text()).toBe(
       "error: the output cannot be written (ENOSPC); what of it is there is not whole\nended with 1\n",
     );
+  },
+);
+
+// Where no file may grow beyond a hundred kilobytes the log of a server that died has no room to go back into the store.
+test.skipIf(process.platform === "win32")(
+  "a full disk loses nothing, and a command that only reads works there",
+  async () => {
+    const server = await serve(folder);
+    server.child.kill("SIGKILL");
+    await server.child.exited;
+    const env = { ...cleanEnvironment({ folder }), SLUICE_LOCAL_DISCOVERY: "false" };
+    const script = `trap "" XFSZ; ulimit -f 200; exec "$@" keys list --json`;
+    const child = Bun.spawn(["sh", "-c", script, "sh", ...COMMAND], {
+      env,
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    expect({ code: await child.exited, stderr }).toEqual({ code: 0, stderr: "" });
+    const [row] = JSON.parse(stdout) as { id: string }[];
+    const { stdout: later } = await sluice(folder, ["keys", "list", "--json"]);
+    expect(JSON.parse(later)).toMatchObject([{ id: row!.id }]);
   },
 );
 

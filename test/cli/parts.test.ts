@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { examineClock, examineLimits } from "../../src/cli/examine-machine.ts";
+import { examineClock, examineLimits, examineRoom } from "../../src/cli/examine-machine.ts";
 import { formatFirstLines, type Start } from "../../src/cli/first-lines.ts";
 import { formatTable, showsColour } from "../../src/cli/output.ts";
 import { choosePort, PORTS_TRIED, tryPort } from "../../src/cli/port.ts";
@@ -155,6 +155,14 @@ describe("the first lines", () => {
 });
 
 describe("clock and limits", () => {
+  test.each([
+    [0, ["fault"]],
+    [(16 << 20) - 1, ["fault"]],
+    [16 << 20, []],
+    [undefined, []],
+  ] as const)("room on the disk %p: %j", (room, states) => {
+    expect(examineRoom("/nowhere/at/all", room).map(({ state }) => state)).toEqual([...states]);
+  });
   const now = Date.UTC(2026, 10, 21);
   test.each([
     [now, undefined, "ok"],
