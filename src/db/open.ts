@@ -24,7 +24,7 @@ export type StoreOptions = {
    * (reliability 2 #4), and the writer tries again by itself. A command that does one thing and ends takes 2,000.
    */
   waitMs?: number;
-  /** Look for damage. Default true; a command beside a running server can leave it out. */
+  /** Look for damage, and for a file that cannot be written. Default true; a command that only reads, or beside a running server, can leave it out. */
   check?: boolean;
   /** For a store whose file is moved or removed afterwards: see {@link endStatementsWith}. */
   brief?: boolean;
@@ -122,6 +122,14 @@ function checkForDamage(database: Database, path: string): void {
 }
 
 /**
+ * SQLite opens a file for reading alone where it must, and says nothing of it before the first write (nor to BEGIN IMMEDIATE): a server would start and
+ * refuse everything. This asks for all that a write needs, and writes nothing.
+ */
+function checkForWriting(database: Database): void {
+  database.run("DELETE FROM account WHERE id = ''");
+}
+
+/**
  * Makes all that is prepared on `database` end when it is closed. A statement that is left keeps the file open, and Windows neither moves nor removes
  * an open file. Not for a server, which would remember every statement that it ever made.
  */
@@ -183,8 +191,10 @@ export function openStore(path: string, options: StoreOptions = {}): Store {
       database = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
       if (options.brief) endStatementsWith(database);
       setPragmas(database, inMemory);
-      if (options.check ?? true) checkForDamage(database, path);
+      const checked = options.check ?? true;
+      if (checked) checkForDamage(database, path);
       migrate(database);
+      if (checked) checkForWriting(database);
       return database;
     });
     const warnings = inMemory ? [] : tightenFiles(path);

@@ -174,6 +174,23 @@ describe("refusing", () => {
     );
   });
 
+  test("a file that may only be read is refused by who wants to write, before anything is served from it", () => {
+    const path = join(folder(), "sluice.db");
+    openStore(path).close();
+    // Says that a later SQLite alone may write it (file format 1.3.3): the same as a file system that is mounted for reading, for whoever may write anywhere.
+    const file = openSync(path, "r+");
+    writeSync(file, Uint8Array.of(3), 0, 1, 18);
+    closeSync(file);
+    expectFault(
+      thrownBy(() => openStore(path)),
+      "read-only",
+      /cannot be written; check its owner and permissions/,
+    );
+    const reader = openStore(path, { check: false });
+    expect(reader.database.query("SELECT count(*) AS n FROM account").get()).toEqual({ n: 0n });
+    reader.close();
+  });
+
   test("what SQLite says when the file may only be read, and an error that is no fault of the store", () => {
     const path = join(folder(), "sluice.db");
     openStore(path).close();
