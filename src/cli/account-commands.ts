@@ -58,7 +58,7 @@ export function addUsage(program: Command, report: Report): void {
     .option("--since <time>", "how far back: 30m, 24h, 7d, 4w, or a date such as 2026-01-31", "7d")
     .addOption(new Option("--group <what>", "what to put together (default: model)").choices(what))
     .addOption(new Option("--by <what>", "the same").choices(what).hideHelp())
-    .option("--csv", "print CSV, amounts in USD with nine decimals")
+    .addOption(new Option("--csv", "print CSV, amounts in USD with nine decimals").conflicts("json"))
     .action(async (options: UsageOptions) => report(await (await import("./usage.ts")).showUsage(options)));
 }
 

@@ -52,11 +52,11 @@ const OWN_WORDS: ReadonlySet<string> = new Set([
 const MAX_KNOWN = 1_000;
 
 /** Lines as they stand in a file, and how long they are there, bytes. */
-type Chunk = { text: string; bytes: number };
+type Chunk = { text: string; bytes: number; lines: number };
 
 function chunkOf(lines: readonly string[], bytes?: number): Chunk {
   const text = `${lines.join("\n")}\n`;
-  return { text, bytes: bytes ?? Buffer.byteLength(text) };
+  return { text, bytes: bytes ?? Buffer.byteLength(text), lines: lines.length };
 }
 
 /** Events that tell what became of a request. */
@@ -152,13 +152,19 @@ export class RequestLog {
     const lines = this.#waiting;
     if (lines.length === 0) return;
     this.#waiting = [];
+    let lost = lines.length + this.#leftOut;
     if (this.#leftOut > 0) {
       lines.push(`{"time":${this.#now()},"level":"warn","event":"left-out","lines":${this.#leftOut}}`);
       this.#leftOut = 0;
     }
     try {
-      for (const chunk of this.#chunks(lines)) await this.#append(chunk);
+      for (const chunk of this.#chunks(lines)) {
+        await this.#append(chunk);
+        lost -= chunk.lines;
+      }
     } catch (thrown) {
+      // Told by the next line that can be written.
+      this.#leftOut += lost;
       this.#settings.onFault(thrown);
     }
   }

@@ -11,6 +11,7 @@ import type { ReasoningCollector } from "./reasoning-collector.ts";
 
 /** With the value `1` the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
 export const STRICT_HEADER = "x-sluice-strict";
+const NOT_STRICT: ReadonlySet<string> = new Set(["", "0", "false"]);
 
 /** What decides what is sent: a job, or one that is only shown. */
 export type Asked = Pick<
@@ -70,7 +71,8 @@ export function prepare(asked: Asked, target: Target): Prepared {
  * the message names them all. `dropped` is not empty.
  */
 export function refuseLoss(headers: Fields, dropped: readonly string[]): void {
-  if (headers.get(STRICT_HEADER)?.trim() !== "1") return;
+  // Whatever else it holds, who sends it does not want to lose anything.
+  if (NOT_STRICT.has(headers.get(STRICT_HEADER)?.trim().toLowerCase() ?? "")) return;
   const [first = ""] = dropped;
   const text = `This model's vendor cannot be told all of the request, and ${STRICT_HEADER} forbids to leave out: ${dropped.join(", ")}.`;
   throw new GatewayError("invalid_request", text, { param: first });

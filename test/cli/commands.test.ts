@@ -126,6 +126,7 @@ describe("wrong usage ends with 2, names the nearest, and touches nothing", () =
     [["serve", "--port", "abc"], 'error: --port: expected a port from 0 to 65535, found "abc"'],
     [["models", "--modality", "smell"], "Allowed choices are chat, image"],
     [["usage", "--since", "5y"], "error: --since: expected a span such as 24h or 7d"],
+    [["usage", "--json", "--csv"], "error: option '--csv' cannot be used with option '--json'"],
     [["usage", "--by", "moon"], "Allowed choices are model, key, day, account, request"],
   ])("%j", async (args, message) => {
     const { code, stdout, stderr } = await sluice(folder, args);

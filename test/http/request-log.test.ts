@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createLog, silentLog } from "../../src/observe/log.ts";
 import { RequestLog, type RequestLogSettings, withRequestLog } from "../../src/observe/request-log.ts";
@@ -138,8 +138,8 @@ describe("the request log", () => {
     expect(lines().map(({ text }) => text)).toEqual(["now"]);
   });
 
-  test("a disk that cannot be written to is told of, and stops nobody", async () => {
-    const { log, path, faults } = open();
+  test("a disk that cannot be written to is told of, and stops nobody; what it cost is counted", async () => {
+    const { log, path, faults, lines } = open();
     const app = await startApp({ requests: log });
     apps.push(app);
     await Bun.$`rm -rf ${path}`.quiet();
@@ -148,6 +148,17 @@ describe("the request log", () => {
     expect((await app.post("/v1/chat/completions", body)).status).toBe(200);
     await log.flush();
     expect(faults.length).toBe(1);
+    log.add("info", { at: 2 });
+    await log.flush();
+    expect(faults.length).toBe(2);
+    await Bun.$`rm -f ${path}`.quiet();
+    mkdirSync(path);
+    log.add("info", { at: 3 });
+    await log.flush();
+    expect(lines()).toEqual([
+      expect.objectContaining({ at: 3 }),
+      expect.objectContaining({ event: "left-out", lines: 2 }),
+    ]);
   });
 
   test("what waits is bounded, and what was left out is counted", async () => {

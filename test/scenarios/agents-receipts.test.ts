@@ -176,18 +176,27 @@ describe("what is asked of reasoning and has no effect is named (interface 4.8 r
 describe("x-sluice-strict", () => {
   const lossy = { logit_bias: { "50256": -100 }, seed: 7 };
 
-  test("what would be dropped is refused instead: all of it named, nothing sent, nothing charged", async () => {
-    const [calls, rows] = [upstream.calls.length, gateway.rows().length];
-    const response = await gateway.post("/v1/chat/completions", chat(lossy), { headers: { "x-sluice-strict": "1" } });
-    const { error } = (await response.json()) as { error: Record<string, string> };
-    expect([response.status, error["code"], error["type"]]).toEqual([400, "invalid_request", "invalid_request_error"]);
-    expect(error["param"]).toBe("logit_bias");
-    expect(error["message"]).toContain("logit_bias");
-    expect(error["message"]).toContain("seed");
-    expect(response.headers.get("x-sluice-dropped")).toBeNull();
-    expect(upstream.calls.length).toBe(calls);
-    expect(gateway.rows().length).toBe(rows);
-  });
+  test.each(["1", "true", "yes"])(
+    "%s: what would be dropped is refused instead: all of it named, nothing sent, nothing charged",
+    async (value) => {
+      const [calls, rows] = [upstream.calls.length, gateway.rows().length];
+      const response = await gateway.post("/v1/chat/completions", chat(lossy), {
+        headers: { "x-sluice-strict": value },
+      });
+      const { error } = (await response.json()) as { error: Record<string, string> };
+      expect([response.status, error["code"], error["type"]]).toEqual([
+        400,
+        "invalid_request",
+        "invalid_request_error",
+      ]);
+      expect(error["param"]).toBe("logit_bias");
+      expect(error["message"]).toContain("logit_bias");
+      expect(error["message"]).toContain("seed");
+      expect(response.headers.get("x-sluice-dropped")).toBeNull();
+      expect(upstream.calls.length).toBe(calls);
+      expect(gateway.rows().length).toBe(rows);
+    },
+  );
 
   test("a stream is refused with a status too, not inside a 200", async () => {
     const calls = upstream.calls.length;
@@ -198,13 +207,16 @@ describe("x-sluice-strict", () => {
     expect(upstream.calls.length).toBe(calls);
   });
 
-  test.each([undefined, "0", ""])("with the header %p the answer comes, and names what was left out", async (value) => {
-    const headers: Record<string, string> = value === undefined ? {} : { "x-sluice-strict": value };
-    const response = await gateway.post("/v1/chat/completions", chat(lossy), { headers });
-    expect(response.status).toBe(200);
-    expect(response.headers.get("x-sluice-dropped")).toBe("logit_bias, seed");
-    await response.text();
-  });
+  test.each([undefined, "0", "false", ""])(
+    "with the header %p the answer comes, and names what was left out",
+    async (value) => {
+      const headers: Record<string, string> = value === undefined ? {} : { "x-sluice-strict": value };
+      const response = await gateway.post("/v1/chat/completions", chat(lossy), { headers });
+      expect(response.status).toBe(200);
+      expect(response.headers.get("x-sluice-dropped")).toBe("logit_bias, seed");
+      await response.text();
+    },
+  );
 
   test("a request that loses nothing passes, and the header stays here", async () => {
     const response = await gateway.post("/v1/chat/completions", chat(), { headers: { "x-sluice-strict": "1" } });
