@@ -11,6 +11,7 @@ export const EXCUSES: readonly Excuse[] = [
   { operation: /^POST/, message: /__proto__ is not allowed/, why: "no body may have such a key, at any depth" },
   { operation: GENERATION, message: /x-sluice-strict forbids/, why: "what the model's vendor can be told" },
   { operation: GENERATION, message: /of a kind that this model's vendor cannot/, why: "what the vendor can be told" },
+  { operation: CHAT, message: /^n must be 1 with /, why: "what the model's vendor can be told" },
   { operation: GENERATION, message: /^The vendor refused the request/, why: "the vendor" },
   { operation: GENERATION, message: /^input is required/, why: "whether a prompt is named instead" },
   {
