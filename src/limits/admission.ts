@@ -40,6 +40,8 @@ const MOST_WAIT_MS = 10_000;
 /** While they become more, the last one to come is the first to be let in, as soon as the first one has waited for this long, ms; the second: where nobody may for long. */
 const LATEST_FIRST_MS = 100;
 const STRICT_LATEST_FIRST_MS = 25;
+/** Who has waited for longer than that is then let in only when nobody has come for so long, ms: the burst is over. */
+const STILL_MS = 20;
 /** Of those who have waited too long, so many are told with each turn. */
 const TOLD_EACH_TURN = 64;
 /** Parts of the memory beyond which no new streams, and no new requests, are taken (reliability 4); how often it is looked at, ms. */
@@ -95,6 +97,8 @@ export class Admission {
   #admitted = 0;
   /** For how long those who wait have been becoming more, ms. */
   #growingMs = 0;
+  /** When the last one came who had to wait. */
+  #cameAt = Number.NEGATIVE_INFINITY;
   #strictUntil = Number.NEGATIVE_INFINITY;
   #memory: "free" | "tight" | "full" = "free";
   #sinceMemoryMs = 0;
@@ -212,6 +216,7 @@ export class Admission {
     if (this.waiting >= most || this.#waitingBytes + bytes > this.#mostWaitingBytes) this.#turnAway(now);
     if (this.waiting === 0) this.#beginWindow(now, 0);
     this.#waitingBytes += bytes;
+    this.#cameAt = now;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#waiting.push({ asking, since: now, bytes, resolve, reject });
     this.#turn();
@@ -284,6 +289,7 @@ export class Admission {
     while (this.waiting > 0 && this.#entered < this.#pace) {
       const oldest = this.#waiting[this.#first]!;
       const latestFirst = this.#growingMs > 0 && now - oldest.since >= latestFirstMs;
+      if (latestFirst && now - this.#waiting.at(-1)!.since >= LATEST_FIRST_MS && now - this.#cameAt < STILL_MS) return;
       const next = latestFirst ? this.#takeLast() : this.#takeFirst();
       // Nobody is there any more to be answered.
       if (next.asking.left.aborted) next.reject(OVERLOADED);

@@ -160,6 +160,28 @@ describe("more than can be done", () => {
     expect(inside.at(-1)).toBeLessThan(200);
   });
 
+  test("while they become more nobody is let in who has waited for long: all would have; when nobody comes any more they are", async () => {
+    const { state, inside, refused, overload, turn, admission } = machine();
+    const askedAt: number[] = [];
+    const come = async () => {
+      askedAt.push(...Array.from({ length: 10 }, () => state.now));
+      await overload(10);
+    };
+    // Until it is seen that they become more, the first ones are first.
+    while (state.now < 300) await come();
+    let longest = 0;
+    while (state.now < 1_800) {
+      const before = inside.length;
+      await come();
+      // Every now and then there is room for more than have come.
+      for (let turns = 0; turns < (state.now % 200 < 13 ? 20 : 0); turns++) await turn(0.1);
+      longest = Math.max(longest, ...inside.slice(before).map((name) => state.now - (askedAt[name] ?? 0)));
+    }
+    expect(longest).toBeLessThanOrEqual(120);
+    for (let turns = 0; admission.waiting > 0 && turns < 5_000; turns++) await turn(2);
+    expect([refused.length, new Set(inside).size]).toEqual([0, inside.length]);
+  });
+
   test("once nobody may wait for long, nobody is let in who has, from the first moment on", async () => {
     const { state, inside, refused, overload } = machine();
     await overload(2_400);
