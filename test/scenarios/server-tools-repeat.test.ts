@@ -64,8 +64,10 @@ async function ask(
   const read = asked.then(async (response) => {
     answer = { response, text: await response.text() };
   });
-  for (let waited = 0; !answer && waited < LONG_MS; waited += STEP_MS) await clock.advance(STEP_MS);
-  await read;
+  const turn = async () => {
+    for (let waited = 0; !answer && waited < LONG_MS; waited += STEP_MS) await clock.advance(STEP_MS);
+  };
+  await Promise.all([read, turn()]);
   return answer as { response: Response; text: string };
 }
 
