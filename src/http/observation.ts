@@ -2,6 +2,7 @@ import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import { keepAttempts } from "../ledger/attempts.ts";
 import type { Clock } from "../lib/clock.ts";
+import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
 import { type Figure, single } from "../observe/figures.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { LoopLag } from "../observe/loop-lag.ts";
@@ -57,7 +58,10 @@ export class Observation {
     const baseUrlOf = (vendor: string) => parts.vendor(vendor)?.baseUrl;
     this.#traces =
       traces &&
-      new TraceExporter({ ...traces, version, scrub: log.scrub, baseUrlOf, after: clock.after, onFault: failed });
+      new TraceExporter({
+        ...{ ...traces, version, scrub: log.scrub, baseUrlOf, after: clock.after, onFault: failed },
+        retryAfter: (headers) => retryAfterSeconds(headers, clock.now()),
+      });
     this.observer = createObserver([this.#requests, attempts, ...(this.#traces ? [this.#traces] : [])], failed);
   }
 

@@ -11,6 +11,8 @@ const TIMEOUT_MS = 10_000;
 /** With these it asks to be offered the same again later (OTLP); it is, after as long as it says, within bounds. */
 const LATER: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const MAX_LATER_S = 60;
+/** Most that is read of what a collector says to a batch, bytes: it may have taken a part of it. */
+const MAX_ANSWER_BYTES = 64 * 1024;
 /** And this long for all that is left when the process ends, ms: nobody's restart waits for it. */
 const CLOSE_MS = 2_000;
 
@@ -45,12 +47,14 @@ export type TraceParts = TraceSettings & {
   baseUrlOf(vendor: string): string | undefined;
   /** Runs a function once after so many ms; what it returns takes that back. */
   after(ms: number, callback: () => void): () => void;
+  /** Seconds until whoever answered wants to be asked again; undefined where it does not say. */
+  retryAfter(headers: Headers): number | undefined;
   /** Told once when a collector begins to fail, and not again until it has taken something. */
   onFault(thrown: unknown): void;
 };
 
-/** Why a batch was not taken, and after how many ms it is worth offering it again; undefined: never. */
-type Refusal = { fault: unknown; againMs: number | undefined };
+/** Why a batch was not taken, or so many of its spans, and after how many ms it is worth offering it again; undefined: never. */
+type Refusal = { fault: unknown; spans: number; againMs: number | undefined };
 
 /**
  * Sends a trace of every request that costs or takes time to an OpenTelemetry collector, as OTLP over HTTP in JSON: a span for the request and one for
@@ -156,27 +160,30 @@ export class TraceExporter {
         break;
       }
       this.#waiting.splice(0, batch.length);
-      this.counts[refusal ? "lost" : "sent"] += batch.length;
+      const lost = refusal?.spans ?? 0;
+      this.counts.lost += lost;
+      this.counts.sent += batch.length - lost;
     }
     this.#isSending = false;
   }
 
-  /** Never rejects: undefined where the spans were taken. */
+  /** Never rejects: undefined where all the spans were taken. */
   async #offer(spans: readonly Span[]): Promise<Refusal | undefined> {
     const { timeoutMs = TIMEOUT_MS, everyMs = EVERY_MS } = this.parts;
     const timeout = AbortSignal.timeout(timeoutMs);
     try {
       this.#leaving.signal.throwIfAborted();
       const response = await this.#send(spans, AbortSignal.any([timeout, this.#leaving.signal]));
+      if (response.ok) return await readLeft(response, spans.length);
       await response.body?.cancel();
-      if (response.ok) return undefined;
       const fault = new Error(`The collector of traces answered with ${response.status}.`);
-      const seconds = Math.min(MAX_LATER_S, Number(response.headers.get("retry-after")) || 0);
-      return { fault, againMs: LATER.has(response.status) ? Math.max(everyMs, 1_000 * seconds) : undefined };
+      const seconds = Math.min(MAX_LATER_S, this.parts.retryAfter(response.headers) ?? 0);
+      const againMs = LATER.has(response.status) ? Math.max(everyMs, 1_000 * seconds) : undefined;
+      return { fault, spans: spans.length, againMs };
     } catch (fault) {
       // Whether a collector that does not answer has taken them nobody knows: it might have them twice.
       const reached = timeout.aborted || this.#leaving.signal.aborted;
-      return { fault, againMs: reached ? undefined : everyMs };
+      return { fault, spans: spans.length, againMs: reached ? undefined : everyMs };
     }
   }
 
@@ -197,6 +204,35 @@ export class TraceExporter {
       ...(tls && { tls }),
     } as RequestInit);
   }
+}
+
+/** A body as text; "" for one that is longer than a collector's answer is. */
+async function readShort({ body }: Response): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of body ?? []) {
+    size += piece.length;
+    if (size > MAX_ANSWER_BYTES) return "";
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+/** A 64-bit number, which JSON has as text. */
+type PartlyTaken = { partialSuccess?: { rejectedSpans?: unknown } | null };
+
+/** What a collector has left of a batch of `of` spans that it took: `partialSuccess` (OTLP/HTTP), which is never to be offered again. Never rejects. */
+async function readLeft(response: Response, of: number): Promise<Refusal | undefined> {
+  let rejected: unknown;
+  try {
+    const text = await readShort(response);
+    if (text.includes("partialSuccess")) rejected = (JSON.parse(text) as PartlyTaken).partialSuccess?.rejectedSpans;
+  } catch {
+    // It has said that it took them; what else it would have said is no reason to send them twice.
+  }
+  const spans = Math.min(of, Number(rejected ?? 0));
+  if (!(spans > 0)) return undefined;
+  return { fault: new Error(`The collector of traces left out ${spans} of ${of} spans.`), spans, againMs: undefined };
 }
 
 /** Beside the event loop, and loaded when somebody wants it. */

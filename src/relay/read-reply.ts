@@ -7,10 +7,11 @@ import { type Frame, FrameSplitter, FrameTooLong } from "../dialects/frames.ts";
 import { errorOf, insertUsage, translateReply, writeWhole } from "../dialects/translate.ts";
 import type { Abort } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
 import { JsonText } from "../lib/json.ts";
 import { PieceDecoder } from "../lib/piece-decoder.ts";
 import { type Answer, isOk, type Read, type ReadTaker, readTo } from "../vendors/answer.ts";
-import { MAX_ERROR_BYTES, MAX_REPLY_BYTES, readCapped, retryAfterSeconds } from "../vendors/send.ts";
+import { MAX_ERROR_BYTES, MAX_REPLY_BYTES, readCapped } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { Ended } from "./ended.ts";
 

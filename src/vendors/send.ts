@@ -1,6 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Abort } from "../lib/abort.ts";
-import { type Fields, writeFields } from "../lib/http1/fields.ts";
+import { writeFields } from "../lib/http1/fields.ts";
 import { type Text, wholeText } from "../lib/json.ts";
 import { type Answer, ResponseAnswer } from "./answer.ts";
 import { authorize, isSigned } from "./auth/authorize.ts";
@@ -265,24 +265,4 @@ function brokenBody(thrown: unknown): GatewayError {
   const { message } = thrown as Error;
   const cause = thrown instanceof ConnectionLost ? thrown : new ConnectionLost(message, { cause: thrown });
   return new GatewayError("upstream_error", "The vendor's answer broke off before its end.", { retry: false, cause });
-}
-
-/**
- * Whole seconds, rounded up and never below 0, until the vendor wants to be asked again: `retry-after-ms`, else `retry-after` as
- * seconds or as an HTTP date against `now` (Unix ms). Undefined when neither can be read (dialects.md 1.5).
- */
-export function retryAfterSeconds(headers: Pick<Fields, "get">, now: number): number | undefined {
-  const milliseconds = number(headers.get("retry-after-ms"));
-  if (milliseconds !== undefined) return Math.ceil(milliseconds / 1000);
-  const text = headers.get("retry-after");
-  const seconds = number(text);
-  if (seconds !== undefined) return Math.ceil(seconds);
-  // Date.parse reads nearly anything; an HTTP date begins with the name of its day.
-  const date = text && /^\s*[A-Z][a-z]{2,8},? /.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - now) / 1000));
-}
-
-/** A plain decimal number that is not negative; undefined for all else. */
-function number(text: string | null): number | undefined {
-  return text !== null && /^\s*\d{1,12}(?:\.\d{1,12})?\s*$/.test(text) ? Number(text) : undefined;
 }

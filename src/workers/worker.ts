@@ -5,6 +5,7 @@ import { builtInRows } from "../catalog/rows.ts";
 import { collectConnections, collectVendors } from "../http/metrics-figures.ts";
 import { traceFigures } from "../http/observation.ts";
 import type { Clock } from "../lib/clock.ts";
+import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
 import { Admission } from "../limits/admission.ts";
 import { memoryShare } from "../limits/memory-share.ts";
 import { type Figure, single } from "../observe/figures.ts";
@@ -86,7 +87,10 @@ export class Worker {
     const { traces, version } = view;
     const baseUrlOf = (vendor: string) => this.#vendors.get(vendor)?.baseUrl;
     this.#traces = traces
-      ? new TraceExporter({ ...traces, version, scrub: log.scrub, baseUrlOf, after: clock.after, onFault: failed })
+      ? new TraceExporter({
+          ...{ ...traces, version, scrub: log.scrub, baseUrlOf, after: clock.after, onFault: failed },
+          retryAfter: (headers) => retryAfterSeconds(headers, clock.now()),
+        })
       : undefined;
     const attempts: Listener = {
       settling: (requestId, made) => link.note("settling", { requestId, attempts: made }),

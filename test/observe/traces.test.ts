@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chooseTelemetry } from "../../src/config/telemetry.ts";
+import { retryAfterSeconds } from "../../src/lib/http1/retry-after.ts";
 import { readTraceparent, type Span, toSpans } from "../../src/observe/spans.ts";
 import { TraceExporter, type TraceSettings } from "../../src/observe/traces.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
@@ -319,6 +320,7 @@ describe("a collector that cannot take them now", () => {
         timers.push(timer);
         return () => void timers.splice(timers.indexOf(timer), timers.includes(timer) ? 1 : 0);
       },
+      retryAfter: (headers) => retryAfterSeconds(headers, Date.UTC(2026, 0, 31)),
       onFault: (thrown) => faults.push(thrown),
       ...more,
     });
@@ -332,26 +334,27 @@ describe("a collector that cannot take them now", () => {
       json({}, { status: 429, headers: { "retry-after": "7" } }),
       json({}, { status: 503, headers: { "retry-after": "99999" } }),
       json({}, { status: 502, headers: { "retry-after": "soon" } }),
+      json({}, { status: 503, headers: { "retry-after": "Sat, 31 Jan 2026 00:00:09 GMT" } }),
       json({}),
     );
     exporter.ended(FACTS);
-    for (const ms of [7_000, 60_000, 5_000]) {
+    for (const ms of [7_000, 60_000, 5_000, 9_000]) {
       await exporter.flush();
       expect(timers.map((timer) => timer.ms)).toEqual([ms]);
       // Many do not make it any sooner.
       for (let count = 0; count < 100; count++) exporter.ended(FACTS);
     }
-    expect(collector.calls).toHaveLength(3);
+    expect(collector.calls).toHaveLength(4);
     expect(exporter.counts).toEqual({ sent: 0, lost: 0 });
     await exporter.flush();
-    expect(exporter.counts).toEqual({ sent: 602, lost: 0 });
+    expect(exporter.counts).toEqual({ sent: 802, lost: 0 });
     expect(
       new Set(
         spansOf()
-          .slice(-602)
+          .slice(-802)
           .map(({ spanId }) => spanId),
       ).size,
-    ).toBe(602);
+    ).toBe(802);
     expect(faults).toHaveLength(1);
     expect(timers).toEqual([]);
   });
@@ -386,6 +389,37 @@ describe("a collector that cannot take them now", () => {
     narrow.ended(FACTS);
     await narrow.flush();
     expect(narrow.counts).toEqual({ sent: 1, lost: 1 });
+  });
+
+  test("of those that it has not taken of a batch it is told once, and they count as lost", async () => {
+    const { exporter, faults } = startExporter();
+    const partly = (partialSuccess: object) => json({ partialSuccess });
+    collector.answer(
+      TRACES,
+      partly({ rejectedSpans: "1", errorMessage: "too old" }),
+      partly({ errorMessage: "a warning" }),
+      { ...json({}), parts: ['{"partialSuccess":'] },
+      { ...json({}), parts: [`{"partialSuccess":{}}${" ".repeat(100_000)}`] },
+      partly({ rejectedSpans: 99 }),
+    );
+    const seen = [];
+    for (let count = 0; count < 5; count++) {
+      exporter.ended(FACTS);
+      await exporter.flush();
+      seen.push({ ...exporter.counts });
+    }
+    expect(seen).toEqual([
+      { sent: 1, lost: 1 },
+      { sent: 3, lost: 1 },
+      { sent: 5, lost: 1 },
+      { sent: 7, lost: 1 },
+      { sent: 7, lost: 3 },
+    ]);
+    expect(faults.map(String)).toEqual([
+      "Error: The collector of traces left out 1 of 2 spans.",
+      "Error: The collector of traces left out 2 of 2 spans.",
+    ]);
+    expect(collector.calls).toHaveLength(5);
   });
 
   test("and one that does not want them is not asked again", async () => {

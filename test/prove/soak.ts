@@ -251,6 +251,13 @@ function slopeOf(samples: readonly Sample[]): { perHour: number; give: number; g
   return { perHour, give, growth: perHour * ((hours.at(-1) ?? 0) - (hours[0] ?? 0)) };
 }
 
+/** The least memory in each quarter of the time, MB: what is left when garbage has just been collected. It tells growth from the saw's teeth. */
+function troughsOf(samples: readonly Sample[]): number[] {
+  const quarter = Math.max(1, Math.ceil(samples.length / 4));
+  const parts = [0, 1, 2, 3].map((at) => samples.slice(at * quarter, (at + 1) * quarter));
+  return parts.filter((part) => part.length > 0).map((part) => Math.min(...part.map(({ rss }) => rss)));
+}
+
 function judge(before: Sample, samples: readonly Sample[], after: Sample): void {
   const looked = samples.slice(Math.floor(samples.length * WARM_UP));
   const { perHour, give, growth } = slopeOf(looked);
@@ -261,7 +268,7 @@ function judge(before: Sample, samples: readonly Sample[], after: Sample): void 
   console.log(kinds);
   console.log(
     `memory ${before.rss.toFixed(0)} MB, then ${(looked[0]?.rss ?? 0).toFixed(1)} to ${(looked.at(-1)?.rss ?? 0).toFixed(1)} MB: ${perHour.toFixed(1)} ± ${give.toFixed(1)} MB an hour, ` +
-      `${growth.toFixed(2)} MB in all; files ${before.files}, ${Math.max(...samples.map(({ files }) => files))}, ${after.files}; ` +
+      `${growth.toFixed(2)} MB in all, at the least ${troughsOf(looked).map(Math.round).join(", ")} in its quarters; files ${before.files}, ${Math.max(...samples.map(({ files }) => files))}, ${after.files}; ` +
       `the loop late by ${AIM_LAG_MS} ms at ${(late * 100).toFixed(2)} % of looks (in the worst ten seconds p99 ${worstMs.toFixed(1)} ms); ${after.running} still running`,
   );
   check(

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
 import { Abort } from "../../src/lib/abort.ts";
+import { retryAfterSeconds } from "../../src/lib/http1/retry-after.ts";
 import { ResponseAnswer } from "../../src/vendors/answer.ts";
 import { ranOf } from "../../src/vendors/retry-policy.ts";
-import { readCapped, retryAfterSeconds, type Sending, send } from "../../src/vendors/send.ts";
+import { readCapped, type Sending, send } from "../../src/vendors/send.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { html, json, neverAnswer, redirect, reset, startUpstream } from "../support/upstream.ts";
 import { within } from "../support/wait.ts";

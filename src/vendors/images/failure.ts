@@ -1,7 +1,7 @@
 import { readUpstreamError, scrub } from "../../dialects/upstream-error.ts";
+import { retryAfterSeconds } from "../../lib/http1/retry-after.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ImageStep } from "../image-upstream.ts";
-import { retryAfterSeconds } from "../send.ts";
 import { textAt } from "./answers.ts";
 import type { Answer, Refusal } from "./wire.ts";
 
