@@ -430,10 +430,9 @@ describe("a client that leaves", () => {
       });
       const call = await lab.vendors.chat.called();
       if (mode === "stream") await until(() => heard.includes(PIECES[0]), "the first text");
-      const leftAt = performance.now();
       socket.destroy();
-      await within(call.whenAborted, "the abort");
-      expect(performance.now() - leftAt).toBeLessThan(50);
+      // How soon is measured where nothing else runs (test/prove/disconnects.ts).
+      await within(call.whenAborted, "the abort", 1_000);
       await until(() => lab.rows().length > 0, "the row");
       expect(charged(lab.rows())).toMatchObject([{ outcome: "client-left", estimated: true }]);
     } finally {
