@@ -37,6 +37,8 @@ const STRICT_WAIT_MS = 100;
 const CALM_MS = 2_000;
 /** Nobody waits for longer, ms, burst or not: clients that each ask again as soon as they are answered become no more, and may yet be too many. */
 const MOST_WAIT_MS = 10_000;
+/** And nobody for longer than this, ms, while they become more: others have overtaken him all that time. */
+const OVERTAKEN_MS = BURST_MS;
 /** While they become more, the last one to come is the first to be let in, as soon as the first one has waited for this long, ms; the second: where nobody may for long. */
 const LATEST_FIRST_MS = 100;
 const STRICT_LATEST_FIRST_MS = 25;
@@ -90,7 +92,8 @@ export class Admission {
   #waitingBytes = 0;
   #entered = 0;
   #turning = false;
-  #turnAt = 0;
+  /** When this turn of the event loop began: who came after that is not known yet, however long it takes. */
+  #lookedAt = 0;
   /** When this look at those who wait began, how many there were, and how many had been refused and let in. */
   #windowAt = 0;
   #before = { waiting: 0, shed: 0, admitted: 0 };
@@ -232,14 +235,14 @@ export class Admission {
   #turn(): void {
     if (this.#turning) return;
     this.#turning = true;
-    this.#turnAt = this.parts.clock.monotonic();
+    this.#lookedAt = this.parts.clock.monotonic();
     this.#nextTurn(this.#onTurn);
   }
 
   readonly #onTurn = (): void => {
     this.#turning = false;
     const now = this.parts.clock.monotonic();
-    this.#setPace(now - this.#turnAt);
+    this.#setPace(now - this.#lookedAt);
     const entered = this.#entered;
     this.#entered = 0;
     if (this.#isNeeded) {
@@ -289,7 +292,12 @@ export class Admission {
     while (this.waiting > 0 && this.#entered < this.#pace) {
       const oldest = this.#waiting[this.#first]!;
       const latestFirst = this.#growingMs > 0 && now - oldest.since >= latestFirstMs;
-      if (latestFirst && now - this.#waiting.at(-1)!.since >= LATEST_FIRST_MS && now - this.#cameAt < STILL_MS) return;
+      if (
+        latestFirst &&
+        now - this.#waiting.at(-1)!.since >= LATEST_FIRST_MS &&
+        this.#lookedAt - this.#cameAt < STILL_MS
+      )
+        return;
       const next = latestFirst ? this.#takeLast() : this.#takeFirst();
       // Nobody is there any more to be answered.
       if (next.asking.left.aborted) next.reject(OVERLOADED);
@@ -303,7 +311,8 @@ export class Admission {
 
   #tellOldest(now: number): void {
     const isStrict = now < this.#strictUntil;
-    const [mostMs, most] = isStrict ? [STRICT_WAIT_MS, STRICT_WAITING] : [MOST_WAIT_MS, MOST_WAITING];
+    const patienceMs = this.#growingMs > 0 ? OVERTAKEN_MS : MOST_WAIT_MS;
+    const [mostMs, most] = isStrict ? [STRICT_WAIT_MS, STRICT_WAITING] : [patienceMs, MOST_WAITING];
     for (let told = 0; told < TOLD_EACH_TURN && this.#isNeeded; told++) {
       const leaving = this.#leaving.pop();
       if (leaving) this.#waitingBytes -= leaving.bytes;

@@ -182,6 +182,52 @@ describe("more than can be done", () => {
     expect([refused.length, new Set(inside).size]).toEqual([0, inside.length]);
   });
 
+  test("a turn that takes long is no silence: who came meanwhile is not known yet", async () => {
+    const { state, inside, askMany, turn } = machine();
+    const askedAt: number[] = [];
+    const come = async (count: number, tookMs: number) => {
+      askedAt.push(...Array.from({ length: count }, () => state.now));
+      askMany(count);
+      await turn(tookMs);
+    };
+    let longest = 0;
+    while (state.now < 2_400) {
+      for (let turns = 0; turns < 20; turns++) await come(10, 10);
+      const before = inside.length;
+      // There is room for more than come.
+      for (let turns = 0; turns < 20; turns++) await turn(0.5);
+      await come(2, 40);
+      const waited = inside.slice(before).map((name) => state.now - (askedAt[name] ?? 0));
+      if (state.now > 500) longest = Math.max(longest, ...waited);
+    }
+    expect(longest).toBeLessThanOrEqual(150);
+  });
+
+  test("who is overtaken for two and a half seconds is told, also where they become more and less by turns", async () => {
+    const { state, inside, refused, askMany, overload, turn } = machine();
+    const askedAt = new Map<number, number>();
+    let asked = 0;
+    const note = (count: number) => {
+      for (let each = 0; each < count; each++) askedAt.set(asked++, state.now);
+    };
+    let longest = 0;
+    while (state.now < 8_000) {
+      const before = refused.length;
+      const isMore = state.now % 500 < 300;
+      note(isMore ? 10 : 1);
+      if (isMore) await overload(10);
+      else {
+        askMany(1);
+        await turn(10);
+      }
+      const waited = refused.slice(before).map((name) => state.now - (askedAt.get(name) ?? 0));
+      longest = Math.max(longest, ...waited);
+    }
+    expect(refused.length).toBeGreaterThan(500);
+    expect(longest).toBeLessThan(2_700);
+    expect(inside.length).toBeGreaterThan(500);
+  });
+
   test("once nobody may wait for long, nobody is let in who has, from the first moment on", async () => {
     const { state, inside, refused, overload } = machine();
     await overload(2_400);
