@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { startApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
+import { countWork } from "../support/wait.ts";
 import { BOMBS, CORPUS, type CorpusCase } from "./json-corpus.ts";
 import { type FuzzLab, startFuzzLab } from "./openapi-fuzz-lab.ts";
 import { operationsOf } from "./openapi-operations.ts";
@@ -23,14 +24,14 @@ afterAll(() => lab.stop());
 
 async function send(path: string, body: string | Uint8Array) {
   const key = path.startsWith("/admin/") ? lab.keys.admin : lab.keys.user;
-  const startedAt = performance.now();
+  const work = countWork();
   const response = await lab.gateway.call(path, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
     body: body as Uint8Array<ArrayBuffer> | string,
   });
   const text = await response.text();
-  return { status: response.status, text, tookMs: performance.now() - startedAt };
+  return { status: response.status, text, tookMs: work() };
 }
 
 const TURNS = [{ role: "user", content: "Hi" }];
