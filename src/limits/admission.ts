@@ -37,8 +37,12 @@ const STRICT_WAIT_MS = 100;
 const CALM_MS = 2_000;
 /** Nobody waits for longer, ms, burst or not: clients that each ask again as soon as they are answered become no more, and may yet be too many. */
 const MOST_WAIT_MS = 10_000;
-/** And nobody for longer than this, ms, while they become more: others have overtaken him all that time. */
+/**
+ * And nobody for longer than this, ms, once they have become more for so long, ms: others have overtaken him all that time. Those that ask again as soon as
+ * they are answered, streams above all, come in waves, and seem to become more for some tenths of a second.
+ */
 const OVERTAKEN_MS = BURST_MS;
+const WAVES_MS = 500;
 /** While they become more, the last one to come is the first to be let in, as soon as the first one has waited for this long, ms; the second: where nobody may for long. */
 const LATEST_FIRST_MS = 100;
 const STRICT_LATEST_FIRST_MS = 25;
@@ -311,7 +315,7 @@ export class Admission {
 
   #tellOldest(now: number): void {
     const isStrict = now < this.#strictUntil;
-    const patienceMs = this.#growingMs > 0 ? OVERTAKEN_MS : MOST_WAIT_MS;
+    const patienceMs = this.#growingMs > WAVES_MS ? OVERTAKEN_MS : MOST_WAIT_MS;
     const [mostMs, most] = isStrict ? [STRICT_WAIT_MS, STRICT_WAITING] : [patienceMs, MOST_WAITING];
     for (let told = 0; told < TOLD_EACH_TURN && this.#isNeeded; told++) {
       const leaving = this.#leaving.pop();
