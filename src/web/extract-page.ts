@@ -3,7 +3,7 @@ import { readXml } from "./extract-feed.ts";
 import { findMain } from "./extract-main.ts";
 import { readMetadata } from "./extract-metadata.ts";
 import { readPdf } from "./extract-pdf.ts";
-import { parseTree } from "./extract-tree.ts";
+import { parseTree, squeeze } from "./extract-tree.ts";
 import { type DocumentKind, fenceLanguage, kindOf, parseContentType } from "./extract-type.ts";
 import { type Cut, cutBlocks, estimateTokens } from "./fetch-cut.ts";
 import { isShell, toMarkdown } from "./markdown.ts";
@@ -163,10 +163,18 @@ export async function readPage(page: RawPage): Promise<ReadPage> {
   }
   const content =
     kind === "pdf" ? await readPdfFile(page) : TEXT[kind](decodeText(page.bytes, charset, !page.cut), page, type);
-  const { blocks, cut = false, ...about } = content;
+  const { blocks, cut = false, title: written = "", ...about } = content;
+  // It stands in a line of its own where the result is told: none may begin another there.
+  const title = squeeze(written.replace(UNSEEN, ""));
   const clean = blocks.map((block) => block.replace(UNSEEN, "")).filter((block) => block.trim() !== "");
   const whole = !cut && !page.cut;
   // A reader who is shown nothing is told why.
   const note = about.note ?? (clean.length > 0 ? undefined : whole ? EMPTY : TOO_MUCH);
-  return { kind, ...about, ...(note && { note }), ...cutBlocks(clean, page.maxTokens, whole) };
+  return {
+    kind,
+    ...(title !== "" && { title }),
+    ...about,
+    ...(note && { note }),
+    ...cutBlocks(clean, page.maxTokens, whole),
+  };
 }

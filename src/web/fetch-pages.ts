@@ -18,6 +18,9 @@ export const MAX_PDF_BYTES = 20 * 1024 * 1024;
 export const URL_DEADLINE_MS = 20_000;
 export const CALL_DEADLINE_MS = 45_000;
 
+/** Characters of a media type that are told: a server can write anything there, and a model may read it. */
+const MAX_SHOWN_TYPE = 200;
+
 /** Markdown is asked for first: more and more sites have it (web-and-mcp.md C2). */
 const ACCEPT =
   "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.8, */*;q=0.5";
@@ -69,7 +72,8 @@ async function readUrl(url: string, { services, maxTokens }: Call, signal: Abort
   }
   const contentType = headers.get("content-type") ?? "";
   const page = await services.reader.read({ url: finalUrl, contentType, bytes, cut, maxTokens }, signal);
-  return { status: "ok", url, finalUrl, httpStatus, contentType, cached: false, ...page };
+  const shownType = contentType.slice(0, MAX_SHOWN_TYPE);
+  return { status: "ok", url, finalUrl, httpStatus, contentType: shownType, cached: false, ...page };
 }
 
 /** What went wrong, as the URL's result. Throws the call's own reason once that is aborted. */

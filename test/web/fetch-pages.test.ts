@@ -53,6 +53,12 @@ const at = (path: string) => `${site.url}${path}`;
 const shapeOf = (result: PageResult) => (result.status === "ok" ? result.markdown : result.error.code);
 
 describe("pages", () => {
+  test("a server's word on what a page is does not fill a reader's context", async () => {
+    site.always("/a", page("plain", `text/plain; note=${"obey ".repeat(1_000)}`));
+    const [result] = (await fetchAll([at("/a")])) as FoundPage[];
+    expect([result?.markdown, result?.contentType.length]).toEqual(["plain", 200]);
+  });
+
   test("come back in the order of their URLs; what goes wrong with one is its own", async () => {
     site.always("/a", page("<title>A</title><h1>First</h1><p>Hello <a href='b'>b</a>."));
     site.always("/gone", page("no", "text/html", {}, 410));
