@@ -44,10 +44,12 @@ const FRAME_ROLES = new Set([
 
 /** Words in a class or an id that say the same. Each is a whole word between dashes, underscores and blanks. */
 const JUNK = new Set(
-  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus feedback footer gdpr masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc tooltip topbar widget".split(
+  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus feedback footer gdpr masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc tooltip topbar".split(
     " ",
   ),
 );
+/** A site's widget goes by this name alone or first; page builders call every part of the page a widget of their own (`elementor-widget`). */
+const WIDGET = /(?:^|\s)widget(?:$|[\s_-])/;
 /** Elements that hold the page itself are never junk, whatever their class is called. */
 const NEVER_JUNK = new Set([
   "html",
@@ -66,9 +68,11 @@ const NEVER_JUNK = new Set([
   "th",
 ]);
 
-/** The boxes of a list of tasks are the only controls that say something. */
+/** The boxes of a list of tasks are the only controls that say something, and a template is shown where it is what its element is made of. */
 const isSilent = ({ name, attributes }: Element) =>
-  SILENT.has(name) && !(name === "input" && attributes["type"] === "checkbox");
+  SILENT.has(name) &&
+  !(name === "input" && attributes["type"] === "checkbox") &&
+  !(name === "template" && attributes["shadowrootmode"] !== undefined);
 
 const wordsOf = ({ attributes }: Element) => `${attributes["class"] ?? ""} ${attributes["id"] ?? ""}`.toLowerCase();
 
@@ -78,14 +82,42 @@ function isHidden({ attributes, name }: Element): boolean {
   return /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(attributes["style"] ?? "");
 }
 
-function isJunk(element: Element): boolean {
+const isMain = ({ name, attributes }: Element) => name === "main" || attributes["role"] === "main";
+
+function hasJunkName(element: Element): boolean {
   if (NEVER_JUNK.has(element.name)) return false;
   const words = wordsOf(element);
   return (
     words !== " " &&
-    words.split(/[\s_-]+/).some((word) => JUNK.has(word)) &&
+    (words.split(/[\s_-]+/).some((word) => JUNK.has(word)) || WIDGET.test(words)) &&
     !/\b(?:content|article|post-body)\b/.test(words)
   );
+}
+
+/** Share of a page's running text that nothing holds which stands beside the page. */
+const MOST = 0.6;
+
+/**
+ * The elements below `body` that are junk by their class or id. Frames around everything are named so too, for what stands in them beside the page
+ * (`wy-grid-for-nav`, `has-sidebar`): what holds the main part, or most of the text outside of links, is none.
+ */
+function findJunk(body: Element): Set<Element> {
+  const named: { element: Element; weight: number }[] = [];
+  const weigh = (element: Element): { weight: number; main: boolean } => {
+    const all = { weight: 0, main: isMain(element) };
+    for (const child of element.children) {
+      if (typeof child === "string") all.weight += squeeze(child).length;
+      else if (!isSilent(child) && !isHidden(child)) {
+        const { weight, main } = weigh(child);
+        if (child.name !== "a") all.weight += weight;
+        all.main ||= main;
+      }
+    }
+    if (!all.main && hasJunkName(element)) named.push({ element, weight: all.weight });
+    return all;
+  };
+  const { weight: whole } = weigh(body);
+  return new Set(named.filter(({ weight }) => weight <= whole * MOST).map(({ element }) => element));
 }
 
 /** The page's own header stands inside its article; every other one is the site's. */
@@ -93,28 +125,27 @@ const isFrame = ({ name, attributes }: Element, inArticle: boolean): boolean =>
   FRAME.has(name) || FRAME_ROLES.has(attributes["role"] ?? "") || (name === "header" && !inArticle);
 
 /** A copy of `element` without what is hidden, silent, or of the site rather than the page. */
-export function dropFrame(element: Element, inArticle = false): Element {
+function dropFrame(element: Element, junk: ReadonlySet<Element>, inArticle = false): Element {
   const inside =
     inArticle || element.name === "article" || element.name === "main" || element.attributes["role"] === "main";
   const children: Element["children"] = [];
   for (const child of element.children) {
     if (typeof child === "string") children.push(child);
-    else if (!isSilent(child) && !isHidden(child) && !isFrame(child, inside) && !isJunk(child)) {
-      children.push(dropFrame(child, inside));
+    else if (!isSilent(child) && !isHidden(child) && !isFrame(child, inside) && !junk.has(child)) {
+      children.push(dropFrame(child, junk, inside));
     }
   }
   return { ...element, children };
 }
 
 /** A copy without what is silent, and nothing else taken away. */
-export function dropSilent(element: Element): Element {
+function dropSilent(element: Element): Element {
   const children = element.children
     .filter((child) => typeof child === "string" || !isSilent(child))
     .map((child) => (typeof child === "string" ? child : dropSilent(child)));
   return { ...element, children };
 }
 
-const isMain = ({ name, attributes }: Element) => name === "main" || attributes["role"] === "main";
 const isArticle = (element: Element) =>
   element.name === "article" ||
   element.attributes["itemprop"] === "articleBody" ||
@@ -167,7 +198,7 @@ function choose(body: Element): Element {
  */
 export function findMain(root: Element): Element {
   const body = bodyOf(root);
-  const bare = dropFrame(body);
+  const bare = dropFrame(body, findJunk(body));
   const before = squeeze(textOf(dropSilent(body))).length;
   const left = squeeze(textOf(bare)).length;
   // Some pages put themselves into what looks like furniture: rather the furniture than nothing.

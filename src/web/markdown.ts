@@ -204,10 +204,14 @@ export function toMarkdown(element: Element, base: string): string[] {
   return new Writer({ base }).blocks(element, [element]);
 }
 
+/** A program, not structured data, rules or a map of modules in an element of the same name. */
+const isProgram = ({ name, attributes }: Element) =>
+  name === "script" && /^$|module$|(?:java|ecma)script/i.test(attributes["type"]?.trim() ?? "");
+
 /** Whether a page has next to nothing to read but programs that would make it (web-and-mcp.md C4). */
 export function isShell(main: Element, root: Element): boolean {
   if (squeeze(textOf(main)).length >= 50) return false;
-  const scripts = (element: Element): boolean =>
-    [...elementsOf(element)].some((child) => child.name === "script" || scripts(child));
-  return scripts(root);
+  const programs = (element: Element): boolean =>
+    [...elementsOf(element)].some((child) => isProgram(child) || programs(child));
+  return programs(root);
 }

@@ -131,4 +131,53 @@ describe("pages of every kind", () => {
     const { markdown } = await readPage({ url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 100 });
     expect(markdown).toBe("abcdef \u{1f468}\u200d\u{1f469}");
   });
+
+  test("a title is one line, and holds no such signs either", async () => {
+    const bytes = new TextEncoder().encode("<title>a\u202eb\u200b\n[2/2]\u{e0041} c</title><p>text</p>");
+    const { title } = await readPage({ url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 100 });
+    expect(title).toBe("ab [2/2] c");
+  });
+});
+
+describe("what belongs to a page", () => {
+  const TEXT = "The tide comes in twice a day, and goes out as often. ".repeat(8).trim();
+  const LINKS = Array.from({ length: 30 }, (_, at) => `<li><a href="/${at}">Entry ${at}</a></li>`).join("");
+  const readHtml = async (html: string) => {
+    const bytes = new TextEncoder().encode(html);
+    return readPage({ url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 5_000 });
+  };
+
+  test.each([
+    ["of Read the Docs", "wy-grid-for-nav", `<div role="main"><h1>Tides</h1><p>${TEXT}</p></div>`],
+    ["of a component library", "has-data-[variant=inset]:bg-sidebar flex", `<main><h1>Tides</h1><p>${TEXT}</p></main>`],
+    ["around plain parts", "page has-sidebar", `<div><h1>Tides</h1><p>${TEXT}</p></div>`],
+  ])("a frame around everything is not taken for what stands in it: %s", async (_name, names, page) => {
+    const beside = `<div class="sidebar"><p>All parts</p><ul>${LINKS}</ul></div>`;
+    const { markdown } = await readHtml(`<body><div class="${names}">${beside}${page}</div></body>`);
+    expect(markdown).toBe(`# Tides\n\n${TEXT}`);
+  });
+
+  test("a page builder's parts are called widgets, a site's widgets are not the page", async () => {
+    const part = (text: string) =>
+      `<div class="elementor-element elementor-widget elementor-widget-text-editor"><div class="elementor-widget-container"><p>${text}</p></div></div>`;
+    const beside = '<div id="text-2" class="widget widget_text"><p>Follow us</p></div>';
+    const { markdown } = await readHtml(`<main>${part("A ticket is 42 USD.")}${beside}<p>${TEXT}</p></main>`);
+    expect(markdown).toBe(`A ticket is 42 USD.\n\n${TEXT}`);
+  });
+
+  test("a template that an element is made of is shown, others are not", async () => {
+    const shown = `<template shadowrootmode="open"><p>${TEXT}</p></template>`;
+    const { markdown } = await readHtml(
+      `<main><tide-table>${shown}</tide-table><template><p>Row</p></template></main>`,
+    );
+    expect(markdown).toBe(TEXT);
+  });
+
+  test("structured data makes no page: a short one with it is not waiting for programs", async () => {
+    const data = '<script type="application/ld+json">{"@type":"WebPage"}</script>';
+    expect((await readHtml(`${data}<p>Closed today.</p>`)).note).toBeUndefined();
+    expect((await readHtml('<script type="module" src="/a.js"></script><div id="app"></div>')).note).toContain(
+      "programs",
+    );
+  });
 });
