@@ -116,6 +116,8 @@ function toOutcome(call: ServedCall, subject: string, answer: WebToolAnswer, now
     return { call, subject, kind: "results", results, text: describeResults(results, answer.notes) };
   }
   const { page } = answer;
+  // A redirect may lead out of what the client allows: what is found there is not shown.
+  if (!isAllowed(page.url, call.offered)) return faultOf(call, "not_allowed", subject);
   return { call, subject, kind: "page", page, retrievedAt: new Date(now).toISOString(), text: describePage(page) };
 }
 

@@ -9,7 +9,7 @@ import { readRecords } from "../scenarios/wires.ts";
 import { DIALECTS } from "../sdk/lab.ts";
 import type { Reply, Step } from "../sdk/replies.ts";
 import { oneProcessOnly } from "../support/black-box-config.ts";
-import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { json, redirect, sse, startUpstream, type Upstream } from "../support/upstream.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -300,6 +300,17 @@ describe("fetching pages", () => {
       expect(((result?.["content"] ?? {}) as Wire)["error_code"]).toBe("url_not_allowed");
     }
     expect(web.calls).toEqual([]);
+  });
+
+  test("a redirect does not lead out of them: neither the client nor the model is shown what is there", async () => {
+    web.always("/gates/moved", redirect("/inside"));
+    web.always("/inside", json({ secret: "plans of the lock" }));
+    lab.vendors.messages.play(calls(call("web_fetch", { url: `${web.url}/gates/moved` })), says("Not to be had."));
+    const tools = [{ ...FETCH, blocked_domains: ["127.0.0.1/inside"] }];
+    const { body } = await post("/v1/messages", askMessages({ tools }, "messages"));
+    const result = contentOf(body).find(({ type }) => type === "web_fetch_tool_result");
+    expect(((result?.["content"] ?? {}) as Wire)["error_code"]).toBe("url_not_allowed");
+    expect(JSON.stringify([body, ...bodiesOf("messages")])).not.toContain("plans of the lock");
   });
 
   test.each([
