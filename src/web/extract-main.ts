@@ -40,11 +40,12 @@ const FRAME_ROLES = new Set([
   "menubar",
   "toolbar",
   "tablist",
+  "tooltip",
 ]);
 
 /** Words in a class or an id that say the same. Each is a whole word between dashes, underscores and blanks. */
 const JUNK = new Set(
-  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus feedback footer gdpr masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc tooltip topbar".split(
+  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus feedback footer gdpr masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc topbar".split(
     " ",
   ),
 );
@@ -59,6 +60,9 @@ const NEVER_JUNK = new Set([
   "h1",
   "h2",
   "h3",
+  "h4",
+  "h5",
+  "h6",
   "pre",
   "code",
   "table",
@@ -76,6 +80,32 @@ const isSilent = ({ name, attributes }: Element) =>
 
 const wordsOf = ({ attributes }: Element) => `${attributes["class"] ?? ""} ${attributes["id"] ?? ""}`.toLowerCase();
 
+/** Elements whose id names a part of the site. Any other's is a place that links lead to, a glossary's term say. */
+const NAMED_PARTS = /^(?:div|section|ul|ol|form|a)$/;
+/** Elements of a section that are looked at for its heading. */
+const HEADING_WITHIN = 4;
+/** A heading and the id that is made of it have this in common. */
+const bare = (text: string) =>
+  text
+    .normalize("NFKD")
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, "");
+
+/** A section that has its id from its heading is about what that says, not a part of the site: `<section id="pagination"><h2>Pagination</h2>`. */
+function isNamedByHeading(element: Element): boolean {
+  const { name, attributes } = element;
+  if (name !== "section" && !/\bsection\b/.test(attributes["class"] ?? "")) return false;
+  let seen = 0;
+  for (const each of walkElements(element)) {
+    if (/^h[1-6]$/.test(each.name)) {
+      const heading = bare(textOf(each).replace(/^[\s\d.]+/, ""));
+      return heading !== "" && bare(attributes["id"] ?? "").endsWith(heading);
+    }
+    if (++seen === HEADING_WITHIN) break;
+  }
+  return false;
+}
+
 function isHidden({ attributes, name }: Element): boolean {
   if (attributes["hidden"] !== undefined && attributes["hidden"] !== "until-found") return true;
   if (attributes["aria-hidden"] === "true" && name !== "math" && name !== "img") return true;
@@ -84,14 +114,15 @@ function isHidden({ attributes, name }: Element): boolean {
 
 const isMain = ({ name, attributes }: Element) => name === "main" || attributes["role"] === "main";
 
+const saysJunk = (words: string) => words.split(/[\s_-]+/).some((word) => JUNK.has(word)) || WIDGET.test(words);
+
 function hasJunkName(element: Element): boolean {
-  if (NEVER_JUNK.has(element.name)) return false;
-  const words = wordsOf(element);
-  return (
-    words !== " " &&
-    (words.split(/[\s_-]+/).some((word) => JUNK.has(word)) || WIDGET.test(words)) &&
-    !/\b(?:content|article|post-body)\b/.test(words)
-  );
+  const { name, attributes } = element;
+  const { class: classes, id } = attributes;
+  if (NEVER_JUNK.has(name) || (!classes && !id)) return false;
+  if (/\b(?:content|article|post-body)\b/.test(wordsOf(element))) return false;
+  if (classes && saysJunk(classes.toLowerCase())) return true;
+  return id !== undefined && NAMED_PARTS.test(name) && saysJunk(id.toLowerCase()) && !isNamedByHeading(element);
 }
 
 /** Share of a page's running text that nothing holds which stands beside the page. */

@@ -165,6 +165,26 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`A ticket is 42 USD.\n\n${TEXT}`);
   });
 
+  test.each([
+    ["of a documentation", "section", "cookies", "Cookies"],
+    ["of a numbered one", 'div class="section"', "file-menu-shell-and-editor", "2.1. File menu (Shell and Editor)¶"],
+    ["in another alphabet", "section", "uber-navigation", "Über Navigation"],
+  ])("a section that has its id from its heading is no part of the site: %s", async (_name, tag, id, heading) => {
+    const end = tag.replace(/ .*/, "");
+    const section = `<${tag} id="${id}"><span id="id1"></span><h2>${heading}</h2><p>How it is done.</p></${end}>`;
+    const others = `<${tag} id="cookies"><h2>We value your privacy</h2></${end}><div id="share">Share this</div>`;
+    const { markdown } = await readHtml(`<main><h1>Tides</h1>${section}${others}<p>${TEXT}</p></main>`);
+    expect(markdown).toBe(`# Tides\n\n## ${heading}\n\nHow it is done.\n\n${TEXT}`);
+  });
+
+  test("places that links lead to are no parts of the site, nor are words with a tip", async () => {
+    const terms = `<dl><dt id="term-cookie">Cookie</dt><dd>A small file.</dd></dl><h4 id="menu">Menu</h4>`;
+    const { markdown } = await readHtml(
+      `<main>${terms}<p>The <span class="tooltip">tide</span> rises. ${TEXT}</p></main>`,
+    );
+    expect(markdown).toBe(`- **Cookie**\n  A small file.\n\n#### Menu\n\nThe tide rises. ${TEXT}`);
+  });
+
   test("a template that an element is made of is shown, others are not", async () => {
     const shown = `<template shadowrootmode="open"><p>${TEXT}</p></template>`;
     const { markdown } = await readHtml(
