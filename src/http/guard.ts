@@ -133,7 +133,10 @@ export type Cors = {
   mark(request: Request, response: Response): Response;
 };
 
-/** What the official SDKs and MCP clients send from a browser, beside the names that always may cross. */
+/**
+ * What the official SDKs and MCP clients send from a browser, beside the names that always may cross; some of it is of no use here, and yet without
+ * leave for it nothing is sent at all.
+ */
 const ALLOWED_HEADERS = [
   "authorization",
   "content-type",
@@ -147,6 +150,12 @@ const ALLOWED_HEADERS = [
   "openai-project",
   "openai-beta",
   "mcp-protocol-version",
+  "mcp-method",
+  "mcp-name",
+  "mcp-session-id",
+  "last-event-id",
+  "traceparent",
+  "tracestate",
   "user-agent",
   "x-sluice-strict",
   "x-stainless-arch",
@@ -172,6 +181,7 @@ const EXPOSED_HEADERS = [
   "x-should-retry",
   "idempotency-replayed",
   "preference-applied",
+  "www-authenticate",
   "x-sluice-dropped",
   "x-sluice-stop",
   "x-sluice-cost-usd",

@@ -10,6 +10,8 @@ const ROOT = join(import.meta.dir, "../..");
 /** A start, and a build where none has run before. */
 const START_MS = 120_000;
 const CONFORMANCE_MS = 60_000;
+/** Where a page is from that may call. */
+const PAGE = "https://chat.example.com";
 
 let folder: string;
 let gateway: RunningBinary;
@@ -28,7 +30,11 @@ beforeAll(async () => {
   });
   mkdirSync(join(folder, "data"), { recursive: true, mode: 0o700 });
   const web = { search: { engine: "fixture" }, fetch: { allow_hosts: [`127.0.0.1:${pages.port}`] } };
-  writeFileSync(join(folder, "data/sluice.json"), JSON.stringify({ web, local_discovery: false }), { mode: 0o600 });
+  writeFileSync(
+    join(folder, "data/sluice.json"),
+    JSON.stringify({ server: { cors_origins: [PAGE] }, web, local_discovery: false }),
+    { mode: 0o600 },
+  );
   gateway = await startBinary(["--port", "0"], { folder });
   const made = await runBinary(["tokens", "create", "--name", "clients", "--json"], { folder });
   token = String((JSON.parse(made.stdout) as { token: string }).token);
@@ -58,6 +64,49 @@ async function connectNew(way: Way, mode?: "auto"): Promise<AnyClient> {
   await client.connect(new NewTransport(new URL(way.url), { requestInit: { headers: way.headers } }));
   return client as unknown as AnyClient;
 }
+
+/** Headers that a page may send without asking (Fetch standard), as far as these clients send them. */
+const SAFE = new Set(["accept"]);
+
+/** A fetch as a browser has it for a page of {@link PAGE}: headers that the preflight's answer does not name are not sent, and others not read. */
+async function fetchFromPage(url: string | URL, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const asked = [...headers.keys()].filter((name) => !SAFE.has(name));
+  const ask = {
+    origin: PAGE,
+    "access-control-request-method": init.method ?? "GET",
+    "access-control-request-headers": asked.join(","),
+  };
+  const preflight = await fetch(url, { method: "OPTIONS", headers: ask });
+  const allowed = preflight.headers.get("access-control-allow-headers")?.split(", ") ?? [];
+  const refused = asked.filter((name) => !allowed.includes(name));
+  if (!preflight.ok || refused.length > 0) throw new TypeError(`CORS: ${preflight.status} ${refused.join(", ")}`);
+  headers.set("origin", PAGE);
+  const answer = await fetch(url, { ...init, headers });
+  if (answer.headers.get("access-control-allow-origin") !== PAGE) throw new TypeError("CORS");
+  return answer;
+}
+
+describe("from a page of an allowed origin", () => {
+  test.each([undefined, "auto"] as const)("the newest client connects, in mode %s", async (mode) => {
+    const { url, headers } = byHeader();
+    const client = new NewClient({ name: "test", version: "1" }, mode ? { versionNegotiation: { mode } } : {});
+    await client.connect(new NewTransport(new URL(url), { requestInit: { headers }, fetch: fetchFromPage }));
+    try {
+      expect((await client.listTools()).tools).toHaveLength(2);
+    } finally {
+      await client.close();
+    }
+  });
+
+  test("who is refused may read why: the challenge is exposed", async () => {
+    const { url } = byHeader();
+    const headers = { "content-type": "application/json" };
+    const answer = await fetchFromPage(url, { method: "POST", headers, body: "{}" });
+    const exposed = answer.headers.get("access-control-expose-headers")?.split(", ");
+    expect([answer.status, exposed?.includes("www-authenticate")]).toEqual([401, true]);
+  });
+});
 
 describe("the official clients against the executable (issue 6)", () => {
   const clients = [
