@@ -36,6 +36,10 @@ const EXPECTED: ReadonlyMap<string, string> = new Map([
 
 const readable = (fault: Fault): Fault => ({ ...fault, message: EXPECTED.get(fault.param) ?? fault.message });
 
+/** Many models, and programs that build arguments from classes (CrewAI, LibreChat), write null for what they leave out. */
+const withoutNulls = (body: unknown) =>
+  isObject(body) ? Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null)) : body;
+
 /** A model that names one URL often forgets the list around it (web-and-mcp.md A3). */
 const withList = (body: unknown) =>
   isObject(body) && typeof body["urls"] === "string" ? { ...body, urls: [body["urls"]] } : body;
@@ -103,11 +107,12 @@ export class WebTools {
   }
 }
 
-/** The arguments of `web_search` as a query, or the first fault. What is not known in them is a fault unless `open`. */
+/** The arguments of `web_search` as a query, or the first fault; null is absent. What is not known in them is a fault unless `open`. */
 export function readSearchArguments(body: unknown, open = false): SearchQuery | Fault {
-  const fault = checkSearch(open ? only(body, SearchArguments().properties) : body);
+  const given = withoutNulls(body);
+  const fault = checkSearch(open ? only(given, SearchArguments().properties) : given);
   if (fault) return readable(fault);
-  const { query, max_results, search_domain_filter, search_recency_filter, country } = body as SearchArguments;
+  const { query, max_results, search_domain_filter, search_recency_filter, country } = given as SearchArguments;
   const text = query.replace(/\s+/g, " ").trim().toWellFormed();
   if (text === "") return { param: "query", message: "query must have something in it" };
   const domains = parseDomains(search_domain_filter ?? []);
@@ -122,9 +127,9 @@ export function readSearchArguments(body: unknown, open = false): SearchQuery | 
   };
 }
 
-/** The arguments of `web_fetch`, or the first fault. What is not known in them is a fault unless `open`. */
+/** The arguments of `web_fetch`, or the first fault; null is absent. What is not known in them is a fault unless `open`. */
 export function readFetchArguments(body: unknown, open = false): FetchArguments | Fault {
-  const listed = withList(body);
+  const listed = withList(withoutNulls(body));
   const fault = checkFetch(open ? only(listed, FetchArguments().properties) : listed);
   return fault ?? (listed as FetchArguments);
 }

@@ -274,7 +274,12 @@ describe("narrow tokens in the path (contract 3, 4)", () => {
 describe("the standalone endpoints (contract 3)", () => {
   test("give what the tools give", async () => {
     const { key } = lab.gateway;
-    const found = await rest(key, "/v1/web/search", { query: "solar", max_results: 2, unknown_field: 1 });
+    const found = await rest(key, "/v1/web/search", {
+      query: "solar",
+      max_results: 2,
+      country: null,
+      unknown_field: 1,
+    });
     expect(found.status).toBe(200);
     expect(found.body).toMatchObject({ object: "web.search", query: "solar", notes: [], cached: false });
     expect(found.body["results"]).toHaveLength(2);

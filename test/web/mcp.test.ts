@@ -319,6 +319,16 @@ describe("tools/call", () => {
     expect(await told({})).toBe("query is required");
   });
 
+  test("null for an argument that may be left out is one that was left out, as many clients write it", async () => {
+    const optional = { max_results: null, search_domain_filter: null, search_recency_filter: null, country: null };
+    const found = await lab.call("web_search", { query: "null", ...optional });
+    const same = await lab.call("web_search", { query: "null" });
+    expect(found.content).toEqual(same.content);
+    expect(same.structuredContent["cached"]).toBe(true);
+    const read = await lab.call("web_fetch", { urls: ["file:///x"], max_content_tokens: null });
+    expect(read.structuredContent["results"]).toMatchObject([{ error: { code: "invalid_url" } }]);
+  });
+
   test("web_search: a list to read and the same for programs", async () => {
     const args = { query: "solar\tcells ", max_results: 3, search_domain_filter: ["a.example"], country: "de" };
     const { content, structuredContent, isError, _meta } = await lab.call("web_search", args);
