@@ -1,4 +1,4 @@
-import { type Element, elementsOf, squeeze, textOf, walkElements } from "./extract-tree.ts";
+import { type Element, elementsOf, isMain, squeeze, textOf, walkElements } from "./extract-tree.ts";
 
 /** Elements that hold nothing to read. */
 const SILENT = new Set([
@@ -112,8 +112,6 @@ function isHidden({ attributes, name }: Element): boolean {
   return /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(attributes["style"] ?? "");
 }
 
-const isMain = ({ name, attributes }: Element) => name === "main" || attributes["role"] === "main";
-
 const saysJunk = (words: string) => words.split(/[\s_-]+/).some((word) => JUNK.has(word)) || WIDGET.test(words);
 
 function hasJunkName(element: Element): boolean {
@@ -180,7 +178,7 @@ function dropSilent(element: Element): Element {
 const isArticle = (element: Element) =>
   element.name === "article" ||
   element.attributes["itemprop"] === "articleBody" ||
-  /\b(?:post|entry|article)-(?:body|content)\b/.test(wordsOf(element));
+  /(?:^|\s)(?:post|entry|article)-(?:body|content)\b/.test(wordsOf(element));
 
 /** Share of the page's text that a part must hold to be taken for the page, and when it has a sibling of its kind. */
 const ENOUGH = 0.3;

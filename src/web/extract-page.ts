@@ -5,6 +5,7 @@ import { readMetadata } from "./extract-metadata.ts";
 import { readPdf } from "./extract-pdf.ts";
 import { parseTree, squeeze } from "./extract-tree.ts";
 import { type DocumentKind, fenceLanguage, kindOf, parseContentType } from "./extract-type.ts";
+import { unscript } from "./extract-unscripted.ts";
 import { type Cut, cutBlocks, estimateTokens } from "./fetch-cut.ts";
 import { isShell, toMarkdown } from "./markdown.ts";
 import { fence } from "./markdown-code.ts";
@@ -63,6 +64,7 @@ export class UnreadablePage extends Error {
 
 function readHtml(text: string, url: string): Content {
   const { root, cut } = parseTree(text);
+  unscript(root);
   const { base, ...about } = readMetadata(root);
   const main = findMain(root);
   const blocks = toMarkdown(main, (base && URL.parse(base, url)?.href) || url);

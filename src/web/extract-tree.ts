@@ -32,6 +32,8 @@ class Builder {
   /** No more is read: what the parser still holds is the beginning of something whose rest was left out. */
   stopped = false;
 
+  constructor(private readonly isXml: boolean) {}
+
   get full(): boolean {
     return this.nodes >= MAX_NODES || this.#open.length + this.#beyond > MAX_OPEN;
   }
@@ -50,7 +52,13 @@ class Builder {
 
   onclosetag(): void {
     if (this.#beyond > 0) this.#beyond--;
-    else if (this.#open.length > 1) this.#open.pop();
+    else if (this.#open.length > 1 && !this.#isBodyOrHtml()) this.#open.pop();
+  }
+
+  /** What follows the end of a body, or of the page, belongs to its body all the same (HTML standard). */
+  #isBodyOrHtml(): boolean {
+    const last = this.#open.at(-1);
+    return !this.isXml && this.#open.length <= 3 && (last?.name === "body" || last?.name === "html");
   }
 
   ontext(text: string): void {
@@ -70,7 +78,7 @@ class Builder {
  * never throws for what the text holds.
  */
 export function parseTree(text: string, { xml = false } = {}): Tree {
-  const builder = new Builder();
+  const builder = new Builder(xml);
   const parser = new Parser(builder, { xmlMode: xml, decodeEntities: true, lowerCaseTags: !xml });
   const end = Math.min(text.length, MAX_CHARACTERS);
   let at = 0;
@@ -110,6 +118,9 @@ export function textOf(element: Element): string {
   for (const child of element.children) text += typeof child === "string" ? child : textOf(child);
   return text;
 }
+
+/** Whether a page says that an element is its main part. */
+export const isMain = ({ name, attributes }: Element) => name === "main" || attributes["role"] === "main";
 
 /** Text with every run of white space as one blank, and none at its ends. */
 export const squeeze = (text: string): string => text.replace(/[\s\u00a0]+/g, " ").trim();

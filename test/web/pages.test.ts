@@ -193,6 +193,46 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(TEXT);
   });
 
+  test("a forum's thread stands where readers without programs find it; a notice to them is none", async () => {
+    const thread = `<div id="main-outlet" class="wrap" role="main"><h1>Gates</h1><div class="post">${TEXT}</div></div>`;
+    const served = `<noscript data-path="/t/gates/1"><header>Forum</header>${thread}</noscript><footer></footer>`;
+    const { markdown, note } = await readHtml(
+      `<body><script src="/a.js"></script><div id="app"></div>${served}</body>`,
+    );
+    expect([markdown, note]).toEqual([`# Gates\n\n${TEXT}`, undefined]);
+    const notice = "<noscript>You need to enable programs to run this app.</noscript>";
+    expect((await readHtml(`${notice}<main><p>${TEXT}</p></main>`)).markdown).toBe(TEXT);
+  });
+
+  test("parts that came late stand where they belong, also after the end of the page", async () => {
+    const page = '<main><h1>Gates</h1><!--$?--><template id="B:0"></template><!--/$--><p>The end.</p></main>';
+    const first = '<div hidden id="S:0"><h2>Hours</h2><template id="P:1"></template></div>';
+    const second = `<div hidden id="S:1"><p>${TEXT}</p></div>`;
+    const place = '<script>$RS=function(){};$RS("S:1","P:1")</script><script>$RC("B:0","S:0")</script>';
+    const { markdown } = await readHtml(`<html><body>${page}</body></html>${first}${second}${place}`);
+    expect(markdown).toBe(`# Gates\n\n## Hours\n\n${TEXT}\n\nThe end.`);
+  });
+
+  test("late parts that would stand in themselves stay where they are", async () => {
+    const knot =
+      '<div hidden id="S:0"><template id="B:0"></template></div><div hidden id="S:1"><template id="B:1"></template></div>';
+    const script = '<script>$RC("B:0","S:0");$RC("B:0","S:1");$RC("B:1","S:0")</script>';
+    expect((await readHtml(`<p>${TEXT}</p>${knot}${script}`)).markdown).toBe(TEXT);
+  });
+
+  test("what comes after the end of a body is read", async () => {
+    const { markdown } = await readHtml(`<html><body><p>First.</p></body><p>${TEXT}</p></html><p>Last.</p>`);
+    expect(markdown).toBe(`First.\n\n${TEXT}\n\nLast.`);
+  });
+
+  test("of a question and a long answer both are shown", async () => {
+    const post = (text: string) => `<div class="post-layout"><div class="s-prose js-post-body">${text}</div></div>`;
+    const { markdown } = await readHtml(
+      `<main><h1>How?</h1>${post("<p>How do I open the gates?</p>")}${post(`<p>${TEXT}</p>`)}</main>`,
+    );
+    expect(markdown).toBe(`# How?\n\nHow do I open the gates?\n\n${TEXT}`);
+  });
+
   test("structured data makes no page: a short one with it is not waiting for programs", async () => {
     const data = '<script type="application/ld+json">{"@type":"WebPage"}</script>';
     expect((await readHtml(`${data}<p>Closed today.</p>`)).note).toBeUndefined();

@@ -1,0 +1,74 @@
+import { type Element, isMain, squeeze, textOf } from "./extract-tree.ts";
+
+/** Characters from which on what a page shows without programs is more than a notice that it wants them. */
+const MORE_THAN_A_NOTICE = 500;
+/** Parts that are put in their places; a page has a few dozen at the most. */
+const MAX_PLACED = 200;
+
+/** How React, and what is built on it, has its pages say which late part belongs where: `$RC("B:0","S:0")`, `$RS("S:1","P:1")`. */
+const PLACING = /\$R([CRS])\("([^"\\]{1,60})","([^"\\]{1,60})"/g;
+
+type Late = { homes: Map<string, Element>; parts: Map<string, Element>; around: Map<Element, Element>; pairs: Pair[] };
+type Pair = { home: string; part: string };
+
+function readPairs(script: string): Pair[] {
+  return [...script.matchAll(PLACING)].map(([, kind, first = "", second = ""]) =>
+    kind === "S" ? { home: second, part: first } : { home: first, part: second },
+  );
+}
+
+/** Collects what {@link placeParts} needs, and opens every `noscript` that holds the page. Returns the characters of text below `element`. */
+function look(element: Element, late: Late): { weight: number; main: boolean } {
+  const all = { weight: 0, main: isMain(element) };
+  for (const child of element.children) {
+    if (typeof child === "string") {
+      all.weight += squeeze(child).length;
+      continue;
+    }
+    late.around.set(child, element);
+    const { id, hidden } = child.attributes;
+    if (child.name === "script") {
+      late.pairs.push(...readPairs(textOf(child)));
+      continue;
+    }
+    if (child.name === "style") continue;
+    if (id && child.name === "template") late.homes.set(id, child);
+    else if (id && hidden !== undefined) late.parts.set(id, child);
+    const { weight, main } = look(child, late);
+    if (child.name === "noscript" && (main || weight >= MORE_THAN_A_NOTICE)) child.name = "div";
+    all.weight += weight;
+    all.main ||= main;
+  }
+  return all;
+}
+
+/** Whether `element` is `other` or stands in it, late parts being where they were put. */
+function isInside(element: Element, other: Element, around: ReadonlyMap<Element, Element>): boolean {
+  for (let at: Element | undefined = element; at; at = around.get(at)) if (at === other) return true;
+  return false;
+}
+
+/** Puts late parts where they belong. One that would come to stand in itself stays where it is. */
+function placeParts({ homes, parts, around, pairs }: Late): void {
+  for (const { home: homeId, part: partId } of pairs.slice(0, MAX_PLACED)) {
+    const home = homes.get(homeId);
+    const part = parts.get(partId);
+    if (!home || !part || isInside(home, part, around)) continue;
+    home.name = "div";
+    home.children = part.children;
+    part.children = [];
+    around.set(part, home);
+    homes.delete(homeId);
+    parts.delete(partId);
+  }
+}
+
+/**
+ * Makes of a page what it shows to a reader that runs no programs, as far as that is certain: the `noscript` with the page in it (forums have their
+ * threads there) is shown, and parts that came late, hidden at the end, stand where the page says that they belong. Changes `root`.
+ */
+export function unscript(root: Element): void {
+  const late: Late = { homes: new Map(), parts: new Map(), around: new Map(), pairs: [] };
+  look(root, late);
+  placeParts(late);
+}
