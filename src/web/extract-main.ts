@@ -123,12 +123,13 @@ function hasJunkName(element: Element): boolean {
   return id !== undefined && NAMED_PARTS.test(name) && saysJunk(id.toLowerCase()) && !isNamedByHeading(element);
 }
 
-/** Share of a page's running text that nothing holds which stands beside the page. */
+/** Share of a page's running text that nothing holds which stands beside the page; characters that are too few to tell. */
 const MOST = 0.6;
+const LITTLE = 200;
 
 /**
  * The elements below `body` that are junk by their class or id. Frames around everything are named so too, for what stands in them beside the page
- * (`wy-grid-for-nav`, `has-sidebar`): what holds the main part, or most of the text outside of links, is none.
+ * (`wy-grid-for-nav`, `has-sidebar`): what holds the main part is none, nor, where no part is the main one, what holds most of the text outside of links.
  */
 function findJunk(body: Element): Set<Element> {
   const named: { element: Element; weight: number }[] = [];
@@ -145,8 +146,9 @@ function findJunk(body: Element): Set<Element> {
     if (!all.main && hasJunkName(element)) named.push({ element, weight: all.weight });
     return all;
   };
-  const { weight: whole } = weigh(body);
-  return new Set(named.filter(({ weight }) => weight <= whole * MOST).map(({ element }) => element));
+  const { weight: whole, main } = weigh(body);
+  const isBeside = ({ weight }: { weight: number }) => main || weight < LITTLE || weight <= whole * MOST;
+  return new Set(named.filter(isBeside).map(({ element }) => element));
 }
 
 /** The page's own header stands inside its article; every other one is the site's. */
@@ -231,7 +233,7 @@ export function findMain(root: Element): Element {
   const before = squeeze(textOf(dropSilent(body))).length;
   const left = squeeze(textOf(bare)).length;
   // Some pages put themselves into what looks like furniture: rather the furniture than nothing.
-  if (left < before * 0.1 && left < 200) return dropSilent(body);
+  if (left < before * 0.1 && left < LITTLE) return dropSilent(body);
   return choose(bare);
 }
 

@@ -69,7 +69,7 @@ function writeLink(element: Element, context: PageContext): string {
   const bare = squeeze(text);
   if (ANCHOR_CLASS.test(element.attributes["class"] ?? "") && bare.length <= 2) return "";
   const href = absolute(element.attributes["href"], context);
-  if (bare === "" || /^[#¶§🔗]$/u.test(bare)) return href === undefined || bare !== "" ? "" : text;
+  if (bare === "" || /^[#¶§🔗ⓘ]$/u.test(bare)) return href === undefined || bare !== "" ? "" : text;
   if (href === undefined) return text;
   // A card: one link around a heading and its text.
   const label = bare.replace(/^#+ /, "");

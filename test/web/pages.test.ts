@@ -141,6 +141,7 @@ describe("pages of every kind", () => {
 
 describe("what belongs to a page", () => {
   const TEXT = "The tide comes in twice a day, and goes out as often. ".repeat(8).trim();
+  const SHORT = TEXT.slice(0, TEXT.length / 4).trim();
   const LINKS = Array.from({ length: 30 }, (_, at) => `<li><a href="/${at}">Entry ${at}</a></li>`).join("");
   const readHtml = async (html: string) => {
     const bytes = new TextEncoder().encode(html);
@@ -155,6 +156,12 @@ describe("what belongs to a page", () => {
     const beside = `<div class="sidebar"><p>All parts</p><ul>${LINKS}</ul></div>`;
     const { markdown } = await readHtml(`<body><div class="${names}">${beside}${page}</div></body>`);
     expect(markdown).toBe(`# Tides\n\n${TEXT}`);
+  });
+
+  test("what is longer than a short page is not the page", async () => {
+    const help = `<div id="help-popup"><h2>Keyboard shortcuts</h2><p>${TEXT}</p></div>`;
+    const { markdown } = await readHtml(`<body>${help}<main><h1>Tides</h1><p>${SHORT}</p></main></body>`);
+    expect(markdown).toBe(`# Tides\n\n${SHORT}`);
   });
 
   test("a page builder's parts are called widgets, a site's widgets are not the page", async () => {
