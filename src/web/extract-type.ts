@@ -46,6 +46,19 @@ function isBinary(head: string, charset: string | undefined): boolean {
   return head.includes("\0") && !/^(?:\u00ff\u00fe|\u00fe\u00ff)/.test(head) && !/^utf-?16/i.test(charset ?? "");
 }
 
+/**
+ * Whether bytes are those of a text in UTF-8: programs and formats have more names than anybody lists (`application/graphql`, `x-perl`, `x-toml`), and
+ * packed formats begin with controls or with bytes that no text has.
+ */
+function isPlain(bytes: Uint8Array): boolean {
+  try {
+    const head = new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(0, SHOWING), { stream: true });
+    return head !== "" && !/(?![\t\n\f\r])\p{Cc}/u.test(head);
+  } catch {
+    return false;
+  }
+}
+
 function byType(type: string): DocumentKind | undefined {
   if (type === "text/html" || type === "application/xhtml+xml") return "html";
   if (type === "text/markdown" || type === "text/x-markdown") return "markdown";
@@ -59,7 +72,8 @@ function byType(type: string): DocumentKind | undefined {
 }
 
 /**
- * What a document is: what its first bytes show, then what its server says, then text where it may be some. Undefined for images, sound,
+ * What a document is: what its first bytes show, then what its server says, then text where it may be some, or its
+ * bytes are nothing else. Undefined for images, sound,
  * archives and other formats that hold no text for a reader (web-and-mcp.md C4). `charset`: as the server names it.
  */
 export function kindOf(type: string, bytes: Uint8Array, charset?: string): DocumentKind | undefined {
@@ -69,7 +83,9 @@ export function kindOf(type: string, bytes: Uint8Array, charset?: string): Docum
   const said = byType(type);
   if (said === "pdf" || isBinary(head, charset)) return undefined;
   if (said) return said;
-  if (type !== "" && type !== "application/octet-stream" && type !== "binary/octet-stream") return undefined;
+  if (type !== "" && type !== "application/octet-stream" && type !== "binary/octet-stream") {
+    return type.startsWith("application/") && isPlain(bytes) ? "text" : undefined;
+  }
   return head.trimStart().startsWith("<?xml") ? "xml" : "text";
 }
 

@@ -97,6 +97,20 @@ describe("pages of every kind", () => {
   });
 
   test.each([
+    ["application/graphql", "type Gate { open: Boolean }"],
+    ["application/x-perl", "print 'Grüße';\n"],
+    ["application/vnd.oai.openapi", "openapi: 3.1.0"],
+  ])("%s is text where its bytes are", async (contentType, text) => {
+    const bytes = new TextEncoder().encode(text);
+    const { kind, markdown } = await readPage({ url: BASE, contentType, bytes, cut: false, maxTokens: 100 });
+    expect([kind, markdown]).toEqual(["text", text.trim()]);
+  });
+
+  test.each([
+    ["application/vnd.ms-excel", "\xd0\xcf\x11\xe0"],
+    ["application/gzip", "\x1f\x8b\x08"],
+    ["application/wasm", "\0asm"],
+    ["application/msword", ""],
     ["image/png", "\x89PNG\r\n"],
     ["application/zip", "PK\x03\x04"],
     ["video/mp4", "x"],
