@@ -132,8 +132,10 @@ export class KeyAccount {
   /** Sets requests and money aside. Throws GatewayError (allowance_exhausted) when the day has fewer requests left. */
   claim(requests: number, nano: bigint): KeyClaim {
     const cap = this.#caps.capRequestsDay;
-    if (cap !== null && this.#today().requests + this.#heldRequests + requests > cap) {
-      throw this.#refuseDay(`This key may make ${cap} requests a day, and has made them.`);
+    const left = cap === null ? Infinity : cap - this.#today().requests - this.#heldRequests;
+    if (requests > left) {
+      const rest = left > 0 ? `: ${left} are left, and this asks for ${requests}` : ", and has made them";
+      throw this.#refuseDay(`This key may make ${cap} requests a day${rest}.`);
     }
     this.#heldRequests += requests;
     this.#heldNano += nano;

@@ -231,7 +231,17 @@ describe("narrow tokens in the path (contract 3, 4)", () => {
       (await lab.send(request("tools/call", { name: "web_search", arguments: { query } }), { key: "", path })).json;
     const list = await lab.send(request("tools/list"), { key: "", path });
     expect([list.status, list.headers.get("referrer-policy")]).toEqual([200, "no-referrer"]);
-    for (const query of ["a", "b"]) expect(await call(query)).toMatchObject({ result: { isError: false } });
+    expect(await call("a")).toMatchObject({ result: { isError: false } });
+    const wide = { name: "web_fetch", arguments: { urls: urlsOf("a", "b") } };
+    expect((await lab.send(request("tools/call", wide), { key: "", path })).json).toMatchObject({
+      result: {
+        isError: true,
+        content: [
+          { text: `This key may make 2 requests a day: 1 are left, and this asks for 2. The day ends at ${DAY_END}.` },
+        ],
+      },
+    });
+    expect(await call("b")).toMatchObject({ result: { isError: false } });
     const over = ((await call("c"))["result"] as { content: { text: string }[]; isError: boolean }) ?? {};
     expect([over.isError, over.content[0]?.text]).toEqual([
       true,
