@@ -93,6 +93,25 @@ describe("the chain", () => {
     expect(JSON.stringify(lines)).not.toContain("first-key");
   });
 
+  test("goes on where an engine found nothing because nobody answered it; else says so, and keeps it for nobody", async () => {
+    const silent = json({ results: [], unresponsive_engines: [["google", "CAPTCHA"]] });
+    const searxng: SearchSource = { engine: "searxng", baseUrl: first.url };
+    first.answer("/search", silent);
+    second.answer("/search", RESULTS);
+    const chain = search([searxng, { engine: "exa", apiKey: "second-key", baseUrl: second.url }]);
+    expect(await chain.search(QUERY, NEVER)).toMatchObject({ engine: "exa", attempts: 2, notes: [] });
+    const alone = search([searxng]);
+    for (let times = 0; times < 2; times++) {
+      first.answer("/search", silent);
+      const found = await alone.search(QUERY, NEVER);
+      expect(found).toMatchObject({ engine: "searxng", results: [], attempts: 1, cached: false });
+      expect(found.notes).toEqual([expect.stringContaining("Not everyone")]);
+    }
+    first.answer("/search", json({ results: [], unresponsive_engines: [] }));
+    expect(await alone.search(QUERY, NEVER)).toMatchObject({ results: [], notes: [], cached: false });
+    expect(await alone.search(QUERY, NEVER)).toMatchObject({ results: [], cached: true });
+  });
+
   test("goes on after silence, and does not wait for ever in all", async () => {
     first.answer("/search", neverAnswer());
     second.answer("/search", neverAnswer());

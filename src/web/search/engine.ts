@@ -44,6 +44,8 @@ export type SearchEngine = {
   toCall(query: SearchQuery, access: EngineAccess): EngineCall;
   /** The results of an answer's JSON; an empty list for whatever else that is. */
   read(answer: unknown): RawResult[];
+  /** Whether an answer may lack results only because whom the engine itself asks did not answer it. Absent: never. */
+  isPartial?(answer: unknown): boolean;
 };
 
 /** Text, or "" for anything else. */

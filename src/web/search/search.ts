@@ -51,7 +51,11 @@ const NOTES: Readonly<Record<UnmetFilter, string>> = {
 
 const NONE = "No search engine is configured on this gateway. Its operator can set a key, such as BRAVE_API_KEY.";
 
+const PARTIAL = "Not everyone whom the search engine asks answered it: there may be results all the same.";
+
 type Found = Omit<SearchAnswer, "cached" | "attempts">;
+/** `partial`: there are no results, and that may be no more than a failure on the engine's side. */
+type Tried = Found & { partial: boolean };
 
 /**
  * Searches the web with the engines that are switched on, in their order: the next one where one fails, and those that keep failing are
@@ -78,14 +82,20 @@ export class WebSearch {
     const patience = limit(clock, SEARCH_DEADLINE_MS, "it took too long", signal);
     let attempts = 0;
     let refused = false;
+    let empty: Found | undefined;
     try {
       for (const source of sources) {
         if (patience.signal.aborted) break;
         if (!this.#breaker.admits(source.engine)) continue;
         attempts++;
-        const found = await this.#try(source, query, patience.signal, signal);
-        if (found instanceof EngineFault) {
-          refused ||= found.kind === "refused";
+        const tried = await this.#try(source, query, patience.signal, signal);
+        if (tried instanceof EngineFault) {
+          refused ||= tried.kind === "refused";
+          continue;
+        }
+        const { partial, ...found } = tried;
+        if (partial) {
+          empty ??= { ...found, notes: [...found.notes, PARTIAL] };
           continue;
         }
         this.#shelf.put(query, found);
@@ -95,6 +105,8 @@ export class WebSearch {
       patience.end();
     }
     signal.throwIfAborted();
+    // Better than nothing where nobody else answers; the next search asks again.
+    if (empty) return { ...empty, attempts, cached: false };
     throw this.#giveUp(refused);
   }
 
@@ -104,7 +116,7 @@ export class WebSearch {
     query: SearchQuery,
     signal: AbortSignal,
     callers: AbortSignal,
-  ): Promise<Found | EngineFault> {
+  ): Promise<Tried | EngineFault> {
     const { engine } = source;
     try {
       const found = await this.#ask(source, query, signal);
@@ -125,12 +137,13 @@ export class WebSearch {
     }
   }
 
-  async #ask(source: SearchSource, query: SearchQuery, signal: AbortSignal): Promise<Found> {
+  async #ask(source: SearchSource, query: SearchQuery, signal: AbortSignal): Promise<Tried> {
     const { clock, userAgent } = this.settings;
     const now = clock.now();
     const row = ENGINES.find(({ id }) => id === source.engine);
     if (!row) {
-      return { engine: source.engine, results: refineResults(answerFixture(query, now), query, now), notes: [] };
+      const results = refineResults(answerFixture(query, now), query, now);
+      return { engine: source.engine, results, notes: [], partial: false };
     }
     const narrows = query.include.length + query.exclude.length > 0 || query.recency !== undefined;
     const count = Math.min(row.most, narrows ? query.maxResults * SURPLUS : query.maxResults);
@@ -138,7 +151,8 @@ export class WebSearch {
     const call = row.toCall(query, { baseUrl, apiKey: source.apiKey, count, now });
     const answer = await askEngine(call, { clock, userAgent }, signal);
     const results = refineResults(row.read(answer), query, now);
-    return { engine: row.id, results, notes: call.unmet.map((filter) => NOTES[filter]) };
+    const partial = results.length === 0 && (row.isPartial?.(answer) ?? false);
+    return { engine: row.id, results, notes: call.unmet.map((filter) => NOTES[filter]), partial };
   }
 
   #giveUp(refused: boolean): GatewayError {

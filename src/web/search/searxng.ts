@@ -54,4 +54,8 @@ export const searxng: SearchEngine = {
       ...withDate(textOf(each["publishedDate"])),
     }));
   },
+  isPartial(answer) {
+    const silent = isObject(answer) ? answer["unresponsive_engines"] : undefined;
+    return Array.isArray(silent) && silent.length > 0;
+  },
 };
