@@ -1,4 +1,5 @@
 import { type GatewayError, toGatewayError } from "../canon/errors.ts";
+import { isObject } from "../lib/json.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { FetchArguments, SearchArguments } from "../wire/web.ts";
 import { INVALID_PARAMS, RpcFault } from "./mcp-message.ts";
@@ -101,6 +102,7 @@ export async function callTool(
 ): Promise<ToolResult> {
   const run = RUNNERS.get(name);
   if (!run) throw new RpcFault(INVALID_PARAMS, `There is no tool ${JSON.stringify(name.slice(0, 100))} here.`);
+  if (!isObject(args)) throw new RpcFault(INVALID_PARAMS, "arguments must be an object.");
   let result: ToolResult;
   try {
     result = await run(args, tools, call);

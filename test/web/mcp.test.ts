@@ -308,7 +308,7 @@ describe("tools/call", () => {
   });
 
   test("what is wrong is said in words that a model can act on", async () => {
-    const told = async (args: Json) => {
+    const told = async (args: unknown) => {
       const { json } = await lab.send(request("tools/call", { name: "web_search", arguments: args }));
       return (json["error"] as Json)["message"];
     };
@@ -317,6 +317,7 @@ describe("tools/call", () => {
     );
     expect(await told({ query: "x", country: "Germany" })).toBe("country must be two letters, such as US");
     expect(await told({})).toBe("query is required");
+    for (const none of [null, [], "query"]) expect(await told(none)).toBe("arguments must be an object.");
   });
 
   test("null for an argument that may be left out is one that was left out, as many clients write it", async () => {
