@@ -1,11 +1,10 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { AccountView, PlanView } from "./account.ts";
-import { Closed, late, Open } from "./open.ts";
+import { Closed, late, Maybe, Open } from "./open.ts";
 import { SCOPES } from "./scopes.ts";
 
 const Nullable = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
-const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 const name = late(() =>
   Type.String({

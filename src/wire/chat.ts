@@ -1,7 +1,6 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import { late, Open } from "./open.ts";
+import { late, Maybe, Open } from "./open.ts";
 
-const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const text = (description: string) => Type.String({ description });
 const number = (description: string) => Type.Number({ description });
 const list = <T extends TSchema>(item: T, description: string) => Type.Array(item, { description });

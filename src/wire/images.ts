@@ -1,7 +1,6 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import { checker, late, Open } from "./open.ts";
+import { checker, late, Maybe, Open } from "./open.ts";
 
-const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const Nullable = <T extends TSchema>(schema: T, description: string) =>
   Type.Union([schema, Type.Null()], { description });
 

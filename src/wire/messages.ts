@@ -1,9 +1,5 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import { late, Open } from "./open.ts";
-
-/** An optional field; null counts as absent, as many clients write every field they know. */
-const Maybe = <T extends TSchema>(schema: T) =>
-  Type.Optional(Type.Union([schema, Type.Null()], schema.description ? { description: schema.description } : {}));
+import { late, Maybe, Open } from "./open.ts";
 
 /** {@link Maybe} for one of several shapes: a flat union, so that a fault deep inside is named by its own path. */
 const MaybeOneOf = <T extends TSchema[]>(schemas: [...T], description: string) =>

@@ -11,6 +11,10 @@ export const Open = <T extends TProperties>(properties: T, options: ObjectOption
 export const Closed = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
   Type.Object(properties, { additionalProperties: false, ...options });
 
+/** An optional field; null counts as absent, as many clients write every field they know. */
+export const Maybe = <T extends TSchema>(schema: T) =>
+  Type.Optional(Type.Union([schema, Type.Null()], schema.description ? { description: schema.description } : {}));
+
 /** Makes a value when it is first asked for, and keeps it: a start has no need of schemas, and building them takes it milliseconds. */
 export function late<T>(make: () => T): () => T {
   let made: { value: T } | undefined;

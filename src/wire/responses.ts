@@ -1,8 +1,5 @@
-import { type TSchema, Type } from "@sinclair/typebox";
-import { late, Open } from "./open.ts";
-
-/** An optional field; null counts as absent, as many clients write every field they know. */
-const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+import { Type } from "@sinclair/typebox";
+import { late, Maybe, Open } from "./open.ts";
 
 const TextPart = late(() =>
   Open(

@@ -1,5 +1,5 @@
-import { type Static, type TProperties, Type } from "@sinclair/typebox";
-import { late, Open } from "./open.ts";
+import { OptionalKind, type Static, type TProperties, Type } from "@sinclair/typebox";
+import { late, Maybe, Open } from "./open.ts";
 
 /** Bounds of the arguments (web-and-mcp.md A3). */
 const MAX_QUERY = 400;
@@ -69,12 +69,21 @@ export const FetchArguments = late(() => Closed(fetchProperties()));
 export type SearchArguments = Static<ReturnType<typeof SearchArguments>>;
 export type FetchArguments = Static<ReturnType<typeof FetchArguments>>;
 
+/** What may be left out may be null as well. Tools do not say so, though they take it: a model is better told of one way. */
+const orNull = (properties: TProperties): TProperties =>
+  Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => [
+      name,
+      OptionalKind in schema ? Maybe(Type.Optional(schema, false)) : schema,
+    ]),
+  );
+
 /** The same as bodies of the standalone endpoints (contract 3). */
 export const SearchRequest = late(() =>
-  Open(searchProperties(), { title: "WebSearchRequest", examples: [{ query: "tide tables", max_results: 5 }] }),
+  Open(orNull(searchProperties()), { title: "WebSearchRequest", examples: [{ query: "tide tables", max_results: 5 }] }),
 );
 export const FetchRequest = late(() =>
-  Open(fetchProperties(), { title: "WebFetchRequest", examples: [{ urls: ["https://example.com/"] }] }),
+  Open(orNull(fetchProperties()), { title: "WebFetchRequest", examples: [{ urls: ["https://example.com/"] }] }),
 );
 
 const NullableInteger = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });
