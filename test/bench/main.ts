@@ -371,7 +371,7 @@ async function main(): Promise<void> {
     printRow([
       start.name,
       ...[start.median, start.best, start.worst].map((ms) => `${figure(ms)} ms`),
-      verdict(start.median, 60),
+      verdict(start.median, 50),
     ]);
   }
 }
