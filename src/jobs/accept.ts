@@ -8,6 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { PixelSize } from "./aspect-ratio.ts";
 import type { JobRow } from "./job.ts";
 import type { JobOrigin } from "./job-traces.ts";
+import type { KeyHolds } from "./key-holds.ts";
 import type { JobStore } from "./store.ts";
 import { unitPriceOf } from "./unit-price.ts";
 
@@ -36,7 +37,15 @@ export type ImageOrder = {
   origin?: JobOrigin | undefined;
 };
 
-type Parts = { jobs: JobStore; writer: Writer; book: Book; plans: Plans; clock: Clock; waiting(): number };
+type Parts = {
+  jobs: JobStore;
+  writer: Writer;
+  book: Book;
+  plans: Plans;
+  clock: Clock;
+  holds: KeyHolds;
+  waiting(): number;
+};
 
 /** Lets images in: the caps, the money, and the job itself, all written together or not at all (reliability 5.2 rule 1). */
 export class Acceptance {
@@ -98,12 +107,12 @@ export class Acceptance {
    * Writes the job down, with its claim on allowance or wallet; `also` writes what belongs to it in the same transaction. Durable when it
    * resolves. Throws GatewayError as the checks do; StoreError as the writer does.
    */
-  accept(order: ImageOrder, also?: (job: JobRow) => void): Promise<JobRow> {
-    const { jobs, writer, clock } = this.parts;
+  async accept(order: ImageOrder, also?: (job: JobRow) => void): Promise<JobRow> {
+    const { jobs, writer, clock, holds } = this.parts;
     const createdMs = clock.now();
     // It grows with time: rows are appended, and an id is still not to be guessed.
     const id = Bun.randomUUIDv7("hex", createdMs);
-    return writer.run(() => {
+    const accepting = writer.run(() => {
       this.checkFlight(order.caller);
       this.#claim(id, order);
       const job = jobs.insert({
@@ -117,18 +126,25 @@ export class Acceptance {
       also?.(job);
       return job;
     });
+    try {
+      return await accepting;
+    } catch (thrown) {
+      holds.end(id);
+      throw thrown;
+    }
   }
 
   #claim(claimId: string, { caller, entry }: ImageOrder): void {
-    const { book, plans } = this.parts;
+    const { book, plans, holds } = this.parts;
     const plan = planOf(plans, caller.plan);
     const { accountId, keyId } = caller;
     const price = plan.metered ? paidPrice(entry, plan) : undefined;
     try {
-      book.claimUnits({
+      const claim = book.claimUnits({
         ...{ claimId, accountId, keyId, kind: "image", units: 1 },
         ...{ freeUnits: plan.metered ? plan.imagesPerDay : undefined, unitNano: price },
       });
+      holds.take(claim);
     } catch (thrown) {
       if (!(thrown instanceof LedgerError)) throw thrown;
       if (thrown.code !== "insufficient" && thrown.code !== "allowance_exhausted") throw thrown;

@@ -6,6 +6,7 @@ import type { KeySpend } from "../limits/key-spend.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { JobError, JobRow } from "./job.ts";
 import type { JobTraces } from "./job-traces.ts";
+import type { KeyHolds } from "./key-holds.ts";
 import type { Fence, JobStore } from "./store.ts";
 
 type Parts = {
@@ -16,6 +17,7 @@ type Parts = {
   log: Log;
   /** The caps of keys that have some. */
   spend?: KeySpend | undefined;
+  holds: KeyHolds;
   /** Told of every job that has ended, where traces are kept. */
   traces?: JobTraces | undefined;
 };
@@ -87,13 +89,14 @@ export class Closing {
   }
 
   /** The end of a job is told once it is durable, and only that which counts. */
-  #told(id: string, ending: Promise<boolean>): Promise<boolean> {
-    const { traces } = this.parts;
-    if (!traces) return ending;
-    return ending.then((ended) => {
-      if (ended) traces.ended(id);
-      return ended;
-    });
+  async #told(id: string, ending: Promise<boolean>): Promise<boolean> {
+    const { traces, holds } = this.parts;
+    const ended = await ending;
+    if (ended) {
+      holds.end(id);
+      traces?.ended(id);
+    }
+    return ended;
   }
 
   /** The last thing of its operation, as the ledger asks. */

@@ -17,6 +17,7 @@ import { Closing } from "./closing.ts";
 import type { ImageFiles } from "./files.ts";
 import { isEnded, type JobRow } from "./job.ts";
 import { JobTraces } from "./job-traces.ts";
+import { KeyHolds } from "./key-holds.ts";
 import { Scheduler } from "./scheduler.ts";
 import { JobStore } from "./store.ts";
 import { Sweeper } from "./sweep.ts";
@@ -55,6 +56,7 @@ export class ImageJobs {
   readonly #scheduler: Scheduler;
   readonly #waiters: Waiters;
   readonly #traces: JobTraces | undefined;
+  readonly #holds: KeyHolds;
 
   constructor(private readonly settings: ImageJobsSettings) {
     const { store, writer, clock, log, files, observer } = settings;
@@ -64,15 +66,18 @@ export class ImageJobs {
     const jobs = this.#jobs;
     const traces = observer?.traces ? new JobTraces({ jobs, clock, log, observer }) : undefined;
     this.#traces = traces;
-    this.#closing = new Closing({ ...settings, jobs, traces });
+    const holds = new KeyHolds(settings.spend);
+    this.#holds = holds;
+    this.#closing = new Closing({ ...settings, jobs, traces, holds });
     const onEnded = (id: string) => this.#waiters.tell(id);
     this.#scheduler = new Scheduler({ ...settings, jobs, traces, closing: this.#closing, onEnded });
-    this.acceptance = new Acceptance({ ...settings, jobs: this.#jobs, waiting: () => this.#scheduler.size });
+    this.acceptance = new Acceptance({ ...settings, jobs: this.#jobs, holds, waiting: () => this.#scheduler.size });
     this.sweeper = new Sweeper({ ...settings, jobs: this.#jobs, writer });
   }
 
   /** What a start does, before anything listens: goes on with what the last process left, and begins to work. Throws as the store does. */
   start(): void {
+    for (const claim of this.settings.book.openClaims("image")) this.#holds.restore(claim);
     this.#scheduler.takeOver();
     this.#scheduler.start();
     this.sweeper.start();

@@ -197,6 +197,12 @@ export class KeyClaim {
     this.nano = nano;
   }
 
+  /** {@link reach} for what may come to so much. Throws GatewayError (allowance_exhausted, insufficient_quota) where the caps leave less. */
+  secure(nano: bigint): void {
+    if (nano - this.nano > this.account.freeNano) throw this.account.refuseMoney();
+    this.reach(nano);
+  }
+
   /** What was used, at the most the requests that were claimed. Resolves when it is in the store; rejects as the writer does. */
   count(requests: number, nano: bigint): Promise<void> {
     if (!this.#close()) return Promise.resolve();

@@ -71,7 +71,11 @@ export class WebMeter {
       try {
         const claim = await this.#claim(call, units);
         const startedAt = this.parts.clock.monotonic();
-        const worked = await this.#orGiveBack(claim, work);
+        const worked = await this.#orGiveBack(claim, () => {
+          // What of it is paid for is known only now.
+          keyClaim?.secure(BigInt(claim.paid) * claim.unitNano);
+          return work();
+        });
         call.onWorked?.(worked);
         const paid = BigInt(Math.max(0, worked.used - claim.free)) * claim.unitNano;
         // Both in one commit: neither is waited for before the other is asked for.

@@ -207,4 +207,26 @@ describe("keys with caps of their own", () => {
     const over = await paid();
     expect([over.status, ((await over.json()) as Fault).error.code]).toEqual([402, "insufficient_quota"]);
   });
+
+  test("images under way are set aside: several at a time never pass a cap in money together; one that fails gives it back", async () => {
+    const { lab, painter, accountId, deposit } = await start("fast");
+    await deposit(1_000_000_000n);
+    for (let free = 0; free < 3; free++) await lab.ended((await lab.create()).id);
+    const { keys } = lab.gateway.app;
+    const { key } = await keys.create({ accountId, name: "capped", kind: "api", capTotalNano: PRICE_NANO * 2n - 1n });
+    const ask = () => lab.post({ model: "paint/priced", prompt: "a cat" }, {}, key);
+    const under = hang();
+    painter.create_ = [under.script];
+    const statuses = (await Promise.all([ask(), ask(), ask()])).map(({ status }) => status);
+    expect(statuses.sort()).toEqual([202, 402, 402]);
+    expect(lab.stored()).toHaveLength(4);
+    under.end({ kind: "failed", message: "Broken.", ran: "maybe" });
+    await until(() => lab.stored().every((row) => row["ended_ms"] !== null), "the end of the job");
+    painter.create_ = [IMAGE];
+    const again = await ask();
+    expect(again.status).toBe(202);
+    await lab.ended(((await again.json()) as { id: string }).id);
+    // One is paid for, and what is left is a nano-dollar less than another costs.
+    expect((await ask()).status).toBe(402);
+  });
 });

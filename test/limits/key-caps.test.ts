@@ -5,6 +5,7 @@ import { type KeyChange, Keys } from "../../src/accounts/keys.ts";
 import { GatewayError } from "../../src/canon/errors.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
+import { KeyHolds } from "../../src/jobs/key-holds.ts";
 import type { HoldRequest, Settlement } from "../../src/ledger/ledger.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { CappedLedger } from "../../src/limits/capped-ledger.ts";
@@ -215,6 +216,30 @@ describe("caps of a key (contract 4)", () => {
     expect((await refusal(hold({ payment: paying }))).code).toBe("insufficient_quota");
     expect(spend.of(keyId)?.claim(1, 0n)).toBeDefined();
   });
+});
+
+test("images under way are set aside, those of before a start too, until they end; what is free or of a key without caps is not", async () => {
+  const { spend, keyId } = await open({ capTotalNano: 100n });
+  const holds = new KeyHolds(spend);
+  const job = (claimId: string, unitNano: bigint, paid = 1) => ({ claimId, keyId, paid, unitNano });
+  const free = () => spend.of(keyId)?.freeNano;
+  holds.restore(job("before", 70n));
+  expect(free()).toBe(30n);
+  expect(() => holds.take(job("a", 31n))).toThrow("has come to what it may cost");
+  expect(free()).toBe(30n);
+  holds.take(job("b", 30n));
+  // An operation that is run again sets nothing aside a second time.
+  holds.take(job("b", 30n));
+  holds.take(job("free", 30n, 0));
+  holds.take({ ...job("other", 1_000n), keyId: "key_without_caps" });
+  expect(free()).toBe(0n);
+  holds.end("before");
+  holds.end("before");
+  holds.end("nobody");
+  expect(free()).toBe(70n);
+  // More than is left, from before: what was let in is let in.
+  holds.restore(job("large", 90n));
+  expect(free()).toBe(-20n);
 });
 
 test("a day is a UTC day", () => {

@@ -223,6 +223,27 @@ describe("speed (contract 4)", () => {
   });
 });
 
+describe("a key that is capped in money", () => {
+  test("pays for no page beyond its cap: what a call may come to is set aside before it runs", async () => {
+    const tenant = await lab.tenant("free", "1");
+    await searchOften(tenant, 20);
+    const { key } = await lab.gateway.app.keys.create({
+      ...{ accountId: tenant.id, name: "capped", kind: "api" },
+      capTotalNano: (CENT * 5n) / 2n,
+    });
+    const ask = (...names: string[]) => lab.call("web_fetch", { urls: urlsOf(...names) }, key);
+    const wide = await ask("a", "b", "c");
+    expect([wide.isError, wide.content[0]?.text]).toEqual([true, "This key has come to what it may cost."]);
+    expect([usedOf(tenant), balanceOf(tenant).availableNano]).toEqual([20, CENT * 100n]);
+    const both = await Promise.all([ask("a", "b"), ask("a")]);
+    expect(both.map(({ isError }) => isError)).toEqual([false, true]);
+    expect(balanceOf(tenant)).toMatchObject({ availableNano: CENT * 98n, heldNano: 0n });
+    await lab.clock.advance(60_000);
+    expect((await ask("a")).isError).toBe(true);
+    expect(rowsOf(tenant)).toHaveLength(21);
+  });
+});
+
 describe("narrow tokens in the path (contract 3, 4)", () => {
   test("call tools, within their own cap, and nothing else", async () => {
     const token = await lab.token(2);
