@@ -11,23 +11,21 @@ export class KeyHolds {
 
   /** Sets aside what a job may cost. Throws GatewayError (allowance_exhausted, insufficient_quota) where its key's caps leave less. */
   take(claim: Paid): void {
-    this.#hold(claim, true);
+    this.#hold(claim, "secure");
   }
 
   /** {@link take} of a job that was let in before this process began. */
   restore(claim: Paid): void {
-    this.#hold(claim, false);
+    this.#hold(claim, "reach");
   }
 
-  #hold({ claimId, keyId, paid, unitNano }: Paid, checks: boolean): void {
+  #hold({ claimId, keyId, paid, unitNano }: Paid, how: "secure" | "reach"): void {
     const account = paid > 0 ? this.spend?.of(keyId) : undefined;
     if (!account) return;
     // An operation of the writer may be run again.
     this.end(claimId);
     const held = account.claim(0, 0n);
-    const nano = BigInt(paid) * unitNano;
-    if (checks) held.secure(nano);
-    else held.reach(nano);
+    held[how](BigInt(paid) * unitNano);
     this.#held.set(claimId, held);
   }
 
