@@ -146,10 +146,14 @@ export class KeyAccount {
   refuseMoney(): GatewayError {
     const { capDayNano, capTotalNano } = this.#caps;
     const totalLeft = (capTotalNano ?? UNBOUNDED) - this.tally.totalNano;
+    const text =
+      this.freeNano > 0n
+        ? "This may cost more than is left of what this key may cost"
+        : "This key has come to what it may cost";
     if (capDayNano !== null && capDayNano - this.tally.dayNano < totalLeft) {
-      return this.#refuseDay("This key has come to what it may cost in a day.");
+      return this.#refuseDay(`${text} in a day.`);
     }
-    return new GatewayError("insufficient_quota", "This key has come to what it may cost.", { retry: false });
+    return new GatewayError("insufficient_quota", `${text}.`, { retry: false });
   }
 
   #refuseDay(message: string): GatewayError {

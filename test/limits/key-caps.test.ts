@@ -225,7 +225,7 @@ test("images under way are set aside, those of before a start too, until they en
   const free = () => spend.of(keyId)?.freeNano;
   holds.restore(job("before", 70n));
   expect(free()).toBe(30n);
-  expect(() => holds.take(job("a", 31n))).toThrow("has come to what it may cost");
+  expect(() => holds.take(job("a", 31n))).toThrow("more than is left of what this key may cost");
   expect(free()).toBe(30n);
   holds.take(job("b", 30n));
   // An operation that is run again sets nothing aside a second time.

@@ -233,7 +233,10 @@ describe("a key that is capped in money", () => {
     });
     const ask = (...names: string[]) => lab.call("web_fetch", { urls: urlsOf(...names) }, key);
     const wide = await ask("a", "b", "c");
-    expect([wide.isError, wide.content[0]?.text]).toEqual([true, "This key has come to what it may cost."]);
+    expect([wide.isError, wide.content[0]?.text]).toEqual([
+      true,
+      "This may cost more than is left of what this key may cost.",
+    ]);
     expect([usedOf(tenant), balanceOf(tenant).availableNano]).toEqual([20, CENT * 100n]);
     const both = await Promise.all([ask("a", "b"), ask("a")]);
     expect(both.map(({ isError }) => isError)).toEqual([false, true]);
