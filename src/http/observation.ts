@@ -16,6 +16,20 @@ import type { VendorHealth } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { collectGateway } from "./metrics-figures.ts";
 
+/** What sends traces as they are set up to be sent; undefined where they are off. `onFault`: see {@link TraceExporter}. */
+export function createTraces(
+  settings: TraceSettings | null | undefined,
+  { version, log, clock, onFault }: { version: string; log: Log; clock: Clock; onFault(thrown: unknown): void },
+  vendorOf: (id: string) => Vendor | undefined,
+): TraceExporter | undefined {
+  if (!settings) return undefined;
+  return new TraceExporter({
+    ...{ ...settings, version, scrub: log.scrub, after: clock.after, onFault },
+    baseUrlOf: (vendor) => vendorOf(vendor)?.baseUrl,
+    retryAfter: (headers) => retryAfterSeconds(headers, clock.now()),
+  });
+}
+
 export type ObservationParts = {
   store: Store;
   writer: Writer;
@@ -55,13 +69,7 @@ export class Observation {
     };
     this.#requests = new RequestFigures(log.scrub);
     this.#lag = new LoopLag(() => clock.monotonic(), parts.onLag);
-    const baseUrlOf = (vendor: string) => parts.vendor(vendor)?.baseUrl;
-    this.#traces =
-      traces &&
-      new TraceExporter({
-        ...{ ...traces, version, scrub: log.scrub, baseUrlOf, after: clock.after, onFault: failed },
-        retryAfter: (headers) => retryAfterSeconds(headers, clock.now()),
-      });
+    this.#traces = createTraces(traces, { version, log, clock, onFault: failed }, (id) => parts.vendor(id));
     this.observer = createObserver([this.#requests, attempts, ...(this.#traces ? [this.#traces] : [])], failed);
   }
 

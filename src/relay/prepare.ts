@@ -9,7 +9,7 @@ import { planOrders } from "./orders.ts";
 import type { Target } from "./read-reply.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
 
-/** With the value `1` the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
+/** With any value but those of {@link NOT_STRICT} the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
 export const STRICT_HEADER = "x-sluice-strict";
 const NOT_STRICT: ReadonlySet<string> = new Set(["", "0", "false"]);
 

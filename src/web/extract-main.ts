@@ -157,8 +157,7 @@ const isFrame = ({ name, attributes }: Element, inArticle: boolean): boolean =>
 
 /** A copy of `element` without what is hidden, silent, or of the site rather than the page. */
 function dropFrame(element: Element, junk: ReadonlySet<Element>, inArticle = false): Element {
-  const inside =
-    inArticle || element.name === "article" || element.name === "main" || element.attributes["role"] === "main";
+  const inside = inArticle || element.name === "article" || isMain(element);
   const children: Element["children"] = [];
   for (const child of element.children) {
     if (typeof child === "string") children.push(child);

@@ -1,4 +1,4 @@
-import { type Element, isMain, squeeze, textOf } from "./extract-tree.ts";
+import { type Element, elementsOf, isMain, squeeze, textOf, walkElements } from "./extract-tree.ts";
 
 /** Characters from which on what a page shows without programs is more than a notice that it wants them. */
 const MORE_THAN_A_NOTICE = 500;
@@ -8,7 +8,7 @@ const MAX_PLACED = 200;
 /** How React, and what is built on it, has its pages say which late part belongs where: `$RC("B:0","S:0")`, `$RS("S:1","P:1")`. */
 const PLACING = /\$R([CRS])\("([^"\\]{1,60})","([^"\\]{1,60})"/g;
 
-type Late = { homes: Map<string, Element>; parts: Map<string, Element>; around: Map<Element, Element>; pairs: Pair[] };
+type Late = { homes: Map<string, Element>; parts: Map<string, Element>; pairs: Pair[] };
 type Pair = { home: string; part: string };
 
 function readPairs(script: string): Pair[] {
@@ -25,7 +25,6 @@ function look(element: Element, late: Late): { weight: number; main: boolean } {
       all.weight += squeeze(child).length;
       continue;
     }
-    late.around.set(child, element);
     const { id, hidden } = child.attributes;
     if (child.name === "script") {
       late.pairs.push(...readPairs(textOf(child)));
@@ -48,8 +47,19 @@ function isInside(element: Element, other: Element, around: ReadonlyMap<Element,
   return false;
 }
 
+/** What each element below `root` stands in. */
+function parentsIn(root: Element): Map<Element, Element> {
+  const around = new Map<Element, Element>();
+  for (const child of elementsOf(root)) around.set(child, root);
+  for (const each of walkElements(root)) for (const child of elementsOf(each)) around.set(child, each);
+  return around;
+}
+
 /** Puts late parts where they belong. One that would come to stand in itself stays where it is. */
-function placeParts({ homes, parts, around, pairs }: Late): void {
+function placeParts(root: Element, { homes, parts, pairs }: Late): void {
+  // Few pages have any.
+  if (pairs.length === 0) return;
+  const around = parentsIn(root);
   for (const { home: homeId, part: partId } of pairs.slice(0, MAX_PLACED)) {
     const home = homes.get(homeId);
     const part = parts.get(partId);
@@ -68,7 +78,7 @@ function placeParts({ homes, parts, around, pairs }: Late): void {
  * threads there) is shown, and parts that came late, hidden at the end, stand where the page says that they belong. Changes `root`.
  */
 export function unscript(root: Element): void {
-  const late: Late = { homes: new Map(), parts: new Map(), around: new Map(), pairs: [] };
+  const late: Late = { homes: new Map(), parts: new Map(), pairs: [] };
   look(root, late);
-  placeParts(late);
+  placeParts(root, late);
 }

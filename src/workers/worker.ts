@@ -3,9 +3,8 @@ import { GatewayError } from "../canon/errors.ts";
 import { type Catalog, createCatalog } from "../catalog/catalog.ts";
 import { builtInRows } from "../catalog/rows.ts";
 import { collectConnections, collectVendors } from "../http/metrics-figures.ts";
-import { traceFigures } from "../http/observation.ts";
+import { createTraces, traceFigures } from "../http/observation.ts";
 import type { Clock } from "../lib/clock.ts";
-import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
 import { Admission } from "../limits/admission.ts";
 import { memoryShare } from "../limits/memory-share.ts";
 import { type Figure, single } from "../observe/figures.ts";
@@ -14,7 +13,7 @@ import { LOOK_EVERY_MS, LoopLag } from "../observe/loop-lag.ts";
 import { createObserver, type Listener } from "../observe/observer.ts";
 import { collectProcess } from "../observe/process-figures.ts";
 import { RequestFigures } from "../observe/request-figures.ts";
-import { TraceExporter } from "../observe/traces.ts";
+import type { TraceExporter } from "../observe/traces.ts";
 import { BodyLog } from "../relay/body-log.ts";
 import { drain } from "../relay/drain.ts";
 import { Ended } from "../relay/ended.ts";
@@ -85,13 +84,7 @@ export class Worker {
     this.#makers.onNote = (proof, maker) => link.note("proof", { proof, maker });
     const failed = (thrown: unknown) => log.error("observe", errorFields(thrown));
     const { traces, version } = view;
-    const baseUrlOf = (vendor: string) => this.#vendors.get(vendor)?.baseUrl;
-    this.#traces = traces
-      ? new TraceExporter({
-          ...{ ...traces, version, scrub: log.scrub, baseUrlOf, after: clock.after, onFault: failed },
-          retryAfter: (headers) => retryAfterSeconds(headers, clock.now()),
-        })
-      : undefined;
+    this.#traces = createTraces(traces, { version, log, clock, onFault: failed }, (id) => this.#vendors.get(id));
     const attempts: Listener = {
       settling: (requestId, made) => link.note("settling", { requestId, attempts: made }),
     };
