@@ -47,9 +47,6 @@ const PER_OTHER_LETTER = 32;
 const PER_IDEOGRAPH = 84;
 const PER_ESCAPED = 80;
 
-/** What the first character of a run costs, by its kind. */
-const FIRST = Int32Array.from([0, PER_WORD, PER_THREE_DIGITS, 0, PER_MARKS]);
-
 const FIRST_OTHER = 0x300;
 const FIRST_IDEOGRAPH = 0x2e80;
 
@@ -58,6 +55,9 @@ function outsideAscii(code: number): number {
   return code >= FIRST_OTHER ? PER_OTHER_LETTER : PER_LATIN;
 }
 
+/** What the first character of a run costs, by its kind. */
+const FIRST = [0, PER_WORD, PER_THREE_DIGITS, 0, PER_MARKS];
+
 /** What a further character of a run of its kind costs, the `run`th. */
 function insideRun(kind: number, run: number): number {
   if (kind === LETTER) return run > 6 ? PER_LETTER_BEYOND_SIX : 0;
@@ -65,34 +65,57 @@ function insideRun(kind: number, run: number): number {
   return kind === MARK ? PER_FURTHER_MARK : PER_FURTHER_SPACE;
 }
 
-/** The kind of the character before `at`, whose run goes on there. */
-function kindBefore(text: string, at: number): number {
+/** Runs longer than this go on as one of these lengths: a seventh letter costs as the eighth does, a fourth digit as the seventh. */
+const LONGEST_RUN = 7;
+const DIGITS_AT_ONCE = 3;
+const KIND_COUNT = 5;
+const STATE_BITS = 8;
+const STATE = (1 << STATE_BITS) - 1;
+
+/** Where a reader stands who has read `run` characters of one kind: the beginning of its row in {@link STEPS}. */
+const stateOf = (kind: number, run: number): number => (run * KIND_COUNT + kind) * KIND_COUNT;
+const NO_RUN = 0;
+
+/**
+ * The rules as a table: for each place to stand and the kind of the next character, what that costs and where one stands behind it. Language changes its
+ * kind at every few characters, which a processor does not foresee: looked up it takes a third of the time that deciding takes.
+ */
+const STEPS = new Int32Array(stateOf(MARK, LONGEST_RUN) + KIND_COUNT);
+for (let run = 0; run <= LONGEST_RUN; run++) {
+  for (let last = 0; last < KIND_COUNT; last++) {
+    for (let kind = LETTER; kind <= MARK; kind++) {
+      const goesOn = kind === last && run > 0;
+      const further = run < LONGEST_RUN ? run + 1 : run + 1 - DIGITS_AT_ONCE;
+      const next = goesOn ? (kind === DIGIT ? further : Math.min(run + 1, LONGEST_RUN)) : 1;
+      const cost = goesOn ? insideRun(kind, run + 1) : (FIRST[kind] as number);
+      STEPS[stateOf(last, run) + kind] = (cost << STATE_BITS) | stateOf(kind, next);
+    }
+  }
+}
+
+/** Where one stands at `at`: behind one character of its run, whose length nobody has counted. */
+function stateAt(text: string, at: number): number {
   const code = at > 0 ? text.charCodeAt(at - 1) : FIRST_OTHER;
-  return code < 128 ? (KINDS[code] as number) : 0;
+  return code < 128 ? stateOf(KINDS[code] as number, 1) : NO_RUN;
 }
 
 /** o200k tokens of the characters from `from` up to `to`, roughly, in hundredths: one pass, no memory. */
 function scan(text: string, from: number, to: number): number {
   let tokens = 0;
-  let last = kindBefore(text, from);
-  let run = 1;
+  let state = stateAt(text, from);
   for (let at = from; at < to; at++) {
     const code = text.charCodeAt(at);
     if (code >= 128) {
       tokens += outsideAscii(code);
-      last = 0;
+      state = NO_RUN;
     } else if (code === BACKSLASH && text.charCodeAt(at + 1) === LETTER_U) {
       tokens += PER_ESCAPED;
       at += 5;
-      last = 0;
+      state = NO_RUN;
     } else {
-      const kind = KINDS[code] as number;
-      if (kind === last) tokens += insideRun(kind, ++run);
-      else {
-        last = kind;
-        run = 1;
-        tokens += FIRST[kind] as number;
-      }
+      const step = STEPS[state + (KINDS[code] as number)] as number;
+      tokens += step >> STATE_BITS;
+      state = step & STATE;
     }
   }
   return tokens;
