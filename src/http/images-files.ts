@@ -78,7 +78,9 @@ export async function answerFile(request: Request, name: string, jobs: ImageJobs
 function answerBytes(request: Request, file: Blob, headers: Record<string, string>, etag: string): Response {
   const { size } = file;
   const condition = request.headers.get("if-range");
-  const range = condition === null || condition === etag ? readRange(request.headers.get("range"), size) : undefined;
+  // RFC 9110, 14.2: of what GET alone gives, a HEAD tells the whole.
+  const isAsked = request.method === "GET" && (condition === null || condition === etag);
+  const range = isAsked ? readRange(request.headers.get("range"), size) : undefined;
   if (range === "none") {
     const { "content-type": _type, ...rest } = headers;
     return new Response(null, { status: 416, headers: { ...rest, "content-range": `bytes */${size}` } });
