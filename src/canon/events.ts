@@ -15,15 +15,20 @@ export type Finish = {
   explanation?: string;
 };
 
+/** An image that a model made: its bytes as base64, without a data-URL prefix. */
+export type Picture = { mediaType: string; data: string };
+
 /**
  * A `custom` tool call's deltas are free text and no JSON (dialects.md 1.1). `opaque` is a block only its own dialect understands;
  * encoders of other dialects skip it whole. `refusal`: text by which the model declines, for clients that are shown it apart from the answer.
+ * An `image` comes whole, with its block's start.
  */
 export type BlockStart =
   | { kind: "text"; refusal?: true }
   | { kind: "reasoning" }
   | { kind: "redacted-reasoning"; data: string }
   | { kind: "tool-call"; id: string; name: string; custom?: true }
+  | ({ kind: "image" } & Picture)
   | { kind: "opaque"; dialect: string; value: Record<string, unknown> };
 
 /**

@@ -18,7 +18,8 @@ type Placed = { place?: string };
 
 /** `signature` is the vendor's proof of what it said, where it gives one (Gemini). */
 export type TextPart = { type: "text"; text: string; signature?: string } & Marked;
-export type ImagePart = { type: "image"; source: MediaSource; detail?: string } & Marked & Placed;
+/** `signature`: of one that the model made, its vendor's proof of that (Gemini). */
+export type ImagePart = { type: "image"; source: MediaSource; detail?: string; signature?: string } & Marked & Placed;
 export type DocumentPart = { type: "document"; source: MediaSource; title?: string; context?: string } & Marked &
   Placed;
 export type AudioPart = { type: "audio"; data: string; format: string } & Placed;
@@ -104,6 +105,8 @@ export type Prompt = {
   output?: OutputFormat;
   /** The last turn is the assistant's, and the model is to go on with it. */
   continues?: true;
+  /** The reply may be images too, of this shape and size, by Google's words for them. */
+  pictures?: { ratio?: string; size?: string };
   /** The client's name for its end user. */
   userId?: string;
   /** Fields that pass as they are between OpenAI's two dialects, by the chat dialect's names; encoders of others drop and name them. */

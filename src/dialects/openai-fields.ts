@@ -46,3 +46,9 @@ export function share(prompt: Prompt, field: string, value: unknown): void {
 export function nameShared({ shared }: Prompt, dropped: string[]): void {
   for (const field in shared) dropped.push(field);
 }
+
+/** Names the wish for images, for dialects whose models write. */
+export function namePictures({ pictures }: Prompt, dropped: string[]): void {
+  if (pictures) dropped.push("modalities");
+  if (pictures?.ratio !== undefined || pictures?.size !== undefined) dropped.push("image_config");
+}

@@ -86,8 +86,8 @@ export class Meter {
   #open(block: Extract<Event, { type: "block-start" }>["block"]): void {
     this.#kind = block.kind === "tool-call" ? "arguments" : block.kind === "reasoning" ? "reasoning" : "text";
     if (block.kind === "tool-call") this.#count("arguments", block.name);
-    // The vendor's own secret has no length that tells tokens; it is output all the same.
-    else if (block.kind === "redacted-reasoning" || block.kind === "opaque") this.#mark();
+    // The vendor's own secret has no length that tells tokens, nor has an image; it is output all the same.
+    else if (block.kind !== "text" && block.kind !== "reasoning") this.#mark();
   }
 
   #count(kind: keyof Generated, text: string): void {

@@ -170,6 +170,11 @@ const finishReason = late(() =>
   }),
 );
 
+/** An image in a reply: not OpenAI's own, but what clients and resellers agree on (OpenRouter). */
+const ChatPicture = late(() =>
+  Open({ type: Maybe(text("image_url")), image_url: Maybe(Open({ url: text("a data URL, or an address") })) }),
+);
+
 /** A whole answer of `POST /v1/chat/completions` (dialects.md 1.3). */
 export const ChatCompletion = late(() =>
   Open(
@@ -187,6 +192,7 @@ export const ChatCompletion = late(() =>
             content: Type.Union([Type.String(), Type.Null()]),
             refusal: Maybe(Type.String()),
             reasoning_content: Maybe(text("the model's reasoning, where it shows it")),
+            images: Maybe(list(ChatPicture(), "images that the model made")),
             tool_calls: Maybe(Type.Array(ChatToolCall())),
           }),
         }),
@@ -213,6 +219,7 @@ export const ChatCompletionChunk = late(() =>
             role: Maybe(Type.String()),
             content: Maybe(Type.String()),
             reasoning_content: Maybe(Type.String()),
+            images: Maybe(list(ChatPicture(), "images that the model made")),
             tool_calls: Maybe(Type.Array(Open({ index: Type.Integer(), id: Maybe(Type.String()) }))),
           }),
         }),

@@ -1,11 +1,12 @@
-import type { Event } from "../../canon/events.ts";
+import type { Event, Picture } from "../../canon/events.ts";
 import { CitationKeeper, type Cited } from "./read-citations.ts";
 import { isComplete, type ToolSlot } from "./tool-calls.ts";
 
 type TextKind = "text" | "reasoning" | "refusal";
 type TextItem = { kind: TextKind; text: string };
 type ToolItem = { kind: "tool"; slot: ToolSlot; pending: string };
-type Item = TextItem | ToolItem;
+type PictureItem = { kind: "image"; picture: Picture };
+type Item = TextItem | ToolItem | PictureItem;
 
 /**
  * Puts a reply's text, reasoning and tool calls one after the other, as events demand: blocks never overlap. While a tool call is not
@@ -76,6 +77,12 @@ export class BlockWriter {
     if (this.#waiting.length > 0) this.#advance(out, false);
   }
 
+  /** Adds an image, which is a block of its own. */
+  picture(picture: Picture, out: Event[]): void {
+    this.#waiting.push({ kind: "image", picture });
+    this.#advance(out, false);
+  }
+
   /** Writes all that waits, and closes the last block: nothing more will come. */
   flush(out: Event[]): void {
     this.#advance(out, true);
@@ -95,6 +102,10 @@ export class BlockWriter {
 
   #start(item: Item, out: Event[]): void {
     if (item.kind === "tool" && item.slot.name === "" && item.slot.arguments === "") return;
+    if (item.kind === "image") {
+      out.push({ type: "block-start", block: { kind: "image", ...item.picture } }, { type: "block-end" });
+      return;
+    }
     this.#open = item;
     if (item.kind === "tool") {
       const { id, name, custom } = item.slot;

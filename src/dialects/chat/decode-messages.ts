@@ -6,7 +6,8 @@ import { unknownFields } from "../unknown-fields.ts";
 import { decodePart } from "./decode-parts.ts";
 import { reasoningSignature, reasoningText } from "./delta.ts";
 import type { DroppedPaths } from "./dropped.ts";
-import { signatureOfCall } from "./extra-content.ts";
+import { signatureIn } from "./extra-content.ts";
+import { PICTURES, picturesSentBack } from "./pictures.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
@@ -17,7 +18,7 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set(["role", "content", "name", "c
 const ASSISTANT_FIELDS: ReadonlySet<string> = new Set([
   ...["role", "content", "name", "cache_control", "tool_calls", "function_call", "refusal", "audio", "prefix"],
   ...["reasoning_content", "reasoning", "reasoning_details", "thinking"],
-  ...["annotations", "citations", "parsed", "id", "phase", "provider_specific_fields", "thinking_blocks"],
+  ...["annotations", "citations", "parsed", "id", "phase", "provider_specific_fields", "thinking_blocks", PICTURES],
 ]);
 /** Fields of a content part. */
 const PART_FIELDS: ReadonlySet<string> = new Set([
@@ -95,6 +96,7 @@ class MessageReader {
     const reasoning = readReasoning(message);
     const said = this.#parts(message, at);
     const parts: Part[] = reasoning ? [reasoning, ...said] : said;
+    parts.push(...picturesSentBack(message, pathOf(at)));
     if (typeof message["refusal"] === "string" && message["refusal"] !== "") {
       parts.push({ type: "text", text: cleanText(message["refusal"]) });
     }
@@ -175,7 +177,7 @@ function readCall(value: unknown, seed: string): ToolCallPart | undefined {
   const id = fragment.id || inventCallId(seed, 0);
   const part: ToolCallPart = { type: "tool-call", id, name: fragment.name, arguments: cleanText(raw) };
   if (fragment.custom) part.custom = true;
-  put(part, "signature", signatureOfCall(value));
+  put(part, "signature", signatureIn(value));
   return part;
 }
 

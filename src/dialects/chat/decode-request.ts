@@ -21,6 +21,16 @@ const CARRIED = new Set(
   ].flatMap((line) => line.split(" ")),
 );
 
+/** Fields by which resellers' clients ask for images (OpenRouter). */
+const PICTURE_FIELDS = ["modalities", "image_config"];
+
+/** What is said of the images that a reply may be; undefined where none are asked for. */
+function decodePictures({ modalities, image_config: config }: Wire): Prompt["pictures"] {
+  if (!listOf(modalities).includes("image")) return undefined;
+  const { aspect_ratio: ratio, image_size: size } = isObject(config) ? config : {};
+  return { ...(typeof ratio === "string" && { ratio }), ...(typeof size === "string" && { size }) };
+}
+
 /** Values that ask for nothing beyond what is done anyway. */
 function asksForNothing(field: string, value: unknown): boolean {
   if (value == null || value === false || value === "") return true;
@@ -125,7 +135,9 @@ export function decodeRequest(body: Wire): Decoded {
   // A form that only some server of this dialect knows, such as a grammar.
   if (isObject(format) && format["type"] !== "text" && !output) dropped.add("response_format");
   put(prompt, "userId", decodeUser(body, dropped));
+  put(prompt, "pictures", decodePictures(body));
   for (const field in body) {
+    if (prompt.pictures && PICTURE_FIELDS.includes(field)) continue;
     if (CARRIED.has(field) || asksForNothing(field, body[field])) continue;
     if (isShared(field)) share(prompt, field, body[field]);
     else dropped.add(field);

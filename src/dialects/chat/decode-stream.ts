@@ -1,16 +1,18 @@
 import { GatewayError, streamTruncated } from "../../canon/errors.ts";
-import type { Event } from "../../canon/events.ts";
+import type { Event, Picture } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { randomBase62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { withTier } from "../openai-fields.ts";
+import { pictureLink } from "../pictures.ts";
 import { DetailsJoiner, detailsBlock, detailsOf } from "../reasoning-details.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { BlockWriter } from "./block-writer.ts";
 import { contentText, reasoningSignature, reasoningText } from "./delta.ts";
 import { failureOf, matchedStop, readFinish } from "./finish.ts";
+import { PICTURES, picturesIn } from "./pictures.ts";
 import { annotationsIn, listsSources, sourcesIn } from "./read-citations.ts";
 import { mayBePreopened, ThinkSplitter } from "./think-tags.ts";
 import { readToolFragment, ToolTracker } from "./tool-calls.ts";
@@ -242,9 +244,17 @@ export class ChatDecoder implements Decoder {
     const text = contentText(delta["content"]);
     if (text !== "") this.#readText(text, out);
     if (Array.isArray(delta["annotations"])) this.#blocks.cite(annotationsIn(delta));
+    if (delta[PICTURES]) for (const picture of picturesIn(delta)) this.#readPicture(picture, out);
     const refusal = delta["refusal"];
     if (typeof refusal === "string" && refusal !== "") this.#blocks.text("refusal", refusal, out);
     if (delta["tool_calls"] || delta["function_call"]) this.#readTools(delta, out);
+  }
+
+  /** One that is kept elsewhere is text that names it: no other dialect has a place for an address. */
+  #readPicture(picture: Picture | { url: string }, out: Event[]): void {
+    this.#releaseThink(out);
+    if ("url" in picture) this.#blocks.text("text", pictureLink(picture.url), out);
+    else this.#blocks.picture(picture, out);
   }
 
   #readDetails(delta: Record<string, unknown>): void {

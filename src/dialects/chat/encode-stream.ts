@@ -4,6 +4,7 @@ import type { Encoder, ReplyContext } from "../dialect.ts";
 import { annotationOf } from "./citations.ts";
 import { extraContentOf } from "./extra-content.ts";
 import { writeFinish } from "./finish.ts";
+import { pictureOf, withProof } from "./pictures.ts";
 import { writeUsage } from "./usage.ts";
 
 /** The dialect's terminator (contract 7). */
@@ -36,6 +37,9 @@ export class ChatEncoder implements Encoder {
   #extra: string | undefined;
   #usage: Usage = NO_USAGE;
   #annotations: Record<string, unknown>[] | undefined;
+  /** The open block's image, which goes out with its proof. */
+  #picture: Record<string, unknown> | undefined;
+  #pictures = 0;
 
   constructor(context: ReplyContext) {
     this.#context = context;
@@ -76,6 +80,7 @@ export class ChatEncoder implements Encoder {
       return "";
     }
     this.#kind = "skipped";
+    if (block.kind === "image") this.#picture = pictureOf(block, this.#pictures++);
     return block.kind === "tool-call" ? this.#startCall(block) : "";
   }
 
@@ -117,12 +122,16 @@ export class ChatEncoder implements Encoder {
    * others take a piece with neither type nor arguments for another call (langchaingo).
    */
   #keepProof(signature: string): void {
+    if (this.#picture) this.#picture = withProof(this.#picture, signature);
     const extra = this.#kind === "tool-call" ? extraContentOf(signature) : undefined;
     if (extra) this.#extra = JSON.stringify(extra);
   }
 
   /** Clients parse a call's arguments as JSON: a call without any gets an empty object (dialects.md 4.8 #10). */
   #endBlock(): string {
+    const picture = this.#picture;
+    this.#picture = undefined;
+    if (picture) return `${this.#head}{"images":${JSON.stringify([picture])}}${this.#tail}`;
     const isFunction = this.#kind === "tool-call" || this.#kind === "only-call";
     // A proof that came behind the arguments has no piece of them left to go with.
     const rest = this.#hasArguments ? "" : "{}";

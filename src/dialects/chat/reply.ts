@@ -9,6 +9,7 @@ import { ChatDecoder, errorInside, replySeed } from "./decode-stream.ts";
 import { replyIdOf } from "./encode-stream.ts";
 import { extraContentOf } from "./extra-content.ts";
 import { fittingWord, writeFinish } from "./finish.ts";
+import { PICTURES, pictureOf, withProof } from "./pictures.ts";
 import { repairTexts } from "./repair.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
 import { withReasoning, writeUsage } from "./usage.ts";
@@ -85,12 +86,14 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
   let kind = "";
   const calls: Call[] = [];
   const annotations: Wire[] = [];
+  const pictures: Wire[] = [];
   for (const event of events) {
     if (event.type === "block-start") {
       const { block } = event;
       kind = block.kind === "text" && block.refusal ? "refusal" : block.kind;
       if (block.kind === "tool-call")
         calls.push({ id: block.id, name: block.name, custom: block.custom === true, text: "" });
+      else if (block.kind === "image") pictures.push(pictureOf(block, pictures.length));
     } else if (event.type === "block-delta") {
       if (kind === "text") content = (content ?? "") + event.text;
       else if (kind === "refusal") refusal = (refusal ?? "") + event.text;
@@ -99,6 +102,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
     } else if (event.type === "block-signature") {
       const extra = kind === "tool-call" ? extraContentOf(event.signature) : undefined;
       if (extra) calls.at(-1)!.extra = extra;
+      else if (kind === "image") pictures.push(withProof(pictures.pop()!, event.signature));
     } else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
     else if (event.type === "usage") usage = event.usage;
     else if (event.type === "finish") {
@@ -113,6 +117,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Wi
   };
   if (reasoning !== "") message["reasoning_content"] = reasoning;
   if (annotations.length > 0) message["annotations"] = annotations;
+  if (pictures.length > 0) message[PICTURES] = pictures;
   addCalls(message, calls, legacy);
   return {
     id: replyIdOf(context),

@@ -35,18 +35,26 @@ function thinkingConfig(order: ReasoningOrder, active: boolean, traits: ModelTra
 
 const isCall = (part: Wire): boolean => isObject(part["functionCall"]);
 
-/** The first call of each step carries a signature, or the word that stands for one in foreign history (dialects.md 3.3). */
-function signCalls(contents: readonly Wire[]): readonly Wire[] {
-  return contents.some(({ parts }) => listOf(parts).some(isCall)) ? contents.map(signFirstCall) : contents;
+const isPicture = (part: Wire): boolean => isObject(part["inlineData"]);
+
+/**
+ * The first call of each step, and every image that the model made, carries a signature, or the word that stands for one in foreign history
+ * (dialects.md 3.3).
+ */
+function signModels(contents: readonly Wire[]): readonly Wire[] {
+  const isSigned = (part: Wire) => isCall(part) || isPicture(part);
+  const needs = ({ role, parts }: Wire) => role === "model" && listOf(parts).some(isSigned);
+  return contents.some(needs) ? contents.map((content) => (needs(content) ? sign(content) : content)) : contents;
 }
 
-function signFirstCall(content: Wire): Wire {
+function sign(content: Wire): Wire {
   const parts = listOf(content["parts"]);
   const first = parts.find(isCall);
-  if (!first || first["thoughtSignature"] !== undefined) return content;
+  const lacks = (part: Wire) => part["thoughtSignature"] === undefined && (part === first || isPicture(part));
+  if (!parts.some(lacks)) return content;
   return {
     ...content,
-    parts: parts.map((part) => (part === first ? { ...part, thoughtSignature: PLACEHOLDER } : part)),
+    parts: parts.map((part) => (lacks(part) ? { ...part, thoughtSignature: PLACEHOLDER } : part)),
   };
 }
 
@@ -88,7 +96,7 @@ function amendForModel(body: Wire, config: Wire, traits: ModelTraits): Wire {
     contents = prependSystem(contents, systemInstruction);
     systemInstruction = undefined;
   }
-  if (traits.current) contents = signCalls(contents);
+  if (traits.current) contents = signModels(contents);
   if (contents !== body["contents"]) edits["contents"] = contents;
   if (systemInstruction !== body["systemInstruction"]) edits["systemInstruction"] = systemInstruction;
   if (traits.jsonSchema) return edits;
@@ -109,7 +117,7 @@ function lostFields(body: Wire, orders: Orders): string[] {
   return lost.length === 0 ? NONE_LOST : lost;
 }
 
-/** What went, and a call's signature that is lost, so that the vendor's own word for that stands in its place. */
+/** What went, and a call's or an image's signature that is lost, so that the vendor's own word for that stands in its place. */
 export function repairs(body: Wire, edits: Edits, orders: Orders): string[] {
   const isLost = (part: Wire) => part["thoughtSignature"] === PLACEHOLDER;
   const holdsLost = ({ parts }: Wire) => listOf(parts).some(isLost);

@@ -177,7 +177,11 @@ export class GeminiDecoder implements Decoder {
     const call = part["functionCall"];
     const signature = textOf(part["thoughtSignature"]);
     if (isObject(call)) return this.#readCall(call, signature, out);
-    if (typeof part["text"] !== "string") return undefined;
+    if (typeof part["text"] !== "string") {
+      // What it drew while it thought is no answer (dialects.md 7).
+      if (part["thought"] !== true) this.#readPicture(part["inlineData"], signature, out);
+      return undefined;
+    }
     if (part["thought"] === true) {
       this.#append("reasoning", part["text"], out);
       this.#sign("thought", signature, out);
@@ -189,6 +193,16 @@ export class GeminiDecoder implements Decoder {
     this.#append("text", part["text"], out);
     if (!onReasoning && this.#open === "text") this.#sign("text", signature, out);
     return undefined;
+  }
+
+  #readPicture(inline: unknown, signature: string, out: Event[]): void {
+    if (!isObject(inline)) return;
+    const mediaType = textOf(inline["mimeType"]);
+    const data = textOf(inline["data"]);
+    if (!mediaType.startsWith("image/") || data === "") return;
+    this.#begin({ kind: "image", mediaType, data }, out);
+    if (signature !== "") out.push({ type: "block-signature", signature: packProof({ place: "image", signature }) });
+    this.#close(out);
   }
 
   #append(kind: "text" | "reasoning", text: string, out: Event[]): void {

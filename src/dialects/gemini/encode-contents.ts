@@ -1,4 +1,12 @@
-import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import type {
+  ImagePart,
+  Part,
+  ReasoningPart,
+  TextPart,
+  ToolCallPart,
+  ToolResultPart,
+  Turn,
+} from "../../canon/prompt.ts";
 import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { toInput } from "../messages/tool-input.ts";
@@ -51,6 +59,7 @@ class ModelTurn {
     else if (part.type === "redacted-reasoning") nameLostReasoning(part, this.dropped);
     else if (part.type === "tool-call") this.#call(part);
     else if (part.type === "opaque") this.dropped.push(part.name);
+    else if (part.type === "image" && part.source.kind === "base64") this.#image(part);
     else this.dropped.push(("place" in part && part.place) || `assistant ${part.type}`);
   }
 
@@ -59,6 +68,12 @@ class ModelTurn {
     addText(part.text, this.parts);
     const proof = unpackProof(part.signature);
     if (proof) this.parts.push({ text: "", thoughtSignature: proof.signature });
+  }
+
+  /** What the model drew before, which it may be asked to change. */
+  #image(part: ImagePart): void {
+    const proof = unpackProof(part.signature);
+    this.parts.push({ ...encodeMedia(part), ...(proof && { thoughtSignature: proof.signature }) });
   }
 
   /** Reasoning goes back only when its proof shows that this vendor made it (dialects.md 4.4). */

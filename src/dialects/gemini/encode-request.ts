@@ -63,6 +63,15 @@ function addOutput(output: OutputFormat | undefined, config: Wire): void {
   if (output.type === "json-schema") config["responseJsonSchema"] = toJsonSchema(describedSchema(output));
 }
 
+function addPictures({ ratio, size }: NonNullable<Prompt["pictures"]>, config: Wire): void {
+  config["responseModalities"] = ["TEXT", "IMAGE"];
+  if (ratio === undefined && size === undefined) return;
+  config["imageConfig"] = {
+    ...(ratio !== undefined && { aspectRatio: ratio }),
+    ...(size !== undefined && { imageSize: size }),
+  };
+}
+
 /** A seed as the vendor's integer; the same one for the same seed. */
 const toSeed = (seed: number): number => Math.trunc(Math.abs(seed)) % (MAX_SEED + 1);
 
@@ -79,6 +88,7 @@ function encodeGeneration(prompt: Prompt, stop: readonly string[]): Wire {
   if (frequencyPenalty) config["frequencyPenalty"] = frequencyPenalty;
   if (presencePenalty) config["presencePenalty"] = presencePenalty;
   addOutput(prompt.output, config);
+  if (prompt.pictures) addPictures(prompt.pictures, config);
   return config;
 }
 

@@ -5,7 +5,7 @@ const MAX_PROOF = 4 * 1024 * 1024;
 export const PLACEHOLDER = "skip_thought_signature_validator";
 
 /** The part that a signature belongs to. It is told beside the proof, since a reasoning block may carry what its neighbour is to show. */
-export const PLACES = ["call", "text", "thought"] as const;
+export const PLACES = ["call", "text", "thought", "image"] as const;
 export type Place = (typeof PLACES)[number];
 export type Proof = { place: Place; signature: string };
 

@@ -4,7 +4,7 @@ import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { describedSchema } from "../format-name.ts";
-import { nameShared } from "../openai-fields.ts";
+import { namePictures, nameShared } from "../openai-fields.ts";
 import { isVisible } from "../text.ts";
 import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
 import { addText, type Block, encodeTurns, type Message, withMark } from "./encode-turns.ts";
@@ -116,6 +116,7 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
   if (prompt.presencePenalty !== undefined) dropped.push("presence_penalty");
   if (prompt.tools.length > 0) dropped.push(...lostFormats(prompt.tools));
   nameShared(prompt, dropped);
+  namePictures(prompt, dropped);
   const messages = encodeTurns(prompt.turns, dropped, upstreamModel);
   const body: Block = {};
   put(body, "max_tokens", prompt.maxOutputTokens);

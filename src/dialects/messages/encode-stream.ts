@@ -1,6 +1,7 @@
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
+import { unseenPicture } from "../pictures.ts";
 import { makerOf, markUnsigned } from "../reasoning-proof.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
 import {
@@ -23,7 +24,7 @@ const DELTAS: Partial<Record<BlockStart["kind"], readonly [type: string, field: 
 
 /** A block as its content_block_start shows it, or undefined for a block of another dialect, which is left out whole. */
 export function startOfBlock(block: BlockStart): Record<string, unknown> | undefined {
-  if (block.kind === "text") return { type: "text", text: "" };
+  if (block.kind === "text" || block.kind === "image") return { type: "text", text: "" };
   if (block.kind === "reasoning") return { type: "thinking", thinking: "", signature: "" };
   if (block.kind === "redacted-reasoning") return { type: "redacted_thinking", data: block.data };
   if (block.kind === "tool-call") return { type: "tool_use", id: block.id, name: block.name, input: {} };
@@ -90,7 +91,9 @@ class MessagesEncoder implements Encoder {
     this.#lacksInput = block.kind === "tool-call";
     this.#calledTool ||= this.#lacksInput;
     this.#position++;
-    return blockStart(this.#position, start);
+    const opening = blockStart(this.#position, start);
+    if (block.kind !== "image") return opening;
+    return opening + blockDelta(this.#position, "text_delta", "text", unseenPicture(block));
   }
 
   #delta(text: string): string {

@@ -3,6 +3,7 @@ import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
+import { unseenPicture } from "../pictures.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
 import { type Block, readWholeBlock, startEvent } from "./blocks.ts";
 import { citationOf, serverToolUsage } from "./citations.ts";
@@ -49,6 +50,7 @@ function assembleBlock(
   context: ReplyContext,
 ): Block | undefined {
   if (start.kind === "text") return citations.length > 0 ? { type: "text", text, citations } : { type: "text", text };
+  if (start.kind === "image") return { type: "text", text: unseenPicture(start) };
   const block = startOfBlock(start);
   if (start.kind === "reasoning") return { ...block, thinking: text, signature: shownSignature(signature, context) };
   if (start.kind === "tool-call") return { ...block, input: toInput(text) };

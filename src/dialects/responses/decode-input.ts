@@ -7,7 +7,7 @@ import { cleanText } from "../text.ts";
 import { unknownFields } from "../unknown-fields.ts";
 import { decodeContent, isKnownPart } from "./content.ts";
 import { BROUGHT_TOOLS } from "./decode-tools.ts";
-import { argumentsText, type Item, reasoningSignature, reasoningText, stringOf } from "./items.ts";
+import { argumentsText, type Item, PICTURE, pictureIn, reasoningSignature, reasoningText, stringOf } from "./items.ts";
 import { joinName } from "./namespaces.ts";
 
 /** Fields of the items that have a meaning elsewhere: those that cross, what a reply says of its own, and what OpenAI's SDK reads out of that. */
@@ -27,6 +27,7 @@ const ITEM_FIELDS: ReadonlySet<string> = new Set([
     "output",
   ],
   ...["summary", "encrypted_content", "caller", "async", "created_by", "tools", "parsed_arguments"],
+  ...["result", "output_format", "revised_prompt", "action", "background", "quality", "size"],
 ]);
 /** Fields of a content part. */
 const PART_FIELDS: ReadonlySet<string> = new Set([
@@ -77,6 +78,8 @@ class InputReader {
       case "reasoning":
         this.#readReasoning(item);
         break;
+      case PICTURE:
+        return this.#readPicture(item, path);
       case BROUGHT_TOOLS:
         // Read with all other tools.
         break;
@@ -154,6 +157,13 @@ class InputReader {
     }
     const at = last.parts.findLastIndex(isResult) + 1;
     last.parts.splice(at, 0, result);
+  }
+
+  /** An image that the model made before. One that is only named is in its vendor's store. */
+  #readPicture(item: Item, place: string): boolean {
+    const picture = pictureIn(item);
+    if (picture) this.#addAssistant([{ type: "image", source: { kind: "base64", ...picture }, place }]);
+    return picture !== undefined;
   }
 
   #readReasoning(item: Item): void {

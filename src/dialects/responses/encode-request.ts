@@ -4,7 +4,7 @@ import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { formatName } from "../format-name.ts";
-import { BREAKPOINT } from "../openai-fields.ts";
+import { BREAKPOINT, namePictures } from "../openai-fields.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
@@ -120,6 +120,7 @@ function nameUnknown(prompt: Prompt, dropped: string[]): void {
 export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
   const dropped: string[] = [];
   nameUnknown(given, dropped);
+  namePictures(given, dropped);
   const { prompt, toolNames } = fitToolNames(given, OPENAI_NAMES, dropped);
   const body = encodeConversation(prompt, quirks, dropped);
   addTools(prompt, quirks, body, dropped);

@@ -4,7 +4,7 @@ import type { Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
 import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
-import { CUSTOM_CALL, type Item } from "./items.ts";
+import { CUSTOM_CALL, type Item, PICTURE } from "./items.ts";
 import { annotationOf, finishItem, proofItem, refusalPart, startItem, summaryPart, textPart } from "./output-items.ts";
 import { isProof } from "./phase.ts";
 import { record } from "./records.ts";
@@ -13,8 +13,11 @@ import { estimatedUsage, writeResponse } from "./response-object.ts";
 /** The block being written: its item as announced, and all of its text. */
 type Current = { block: BlockStart; item: Item; text: string; signature: string; annotations: Item[] };
 
-/** A search that the gateway ran: its records tell that it was begun and done. */
-const isSearch = (item: Item): boolean => item["type"] === "web_search_call";
+/** A search that the gateway ran, or an image: records of their own tell that they were begun and done, by these words. */
+const BEGUN: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ["web_search_call", ["in_progress", "searching"]],
+  [PICTURE, ["in_progress", "generating"]],
+]);
 
 const declines = ({ block }: Current): boolean => block.kind === "text" && block.refusal === true;
 
@@ -84,9 +87,10 @@ class ResponsesEncoder implements Encoder {
     const item = startItem(block, this.#id(), this.context);
     if (!item) return "";
     this.#current = { block, item, text: "", signature: "", annotations: [] };
-    const shown = isSearch(item) ? { ...item, status: "in_progress" } : item;
+    const states = BEGUN.get(item["type"]);
+    const shown = states ? { ...item, status: "in_progress" } : item;
     const added = this.#write("response.output_item.added", { output_index: this.#output.length, item: shown });
-    if (isSearch(item)) return added + this.#tellSearch(this.#current, "in_progress", "searching");
+    if (states) return added + this.#tellStates(this.#current, states);
     if (block.kind !== "text") return added;
     const part = block.refusal ? refusalPart("") : textPart("");
     return added + this.#about(this.#current, "response.content_part.added", { content_index: 0, part });
@@ -97,8 +101,10 @@ class ResponsesEncoder implements Encoder {
     return `${this.context.replyId}_${this.#output.length}`;
   }
 
-  #tellSearch(current: Current, ...states: string[]): string {
-    return states.map((state) => this.#about(current, `response.web_search_call.${state}`, {})).join("");
+  #tellStates(current: Current, states: readonly string[]): string {
+    return states
+      .map((state) => this.#about(current, `response.${String(current.item["type"])}.${state}`, {}))
+      .join("");
   }
 
   #cite(citation: Citation): string {
@@ -157,7 +163,7 @@ class ResponsesEncoder implements Encoder {
   #endParts(current: Current): string {
     const { text, annotations } = current;
     const { kind } = current.block;
-    if (isSearch(current.item)) return this.#tellSearch(current, "completed");
+    if (BEGUN.has(current.item["type"])) return this.#tellStates(current, ["completed"]);
     if (declines(current)) {
       return (
         this.#about(current, "response.refusal.done", { content_index: 0, refusal: text }) +

@@ -1,6 +1,7 @@
-import type { BlockStart, Event } from "../../canon/events.ts";
+import type { BlockStart, Event, Picture } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, listOf } from "../../lib/json.ts";
+import { mediaTypeOf } from "../messages/media.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
 import { phaseSignature } from "./phase.ts";
 
@@ -73,6 +74,17 @@ export function startEvent({ id, model, created_at: created }: Item): Event {
   return start;
 }
 
+/** The item of an image that the model made. */
+export const PICTURE = "image_generation_call";
+
+/** The image of an item; undefined for one of another type, or that failed. */
+export function pictureIn(item: Item): Picture | undefined {
+  const data = item["type"] === PICTURE ? stringOf(item["result"]) : "";
+  return data === ""
+    ? undefined
+    : { mediaType: mediaTypeOf(`image/${stringOf(item["output_format"]) || "png"}`, data), data };
+}
+
 function writeBlock(block: BlockStart, text: string, signature: string, events: Event[]): void {
   events.push({ type: "block-start", block });
   if (text !== "") events.push({ type: "block-delta", text });
@@ -91,7 +103,13 @@ export function readWholeItem(item: Item, events: Event[]): void {
     if (refusal !== "") writeBlock({ kind: "text", refusal: true }, refusal, "", events);
   } else if (type === "reasoning") readWholeReasoning(item, events);
   else if (isCallType(type)) writeBlock(startOfCall(item), callText(item), "", events);
-  else writeBlock({ kind: "opaque", dialect: "responses", value: item }, "", "", events);
+  else {
+    const picture = pictureIn(item);
+    const block: BlockStart = picture
+      ? { kind: "image", ...picture }
+      : { kind: "opaque", dialect: "responses", value: item };
+    writeBlock(block, "", "", events);
+  }
 }
 
 function readWholeReasoning(item: Item, events: Event[]): void {

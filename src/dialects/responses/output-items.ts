@@ -1,7 +1,7 @@
 import type { BlockStart, Citation } from "../../canon/events.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { carryRedacted, carrySignature, carryUnsigned, makerOf, unpackReasoning } from "../reasoning-proof.ts";
-import { CUSTOM_CALL, type Item } from "./items.ts";
+import { CUSTOM_CALL, type Item, PICTURE } from "./items.ts";
 import { splitName } from "./namespaces.ts";
 import { phaseField } from "./phase.ts";
 
@@ -78,6 +78,7 @@ export function startItem(block: BlockStart, id: string, answering: Answering): 
       ...splitName(block.name),
     };
   }
+  if (block.kind === "image") return { id: `ig_${id}`, type: PICTURE, status: "in_progress", result: null };
   return block.dialect === "responses" ? { id: `item_${id}`, ...block.value } : undefined;
 }
 
@@ -98,6 +99,10 @@ export function finishItem(
   if (item["type"] === CUSTOM_CALL) return { ...item, status: "completed", input: text };
   // Clients parse arguments as JSON: none at all are an empty object (dialects.md 4.8 #10).
   if (kind === "tool-call") return { ...item, status: "completed", arguments: text || "{}" };
+  if (kind === "image") {
+    const format = block.mediaType.slice("image/".length);
+    return { ...item, status: "completed", output_format: format, result: block.data };
+  }
   if (kind !== "reasoning") return item;
   const encrypted = shownProof(text, signature, makerIn(answering));
   return {
