@@ -339,7 +339,7 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
         HELLO,
       ],
     },
-    ["messages[0].content[0].min_pixels", "messages[0].content[1]", "messages[1].images"],
+    ["messages[0].content[0].min_pixels", "messages[0].content[1]", "messages[1].images[0]"],
   ],
   [
     "messages",

@@ -168,6 +168,10 @@ describe("an image of an earlier turn", () => {
       expect(dropped).toEqual(["messages[1].images[0]"]);
       expect(text).not.toContain(PNG);
     }
+    const odd = { ...chatTurn({}), images: "a cat" };
+    expect(send({ from: "chat", to: "gemini" }, { messages: [asked, odd, next] }).dropped).toEqual([
+      "messages[1].images",
+    ]);
     const elsewhere = { ...chatTurn({}), images: [{ image_url: { url: "https://a.example/x.png" } }] };
     const { dropped } = send({ from: "chat", to: "gemini" }, { messages: [asked, elsewhere, next] });
     expect(dropped).toEqual(["messages[1].images[0]"]);

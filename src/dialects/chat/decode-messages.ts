@@ -91,6 +91,7 @@ class MessageReader {
   }
 
   #readAssistant(message: Wire, at: number, isLast: boolean): void {
+    if (message[PICTURES] && !Array.isArray(message[PICTURES])) this.dropped.add(`${pathOf(at)}.${PICTURES}`);
     if (message["audio"]) this.dropped.add(`${pathOf(at)}.audio`);
     if (message["prefix"] && !isLast) this.dropped.add(`${pathOf(at)}.prefix`);
     const reasoning = readReasoning(message);
