@@ -13,6 +13,7 @@ import type { Job } from "./job.ts";
 import { type Asked, prepare, refuseLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
 import { inlineMedia } from "./remote-media.ts";
+import type { Candidate } from "./routes.ts";
 import { Tries } from "./routes-tries.ts";
 import { mendHistory } from "./server-tools-mend.ts";
 
@@ -95,6 +96,12 @@ function relabelError(error: GatewayError, { route, context }: Target): GatewayE
 export function targetOf(job: Targeted, route: Route): Target | undefined {
   const vendor = job.services.vendor(route.vendor);
   return vendor && makeTarget(job, route, vendor);
+}
+
+/** Where a later call of the same reply goes, along another way: what its writer knows stays. */
+export function turnTo({ context }: Target, { route, vendor }: Pick<Candidate, "route" | "vendor">, job: Job): Target {
+  delete context.changes;
+  return { ...makeTarget(job, route, vendor), context };
 }
 
 /** What a reply's writer knows of its request. */

@@ -15,6 +15,7 @@ import {
   type RequestObserver,
   type ToolCall,
 } from "../observe/request-facts.ts";
+import type { Way } from "../vendors/health.ts";
 import type { Failure } from "./ended.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
@@ -127,10 +128,17 @@ export class Exchange {
     this.#noteAttempt(error, this.#attemptedAfter);
   }
 
-  /** A later request of the attempt under way, sent at `askedAt`, failed before anything came of it, and is sent once more: one more call of the vendor. */
-  repeatRound(error: ErrorCode, askedAt: number): void {
+  /**
+   * A later call of the same reply, made at `askedAt`, failed before anything came of it, and is made once more, perhaps along another way: one more call of
+   * a vendor. What came of the calls before it stays.
+   */
+  repeatRound(error: ErrorCode, askedAt: number, { vendor, key, model }: Way): void {
     this.#noteAttempt(error, Math.round(askedAt - this.startedAt));
     this.attempts++;
+    this.vendor = vendor;
+    this.upstreamModel = model;
+    this.vendorKey = key;
+    this.attemptAt = this.clock.monotonic();
   }
 
   #noteAttempt(outcome: ErrorCode, at: number): void {

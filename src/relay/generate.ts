@@ -194,11 +194,12 @@ async function finishRounds(
   const { abort, services } = job;
   try {
     const text = loop ? await finishWhole(loop, events, reading) : said;
-    services.health.endedWell(way);
+    services.health.endedWell(loop?.way ?? way);
     return text;
   } catch (thrown) {
-    if (abort.aborted) services.health.endedWell(way);
-    else noteFailure(job, way, toGatewayError(thrown));
+    const last = loop?.way ?? way;
+    if (abort.aborted) services.health.endedWell(last);
+    else noteFailure(job, last, toGatewayError(thrown));
     throw thrown;
   }
 }

@@ -11,6 +11,7 @@ import { retryAfterSeconds } from "../lib/http1/retry-after.ts";
 import { JsonText } from "../lib/json.ts";
 import { PieceDecoder } from "../lib/piece-decoder.ts";
 import { type Answer, isOk, type Read, type ReadTaker, readTo } from "../vendors/answer.ts";
+import type { Way } from "../vendors/health.ts";
 import { MAX_ERROR_BYTES, MAX_REPLY_BYTES, readCapped } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { Ended } from "./ended.ts";
@@ -140,6 +141,8 @@ export class QuietEnd extends Error {}
 export type UpstreamReader = Pick<StreamReader, "read" | "accept" | "breakOff" | "next" | "close"> & {
   readTo?(taker: ReadTaker): void;
   readonly decoder: Pick<Decoder, "finishing">;
+  /** Of a reply of several rounds: the way of the one under way. */
+  readonly way?: Way;
 };
 
 /** An upstream's SSE body, read step by step and never before it is asked for. */

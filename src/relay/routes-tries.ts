@@ -36,6 +36,7 @@ export class Tries {
   /** Those that are tried. */
   readonly #ways: readonly Candidate[];
   #at = -1;
+  #failed = 0;
   #doubtfulBefore = 0;
   /** Gives a place in a vendor's budget back. */
   #giveBack: (() => void) | undefined;
@@ -72,6 +73,14 @@ export class Tries {
     throw new GatewayError("upstream_overloaded", text, { retryAfterSeconds });
   }
 
+  /** A later call of a request goes along a way that has answered before; {@link next} tells which after that. Undefined where the way is gone. */
+  goOn(way: Way): Candidate | undefined {
+    const isIt = (candidate: Candidate) =>
+      candidate.way.vendor === way.vendor && candidate.way.key === way.key && candidate.way.model === way.model;
+    this.#at = this.#ways.findIndex(isIt);
+    return this.#all.find(isIt);
+  }
+
   /** The way brought an answer: a whole one, or the beginning of a stream or the first round of several, whose end tells how good it was. */
   wentWell({ way }: Candidate): void {
     this.#end();
@@ -102,12 +111,13 @@ export class Tries {
     const doubtfulBefore = this.#doubtfulBefore;
     const doubtful = ranOf(error) !== "no";
     if (doubtful) this.#doubtfulBefore++;
+    const isFirst = this.#failed++ === 0;
     let next: Candidate | undefined;
     if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "next-route") {
       // A vendor that may be burdened no more leaves the next one to be asked.
       do next = this.#advance(isVain);
       while (next && !this.#lend(next, failed, doubtful));
-    } else if (exchange.attempts === 1) next = await this.#again(failed, error);
+    } else if (isFirst) next = await this.#again(failed, error);
     if (!next) throw isWaysOwn(error) ? (this.#limit() ?? error) : error;
     const fields = { request_id: this.job.request.requestId, vendor: failed.way.vendor, error: error.code };
     services.log.warn(next === failed ? "retry" : "failover", fields);
@@ -166,7 +176,7 @@ function placeOf({ budget }: Pick<VendorRecord, "budget">, now: number, doubtful
  * Waits until what failed with `error` may be sent along the same way once more, by the table's last column; the failure is noted. Gives what is to be
  * called when the repeat is answered or has failed; undefined where it is not to be sent. Throws why the request was aborted meanwhile.
  */
-export async function waitToRepeat(job: Job, way: Way, error: GatewayError): Promise<(() => void) | undefined> {
+async function waitToRepeat(job: Job, way: Way, error: GatewayError): Promise<(() => void) | undefined> {
   const { services, intent, abort, exchange } = job;
   const { health, clock } = services;
   const elapsedMs = clock.monotonic() - exchange.startedAt;

@@ -4,11 +4,11 @@ import type { ServedCall, ServedFunction, ServedOutcome } from "../dialects/serv
 import { isSame } from "../dialects/translate.ts";
 import { editObject, JsonText } from "../lib/json.ts";
 import type { Way } from "../vendors/health.ts";
-import { failureOf, type Opened, open } from "./dispatch.ts";
+import { failureOf, type Opened, open, turnTo } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
-import { waitToRepeat } from "./routes-tries.ts";
+import { Tries } from "./routes-tries.ts";
 import { boundOutput, reserveInput } from "./server-tools-bounds.ts";
 import { faultOf, runCall } from "./server-tools-call.ts";
 import { Sources } from "./server-tools-cite.ts";
@@ -35,7 +35,9 @@ export class ServedLoop {
   job: Job;
   /** Another round follows. */
   goesOn = false;
-  readonly target: Target;
+  /** Where the round under way goes: a later one may go along another way. */
+  target: Target;
+  way: Way;
   readonly #functions: ReadonlyMap<string, ServedFunction>;
   readonly #sources = new Sources();
   readonly #shownIds = new Set<string>();
@@ -57,15 +59,11 @@ export class ServedLoop {
   #held: Event[] = [];
   #finish: Finish | undefined;
 
-  constructor(
-    job: Job,
-    target: Target,
-    private readonly way: Way,
-    functions: readonly ServedFunction[],
-  ) {
+  constructor(job: Job, target: Target, way: Way, functions: readonly ServedFunction[]) {
     const body = job.body.value as Record<string, unknown>;
     const half = target.client.serverTools;
     this.target = target;
+    this.way = way;
     this.#functions = new Map(functions.map((served) => [served.name, served]));
     this.#repeated = Object.fromEntries(half.repeats.map((field) => [field, body[field]]));
     this.job = { ...job, body: new JsonText(editObject(job.body.text, half.open(body, functions))) };
@@ -301,23 +299,33 @@ export class ServedLoop {
   }
 
   /**
-   * A round that failed before anything came of it, once more along its way, as the sole way of a first request is (reliability 6.2): what was said and
-   * searched before is paid, and would be lost. Throws GatewayError where it is not repeated, or fails again.
+   * A round that failed before anything came of it, once more along its way or along another one, as a first request is (reliability 6.2): what was said
+   * and searched before is paid, and would be lost. Throws GatewayError of the last call where none is left.
    */
   async #sendAgain(thrown: unknown, askedAt: number): Promise<Opened> {
-    const { job, way, target } = this;
-    job.abort.throwIfAborted();
-    const error = failureOf(thrown, job, target);
-    const giveBack = await waitToRepeat(job, way, error);
-    if (!giveBack) throw error;
-    job.services.log.warn("retry", { request_id: job.request.requestId, vendor: way.vendor, error: error.code });
-    job.exchange.repeatRound(error.code, askedAt);
-    try {
-      return await this.send();
-    } catch (again) {
-      throw failureOf(again, job, target);
-    } finally {
-      giveBack();
+    const { job } = this;
+    const { exchange, abort } = job;
+    const tries = new Tries(job);
+    let from = tries.goOn(this.way);
+    let calledAt = askedAt;
+    for (let failure = thrown; ; ) {
+      const error = failureOf(failure, job, this.target);
+      abort.throwIfAborted();
+      if (!from) throw error;
+      const next = await tries.next(from, error);
+      exchange.repeatRound(error.code, calledAt, next.way);
+      if (next !== from) this.target = turnTo(this.target, next, job);
+      this.way = next.way;
+      from = next;
+      calledAt = exchange.attemptAt;
+      try {
+        const opened = await this.send();
+        tries.wentWell(next);
+        return opened;
+      } catch (again) {
+        if (abort.aborted) tries.left(next);
+        failure = again;
+      }
     }
   }
 

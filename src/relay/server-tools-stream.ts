@@ -4,6 +4,7 @@ import type { Decoder } from "../dialects/dialect.ts";
 import { NO_FRAME } from "../dialects/frames.ts";
 import { errorOf, type StreamWriter } from "../dialects/translate.ts";
 import type { Answer, Read } from "../vendors/answer.ts";
+import type { Way } from "../vendors/health.ts";
 import type { Opened } from "./dispatch.ts";
 import { FINISHING_MS, type Reading, readWhole, type Step, StreamReader, type UpstreamReader } from "./read-reply.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
@@ -66,6 +67,10 @@ export class RoundsReader implements UpstreamReader {
 
   /** Writes what the client sees. Its `push` must follow every step that has frames. */
   readonly writer: StreamWriter;
+
+  get way(): Way {
+    return this.loop.way;
+  }
 
   #open({ answer, type }: Opened): Round {
     const { job, target } = this.loop;

@@ -306,8 +306,8 @@ export class RelayedStream implements Chunks, ReadTaker {
    * there are. An answer that somebody else ended was well so far.
    */
   #tellHealth(error?: GatewayError): void {
-    const way = this.#way;
-    if (!way) return;
+    if (!this.#way) return;
+    const way = this.#opened?.reader?.way ?? this.#way;
     this.#way = undefined;
     if (error) noteFailure(this.#job, way, error);
     else this.#job.services.health.endedWell(way);

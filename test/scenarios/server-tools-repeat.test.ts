@@ -4,7 +4,7 @@ import { COUNTS } from "../sdk/replies.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { json, type Script } from "../support/upstream.ts";
 import { costOf } from "./paying.ts";
-import { modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
+import { modelOf, type ServedLab, says, searches, startServedLab, TWO_WAYS } from "./server-tools.lab.ts";
 
 /** Plenty for any wait between two requests, ms. */
 const LONG_MS = 6_000;
@@ -34,9 +34,13 @@ async function start(): Promise<ServedLab> {
 }
 
 /** Plays these in turn, the last one again and again. */
-function play({ vendors: { chat } }: ServedLab, ...scripts: Script[]): void {
+function play({ vendors }: ServedLab, ...scripts: Script[]): void {
+  playAt(vendors.chat, ...scripts);
+}
+
+function playAt(vendor: ServedLab["vendors"]["chat"], ...scripts: Script[]): void {
   let calls = 0;
-  chat.script((call) => {
+  vendor.script((call) => {
     const script = scripts[Math.min(calls++, scripts.length - 1)] as Script;
     return typeof script === "function" ? script(call) : script;
   });
@@ -53,8 +57,9 @@ async function ask(
   { gateway }: ServedLab,
   dialect: "chat" | "messages",
   stream: boolean,
+  model = modelOf("chat"),
 ): Promise<{ response: Response; text: string }> {
-  const shared = { model: modelOf("chat"), messages: [{ role: "user", content: "When do the gates open?" }], stream };
+  const shared = { model, messages: [{ role: "user", content: "When do the gates open?" }], stream };
   const tool = [{ type: "web_search_20250305", name: "web_search" }];
   const asked =
     dialect === "messages"
@@ -137,3 +142,74 @@ describe.each(["chat", "messages"] as const)(
     });
   },
 );
+
+describe.each(["chat", "messages"] as const)("a round behind a search of a model with two ways: %s", (dialect) => {
+  const busy = json({ error: { message: "busy" } }, { status: 503 });
+  const refused = json({ error: { message: "no such key" } }, { status: 401 });
+  const broken = json({ error: { message: "broken" } }, { status: 500 });
+
+  test.each([
+    ["an overload", busy],
+    ["a key that is refused", refused],
+    ["a limit", json({ error: { message: "slow down" } }, { status: 429, headers: { "retry-after": "60" } })],
+    ["a server error, early", broken],
+  ])("%s leads to the other one, and what was said and searched stays", async (_, failure) => {
+    for (const stream of [false, true]) {
+      const started = await start();
+      const { chat, gemini } = started.vendors;
+      play(started, rounds(started).first, failure);
+      playAt(gemini, answerOf(gemini.wire, says("At dawn.")));
+      const { response, text } = await ask(started, dialect, stream, TWO_WAYS);
+      expect([response.status, text.includes("I will look."), text.includes("At dawn.")]).toEqual([200, true, true]);
+      expect([chat.upstream.calls.length, gemini.upstream.calls.length]).toEqual([2, 1]);
+      // It is told what the first vendor's model said, and what came of its search.
+      expect(gemini.upstream.calls[0]?.text).toContain("I will look.");
+      expect(gemini.upstream.calls[0]?.text).toContain("sluice gates: result 1");
+      if (!stream) expect(response.headers.get("x-sluice-attempts")).toBe("2");
+      const row = started.gateway.rows().find(({ model }) => model === TWO_WAYS);
+      expect(row).toMatchObject({ outcome: "completed", attempts: 2, vendor: "lab-gemini", output: 2 * COUNTS.output });
+      expect(spent(started)).toBe(CALL + (row?.chargedNano ?? 0n));
+      expect(row?.chargedNano).toBeLessThanOrEqual(costOfRounds(2));
+      expect(started.gateway.app.book.verify()).toEqual([]);
+      expect(started.gateway.log.filter(({ event }) => event === "failover")).toHaveLength(1);
+      const metrics = await (await started.gateway.call("/metrics")).text();
+      expect(metrics).toMatch(/sluice_upstream_attempts_total\{vendor="lab-chat",outcome="\w+"\} 1\n/);
+      expect(metrics).toMatch(/sluice_upstream_attempts_total\{vendor="lab-gemini",outcome="served"\} 1\n/);
+      expect(metrics).not.toMatch(/sluice_vendor_calls_total\{vendor="lab-gemini",result="failed"\} [1-9]/);
+      await started.stop();
+      lab = undefined;
+    }
+  });
+
+  test("where both fail, the last one's failure is told, and what was made is charged", async () => {
+    for (const stream of [false, true]) {
+      const started = await start();
+      const { chat, gemini } = started.vendors;
+      play(started, rounds(started).first, busy);
+      playAt(gemini, json({ error: { message: "broken", status: "INTERNAL" } }, { status: 500 }));
+      const { response, text } = await ask(started, dialect, stream, TWO_WAYS);
+      expect([response.ok, text.includes("server error")]).toEqual([stream, true]);
+      expect([chat.upstream.calls.length, gemini.upstream.calls.length]).toEqual([2, 1]);
+      const row = started.gateway.rows().find(({ model }) => model === TWO_WAYS);
+      expect(row).toMatchObject({
+        outcome: "upstream-failed",
+        attempts: 2,
+        vendor: "lab-gemini",
+        output: COUNTS.output,
+      });
+      const { accountId, app } = started.gateway;
+      expect(app.book.balance(accountId).heldNano).toBe(0n);
+      expect(spent(started)).toBe(CALL + (row?.chargedNano ?? 0n));
+      await started.stop();
+      lab = undefined;
+    }
+  });
+
+  test("a request that is wrong is told at once", async () => {
+    const started = await start();
+    play(started, rounds(started).first, json({ error: { message: "bad" } }, { status: 400 }));
+    const { response } = await ask(started, dialect, false, TWO_WAYS);
+    expect(response.status).toBe(400);
+    expect(started.vendors.gemini.upstream.calls).toEqual([]);
+  });
+});

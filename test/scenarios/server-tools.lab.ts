@@ -17,6 +17,11 @@ export type ServedLab = {
   stop(): Promise<void>;
 };
 
+/** A model with two routes: the chat vendor's, then the one of Google's dialect. */
+export const TWO_WAYS = "lab/two";
+
+const SHARED = { pricing: { input: 3, output: 15 }, capabilities: { tools: true, vision: true, reasoning: false } };
+
 export const modelOf = (dialect: UpstreamDialectName) => `lab/${dialect}`;
 
 export async function startServedLab(
@@ -37,12 +42,14 @@ export async function startServedLab(
       ...(dialect === "messages" && { headers: { "anthropic-version": "2023-06-01" } }),
     };
   });
-  const models: Config["models"] = DIALECTS.map((dialect) => ({
-    id: modelOf(dialect),
-    pricing: { input: 3, output: 15 },
-    capabilities: { tools: true, vision: true, reasoning: false },
-    routes: [{ vendor: `lab-${dialect}`, model: upstreamModel(dialect, "plain") }],
-  }));
+  const routeTo = (dialect: UpstreamDialectName) => ({
+    vendor: `lab-${dialect}`,
+    model: upstreamModel(dialect, "plain"),
+  });
+  const models: Config["models"] = [
+    ...DIALECTS.map((dialect) => ({ id: modelOf(dialect), ...SHARED, routes: [routeTo(dialect)] })),
+    { id: TWO_WAYS, ...SHARED, routes: [routeTo("chat"), routeTo("gemini")] },
+  ];
   const gateway = await startApp({
     vendors: rows,
     models,
@@ -51,12 +58,12 @@ export async function startServedLab(
   });
   const fetch = async (url: string | URL | Request, init?: RequestInit) =>
     gateway.app.gateway.answerRequest(new Request(url as string, init));
-  const shared = { apiKey: gateway.key, maxRetries: 0, timeout: 20_000, fetch: fetch as typeof globalThis.fetch };
+  const sdk = { apiKey: gateway.key, maxRetries: 0, timeout: 20_000, fetch: fetch as typeof globalThis.fetch };
   return {
     gateway,
     vendors,
-    openai: new OpenAI({ ...shared, baseURL: "http://localhost/v1" }),
-    anthropic: new Anthropic({ ...shared, baseURL: "http://localhost" }),
+    openai: new OpenAI({ ...sdk, baseURL: "http://localhost/v1" }),
+    anthropic: new Anthropic({ ...sdk, baseURL: "http://localhost" }),
     async stop() {
       await gateway.stop();
       for (const dialect of DIALECTS) vendors[dialect].upstream.close();
