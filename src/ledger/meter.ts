@@ -111,13 +111,18 @@ export class Meter {
     Object.assign(this.generated, { text: 0, reasoning: 0, arguments: 0 });
   }
 
+  /** Something was generated in the round under way, or it has ended. */
+  get hasRoundBegun(): boolean {
+    const { text, reasoning, arguments: given } = this.generated;
+    return this.finish !== undefined || text + reasoning + given > 0;
+  }
+
   /** What the whole reply came to, in tokens: one round, or more where the gateway answered calls of tools itself. */
   usage(estimateInput: () => number): Metered {
     const earlier = this.#earlier;
     if (!earlier) return this.#roundUsage(estimateInput);
-    const { text, reasoning, arguments: given } = this.generated;
     // A round of which nothing came is not charged.
-    if (!this.#usage && !this.finish && text + reasoning + given === 0) return earlier;
+    if (!this.#usage && !this.hasRoundBegun) return earlier;
     const round = this.#roundUsage(this.#estimateRound ?? estimateInput);
     return { usage: sumUsage(earlier.usage, round.usage), estimated: earlier.estimated || round.estimated };
   }

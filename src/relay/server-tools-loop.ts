@@ -275,10 +275,10 @@ export class ServedLoop {
   }
 
   /**
-   * Sends the request of the next round; undefined when there are no tokens or no money left for it, and the reply is to end. Throws
-   * GatewayError when no usable answer comes.
+   * Sends the request of the next round, and gives what `receive` makes of its answer; undefined when there are no tokens or no money left for it, and the
+   * reply is to end. What `receive` throws is a failure of the call. Throws GatewayError when no usable answer comes.
    */
-  async openRound(): Promise<Opened | undefined> {
+  async openRound<T>(receive: (opened: Opened) => T | Promise<T>): Promise<T | undefined> {
     const { job } = this;
     const { exchange, intent } = job;
     await exchange.collector?.kept;
@@ -292,9 +292,9 @@ export class ServedLoop {
     this.job = bounded;
     const askedAt = job.services.clock.monotonic();
     try {
-      return await this.send();
+      return await receive(await this.send());
     } catch (thrown) {
-      return this.#sendAgain(thrown, askedAt);
+      return this.#sendAgain(thrown, askedAt, receive);
     }
   }
 
@@ -302,7 +302,7 @@ export class ServedLoop {
    * A round that failed before anything came of it, once more along its way or along another one, as a first request is (reliability 6.2): what was said
    * and searched before is paid, and would be lost. Throws GatewayError of the last call where none is left.
    */
-  async #sendAgain(thrown: unknown, askedAt: number): Promise<Opened> {
+  async #sendAgain<T>(thrown: unknown, askedAt: number, receive: (opened: Opened) => T | Promise<T>): Promise<T> {
     const { job } = this;
     const { exchange, abort } = job;
     const tries = new Tries(job);
@@ -311,7 +311,7 @@ export class ServedLoop {
     for (let failure = thrown; ; ) {
       const error = failureOf(failure, job, this.target);
       abort.throwIfAborted();
-      if (!from) throw error;
+      if (!from || exchange.meter.hasRoundBegun) throw error;
       const next = await tries.next(from, error);
       exchange.repeatRound(error.code, calledAt, next.way);
       if (next !== from) this.target = turnTo(this.target, next, job);
@@ -319,9 +319,9 @@ export class ServedLoop {
       from = next;
       calledAt = exchange.attemptAt;
       try {
-        const opened = await this.send();
+        const received = await receive(await this.send());
         tries.wentWell(next);
-        return opened;
+        return received;
       } catch (again) {
         if (abort.aborted) tries.left(next);
         failure = again;

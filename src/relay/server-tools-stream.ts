@@ -22,6 +22,17 @@ type Round = Pick<StreamReader, "read" | "accept" | "breakOff" | "close" | "canc
   decoder: Pick<Decoder, "finishing">;
 };
 
+/** What a round brings next; the last step of one whose reading broke. */
+async function nextOf(round: Pick<Round, "read" | "accept" | "breakOff">): Promise<Step> {
+  let read: Read;
+  try {
+    read = await round.read();
+  } catch (thrown) {
+    return round.breakOff(thrown);
+  }
+  return round.accept(read.done ? undefined : read.value);
+}
+
 /** A whole body in the place of a stream (dialects.md 4.8 #28). */
 function wholeRound(loop: ServedLoop, answer: Answer, type: string): Round {
   let events: Event[] = [];
@@ -129,12 +140,32 @@ export class RoundsReader implements UpstreamReader {
   }
 
   async #openNext(): Promise<Read> {
-    const opened = await this.loop.openRound();
+    const begun = await this.loop.openRound((opened) => this.#begin(opened));
     this.watch.touch();
     this.#state = "reading";
-    if (opened) this.#round = this.#open(opened);
-    this.#ready = step({ ended: !opened });
+    if (begun) this.#round = begun.round;
+    this.#ready = begun ? this.#see(begun.first) : step({ ended: true });
     return MADE;
+  }
+
+  /** Reads a round until something of it is there to be shown. Throws what it failed with before: it may be asked for once more. */
+  async #begin(opened: Opened): Promise<{ round: Round; first: Step }> {
+    const round = this.#open(opened);
+    const frames: Step["frames"] = [];
+    try {
+      for (;;) {
+        const { frames: more, tail, ended } = await nextOf(round);
+        frames.push(...more);
+        const events = [...more.flatMap((one) => one.events), ...tail];
+        const begins = events.some(({ type }) => type === "block-start");
+        const error = errorOf(events);
+        if (error && !begins) throw error;
+        if (begins || ended || error) return { round, first: { frames, tail, ended } };
+      }
+    } catch (thrown) {
+      round.close();
+      throw thrown;
+    }
   }
 
   accept(bytes?: Uint8Array, from?: number, to?: number): Step {
@@ -151,14 +182,8 @@ export class RoundsReader implements UpstreamReader {
     return step({ tail: [{ type: "error", error: toGatewayError(thrown) }], ended: true });
   }
 
-  async next(): Promise<Step> {
-    let read: Read;
-    try {
-      read = await this.read();
-    } catch (thrown) {
-      return this.breakOff(thrown);
-    }
-    return this.accept(read.done ? undefined : read.value);
+  next(): Promise<Step> {
+    return nextOf(this);
   }
 
   close(): void {
@@ -191,9 +216,9 @@ export async function finishWhole(loop: ServedLoop, first: readonly Event[], rea
     if (exchange.stopped) break;
     shown.push(...(await loop.answerCalls()));
     if (!loop.goesOn) break;
-    const opened = await loop.openRound();
-    if (!opened) break;
-    const { events } = await readWhole(opened.answer, opened.type, loop.target, reading);
+    const read = await loop.openRound(({ answer, type }) => readWhole(answer, type, loop.target, reading));
+    if (!read) break;
+    const { events } = read;
     if (!reading.follower) exchange.meter.take(events);
     exchange.collector?.take(events);
     shown.push(...loop.take(events));

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf } from "../sdk/lab.ts";
 import { COUNTS } from "../sdk/replies.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
-import { json, type Script } from "../support/upstream.ts";
+import { json, type Script, sse } from "../support/upstream.ts";
 import { costOf } from "./paying.ts";
 import { modelOf, type ServedLab, says, searches, startServedLab, TWO_WAYS } from "./server-tools.lab.ts";
 
@@ -179,6 +180,37 @@ describe.each(["chat", "messages"] as const)("a round behind a search of a model
       await started.stop();
       lab = undefined;
     }
+  });
+
+  test("a vendor that takes the call and fails inside its answer leads to the other one too", async () => {
+    const error = { message: "busy", type: "overloaded_error" };
+    for (const stream of [false, true]) {
+      const started = await start();
+      const { chat, gemini } = started.vendors;
+      play(started, rounds(started).first, stream ? sse(`data: ${JSON.stringify({ error })}\n\n`) : json({ error }));
+      playAt(gemini, answerOf(gemini.wire, says("At dawn.")));
+      const { response, text } = await ask(started, dialect, stream, TWO_WAYS);
+      expect([response.status, text.includes("At dawn."), text.includes("busy")]).toEqual([200, true, false]);
+      expect([chat.upstream.calls.length, gemini.upstream.calls.length]).toEqual([2, 1]);
+      const row = started.gateway.rows().find(({ model }) => model === TWO_WAYS);
+      expect(row).toMatchObject({ outcome: "completed", attempts: 2, vendor: "lab-gemini", output: 2 * COUNTS.output });
+      expect(spent(started)).toBe(CALL + (row?.chargedNano ?? 0n));
+      await started.stop();
+      lab = undefined;
+    }
+  });
+
+  test("what broke off in the midst of a round is not asked for again", async () => {
+    const started = await start();
+    const { chat, gemini } = started.vendors;
+    const said = chatStream(chunk({ role: "assistant", content: "At da" }));
+    play(started, rounds(started).first, sse(said.replace("data: [DONE]\n\n", "")));
+    const { text } = await ask(started, dialect, true, TWO_WAYS);
+    expect(text).toContain("At da");
+    expect([chat.upstream.calls.length, gemini.upstream.calls.length]).toEqual([2, 0]);
+    const row = started.gateway.rows().find(({ model }) => model === TWO_WAYS);
+    expect(row).toMatchObject({ outcome: "upstream-failed", attempts: 1 });
+    expect(spent(started)).toBe(CALL + (row?.chargedNano ?? 0n));
   });
 
   test("where both fail, the last one's failure is told, and what was made is charged", async () => {
