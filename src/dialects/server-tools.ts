@@ -18,6 +18,8 @@ export type OfferedTool = {
   near: string | undefined;
   maxResults: number | undefined;
   maxContentTokens: number | undefined;
+  /** Paths of what the client says of it that is lost where the gateway runs it. */
+  lost: readonly string[];
 };
 
 /** A function that stands for an offered tool while the vendor is asked. */

@@ -13,7 +13,7 @@ function isNothing(value: unknown): boolean {
 
 const NONE: readonly string[] = [];
 
-/** The fields of a message or a part that say something and are none of `known`: they do not cross (contract 6, x-sluice-dropped). */
+/** The fields of an object of a client's that say something and are none of `known`: they do not cross (contract 6, x-sluice-dropped). */
 export function unknownFields(wire: Wire, known: ReadonlySet<string>): readonly string[] {
   let unknown: string[] | undefined;
   for (const field in wire) {
@@ -22,4 +22,11 @@ export function unknownFields(wire: Wire, known: ReadonlySet<string>): readonly 
     unknown.push(field);
   }
   return unknown ?? NONE;
+}
+
+/** The paths of {@link unknownFields} of what stands at `path`; none of what is no object. */
+export function unknownPaths(value: unknown, known: ReadonlySet<string>, path: string): readonly string[] {
+  if (!isObject(value)) return NONE;
+  const unknown = unknownFields(value, known);
+  return unknown === NONE ? NONE : unknown.map((field) => `${path}.${field}`);
 }

@@ -57,21 +57,32 @@ export function toFunctions(body: Record<string, unknown>, offered: readonly Off
   });
 }
 
+/** What of these tools is lost where the gateway runs them, behind what was lost before; undefined: nothing. */
+function lostOfServed(
+  before: readonly string[] | undefined,
+  functions: readonly ServedFunction[],
+): readonly string[] | undefined {
+  const lost = functions.flatMap(({ offered }) => offered.lost);
+  return lost.length > 0 ? [...(before ?? []), ...lost] : before;
+}
+
 /** The loop that serves a request's web tools on this way's route; undefined where there are none, or the vendor runs them itself. */
 export function serveTools(job: Job, target: Target, way: Way): ServedLoop | undefined {
   if (!job.served || runsThemselves(target, job.served)) return undefined;
   const body = job.body.value as Record<string, unknown>;
-  return new ServedLoop(job, target, way, toFunctions(body, job.served.tools));
+  const functions = toFunctions(body, job.served.tools);
+  return new ServedLoop({ ...job, lost: lostOfServed(job.lost, functions) }, target, way, functions);
 }
 
 /** A request that is only shown or counted, with its web tools as this route's vendor would be told of them. */
-export function showTools<T extends Pick<Job, "body" | "served">>(
+export function showTools<T extends Pick<Job, "body" | "served" | "lost">>(
   asked: T,
   target: Pick<Target, "client" | "upstream" | "vendor">,
 ): T {
   const { served, body } = asked;
   if (!served || runsThemselves(target, served)) return asked;
   const value = body.value as Record<string, unknown>;
-  const edits = target.client.serverTools.open(value, toFunctions(value, served.tools));
-  return { ...asked, body: new JsonText(editObject(body.text, edits)) };
+  const functions = toFunctions(value, served.tools);
+  const edits = target.client.serverTools.open(value, functions);
+  return { ...asked, body: new JsonText(editObject(body.text, edits)), lost: lostOfServed(asked.lost, functions) };
 }

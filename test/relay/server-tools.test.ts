@@ -126,7 +126,7 @@ describe("the client's bounds", () => {
     ["https://a.example/x", [], ["a.example/y"], true],
     ["nonsense", [], [], false],
   ])("%s with allowed %p and blocked %p: %p", (url, allowed, blocked, may) => {
-    const none = { country: undefined, near: undefined, maxUses: undefined, maxResults: undefined };
+    const none = { country: undefined, near: undefined, maxUses: undefined, maxResults: undefined, lost: [] };
     expect(
       isAllowed(url, { tool: "web_fetch", place: "tools[0]", ...none, maxContentTokens: undefined, allowed, blocked }),
     ).toBe(may);
@@ -195,6 +195,46 @@ describe("what else a request says of its tools", () => {
     // Its vendor is told all the same; that of this lab has none.
     expect(lab.vendors.chat.faults.splice(0)).toEqual(["body.logprobs is unknown to this dialect"]);
   });
+
+  test.each<[string, Wire, string]>([
+    // Codex asks for its vendor's index alone unless told otherwise.
+    ["responses", { tools: [{ type: "web_search", external_web_access: false }] }, "tools[0].external_web_access"],
+    [
+      "responses",
+      {
+        tools: [
+          { type: "web_search", external_web_access: true, search_content_types: ["text", "image"], filters: { x: 1 } },
+        ],
+      },
+      "tools[0].filters.x, tools[0].search_content_types",
+    ],
+    [
+      "messages",
+      { tools: [SEARCH, { ...FETCH, url_sources: { user: true }, use_cache: false, citations: { enabled: true } }] },
+      "tools[1].url_sources, tools[1].citations, tools[1].use_cache",
+    ],
+    ["messages", { tools: [{ ...SEARCH, allowed_callers: ["code_execution_20260521"] }] }, "tools[0].allowed_callers"],
+    ["chat", { web_search_options: { search_context_size: "low", x: 1 } }, "web_search_options.x"],
+  ])(
+    "%s: what only the vendor's own tool heeds is named where the gateway runs it: %j",
+    async (client, asked, lost) => {
+      lab.vendors.chat.play(says("Done."), says("Done."));
+      const bodies: Record<string, [string, Wire]> = {
+        chat: ["/v1/chat/completions", { messages: [QUESTION] }],
+        messages: ["/v1/messages", { messages: [QUESTION], max_tokens: 500 }],
+        responses: ["/v1/responses", { input: "Hi" }],
+      };
+      const [path, body] = bodies[client]!;
+      const whole = { model: modelOf("chat"), ...body, ...asked };
+      const { status, headers } = await post(path, whole);
+      expect([status, headers.get("x-sluice-dropped")]).toEqual([200, lost]);
+      const streamed = await lab.gateway.post(path, { ...whole, stream: true });
+      await streamed.text();
+      expect(streamed.headers.get("x-sluice-dropped")).toBe(lost);
+      const shown = await post("/v1/debug/translate", { dialect: client, body: whole });
+      expect((shown.body["routes"] as { request: Wire }[])[0]).toMatchObject({ dropped: lost.split(", ") });
+    },
+  );
 
   test("a tool of the client's own keeps its name", async () => {
     lab.vendors.messages.play(calls(call("web_search", { q: 1 })));

@@ -97,10 +97,14 @@ function reasoningFields(order: ReasoningOrder, body: Wire): Wire {
       return { chat_template_kwargs: { ...template, enable_thinking: !isOff } };
     case "template-thinking":
       return { chat_template_kwargs: { ...template, thinking: !isOff } };
-    case "reasoning-object":
-      if (isOff) return { reasoning: { enabled: false } };
-      if (budget !== undefined) return { reasoning: { max_tokens: budget } };
-      return { reasoning: order.kind === "level" ? { effort: value } : { enabled: true } };
+    case "reasoning-object": {
+      const own = isObject(body["reasoning"]) ? body["reasoning"] : {};
+      // What else its vendor knows, such as that the reply is to be without the text.
+      const { effort: _effort, max_tokens: _tokens, enabled: _enabled, ...rest } = own;
+      if (isOff) return { reasoning: { enabled: false, ...rest } };
+      if (budget !== undefined) return { reasoning: { max_tokens: budget, ...rest } };
+      return { reasoning: { ...(order.kind === "level" ? { effort: value } : { enabled: true }), ...rest } };
+    }
     default:
       return {};
   }

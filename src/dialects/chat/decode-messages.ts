@@ -2,7 +2,7 @@ import type { OpaquePart, Part, ReasoningPart, TextPart, ToolCallPart, Turn } fr
 import { isObject, listOf, put } from "../../lib/json.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { cleanText, isVisible } from "../text.ts";
-import { unknownFields } from "../unknown-fields.ts";
+import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodePart } from "./decode-parts.ts";
 import { reasoningSignature, reasoningText } from "./delta.ts";
 import type { DroppedPaths } from "./dropped.ts";
@@ -24,6 +24,20 @@ const ASSISTANT_FIELDS: ReadonlySet<string> = new Set([
 const PART_FIELDS: ReadonlySet<string> = new Set([
   ...["type", "text", "refusal", "image_url", "input_audio", "file", "file_id", "annotations"],
   ...["cache_control", "prompt_cache_breakpoint"],
+]);
+
+/** What an image, a file and a sound may say inside their parts; `format` is LiteLLM's word for what their bytes show. */
+const HELD_FIELDS: readonly [field: string, known: ReadonlySet<string>][] = [
+  ["image_url", new Set(["url", "detail", "format"])],
+  ["file", new Set(["filename", "file_data", "file_id", "format"])],
+  ["input_audio", new Set(["data", "format"])],
+];
+/** Fields of a call, and of the function in it, those that SDKs put in while they read a reply among them. */
+const CALL_FIELDS: ReadonlySet<string> = new Set([
+  ...["id", "type", "index", "function", "custom", "extra_content", "cache_control", "provider_specific_fields"],
+]);
+const CALLED_FIELDS: ReadonlySet<string> = new Set([
+  ...["name", "arguments", "parsed_arguments", "input", "provider_specific_fields"],
 ]);
 
 /** Where a message stands: told only where something is amiss with it. */
@@ -105,8 +119,10 @@ class MessageReader {
     for (let index = 0; index < calls.length; index++) {
       const path = `${pathOf(at)}.tool_calls[${index}]`;
       const part = readCall(calls[index], path);
-      if (part) parts.push(part);
-      else this.dropped.add(path);
+      if (part) {
+        parts.push(part);
+        this.#nameLostOfCall(calls[index], path);
+      } else this.dropped.add(path);
     }
     if (isObject(message["function_call"])) {
       this.#legacyCalls++;
@@ -156,9 +172,20 @@ class MessageReader {
       }
       parts.push(part);
       if (!isObject(value)) continue;
-      for (const field of unknownFields(value, PART_FIELDS)) this.dropped.add(`${place}.${field}`);
+      this.dropped.addAll(unknownPaths(value, PART_FIELDS, place));
+      for (const [field, known] of HELD_FIELDS) {
+        if (field in value) this.dropped.addAll(unknownPaths(value[field], known, `${place}.${field}`));
+      }
     }
     return parts;
+  }
+
+  #nameLostOfCall(call: unknown, path: string): void {
+    if (!isObject(call)) return;
+    this.dropped.addAll(unknownPaths(call, CALL_FIELDS, path));
+    for (const field of ["function", "custom"]) {
+      this.dropped.addAll(unknownPaths(call[field], CALLED_FIELDS, `${path}.${field}`));
+    }
   }
 }
 

@@ -4,10 +4,11 @@ import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { isShared, share } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 import { decodeMessages } from "./decode-messages.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 import { DroppedPaths } from "./dropped.ts";
-import { isUsageWish, readMaxTokens } from "./intent.ts";
+import { isUsageWish, readMaxTokens, saidBesideReasoning } from "./intent.ts";
 import { schemaHolder } from "./output-format.ts";
 
 type Wire = Record<string, unknown>;
@@ -21,6 +22,23 @@ const CARRIED = new Set(
   ].flatMap((line) => line.split(" ")),
 );
 
+/** Of the fields that are carried those that hold others, and which of these are. */
+const CARRIED_INSIDE: readonly [field: string, known: ReadonlySet<string>][] = [
+  ["stream_options", new Set(["include_usage", "include_obfuscation"])],
+  ["response_format", new Set(["type", "json_schema", "schema", "name", "description", "strict"])],
+];
+const SCHEMA_FIELDS: ReadonlySet<string> = new Set(["name", "description", "schema", "strict"]);
+
+/** Names what nobody else knows inside the fields that are carried. */
+function nameLostInside(body: Wire, dropped: DroppedPaths): void {
+  for (const [field, known] of CARRIED_INSIDE) dropped.addAll(unknownPaths(body[field], known, field));
+  dropped.addAll(saidBesideReasoning(body, () => true));
+  const { response_format: format } = body;
+  if (isObject(format)) {
+    dropped.addAll(unknownPaths(format["json_schema"], SCHEMA_FIELDS, "response_format.json_schema"));
+  }
+}
+
 /** Fields by which resellers' clients ask for images (OpenRouter). */
 const PICTURE_FIELDS = ["modalities", "image_config"];
 
@@ -33,6 +51,8 @@ function decodePictures({ modalities, image_config: config }: Wire): Prompt["pic
 
 /** Values that ask for nothing beyond what is done anyway. */
 function asksForNothing(field: string, value: unknown): boolean {
+  // By which Groq and OpenRouter are told to leave it out, which nobody else can be.
+  if (field === "include_reasoning") return value !== false;
   if (value == null || value === false || value === "") return true;
   if (field === "modalities") return Array.isArray(value) && value.every((one) => one === "text");
   if (field === "service_tier") return value === "auto" || value === "default";
@@ -142,6 +162,7 @@ export function decodeRequest(body: Wire): Decoded {
     if (isShared(field)) share(prompt, field, body[field]);
     else dropped.add(field);
   }
+  nameLostInside(body, dropped);
   const decoded: Decoded = { prompt, dropped: dropped.list() };
   if (changes) decoded.changes = changes;
   return decoded;

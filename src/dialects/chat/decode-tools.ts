@@ -2,9 +2,16 @@ import type { Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { customTool } from "../custom-tools.ts";
 import { notOffered } from "../not-offered.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 import type { DroppedPaths } from "./dropped.ts";
 
 type Wire = Record<string, unknown>;
+
+/** Fields of a tool, of the function in it and of the custom one (dialects.md 1.1). */
+const TOOL_FIELDS: ReadonlySet<string> = new Set(["type", "function", "custom", "cache_control"]);
+const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "description", "parameters", "strict", "cache_control"]);
+const CUSTOM_FIELDS: ReadonlySet<string> = new Set(["name", "description", "format"]);
+const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "grammar"]);
 
 const text = (value: unknown) => (typeof value === "string" ? value : "");
 
@@ -29,24 +36,36 @@ function decodeFunction(called: Wire, cache: unknown, place: string): Tool {
   return tool;
 }
 
+/** One entry of `tools`; undefined for one of a kind that only its vendor knows. What of it nobody else knows is named in `dropped`. */
+function readTool(tool: unknown, path: string, dropped: DroppedPaths): Tool | undefined {
+  if (!isObject(tool) || isVendorsOwn(tool)) return undefined;
+  const { function: called, custom, cache_control: cache } = tool;
+  if (!isObject(called) && !isObject(custom)) return undefined;
+  dropped.addAll(unknownPaths(tool, TOOL_FIELDS, path));
+  if (isObject(called)) {
+    dropped.addAll(unknownPaths(called, FUNCTION_FIELDS, `${path}.function`));
+    return decodeFunction(called, cache ?? called["cache_control"], `${path}.function`);
+  }
+  const { name, description, format } = custom as Wire;
+  dropped.addAll(unknownPaths(custom, CUSTOM_FIELDS, `${path}.custom`));
+  dropped.addAll(unknownPaths(format, FORMAT_FIELDS, `${path}.custom.format`));
+  return customTool(text(name), text(description), format, `${path}.custom`);
+}
+
 /** `tools`, and the older `functions`, as tools; those of other kinds are the vendor's own and are dropped by name (dialects.md 1.1). */
 export function decodeTools(body: Wire, dropped: DroppedPaths): Tool[] {
   const tools: Tool[] = [];
   const listed = listOf(body["tools"]);
   for (let index = 0; index < listed.length; index++) {
-    const tool = listed[index];
     const path = `tools[${index}]`;
-    if (!isObject(tool) || isVendorsOwn(tool)) dropped.add(path);
-    else if (isObject(tool["function"])) {
-      const { function: called, cache_control: cache } = tool;
-      tools.push(decodeFunction(called, cache ?? called["cache_control"], `${path}.function`));
-    } else if (isObject(tool["custom"])) {
-      const { name, description, format } = tool["custom"];
-      tools.push(customTool(text(name), text(description), format, `${path}.custom`));
-    } else dropped.add(path);
+    const tool = readTool(listed[index], path, dropped);
+    if (tool) tools.push(tool);
+    else dropped.add(path);
   }
   for (const [at, called] of listOf(body["functions"]).entries()) {
-    if (isObject(called)) tools.push(decodeFunction(called, undefined, `functions[${at}]`));
+    if (!isObject(called)) continue;
+    tools.push(decodeFunction(called, undefined, `functions[${at}]`));
+    dropped.addAll(unknownPaths(called, FUNCTION_FIELDS, `functions[${at}]`));
   }
   return tools;
 }

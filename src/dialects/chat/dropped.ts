@@ -11,6 +11,10 @@ export class DroppedPaths {
     if (this.#paths.size < MAX_NAMED) this.#paths.add(path);
   }
 
+  addAll(paths: readonly string[]): void {
+    for (const path of paths) this.add(path);
+  }
+
   list(): string[] {
     return this.#paths ? [...this.#paths] : [];
   }

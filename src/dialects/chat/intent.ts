@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import { type Intent, type ReasoningIntent, readEffort } from "../../canon/intent.ts";
 import { isObject } from "../../lib/json.ts";
 import { readModel } from "../model-field.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -45,6 +46,17 @@ function readReasoning(body: Wire): ReasoningIntent {
   if (body["thinking"] != null) return readThinking(body["thinking"]);
   if (body["enable_thinking"] != null || body["thinking_budget"] != null) return readEnableThinking(body);
   return OMITTED;
+}
+
+/** The objects among the fields of reasoning, and what in them is an intent, or asks for what a reply shows anyway. */
+const REASONING_INSIDE: readonly [field: string, read: ReadonlySet<string>][] = [
+  ["reasoning", new Set(["effort", "max_tokens", "enabled", "summary"])],
+  ["thinking", new Set(["type", "budget_tokens"])],
+];
+
+/** The paths of what a client says of reasoning beside its intent, in the fields that `isTaken` tells to go: that goes with them. */
+export function saidBesideReasoning(body: Wire, isTaken: (field: string) => boolean): string[] {
+  return REASONING_INSIDE.flatMap(([field, read]) => (isTaken(field) ? unknownPaths(body[field], read, field) : []));
 }
 
 /** The client's ceiling on output: max_completion_tokens over its old name (dialects.md 1.1). */

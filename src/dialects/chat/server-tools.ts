@@ -8,8 +8,11 @@ import {
   type ServedOutcome,
   type ServerToolHalf,
 } from "../server-tools.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 
 type Wire = Record<string, unknown>;
+
+const OPTIONS: ReadonlySet<string> = new Set(["search_context_size", "user_location"]);
 
 const NONE: readonly OfferedTool[] = [];
 
@@ -35,6 +38,7 @@ function find(body: Wire): readonly OfferedTool[] {
     ...readPlace(place),
     maxResults: resultsOfSize(options["search_context_size"]),
     maxContentTokens: undefined,
+    lost: unknownPaths(options, OPTIONS, "web_search_options"),
   };
   return [offered];
 }

@@ -1,5 +1,6 @@
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { watchable } from "../stop-watch.ts";
+import { saidBesideReasoning } from "./intent.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -34,12 +35,14 @@ export function withUnsaidStops(body: Wire, quirks: Quirks, changes?: ReplyChang
   return unsaid.length === 0 ? changes : { ...changes, stops: watchable(unsaid, []) };
 }
 
-/** What of a chat client's own fields this vendor is not told, by name: those it does not know, and a stop sequence too long to watch for. */
+/** What of a chat client's own fields this vendor is not told, by name: those it does not know, what goes with a field of reasoning, and a stop sequence too long to watch for. */
 export function lostFields(body: Wire, edits: Readonly<Wire>, quirks: Quirks): string[] {
-  if (!quirks.unknownFields && quirks.maxStopSequences === undefined) return NONE;
   const isTaken = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined;
+  const beside = saidBesideReasoning(body, isTaken);
+  if (!quirks.unknownFields && quirks.maxStopSequences === undefined) return beside;
   const asks = (field: string) => body[field] != null && body[field] !== false;
   const lost = (quirks.unknownFields ?? []).filter((field) => isTaken(field) && asks(field));
   watchable(unsaidStops(body, quirks), lost);
+  lost.push(...beside);
   return lost;
 }

@@ -2,6 +2,7 @@ import type { OutputFormat, Part, Prompt, TextPart, Tool, ToolChoice } from "../
 import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Decoded } from "../dialect.ts";
 import { cleanText, isVisible } from "../text.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { decodeTools } from "./decode-tools.ts";
 import { decodeTurns, withMark } from "./decode-turns.ts";
@@ -27,18 +28,30 @@ const CROSSING = new Set([
   "cache_control",
 ]);
 
-/** Of `output_config` and of `metadata`. */
-const CROSSING_CONFIG = new Set(["effort", "format"]);
-const CROSSING_METADATA = new Set(["user_id"]);
+/** Of the fields that cross those that hold others, and which of these do. */
+const CROSSING_INSIDE: readonly [field: string, known: ReadonlySet<string>][] = [
+  ["output_config", new Set(["effort", "format"])],
+  ["output_format", new Set(["type", "schema", "name"])],
+  ["metadata", new Set(["user_id"])],
+  ["thinking", new Set(["type", "budget_tokens", "display"])],
+  ["tool_choice", new Set(["type", "name", "disable_parallel_tool_use"])],
+];
+const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "schema", "name"]);
+/** Of a block of `system`. */
+const SYSTEM_FIELDS: ReadonlySet<string> = new Set(["type", "text", "cache_control", "citations"]);
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
-/** Names the fields of `object` that are present and not in `known`, each below `prefix`. */
-function nameOthers(object: unknown, known: ReadonlySet<string>, prefix: string, dropped: string[]): void {
-  if (!isObject(object)) return;
-  for (const field in object) {
-    if (isPresent(object[field]) && !known.has(field)) dropped.push(prefix + field);
+/** Names the fields that no other dialect knows, of the body and of what its own fields hold. */
+function nameOthers(body: Record<string, unknown>, dropped: string[]): void {
+  for (const field in body) {
+    if (isPresent(body[field]) && !CROSSING.has(field)) dropped.push(field);
   }
+  for (const [field, known] of CROSSING_INSIDE) dropped.push(...unknownPaths(body[field], known, field));
+  const { output_config: config } = body;
+  if (isObject(config)) dropped.push(...unknownPaths(config["format"], FORMAT_FIELDS, "output_config.format"));
+  const system = listOf(body["system"]);
+  for (let at = 0; at < system.length; at++) dropped.push(...unknownPaths(system[at], SYSTEM_FIELDS, `system[${at}]`));
 }
 
 /** `system` as text parts in order, without empty ones and without the per-request billing line. */
@@ -105,9 +118,7 @@ function decodeUserId(metadata: unknown): string | undefined {
  */
 export function decodeRequest(body: Record<string, unknown>): Decoded {
   const dropped: string[] = [];
-  nameOthers(body, CROSSING, "", dropped);
-  nameOthers(body["output_config"], CROSSING_CONFIG, "output_config.", dropped);
-  nameOthers(body["metadata"], CROSSING_METADATA, "metadata.", dropped);
+  nameOthers(body, dropped);
   // Elsewhere it is shown as it comes.
   if (isObject(body["thinking"]) && body["thinking"]["display"] === "omitted") dropped.push("thinking.display");
   const tools = decodeTools(body["tools"], dropped);

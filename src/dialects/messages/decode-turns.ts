@@ -11,7 +11,7 @@ import type {
 import { isObject, listOf } from "../../lib/json.ts";
 import { asShown, isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
-import { unknownFields } from "../unknown-fields.ts";
+import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodeSource } from "./media.ts";
 
 type Block = Record<string, unknown>;
@@ -36,6 +36,9 @@ const BLOCK_FIELDS: ReadonlySet<string> = new Set([
   ...["id", "name", "input", "caller", "toolset_name", "tool_use_id", "content", "is_error", "cache_control"],
   ...["parsed_output", "parsed"],
 ]);
+
+/** Fields of a source (dialects.md 2.2). */
+const SOURCE_FIELDS: ReadonlySet<string> = new Set(["type", "media_type", "data", "url", "file_id", "content"]);
 
 const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
@@ -150,7 +153,8 @@ function addContent(content: unknown, parts: Part[], path: string, dropped: stri
     const read = Object.hasOwn(READERS, type) ? READERS[type] : undefined;
     if (read) {
       read(block, parts, blockPath, dropped);
-      for (const field of unknownFields(block, BLOCK_FIELDS)) dropped.push(`${blockPath}.${field}`);
+      dropped.push(...unknownPaths(block, BLOCK_FIELDS, blockPath));
+      if ("source" in block) dropped.push(...unknownPaths(block["source"], SOURCE_FIELDS, `${blockPath}.source`));
     } else parts.push({ type: "opaque", dialect: "messages", name: blockPath, value: block });
   }
 }

@@ -46,6 +46,12 @@ const MOST_FOR_ANSWER = 4_096;
 /** The largest budget below a ceiling that leaves room for an answer: with less, all would be thought and nothing said. */
 const budgetBelow = (ceiling: number): number => ceiling - Math.ceil(Math.min(ceiling * ANSWER_PART, MOST_FOR_ANSWER));
 
+/** What the client says of its thinking beside the budget; of another type only what every type knows. */
+function besideBudget({ type, budget_tokens: _budget, ...rest }: Record<string, unknown>): Record<string, unknown> {
+  const { display } = rest;
+  return type === "enabled" ? rest : display === undefined ? {} : { display };
+}
+
 /** Thinking with a budget below the ceiling; off where it cannot fit. */
 function budgeted(body: Body, tokens: number, ceiling: number | undefined): Wanted {
   if (continuesWithoutThinking(body["messages"])) return DISABLED;
@@ -53,8 +59,7 @@ function budgeted(body: Body, tokens: number, ceiling: number | undefined): Want
   const fits = ceiling === undefined || wanted < ceiling;
   const budget = Math.max(MIN_BUDGET, fits ? wanted : budgetBelow(ceiling));
   if (ceiling !== undefined && budget >= ceiling) return DISABLED;
-  const display = thinkingOf(body)["display"];
-  return { thinking: { type: "enabled", budget_tokens: budget, ...(display !== undefined && { display }) } };
+  return { thinking: { type: "enabled", budget_tokens: budget, ...besideBudget(thinkingOf(body)) } };
 }
 
 type Positive = Exclude<ReasoningOrder, { kind: "keep" | "nothing" | "off" }>;

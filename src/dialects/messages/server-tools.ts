@@ -15,6 +15,7 @@ import {
   textsOf,
   type WebToolName,
 } from "../server-tools.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -71,6 +72,23 @@ function toolOf(entry: unknown): WebToolName | undefined {
   return type.startsWith("web_") ? TYPES.find(([pattern]) => pattern.test(type))?.[1] : undefined;
 }
 
+/** Fields of the two tools that are heeded, ask for what is done anyway, or are told apart. */
+const OFFER_FIELDS: ReadonlySet<string> = new Set([
+  ...["type", "name", "max_uses", "allowed_domains", "blocked_domains", "user_location", "max_content_tokens"],
+  ...["cache_control", "strict", "allowed_callers", "citations", "use_cache", "response_inclusion"],
+]);
+
+/** Paths of what only the vendor's own tools heed: which addresses may be read, that nothing is taken from a cache, citations, other callers. */
+function lostOf(entry: Wire, place: string): string[] {
+  const lost = [...unknownPaths(entry, OFFER_FIELDS, place)];
+  const { allowed_callers: callers, citations, use_cache: cached } = entry;
+  if (Array.isArray(callers) && callers.length > 0 && !callers.includes("direct"))
+    lost.push(`${place}.allowed_callers`);
+  if (isObject(citations) && citations["enabled"] === true) lost.push(`${place}.citations`);
+  if (cached === false) lost.push(`${place}.use_cache`);
+  return lost;
+}
+
 function readOffer(tool: WebToolName, entry: Wire, place: string): OfferedTool {
   const allowed = textsOf(entry["allowed_domains"]);
   const blocked = textsOf(entry["blocked_domains"]);
@@ -87,6 +105,7 @@ function readOffer(tool: WebToolName, entry: Wire, place: string): OfferedTool {
     ...readPlace(entry["user_location"]),
     maxResults: undefined,
     maxContentTokens: countOf(entry["max_content_tokens"]),
+    lost: lostOf(entry, place),
   };
 }
 

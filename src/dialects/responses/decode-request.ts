@@ -5,6 +5,7 @@ import { DroppedPaths } from "../chat/dropped.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { isShared, share } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 import { decodeInput } from "./decode-input.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 import { stringOf } from "./items.ts";
@@ -33,12 +34,17 @@ function asksForNothing(field: string, value: unknown): boolean {
 
 const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
+const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "name", "description", "schema", "strict"]);
+/** The padding of a stream's records, which only their own vendor writes. */
+const STREAM_FIELDS: ReadonlySet<string> = new Set(["include_obfuscation"]);
+
 function decodeFormat(text: unknown, dropped: DroppedPaths): OutputFormat | undefined {
   if (!isObject(text)) return undefined;
   for (const [field, value] of Object.entries(text)) {
     if (field !== "format" && field !== "verbosity" && value !== null) dropped.add(`text.${field}`);
   }
   const format = text["format"];
+  dropped.addAll(unknownPaths(format, FORMAT_FIELDS, "text.format"));
   if (!isObject(format) || format["type"] === "text") return undefined;
   if (format["type"] === "json_object") return { type: "json" };
   if (format["type"] !== "json_schema" || !isObject(format["schema"])) {
@@ -67,9 +73,13 @@ const USUAL_REASONING: readonly [field: string, usual: string][] = [
   ["mode", "standard"],
 ];
 
+/** Fields of `reasoning` that cross as orders, ask for what a reply shows anyway, or are told apart. */
+const REASONING_FIELDS: ReadonlySet<string> = new Set(["effort", "summary", "generate_summary", "context", "mode"]);
+
 /** Names what only the vendor's own models can be told of their reasoning. */
 function nameLostReasoning(reasoning: unknown, dropped: DroppedPaths): void {
   if (!isObject(reasoning)) return;
+  dropped.addAll(unknownPaths(reasoning, REASONING_FIELDS, "reasoning"));
   for (const [field, usual] of USUAL_REASONING) {
     if (reasoning[field] != null && reasoning[field] !== usual) dropped.add(`reasoning.${field}`);
   }
@@ -125,6 +135,7 @@ export function decodeRequest(body: Wire): Decoded {
   }
   put(prompt, "userId", decodeUser(body, dropped));
   nameLostReasoning(body["reasoning"], dropped);
+  dropped.addAll(unknownPaths(body["stream_options"], STREAM_FIELDS, "stream_options"));
   for (const field in body) {
     if (CARRIED.has(field) || asksForNothing(field, body[field])) continue;
     if (isShared(field)) share(prompt, field, body[field]);

@@ -2,16 +2,30 @@ import type { Tool, ToolChoice } from "../../canon/prompt.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
 import { customTool } from "../custom-tools.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 import { type Item, stringOf } from "./items.ts";
 import { joinName } from "./namespaces.ts";
 
-/** Names what steers a tool's use at its own vendor and is lost elsewhere: late loading, callers other than the model, calls that nobody waits for. */
+/** Fields of a tool that cross or are told apart, of a namespace of tools, and of what a custom tool's input is like. */
+const TOOL_FIELDS: ReadonlySet<string> = new Set([
+  ...["type", "name", "description", "parameters", "strict", "format"],
+  ...["defer_loading", "async", "allowed_callers", "output_schema"],
+]);
+const NAMESPACE_FIELDS: ReadonlySet<string> = new Set(["type", "name", "description", "tools"]);
+const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "syntax", "definition"]);
+
+/**
+ * Names what is lost of a tool elsewhere: what steers its use (late loading, callers other than the model, calls that nobody waits for), and what nobody
+ * knows.
+ */
 function nameLost(entry: Item, place: string, dropped: DroppedPaths): void {
   const { allowed_callers: callers, output_schema: result } = entry;
   if (entry["defer_loading"] === true) dropped.add(`${place}.defer_loading`);
   if (entry["async"] === true) dropped.add(`${place}.async`);
   if (listOf(callers).some((caller) => caller !== "direct")) dropped.add(`${place}.allowed_callers`);
   if (isObject(result)) dropped.add(`${place}.output_schema`);
+  dropped.addAll(unknownPaths(entry, TOOL_FIELDS, place));
+  dropped.addAll(unknownPaths(entry["format"], FORMAT_FIELDS, `${place}.format`));
 }
 
 /** One function as a canonical tool. */
@@ -47,6 +61,7 @@ function decodeList(
       nameLost(entry, place, dropped);
     } else if (entry["type"] === "namespace" && space === undefined) {
       if (entry["description"]) dropped.add(`${place}.description`);
+      dropped.addAll(unknownPaths(entry, NAMESPACE_FIELDS, place));
       decodeList(listOf(entry["tools"]), `${place}.tools`, own, dropped, decoded);
     } else dropped.add(place);
   }

@@ -13,6 +13,7 @@ import {
   textOf,
   textsOf,
 } from "../server-tools.ts";
+import { unknownPaths } from "../unknown-fields.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -23,6 +24,24 @@ const SEARCH_CALL = "web_search_call";
 const ID_PREFIX = "ws_";
 
 const isSearch = (entry: unknown): entry is Wire => isObject(entry) && TYPE.test(textOf(entry["type"]));
+
+/** Fields of the tool, and of its filters, that are heeded or told apart. */
+const OFFER_FIELDS: ReadonlySet<string> = new Set([
+  ...["type", "filters", "search_context_size", "user_location", "external_web_access", "search_content_types"],
+]);
+const FILTER_FIELDS: ReadonlySet<string> = new Set(["allowed_domains", "blocked_domains"]);
+
+/** Paths of what only the vendor's own tool heeds: that its index alone is searched and nothing on the web is asked, and that images are found. */
+function lostOf(entry: Wire, place: string): string[] {
+  const lost = [
+    ...unknownPaths(entry, OFFER_FIELDS, place),
+    ...unknownPaths(entry["filters"], FILTER_FIELDS, `${place}.filters`),
+  ];
+  if (entry["external_web_access"] === false) lost.push(`${place}.external_web_access`);
+  if (textsOf(entry["search_content_types"]).some((type) => type !== "text"))
+    lost.push(`${place}.search_content_types`);
+  return lost;
+}
 
 function readOffer(entry: Wire, place: string, maxUses: number | undefined): OfferedTool {
   const filters = isObject(entry["filters"]) ? entry["filters"] : {};
@@ -41,6 +60,7 @@ function readOffer(entry: Wire, place: string, maxUses: number | undefined): Off
     ...readPlace(entry["user_location"]),
     maxResults: resultsOfSize(entry["search_context_size"]),
     maxContentTokens: undefined,
+    lost: lostOf(entry, place),
   };
 }
 
