@@ -63,6 +63,8 @@ function faultOf({ kind, url, said }: FoundMedia): string | undefined {
 }
 
 function refuseUnreadable(found: FoundMedia): undefined {
+  // What the model drew before says nothing of where it is.
+  if (found.isDrawn) return;
   const fault = faultOf(found);
   if (fault === undefined) return;
   const param = `${found.path}.${found.field}`;

@@ -18,8 +18,10 @@ export type FoundMedia = {
   said?: string;
   /** Nobody asks about it just now: the model has answered since, or it is what a tool gave. */
   isPast: boolean;
+  /** The model drew it in an earlier turn: words may stand in its place and nothing else, and where it is is not told. */
+  isDrawn?: true;
 };
-type Media = Omit<FoundMedia, "isPast">;
+type Media = Omit<FoundMedia, "isPast" | "isDrawn">;
 
 /** Bytes as base64, and what they are. */
 export type InlineMedia = { mediaType: string; data: string };
@@ -80,6 +82,13 @@ function findNewest(items: readonly unknown[]): number {
 const isResult = (item: Part, held: string): boolean =>
   held === "output" || item["role"] === "tool" || item["role"] === "function";
 
+/** A turn of the assistant's with these words behind its own. */
+function saidBehind({ images: _drawn, ...turn }: Part, words: string): Part {
+  const { content } = turn;
+  if (Array.isArray(content)) return { ...turn, content: [...(content as unknown[]), { type: "text", text: words }] };
+  return { ...turn, content: typeof content === "string" && content !== "" ? `${content}\n${words}` : words };
+}
+
 /** One walk through a client's conversation. */
 class Walk {
   #at = 0;
@@ -96,11 +105,30 @@ class Walk {
 
   /** The item at this place with what was replaced in it; the very same object when nothing was. */
   item(item: Part, at: number, path: string): Part {
-    const held = Array.isArray(item["content"]) ? "content" : "output";
-    if (!Array.isArray(item[held])) return item;
+    const told = this.#withoutDrawn(item, path);
+    const held = Array.isArray(told["content"]) ? "content" : "output";
+    if (!Array.isArray(told[held])) return told;
     this.#at = at;
-    this.#inResult = isResult(item, held);
-    return this.inside(item, held, path, -1);
+    this.#inResult = isResult(told, held);
+    return this.inside(told, held, path, -1);
+  }
+
+  /** The item with words in the place of images that the model made itself: an item of their own, or a list beside the turn's content. */
+  #withoutDrawn(item: Part, path: string): Part {
+    if (item["type"] === "image_generation_call") {
+      const words = item["result"] ? this.#wordsForDrawn(path) : undefined;
+      const part = { type: "output_text", text: words };
+      return words === undefined ? item : { type: "message", role: "assistant", content: [part] };
+    }
+    const { images } = item;
+    if (!Array.isArray(images) || item["role"] !== "assistant") return item;
+    const words = images.flatMap((_image, at) => this.#wordsForDrawn(`${path}.images[${at}]`) ?? []);
+    return words.length > 0 ? saidBehind(item, words.join("\n")) : item;
+  }
+
+  #wordsForDrawn(path: string): string | undefined {
+    const media = this.replace({ kind: "image", path, field: "", url: "", isPast: true, isDrawn: true });
+    return media && "words" in media ? media.words : undefined;
   }
 
   #show(media: Media): ReturnType<Replace> {

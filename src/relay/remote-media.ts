@@ -59,12 +59,18 @@ const keyOf = ({ kind, path, url }: FoundMedia) => (isRemote(url) ? `${kind} ${u
 const refuse = ({ path, kind }: FoundMedia, why: string): GatewayError =>
   new GatewayError("invalid_request", `${path}: the ${kind} at this URL cannot be used. ${why}`, { param: path });
 
+/** Whether the bytes that stand where a document's do are an image's, as which a vendor is told of them. */
+const isImageFile = ({ kind, url, said }: FoundMedia): boolean =>
+  kind === "document" && (saidIn(url) ?? sniffMediaType(url) ?? said ?? "").startsWith("image/");
+
 /**
  * What stands in the place of what a model that takes text alone cannot be shown; undefined for documents, which may be text. A conversation that
  * another model saw goes on, and so does one in which a tool gives a picture. Throws GatewayError (invalid_request, with the place) for what the
  * model is asked about.
  */
-function wordsFor({ kind, path, isPast }: FoundMedia): Words | undefined {
+function wordsFor(media: FoundMedia): Words | undefined {
+  const { path, isPast } = media;
+  const kind = isImageFile(media) ? "image" : media.kind;
   if (kind === "document") return undefined;
   if (!isPast) throw unsayable({ type: kind, place: path }, "This model takes text alone.");
   return { words: `[Left out here: ${kind === "image" ? "an image" : "sound"}. This model takes text alone.]` };
@@ -181,6 +187,7 @@ function findMedia(asked: Asked, target: Target): Found | undefined {
       found.lost.push(media.path);
       return undefined;
     }
+    if (media.isDrawn) return undefined;
     refuseUnread(media, name);
     const isFetched = isOutOfReach(media, reach, name);
     const mended = isFetched ? undefined : soundMedia(media);

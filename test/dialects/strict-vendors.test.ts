@@ -56,6 +56,19 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
   });
 });
 
+test("a vendor that knows its own dialect alone is not sent images of earlier replies, and each place is named", () => {
+  const images = [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg" } }];
+  const messages = [user, { role: "assistant", content: "Here.", images }, user];
+  const { body, dropped } = send(toVendor("mistral"), { messages });
+  expect([body["messages"], dropped]).toEqual([
+    [user, { role: "assistant", content: "Here." }, user],
+    ["messages[1].images"],
+  ]);
+  for (const id of ["openrouter", "qwen-of-ones-own"]) {
+    expect(send(toVendor(id), { messages })).toMatchObject({ body: { messages }, dropped: [] });
+  }
+});
+
 describe("stop sequences of a chat client beyond those its vendor takes (dialects.md 4.1)", () => {
   const { body, dropped, changes } = send(toVendor("zai"), { messages: [user], stop: ["A", "B", "C"] });
 

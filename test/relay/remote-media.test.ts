@@ -241,6 +241,74 @@ describe("a model that takes text alone", () => {
       });
     }
 
+    const bytes = PNG.toString("base64");
+    test.each<[string, Client, Record<string, unknown>, string]>([
+      [
+        "that it drew beside its words",
+        "chat",
+        {
+          messages: [
+            { role: "user", content: "Draw." },
+            { role: "assistant", content: "Here.", images: [{ type: "image_url", image_url: { url: SEEN } }] },
+            { role: "user", content: "Tell." },
+          ],
+        },
+        "messages[1].images[0]",
+      ],
+      [
+        "that it drew without a word",
+        "responses",
+        {
+          input: [
+            { role: "user", content: "Draw." },
+            { type: "image_generation_call", id: "ig_1", status: "completed", result: bytes },
+            { role: "user", content: "Tell." },
+          ],
+        },
+        "input[1]",
+      ],
+      [
+        "in the place of a file",
+        "chat",
+        {
+          messages: [
+            { role: "user", content: [{ type: "file", file: { filename: "a.png", file_data: SEEN } }] },
+            { role: "assistant", content: "A cat." },
+            { role: "user", content: "Tell." },
+          ],
+        },
+        "messages[0].content[0]",
+      ],
+      [
+        "in the place of a document",
+        "messages",
+        {
+          max_tokens: 50,
+          messages: [
+            {
+              role: "user",
+              content: [{ type: "document", source: { type: "base64", media_type: "image/png", data: bytes } }],
+            },
+            { role: "assistant", content: "A cat." },
+            { role: "user", content: "Tell." },
+          ],
+        },
+        "messages[0].content[0]",
+      ],
+    ])("an image %s is told in words: %s client", async (_what, client, body, place) => {
+      await start({ models });
+      for (const id of ["local", "claude", "newer", "gem"]) {
+        const response = await app.post(PATHS[client], { model: `blind/${id}`, ...body });
+        expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, place]);
+        const { text } = vendor.calls.at(-1)!;
+        expect(text.split("Left out here: an image.").length).toBe(2);
+        expect(text).not.toContain(bytes);
+      }
+      // Who sees images is shown it, or told that it is not.
+      const seen = await app.post(PATHS[client], { model: "hosted/m", ...body });
+      expect([seen.status, vendor.calls.at(-1)!.text.includes("Left out here")]).toEqual([200, false]);
+    });
+
     test("the beginning of an answer makes no question a past one", async () => {
       await start({ models });
       const messages = [

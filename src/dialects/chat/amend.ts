@@ -6,6 +6,7 @@ import { shortCallId } from "./call-ids.ts";
 import { isUsageWish } from "./intent.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
+import { PICTURES } from "./pictures.ts";
 import { LOST_REASONING, lacksReasoning } from "./replay.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { saidStops } from "./stops.ts";
@@ -201,6 +202,7 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
     for (const field of REPLAYED) if (Object.hasOwn(message, field)) changes[field] = undefined;
   }
   if (isAssistant && (quirks.refusesReasoning || quirks.unknownFields?.length)) removeProofs(message, changes);
+  if (isAssistant && quirks.unknownFields?.length && Object.hasOwn(message, PICTURES)) changes[PICTURES] = undefined;
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
   if (quirks.documentUrls) amendDocuments(message, changes);

@@ -37,6 +37,12 @@ export function picturesIn(message: Wire): (Picture | { url: string })[] {
   });
 }
 
+/** Where a client's messages hold images that the model made. */
+export const picturePaths = (messages: unknown): string[] =>
+  listOf(messages).flatMap((message, at) =>
+    isObject(message) && listOf(message[PICTURES]).length > 0 ? [`messages[${at}].${PICTURES}`] : [],
+  );
+
 /** The images of an assistant's message of a client's, with what names each: its own earlier ones, of which the model is to know. */
 export function picturesSentBack(message: Wire, path: string): Part[] {
   return listOf(message[PICTURES]).map((entry, at) => {

@@ -1,6 +1,7 @@
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { watchable } from "../stop-watch.ts";
 import { saidBesideReasoning } from "./intent.ts";
+import { picturePaths } from "./pictures.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -35,7 +36,7 @@ export function withUnsaidStops(body: Wire, quirks: Quirks, changes?: ReplyChang
   return unsaid.length === 0 ? changes : { ...changes, stops: watchable(unsaid, []) };
 }
 
-/** What of a chat client's own fields this vendor is not told, by name: those it does not know, what goes with a field of reasoning, and a stop sequence too long to watch for. */
+/** What of a chat client's own fields this vendor is not told, by name: those it does not know, images in replies, what goes with a field of reasoning, and a stop sequence too long to watch for. */
 export function lostFields(body: Wire, edits: Readonly<Wire>, quirks: Quirks): string[] {
   const isTaken = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined;
   const beside = saidBesideReasoning(body, isTaken);
@@ -44,5 +45,6 @@ export function lostFields(body: Wire, edits: Readonly<Wire>, quirks: Quirks): s
   const lost = (quirks.unknownFields ?? []).filter((field) => isTaken(field) && asks(field));
   watchable(unsaidStops(body, quirks), lost);
   lost.push(...beside);
+  if (quirks.unknownFields?.length && Object.hasOwn(edits, "messages")) lost.push(...picturePaths(body["messages"]));
   return lost;
 }
