@@ -8,17 +8,23 @@ const MAX_EXCERPT = 300;
 /** Longest `retry-after` handed on, seconds (contract 6). */
 const MAX_RETRY_AFTER = 60;
 
-/** Keys, bearer tokens, URLs, addresses and machine paths: replaced, whatever vendor wrote them. */
+/** Keys, tokens, URLs, addresses, people and machine paths: replaced, whatever vendor wrote them. A JSON pointer (`#/a/b`) is no path. */
 const SECRETS: readonly RegExp[] = [
-  /\b(?:sk|pk|rk|gsk|xai|csk|fw|nvapi|pplx|tgp|hf|r8|key|AIza|slt)[-_][A-Za-z0-9_*.-]{6,}/g,
-  /\bAIza[A-Za-z0-9_-]{10,}/g,
+  /\b(?:sk|pk|rk|gsk|xai|csk|fw|nvapi|pplx|tgp|hf|r8|key|AIza|slt|gh[opusr]|github_pat|glpat|xox[abeprs])[-_][A-Za-z0-9_*.-]{6,}/g,
+  /\bAIza[A-Za-z0-9_-]{10,}|\bya29\.[\w.-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b/g,
+  /\beyJ[\w-]{6,}\.[\w-]+(?:\.[\w-]*)?/g,
   /\b(?:(?:Bearer|Basic)\s+)+[^\s"',]{4,}/gi,
   /\b(?:org|proj|user|acct|account)[-_][A-Za-z0-9]{8,}/g,
   /\b(?:team|project|organi[sz]ation|account|key)(?: id)?: ?[0-9a-f]{8}-[0-9a-f-]{27}/gi,
-  /\bhttps?:\/\/[^\s"'<>)]+/gi,
+  /\b[a-z][a-z\d+.-]{1,15}:\/\/[^\s"'<>)]+/gi,
+  /\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g,
   /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g,
-  /(?:^|(?<=[\s"'(=]))(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+/g,
+  /\[[\da-f.]*:[\da-f.]*:[\da-f:.]*(?:%\w+)?\](?::\d+)?|(?<!\w|::)(?:[\da-f]{1,4}(?::[\da-f]{1,4})*)?::[\da-f]{1,4}(?::[\da-f]{1,4})*(?![\w:])/gi,
+  /(?<![\w.\])}#-])(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+|\\\\[\w.-]+\\[^\s"']+/g,
 ];
+
+/** Signs that end a line or turn the text behind them: what a vendor says is one line in its order. */
+const INVISIBLE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu;
 
 /** Shorter keys are words: taking them out would blank what a vendor says. */
 const MIN_HIDDEN = 6;
@@ -33,14 +39,15 @@ export function hideFromExcerpts(secret: string): void {
   if (secret.length >= MIN_HIDDEN) for (const form of formsOf(secret)) hidden.add(form);
 }
 
-/** An upstream's own words made safe to show: one line, no secrets, at most 300 characters. */
+/** An upstream's own words made safe to show: one line of whole characters, no secrets, at most 300 characters. */
 export function scrub(text: string): string {
-  let clean = text.replace(/\p{Cc}+/gu, " ");
+  let clean = text.replace(INVISIBLE, " ");
   for (const secret of hidden) clean = clean.replaceAll(secret, "[removed]");
   clean = clean.slice(0, 4 * MAX_EXCERPT);
   for (const pattern of SECRETS) clean = clean.replace(pattern, "[removed]");
   clean = clean.trim();
-  return clean.length > MAX_EXCERPT ? `${clean.slice(0, MAX_EXCERPT - 1)}…` : clean;
+  // A cut may fall inside a character, and strict clients refuse JSON with half of one.
+  return (clean.length > MAX_EXCERPT ? `${clean.slice(0, MAX_EXCERPT - 1)}…` : clean).toWellFormed();
 }
 
 /** What can be read of an error in any of the shapes vendors use (dialects.md 1.5). */
