@@ -175,3 +175,30 @@ describe("what a client says of reasoning beside its depth stays where its depth
     expect(send({ from: "chat", to: "gemini" }, { ...hello, include_reasoning: true }).dropped).toEqual([]);
   });
 });
+
+test("a summary that stands for what was said before reaches every vendor", () => {
+  const compaction = { type: "compaction", content: "They chose blue.", encrypted_content: "gAAA", signature: "EqQB" };
+  const messages = [
+    { role: "assistant", content: [compaction] },
+    { role: "user", content: "Which colour?" },
+  ];
+  for (const to of UPSTREAMS) {
+    const { text, body, dropped } = send({ from: "messages", to }, { messages });
+    expect([text.includes("They chose blue."), dropped]).toEqual([true, []]);
+    if (to === "messages") expect(body["messages"]).toEqual(messages);
+  }
+  const failed = [{ role: "assistant", content: [{ type: "compaction", content: null }] }, messages[1]];
+  expect(send({ from: "messages", to: "chat" }, { messages: failed }).body["messages"]).toEqual([messages[1]]);
+});
+
+test("a result's name is that of its call, and no loss", () => {
+  const call = { id: "t1", type: "function", function: { name: "f", arguments: "{}" } };
+  const messages = [
+    { role: "user", content: "u", name: "bob" },
+    { role: "assistant", content: null, tool_calls: [call] },
+    { role: "tool", tool_call_id: "t1", name: "f", content: "r" },
+  ];
+  for (const to of ["messages", "responses", "gemini"] as const) {
+    expect(send({ from: "chat", to }, { messages }).dropped).toEqual(["messages[0].name"]);
+  }
+});

@@ -26,6 +26,8 @@ const PART_FIELDS: ReadonlySet<string> = new Set([
   ...["cache_control", "prompt_cache_breakpoint"],
 ]);
 
+/** Whose name is that of the tool, which the call has told. */
+const NAMED_BY_CALL: ReadonlySet<unknown> = new Set(["tool", "function"]);
 /** What an image, a file and a sound may say inside their parts; `format` is LiteLLM's word for what their bytes show. */
 const HELD_FIELDS: readonly [field: string, known: ReadonlySet<string>][] = [
   ["image_url", new Set(["url", "detail", "format"])],
@@ -67,7 +69,7 @@ class MessageReader {
 
   /** `at`: its place among the messages. `isLast`: nothing follows, so an assistant's turn is one to be continued. */
   read(message: Wire, at: number, isLast: boolean): void {
-    if (message["name"] != null && message["role"] !== "function") this.dropped.add(`${pathOf(at)}.name`);
+    if (message["name"] != null && !NAMED_BY_CALL.has(message["role"])) this.dropped.add(`${pathOf(at)}.name`);
     const known = message["role"] === "assistant" ? ASSISTANT_FIELDS : KNOWN_FIELDS;
     for (const field of unknownFields(message, known)) this.dropped.add(`${pathOf(at)}.${field}`);
     switch (message["role"]) {

@@ -10,7 +10,7 @@ import type {
 } from "../../canon/prompt.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { asShown, isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
-import { cleanText } from "../text.ts";
+import { cleanText, isVisible } from "../text.ts";
 import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodeSource } from "./media.ts";
 
@@ -34,7 +34,7 @@ const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
 const BLOCK_FIELDS: ReadonlySet<string> = new Set([
   ...["type", "text", "citations", "source", "title", "context", "transformations", "thinking", "signature", "data"],
   ...["id", "name", "input", "caller", "toolset_name", "tool_use_id", "content", "is_error", "cache_control"],
-  ...["parsed_output", "parsed"],
+  ...["parsed_output", "parsed", "encrypted_content"],
 ]);
 
 /** Fields of a source (dialects.md 2.2). */
@@ -129,6 +129,11 @@ const READERS: Record<string, Reader> = {
   thinking: readThinking,
   redacted_thinking: (block, parts) => {
     parts.push({ type: "redacted-reasoning", data: stringOf(block["data"]) });
+  },
+  // What its vendor has made of all that was said before, which some clients send no more.
+  compaction: (block, parts) => {
+    const summary = stringOf(block["content"]);
+    if (isVisible(summary)) addText(`Summary of the conversation so far:\n${summary}`, parts, block);
   },
   tool_use: readToolUse,
   tool_result: readToolResult,
