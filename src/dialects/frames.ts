@@ -3,9 +3,15 @@ import { ownText } from "../lib/own-text.ts";
 
 /**
  * What the records of a run share. A model's words arrive in hundreds of records that differ in one JSON string only: `head` ends with its
- * opening quote, `tail` begins with its closing one. A decoder learns the pattern from a record it has read in full.
+ * opening quote, `tail` begins with its closing one; `last` is the tail of one that is whole, and `link` that with the head of another behind it. A
+ * decoder learns the pattern from a record it has read in full.
  */
-export type TextPattern = { readonly head: string; readonly tail: string };
+export type TextPattern = {
+  readonly head: string;
+  readonly tail: string;
+  readonly last: string;
+  readonly link: string;
+};
 
 /**
  * A run ends with the record that brings it to so many characters: a fast vendor sends thousands of tokens at a time, and a reply whose money
@@ -53,7 +59,10 @@ export function learnPattern(frame: Frame, text: string): TextPattern | undefine
   const at = raw.indexOf(literal);
   if (at < 0 || raw.indexOf(literal, at + literal.length) >= 0 || raw.includes("\r")) return undefined;
   if (!TEXT_FIELD.test(raw.slice(Math.max(0, at - 24), at))) return undefined;
-  return { head: ownText(raw.slice(0, at + 1)), tail: ownText(raw.slice(at + literal.length - 1)) };
+  const head = ownText(raw.slice(0, at + 1));
+  const tail = ownText(raw.slice(at + literal.length - 1));
+  const last = `${tail}\n\n`;
+  return { head, tail, last, link: last + head };
 }
 
 /** One SSE record: the text it came as (without its closing blank line), its event name, its data, and the data parsed once, lazily. */
@@ -229,25 +238,29 @@ export class FrameSplitter {
     this.#from = 0;
   }
 
+  /** The record that ends at `end` and fits, and all behind it that do: each begins behind a link, and ends with another or with the last tail. */
   #takeRun(pattern: TextPattern, end: number, first: Fit): Frame {
+    const { head, tail, last, link } = pattern;
     const buffer = this.#buffer;
     const start = this.#from;
-    const literals: string[] = [];
-    let from = start;
-    let characters = 0;
-    let hasEscapes = false;
-    let at = end;
-    for (let fit = first; fit !== NOT; fit = at < 0 ? NOT : fits(pattern, buffer, from, at)) {
-      const literal = buffer.slice(from + pattern.head.length, at - pattern.tail.length);
-      literals.push(literal);
-      hasEscapes ||= fit === ESCAPED;
-      from = at + 2;
-      characters += literal.length;
-      if (characters >= MAX_RUN_CHARACTERS || from >= buffer.length) break;
-      at = buffer.indexOf("\n\n", from);
+    let close = end - tail.length;
+    const literals = [buffer.slice(start + head.length, close)];
+    let characters = close - start - head.length;
+    let hasEscapes = first === ESCAPED;
+    let isLinked = buffer.startsWith(link, close);
+    while (isLinked && characters < MAX_RUN_CHARACTERS) {
+      const open = close + link.length;
+      const found = literalEnd(buffer, open);
+      const at = found < 0 ? ~found : found;
+      isLinked = buffer.startsWith(link, at);
+      if (!isLinked && !buffer.startsWith(last, at)) break;
+      literals.push(buffer.slice(open, at));
+      hasEscapes ||= found < 0;
+      characters += at - open;
+      close = at;
     }
-    this.#from = from;
-    return new Frame(buffer.slice(start, from), undefined, "", new TextRun(pattern, literals, hasEscapes));
+    this.#from = close + last.length;
+    return new Frame(buffer.slice(start, this.#from), undefined, "", new TextRun(pattern, literals, hasEscapes));
   }
 
   #nextAnyEnding(): Frame | undefined {
@@ -292,11 +305,26 @@ function fits({ head, tail }: TextPattern, buffer: string, from: number, at: num
   const close = at - tail.length;
   const open = from + head.length;
   if (close < open || !buffer.startsWith(head, from) || !buffer.startsWith(tail, close)) return NOT;
-  let fit: Fit = PLAIN;
-  for (let place = open; place < close; place++) {
+  const end = literalEnd(buffer, open);
+  if (end === close) return PLAIN;
+  return end === ~close ? ESCAPED : NOT;
+}
+
+/** No place in any text. */
+const NOWHERE = 0x7fffffff;
+
+/**
+ * Where the JSON string that goes on at `open` ends: at a quote, or at what no JSON string holds unescaped, a line's end and the end of the text among
+ * it; the complement of that place where a backslash stands in it. Before the end none may stand: whether that is escaped itself is for a parser.
+ */
+function literalEnd(buffer: string, open: number): number {
+  let isEscaped = false;
+  let place = open;
+  for (; place < buffer.length; place++) {
     const code = buffer.charCodeAt(place);
-    if (code < 32 || code === 34) return NOT;
-    if (code === 92) fit = ESCAPED;
+    if (code < 32 || code === 34) break;
+    if (code === 92) isEscaped = true;
   }
-  return buffer.charCodeAt(close - 1) === 92 ? NOT : fit;
+  if (!isEscaped) return place;
+  return buffer.charCodeAt(place - 1) === 92 ? NOWHERE : ~place;
 }
