@@ -123,6 +123,17 @@ describe("a vendor without JSON Schema as an output format", () => {
     const { body } = send(toVendor("qwen"), { messages: [user], response_format: format });
     expect([body["response_format"], body["messages"]]).toEqual([format, [user]]);
   });
+
+  test("cannot be held to it strictly, which is named where it was asked for", () => {
+    const strict = { name: "o", schema, strict: true };
+    const asked = { messages: [user], response_format: { type: "json_schema", json_schema: strict } };
+    expect(send(toVendor("deepseek"), asked).dropped).toEqual(["response_format.json_schema.strict"]);
+    expect(send(toVendor("qwen"), asked).dropped).toEqual([]);
+    expect(send(toVendor("deepseek"), { messages: [user], response_format: format }).dropped).toEqual([]);
+    const way = { from: "responses", to: "chat", quirks: quirksOf("deepseek") } as const;
+    const text = { format: { type: "json_schema", ...strict } };
+    expect(send(way, { input: "Hi", text }).dropped).toEqual(["text.format.strict"]);
+  });
 });
 
 describe("what every vendor refuses is refused here, with its place", () => {

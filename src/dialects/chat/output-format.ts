@@ -12,6 +12,10 @@ export function schemaHolder(format: Record<string, unknown>): Record<string, un
   return isObject(schema) ? format : undefined;
 }
 
+/** Whether a schema that is to be kept to strictly is only said in words. */
+export const losesStrict = (format: unknown, { noJsonSchema }: Quirks): boolean =>
+  noJsonSchema === true && isObject(format) && schemaHolder(format)?.["strict"] === true;
+
 /** A format as the vendor is told it, and what it is told in words beside it. */
 export type FittedFormat = { format: unknown; hint?: string };
 

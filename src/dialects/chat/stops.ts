@@ -1,6 +1,7 @@
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { watchable } from "../stop-watch.ts";
 import { saidBesideReasoning } from "./intent.ts";
+import { losesStrict } from "./output-format.ts";
 import { picturePaths } from "./pictures.ts";
 
 type Wire = Record<string, unknown>;
@@ -45,6 +46,7 @@ export function lostFields(body: Wire, edits: Readonly<Wire>, quirks: Quirks): s
   const lost = (quirks.unknownFields ?? []).filter((field) => isTaken(field) && asks(field));
   watchable(unsaidStops(body, quirks), lost);
   lost.push(...beside);
+  if (losesStrict(body["response_format"], quirks)) lost.push("response_format.strict");
   if (quirks.unknownFields?.length && Object.hasOwn(edits, "messages")) lost.push(...picturePaths(body["messages"]));
   return lost;
 }
