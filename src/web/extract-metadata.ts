@@ -1,8 +1,13 @@
 import { isObject } from "../lib/json.ts";
 import { type Element, findElement, squeeze, textOf, walkElements } from "./extract-tree.ts";
 
-/** What a page says of itself. */
-export type Metadata = { title?: string; published?: string; language?: string; base?: string };
+/** What a page says of itself. `next`: the address to which it leads on by itself, as it is written. */
+export type Metadata = { title?: string; published?: string; language?: string; base?: string; next?: string };
+
+/** A page that leads on after a longer time than this is one to be read, seconds. */
+const MAX_STAY = 5;
+/** `0; url=next.html`, in all the ways in which it is written (HTML, "shared declarative refresh steps"). */
+const REFRESH = /^\s*(\d{1,4})(?:\.[\d.]*)?\s*[;,]\s*(?:url\s*=\s*)?(["']?)(.+?)\2\s*$/is;
 
 const MAX_TITLE = 300;
 /** Characters of structured data that are read for a date. */
@@ -44,6 +49,16 @@ function readMeta(root: Element): Map<string, string> {
     if (key !== "" && content && !meta.has(key)) meta.set(key, content);
   }
   return meta;
+}
+
+/** Where a page leads on by itself, at once or after a moment. */
+function readNext(root: Element): string | undefined {
+  for (const { name, attributes } of walkElements(root)) {
+    if (name !== "meta" || attributes["http-equiv"]?.trim().toLowerCase() !== "refresh") continue;
+    const [, stay, , next] = REFRESH.exec(attributes["content"] ?? "") ?? [];
+    if (next !== undefined && Number(stay) <= MAX_STAY) return next;
+  }
+  return undefined;
 }
 
 function findDate(value: unknown, levels = 0): string | undefined {
@@ -94,10 +109,12 @@ export function readMetadata(root: Element): Metadata {
   const published = dated ?? linkedDate(root) ?? timeElement(root);
   const language = findElement(root, "html")?.attributes["lang"]?.slice(0, 35);
   const base = findElement(root, "base")?.attributes["href"];
+  const next = readNext(root);
   return {
     ...(title !== "" && { title }),
     ...(published && { published }),
     ...(language && { language }),
     ...(base && { base }),
+    ...(next && { next }),
   };
 }

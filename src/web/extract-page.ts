@@ -29,6 +29,8 @@ export type ReadPage = Cut & {
   published?: string;
   language?: string;
   note?: string;
+  /** It says hardly anything, and leads on to this address by itself. */
+  movedTo?: string;
 };
 
 /** What a document says, before it is cut to its room. */
@@ -38,10 +40,13 @@ type Content = {
   published?: string;
   language?: string;
   note?: string;
+  movedTo?: string;
   /** More was there than was read. */
   cut?: boolean;
 };
 
+/** A page that leads on by itself is read for what it says where that is longer, characters. */
+const MAX_SIGNPOST = 1_000;
 /** Characters of JSON that are laid out anew where they stand in one line. */
 const MAX_LAID_OUT = 256 * 1024;
 
@@ -65,12 +70,14 @@ export class UnreadablePage extends Error {
 function readHtml(text: string, url: string): Content {
   const { root, cut } = parseTree(text);
   unscript(root);
-  const { base, ...about } = readMetadata(root);
+  const { base, next, ...about } = readMetadata(root);
   const main = findMain(root);
-  const blocks = toMarkdown(main, (base && URL.parse(base, url)?.href) || url);
+  const from = (base && URL.parse(base, url)?.href) || url;
+  const blocks = toMarkdown(main, from);
+  const movedTo = next && blocks.join("").length <= MAX_SIGNPOST ? URL.parse(next, from)?.href : undefined;
   if (about.title && !blocks.some((block) => block.startsWith("# "))) blocks.unshift(`# ${escapeText(about.title)}`);
   const note = isShell(main, root) ? { note: NEEDS_SCRIPT } : {};
-  return { ...about, ...note, blocks, cut };
+  return { ...about, ...note, ...(movedTo && { movedTo }), blocks, cut };
 }
 
 /** JSON without the white space between its parts. */

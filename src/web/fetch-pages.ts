@@ -18,6 +18,8 @@ export const MAX_PDF_BYTES = 20 * 1024 * 1024;
 export const URL_DEADLINE_MS = 20_000;
 export const CALL_DEADLINE_MS = 45_000;
 
+/** Pages that only lead on to another, by themselves, that are followed in a row. */
+const MAX_SIGNPOSTS = 2;
 /** Characters of a media type that are told: a server can write anything there, and a model may read it. */
 const MAX_SHOWN_TYPE = 200;
 
@@ -56,8 +58,26 @@ const isPdf = (headers: Headers) => /pdf/i.test(headers.get("content-type") ?? "
 
 type Call = { services: PageServices; maxTokens: number; signal: AbortSignal };
 
-/** One URL, from the asking to the Markdown. */
-async function readUrl(url: string, { services, maxTokens }: Call, signal: AbortSignal): Promise<PageResult> {
+/** One URL, from the asking to the Markdown; a page that only leads on to another is followed. */
+async function readUrl(url: string, call: Call, signal: AbortSignal): Promise<PageResult> {
+  let from = url;
+  for (let hops = 0; ; hops++) {
+    const { result, movedTo } = await readOne(from, call, signal);
+    const next = hops < MAX_SIGNPOSTS ? movedTo : undefined;
+    if (next === undefined || !mayLead(result.finalUrl ?? from, next)) return { ...result, url };
+    from = next;
+  }
+}
+
+/** Whether a page may lead to an address: not to itself, and not from https to http, as with redirects. */
+const mayLead = (from: string, to: string): boolean =>
+  pageOf(to) !== pageOf(from) && !(from.startsWith("https:") && !to.startsWith("https:"));
+
+async function readOne(
+  url: string,
+  { services, maxTokens }: Call,
+  signal: AbortSignal,
+): Promise<{ result: PageResult; movedTo?: string | undefined }> {
   const fetched = await services.safeFetch(url, {
     accept: ACCEPT,
     maxBytes: (headers) => (isPdf(headers) ? MAX_PDF_BYTES : MAX_PAGE_BYTES),
@@ -68,12 +88,14 @@ async function readUrl(url: string, { services, maxTokens }: Call, signal: Abort
   const { status: httpStatus, url: finalUrl, headers, body: bytes, cut } = fetched;
   if (httpStatus < 200 || httpStatus > 299) {
     const error = { code: "http_error", message: `The server answered ${httpStatus}.` } as const;
-    return { status: "error", url, finalUrl, httpStatus, error };
+    return { result: { status: "error", url, finalUrl, httpStatus, error } };
   }
   const contentType = headers.get("content-type") ?? "";
-  const page = await services.reader.read({ url: finalUrl, contentType, bytes, cut, maxTokens }, signal);
+  const read = await services.reader.read({ url: finalUrl, contentType, bytes, cut, maxTokens }, signal);
+  const { movedTo, ...page } = read;
   const shownType = contentType.slice(0, MAX_SHOWN_TYPE);
-  return { status: "ok", url, finalUrl, httpStatus, contentType: shownType, cached: false, ...page };
+  const result = { status: "ok", url, finalUrl, httpStatus, contentType: shownType, cached: false, ...page } as const;
+  return { result, movedTo };
 }
 
 /** What went wrong, as the URL's result. Throws the call's own reason once that is aborted. */

@@ -97,6 +97,44 @@ describe("pages", () => {
     });
   });
 
+  describe("that only lead on by themselves are followed", () => {
+    const signpost = (content: string, more = "<p>You are taken to <a href='/a'>the page</a>.") =>
+      page(`<meta http-equiv="Refresh" content="${content}">${more}`);
+
+    test.each(["0; url=/a", "0;URL='/a'", "1, /a", " 5 ; url = ./a", "0.5; url=a"])("%p", async (content) => {
+      site.always("/a", page("<p>Here."));
+      site.always("/", signpost(content));
+      const [result] = await fetchAll([at("/")]);
+      expect(result).toMatchObject({ url: at("/"), finalUrl: at("/a"), markdown: "Here." });
+      expect(Object.keys(result ?? {})).not.toContain("movedTo");
+    });
+
+    test("not where the page says something, is to be looked at, or leads to itself or nowhere", async () => {
+      site.always("/a", page("<p>Here."));
+      site.always("/long", signpost("0; url=/a", `<p>${"Read this. ".repeat(100)}`));
+      site.always("/later", signpost("30; url=/a"));
+      site.always("/self", signpost("0; url=/self#x"));
+      site.always("/again", signpost("0"));
+      site.always("/none", signpost("0; url=http://"));
+      const paths = ["/long", "/later", "/self", "/again", "/none"];
+      const results = await fetchAll(paths.map(at));
+      expect(results.map(({ finalUrl }) => finalUrl)).toEqual(paths.map(at));
+      expect(site.calls).toHaveLength(paths.length);
+    });
+
+    test("twice at the most, and no further than a redirect would lead", async () => {
+      for (let step = 0; step < 4; step++) site.always(`/${step}`, signpost(`0; url=/${step + 1}`));
+      site.always("/inner", signpost("0; url=http://10.0.0.1/"));
+      site.always("/file", signpost("0; url=file:///etc/passwd"));
+      const [circle, inner, file] = await fetchAll([at("/0"), at("/inner"), at("/file")]);
+      expect(circle?.finalUrl).toBe(at("/2"));
+      expect([inner, file].map((result) => result?.status === "error" && result.error.code)).toEqual([
+        "blocked",
+        "invalid_url",
+      ]);
+    });
+  });
+
   test("are asked for as Markdown first", async () => {
     site.always("/a", page("# Hi", "text/markdown"));
     expect((await fetchAll([at("/a")])).map(shapeOf)).toEqual(["# Hi"]);
