@@ -89,6 +89,11 @@ export type Quirks = {
   noAddedCacheMarks?: boolean;
   /** messages: the dialect's version of this name stands in the body, and neither model nor stream does (Bedrock). */
   versionInBody?: string;
+  /**
+   * messages: what the dialect's own vendor knows and this one refuses, betas and newer fields, is left out from then on and named: which it
+   * knows changes, and from model to model (Bedrock).
+   */
+  refusesExtras?: boolean;
   /** The vendor counts the tokens of a request itself, in the dialect's own way. */
   countTokens?: boolean;
   /** gemini: the counter takes the request's own fields, not a request inside a field (Vertex). */

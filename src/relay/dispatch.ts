@@ -12,6 +12,7 @@ import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import { type Asked, prepare, refuseLoss } from "./prepare.ts";
 import { readableType, refuse, type Target } from "./read-reply.ts";
+import { learnRefused } from "./refused-extras.ts";
 import { inlineMedia } from "./remote-media.ts";
 import type { Candidate } from "./routes.ts";
 import { Tries } from "./routes-tries.ts";
@@ -43,7 +44,7 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target, way: Way)
       const error = failureOf(thrown, job, target);
       exchange.endAttempt(error.code);
       if (!job.withoutProofs && isRefusedProof(error, target)) job.withoutProofs = true;
-      else candidate = await tries.next(candidate, error);
+      else if (!learnRefused(error, target, job)) candidate = await tries.next(candidate, error);
     }
   }
 }

@@ -8,6 +8,7 @@ import type { Job } from "./job.ts";
 import { planOrders } from "./orders.ts";
 import type { Target } from "./read-reply.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
+import { leaveOutRefused } from "./refused-extras.ts";
 
 /** With any value but those of {@link NOT_STRICT} the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
 export const STRICT_HEADER = "x-sluice-strict";
@@ -35,21 +36,23 @@ const isAnyProof = (): boolean => true;
  * changes a request on its way belongs in here, so that a client who asks for the translation is shown it.
  * Throws GatewayError (invalid_request) where the request cannot be told to this vendor at all.
  */
-export function prepare(asked: Asked, target: Target): Prepared {
+export function prepare(given: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
+  const asked = leaveOutRefused(given, target);
   const { request, services, abort } = asked;
   const orders = planOrders(asked.intent, asked.entry, route, upstream, asked.money);
   const recall = services.reasoning.recall(asked, target, orders);
   const isForeignProof = asked.withoutProofs ? isAnyProof : services.reasoning.foreignTo(target);
   if (isForeignProof) orders.isForeignProof = isForeignProof;
   const { quirks } = vendor;
+  const headers = asked.withoutBetas ? new Headers() : request.headers;
   const { text, dropped, changes } = translateRequest(
     asked.body,
     client,
     upstream,
     orders,
     quirks,
-    request.headers,
+    headers,
     asked.withoutProofs ? undefined : recall?.memories,
   );
   if (changes) context.changes = changes;
@@ -57,7 +60,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
   const sending: Sending = {
     path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),
     body: text,
-    headers: passedHeaders(request.headers, client, upstream),
+    headers: passedHeaders(headers, client, upstream),
     abort,
     userAgent: services.userAgent,
     requestId: request.requestId,

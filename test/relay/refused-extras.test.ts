@@ -1,0 +1,153 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { leaveOutExtras, readRefusedExtras } from "../../src/dialects/messages/refused-extras.ts";
+import { KEPT_MS } from "../../src/relay/refused-extras.ts";
+import { startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
+import { type Call, json, startUpstream, type Upstream } from "../support/upstream.ts";
+
+type Wire = Record<string, unknown>;
+
+const REPLY = {
+  ...{ id: "m", type: "message", role: "assistant", model: "m", stop_reason: "end_turn", stop_sequence: null },
+  ...{ content: [{ type: "text", text: "ok" }], usage: { input_tokens: 1, output_tokens: 1 } },
+};
+const mark = { type: "ephemeral", ttl: "1h", scope: "global" };
+/** As Claude Code asks its own vendor. */
+const ASKED = {
+  max_tokens: 50,
+  system: [{ type: "text", text: "S", cache_control: mark }],
+  context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
+  output_config: { effort: "medium" },
+  tools: [
+    { name: "a", input_schema: { type: "object" }, eager_input_streaming: true },
+    { name: "b", input_schema: { type: "object" }, eager_input_streaming: true, cache_control: mark },
+  ],
+  messages: [{ role: "user", content: [{ type: "text", text: "u", cache_control: mark }] }],
+};
+const BETAS = { "anthropic-beta": "claude-code-20250219,effort-2025-11-24", "anthropic-version": "2023-06-01" };
+
+/** One refusal at a time, each for what stands in the request still. */
+const REFUSALS: [refused: (body: Wire, call: Call) => boolean, message: string][] = [
+  [(body, { headers }) => "anthropic_beta" in body || "anthropic-beta" in headers, "invalid beta flag"],
+  [(body) => "context_management" in body, "context_management: Extra inputs are not permitted"],
+  [
+    (body) => JSON.stringify(body).includes("eager"),
+    "tools.1.custom.eager_input_streaming: Extra inputs are not permitted",
+  ],
+  [(body) => "output_config" in body, "output_config.effort: Extra inputs are not permitted"],
+  [
+    ({ system }) => JSON.stringify(system).includes("scope"),
+    "system.0.cache_control.ephemeral.scope: Extra inputs are not permitted",
+  ],
+  [
+    ({ messages }) => JSON.stringify(messages).includes("ttl"),
+    "messages.0.content.0.text.cache_control.ephemeral.ttl: Extra inputs are not permitted",
+  ],
+];
+const LOST =
+  "context_management, tools[].eager_input_streaming, output_config.effort, system[].cache_control.scope, messages[].content[].cache_control.ttl, anthropic-beta";
+
+let upstream: Upstream;
+let gateway: TestApp;
+const clock = manualClock();
+beforeAll(async () => {
+  upstream = startUpstream();
+  gateway = await startApp({
+    clock,
+    vendors: [
+      vendorAt(upstream, "messages", "rock", { versionInBody: "v-1", refusesExtras: true }),
+      vendorAt(upstream, "messages", "newer", { refusesExtras: true }),
+      vendorAt(upstream, "messages", "own"),
+    ],
+  });
+});
+afterAll(async () => {
+  await gateway.stop();
+  upstream.close();
+});
+afterEach(() => upstream.reset());
+
+function refuseExtras(): void {
+  upstream.always("/v1/messages", (call) => {
+    const found = REFUSALS.find(([isRefused]) => isRefused(call.json as Wire, call));
+    if (!found) return json(REPLY);
+    return json({ type: "error", error: { type: "invalid_request_error", message: found[1] } }, { status: 400 });
+  });
+}
+
+const ask = (model: string, headers: Record<string, string> = BETAS) =>
+  gateway.post("/v1/messages", { model, ...ASKED }, { headers });
+
+describe("a vendor of the messages dialect that does not know what is newer", () => {
+  test.each(["rock", "newer"])("is told the request without it, and later ones at once: %s", async (vendor) => {
+    refuseExtras();
+    const first = await ask(`${vendor}/m`);
+    expect([first.status, first.headers.get("x-sluice-dropped")]).toEqual([200, LOST]);
+    expect(upstream.calls.length).toBe(REFUSALS.length + 1);
+    expect(upstream.calls.at(-1)?.json).toMatchObject({
+      system: [{ type: "text", text: "S", cache_control: { type: "ephemeral", ttl: "1h" } }],
+      tools: [{ name: "a" }, { name: "b", cache_control: mark }],
+      messages: [{ role: "user", content: [{ type: "text", text: "u", cache_control: { type: "ephemeral" } }] }],
+    });
+    const before = upstream.calls.length;
+    const second = await ask(`${vendor}/m`);
+    expect([second.status, second.headers.get("x-sluice-dropped"), upstream.calls.length - before]).toEqual([
+      200,
+      LOST,
+      1,
+    ]);
+    // Each model refuses for itself, and who wants nothing left out is refused before anything is sent.
+    const strict = await ask(`${vendor}/m`, { ...BETAS, "x-sluice-strict": "1" });
+    expect([strict.status, upstream.calls.length - before]).toEqual([400, 1]);
+    expect((await ask(`${vendor}/other`)).status).toBe(200);
+    expect(upstream.calls.length - before).toBe(2 + REFUSALS.length);
+  });
+
+  test("is asked again after an hour, since it may have learnt", async () => {
+    refuseExtras();
+    await ask("rock/late");
+    await clock.advance(KEPT_MS);
+    upstream.reset();
+    upstream.always("/v1/messages", json(REPLY));
+    const response = await ask("rock/late");
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    expect((upstream.calls[0]!.json as Wire)["anthropic_beta"]).toEqual(BETAS["anthropic-beta"].split(","));
+  });
+
+  test("other refusals stay, and those of what the request does not say", async () => {
+    for (const message of [
+      "max_tokens: Extra inputs are not permitted",
+      "tools.0.custom.unsaid: Extra inputs are not permitted",
+      "messages.0.content.0.text.text: field required",
+    ]) {
+      upstream.reset();
+      upstream.always("/v1/messages", json({ message }, { status: 400 }));
+      const response = await ask("rock/m2");
+      expect([response.status, upstream.calls.length]).toEqual([400, 1]);
+      expect(await response.text()).toContain(message);
+    }
+  });
+
+  test("the dialect's own vendor has the last word", async () => {
+    refuseExtras();
+    const response = await ask("own/m");
+    expect([response.status, upstream.calls.length]).toEqual([400, 1]);
+    expect(await response.text()).toContain("invalid beta flag");
+  });
+});
+
+test("paths of what is refused, in whatever words stand around them", () => {
+  expect(readRefusedExtras("The model returned the following errors: a_b: Extra inputs are not permitted")).toEqual([
+    "a_b",
+  ]);
+  expect(readRefusedExtras("a.0.b: Extra inputs are not permitted, c: Extra inputs are not permitted")).toEqual([
+    "a.0.b",
+    "c",
+  ]);
+  expect(readRefusedExtras("model: Extra inputs are not permitted. a: Field required")).toEqual([]);
+  const body = { a: [{ b: 1 }, { b: 2, c: 3 }], d: { e: 1 }, f: { g: { h: 1 }, i: 2 } };
+  expect(leaveOutExtras(body, ["a.1.tag.b", "d.e", "f.g.tag.h", "z", "a.x.c"])).toEqual({
+    edits: { a: [{}, { c: 3 }], d: undefined, f: { i: 2 } },
+    lost: ["a[].b", "d.e", "f.g.h"],
+  });
+});
