@@ -2,7 +2,7 @@ import type { GatewayError } from "../canon/errors.ts";
 import { BETAS, leaveOutExtras, readRefusedExtras } from "../dialects/messages/refused-extras.ts";
 import { isSame } from "../dialects/translate.ts";
 import type { Clock } from "../lib/clock.ts";
-import { JsonText } from "../lib/json.ts";
+import { isObject, JsonText } from "../lib/json.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
@@ -12,6 +12,9 @@ export const KEPT_MS = 60 * 60_000;
 /** Different things that one model's vendor refuses, and models of one vendor that are kept in mind. */
 const MAX_REFUSED = 32;
 const MAX_MODELS = 200;
+
+/** Calls that one request makes at the most to find out what its vendor refuses. */
+const MAX_CALLS = 10;
 
 type Asked = Pick<Job, "request" | "body" | "services">;
 type Refused = { paths: Set<string>; until: number };
@@ -49,8 +52,13 @@ function says({ request, body }: Asked, path: string): boolean {
  * Whether the vendor refused nothing but what it does not know of its dialect, and had not refused before: without that the request can be told
  * again, and so is every later one. Nothing was billed.
  */
-export function learnRefused({ code, message }: GatewayError, target: Target, asked: Asked): boolean {
-  if (code !== "invalid_request" || !mayRefuse(target)) return false;
+export function learnRefused(
+  { code, cause }: GatewayError,
+  target: Target,
+  asked: Asked & { exchange: { attempts: number } },
+): boolean {
+  if (code !== "invalid_request" || !mayRefuse(target) || asked.exchange.attempts >= MAX_CALLS) return false;
+  const message = isObject(cause) && typeof cause["message"] === "string" ? cause["message"] : "";
   const { clock } = asked.services;
   const before = refusedBy(target, clock)?.paths;
   const paths = readRefusedExtras(message).filter((path) => !before?.has(path) && says(asked, path));

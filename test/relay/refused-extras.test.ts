@@ -145,9 +145,21 @@ test("paths of what is refused, in whatever words stand around them", () => {
     "c",
   ]);
   expect(readRefusedExtras("model: Extra inputs are not permitted. a: Field required")).toEqual([]);
-  const body = { a: [{ b: 1 }, { b: 2, c: 3 }], d: { e: 1 }, f: { g: { h: 1 }, i: 2 } };
+  expect(readRefusedExtras("messages.0.content.0.text.source: Extra inputs are not permitted")).toEqual([]);
+  // What a request says is quoted: no caller tells what others may say.
+  for (const quoted of ["system.0.cache_control: Extra inputs are not permitted", "invalid beta flag"])
+    expect(readRefusedExtras(`tools.0: Input tag '${quoted}' found using 'type' does not match`)).toEqual([]);
+  const tag = { type: "tag" };
+  const body = {
+    a: [
+      { b: 1, ...tag },
+      { b: 2, c: 3, type: "other" },
+    ],
+    d: { e: 1 },
+    f: { g: { h: 1, ...tag }, i: 2 },
+  };
   expect(leaveOutExtras(body, ["a.1.tag.b", "d.e", "f.g.tag.h", "z", "a.x.c"])).toEqual({
-    edits: { a: [{}, { c: 3 }], d: undefined, f: { i: 2 } },
+    edits: { a: [tag, { b: 2, c: 3, type: "other" }], d: undefined, f: { g: tag, i: 2 } },
     lost: ["a[].b", "d.e", "f.g.h"],
   });
 });

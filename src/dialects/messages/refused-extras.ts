@@ -7,23 +7,38 @@ export const BETAS = "anthropic-beta";
 
 /**
  * How servers of this dialect that are not its maker's refuse what they do not know yet: a field by its path, as pydantic writes it, and betas
- * altogether (anthropics/claude-code #49370, #82549: Bedrock).
+ * altogether (anthropics/claude-code #12122, #49548, #49648: Bedrock). Nothing else may be said: what a request says is quoted by other refusals, and what is
+ * learned from one caller's holds for all.
  */
-const EXTRA = /([a-z_]\w*(?:\.\w+)*): Extra inputs are not permitted/g;
-const NO_BETA = /\binvalid beta flag\b/i;
+const LEAD = "(?:The model returned the following errors: )?";
+const PATH = "[a-z_]\\w*(?:\\.\\w+)*";
+const EXTRAS = new RegExp(
+  `^${LEAD}${PATH}: Extra inputs are not permitted(?:[,;. \\n]+${PATH}: Extra inputs are not permitted)*\\.?$`,
+);
+const EXTRA = new RegExp(`(${PATH}): Extra inputs are not permitted`, "g");
+const NO_BETA = new RegExp(`^${LEAD}invalid beta flag\\.?$`, "i");
 
-/** Without these the request would be another one: who refuses them is told nothing else. */
+/** Without these the request would be another one, and a block none: who refuses them is told nothing else. */
 const ESSENTIAL: ReadonlySet<string> = new Set(
-  "model messages max_tokens system tools tool_choice stream stop_sequences temperature top_p top_k thinking".split(
-    " ",
-  ),
+  [
+    "model messages max_tokens system tools tool_choice stream stop_sequences temperature top_p top_k thinking",
+    "role content type text source data media_type url id name input input_schema description tool_use_id signature",
+  ]
+    .join(" ")
+    .split(" "),
 );
 
-/** What a vendor says that it does not know: paths of fields, and {@link BETAS}. */
+const isEssential = (path: string): boolean => ESSENTIAL.has(path.slice(path.lastIndexOf(".") + 1));
+
+/** What a vendor says that it does not know, and nothing more: paths of fields, or {@link BETAS}. */
 export function readRefusedExtras(words: string): string[] {
-  const paths = [...words.matchAll(EXTRA)].map(([, path = ""]) => path).filter((path) => !ESSENTIAL.has(path));
-  return NO_BETA.test(words) ? [BETAS, ...paths] : paths;
+  if (NO_BETA.test(words)) return [BETAS];
+  if (!EXTRAS.test(words)) return [];
+  return [...words.matchAll(EXTRA)].map(([, path = ""]) => path).filter((path) => !isEssential(path));
 }
+
+/** Whether an object is of the kind that a path names: a block of that type, or a tool that says none. */
+const isOfKind = (value: Wire, kind: string): boolean => (value["type"] ?? "custom") === kind;
 
 const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
 
@@ -47,8 +62,9 @@ class Removal {
       this.place ??= path;
       return without(value, step);
     }
-    // The kind of a block or a tool stands in the path too, and is no field of it.
-    if (typeof held !== "object" || held === null) return this.from(value, at + 1, place);
+    // The kind of a block or a tool stands in the path too, and is no field of it: what one kind must not say another may.
+    if (typeof held !== "object" || held === null)
+      return isOfKind(value, step) ? this.from(value, at + 1, place) : value;
     const next = this.from(held, at + 1, path);
     if (next === held) return value;
     return isEmpty(next) ? without(value, step) : { ...value, [step]: next };
