@@ -109,6 +109,8 @@ export type Job = {
   money?: Pick<Hold, "ceiling" | "asStream"> | undefined;
   /** A vendor has refused the proofs of earlier reasoning: the request goes without any. */
   withoutProofs?: boolean;
+  /** How often a vendor has refused what it does not know of its dialect, and the request was told again without. */
+  lessons?: number;
   served?: Served | undefined;
   /** What was left out of the body before any vendor was chosen, by its place. */
   lost?: readonly string[] | undefined;

@@ -36,37 +36,42 @@ const isAnyProof = (): boolean => true;
  * changes a request on its way belongs in here, so that a client who asks for the translation is shown it.
  * Throws GatewayError (invalid_request) where the request cannot be told to this vendor at all.
  */
-export function prepare(given: Asked, target: Target): Prepared {
+export function prepare(asked: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
-  const asked = leaveOutRefused(given, target);
   const { request, services, abort } = asked;
   const orders = planOrders(asked.intent, asked.entry, route, upstream, asked.money);
   const recall = services.reasoning.recall(asked, target, orders);
   const isForeignProof = asked.withoutProofs ? isAnyProof : services.reasoning.foreignTo(target);
   if (isForeignProof) orders.isForeignProof = isForeignProof;
   const { quirks } = vendor;
-  const headers = asked.withoutBetas ? new Headers() : request.headers;
   const { text, dropped, changes } = translateRequest(
     asked.body,
     client,
     upstream,
     orders,
     quirks,
-    headers,
+    request.headers,
     asked.withoutProofs ? undefined : recall?.memories,
   );
   if (changes) context.changes = changes;
   if (!isSame(client, upstream)) context.upstreamModel = route.model;
-  const sending: Sending = {
+  const whole: Sending = {
     path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),
     body: text,
-    headers: passedHeaders(headers, client, upstream),
+    headers: passedHeaders(request.headers, client, upstream),
     abort,
     userAgent: services.userAgent,
     requestId: request.requestId,
     stream: orders.stream,
   };
-  return { orders, dropped: asked.lost ? [...asked.lost, ...dropped] : dropped, sending, collector: recall?.collector };
+  const { sending, lost } = leaveOutRefused(whole, target, services.clock);
+  const left = asked.lost ? [...asked.lost, ...dropped] : dropped;
+  return {
+    orders,
+    dropped: lost.length > 0 ? [...left, ...lost] : left,
+    sending,
+    collector: recall?.collector,
+  };
 }
 
 /**

@@ -44,8 +44,15 @@ const REFUSALS: [refused: (body: Wire, call: Call) => boolean, message: string][
     "messages.0.content.0.text.cache_control.ephemeral.ttl: Extra inputs are not permitted",
   ],
 ];
-const LOST =
-  "context_management, tools[].eager_input_streaming, output_config.effort, system[].cache_control.scope, messages[].content[].cache_control.ttl, anthropic-beta";
+const LOST = [
+  "anthropic-beta",
+  "context_management",
+  "messages[].content[].cache_control.ttl",
+  "output_config.effort",
+  "system[].cache_control.scope",
+  "tools[].eager_input_streaming",
+];
+const lostIn = (response: Response) => response.headers.get("x-sluice-dropped")?.split(", ").sort();
 
 let upstream: Upstream;
 let gateway: TestApp;
@@ -82,7 +89,7 @@ describe("a vendor of the messages dialect that does not know what is newer", ()
   test.each(["rock", "newer"])("is told the request without it, and later ones at once: %s", async (vendor) => {
     refuseExtras();
     const first = await ask(`${vendor}/m`);
-    expect([first.status, first.headers.get("x-sluice-dropped")]).toEqual([200, LOST]);
+    expect([first.status, lostIn(first)]).toEqual([200, LOST]);
     expect(upstream.calls.length).toBe(REFUSALS.length + 1);
     expect(upstream.calls.at(-1)?.json).toMatchObject({
       system: [{ type: "text", text: "S", cache_control: { type: "ephemeral", ttl: "1h" } }],
@@ -91,11 +98,7 @@ describe("a vendor of the messages dialect that does not know what is newer", ()
     });
     const before = upstream.calls.length;
     const second = await ask(`${vendor}/m`);
-    expect([second.status, second.headers.get("x-sluice-dropped"), upstream.calls.length - before]).toEqual([
-      200,
-      LOST,
-      1,
-    ]);
+    expect([second.status, lostIn(second), upstream.calls.length - before]).toEqual([200, LOST, 1]);
     // Each model refuses for itself, and who wants nothing left out is refused before anything is sent.
     const strict = await ask(`${vendor}/m`, { ...BETAS, "x-sluice-strict": "1" });
     expect([strict.status, upstream.calls.length - before]).toEqual([400, 1]);
@@ -114,10 +117,31 @@ describe("a vendor of the messages dialect that does not know what is newer", ()
     expect((upstream.calls[0]!.json as Wire)["anthropic_beta"]).toEqual(BETAS["anthropic-beta"].split(","));
   });
 
-  test("other refusals stay, and those of what the request does not say", async () => {
+  test("what the gateway wrote for a client of another dialect is left out too", async () => {
+    upstream.always("/v1/messages", (call) => {
+      const isRefused = call.text.includes("strict");
+      const message = "tools.0.custom.strict: Extra inputs are not permitted";
+      return isRefused ? json({ message }, { status: 400 }) : json(REPLY);
+    });
+    const parameters = { type: "object", properties: {}, additionalProperties: false };
+    const tools = [{ type: "function", function: { name: "f", parameters, strict: true } }];
+    const body = { model: "rock/strict", messages: [{ role: "user", content: "u" }], tools };
+    const response = await gateway.post("/v1/chat/completions", body);
+    expect([response.status, lostIn(response), upstream.calls.length]).toEqual([200, ["tools[].strict"], 2]);
+  });
+
+  test("a vendor that refuses one thing after another is asked so often and no more", async () => {
+    let count = 0;
+    upstream.always("/v1/messages", () => {
+      return json({ message: `x${count++}: Extra inputs are not permitted` }, { status: 400 });
+    });
+    const response = await ask("rock/never");
+    expect([response.status, count]).toEqual([400, 9]);
+  });
+
+  test("other refusals stay", async () => {
     for (const message of [
       "max_tokens: Extra inputs are not permitted",
-      "tools.0.custom.unsaid: Extra inputs are not permitted",
       "messages.0.content.0.text.text: field required",
     ]) {
       upstream.reset();
