@@ -213,7 +213,6 @@ function createRelay(ground: Ground, ownPort: () => number | undefined) {
     vendor: (id) => vendors.get(id),
     health,
     ledger: new CappedLedger(books.ledger, keySpend),
-    keySpend,
     plans,
     running,
     reasoning: new ReasoningState(reasoning, new ProofMakers(reasoning)),

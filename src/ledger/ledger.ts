@@ -37,6 +37,8 @@ export type HoldRequest = {
   estimateInput(): number;
   /** The client's ceiling on output tokens, of each reply. */
   maxOutputTokens?: number;
+  /** What it counts of the requests that its key may make; absent: one. None: it belongs to one that is counted. */
+  requests?: number;
   /** Replies that are asked for at once; absent: one. */
   choices?: number | undefined;
   /** The model's whole window, tokens, where it is known: what a vendor counts beyond it is not believed. */

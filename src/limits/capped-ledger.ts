@@ -29,10 +29,11 @@ export class CappedLedger implements Ledger {
   async #holdCapped(request: HoldRequest, account: KeyAccount): Promise<Hold> {
     const prices = request.prices?.prices;
     const slices = account.capsMoney ? beginSlices(request, account, prices) : undefined;
-    const claim = account.claim(1, slices?.slice.nano ?? 0n);
+    const requests = request.requests ?? 1;
+    const claim = account.claim(requests, slices?.slice.nano ?? 0n);
     try {
       const inner = await this.inner.hold(request);
-      return new CappedHold(inner, { account, claim, prices, slices });
+      return new CappedHold(inner, { account, claim, requests, prices, slices });
     } catch (thrown) {
       claim.release();
       throw thrown;
@@ -65,6 +66,7 @@ function beginSlices(request: HoldRequest, account: KeyAccount, prices: Prices |
 type CappedParts = {
   account: KeyAccount;
   claim: KeyClaim;
+  requests: number;
   prices: Prices | undefined;
   slices: Slices | undefined;
 };
@@ -117,8 +119,8 @@ class CappedHold implements Hold {
    * counts; where the ledger does not believe those, the cap has counted more, never less.
    */
   async settle(settlement: Settlement): Promise<Charge> {
-    const { prices, claim } = this.parts;
-    const counted = claim.count(1, prices ? costNano(settlement.usage, prices) : 0n);
+    const { prices, claim, requests } = this.parts;
+    const counted = claim.count(requests, prices ? costNano(settlement.usage, prices) : 0n);
     const [charge] = await Promise.all([this.inner.settle(settlement), counted]);
     return charge;
   }

@@ -66,11 +66,6 @@ export class KeySpend {
     return account.claim(requests, 0n);
   }
 
-  /** Whether a key has money left, or no cap in money at all. */
-  hasMoney(keyId: string): boolean {
-    return (this.of(keyId)?.freeNano ?? 1n) > 0n;
-  }
-
   #load(keyId: string): Tally {
     const day = Math.floor(this.clock.now() / DAY_MS);
     const [requests = 0n, dayNano = 0n] = (this.#statements.day.values(keyId, day)[0] ?? []) as bigint[];
@@ -133,7 +128,8 @@ export class KeyAccount {
   claim(requests: number, nano: bigint): KeyClaim {
     const cap = this.#caps.capRequestsDay;
     const left = cap === null ? Infinity : cap - this.#today().requests - this.#heldRequests;
-    if (requests > left) {
+    // Who wants none is refused none, also where the cap was lowered below what was made by then.
+    if (requests > Math.max(0, left)) {
       const rest = left > 0 ? `: ${left} are left, and this asks for ${requests}` : ", and has made them";
       throw this.#refuseDay(`This key may make ${cap} requests a day${rest}.`);
     }

@@ -24,9 +24,6 @@ import type { ReasoningState } from "./reasoning-state.ts";
 import type { Running } from "./running.ts";
 import type { RunWebTool } from "./server-tools-run.ts";
 
-/** Whether a key's own caps leave it any money. */
-export type KeyMoney = { hasMoney(keyId: string): boolean | Promise<boolean> };
-
 /** What the way of a request needs of the rest of the house. */
 export type Services = {
   clock: Clock;
@@ -40,8 +37,6 @@ export type Services = {
   /** Waits between two attempts, ms. Default: by the clock, until the request is ended. */
   pause?(waitMs: number): Promise<void>;
   ledger: Ledger;
-  /** What keys with caps of their own have come to: for whatever is not held by the ledger, such as calls of tools. */
-  keySpend: KeyMoney;
   plans: Plans;
   running: Running;
   /** Reasoning that vendors want back of earlier turns. */

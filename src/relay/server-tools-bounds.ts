@@ -38,6 +38,8 @@ export async function reserveInput(job: Job, estimateInput: () => number): Promi
       stream: intent.stream,
       estimateInput,
       maxOutputTokens: 1,
+      // A round is no further request: a key that has made its last one of the day may end it.
+      requests: 0,
       prices: pricesOf(entry),
       payment: payment && { ...payment, ...alone },
       terms: isCapped ? { ...termsOf(plan, entry, intent, body), ...alone } : undefined,
@@ -47,8 +49,6 @@ export async function reserveInput(job: Job, estimateInput: () => number): Promi
     return true;
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown;
-    // A round is no further request: a key that has made its last one of the day may end it.
-    if (thrown.code === "allowance_exhausted" && (await services.keySpend.hasMoney(caller.keyId))) return true;
     if (thrown.code !== "insufficient_quota" && thrown.code !== "allowance_exhausted") throw thrown;
     exchange.stopped = true;
     return false;

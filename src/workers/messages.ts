@@ -61,7 +61,6 @@ export type AuthorityCalls = {
   extend(ask: { hold: number; reading: Reading }): { granted: boolean; growAt: number | null };
   settle(ask: { hold: number; settlement: Settlement }): ChargeForm;
   release(hold: number): null;
-  hasMoney(keyId: string): boolean;
   keepReasoning(state: { accountId: string; keys: readonly string[]; memory: ReasoningMemory }): null;
   runTool(order: ToolOrder): WebToolAnswer;
 };

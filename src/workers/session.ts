@@ -79,7 +79,6 @@ export class Session {
           this.#end(hold)
             .release()
             .then(() => null),
-        hasMoney: (keyId) => desk.services.keySpend.hasMoney(keyId),
         keepReasoning: ({ accountId, keys, memory }) =>
           desk.services.reasoning.shelf.put(accountId, keys, memory).then(() => null),
         runTool: (order) => this.#runTool(order),

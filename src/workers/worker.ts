@@ -97,7 +97,6 @@ export class Worker {
       vendor: (id) => this.#vendors.get(id),
       health: this.#health,
       ledger: new RemoteLedger(link),
-      keySpend: { hasMoney: (keyId) => link.call("hasMoney", keyId) },
       plans: this.#plans,
       running: this.running,
       reasoning: new ReasoningState(this.#reasoning, this.#makers),

@@ -242,6 +242,15 @@ test("images under way are set aside, those of before a start too, until they en
   expect(free()).toBe(-20n);
 });
 
+test("a cap of requests that was lowered below what was made keeps no job of before from being gone on with", async () => {
+  const { hold, spend, keys, keyId } = await open({ capRequestsDay: 2, capDayNano: 100_000_000n });
+  for (const request of [await hold(), await hold()]) await request.settle(used(1, 1));
+  await keys.change(keyId, { capRequestsDay: 1 });
+  new KeyHolds(spend).restore({ claimId: "before", keyId, paid: 1, unitNano: 70n });
+  expect(spend.of(keyId)?.freeNano).toBe(100_000_000n - 22_000n - 70n);
+  expect((await refusal(hold())).code).toBe("allowance_exhausted");
+});
+
 test("a day is a UTC day", () => {
   expect(Math.floor(Date.UTC(2026, 2, 1) / DAY_MS)).toBe(20513);
 });

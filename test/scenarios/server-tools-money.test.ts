@@ -1,9 +1,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/load.ts";
 import { sealText } from "../../src/dialects/messages/server-tools.ts";
+import { answerOf } from "../sdk/lab.ts";
 import { COUNTS } from "../sdk/replies.ts";
 import { startApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
 import { costOf, holdOf } from "./paying.ts";
 import { modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
 
@@ -127,6 +129,51 @@ describe("the money of all rounds", () => {
     const refused = await gateway.post("/v1/messages", ask(), { headers });
     expect(refused.status).toBe(429);
   });
+
+  test("a further round takes no request of its key's day from another one meanwhile", async () => {
+    const { gateway, vendors } = await start({ metered: false, web_calls_per_day: 10 });
+    const caps = { capRequestsDay: 4 };
+    const { key } = await gateway.app.keys.create({
+      ...{ accountId: gateway.accountId, name: "capped", kind: "api" as const },
+      ...caps,
+    });
+    const headers = { authorization: `Bearer ${key}` };
+    const { wire, upstream } = vendors.chat;
+    const held = Promise.withResolvers<void>();
+    const replies = [searches("sluice gates"), says("At dawn."), says("Hello.")];
+    let calls = 0;
+    vendors.chat.script(async (call) => {
+      const at = calls++;
+      if (at === 1) await held.promise;
+      const answer = answerOf(wire, replies[Math.min(at, 2)]!);
+      return typeof answer === "function" ? answer(call) : answer;
+    });
+    const first = gateway.post("/v1/messages", ask(), { headers });
+    await until(() => upstream.calls.length === 2, "the second round");
+    // One generation and one search are made: two are left.
+    const { tools: _tools, ...plain } = ask();
+    const statuses: number[] = [];
+    for (let at = 0; at < 3; at++) statuses.push((await gateway.post("/v1/messages", plain, { headers })).status);
+    held.resolve();
+    expect([(await first).status, ...statuses]).toEqual([200, 200, 200, 429]);
+  });
+
+  test.each([false, true])(
+    "stream %p: a key whose money of the day is used up by its rounds ends the reply",
+    async (stream) => {
+      const { gateway, vendors } = await start({ metered: false, web_calls_per_day: 10 });
+      const body = ask({ stream });
+      const capDayNano = holdOf(body as never, 60) + 1_000n;
+      const { key } = await gateway.app.keys.create({
+        ...{ accountId: gateway.accountId, name: "capped", kind: "api" as const },
+        capDayNano,
+      });
+      vendors.chat.play(searches("sluice gates"), says("At dawn."));
+      const response = await gateway.post("/v1/messages", body, { headers: { authorization: `Bearer ${key}` } });
+      expect(await response.text()).toContain('"stop_reason":"max_tokens"');
+      expect(vendors.chat.upstream.calls).toHaveLength(1);
+    },
+  );
 
   test.each([false, true])("stream %p: a vendor without counts is estimated round by round", async (stream) => {
     const { gateway, vendors } = await start({ metered: false, web_calls_per_day: 10 });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
-import type { KeySpend } from "../../src/limits/key-spend.ts";
+import { KeySpend } from "../../src/limits/key-spend.ts";
 import { givenExecutable } from "../support/binary.ts";
 import { neverAnswer, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
@@ -474,7 +474,7 @@ describe("ends", () => {
       },
       ...{
         limiter: { take: app.services.limiter.take, peek: () => undefined },
-        keySpend: app.services.keySpend as KeySpend,
+        keySpend: new KeySpend(store, writer, () => undefined, once.clock),
       },
       safeFetch: () => Promise.reject(new Error("not asked")),
     });
