@@ -1,4 +1,4 @@
-import { blob, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { blob, index, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { flag, nano, whole } from "./columns.ts";
 
 /** What holds money: an account's wallet, one spending window of its plan, or one of the house's own books. `posted` is kept by a trigger. */
@@ -83,6 +83,21 @@ export const unitClaim = sqliteTable(
     index("unit_claim_allowance").on(table.accountId, table.kind, table.atMs, table.counted),
     index("unit_claim_open").on(table.kind, table.atMs),
   ],
+);
+
+/** What each call of a vendor came to, of a reply that took several at rates that differ with the length of a prompt: its cost is theirs. */
+export const usageRound = sqliteTable(
+  "usage_round",
+  {
+    requestId: text("request_id").notNull(),
+    number: whole("number").notNull(),
+    input: whole("input").notNull(),
+    cacheRead: whole("cache_read").notNull(),
+    cacheWrite: whole("cache_write").notNull(),
+    output: whole("output").notNull(),
+    reasoning: whole("reasoning").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.requestId, table.number] })],
 );
 
 /** Prices as they were when requests used them: a changed price is a new row (contract 5). */

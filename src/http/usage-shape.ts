@@ -1,3 +1,4 @@
+import { promptTokens, sumUsage, type Usage } from "../canon/usage.ts";
 import type { Receipt } from "../ledger/book.ts";
 import { formatUsd, type Rates, ratesFor } from "../ledger/price.ts";
 import type { Totals } from "../ledger/rollup.ts";
@@ -91,7 +92,18 @@ function priceView(rates: Rates, sinceMs: number) {
   };
 }
 
-function tokenLines({ usage }: Receipt, rates: Rates | undefined) {
+/** What was counted at each rate: all of it at one, unless a reply took several calls and the rate goes by the length of a prompt. */
+function countByRates({ usage, rounds = [usage], price }: Receipt): { usage: Usage; rates: Rates | undefined }[] {
+  const counted = new Map<Rates | undefined, Usage>();
+  for (const round of rounds) {
+    const rates = price && ratesFor(price.prices, promptTokens(round));
+    const before = counted.get(rates);
+    counted.set(rates, before ? sumUsage(before, round) : round);
+  }
+  return [...counted].map(([rates, usage]) => ({ usage, rates }));
+}
+
+function tokenLines(usage: Usage, rates: Rates | undefined) {
   const line = (bucket: string, count: number, price: bigint | undefined) => ({
     bucket,
     count,
@@ -135,14 +147,15 @@ function attemptLines(row: UsageRow, kept: readonly Attempt[]) {
 
 /** One request's receipt: who served it, what was counted, at which price, and who paid (contract 3). */
 export function toReceipt(row: UsageRow, receipt: Receipt, attempts: readonly Attempt[] = []) {
-  const { price, usage, costNano, chargedNano, legs, flags, units } = receipt;
-  const rates = price && ratesFor(price.prices, usage.input + usage.cacheRead + usage.cacheWrite);
+  const { price, costNano, chargedNano, legs, flags, units } = receipt;
+  const counted = countByRates(receipt);
+  const rates = counted.at(-1)?.rates;
   return {
     ...toEntry(row, toUsd),
     object: "usage.receipt" as const,
     attempt_list: attemptLines(row, attempts),
     price: price && rates ? priceView(rates, price.sinceMs) : null,
-    lines: units > 0 ? unitLines(receipt) : tokenLines(receipt, rates),
+    lines: units > 0 ? unitLines(receipt) : counted.flatMap((some) => tokenLines(some.usage, some.rates)),
     cost: costNano === undefined ? null : formatUsd(costNano),
     charged: formatUsd(chargedNano),
     paid_from: legs.map(({ from, amountNano }) => ({ from, usd: formatUsd(amountNano) })),

@@ -196,6 +196,8 @@ export type Receipt = {
   outcome: string;
   attempts: number;
   usage: Usage;
+  /** What each call of a vendor came to, where they were not all of one rate and the cost is the sum of theirs. */
+  rounds: readonly Usage[] | undefined;
   units: number;
   estimated: boolean;
   /** `overrun`: it came to more than was set aside; `usage_suspect`: the vendor's count was not believed; `balance`: ended for want of money. */

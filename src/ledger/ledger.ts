@@ -57,6 +57,8 @@ export type Settlement = {
   vendor: string;
   upstreamModel: string;
   usage: Usage;
+  /** What each call of a vendor came to, of a reply that took several; together they are `usage`. Absent: one call. */
+  rounds?: readonly Usage[];
   /** The vendor sent no counts; these are the gateway's own. */
   estimated: boolean;
   finish?: FinishReason;

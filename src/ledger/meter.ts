@@ -42,8 +42,8 @@ function clampUsage(usage: Usage): Usage {
 const withOutput = (usage: Usage, own: Pick<Usage, "output" | "reasoning">): Usage =>
   usage.output >= own.output ? usage : { ...usage, ...own };
 
-/** Counts, and whether one of them is the gateway's own. */
-export type Metered = { usage: Usage; estimated: boolean };
+/** Counts, and whether one of them is the gateway's own. `rounds`: of each round, where there were several. */
+export type Metered = { usage: Usage; estimated: boolean; rounds?: readonly Usage[] };
 
 /** Reads one reply's events as they pass and says what it came to. It keeps counts, never content. */
 export class Meter {
@@ -57,8 +57,12 @@ export class Meter {
   readonly generated: Generated = { text: 0, reasoning: 0, arguments: 0 };
   #kind: keyof Generated = "text";
   #usage: Usage | undefined;
+  /** The vendor works on a further round of which nothing may be known yet. */
+  asked = false;
+  /** Whoever asked for it went away: its input is paid, whatever came of it. */
+  #left = false;
   /** Of the rounds before this one, and how the input of this one is estimated. */
-  #earlier: Metered | undefined;
+  #earlier: Metered[] | undefined;
   #estimateRound: (() => number) | undefined;
 
   constructor(
@@ -104,10 +108,12 @@ export class Meter {
    * estimate the input of the round that ends and of the one that begins.
    */
   nextRound(estimateInput: () => number, estimateNext: () => number): void {
-    this.#earlier = this.usage(estimateInput);
+    this.#earlier ??= [];
+    this.#earlier.push(this.#roundUsage(this.#estimateRound ?? estimateInput));
     this.#estimateRound = estimateNext;
     this.#usage = undefined;
     this.finish = undefined;
+    this.asked = false;
     Object.assign(this.generated, { text: 0, reasoning: 0, arguments: 0 });
   }
 
@@ -117,14 +123,22 @@ export class Meter {
     return this.finish !== undefined || text + reasoning + given > 0;
   }
 
+  /** The client gave up on the reply, be it by its time: what its vendor works on is paid, as a first round is (contract 5). */
+  leave(): void {
+    this.#left = this.asked;
+  }
+
   /** What the whole reply came to, in tokens: one round, or more where the gateway answered calls of tools itself. */
   usage(estimateInput: () => number): Metered {
     const earlier = this.#earlier;
     if (!earlier) return this.#roundUsage(estimateInput);
     // A round of which nothing came is not charged.
-    if (!this.#usage && !this.hasRoundBegun) return earlier;
-    const round = this.#roundUsage(this.#estimateRound ?? estimateInput);
-    return { usage: sumUsage(earlier.usage, round.usage), estimated: earlier.estimated || round.estimated };
+    const counts = this.#usage !== undefined || this.hasRoundBegun || this.#left;
+    const all = counts ? [...earlier, this.#roundUsage(this.#estimateRound ?? estimateInput)] : earlier;
+    const rounds = all.map(({ usage }) => usage);
+    const usage = rounds.reduce(sumUsage);
+    const estimated = all.some((round) => round.estimated);
+    return rounds.length > 1 ? { usage, estimated, rounds } : { usage, estimated };
   }
 
   /**
@@ -155,7 +169,8 @@ export class Meter {
   #estimateOutput(): { output: number; reasoning: number } {
     const { text, reasoning, arguments: given } = this.generated;
     const tokens = (letters: number) => clamp(Math.ceil(letters / LETTERS_PER_TOKEN) * this.choices);
-    const output = Math.max(tokens(text + reasoning + given), this.sawOutput ? 1 : 0);
+    const isBegun = this.#earlier ? this.hasRoundBegun : this.sawOutput;
+    const output = Math.max(tokens(text + reasoning + given), isBegun ? 1 : 0);
     return { output, reasoning: Math.min(tokens(reasoning), output) };
   }
 }

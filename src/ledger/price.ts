@@ -37,7 +37,7 @@ export function toNano(pico: bigint): bigint {
   return (pico + PICO_PER_NANO - 1n) / PICO_PER_NANO;
 }
 
-/** Cost in pico-USD, exact. Reasoning is inside output and is not counted again. */
+/** Cost in pico-USD, exact, of one call of a vendor. Reasoning is inside output and is not counted again. */
 export function costPico(usage: Usage, prices: Prices): bigint {
   const rates = prices.tiers === undefined ? prices : ratesFor(prices, promptTokens(usage));
   const { input, output, cacheRead = input, cacheWrite = input } = rates;
@@ -47,9 +47,20 @@ export function costPico(usage: Usage, prices: Prices): bigint {
   return pico;
 }
 
-/** Charge in nano-USD: the one rounding of a request, up, on the sum of all counts (contract 5, reliability 3.1 rule 1 and 2). */
-export function costNano(usage: Usage, prices: Prices): bigint {
-  return toNano(costPico(usage, prices));
+/**
+ * Charge in nano-USD: the one rounding of a request, up, on the sum of all counts (contract 5, reliability 3.1 rule 1 and 2). `rounds`: what each call came
+ * to, of a reply that took several; its vendor knows nothing of the others, and looks at the length of its own prompt.
+ */
+export function costNano(usage: Usage, prices: Prices, rounds?: readonly Usage[]): bigint {
+  if (!rounds || prices.tiers === undefined) return toNano(costPico(usage, prices));
+  return toNano(rounds.reduce((pico, round) => pico + costPico(round, prices), 0n));
+}
+
+/** Whether the rounds of a reply cost something else than one call with all of their counts would. */
+export function isRoundwise(usage: Usage, prices: Prices, rounds: readonly Usage[]): boolean {
+  if (prices.tiers === undefined) return false;
+  const rates = ratesFor(prices, promptTokens(usage));
+  return rounds.some((round) => ratesFor(prices, promptTokens(round)) !== rates);
 }
 
 /** Nano-USD as USD with all nine decimals, exact: `0.009507000`. */

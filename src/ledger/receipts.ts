@@ -3,7 +3,7 @@ import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
 import type { Receipt } from "./book.ts";
 import type { PriceBook } from "./price-book.ts";
-import { readFlags } from "./usage-rows.ts";
+import { findRounds, readFlags } from "./usage-rows.ts";
 
 type Leg = { debit: string; amount: bigint };
 
@@ -39,6 +39,7 @@ export class Receipts {
       ...{ model: row.model, vendor: row.vendor, upstreamModel: row.upstreamModel, outcome: row.outcome },
       ...{ attempts: row.attempts, units: row.units, estimated: row.estimated, flags: readFlags(row.flags) },
       usage: { input, cacheRead, cacheWrite, output, reasoning },
+      rounds: findRounds(this.store, requestId),
       price: row.priceId === null ? undefined : this.priceBook.find(row.priceId),
       costNano: row.costNano ?? undefined,
       chargedNano: row.chargedNano,

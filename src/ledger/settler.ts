@@ -1,4 +1,4 @@
-import { NO_USAGE, promptTokens, type Usage } from "../canon/usage.ts";
+import { NO_USAGE, promptTokens, sumUsage, type Usage } from "../canon/usage.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { UsageFlag } from "./book.ts";
 import { type Entries, HOUSE } from "./entries.ts";
@@ -39,14 +39,38 @@ export type Interrupted = { reading: Reading; createdAt: number; estimatedInput:
 type Draw = { window: bigint; wallet: bigint; loss: bigint; overrun: boolean };
 
 /** Counts that can be: a vendor's slip must not become a bill. `suspect`: they could not, and were cut. */
-export type Believed = { usage: Usage; suspect: boolean };
+export type Believed = { usage: Usage; suspect: boolean; rounds?: readonly Usage[] | undefined };
 
 /** What can be believed of a paid request: no more output than it was given money for. */
-export function clampUsage(usage: Usage, { ceiling, wish }: Pick<Settling, "ceiling" | "wish">): Believed {
+export function clampUsage(
+  usage: Usage,
+  { ceiling, wish }: Pick<Settling, "ceiling" | "wish">,
+  rounds?: readonly Usage[],
+): Believed {
   const { contextLength = Math.max(USUAL_WINDOW, Math.ceil(wish.estimatedInput)) } = wish.payment;
   const { choices = 1 } = wish;
   const asked = Math.min((ceiling ?? Number.POSITIVE_INFINITY) * choices, mostOutput(wish));
-  return clampCounts(usage, contextLength, asked, choices);
+  return clampRounds(usage, rounds, contextLength, asked, choices);
+}
+
+/** {@link clampCounts} of a reply that may have taken several calls: each has the whole window, and what was asked for is for all of them together. */
+export function clampRounds(
+  usage: Usage,
+  rounds: readonly Usage[] | undefined,
+  contextLength: number,
+  asked: number,
+  choices = 1,
+): Believed {
+  if (!rounds) return clampCounts(usage, contextLength, asked, choices);
+  let left = asked;
+  let suspect = false;
+  const believed = rounds.map((round) => {
+    const clamped = clampCounts(round, contextLength, left, choices);
+    left = Math.max(0, left - clamped.usage.output);
+    suspect ||= clamped.suspect;
+    return clamped.usage;
+  });
+  return { usage: believed.reduce(sumUsage), rounds: believed, suspect };
 }
 
 /** What can be believed of so many replies from a model with this window, of which at most `asked` tokens of output in all were asked for. */
@@ -78,8 +102,8 @@ export class Settler {
   /** Writes the usage row and the transfers; the last thing its operation does. Throws SQLite's error when the request was settled before; then nothing is written. */
   book(settling: Settling, settlement: Settlement): Charge {
     const { request, wish, priceId, legs } = settling;
-    const { usage, suspect } = clampUsage(settlement.usage, settling);
-    const cost = costNano(usage, wish.prices);
+    const { usage, suspect, rounds } = clampUsage(settlement.usage, settling, settlement.rounds);
+    const cost = costNano(usage, wish.prices, rounds);
     const draw = this.#draw(legs, cost);
     const flags: UsageFlag[] = [];
     if (draw.overrun) flags.push("overrun");
@@ -90,6 +114,7 @@ export class Settler {
     const billing = { priceId, costNano: cost, chargedNano, flags: flags.length === 0 ? 0 : writeFlags(flags) };
     const row = toUsageRow(request, suspect ? { ...settlement, usage } : settlement, atMs, billing);
     this.rows.insert(row);
+    if (rounds) this.rows.keepRounds(request.requestId, usage, rounds, wish.prices);
     // An account that lives on its plan's window alone has no wallet until it goes beyond.
     if (draw.overrun) this.funds.openWallet(request.accountId);
     const kind = settlement.outcome === "completed" ? "usage" : "usage_partial";

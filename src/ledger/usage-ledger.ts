@@ -4,7 +4,7 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Charge, Hold, HoldRequest, Ledger, Settlement } from "./ledger.ts";
 import { costNano } from "./price.ts";
 import { PriceBook } from "./price-book.ts";
-import { clampCounts } from "./settler.ts";
+import { clampRounds } from "./settler.ts";
 import { readFlags, toUsageRow, UsageRows, writeFlags } from "./usage-rows.ts";
 
 const SUSPECT = writeFlags(["usage_suspect"]);
@@ -37,16 +37,20 @@ export class UsageLedger implements Ledger {
   write(request: HoldRequest, settlement: Settlement, priceId: number | undefined): Promise<Charge> {
     // Of the output, a model that cannot be kept from thinking makes more than was asked for: only its window says what cannot be.
     const { contextLength = Number.POSITIVE_INFINITY, choices } = request;
-    const { usage, suspect } = clampCounts(settlement.usage, contextLength, Number.POSITIVE_INFINITY, choices);
-    const cost = request.prices ? costNano(usage, request.prices.prices) : undefined;
+    const asked = Number.POSITIVE_INFINITY;
+    const { usage, suspect, rounds } = clampRounds(settlement.usage, settlement.rounds, contextLength, asked, choices);
+    const prices = request.prices?.prices;
+    const cost = prices && costNano(usage, prices, rounds);
     const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags: suspect ? SUSPECT : 0 };
     const row = toUsageRow(request, suspect ? { ...settlement, usage } : settlement, this.clock.now(), billing);
-    return this.writer.runSingle(() => {
+    const insert = () => {
       this.rows.insert(row);
+      if (rounds && prices) this.rows.keepRounds(request.requestId, usage, rounds, prices);
       this.rows.count(row);
       const charge = { costNano: cost, chargedNano: 0n, metered: request.payment !== undefined };
       return suspect ? { ...charge, flags: readFlags(SUSPECT) } : charge;
-    });
+    };
+    return rounds ? this.writer.run(insert) : this.writer.runSingle(insert);
   }
 }
 

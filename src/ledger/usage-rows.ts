@@ -1,8 +1,12 @@
+import { asc, eq } from "drizzle-orm";
+import type { Usage } from "../canon/usage.ts";
 import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
+import { usageRound } from "../db/schema-ledger.ts";
 import type { Writer } from "../db/writer.ts";
 import { USAGE_FLAGS, type UsageFlag } from "./book.ts";
 import type { HoldRequest, Settlement } from "./ledger.ts";
+import { isRoundwise, type Prices } from "./price.ts";
 import { type Counted, Rollup } from "./rollup.ts";
 
 /** The columns of a row, in the order of the statement. */
@@ -91,13 +95,28 @@ export function toUsageRow(request: HoldRequest, settlement: Settlement, atMs: n
   };
 }
 
+/** What each round of a request came to, where its sum does not say what it cost; undefined for any other. */
+export function findRounds(store: Store, requestId: string): Usage[] | undefined {
+  const { input, cacheRead, cacheWrite, output, reasoning } = usageRound;
+  const rounds = store.query
+    .select({ input, cacheRead, cacheWrite, output, reasoning })
+    .from(usageRound)
+    .where(eq(usageRound.requestId, requestId))
+    .orderBy(asc(usageRound.number))
+    .all();
+  return rounds.length > 0 ? rounds : undefined;
+}
+
 /** Writes rows of usage: one for each settled request, never changed (contract 5). */
 export class UsageRows {
   readonly #statement;
   readonly #rollup: Rollup;
 
   /** Run by SQLite itself: mapping placeholders by name for every row costs as much as the insert does, and this statement runs once a request. */
-  constructor(store: Store, writer: Writer) {
+  constructor(
+    private readonly store: Store,
+    writer: Writer,
+  ) {
     this.#rollup = new Rollup(store);
     writer.join(this.#rollup);
     const names = COLUMNS.map((column) => usage[column].name).join(", ");
@@ -136,6 +155,15 @@ export class UsageRows {
       row.units,
       row.flags,
     );
+  }
+
+  /** Keeps what each round came to where `sum` does not say what they cost. Inside an operation of the writer. */
+  keepRounds(requestId: string, sum: Usage, rounds: readonly Usage[], prices: Prices): void {
+    if (!isRoundwise(sum, prices, rounds)) return;
+    const rows = rounds.map(({ input, cacheRead, cacheWrite, output, reasoning }, at) => {
+      return { requestId, number: at + 1, input, cacheRead, cacheWrite, output, reasoning };
+    });
+    this.store.query.insert(usageRound).values(rows).run();
   }
 
   /** Counts a row into the sums. The last thing its operation does: an operation that fails behind it would be counted all the same. */

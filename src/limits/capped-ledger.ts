@@ -120,7 +120,7 @@ class CappedHold implements Hold {
    */
   async settle(settlement: Settlement): Promise<Charge> {
     const { prices, claim, requests } = this.parts;
-    const counted = claim.count(requests, prices ? costNano(settlement.usage, prices) : 0n);
+    const counted = claim.count(requests, prices ? costNano(settlement.usage, prices, settlement.rounds) : 0n);
     const [charge] = await Promise.all([this.inner.settle(settlement), counted]);
     return charge;
   }

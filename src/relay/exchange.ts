@@ -186,6 +186,7 @@ export class Exchange {
    */
   async fail(outcome: Failure, error?: GatewayError): Promise<void> {
     const clientsDoing = outcome !== "upstream-failed" && outcome !== "interrupted";
+    if (clientsDoing) this.meter.leave();
     const ran = this.attempts > 0 && (this.meter.sawOutput || clientsDoing);
     try {
       await this.#close(ran ? outcome : undefined, error);
@@ -215,7 +216,7 @@ export class Exchange {
   }
 
   #settlement(outcome: Outcome, error: ErrorCode | undefined): Settlement {
-    const { usage, estimated } = this.counted;
+    const { usage, estimated, rounds } = this.counted;
     const { finish, firstTokenAt } = this.meter;
     const settlement: Settlement = {
       outcome,
@@ -226,6 +227,7 @@ export class Exchange {
       attempts: this.attempts,
       durationMs: Math.round(this.clock.monotonic() - this.startedAt),
     };
+    if (rounds) settlement.rounds = rounds;
     if (finish) settlement.finish = finish.reason;
     if (this.ranOut) {
       settlement.finish = "length";

@@ -172,7 +172,7 @@ async function answerWhole(job: Job): Promise<Reply> {
         throw thrown;
       }
     });
-    if (!listener?.heard) exchange.meter.take(whole.events);
+    if (!whole.heard) exchange.meter.take(whole.events);
     exchange.collector?.take(whole.events);
     const text = "way" in whole ? await finishRounds(job, whole, reading) : whole.text;
     await exchange.complete();

@@ -51,8 +51,8 @@ export async function refuse(answer: Answer, target: Target, now: number): Promi
   throw target.upstream.decodeError(answer.status, body, retryAfterSeconds(answer.headers, now));
 }
 
-/** A whole reply: its text for the client, and its events for the meter. */
-export type Whole = { text: string; events: Event[] };
+/** A whole reply: its text for the client, and its events. `heard`: whoever follows it has told the meter of them. */
+export type Whole = { text: string; events: Event[]; heard?: boolean };
 
 /** Who follows a stream that is put together; see its class. */
 type Follower = { take(events: readonly Event[]): boolean | Promise<boolean>; ending(): Event[] };
@@ -98,7 +98,7 @@ async function collectStream(answer: Answer, target: Target, reading: Reading): 
     if (!(await takeStep(step, events, follower))) {
       events.push(...(follower?.ending() ?? []));
       reader.cancel();
-      return { text: writeWhole(events, target.client, target.context), events };
+      return { text: writeWhole(events, target.client, target.context), events, heard: true };
     }
     if (step.ended) break;
   }
@@ -106,7 +106,8 @@ async function collectStream(answer: Answer, target: Target, reading: Reading): 
   const error = errorOf(events);
   if (error) throw error;
   const own = reading.ownCounts?.(events);
-  return { text: writeWhole(own ? insertUsage(events, own) : events, target.client, target.context), events };
+  const text = writeWhole(own ? insertUsage(events, own) : events, target.client, target.context);
+  return { text, events, heard: follower !== undefined };
 }
 
 /** Collects a step's events until whoever follows has had enough: then false, and what was read beyond is nobody's. */

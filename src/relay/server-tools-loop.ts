@@ -284,6 +284,7 @@ export class ServedLoop {
     await exchange.collector?.kept;
     const estimate = () => estimateInputTokens(job.body, intent.model);
     exchange.meter.nextRound(exchange.estimateInput, estimate);
+    exchange.spending?.nextRound();
     const bounded = boundOutput(job);
     if (!bounded || !(await reserveInput(job, estimate))) {
       this.#finish = { reason: "length" };
@@ -292,10 +293,16 @@ export class ServedLoop {
     this.job = bounded;
     const askedAt = job.services.clock.monotonic();
     try {
-      return await receive(await this.send());
+      return await this.#ask(receive);
     } catch (thrown) {
       return this.#sendAgain(thrown, askedAt, receive);
     }
+  }
+
+  async #ask<T>(receive: (opened: Opened) => T | Promise<T>): Promise<T> {
+    const { meter } = this.job.exchange;
+    meter.asked = true;
+    return receive(await this.send());
   }
 
   /**
@@ -311,6 +318,7 @@ export class ServedLoop {
     for (let failure = thrown; ; ) {
       const error = failureOf(failure, job, this.target);
       abort.throwIfAborted();
+      exchange.meter.asked = false;
       if (!from || exchange.meter.hasRoundBegun) throw error;
       const next = await tries.next(from, error);
       exchange.repeatRound(error.code, calledAt, next.way);
@@ -319,7 +327,7 @@ export class ServedLoop {
       from = next;
       calledAt = exchange.attemptAt;
       try {
-        const received = await receive(await this.send());
+        const received = await this.#ask(receive);
         tries.wentWell(next);
         return received;
       } catch (again) {

@@ -1,5 +1,6 @@
 import { toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
+import type { Usage } from "../canon/usage.ts";
 import type { Decoder } from "../dialects/dialect.ts";
 import { NO_FRAME } from "../dialects/frames.ts";
 import { errorOf, type StreamWriter } from "../dialects/translate.ts";
@@ -19,7 +20,7 @@ type Watch = { touch(): void };
 
 /** What reads one round: a stream, or a whole body that came in its place. */
 type Round = Pick<StreamReader, "read" | "accept" | "breakOff" | "close" | "cancel"> & {
-  decoder: Pick<Decoder, "finishing">;
+  decoder: Pick<Decoder, "finishing" | "untold">;
 };
 
 /** What a round brings next; the last step of one whose reading broke. */
@@ -52,6 +53,19 @@ function wholeRound(loop: ServedLoop, answer: Answer, type: string): Round {
   };
 }
 
+/** What those who read know of the decoders of all rounds. */
+class RoundsDecoder {
+  /** A vendor that is quiet at its end is not waited for here: whoever reads must not end the request for it. */
+  readonly finishing = false;
+
+  constructor(private readonly read: () => Usage | undefined) {}
+
+  /** See {@link Decoder}: of the round under way. */
+  get untold(): Usage | undefined {
+    return this.read();
+  }
+}
+
 /**
  * The streams of a served reply's rounds as one: between two of them the model's calls are answered. To whoever reads, it is one upstream; the
  * events of its steps are the vendor's own, for the meter, and `writer` writes what the client sees.
@@ -73,8 +87,7 @@ export class RoundsReader implements UpstreamReader {
     this.writer = this.#createWriter();
   }
 
-  /** A vendor that is quiet at its end is not waited for in here: whoever reads must not end the request for it. */
-  readonly decoder = { finishing: false };
+  readonly decoder = new RoundsDecoder(() => (this.#state === "reading" ? this.#round.decoder.untold : undefined));
 
   /** Writes what the client sees. Its `push` must follow every step that has frames. */
   readonly writer: StreamWriter;
@@ -219,7 +232,7 @@ export async function finishWhole(loop: ServedLoop, first: readonly Event[], rea
     const read = await loop.openRound(({ answer, type }) => readWhole(answer, type, loop.target, reading));
     if (!read) break;
     const { events } = read;
-    if (!reading.follower) exchange.meter.take(events);
+    if (!read.heard) exchange.meter.take(events);
     exchange.collector?.take(events);
     shown.push(...loop.take(events));
   }

@@ -16,6 +16,8 @@ export class Spending {
   /** More money was asked for in another process; resolves when it is known whether there is some. Never rejects. */
   asked: Promise<void> | undefined;
   #seen = 0;
+  /** Of the rounds before the one under way. */
+  #before = 0;
   #estimated = 0;
   #rough = 0;
   readonly #estimate: (text: string) => number;
@@ -35,7 +37,7 @@ export class Spending {
       if (event.type === "block-delta") {
         goesOn = true;
         this.#take(event.text);
-      } else if (event.type === "usage") this.#seen = Math.max(this.#seen, event.usage.output);
+      } else if (event.type === "usage") this.#see(event.usage.output);
     }
     if (this.#seen > this.hold.growAt && !this.asked) this.#grow(goesOn);
   }
@@ -44,7 +46,18 @@ export class Spending {
   #take(text: string): void {
     this.#rough += roughOutput(text);
     this.#estimated += this.#estimate(text);
-    this.#seen = Math.max(this.#seen, this.#estimated, this.#rough);
+    this.#see(Math.max(this.#estimated, this.#rough));
+  }
+
+  #see(output: number): void {
+    this.#seen = Math.max(this.#seen, this.#before + output);
+  }
+
+  /** The vendor is asked once more for the same reply: what follows is counted anew, and added. */
+  nextRound(): void {
+    this.#before = this.#seen;
+    this.#estimated = 0;
+    this.#rough = 0;
   }
 
   /** Counts without text are those of a reply's end: there is nothing left of it to save. */

@@ -47,6 +47,9 @@ type Opened = { writer: StreamWriter; reader?: UpstreamReader };
 /** With what to send first. */
 type Begun = Opened & { first: Written };
 
+/** What of a decoder concerns the end of its stream. */
+type KnownDecoder = Pick<Decoder, "finishing" | "untold">;
+
 type Result = IteratorResult<string, undefined>;
 const OVER: Result = { done: true, value: undefined };
 
@@ -70,7 +73,7 @@ export class RelayedStream implements Chunks, ReadTaker {
   #opened: Opened | undefined;
   /** The way that the answer comes along, until it is told how it fared. */
   #way: Way | undefined;
-  #decoder: Decoder | undefined;
+  #decoder: KnownDecoder | undefined;
   /** Waits for the piece being made. */
   #taker: PieceTaker | undefined;
   /** Whoever has gone away waits until that piece is given. */
@@ -371,7 +374,7 @@ async function openStream(
   target: Target,
   way: Way,
   watch: SilenceWatch,
-  onDecoder: (decoder: Decoder) => void,
+  onDecoder: (decoder: KnownDecoder) => void,
 ): Promise<Begun> {
   const { exchange, abort } = job;
   // The silence of one vendor is not the next one's.
@@ -379,6 +382,7 @@ async function openStream(
   const loop = job.served && serveTools(job, target, way);
   if (loop) {
     const reader = new RoundsReader(loop, await loop.send(), watch);
+    onDecoder(reader.decoder);
     watch.touch();
     return readFirst(reader, reader.writer, exchange, watch);
   }

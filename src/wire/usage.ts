@@ -116,7 +116,7 @@ export const UsageReceipt = late(() =>
           cache_read: Type.Number(),
           cache_write: Type.Number(),
         }),
-        "The price of its time, as it was for a prompt of this length; null where none was known.",
+        "The price of its time, as it was for a prompt of this length, that of the last call where a reply took several; null where none was known.",
       ),
       lines: Type.Array(
         Open({
@@ -125,7 +125,10 @@ export const UsageReceipt = late(() =>
           usd_per_1m: Nullable(Type.Number(), "USD for a million of them."),
           usd: Nullable(Type.String(), "count × price, exact, with 12 decimals."),
         }),
-        { description: "Their sum, rounded up once to a billionth of a dollar, is the cost." },
+        {
+          description:
+            "Their sum, rounded up once to a billionth of a dollar, is the cost. Where a reply took several calls to vendors at rates for short and for long prompts, each rate has lines of its own.",
+        },
       ),
       cost: Nullable(Type.String(), "USD, exact, with 9 decimals."),
       charged: Type.String({ description: "USD, exact, with 9 decimals." }),

@@ -1,0 +1,195 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import type { Config } from "../../src/config/load.ts";
+import { chatStream, chunk } from "../dialects/crossing.ts";
+import { answerOf, upstreamModel } from "../sdk/lab.ts";
+import { json, neverAnswer, type Script, sse } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
+import { modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
+
+type Wire = Record<string, unknown>;
+type Client = "chat" | "messages";
+
+const DEPOSIT = 1_000_000_000n;
+/** USD for a million tokens, of prompts up to 100 tokens and of longer ones; the output after a long one costs more too. */
+const PRICING = { input: 3, output: 15, tiers: [{ input_tokens_above: 100, input: 6, output: 22.5 }] };
+const short = (input: number, output: number) => BigInt(input) * 3_000n + BigInt(output) * 15_000n;
+const long = (input: number, output: number) => BigInt(input) * 6_000n + BigInt(output) * 22_500n;
+
+let lab: ServedLab | undefined;
+afterEach(async () => {
+  await lab?.stop();
+  lab = undefined;
+});
+
+/** A gateway whose account pays for tokens, or is only counted; searches are free. */
+async function start(row: Wire, metered: boolean): Promise<ServedLab> {
+  const fast = { requests_per_minute: 1_000_000, concurrent_generations: 1_000, web_calls_per_minute: 1_000 };
+  const trial = { ...fast, web_calls_concurrent: 100, web_calls_per_day: 1_000, metered };
+  const capabilities = { tools: true, vision: true, reasoning: false };
+  const routes = [{ vendor: "lab-chat", model: upstreamModel("chat", "plain") }];
+  const models = [{ id: modelOf("chat"), pricing: PRICING, capabilities, routes, ...row }];
+  lab = await startServedLab({ plans: { trial }, models: models as unknown as Config["models"] });
+  const { gateway } = lab;
+  gateway.store.database.run("UPDATE account SET plan = 'trial' WHERE id = ?", [gateway.accountId]);
+  gateway.app.keys.reload();
+  await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano: DEPOSIT, reference: "first" });
+  return lab;
+}
+
+/** Plays these in turn, the last one again and again. */
+function play({ vendors: { chat } }: ServedLab, ...scripts: Script[]): void {
+  let calls = 0;
+  chat.script((call) => {
+    const script = scripts[Math.min(calls++, scripts.length - 1)] as Script;
+    return typeof script === "function" ? script(call) : script;
+  });
+}
+
+/** A whole answer that counts so much. */
+const counting =
+  ({ vendors: { chat } }: ServedLab, reply: ReturnType<typeof says>, prompt: number, output: number): Script =>
+  (call) => {
+    const whole = chat.wire.whole(reply, chat.wire.asks(call).model) as Wire;
+    const usage = { prompt_tokens: prompt, completion_tokens: output, total_tokens: prompt + output };
+    return json({ ...whole, usage });
+  };
+
+const ask = ({ gateway }: ServedLab, client: Client, stream: boolean, init: RequestInit = {}, fields: Wire = {}) => {
+  const shared = { model: modelOf("chat"), messages: [{ role: "user", content: "When?" }], stream, ...fields };
+  const tools = [{ type: "web_search_20250305", name: "web_search" }];
+  return client === "messages"
+    ? gateway.post("/v1/messages", { max_tokens: 50_000, ...shared, tools }, init)
+    : gateway.post("/v1/chat/completions", { ...shared, web_search_options: {} }, init);
+};
+
+const rowOf = ({ gateway }: ServedLab) => gateway.rows().find(({ model }) => model === modelOf("chat"));
+const spent = ({ gateway }: ServedLab) => DEPOSIT - gateway.app.book.balance(gateway.accountId).postedNano;
+
+const cases = (["chat", "messages"] as const).flatMap((client) => [[client, false] as const, [client, true] as const]);
+
+describe.each(cases)("each round is billed by itself, as its vendor bills it: %s, stream %p", (client, stream) => {
+  test.each([true, false])("paid %p: rounds of short prompts cost what short prompts cost", async (metered) => {
+    const started = await start({}, metered);
+    play(started, counting(started, searches("gates"), 80, 7), counting(started, says("At dawn."), 100, 9));
+    await (await ask(started, client, stream)).text();
+    const row = rowOf(started);
+    expect(row).toMatchObject({ input: 180, output: 16, costNano: short(180, 16) });
+    expect([row?.chargedNano, spent(started)]).toEqual(metered ? [short(180, 16), short(180, 16)] : [0n, 0n]);
+    expect(started.gateway.app.book.verify()).toEqual([]);
+  });
+
+  test("a long prompt in the last round alone makes that round dear, and the receipt tells both", async () => {
+    const started = await start({}, true);
+    const { gateway } = started;
+    play(started, counting(started, searches("gates"), 80, 7), counting(started, says("At dawn."), 300, 9));
+    await (await ask(started, client, stream)).text();
+    const cost = short(80, 7) + long(300, 9);
+    expect(rowOf(started)).toMatchObject({ input: 380, output: 16, costNano: cost, chargedNano: cost });
+    expect(spent(started)).toBe(cost);
+    expect(gateway.app.book.verify()).toEqual([]);
+    const headers = { authorization: `Bearer ${gateway.key}` };
+    const receipt = (await (await gateway.call(`/v1/usage/${rowOf(started)?.requestId}`, { headers })).json()) as {
+      lines: { bucket: string; count: number; usd_per_1m: number; usd: string }[];
+      price: Wire;
+      cost: string;
+    };
+    const counted = receipt.lines.filter(({ count }) => count > 0);
+    expect(counted.map(({ bucket, count, usd_per_1m }) => [bucket, count, usd_per_1m])).toEqual([
+      ["input", 80, 3],
+      ["output", 7, 15],
+      ["input", 300, 6],
+      ["output", 9, 22.5],
+    ]);
+    const sum = counted.reduce((pico, { usd }) => pico + BigInt(usd.replace(".", "")), 0n);
+    expect([sum / 1_000n, BigInt(receipt.cost.replace(".", ""))]).toEqual([cost, cost]);
+    expect(receipt.price).toMatchObject({ input: 6, output: 22.5 });
+    // What was kept of the rounds is looked at too.
+    gateway.store.database.run("UPDATE usage_round SET input = input + 1 WHERE number = 1");
+    expect(gateway.app.book.verify()).toMatchObject([{ invariant: "I10" }]);
+    gateway.store.database.run("UPDATE usage_kept SET rows_from_ms = 9000000000000");
+    gateway.store.database.run("DELETE FROM usage WHERE request_id = ?", [rowOf(started)?.requestId ?? ""]);
+    expect(gateway.store.database.query("SELECT count(*) AS n FROM usage_round").get()).toEqual({ n: 0n });
+  });
+
+  test("each has the model's whole window, and only what is beyond that is not believed", async () => {
+    for (const [prompt, believed] of [
+      [2_000, 6_000],
+      [9_000, 6_000],
+    ] as const) {
+      const started = await start({ context_length: 1_000 }, true);
+      const looks = (name: string) => counting(started, searches(name, name), prompt, 7);
+      play(started, looks("one"), looks("two"), counting(started, says("At dawn."), prompt, 9));
+      await (await ask(started, client, stream)).text();
+      const row = rowOf(started);
+      expect(row).toMatchObject({ input: believed, output: 23, flags: prompt > 2_000 ? 2 : 0 });
+      expect(row?.chargedNano).toBe(long(believed, 23));
+      expect(started.gateway.app.book.verify()).toEqual([]);
+      await started.stop();
+      lab = undefined;
+    }
+  });
+});
+
+describe.each(cases)("a client that leaves in a further round: %s, stream %p", (client, stream) => {
+  test("pays the input that its vendor is at work on, and not while it waits for a search", async () => {
+    const started = await start({}, true);
+    const { chat } = started.vendors;
+    play(started, answerOf(chat.wire, searches("gates")), neverAnswer());
+    const client_ = new AbortController();
+    const asked = ask(started, client, stream, { signal: client_.signal }).then((response) => response.text());
+    asked.catch(() => undefined);
+    await until(() => chat.upstream.calls.length === 2, "the second round");
+    client_.abort();
+    await until(() => rowOf(started) !== undefined, "the settle");
+    const row = rowOf(started);
+    // Ten results of the search are in it.
+    const sent = chat.upstream.calls[1]?.text.length ?? 0;
+    expect(row).toMatchObject({ outcome: "client-left", output: 12, estimated: true });
+    expect(row?.input).toBeGreaterThan(20 + sent / 8);
+    expect(row?.input).toBeLessThan(20 + sent);
+    expect(spent(started)).toBe(row?.chargedNano ?? 0n);
+    expect(started.gateway.app.book.verify()).toEqual([]);
+  });
+});
+
+test("a client that leaves in the midst of a further round pays what its vendor has counted by then", async () => {
+  const started = await start({}, true);
+  const usage = { prompt_tokens: 90, completion_tokens: 11, total_tokens: 101 };
+  const said = chatStream({ ...chunk({ role: "assistant", content: "At da" }), usage }).replace("data: [DONE]\n\n", "");
+  play(started, counting(started, searches("gates"), 80, 7), sse(said, { finish: "silence" }));
+  const client = new AbortController();
+  const response = await ask(started, "messages", true, { signal: client.signal });
+  let text = "";
+  const reading = (async () => {
+    for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>)
+      text += new TextDecoder().decode(piece);
+  })();
+  reading.catch(() => undefined);
+  await until(() => text.includes("At da"), "the beginning of the answer");
+  client.abort();
+  await until(() => rowOf(started) !== undefined, "the settle");
+  expect(rowOf(started)).toMatchObject({ outcome: "client-left", input: 170, output: 18, estimated: false });
+  expect(spent(started)).toBe(short(170, 18));
+});
+
+test("the output of all rounds together is watched, as their vendor counts it: money that is there for one ends the reply", async () => {
+  const started = await start({ pricing: { input: 3, output: 15 } }, true);
+  const { gateway } = started;
+  // The first round thinks unseen; the second one says more than is left.
+  const pieces = Array.from({ length: 170 }, () => chunk({ content: "words ".repeat(12) }));
+  const usage = { prompt_tokens: 90, completion_tokens: 2_040, total_tokens: 2_130 };
+  const answer = sse(chatStream(...pieces, chunk({}, "stop"), { ...chunk({}), choices: [], usage }), { chunk: 4_096 });
+  play(started, counting(started, searches("gates"), 80, 3_500), answer);
+  const balance = 4_600n * 15_000n;
+  const amountNano = balance - DEPOSIT;
+  await gateway.app.book.correct({ accountId: gateway.accountId, amountNano, reference: "smaller", detail: "smaller" });
+  const text = await (await ask(started, "messages", true)).text();
+  expect(text).toContain('"stop_reason":"max_tokens"');
+  expect(text).toContain(": x-sluice-stop: balance");
+  const row = rowOf(started);
+  expect(row).toMatchObject({ outcome: "completed", finish: "length", flags: 4 });
+  expect(row?.output).toBeLessThan(4_600);
+  expect(started.vendors.chat.upstream.calls).toHaveLength(2);
+  expect(gateway.app.book.balance(gateway.accountId).postedNano).toBeGreaterThanOrEqual(0n);
+  expect(gateway.app.book.verify()).toEqual([]);
+});
