@@ -158,6 +158,17 @@ const VendorRow = late(() =>
 
 const price = () => Type.Optional(amount("a price in USD, 0 or more"));
 
+/** What a request costs whose prompt is longer, cached tokens included. */
+const Tier = late(() =>
+  Closed({
+    input_tokens_above: count("a whole number of tokens", 0),
+    input: amount("a price in USD, 0 or more"),
+    output: amount("a price in USD, 0 or more"),
+    cache_read: price(),
+    cache_write: price(),
+  }),
+);
+
 const Pricing = late(() =>
   Closed({
     currency: Type.Optional(Words(["USD"])),
@@ -166,6 +177,7 @@ const Pricing = late(() =>
     output: price(),
     cache_read: price(),
     cache_write: price(),
+    tiers: Type.Optional(list(Tier(), "a list of prices of longer prompts", 20)),
     /** USD for one image. */
     per_image: price(),
   }),
