@@ -25,6 +25,10 @@ function excludesReasoning(prompt: number, completion: number, reasoning: number
   return stated || total === prompt + completion + reasoning;
 }
 
+/** Whether the cache is what a total holds beyond prompt and completion, alone or with the reasoning; what could be the reasoning alone is taken for that. */
+const isBeside = (cached: number, beyond: number, reasoning: number): boolean =>
+  cached > 0 && (beyond === cached || beyond === cached + reasoning) && beyond !== reasoning;
+
 /**
  * A chat usage object, in any vendor's spelling, as disjoint counts (dialects.md 4.6). `exclusive` is the row's word that reasoning is
  * not part of completion_tokens. Returns undefined for what holds no count at all.
@@ -49,16 +53,15 @@ export function readUsage(value: unknown, exclusive: boolean): Usage | undefined
     promptDetails["cache_creation_input_tokens"],
     value["cache_creation_input_tokens"],
   );
-  let input = prompt - cacheRead - cacheWrite;
-  if (input < 0 && total === prompt + cacheRead + cacheWrite + completion) {
-    // Only the totals can show that this vendor counts its cache beside the prompt.
-    input = prompt;
-  } else if (input < 0) {
+  let input = prompt;
+  // Only the totals can show that this vendor counts its cache beside the prompt.
+  if (!isBeside(cacheRead + cacheWrite, total - prompt - completion, reasoning)) {
     cacheRead = Math.min(cacheRead, prompt);
     cacheWrite = Math.min(cacheWrite, prompt - cacheRead);
     input = prompt - cacheRead - cacheWrite;
   }
-  const output = excludesReasoning(prompt, completion, reasoning, total, exclusive)
+  const asked = input + cacheRead + cacheWrite;
+  const output = excludesReasoning(asked, completion, reasoning, total, exclusive)
     ? completion + reasoning
     : completion;
   return { input, cacheRead, cacheWrite, output, reasoning };

@@ -13,10 +13,15 @@ export function readUsage(usage: unknown, before: Usage): Usage {
   if (!isObject(usage)) return before;
   const details = usage["output_tokens_details"];
   const output = countOf(usage, "output_tokens", before.output);
+  const input = countOf(usage, "input_tokens", before.input);
+  const cacheRead = countOf(usage, "cache_read_input_tokens", before.cacheRead);
+  const cacheWrite = countOf(usage, "cache_creation_input_tokens", before.cacheWrite);
+  // Proxies that know the prompt at the beginning alone write noughts at the end.
+  const isTold = input + cacheRead + cacheWrite > 0;
   return {
-    input: countOf(usage, "input_tokens", before.input),
-    cacheRead: countOf(usage, "cache_read_input_tokens", before.cacheRead),
-    cacheWrite: countOf(usage, "cache_creation_input_tokens", before.cacheWrite),
+    input: isTold ? input : before.input,
+    cacheRead: isTold ? cacheRead : before.cacheRead,
+    cacheWrite: isTold ? cacheWrite : before.cacheWrite,
     output,
     reasoning: Math.min(
       isObject(details) ? countOf(details, "thinking_tokens", before.reasoning) : before.reasoning,

@@ -1,0 +1,241 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { UpstreamDialectName } from "../../src/dialects/dialect.ts";
+import { startApp, type TestApp } from "../support/app.ts";
+import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
+import { MODES, type Mode } from "./wires.ts";
+
+type Wire = Record<string, unknown>;
+
+const SAID = "Hello there, world.";
+const DEPOSIT = 1_000_000_000n;
+/** USD for a million tokens. */
+const PRICING = { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 };
+
+/** What a vendor says, at the beginning of a stream too where its dialect does, and the tokens that are paid: fresh, from the cache, into it, made. */
+type Case = [name: string, said: Wire, paid: readonly [number, number, number, number], first?: Wire];
+
+const CASES: Record<UpstreamDialectName, Case[]> = {
+  chat: [
+    [
+      "a part from the cache",
+      {
+        prompt_tokens: 1_000,
+        completion_tokens: 50,
+        total_tokens: 1_050,
+        prompt_tokens_details: { cached_tokens: 400 },
+      },
+      [600, 400, 0, 50],
+    ],
+    [
+      "reasoning left out",
+      {
+        prompt_tokens: 1_000,
+        completion_tokens: 50,
+        total_tokens: 1_250,
+        completion_tokens_details: { reasoning_tokens: 200 },
+      },
+      [1_000, 0, 0, 250],
+    ],
+    [
+      "reasoning inside",
+      {
+        prompt_tokens: 1_000,
+        completion_tokens: 250,
+        total_tokens: 1_250,
+        completion_tokens_details: { reasoning_tokens: 200 },
+      },
+      [1_000, 0, 0, 250],
+    ],
+    [
+      "the cache beside the prompt, larger than it",
+      { prompt_tokens: 100, completion_tokens: 50, total_tokens: 450, prompt_tokens_details: { cached_tokens: 300 } },
+      [100, 300, 0, 50],
+    ],
+    [
+      "the cache beside the prompt, smaller than it",
+      { prompt_tokens: 500, completion_tokens: 50, total_tokens: 850, prompt_tokens_details: { cached_tokens: 300 } },
+      [500, 300, 0, 50],
+    ],
+    [
+      "the cache beside the prompt, and reasoning left out",
+      {
+        ...{ prompt_tokens: 500, completion_tokens: 50, total_tokens: 1_050, cache_read_input_tokens: 300 },
+        completion_tokens_details: { reasoning_tokens: 200 },
+      },
+      [500, 300, 0, 250],
+    ],
+    [
+      "a cache larger than the prompt, without totals",
+      { prompt_tokens: 100, completion_tokens: 50, prompt_tokens_details: { cached_tokens: 300 } },
+      [0, 100, 0, 50],
+    ],
+    [
+      "details that are no counts",
+      { prompt_tokens: 100, completion_tokens: 50, prompt_tokens_details: { cached_tokens: "30" }, cached_tokens: -5 },
+      [100, 0, 0, 50],
+    ],
+  ],
+  messages: [
+    [
+      "the prompt at the beginning",
+      { output_tokens: 50 },
+      [1_000, 400, 100, 50],
+      { input_tokens: 1_000, cache_read_input_tokens: 400, cache_creation_input_tokens: 100, output_tokens: 1 },
+    ],
+    [
+      "the prompt at the beginning, noughts at the end",
+      { input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0, output_tokens: 50 },
+      [1_000, 400, 0, 50],
+      { input_tokens: 1_000, cache_read_input_tokens: 400, output_tokens: 0 },
+    ],
+    [
+      "more of a prompt at the end",
+      { input_tokens: 200, cache_read_input_tokens: 1_300, output_tokens: 50 },
+      [200, 1_300, 0, 50],
+      { input_tokens: 1_000, output_tokens: 1 },
+    ],
+    ["all of it at the end", { input_tokens: 1_000, output_tokens: 50 }, [1_000, 0, 0, 50], { input_tokens: 0 }],
+  ],
+  responses: [
+    [
+      "a part from the cache, reasoning inside",
+      {
+        ...{ input_tokens: 1_000, output_tokens: 250, total_tokens: 1_250 },
+        input_tokens_details: { cached_tokens: 400 },
+        output_tokens_details: { reasoning_tokens: 200 },
+      },
+      [600, 400, 0, 250],
+    ],
+    [
+      "a cache larger than the prompt",
+      { input_tokens: 100, output_tokens: 50, input_tokens_details: { cached_tokens: 300 } },
+      [0, 100, 0, 50],
+    ],
+  ],
+  gemini: [
+    [
+      "thoughts beside the candidates",
+      { promptTokenCount: 1_000, cachedContentTokenCount: 400, candidatesTokenCount: 50, thoughtsTokenCount: 200 },
+      [600, 400, 0, 250],
+    ],
+    [
+      "what tools brought in",
+      { promptTokenCount: 1_000, toolUsePromptTokenCount: 70, candidatesTokenCount: 50 },
+      [1_070, 0, 0, 50],
+    ],
+  ],
+};
+
+const records = (...all: Wire[]) => all.map((record) => `data: ${JSON.stringify(record)}\n\n`).join("");
+
+/** An answer of a dialect that says a few words and counts this. */
+const ANSWERS: Record<UpstreamDialectName, (mode: Mode, said: Wire, first: Wire) => ReturnType<typeof json>> = {
+  chat(mode, usage) {
+    const head = { id: "c1", created: 1, model: "m" };
+    const choice = { index: 0, finish_reason: "stop" };
+    if (mode === "blocking") {
+      return json({ ...head, choices: [{ ...choice, message: { role: "assistant", content: SAID } }], usage });
+    }
+    const told = { ...head, choices: [{ ...choice, delta: { role: "assistant", content: SAID } }] };
+    return sse(`${records(told, { ...head, choices: [], usage })}data: [DONE]\n\n`);
+  },
+  messages(mode, usage, first) {
+    const head = { id: "msg_1", type: "message", role: "assistant", model: "m", stop_sequence: null };
+    if (mode === "blocking") {
+      const content = [{ type: "text", text: SAID }];
+      const told = Object.entries(usage).filter(([, count]) => count !== 0);
+      return json({ ...head, content, stop_reason: "end_turn", usage: { ...first, ...Object.fromEntries(told) } });
+    }
+    return sse(
+      records(
+        { type: "message_start", message: { ...head, content: [], stop_reason: null, usage: first } },
+        { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+        { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: SAID } },
+        { type: "content_block_stop", index: 0 },
+        { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage },
+        { type: "message_stop" },
+      ),
+    );
+  },
+  responses(mode, usage) {
+    const content = [{ type: "output_text", text: SAID, annotations: [] }];
+    const item = { id: "msg_1", type: "message", role: "assistant", status: "completed", content };
+    const whole = { id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m", output: [item] };
+    if (mode === "blocking") return json({ ...whole, usage });
+    const place = { item_id: "msg_1", output_index: 0, content_index: 0 };
+    return sse(
+      records(
+        { type: "response.created", response: { ...whole, status: "in_progress", output: [] } },
+        { type: "response.output_item.added", output_index: 0, item: { ...item, status: "in_progress", content: [] } },
+        { type: "response.output_text.delta", ...place, delta: SAID },
+        { type: "response.output_item.done", output_index: 0, item },
+        { type: "response.completed", response: { ...whole, usage } },
+      ),
+    );
+  },
+  gemini(mode, usageMetadata) {
+    const content = { role: "model", parts: [{ text: SAID }] };
+    const whole = { candidates: [{ content, finishReason: "STOP", index: 0 }], usageMetadata };
+    return mode === "blocking" ? json(whole) : sse(records(whole));
+  },
+};
+
+const PATHS: Record<UpstreamDialectName, (mode: Mode) => string> = {
+  chat: () => "/v1/chat/completions",
+  messages: () => "/v1/messages",
+  responses: () => "/v1/responses",
+  gemini: (mode) => `/v1beta/models/m:${mode === "blocking" ? "generateContent" : "streamGenerateContent"}`,
+};
+
+const DIALECTS = ["chat", "messages", "responses", "gemini"] as const;
+
+let upstream: Upstream;
+let gateway: TestApp;
+beforeAll(async () => {
+  upstream = startUpstream();
+  gateway = await startApp({
+    vendors: DIALECTS.map((dialect) => ({
+      ...{ id: `vendor-${dialect}`, name: dialect, dialect, auth: "bearer", apiKey: "k", models: "any", quirks: {} },
+      baseUrl: `${upstream.url}${{ chat: "/v1", responses: "/v1", messages: "", gemini: "/v1beta" }[dialect]}`,
+    })),
+    models: DIALECTS.map((dialect) => ({
+      ...{ id: `lab/${dialect}`, pricing: PRICING },
+      routes: [{ vendor: `vendor-${dialect}`, model: "m" }],
+    })),
+    config: { plans: { paying: { requests_per_minute: 1_000_000, concurrent_generations: 1_000 } } },
+  });
+  gateway.store.database.run("UPDATE account SET plan = 'paying' WHERE id = ?", [gateway.accountId]);
+  gateway.app.keys.reload();
+  await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano: DEPOSIT, reference: "first" });
+});
+afterAll(async () => {
+  expect([gateway.app.book.verify(), upstream.unexpected]).toEqual([[], []]);
+  await gateway.stop();
+  upstream.close();
+});
+
+const TABLE = DIALECTS.flatMap((dialect) =>
+  CASES[dialect].flatMap(([name, said, paid, first = {}]) =>
+    MODES.flatMap((mode) =>
+      (["chat", "messages"] as const).map((client) => ({ dialect, name, said, paid, first, mode, client })),
+    ),
+  ),
+);
+
+test.each(TABLE)("$dialect counts $name: $client, $mode", async ({ dialect, said, paid, first, mode, client }) => {
+  upstream.answer(PATHS[dialect](mode), ANSWERS[dialect](mode, said, first));
+  const before = gateway.app.book.balance(gateway.accountId).postedNano;
+  const body = {
+    ...{ model: `lab/${dialect}`, max_tokens: 1_000, stream: mode === "stream" },
+    messages: [{ role: "user", content: "Hello?" }],
+  };
+  const response = await gateway.post(client === "chat" ? "/v1/chat/completions" : "/v1/messages", body);
+  const text = await response.text();
+  expect([response.status, text.includes(SAID)]).toEqual([200, true]);
+  const [input, cacheRead, cacheWrite, output] = paid;
+  const row = gateway.rows().at(-1);
+  expect(row).toMatchObject({ input, cacheRead, cacheWrite, output, estimated: false, flags: 0 });
+  const cost =
+    BigInt(input) * 3_000n + BigInt(cacheRead) * 300n + BigInt(cacheWrite) * 3_750n + BigInt(output) * 15_000n;
+  expect([row?.costNano, before - gateway.app.book.balance(gateway.accountId).postedNano]).toEqual([cost, cost]);
+});
