@@ -25,6 +25,10 @@ type Parts = {
 /** The fence of whoever works on a job as it was claimed. */
 export const fenceOf = ({ id, attempt, boot }: JobRow): Fence => ({ id, attempt, boot: boot ?? "" });
 
+/** What is left to do once the end of a job is on the disk. */
+type Told = () => void;
+const nothing: Told = () => {};
+
 const CANCELLED: JobError = { code: "cancelled", message: "The job was cancelled. Nothing was charged." };
 
 /**
@@ -61,7 +65,7 @@ export class Closing {
     const ending = writer.run(() => {
       if (!jobs.fail("fail", fenceOf(job), error, clock.now())) return false;
       book.giveBackUnits(job.id);
-      return true;
+      return nothing;
     });
     return this.#told(job.id, ending);
   }
@@ -72,7 +76,7 @@ export class Closing {
     const ending = writer.run(() => {
       if (!jobs.failQueued(id, error, clock.now())) return false;
       book.giveBackUnits(id);
-      return true;
+      return nothing;
     });
     return this.#told(id, ending);
   }
@@ -83,24 +87,24 @@ export class Closing {
     const ending = writer.run(() => {
       if (!jobs.cancel(id, CANCELLED, clock.now())) return false;
       book.giveBackUnits(id);
-      return true;
+      return nothing;
     });
     return this.#told(id, ending);
   }
 
   /** The end of a job is told once it is durable, and only that which counts. */
-  async #told(id: string, ending: Promise<boolean>): Promise<boolean> {
+  async #told(id: string, ending: Promise<Told | false>): Promise<boolean> {
     const { traces, holds } = this.parts;
-    const ended = await ending;
-    if (ended) {
-      holds.end(id);
-      traces?.ended(id);
-    }
-    return ended;
+    const told = await ending;
+    if (!told) return false;
+    told();
+    holds.end(id);
+    traces?.ended(id);
+    return true;
   }
 
   /** The last thing of its operation, as the ledger asks. */
-  #count(job: JobRow, outcome: Outcome, error?: string): true {
+  #count(job: JobRow, outcome: Outcome, error?: string): Told {
     const { book, clock } = this.parts;
     const usage: ClaimCount["usage"] = {
       ...{ dialect: "images", model: job.model, vendor: job.vendor, upstreamModel: job.upstreamModel, outcome },
@@ -108,11 +112,10 @@ export class Closing {
       ...(error !== undefined && { error }),
     };
     const { chargedNano } = book.countUnits({ claimId: job.id, used: 1, charge: error === undefined, usage });
-    if (chargedNano > 0n) this.#postToKey(job, chargedNano);
-    return true;
+    return chargedNano > 0n ? () => this.#postToKey(job, chargedNano) : nothing;
   }
 
-  /** What a key with caps in money has come to. */
+  /** What a key with caps in money has come to. Not before that is on the disk: an end that is taken back comes again. */
   #postToKey({ id, keyId }: JobRow, nano: bigint): void {
     const { spend, log } = this.parts;
     const posted = spend?.of(keyId)?.post(0, nano);

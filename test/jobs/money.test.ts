@@ -229,4 +229,32 @@ describe("keys with caps of their own", () => {
     // One is paid for, and what is left is a nano-dollar less than another costs.
     expect((await ask()).status).toBe(402);
   });
+
+  test("an end that the store took back and that is written later counts once", async () => {
+    const { lab, clock, accountId, deposit } = await start("fast");
+    await deposit(1_000_000_000n);
+    for (let free = 0; free < 3; free++) await lab.ended((await lab.create()).id);
+    const { database } = lab.gateway.store;
+    const { keys } = lab.gateway.app;
+    const { key } = await keys.create({ accountId, name: "capped", kind: "api", capTotalNano: PRICE_NANO * 2n });
+    // Every row of usage breaks the transaction that it is in, and not before its commit.
+    database.run("CREATE TABLE nobody (id TEXT PRIMARY KEY)");
+    database.run("CREATE TABLE broken (id TEXT REFERENCES nobody (id) DEFERRABLE INITIALLY DEFERRED)");
+    database.run(
+      "CREATE TRIGGER break_usage AFTER INSERT ON usage BEGIN INSERT INTO broken VALUES (NEW.request_id); END",
+    );
+    const ask = async () => lab.post({ model: "paint/priced", prompt: "a cat" }, {}, key);
+    const { id } = (await (await ask()).json()) as { id: string };
+    await until(() => lab.gateway.log.some(({ event }) => event === "image-job"), "an end that cannot be written");
+    database.run("DROP TRIGGER break_usage");
+    for (let at = 0; at < 8; at++) await clock.advance(5_000);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    const spent = () => database.query("SELECT sum(nano) AS nano FROM key_spend").get();
+    expect(spent()).toEqual({ nano: PRICE_NANO });
+    const more = await ask();
+    expect(more.status).toBe(202);
+    await lab.ended(((await more.json()) as { id: string }).id);
+    expect([spent(), (await ask()).status]).toEqual([{ nano: PRICE_NANO * 2n }, 402]);
+    expect(lab.gateway.app.book.verify()).toEqual([]);
+  });
 });
