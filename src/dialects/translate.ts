@@ -131,6 +131,9 @@ function encodeAcross(decoded: Decoded, upstream: UpstreamDialect, { orders, qui
 const saidOfReasoning = (body: Record<string, unknown>, { reasoningFields }: ClientDialect): string[] =>
   reasoningFields.filter((path) => isSaid(body, path));
 
+/** Fields that many clients always send, and that say nothing at 0. */
+const SILENT_AT_ZERO: ReadonlySet<string> = new Set(["frequency_penalty", "presence_penalty"]);
+
 /** Fields that were there and are taken out because this model refuses them: a loss like any other, so it is named. */
 function refused(
   body: Record<string, unknown>,
@@ -140,7 +143,8 @@ function refused(
 ): string[] {
   const going = goingFields(orders);
   if (going.length === 0) return repairs;
-  const isLost = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined && body[field] != null;
+  const asks = (field: string) => body[field] != null && !(body[field] === 0 && SILENT_AT_ZERO.has(field));
+  const isLost = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined && asks(field);
   return [...[...new Set(going)].filter(isLost), ...repairs];
 }
 

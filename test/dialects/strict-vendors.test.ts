@@ -29,6 +29,20 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     expect([own.body, own.dropped]).toEqual([{ ...asked, model: "up-1" }, []]);
   });
 
+  test("what says nothing is no loss wherever it goes", () => {
+    const silent = { frequency_penalty: 0, presence_penalty: 0, top_logprobs: 0, logit_bias: {}, service_tier: "auto" };
+    for (const id of ["mistral", "groq", "xai", "openrouter"]) {
+      expect(send(toVendor(id), { messages: [user], ...silent }).dropped).toEqual([]);
+    }
+    for (const to of ["messages", "responses", "gemini"] as const) {
+      expect(send({ from: "chat", to }, { messages: [user], ...silent }).dropped).toEqual([]);
+    }
+    const refusing = { ...toVendor("xai"), orders: { remove: ["frequency_penalty", "presence_penalty"] } };
+    expect(send(refusing, { messages: [user], ...silent, presence_penalty: 0.1 }).dropped).toEqual([
+      "presence_penalty",
+    ]);
+  });
+
   test("an end user's name of another dialect is named as lost too", () => {
     const way = { from: "messages", to: "chat", quirks: quirksOf("mistral") } as const;
     const { body, dropped } = send(way, { messages: [user], metadata: { user_id: "u" } });

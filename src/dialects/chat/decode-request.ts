@@ -50,7 +50,7 @@ function decodePictures({ modalities, image_config: config }: Wire): Prompt["pic
 }
 
 /** Values that ask for nothing beyond what is done anyway. */
-function asksForNothing(field: string, value: unknown): boolean {
+export function asksForNothing(field: string, value: unknown): boolean {
   // By which Groq and OpenRouter are told to leave it out, which nobody else can be.
   if (field === "include_reasoning") return value !== false;
   if (value == null || value === false || value === "") return true;

@@ -1,5 +1,6 @@
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { watchable } from "../stop-watch.ts";
+import { asksForNothing } from "./decode-request.ts";
 import { saidBesideReasoning } from "./intent.ts";
 import { losesStrict } from "./output-format.ts";
 import { picturePaths } from "./pictures.ts";
@@ -42,8 +43,7 @@ export function lostFields(body: Wire, edits: Readonly<Wire>, quirks: Quirks): s
   const isTaken = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined;
   const beside = saidBesideReasoning(body, isTaken);
   if (!quirks.unknownFields && quirks.maxStopSequences === undefined) return beside;
-  const asks = (field: string) => body[field] != null && body[field] !== false;
-  const lost = (quirks.unknownFields ?? []).filter((field) => isTaken(field) && asks(field));
+  const lost = (quirks.unknownFields ?? []).filter((field) => isTaken(field) && !asksForNothing(field, body[field]));
   watchable(unsaidStops(body, quirks), lost);
   lost.push(...beside);
   if (losesStrict(body["response_format"], quirks)) lost.push("response_format.strict");

@@ -112,8 +112,8 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
   const rule = quirks.versionInBody === undefined ? MESSAGES_NAMES : OLDER_MESSAGES_NAMES;
   const { prompt, toolNames } = fitToolNames(given, rule, dropped);
   if (prompt.seed !== undefined) dropped.push("seed");
-  if (prompt.frequencyPenalty !== undefined) dropped.push("frequency_penalty");
-  if (prompt.presencePenalty !== undefined) dropped.push("presence_penalty");
+  if (prompt.frequencyPenalty) dropped.push("frequency_penalty");
+  if (prompt.presencePenalty) dropped.push("presence_penalty");
   if (prompt.tools.length > 0) dropped.push(...lostFormats(prompt.tools));
   nameShared(prompt, dropped);
   namePictures(prompt, dropped);

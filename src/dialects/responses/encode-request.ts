@@ -106,8 +106,8 @@ function nameUnknown(prompt: Prompt, dropped: string[]): void {
   if (prompt.continues) dropped.push("prefill");
   if (prompt.topK !== undefined) dropped.push("top_k");
   if (prompt.seed !== undefined) dropped.push("seed");
-  if (prompt.frequencyPenalty !== undefined) dropped.push("frequency_penalty");
-  if (prompt.presencePenalty !== undefined) dropped.push("presence_penalty");
+  if (prompt.frequencyPenalty) dropped.push("frequency_penalty");
+  if (prompt.presencePenalty) dropped.push("presence_penalty");
   // It is raised to the least that its vendor takes.
   if (prompt.maxOutputTokens !== undefined && prompt.maxOutputTokens < MIN_OUTPUT_TOKENS) dropped.push("max_tokens");
 }
