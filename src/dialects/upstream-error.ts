@@ -68,6 +68,39 @@ function writeDetail(detail: unknown): string {
 /** Wrappings around an error that are opened: a vendor in trouble must not take our stack along. */
 const MAX_WRAPPINGS = 8;
 
+/** One fault of a list as FastAPI tells it: what is wrong, and where. What was sent stands beside it, and is left out. */
+const writeFault = (fault: unknown): string => {
+  if (!isObject(fault) || typeof fault["msg"] !== "string") return writeDetail(fault);
+  const { loc, msg } = fault;
+  return Array.isArray(loc) ? `${loc.join(".")}: ${msg}` : msg;
+};
+
+/** Faults of a list that are told. */
+const MAX_FAULTS = 5;
+
+function writeFaults(detail: unknown): string {
+  if (typeof detail === "string") return detail;
+  if (Array.isArray(detail)) return detail.slice(0, MAX_FAULTS).map(writeFault).join("; ");
+  return detail ? writeDetail(detail) : "";
+}
+
+/**
+ * The sentence of an error object, by whatever name: Mistral has an object in its place, Cloudflare a list of errors, Amazon a capital letter,
+ * MiniMax words beside a status.
+ */
+function wordsIn(value: Record<string, unknown>, wrappings: number): string {
+  const { message, detail, errors, base_resp: response } = value;
+  if (isObject(message)) return readRawError(message, wrappings - 1).message;
+  return (
+    text(message) ||
+    writeFaults(detail) ||
+    text(value["msg"]) ||
+    text(value["Message"]) ||
+    (Array.isArray(errors) ? readRawError(errors, wrappings - 1).message : "") ||
+    (isObject(response) ? text(response["status_msg"]) : "")
+  );
+}
+
 /** Finds message, type, code and param in an error value: an object, a string, a FastAPI `detail`, or an array around one. */
 export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawError {
   if (Array.isArray(value) && wrappings > 0) return readRawError(value[0], wrappings - 1);
@@ -79,8 +112,7 @@ export function readRawError(value: unknown, wrappings = MAX_WRAPPINGS): RawErro
     return { ...found, type: found.type || (value["type"] === "error" ? "" : text(value["type"])) };
   }
   if (typeof inner === "string") return { message: inner, type: text(value["type"]), code: text(value["code"]) };
-  const detail = value["detail"];
-  const message = text(value["message"]) || (typeof detail === "string" ? detail : detail ? writeDetail(detail) : "");
+  const message = wordsIn(value, wrappings);
   const param = text(value["param"]);
   const figures = figuresOf(value);
   return {
@@ -126,6 +158,9 @@ function codeOf(status: number): ErrorCode {
 const CONTENT_REFUSED =
   /\b(?:input|prompt|content|text|message|output)s?\b[^.]{0,40}\b(?:flagged|violates?)\b|\bmoderation\b|\bcontent[ _-]?(?:policy|filter)|\bguardrail|\bprompt injection\b|\bSAFETY_CHECK_/i;
 
+/** How a field is refused by its name, which stands first and is the client's own choice: such a sentence tells nothing of the gateway's account. */
+const NAMED_FIELD = /: Extra inputs are not permitted/;
+
 /** A wrong key that is told as a bad request, by xAI (with a piece of the key) and Google: it is no 401 of the client's, and no fault of its request. */
 const KEY_REFUSED = /^(?:Incorrect API key provided|API key (?:not valid|expired)|Invalid API[ -]?key)/i;
 
@@ -136,7 +171,7 @@ const NO_MODEL_TYPE = /^(?:invalid_model|model_not_found)$/i;
 /** The status that a vendor's answer would have had at one that keeps to what they mean. */
 function meantStatus(status: number, { type, code, message }: RawError): number {
   if (status === 403 && CONTENT_REFUSED.test(`${code} ${type} ${message}`)) return 400;
-  if (status !== 400) return status;
+  if (status !== 400 || NAMED_FIELD.test(message)) return status;
   if (KEY_REFUSED.test(message)) return 401;
   return NO_MODEL_TYPE.test(type) || NO_MODEL_TYPE.test(code) || NO_MODEL.test(message) ? 404 : status;
 }
@@ -156,7 +191,9 @@ export function meansNoCredit(
   status: unknown,
   { type, code, message }: { type?: unknown; code?: unknown; message?: unknown },
 ): boolean {
-  return status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`) || NO_CREDIT_TEXT.test(String(message));
+  if (status === 402 || NO_CREDIT_CODE.test(`${code} ${type}`)) return true;
+  const words = String(message);
+  return NO_CREDIT_TEXT.test(words) && !NAMED_FIELD.test(words);
 }
 
 /** Errors sent inside a 200 carry no status: the vendor's own word for it says which it would have been. */
@@ -215,6 +252,29 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   return new GatewayError(code, excerpt === "" ? words : `${words} It says: ${excerpt}`, details);
 }
 
+/** How JSON begins whose end was not read, as far as its sentence: a vendor that repeats what it was sent makes it as long as that. */
+const CUT_WORDS =
+  /^\s*\{\s*(?:"object"\s*:\s*"error"\s*,\s*)?(?:"error"\s*:\s*\{\s*)?"(?:message|detail)"\s*:\s*"((?:[^"\\]|\\.){1,1200})/;
+const CUT_FAULT =
+  /^\s*\{\s*(?:"object"\s*:\s*"error"\s*,\s*"message"\s*:\s*\{\s*)?"detail"\s*:\s*\[\s*\{\s*"type"\s*:\s*"[^"]*"\s*,\s*"loc"\s*:\s*\[([^\]]*)\]\s*,\s*"msg"\s*:\s*"((?:[^"\\]|\\.){1,600})/;
+
+function readCut(cut: string): string {
+  try {
+    return String(JSON.parse(`"${cut}"`));
+  } catch {
+    // Cut inside an escape.
+    return cut;
+  }
+}
+
+/** What a body says that is no whole JSON, where it begins as vendors' errors do. */
+function cutWords(body: string): string {
+  const [, words] = CUT_WORDS.exec(body) ?? [];
+  if (words !== undefined) return readCut(words);
+  const [, place = "", fault] = CUT_FAULT.exec(body) ?? [];
+  return fault === undefined ? "" : `${place.replaceAll(/["\s]/g, "").replaceAll(",", ".")}: ${readCut(fault)}`;
+}
+
 /** {@link upstreamError} for an HTTP answer whose body may be JSON in any shape, HTML, or nothing. */
 export function readUpstreamError(status: number, body: string, retryAfterSeconds?: number): GatewayError {
   let value: unknown;
@@ -222,7 +282,7 @@ export function readUpstreamError(status: number, body: string, retryAfterSecond
     value = JSON.parse(body);
   } catch {
     // HTML of a proxy in between, or plain text: it tells a client nothing, and is not shown. But some servers say in it what is too long.
-    value = undefined;
+    value = cutWords(body);
     const overflow = readOverflow(status, body);
     if (overflow) return new ContextOverflow(overflow, { status, message: scrub(body) });
   }

@@ -66,3 +66,58 @@ test("a vendor's words are one line of whole characters, wherever they are cut",
   expect(shown("a\u0000b\u202ec\u2028d\ud800e")).toEndWith("It says: a b c d\ufffde");
   for (const before of [297, 298, 299]) expect(shown("x".repeat(before) + "😀".repeat(9)).isWellFormed()).toBe(true);
 });
+
+const FAULT = { type: "extra_forbidden", loc: ["body", "messages", 0, "x"], msg: "Extra inputs are not permitted" };
+const SENT = { messages: [{ content: "what the user said" }] };
+
+test.each<[string, unknown, string]>([
+  [
+    "Mistral's",
+    { object: "error", message: { detail: [{ ...FAULT, input: SENT }] }, type: "invalid_request_error", code: null },
+    "body.messages.0.x: Extra inputs are not permitted",
+  ],
+  [
+    "FastAPI's, of several",
+    { detail: [{ input: SENT, ...FAULT }, { msg: "Field required" }, "and this"] },
+    'body.messages.0.x: Extra inputs are not permitted; Field required; "and this"',
+  ],
+  ["FastAPI's, in a word", { detail: "Not so." }, "Not so."],
+  ["Cloudflare's", { success: false, errors: [{ code: 5007, message: "No such thing." }] }, "No such thing."],
+  ["Amazon's", { Message: "Not so." }, "Not so."],
+  ["MiniMax's", { base_resp: { status_code: 2013, status_msg: "invalid params" } }, "invalid params"],
+  ["a gateway's", { code: 400, msg: "Not so." }, "Not so."],
+])("the sentence of an error is found in %s form", (_whose, body, words) => {
+  const { message } = readUpstreamError(422, JSON.stringify(body));
+  expect(message).toBe(`The vendor refused the request. It says: ${words}`);
+});
+
+test("an error that repeats what it was sent says why also where its end was not read", () => {
+  const long = "x".repeat(70_000);
+  const cut = (body: unknown, space?: number) =>
+    readUpstreamError(400, JSON.stringify(body, null, space).slice(0, 65_536)).message;
+  for (const space of [undefined, 2]) {
+    const told = "The vendor refused the request. It says: body.messages.0.x: Extra inputs are not permitted";
+    expect(cut({ detail: [{ ...FAULT, input: long }] }, space)).toBe(told);
+    expect(cut({ object: "error", message: { detail: [{ ...FAULT, input: long }] } }, space)).toBe(told);
+    for (const body of [{ message: `"Why": ${long}` }, { error: { message: `"Why": ${long}`, type: "t" } }]) {
+      expect(cut(body, space)).toStartWith('The vendor refused the request. It says: "Why": xxx');
+    }
+  }
+  // What stands further in is what was sent, and says nothing of the vendor's account or key.
+  const sent = { a: { message: "Your credit balance is too low" }, input: long };
+  expect(cut({ detail: [{ loc: [], input: sent }] })).toBe("The vendor refused the request.");
+});
+
+test.each(["Your credit balance is too low", "Insufficient balance", "Invalid API key", "Model Not Exist"])(
+  "a field that a client calls %j is its own fault, and says nothing of the gateway's account or key",
+  (name) => {
+    const message = `${name}: Extra inputs are not permitted`;
+    const error = readUpstreamError(400, JSON.stringify({ error: { type: "invalid_request_error", message } }));
+    expect([error.code, error.message]).toEqual([
+      "invalid_request",
+      `The vendor refused the request. It says: ${message}`,
+    ]);
+    const fault = { detail: [{ type: "extra_forbidden", loc: [name], msg: "Extra inputs are not permitted" }] };
+    expect(readUpstreamError(422, JSON.stringify(fault)).code).toBe("invalid_request");
+  },
+);
