@@ -64,7 +64,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
     requestId: request.requestId,
     stream: orders.stream,
   };
-  const { sending, lost } = leaveOutRefused(whole, target, services.clock);
+  const { sending, lost } = leaveOutRefused(whole, asked, target);
   const left = asked.lost ? [...asked.lost, ...dropped] : dropped;
   return {
     orders,

@@ -1,5 +1,5 @@
 import type { GatewayError } from "../canon/errors.ts";
-import { BETAS, leaveOutExtras, readRefusedExtras } from "../dialects/messages/refused-extras.ts";
+import { BETAS, betasIn, leaveOutExtras, readRefusedExtras } from "../dialects/messages/refused-extras.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject, JsonText, wholeText } from "../lib/json.ts";
 import type { Sending } from "../vendors/send.ts";
@@ -9,17 +9,25 @@ import type { Target } from "./read-reply.ts";
 
 /** How long a refusal is kept in mind, ms: vendors learn later what the dialect's own one knows. */
 export const KEPT_MS = 60 * 60_000;
-/** Different things that one model's vendor refuses, and models of one vendor, that are kept in mind: the oldest go. */
+/** Different things that are refused to one account by one model's vendor, and accounts' models of one vendor, that are kept in mind: the oldest go. */
 const MAX_REFUSED = 32;
-const MAX_MODELS = 200;
+const MAX_MODELS = 1_000;
 /** How often one request is told again. */
 const MAX_LESSONS = 8;
 
-/** Paths, and until when they are kept in mind. */
+/** Paths of fields, and betas that were refused together, with the time until which they are kept in mind. */
 type Refused = Map<string, number>;
 
-/** What vendors have refused, by their own names of models. A vendor whose row is read again begins anew. */
+/**
+ * What vendors have refused, by account and by their own names of models: what one account writes changes no other's requests. A vendor whose row is
+ * read again begins anew.
+ */
 const known = new WeakMap<Vendor, Map<string, Refused>>();
+
+type Asked = Pick<Job, "request" | "services">;
+
+const keyOf = ({ request }: Asked, { route }: Target): string => `${request.caller.accountId} ${route.model}`;
+const betasKey = (betas: string): string => `${BETAS}: ${betas}`;
 
 function keep<V>(map: Map<string, V>, key: string, value: V, most: number): V {
   map.set(key, value);
@@ -28,12 +36,12 @@ function keep<V>(map: Map<string, V>, key: string, value: V, most: number): V {
   return value;
 }
 
-/** The paths that this model's vendor has refused of late. */
-function refusedBy({ vendor, route }: Target, clock: Clock): string[] {
-  const refused = known.get(vendor)?.get(route.model);
+/** What this account's requests to this model have been refused of late. */
+function refusedOf(asked: Asked, target: Target, clock: Clock): string[] {
+  const refused = known.get(target.vendor)?.get(keyOf(asked, target));
   if (!refused) return [];
   const now = clock.monotonic();
-  return [...refused].flatMap(([path, until]) => (until > now ? [path] : []));
+  return [...refused].flatMap(([extra, until]) => (until > now ? [extra] : []));
 }
 
 /**
@@ -43,33 +51,44 @@ function refusedBy({ vendor, route }: Target, clock: Clock): string[] {
 export function learnRefused(
   { code, cause }: GatewayError,
   target: Target,
-  job: Pick<Job, "services" | "lessons">,
+  job: Asked & Pick<Job, "body" | "lessons">,
 ): boolean {
-  const { vendor, route } = target;
+  const { vendor } = target;
   const lessons = (job.lessons ?? 0) + 1;
   if (code !== "invalid_request" || !vendor.quirks.refusesExtras || lessons > MAX_LESSONS) return false;
-  const { clock } = job.services;
-  const before = refusedBy(target, clock);
   // As the vendor said it: in what the client reads, a model's name may be another.
   const words = isObject(cause) && typeof cause["message"] === "string" ? cause["message"] : "";
-  const paths = readRefusedExtras(words).filter((path) => !before.includes(path));
+  const paths = readRefusedExtras(words);
   if (paths.length === 0) return false;
+  const { clock } = job.services;
+  const before = refusedOf(job, target, clock);
+  const extras = paths.map((path) => (path === BETAS ? betasOf(job) : path)).filter((extra) => !before.includes(extra));
+  if (extras.length === 0) return false;
   job.lessons = lessons;
   const models = known.get(vendor) ?? new Map<string, Refused>();
   known.set(vendor, models);
-  const refused = models.get(route.model) ?? keep(models, route.model, new Map(), MAX_MODELS);
-  for (const path of paths) keep(refused, path, clock.monotonic() + KEPT_MS, MAX_REFUSED);
+  const key = keyOf(job, target);
+  const refused = models.get(key) ?? keep(models, key, new Map<string, number>(), MAX_MODELS);
+  for (const extra of extras) keep(refused, extra, clock.monotonic() + KEPT_MS, MAX_REFUSED);
   return true;
 }
 
+/** The betas that a client asked for, as they are kept in mind. */
+const betasOf = ({ request, body }: Pick<Job, "request" | "body">): string =>
+  betasKey(betasIn(request.headers.get(BETAS), body.value as Record<string, unknown>));
+
 /** What is sent, without what this vendor is known to refuse, and the places of that; the very same where there is nothing. */
-export function leaveOutRefused(sending: Sending, target: Target, clock: Clock): { sending: Sending; lost: string[] } {
-  const paths = target.vendor.quirks.refusesExtras ? refusedBy(target, clock) : [];
-  if (paths.length === 0) return { sending, lost: [] };
+export function leaveOutRefused(sending: Sending, asked: Asked, target: Target): { sending: Sending; lost: string[] } {
+  const refused = target.vendor.quirks.refusesExtras ? refusedOf(asked, target, asked.services.clock) : [];
+  if (refused.length === 0) return { sending, lost: [] };
   const text = new JsonText(wholeText(sending.body));
-  const { edits, lost } = leaveOutExtras(isObject(text.value) ? text.value : {}, paths);
+  const told = isObject(text.value) ? text.value : {};
+  const betas = betasIn(sending.headers[BETAS], told);
+  const withoutBetas = betas !== "" && refused.includes(betasKey(betas));
+  const { edits, lost } = leaveOutExtras(told, refused);
+  const { [BETAS]: _refused, ...others } = sending.headers;
+  if (withoutBetas && told["anthropic_beta"] !== undefined) edits["anthropic_beta"] = undefined;
   const body = Object.keys(edits).length > 0 ? text.edit(edits) : sending.body;
-  const { [BETAS]: betas, ...headers } = sending.headers;
-  if (betas === undefined || !paths.includes(BETAS)) return { sending: { ...sending, body }, lost };
-  return { sending: { ...sending, body, headers }, lost: [...new Set([...lost, BETAS])] };
+  const headers = withoutBetas ? others : sending.headers;
+  return { sending: { ...sending, body, headers }, lost: withoutBetas ? [BETAS, ...lost] : lost };
 }

@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { Writer } from "../../src/db/writer.ts";
 import { leaveOutExtras, readRefusedExtras } from "../../src/dialects/messages/refused-extras.ts";
 import { KEPT_MS } from "../../src/relay/refused-extras.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
@@ -137,6 +139,22 @@ describe("a vendor of the messages dialect that does not know what is newer", ()
     });
     const response = await ask("rock/never");
     expect([response.status, count]).toEqual([400, 9]);
+  });
+
+  test("other betas are told, and other accounts learn for themselves", async () => {
+    refuseExtras();
+    await ask("rock/shared");
+    upstream.reset();
+    upstream.always("/v1/messages", json(REPLY));
+    await ask("rock/shared", { "anthropic-beta": "effort-2025-11-24" });
+    expect((upstream.calls[0]!.json as Wire)["anthropic_beta"]).toEqual(["effort-2025-11-24"]);
+    const { app, store } = gateway;
+    const writer = new Writer(store, clock);
+    const other = await new Accounts(store, writer, app.keys, clock).create({ name: "other", plan: "local" });
+    await writer.close();
+    const { key } = await app.keys.create({ accountId: other.id, name: "other", kind: "api" });
+    await ask("rock/shared", { ...BETAS, authorization: `Bearer ${key}` });
+    expect(upstream.calls[1]!.json).toMatchObject({ context_management: ASKED.context_management });
   });
 
   test("other refusals stay", async () => {

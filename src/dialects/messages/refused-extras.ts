@@ -2,13 +2,12 @@ import { type Edits, isObject } from "../../lib/json.ts";
 
 type Wire = Record<string, unknown>;
 
-/** Stands for all betas of a request, which are refused without a word of which. */
+/** The header of a request's betas, which are refused without a word of which; what they are called where they are lost. */
 export const BETAS = "anthropic-beta";
 
 /**
  * How servers of this dialect that are not its maker's refuse what they do not know yet: a field by its path, as pydantic writes it, and betas
- * altogether (anthropics/claude-code #12122, #49548, #49648: Bedrock). Nothing else may be said: what a request says is quoted by other refusals, and what is
- * learned from one caller's holds for all.
+ * altogether (anthropics/claude-code #12122, #49548, #49648: Bedrock). Nothing else may be said: what a request says is quoted by other refusals.
  */
 const LEAD = "(?:The model returned the following errors: )?";
 const PATH = "[a-z_]\\w*(?:\\.\\w+)*";
@@ -27,6 +26,16 @@ const ESSENTIAL: ReadonlySet<string> = new Set(
     .join(" ")
     .split(" "),
 );
+
+/** A request's betas as one word, the same in whatever order: those of its head, and of its body for some vendors. "": none. */
+export function betasIn(header: string | null | undefined, body: Wire): string {
+  const own: unknown[] = Array.isArray(body["anthropic_beta"]) ? body["anthropic_beta"] : [];
+  const all = [...(header ?? "").split(","), ...own.map(String)].map((beta) => beta.trim());
+  return [...new Set(all)]
+    .filter((beta) => beta !== "")
+    .sort()
+    .join(",");
+}
 
 const isEssential = (path: string): boolean => ESSENTIAL.has(path.slice(path.lastIndexOf(".") + 1));
 
@@ -81,15 +90,15 @@ function without(value: Wire, field: string): Wire {
   return rest;
 }
 
-/** Edits by which a body says none of what was refused, and the places of what it did say. Betas stand in the body for some vendors. */
-export function leaveOutExtras(body: Wire, refused: Iterable<string>): { edits: Edits; lost: string[] } {
+/** Edits by which a body has none of these fields, and the places of those that it had. */
+export function leaveOutExtras(body: Wire, paths: Iterable<string>): { edits: Edits; lost: string[] } {
   const edits: Edits = {};
   const lost: string[] = [];
   let left: unknown = body;
-  for (const path of refused) {
-    const removal = new Removal(path === BETAS ? ["anthropic_beta"] : path.split("."));
+  for (const path of paths) {
+    const removal = new Removal(path.split("."));
     left = removal.from(left);
-    if (removal.place !== undefined) lost.push(path === BETAS ? BETAS : removal.place);
+    if (removal.place !== undefined) lost.push(removal.place);
   }
   if (!isObject(left)) return { edits, lost };
   for (const field in body) if (left[field] !== body[field]) edits[field] = left[field];
