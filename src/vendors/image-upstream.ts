@@ -29,9 +29,18 @@ export type ImageStep =
   /**
    * It came to nothing. `ran: "no"`: the vendor surely did no work (refused before acceptance, busy), so that it may be tried again, after
    * `retryAfterSeconds` where the vendor named it. `fault`: the request or the account is at fault, and trying again is in vain;
-   * with `elsewhere` it is the vendor's key, account or address, and another vendor may well draw it.
+   * with `elsewhere` it is the vendor's key, account or address, and another vendor may well draw it. `limited`: the key has asked too much, and
+   * another one of the same vendor may draw it at once.
    */
-  | { kind: "failed"; message: string; ran: "no" | "maybe"; fault?: true; elsewhere?: true; retryAfterSeconds?: number }
+  | {
+      kind: "failed";
+      message: string;
+      ran: "no" | "maybe";
+      fault?: true;
+      elsewhere?: true;
+      limited?: true;
+      retryAfterSeconds?: number;
+    }
   /** The vendor works on it and gives it this name: it is kept at once, and `resume` is asked after `pollAfterMs`. */
   | { kind: "pending"; resumeId: string; pollAfterMs: number };
 

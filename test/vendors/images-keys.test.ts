@@ -52,6 +52,31 @@ test.each([401, 402])("a key that is refused (%p) rests, and the next one draws"
   expect(keysUsed().at(-1)).toBe("key-two");
 });
 
+test("a key that is limited rests for as long as it is told, and the next one draws", async () => {
+  const { model, ratio, wins, path } = start("openai");
+  const [first = []] = namesFor(3);
+  const limit = json({ error: { message: "slow down" } }, { status: 429, headers: { "retry-after": "60" } });
+  const draw = (name: string | undefined) => follow(lab.draw, request({ model, ratio, key: name ?? "" }));
+  lab.upstream.answer(path, limit);
+  play(lab.upstream, wins(lab.upstream));
+  expect((await draw(first[0])).kind).toBe("image");
+  expect(keysUsed()).toEqual(["key-one", "key-two"]);
+  play(lab.upstream, wins(lab.upstream));
+  expect((await draw(first[1])).kind).toBe("image");
+  expect(keysUsed().at(-1)).toBe("key-two");
+  // All limited: each was asked once, and the job waits.
+  lab.upstream.answer(path, limit, limit);
+  expect(await draw(first[2])).toMatchObject({ kind: "failed", ran: "no", retryAfterSeconds: 60 });
+  expect(keysUsed().slice(-2)).toEqual(["key-two", "key-three"]);
+});
+
+test("a vendor that is overloaded is so whatever key is used", async () => {
+  const { model, ratio, path } = start("openai");
+  lab.upstream.answer(path, json({ error: { message: "busy" } }, { status: 503 }));
+  expect(await follow(lab.draw, request({ model, ratio }))).toMatchObject({ kind: "failed", ran: "no" });
+  expect(lab.upstream.calls.length).toBe(1);
+});
+
 test("all refused: each was asked once, and another vendor may be", async () => {
   const { model, ratio, path } = start("openai");
   lab.upstream.answer(path, refused(), refused(), refused());

@@ -108,7 +108,7 @@ for (const each of CASES) {
       const lab = start(each.id);
       const words = { error: { message: `see https://inside.example/x, key sk-abcdefghijkl` } };
       const table: [number, object][] = [
-        [429, { ran: "no", retryAfterSeconds: 7 }],
+        [429, { ran: "no", limited: true, retryAfterSeconds: 7 }],
         [503, { ran: "no", retryAfterSeconds: 7 }],
         [401, { ran: "no", fault: true, elsewhere: true }],
         [402, { ran: "no", fault: true, elsewhere: true }],

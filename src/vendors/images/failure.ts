@@ -97,7 +97,8 @@ export function readFailure(
     return { kind: "failed", message, ran: "no", fault: true, elsewhere: true };
   }
   if (status === 429 || status === 503 || status === 529) {
-    return { kind: "failed", message, ran: "no", retryAfterSeconds: after ?? BUSY_SECONDS };
+    const limited = status === 429 ? { limited: true as const } : {};
+    return { kind: "failed", message, ran: "no", ...limited, retryAfterSeconds: after ?? BUSY_SECONDS };
   }
   if (status >= 400 && status <= 499 && status !== 408) return { kind: "failed", message, ran: "no", fault: true };
   return failed(message, drewNothing ? "no" : "maybe");

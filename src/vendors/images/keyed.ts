@@ -6,10 +6,18 @@ const BEGUN_WITH = /^key(\d{1,6})\/(.*)$/s;
 
 const nameFor = (key: number, name: string): string => (key === 0 ? name : `key${key}/${name}`);
 
+/** How long a key is left alone that was refused an image, ms; undefined where it was not the key's. */
+function restOf(step: ImageStep): number | undefined {
+  if (step.kind !== "failed") return undefined;
+  if (step.elsewhere) return REFUSED_KEY_MS;
+  return step.limited ? Math.min((step.retryAfterSeconds ?? 0) * 1_000, REFUSED_KEY_MS) : undefined;
+}
+
 /**
  * One vendor's upstream of those of its several keys, in their order (reliability 6.2). New images are spread over the keys; one that is refused, or whose
- * account is empty, is left alone for ten minutes, and the next is asked at once, since nothing was drawn. Work is asked for with the key that it was begun with,
- * also after a restart: it is in the name that is kept of it. An image that is sent again goes the same way as at first.
+ * account is empty, is left alone for ten minutes, one that is limited for as long as its vendor says, and the next is asked at once, since nothing was
+ * drawn. Work is asked for with the key that it was begun with, also after a restart: it is in the name that is kept of it. An image that is sent again goes
+ * the same way as at first.
  */
 export function overKeys(each: readonly ImageUpstream[], now: () => number): ImageUpstream {
   /** Keys that are left alone for a model. */
@@ -41,8 +49,9 @@ export function overKeys(each: readonly ImageUpstream[], now: () => number): Ima
       let step: ImageStep | undefined;
       for (const key of keysFor(request)) {
         step = named(await (each[key] as ImageUpstream).create(request, signal), key);
-        if (step.kind !== "failed" || !step.elsewhere) return step;
-        rests.rest(`${key} ${request.model}`, REFUSED_KEY_MS);
+        const restMs = restOf(step);
+        if (restMs === undefined) return step;
+        rests.rest(`${key} ${request.model}`, restMs);
       }
       return step as ImageStep;
     },
