@@ -75,6 +75,8 @@ export class RoundsReader implements UpstreamReader {
   #state: "reading" | "answering" | "opening" = "reading";
   /** Made by `read`, for `accept`. */
   #ready: Step | undefined;
+  /** What was read and is not yet seen: of a reply whose money may end at any record. */
+  #unseen: Step[] = [];
   /** What the client is to see next. */
   #shown: Event[] = [];
 
@@ -124,6 +126,7 @@ export class RoundsReader implements UpstreamReader {
   }
 
   read(): Promise<Read> {
+    if (this.#unseen.length > 0) return Promise.resolve(MADE);
     if (this.#state === "answering") return this.#answer();
     if (this.#state === "opening") return this.#openNext();
     return this.#round.decoder.finishing ? this.#readEnd() : this.#round.read();
@@ -156,8 +159,10 @@ export class RoundsReader implements UpstreamReader {
     const begun = await this.loop.openRound((opened) => this.#begin(opened));
     this.watch.touch();
     this.#state = "reading";
-    if (begun) this.#round = begun.round;
-    this.#ready = begun ? this.#see(begun.first) : step({ ended: true });
+    if (begun) {
+      this.#round = begun.round;
+      this.#unseen = this.#split(begun.first);
+    } else this.#ready = step({ ended: true });
     return MADE;
   }
 
@@ -183,9 +188,19 @@ export class RoundsReader implements UpstreamReader {
 
   accept(bytes?: Uint8Array, from?: number, to?: number): Step {
     const ready = this.#ready;
-    if (!ready) return this.#see(this.#round.accept(bytes, from, to));
     this.#ready = undefined;
-    return ready;
+    if (ready) return ready;
+    if (this.#unseen.length === 0) this.#unseen = this.#split(this.#round.accept(bytes, from, to));
+    return this.#see(this.#unseen.shift() as Step);
+  }
+
+  /** A step record by record, where each may be the last that is paid for: what the loop has seen is shown. */
+  #split(whole: Step): Step[] {
+    const { frames, ...end } = whole;
+    if (frames.length < 2 || !this.loop.job.exchange.spending) return [whole];
+    return frames.map((frame, at) =>
+      at < frames.length - 1 ? step({ frames: [frame] }) : { frames: [frame], ...end },
+    );
   }
 
   breakOff(thrown: unknown): Step {

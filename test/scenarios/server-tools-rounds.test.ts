@@ -193,3 +193,22 @@ test("the output of all rounds together is watched, as their vendor counts it: m
   expect(gateway.app.book.balance(gateway.accountId).postedNano).toBeGreaterThanOrEqual(0n);
   expect(gateway.app.book.verify()).toEqual([]);
 });
+
+test.each([1, 2])("what is read beyond the money is not shown, be it in one piece: round %p", async (round) => {
+  const started = await start({ pricing: { input: 3, output: 15 } }, true);
+  const { gateway } = started;
+  const pieces = Array.from({ length: 1_000 }, () => chunk({ content: "words ".repeat(12) }));
+  const long = sse(chatStream({ ...chunk({ role: "assistant" }) }, ...pieces, chunk({}, "stop")));
+  play(started, ...(round === 2 ? [counting(started, searches("gates"), 80, 7)] : []), long);
+  const tokens = 6_000n;
+  const amountNano = tokens * 15_000n - DEPOSIT;
+  await gateway.app.book.correct({ accountId: gateway.accountId, amountNano, reference: "smaller", detail: "smaller" });
+  const text = await (await ask(started, "messages", true)).text();
+  expect(text).toContain('"stop_reason":"max_tokens"');
+  expect(text.split("words ").length).toBeLessThan(6_100);
+  const row = rowOf(started);
+  expect(row).toMatchObject({ outcome: "completed", finish: "length" });
+  expect(gateway.app.book.balance(gateway.accountId)).toMatchObject({ heldNano: 0n });
+  expect(gateway.app.book.balance(gateway.accountId).postedNano).toBeGreaterThanOrEqual(0n);
+  expect(gateway.app.book.verify()).toEqual([]);
+});
