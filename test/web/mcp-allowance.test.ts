@@ -297,7 +297,7 @@ describe("narrow tokens in the path (contract 3, 4)", () => {
       expect((await lab.send(list, { key, path: `/mcp/web/t/${token}` })).status).toBe(401);
     }
     expect((await lab.send(list, { key: token, path: `/mcp/web/t/${token}` })).status).toBe(200);
-    expect(await at(`${token.slice(0, -1)}x`)).toEqual([401, "2.0", null]);
+    expect(await at(`${token.slice(0, -1)}${token.endsWith("x") ? "y" : "x"}`)).toEqual([401, "2.0", null]);
     await lab.gateway.app.keys.revoke(token);
     expect(await at(token)).toEqual([401, "2.0", null]);
     const wrong = await lab.send(list, { key: "", path: "/mcp/web/t/slt-x" });
