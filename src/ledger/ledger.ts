@@ -101,6 +101,11 @@ export interface Hold {
    * this process.
    */
   extend(reading: Reading): boolean | Promise<boolean>;
+  /**
+   * Takes over what another hold of this ledger has set aside for the same request: it is used, or given back, with this one's. Where this one is closed
+   * by now, the other one is let go. Absent: there is no money.
+   */
+  absorb?(beside: Hold): Promise<void>;
   /** Durable when the promise resolves: the terminator of a stream waits for it. A second call waits for the first and gives the same. */
   settle(settlement: Settlement): Promise<Charge>;
   /** Nothing ran, nothing is charged, no usage row is written. */

@@ -6,6 +6,8 @@ import type { Window, Windows } from "./windows.ts";
 export class Legs {
   windowNano = 0n;
   walletNano = 0n;
+  /** Of both, what was held by others before. */
+  #joined = 0n;
   readonly walletId: string;
 
   constructor(
@@ -21,8 +23,9 @@ export class Legs {
     return this.window?.id;
   }
 
+  /** What was held for this one itself. */
   get total(): bigint {
-    return this.windowNano + this.walletNano;
+    return this.windowNano + this.walletNano - this.#joined;
   }
 
   /** What the window has free; nothing once its time is over. */
@@ -46,11 +49,23 @@ export class Legs {
     this.walletNano += more - fromWindow;
   }
 
+  /** Holds from now on what another one does, beside its own; but what is of another window, which nothing here is paid from. */
+  join(other: Legs): void {
+    const windowNano = other.windowId === this.windowId ? other.windowNano : 0n;
+    const { walletNano } = other;
+    this.windowNano += windowNano;
+    this.walletNano += walletNano;
+    this.#joined += windowNano + walletNano;
+    other.windowNano -= windowNano;
+    other.walletNano = 0n;
+  }
+
   /** Lets go of everything. */
   give(): void {
     if (this.window && this.windowNano > 0n) this.funds.give(this.window.id, this.windowNano);
     if (this.walletNano > 0n) this.funds.give(this.walletId, this.walletNano);
     this.windowNano = 0n;
     this.walletNano = 0n;
+    this.#joined = 0n;
   }
 }

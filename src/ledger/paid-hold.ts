@@ -88,6 +88,15 @@ export class PaidHold implements Hold, Journaled, Settling {
     return next !== undefined;
   }
 
+  /** In the same turn: nobody else finds the money free meanwhile. Resolves when nothing stands in the journal of the other one any more. */
+  absorb(beside: Hold): Promise<void> {
+    if (beside instanceof PaidHold && !this.closing) {
+      this.legs.join(beside.legs);
+      this.desk.journal.note(this);
+    }
+    return beside.release();
+  }
+
   settle(settlement: Settlement): Promise<Charge> {
     if (this.#released) return Promise.resolve(NO_CHARGE);
     this.#settled ??= this.#settle(settlement);

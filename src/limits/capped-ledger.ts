@@ -114,6 +114,13 @@ class CappedHold implements Hold {
     return true;
   }
 
+  async absorb(beside: Hold): Promise<void> {
+    const other = beside instanceof CappedHold ? beside : undefined;
+    if (other) this.parts.claim.join(other.parts.claim);
+    const inner = other ? other.inner : beside;
+    await (this.inner.absorb ? this.inner.absorb(inner) : inner.release());
+  }
+
   /**
    * The key's count goes to the writer first: it is in the store no later than the row of the request. It is the cost of the vendor's own
    * counts; where the ledger does not believe those, the cap has counted more, never less.

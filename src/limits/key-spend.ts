@@ -183,6 +183,8 @@ export class KeyAccount {
 /** What one request has set aside of its key's caps. Ended once, by `count` or by `release`; a second end does nothing. */
 export class KeyClaim {
   #open = true;
+  /** Of the money, what was another claim's before. */
+  #joined = 0n;
 
   constructor(
     private readonly account: KeyAccount,
@@ -190,17 +192,28 @@ export class KeyClaim {
     private nano: bigint,
   ) {}
 
-  /** Sets as much money aside as `nano` in all. */
+  /** Sets as much money aside as `nano` in all, beside what was another claim's. */
   reach(nano: bigint): void {
     if (!this.#open) return;
-    this.account.reach(nano - this.nano);
-    this.nano = nano;
+    const more = nano - (this.nano - this.#joined);
+    this.account.reach(more);
+    this.nano += more;
   }
 
   /** {@link reach} for what may come to so much. Throws GatewayError (allowance_exhausted, insufficient_quota) where the caps leave less. */
   secure(nano: bigint): void {
     if (nano - this.nano > this.account.freeNano) throw this.account.refuseMoney();
     this.reach(nano);
+  }
+
+  /** Takes over the money of another claim of the same key, whose requests are given back. Where this one has ended, all of it is. */
+  join(other: KeyClaim): void {
+    if (this.#open && other.#open) {
+      this.nano += other.nano;
+      this.#joined += other.nano;
+      other.nano = 0n;
+    }
+    other.release();
   }
 
   /** What was used, at the most the requests that were claimed. Resolves when it is in the store; rejects as the writer does. */

@@ -54,8 +54,6 @@ export class Exchange {
   #estimated: number | undefined;
   readonly estimateInput = (): number => this.estimatedInput;
   hold: Hold | undefined;
-  /** Set aside beside the hold, for further requests that one reply takes; given back when it is settled. */
-  reserved: Hold[] | undefined;
   /** Of a reply that is paid for and streams. */
   spending: Spending | undefined;
   /** The gateway ended the reply, since its money was used up. */
@@ -203,7 +201,6 @@ export class Exchange {
     const { hold } = this;
     let settlement: Settlement | undefined;
     try {
-      if (this.reserved) for (const held of this.reserved) await held.release();
       if (outcome && this.failedAttempts && this.identity) {
         this.observer?.settling(this.identity.requestId, this.#allAttempts(outcome, error));
       }

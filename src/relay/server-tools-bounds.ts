@@ -17,8 +17,7 @@ export function boundOutput(job: Job): Job | undefined {
 }
 
 /**
- * Sets the input of a further round aside, which the request's own hold knows nothing of; it is given back when the request is settled. False
- * when there is no money for it. Throws GatewayError for whatever else the ledger refuses.
+ * Sets the input of a further round aside, which the request's own hold knew nothing of, and takes over. False when there is no money for it. Throws GatewayError for whatever else the ledger refuses.
  */
 export async function reserveInput(job: Job, estimateInput: () => number): Promise<boolean> {
   const { exchange, request, services, entry, intent, body } = job;
@@ -44,8 +43,7 @@ export async function reserveInput(job: Job, estimateInput: () => number): Promi
       payment: payment && { ...payment, ...alone },
       terms: isCapped ? { ...termsOf(plan, entry, intent, body), ...alone } : undefined,
     });
-    exchange.reserved ??= [];
-    exchange.reserved.push(held);
+    await (exchange.hold?.absorb ? exchange.hold.absorb(held) : held.release());
     return true;
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown;

@@ -46,6 +46,12 @@ class RemoteHold implements Hold {
     }
   }
 
+  async absorb(beside: Hold): Promise<void> {
+    const isOpen = this.#settled === undefined && this.#released === undefined;
+    if (isOpen && beside instanceof RemoteHold) await this.link.call("absorb", { hold: this.#id, beside: beside.#id });
+    else await beside.release();
+  }
+
   settle(settlement: Settlement): Promise<Charge> {
     if (this.#released) return Promise.resolve(NO_CHARGE);
     this.#settled ??= this.link.call("settle", { hold: this.#id, settlement }).then(readCharge);

@@ -74,6 +74,7 @@ export class Session {
         enter: (knock) => this.#enter(knock),
         hold: (order) => this.#hold(order),
         extend: ({ hold, reading }) => this.#extend(hold, reading),
+        absorb: ({ hold, beside }) => this.#absorb(hold, this.#end(beside)).then(() => null),
         settle: ({ hold, settlement }) => this.#settle(this.#end(hold), settlement),
         release: (hold) =>
           this.#end(hold)
@@ -178,6 +179,11 @@ export class Session {
     if (!hold) return { granted: false, growAt: null };
     const granted = await hold.extend(reading);
     return { granted, growAt: writeGrowAt(hold.growAt) };
+  }
+
+  async #absorb(id: number, beside: Hold): Promise<void> {
+    const hold = this.#holds.get(id);
+    await (hold?.absorb ? hold.absorb(beside) : beside.release());
   }
 
   /** The hold that is being closed. Throws for one that is not open: it was closed before, or is another worker's. */

@@ -242,6 +242,28 @@ test("images under way are set aside, those of before a start too, until they en
   expect(free()).toBe(-20n);
 });
 
+test("money that one hold takes over from another is used or given back with it, and its own still grows by its own", async () => {
+  const { hold, spend, keyId } = await open({ capRequestsDay: 2, capTotalNano: 100_000_000n });
+  const free = () => spend.of(keyId)?.freeNano;
+  const terms = { windowNano: 0n, premium: false, sliced: true, unseenOutput: 0 };
+  const main = await hold({ maxOutputTokens: 8_000, stream: true, terms });
+  const own = 110n * 1_000n + 4_096n * 10_000n;
+  const beside = await hold({ requests: 0, maxOutputTokens: 1, terms });
+  const more = 110n * 1_000n + 10_000n;
+  expect(free()).toBe(100_000_000n - own - more);
+  await main.absorb?.(beside);
+  await beside.release();
+  expect(free()).toBe(100_000_000n - own - more);
+  expect(await main.extend({ vendor: "lab", upstreamModel: "m", output: 3_600 })).toBe(true);
+  expect(free()).toBe(100_000_000n - (110n * 1_000n + 8_000n * 10_000n) - more);
+  await main.settle(used(200, 5_000));
+  expect(free()).toBe(100_000_000n - 200n * 1_000n - 5_000n * 10_000n);
+  // What is taken over by a hold that has ended is let go.
+  const late = await hold({ requests: 0, maxOutputTokens: 1, terms });
+  await main.absorb?.(late);
+  expect(free()).toBe(100_000_000n - 200n * 1_000n - 5_000n * 10_000n);
+});
+
 test("a cap of requests that was lowered below what was made keeps no job of before from being gone on with", async () => {
   const { hold, spend, keys, keyId } = await open({ capRequestsDay: 2, capDayNano: 100_000_000n });
   for (const request of [await hold(), await hold()]) await request.settle(used(1, 1));

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/load.ts";
+import { JsonText } from "../../src/lib/json.ts";
+import { estimateInputTokens } from "../../src/relay/estimate.ts";
 import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf, upstreamModel } from "../sdk/lab.ts";
 import { json, neverAnswer, type Script, sse } from "../support/upstream.ts";
@@ -211,4 +213,59 @@ test.each([1, 2])("what is read beyond the money is not shown, be it in one piec
   expect(gateway.app.book.balance(gateway.accountId)).toMatchObject({ heldNano: 0n });
   expect(gateway.app.book.balance(gateway.accountId).postedNano).toBeGreaterThanOrEqual(0n);
   expect(gateway.app.book.verify()).toEqual([]);
+});
+
+/** A vendor that counts what the gateway does, and less: as much as it is asked, and a few words. */
+function countAsAsked(started: ServedLab): void {
+  const { chat } = started.vendors;
+  chat.script((call) => {
+    const isLast = call.text.includes('"role":"tool"');
+    const estimate = estimateInputTokens(new JsonText(call.text), modelOf("chat"));
+    const counts = Math.floor(estimate * 0.8);
+    const script = counting(started, isLast ? says("At dawn.") : searches("gates"), counts, 20);
+    return typeof script === "function" ? script(call) : script;
+  });
+}
+
+describe("money for further rounds", () => {
+  const SMALL = { pricing: { input: 3, output: 15 } };
+
+  test.each(cases)(
+    "is set aside, so that no such reply came to more than that: %s, stream %p",
+    async (client, stream) => {
+      const started = await start(SMALL, true);
+      countAsAsked(started);
+      await (await ask(started, client, stream, {}, { max_tokens: 50 })).text();
+      expect(rowOf(started)).toMatchObject({ outcome: "completed", output: 40, flags: 0 });
+      expect(started.gateway.log.filter(({ level }) => level === "warn")).toEqual([]);
+    },
+  );
+
+  test("is nobody else's before the request is settled: replies at the same time never take more than there is", async () => {
+    const started = await start(SMALL, true);
+    const { gateway } = started;
+    const { book } = gateway.app;
+    countAsAsked(started);
+    const ends = new Map<string, number>();
+    for (let life = 0; life < 12; life++) {
+      const amountNano = 6_000_000n + BigInt(life) * 1_000_000n - book.balance(gateway.accountId).postedNano;
+      await book.correct({
+        accountId: gateway.accountId,
+        amountNano,
+        reference: `life-${life}`,
+        detail: "another life",
+      });
+      const several = Array.from({ length: 6 }, async (_, at) => {
+        const response = await ask(started, "messages", at % 2 === 0, {}, { max_tokens: 50 });
+        const end = /"stop_reason":"(\w+)"/.exec(await response.text())?.[1] ?? String(response.status);
+        ends.set(end, (ends.get(end) ?? 0) + 1);
+      });
+      await Promise.all(several);
+      const { postedNano, heldNano } = book.balance(gateway.accountId);
+      expect([postedNano >= 0n, heldNano]).toEqual([true, 0n]);
+    }
+    expect([...ends.keys()].sort()).toEqual(["402", "end_turn", "max_tokens"]);
+    expect(gateway.rows().filter(({ flags }) => (flags & 1) !== 0)).toEqual([]);
+    expect(book.verify()).toEqual([]);
+  });
 });

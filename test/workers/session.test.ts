@@ -100,6 +100,32 @@ describe("what a worker asks of the gateway", () => {
   });
 });
 
+describe("money for a further call of a vendor", () => {
+  test("is the request's own from then on: one hold, settled as one", async () => {
+    const app = await start();
+    const { accountId } = gateway;
+    await app.book.deposit({ accountId, amountNano: 1_000_000_000n, reference: "payment" });
+    const main = await pair.link.call("hold", { ...order("req_main", accountId), maxOutputTokens: 10 });
+    const beside = await pair.link.call("hold", { ...order("req_beside", accountId), maxOutputTokens: 1 });
+    const held = 1_100n * 3_000n + 10n * 15_000n + (1_100n * 3_000n + 15_000n);
+    expect(app.book.balance(accountId).heldNano).toBe(held);
+    await pair.link.call("absorb", { hold: main.hold, beside: beside.hold });
+    expect([app.book.balance(accountId).heldNano, pair.session.open.holds]).toEqual([held, 1]);
+    await expect(pair.link.call("release", beside.hold)).rejects.toThrow();
+    const usage = { input: 2_100, cacheRead: 0, cacheWrite: 0, output: 10, reasoning: 0 };
+    const settlement = { outcome: "completed", vendor: "lab", upstreamModel: "paid", usage, estimated: false } as const;
+    const rest = { attempts: 1, durationMs: 1 };
+    const charge = await pair.link.call("settle", { hold: main.hold, settlement: { ...settlement, ...rest } });
+    expect(charge).toMatchObject({ charged: String(2_100n * 3_000n + 10n * 15_000n), flags: null });
+    expect(app.book.balance(accountId).heldNano).toBe(0n);
+    // What comes for a request that has ended is let go.
+    const late = await pair.link.call("hold", { ...order("req_late", accountId), maxOutputTokens: 1 });
+    await pair.link.call("absorb", { hold: main.hold, beside: late.hold });
+    expect([app.book.balance(accountId).heldNano, pair.session.open.holds]).toEqual([0n, 0]);
+    expect(app.book.verify()).toEqual([]);
+  });
+});
+
 describe("a worker that dies", () => {
   test("whoever was sent output that was told of pays for it, nobody else pays, and no money stays held", async () => {
     const app = await start();
