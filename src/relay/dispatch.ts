@@ -43,8 +43,7 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target, way: Way)
       }
       const error = failureOf(thrown, job, target);
       exchange.endAttempt(error.code);
-      if (!job.withoutProofs && isRefusedProof(error, target)) job.withoutProofs = true;
-      else if (!learnRefused(error, target, job)) candidate = await tries.next(candidate, error);
+      if (!isToBeTold(error, job, target)) candidate = await tries.next(candidate, error);
     }
   }
 }
@@ -63,6 +62,16 @@ const PROOF_REFUSED = /`?(?:signature|data)`? in `?(?:redacted_)?thinking|thinki
  */
 const isRefusedProof = ({ code, message }: GatewayError, { upstream }: Target): boolean =>
   upstream.bindsReasoning === true && code === "invalid_request" && PROOF_REFUSED.test(message);
+
+/**
+ * Whether the vendor is to be told the request once more without what it refused of it: such proofs, which happens once, or what it does not know of its
+ * dialect. `job` is told so.
+ */
+export function isToBeTold(error: GatewayError, job: Job, target: Target): boolean {
+  if (job.withoutProofs || !isRefusedProof(error, target)) return learnRefused(error, target, job);
+  job.withoutProofs = true;
+  return true;
+}
 
 /**
  * A request that overran the window, told with both figures (contract 6). A refusal without a word, of a request that by the gateway's

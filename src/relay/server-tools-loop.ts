@@ -4,7 +4,7 @@ import type { ServedCall, ServedFunction, ServedOutcome } from "../dialects/serv
 import { isSame } from "../dialects/translate.ts";
 import { editObject, JsonText } from "../lib/json.ts";
 import type { Way } from "../vendors/health.ts";
-import { failureOf, type Opened, open, turnTo } from "./dispatch.ts";
+import { failureOf, isToBeTold, type Opened, open, turnTo } from "./dispatch.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
@@ -320,7 +320,7 @@ export class ServedLoop {
       abort.throwIfAborted();
       exchange.meter.asked = false;
       if (!from || exchange.meter.hasRoundBegun) throw error;
-      const next = await tries.next(from, error);
+      const next = isToBeTold(error, job, this.target) ? from : await tries.next(from, error);
       exchange.repeatRound(error.code, calledAt, next.way);
       if (next !== from) this.target = turnTo(this.target, next, job);
       this.way = next.way;

@@ -2,8 +2,9 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf } from "../sdk/lab.ts";
 import { COUNTS } from "../sdk/replies.ts";
+import { startApp, vendorAt } from "../support/app.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
-import { json, type Script, sse } from "../support/upstream.ts";
+import { json, type Script, sse, startUpstream } from "../support/upstream.ts";
 import { costOf } from "./paying.ts";
 import { modelOf, type ServedLab, says, searches, startServedLab, TWO_WAYS } from "./server-tools.lab.ts";
 
@@ -244,4 +245,50 @@ describe.each(["chat", "messages"] as const)("a round behind a search of a model
     expect(response.status).toBe(400);
     expect(started.vendors.gemini.upstream.calls).toEqual([]);
   });
+});
+
+test("a way that refuses the proof of what another one's model thought before its search is told the round without it", async () => {
+  const upstreams = [startUpstream(), startUpstream()] as const;
+  const vendors = upstreams.map((upstream, at) => vendorAt(upstream, "messages", `own${at}`, { webTools: false }));
+  const routes = vendors.map(({ id }) => ({ vendor: id, model: "m" }));
+  const gateway = await startApp({
+    vendors,
+    models: [{ id: "own/model", pricing: "free", routes }],
+    config: { search: [{ engine: "fixture" }] },
+  });
+  try {
+    const reply = (content: unknown[], stop: string) =>
+      json({
+        ...{ id: "msg_1", type: "message", role: "assistant", model: "m", content, stop_reason: stop },
+        ...{ stop_sequence: null, usage: { input_tokens: 5, output_tokens: 3 } },
+      });
+    const thought = { type: "thinking", thinking: "I must look.", signature: "c2lnbmF0dXJl" };
+    const look = { type: "tool_use", id: "toolu_1", name: "web_search", input: { query: "gates" } };
+    const [first, second] = upstreams;
+    first.answer("/v1/messages", reply([thought, look], "tool_use"), OVERLOADED);
+    const message = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    const error = { type: "error", error: { type: "invalid_request_error", message } };
+    second.answer(
+      "/v1/messages",
+      json(error, { status: 400 }),
+      reply([{ type: "text", text: "At dawn." }], "end_turn"),
+    );
+    const response = await gateway.post("/v1/messages", {
+      ...{ model: "own/model", max_tokens: 500, messages: [{ role: "user", content: "When?" }] },
+      tools: [{ type: "web_search_20250305", name: "web_search" }],
+    });
+    expect([response.status, response.headers.get("x-sluice-attempts")]).toEqual([200, "3"]);
+    expect(await response.text()).toContain("At dawn.");
+    expect(second.calls.map(({ text }) => text.includes("c2lnbmF0dXJl"))).toEqual([true, false]);
+    expect(gateway.rows().at(-1)).toMatchObject({
+      outcome: "completed",
+      attempts: 3,
+      vendor: "own1",
+      input: 10,
+      output: 6,
+    });
+  } finally {
+    await gateway.stop();
+    for (const upstream of upstreams) upstream.close();
+  }
 });
