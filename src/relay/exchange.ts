@@ -168,6 +168,7 @@ export class Exchange {
   /** What came of the reply never reached the client. */
   forgetReply(): void {
     this.meter = createMeter(this.clock, this.meter.choices);
+    this.spending?.forget();
   }
 
   /** The answer is whole: settles the vendor's usage, and keeps its reasoning. Both are durable when it resolves. */

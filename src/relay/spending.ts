@@ -53,6 +53,14 @@ export class Spending {
     this.#seen = Math.max(this.#seen, this.#before + output);
   }
 
+  /** The attempt has failed, and nothing of it is paid: what follows is counted from the beginning. */
+  forget(): void {
+    this.#seen = 0;
+    this.#before = 0;
+    this.#estimated = 0;
+    this.#rough = 0;
+  }
+
   /** The vendor is asked once more for the same reply: what follows is counted anew, and added. */
   nextRound(): void {
     this.#before = this.#seen;

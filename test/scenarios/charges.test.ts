@@ -12,6 +12,7 @@ import {
   PREMIUM,
   PRICED,
   startPayingLab,
+  TWO_WAYS,
   UNPRICED,
 } from "./paying.ts";
 import { readAlong } from "./reading.ts";
@@ -26,6 +27,7 @@ import {
   type Side,
   saidIn,
   soundAnswer,
+  soundStream,
   WIRES,
 } from "./wires.ts";
 
@@ -389,6 +391,26 @@ describe("the money is used up", () => {
       const response = await lab.gateway.post(PATH.chat, body);
       expect(response.status).toBe(502);
       await expectCharged(funded, 0n, []);
+    });
+
+    test("is not shortened by what another way said before it broke off: nothing of that is paid", async () => {
+      const body = { ...big("chat", "chat"), model: TWO_WAYS };
+      const funded = holdOf(body, 4_096);
+      await lab.fund(funded);
+      const said = words.repeat(127);
+      play("chat", WIRES.chat.head() + WIRES.chat.text(words.repeat(190)) + WIRES.chat.errorRecord("api_error", "No."));
+      lab.vendors.messages.answer(
+        PATH.messages,
+        sse(soundStream(WIRES.messages).replace(JSON.stringify(PIECES[0]).slice(1, -1), said)),
+      );
+      const response = await lab.gateway.post(PATH.chat, body);
+      const reply = (await response.json()) as { choices: { finish_reason: string; message: { content: string } }[] };
+      expect([calls(), response.headers.get("x-sluice-stop")]).toEqual([2, null]);
+      expect(reply.choices[0]).toMatchObject({
+        finish_reason: "stop",
+        message: { content: expect.stringContaining(said) },
+      });
+      await expectCharged(funded, costOf(INPUT, OUTPUT), [{ attempts: 2, vendor: "vendor-messages", flags: 0 }]);
     });
 
     test("is asked for whole where a stream could not carry all of it, or the money is plenty", async () => {

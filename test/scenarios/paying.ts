@@ -14,6 +14,8 @@ export const PRICED: Record<Side, string> = { chat: "lab/priced-chat", messages:
 export const PREMIUM = "lab/premium";
 export const UNPRICED = "lab/unpriced";
 export const GRATIS = "lab/gratis";
+/** With two routes: the chat vendor's, then the messages vendor's. */
+export const TWO_WAYS = "lab/two";
 
 const vendorOf: Record<Side, string> = { chat: "vendor-chat", messages: "vendor-messages" };
 const USUAL = { input: 3, output: 15 };
@@ -24,6 +26,7 @@ const ROWS: Config["models"] = [
   { id: PRICED.messages, pricing: USUAL, routes: routes("messages") },
   { id: PREMIUM, pricing: USUAL, access_tier: "premium", routes: routes("chat") },
   { id: UNPRICED, routes: routes("chat") },
+  { id: TWO_WAYS, pricing: USUAL, routes: [...routes("chat"), ...routes("messages")] },
   { id: GRATIS, pricing: "free", routes: routes("chat") },
 ];
 
