@@ -135,8 +135,10 @@ describe.each(DIALECTS)("a %s vendor without web tools", (dialect) => {
         sources: expect.arrayContaining([{ type: "url", url: FIRST.url }]),
       },
     });
-    const [, , answer] = items;
-    if (answer?.type !== "message") throw new Error("no answer");
+    const [said, , answer] = items;
+    if (said?.type !== "message" || answer?.type !== "message") throw new Error("no answer");
+    // What the model said before it searched rests on nothing.
+    expect(said.content).toMatchObject([{ type: "output_text", annotations: [] }]);
     const [part] = answer.content;
     expect(part).toMatchObject({ type: "output_text", text: WHOLE });
     if (part?.type !== "output_text") throw new Error("no text");

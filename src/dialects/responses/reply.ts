@@ -50,7 +50,8 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
       block = event.block;
       text = "";
       signature = "";
-      if (annotations.length > 0) annotations = [];
+      // Each item keeps its own: an empty one, too, is still pushed into while a later block is cited.
+      annotations = [];
     } else if (event.type === "block-delta") text += event.text;
     else if (event.type === "block-signature") signature = event.signature;
     else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
