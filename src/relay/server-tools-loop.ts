@@ -283,13 +283,14 @@ export class ServedLoop {
     const { exchange, intent } = job;
     await exchange.collector?.kept;
     const estimate = () => estimateInputTokens(job.body, intent.model);
-    exchange.meter.nextRound(exchange.estimateInput, estimate);
-    exchange.spending?.nextRound();
     const bounded = boundOutput(job);
     if (!bounded || !(await reserveInput(job, estimate))) {
       this.#finish = { reason: "length" };
+      exchange.meter.finish = this.#finish;
       return undefined;
     }
+    exchange.meter.nextRound(exchange.estimateInput, estimate);
+    exchange.spending?.nextRound();
     this.job = bounded;
     const askedAt = job.services.clock.monotonic();
     try {

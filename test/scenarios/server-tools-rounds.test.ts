@@ -215,6 +215,19 @@ test.each([1, 2])("what is read beyond the money is not shown, be it in one piec
   expect(gateway.app.book.verify()).toEqual([]);
 });
 
+test.each(cases)(
+  "a ceiling that the first round uses up is told in the books too: %s, stream %p",
+  async (client, stream) => {
+    const started = await start({}, true);
+    play(started, counting(started, searches("gates"), 80, 60));
+    const text = await (await ask(started, client, stream, {}, { max_tokens: 60 })).text();
+    expect(text).toMatch(/"(?:stop_reason":"max_tokens|finish_reason":"length)"/);
+    expect(started.vendors.chat.upstream.calls).toHaveLength(1);
+    expect(rowOf(started)).toMatchObject({ outcome: "completed", finish: "length", input: 80, output: 60 });
+    expect(spent(started)).toBe(short(80, 60));
+  },
+);
+
 /** A vendor that counts what the gateway does, and less: as much as it is asked, and a few words. */
 function countAsAsked(started: ServedLab): void {
   const { chat } = started.vendors;
