@@ -87,8 +87,8 @@ export class Frame {
 /** A record that says nothing: it stands for what the gateway adds to a reply. */
 export const NO_FRAME = new Frame("", undefined, "");
 
-/** One SSE record longer than this ends the stream as an error. Images travel in one record as base64, hence the size. */
-export const MAX_FRAME_CHARACTERS = 16 * 1024 * 1024;
+/** One SSE record longer than this ends the stream as an error. An image travels in one record as base64: one of 4K as a PNG has some 30 MiB. */
+export const MAX_FRAME_CHARACTERS = 48 * 1024 * 1024;
 
 /** Thrown when an upstream's record exceeds {@link MAX_FRAME_CHARACTERS}. */
 export class FrameTooLong extends Error {}

@@ -319,6 +319,8 @@ const PITFALLS: Record<number, Pitfall> = {
       "gemini/error-first",
       "responses/error-first",
       "chat/error-in-the-middle",
+      "chat/detail-in-the-middle",
+      "chat/status-beside-no-choice",
     ],
     seen: [
       ["scenarios/fault-table.ts", "an error as the first record"],

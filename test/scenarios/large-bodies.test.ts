@@ -111,3 +111,27 @@ describe("the large bodies of agents, which are read in parts", () => {
     expect(first.calls).toHaveLength(asked);
   });
 });
+
+test("an image of 4K that a model draws arrives whole, in one record as in a whole reply", async () => {
+  const url = `data:image/png;base64,${"iVBOR".repeat(4 * 1024 * 1024)}`;
+  const images = [{ type: "image_url", image_url: { url } }];
+  const record = {
+    id: "c1",
+    object: "chat.completion.chunk",
+    choices: [{ index: 0, delta: { images }, finish_reason: "stop" }],
+  };
+  for (const stream of [false, true]) {
+    const whole = {
+      ...reply,
+      choices: [{ index: 0, message: { role: "assistant", content: "", images }, finish_reason: "stop" }],
+    };
+    for (const vendor of [first, second])
+      vendor.always(PATH, stream ? sse([`data: ${JSON.stringify(record)}\n\n`, "data: [DONE]\n\n"]) : json(whole));
+    const response = await app.post("/v1/responses", { model: "lab/big", input: "Draw.", stream });
+    expect(response.status).toBe(200);
+    const text = await response.text();
+    // Found by its length: a failed comparison of these texts would be printed.
+    expect(text.length).toBeGreaterThan(url.length);
+    expect(text).toContain('"completed"');
+  }
+});

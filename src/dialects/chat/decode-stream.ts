@@ -18,10 +18,16 @@ import { mayBePreopened, ThinkSplitter } from "./think-tags.ts";
 import { readToolFragment, ToolTracker } from "./tool-calls.ts";
 import { readUsage } from "./usage.ts";
 
+/** Whether a record without a word of a reply tells of a fault by other names: FastAPI's `detail`, MiniMax's `base_resp` (dialects.md 1.5). */
+function isRefusal({ choices, usage, detail, base_resp: response }: Record<string, unknown>): boolean {
+  if ((Array.isArray(choices) && choices.length > 0) || usage) return false;
+  return detail ? true : isObject(response) && Number(response["status_code"]) > 0;
+}
+
 /** The error that a frame's JSON stands for, in any of the shapes seen inside a 200 (dialects.md 1.5 and 4.8 #22). */
 export function errorInside(value: Record<string, unknown>): GatewayError | undefined {
   const isError = value["error"] ? true : value["object"] === "error" || value["type"] === "error";
-  if (!isError) return undefined;
+  if (!isError && !isRefusal(value)) return undefined;
   const raw = readRawError(value);
   return upstreamError(statusOfRawError(raw), raw);
 }
