@@ -64,13 +64,24 @@ export function buildBinary(): string {
   return binary;
 }
 
-/** A fresh empty folder, removed with {@link removeFolder}. */
-export const makeFolder = (): string => mkdtempSync(join(tmpdir(), "sluice-test-"));
+/** Folders that are there. */
+const folders = new Set<string>();
+process.once("exit", () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A fresh empty folder, removed with {@link removeFolder}, or else when this process ends. */
+export function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-test-"));
+  folders.add(folder);
+  return folder;
+}
 
 /** Removes a folder, once nothing secret was found in what a program left there. */
 export function removeFolder(folder: string): void {
   if (existsSync(folder)) leakNet.lookInFolder(folder, leakNet.known, holdsSecrets);
   rmSync(folder, { recursive: true, force: true });
+  folders.delete(folder);
 }
 
 export type RunOptions = {
