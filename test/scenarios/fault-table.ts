@@ -1,5 +1,6 @@
 import { gzipSync } from "node:zlib";
 import type { DialectName, UpstreamDialectName } from "../../src/dialects/dialect.ts";
+import { MAX_FRAME_CHARACTERS } from "../../src/dialects/frames.ts";
 import {
   type Answer,
   html,
@@ -578,7 +579,9 @@ const STREAMS: Fault[] = [
     clients: ONE_CLIENT,
     modes: STREAM,
     upstreams: ["chat"],
-    answer: (wire) => sse(begun(wire) + wire.text("x".repeat(17 * 1024 * 1024)), { chunk: 4 * 1024 * 1024 }),
+    // By more than a piece that is read at once: a record that ends within the piece that brings it there is taken.
+    answer: (wire) =>
+      sse(begun(wire) + wire.text("x".repeat(MAX_FRAME_CHARACTERS + 8 * 1024 * 1024)), { chunk: 4 * 1024 * 1024 }),
     outcome: broken("upstream_error"),
   },
   {
