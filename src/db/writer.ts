@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { outbox } from "../lib/http1/outbox.ts";
 import type { Store } from "./open.ts";
 import { errorCode, StoreError, toStoreError } from "./store-error.ts";
 
@@ -154,6 +155,8 @@ export class Writer {
   readonly #onDue = (): void => {
     this.#gathering = undefined;
     this.#isDue = false;
+    // Everybody else can go on while this process waits for the disk.
+    outbox.send();
     if (this.#lockedSince === undefined) this.#flush();
   };
 

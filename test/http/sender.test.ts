@@ -1,6 +1,7 @@
-import { afterEach, expect, setSystemTime, test } from "bun:test";
+import { afterEach, describe, expect, setSystemTime, test } from "bun:test";
 import type { Socket } from "bun";
 import { Sender } from "../../src/http/server/sender.ts";
+import { outbox } from "../../src/lib/http1/outbox.ts";
 import { manualClock } from "../support/clock.ts";
 
 /** A socket that takes a little at first, and everything once it is `open`. */
@@ -21,11 +22,12 @@ test.each([1_000, 100_000, 900_000, 2_000_000])(
     const clock = manualClock();
     const answers = ["a", "b"].map((letter) => {
       const socket = new NarrowSocket();
-      const owner = { answered() {}, close() {} };
+      const owner = { answered() {}, close() {}, broke() {} };
       const sender = new Sender(socket as unknown as Socket<unknown>, clock, owner);
       sender.sendWhole({ status: 200, headers: {}, ends: false, chunks: true }, letter.repeat(size));
       return { socket, sender, letter };
     });
+    outbox.send();
     for (const { socket, sender, letter } of answers) {
       socket.open = true;
       sender.drain();
@@ -42,15 +44,90 @@ afterEach(() => {
 test("the date of an answer is the clock's, also after that was set forward and back", () => {
   const socket = new NarrowSocket();
   socket.open = true;
-  const owner = { answered() {}, close() {} };
+  const owner = { answered() {}, close() {}, broke() {} };
   const sender = new Sender(socket as unknown as Socket<unknown>, manualClock(), owner);
   const dates = ["2026-01-01T12:00:00Z", "2026-01-02T12:00:00Z", "2026-01-01T12:00:01Z", "2026-01-01T12:00:00.999Z"];
   for (const date of dates) {
     setSystemTime(new Date(date));
     sender.sendWhole({ status: 200, headers: {}, ends: false, chunks: true }, "");
+    outbox.send();
   }
   const told = Buffer.concat(socket.taken)
     .toString()
     .matchAll(/^date: (.*)\r$/gm);
   expect([...told].map(([, date]) => date)).toEqual(dates.map((date) => new Date(date).toUTCString()));
+});
+
+describe("what waits for the end of the turn", () => {
+  function makeSender() {
+    const socket = new NarrowSocket();
+    socket.open = true;
+    const told: string[] = [];
+    const owner = {
+      answered: () => void told.push("answered"),
+      close: () => void told.push("closed"),
+      broke: (thrown: unknown) => void told.push(String(thrown)),
+    };
+    const sender = new Sender(socket as unknown as Socket<unknown>, manualClock(), owner);
+    const text = () => Buffer.concat(socket.taken).toString();
+    return { socket, sender, told, text };
+  }
+  const head = { status: 200, headers: {}, ends: false, chunks: true };
+
+  test("is an answer on its way, and answered when it has gone out", () => {
+    const { sender, told, text } = makeSender();
+    sender.sendWhole(head, "all of it");
+    expect([text(), told, sender.hasBegun, sender.isWritten]).toEqual(["", [], true, true]);
+    outbox.send();
+    expect([text().endsWith("\r\n\r\nall of it"), told]).toEqual([true, ["answered"]]);
+    expect([sender.hasBegun, sender.isWritten]).toEqual([false, false]);
+    outbox.send();
+    expect(told).toEqual(["answered"]);
+  });
+
+  test("goes out before its connection is closed, and is not answered then", () => {
+    const { sender, told, text } = makeSender();
+    sender.sendWhole(head, "all of it");
+    sender.flush();
+    expect([text().endsWith("\r\n\r\nall of it"), told]).toEqual([true, []]);
+    sender.leave();
+    outbox.send();
+    expect([text().split("all of it").length, told]).toEqual([2, []]);
+  });
+
+  test("is forgotten when the client is gone", () => {
+    const { sender, told, text } = makeSender();
+    sender.sendWhole(head, "all of it");
+    sender.leave();
+    outbox.send();
+    expect([text(), told]).toEqual(["", []]);
+  });
+
+  test("ends the connection where it cannot be written", () => {
+    const { socket, sender, told } = makeSender();
+    socket.write = () => {
+      throw new RangeError("no memory");
+    };
+    sender.sendWhole(head, "all of it");
+    outbox.send();
+    expect(told).toEqual(["RangeError: no memory"]);
+  });
+
+  test("stands before the end of its stream: a ping that came in the same turn as that", async () => {
+    const { sender, text } = makeSender();
+    let give: (end: IteratorResult<string, undefined>) => void = () => {};
+    const chunks = {
+      isLast: false,
+      next: () => new Promise<IteratorResult<string, undefined>>((resolve) => (give = resolve)),
+      return: () => Promise.resolve({ done: true as const, value: undefined }),
+    };
+    const clock = manualClock();
+    const client = { close() {} };
+    sender.sendStream({ ends: false, chunks: true }, { headers: {}, chunks, ping: ": ping\n\n", clock, client });
+    sender.ping(": ping\n\n");
+    give({ done: true, value: undefined });
+    await Bun.sleep(0);
+    outbox.send();
+    expect(text().endsWith("\r\n\r\n8\r\n: ping\n\n\r\n0\r\n\r\n")).toBe(true);
+  });
 });

@@ -124,7 +124,7 @@ describe("nothing stays open", () => {
       chunks,
       ping: "",
       clock: at.clock,
-      client: { close() {} },
+      client: { close() {}, broke() {} },
     });
     const at: Bare = bare(() => (when === "later" ? Promise.resolve(streamed()) : streamed()));
     const client = await at.connect();
@@ -144,7 +144,7 @@ describe("nothing stays open", () => {
     };
     const at: Bare = bare(async () => {
       await late.opened;
-      return { headers: {}, chunks, ping: "", clock: at.clock, client: { close() {} } };
+      return { headers: {}, chunks, ping: "", clock: at.clock, client: { close() {}, broke() {} } };
     });
     const client = await at.connect();
     await client.send(GET);
@@ -238,7 +238,7 @@ describe("a stream is asked for one piece at a time", () => {
     const clock = manualClock();
     const socket = new Narrow();
     const chunks = new Pieces();
-    const owner = { answered() {}, close() {} };
+    const owner = { answered() {}, close() {}, broke() {} };
     const sender = new Sender(socket as object as ConstructorParameters<typeof Sender>[0], clock, owner);
     sender.sendStream({ ends: false, chunks: true }, { headers: {}, chunks, ping: ": ping\n\n", clock, client: owner });
     chunks.give("one");

@@ -104,6 +104,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   }
 
   close(): void {
+    this.#sender?.flush();
     this.#socket?.terminate();
     this.#leave(undefined);
   }
@@ -244,7 +245,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     if (answered instanceof Promise) {
       answered.then(
         (late) => this.#give(incoming, late),
-        (thrown: unknown) => this.#breakOff(thrown),
+        (thrown: unknown) => this.broke(thrown),
       );
     } else this.#give(incoming, answered);
   }
@@ -265,7 +266,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
         sender.sendStream(head, answered);
       } else if (answered instanceof Response) {
         if (answered.headers.get("connection") === "close") this.#ends = true;
-        sendResponse(answered, head, isHead, sender).catch((thrown: unknown) => this.#breakOff(thrown));
+        sendResponse(answered, head, isHead, sender).catch((thrown: unknown) => this.broke(thrown));
       } else {
         const { status, headers: fields, body } = answered;
         if (fields["connection"] === "close") this.#ends = true;
@@ -276,11 +277,11 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     } catch (thrown) {
       // A stream that nobody will read would stay under way for ever.
       forget(answered);
-      this.#breakOff(thrown);
+      this.broke(thrown);
     }
   }
 
-  #breakOff(thrown: unknown): void {
+  broke(thrown: unknown): void {
     if (this.#over) return;
     this.rules.door.broke(thrown);
     this.close();
@@ -325,6 +326,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   /** Says that nothing more comes; the client says so too, or is cut off. */
   #shut(): void {
     this.#lingers = true;
+    this.#sender?.flush();
     this.#socket?.end();
     if (!this.#over) this.#wait(LINGER_MS);
   }

@@ -1,6 +1,7 @@
 import type { Socket } from "bun";
 import type { Clock } from "../../lib/clock.ts";
 import { restOf, writeChunk, writeFields, writeMessage } from "../../lib/http1/fields.ts";
+import { outbox, type Posting } from "../../lib/http1/outbox.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
 import { type Sink, SseFlow, STALLED_MS, type Streamed } from "../sse.ts";
 
@@ -55,6 +56,8 @@ export type SenderOwner = {
   answered(): void;
   /** It cannot go on: the connection must end here. */
   close(): void;
+  /** The same, for a fault in here. */
+  broke(thrown: unknown): void;
 };
 
 /** Where pieces are read from. */
@@ -85,12 +88,18 @@ function writeHead({ status, headers, ends, chunks }: AnswerHead): string {
   return `HTTP/1.1 ${status} ${REASONS[status] ?? "Unnamed"}\r\n${writeFields(headers)}${end}${readDateLine()}`;
 }
 
-/** Writes answers to a client's connection, one after the other, never more than it takes. */
-export class Sender implements Sink {
+/** Writes answers to a client's connection, one after the other, never more than it takes; texts with the end of a turn of the event loop. */
+export class Sender implements Sink, Posting {
   /** The head of an answer in pieces, until the first of them goes out with it. */
   #head = "";
   #chunks = false;
   #flow: SseFlow | undefined;
+  /** Waits for the end of the turn: the text, its length where it is no chunk, bytes, and what stands behind it. */
+  #text: string | undefined;
+  #length = 0;
+  #end = "";
+  /** Behind it nothing of its answer follows. */
+  #isLast = false;
   /** All of the answer was written. */
   #isWritten = false;
   /** What the system has not taken yet. */
@@ -131,11 +140,13 @@ export class Sender implements Sink {
     if (body === null) {
       const hasLength = head.status === 204 || head.status === 304 || "content-length" in head.headers;
       this.#write(writeMessage(`${writeHead(head)}${hasLength ? "" : "content-length: 0\r\n"}\r\n`, "", 0));
-    } else {
-      const length = Buffer.byteLength(body);
-      this.#write(writeMessage(`${writeHead(head)}content-length: ${length}\r\n\r\n`, body, length));
+      this.#finish();
+      return;
     }
-    this.#finish();
+    this.#chunks = false;
+    this.#length = Buffer.byteLength(body);
+    this.#head = `${writeHead(head)}content-length: ${this.#length}\r\n\r\n`;
+    this.#post(body, "", true);
   }
 
   /** {@link sendWhole} of bytes. */
@@ -203,6 +214,7 @@ export class Sender implements Sink {
   leave(): void {
     this.#isGone = true;
     this.#stall?.stop();
+    this.#text = undefined;
     this.#unsent = undefined;
     this.#waiting?.reject(clientGone());
     this.#source?.cancel(clientGone()).catch(ignoreGone);
@@ -216,33 +228,33 @@ export class Sender implements Sink {
 
   /** An answer was written to its end that the system has not taken whole. */
   get isWritten(): boolean {
-    return this.#isWritten;
+    return this.#isWritten || (this.#text !== undefined && this.#isLast);
   }
 
   /** Something of an answer is on its way that has not been taken whole. */
   get hasBegun(): boolean {
-    return this.#hasBegun || this.#unsent !== undefined;
+    return this.#hasBegun || this.#text !== undefined || this.#unsent !== undefined;
   }
 
   // What an SseFlow has to send.
 
   get isFree(): boolean {
-    return !this.#unsent;
+    return this.#text === undefined && !this.#unsent;
   }
 
   send(text: string, last: boolean): void {
-    const end = this.#chunks ? (last ? `\r\n${LAST_CHUNK}` : "\r\n") : "";
     this.#isAsked = false;
-    this.#writeText(text, end);
-    if (last) this.#finish();
-    else if (!this.#unsent) this.#ask();
+    this.#postPiece(text, last);
   }
 
+  /** Only while there is room, and so behind nothing that waits. */
   ping(text: string): void {
-    this.#writeText(text, this.#chunks ? "\r\n" : "");
+    this.#postPiece(text, false);
   }
 
   end(): void {
+    // A ping that waits.
+    this.flush();
     const text = this.#head + (this.#chunks ? LAST_CHUNK : "");
     this.#head = "";
     this.#write(writeMessage(text, "", 0));
@@ -254,11 +266,43 @@ export class Sender implements Sink {
     this.owner.close();
   }
 
-  #writeText(text: string, end: string): void {
-    const head = this.#head;
-    this.#head = "";
+  #postPiece(text: string, last: boolean): void {
+    // The one before it waits still: a piece that was asked for came in the same turn as a ping.
+    this.flush();
     // Only chunks have an end of their own.
-    this.#write(this.#chunks ? writeChunk(head, text, end) : writeMessage(head, text, Buffer.byteLength(text)));
+    if (this.#chunks) this.#post(text, last ? `\r\n${LAST_CHUNK}` : "\r\n", last);
+    else {
+      this.#length = Buffer.byteLength(text);
+      this.#post(text, "", last);
+    }
+  }
+
+  #post(text: string, end: string, last: boolean): void {
+    this.#text = text;
+    this.#end = end;
+    this.#isLast = last;
+    outbox.add(this);
+  }
+
+  /** Writes the text that waits for the end of the turn, for whoever cannot. */
+  flush(): void {
+    const text = this.#text;
+    if (text === undefined) return;
+    const head = this.#head;
+    this.#text = undefined;
+    this.#head = "";
+    this.#write(this.#chunks ? writeChunk(head, text, this.#end) : writeMessage(head, text, this.#length));
+  }
+
+  sendNow(): void {
+    if (this.#text === undefined) return;
+    try {
+      this.flush();
+      if (this.#isLast) this.#finish();
+      else if (!this.#unsent && !this.#isAsked) this.#ask();
+    } catch (thrown) {
+      this.owner.broke(thrown);
+    }
   }
 
   #ask(): void {

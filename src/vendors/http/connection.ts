@@ -1,5 +1,6 @@
 import type { Socket } from "bun";
 import { restOf } from "../../lib/http1/fields.ts";
+import { outbox, type Posting } from "../../lib/http1/outbox.ts";
 import { type Call, ConnectionReset, type Line } from "./call.ts";
 import { ConnectFailed, ConnectionLost } from "./faults.ts";
 import { type Origin, writeBytes } from "./request.ts";
@@ -19,7 +20,7 @@ export type Keeper = {
 };
 
 /** A connection to an upstream, on which one call follows another. */
-export class Connection implements Line {
+export class Connection implements Line, Posting {
   #socket: Socket<Connection> | undefined;
   #call: Call | undefined;
   /** Of a request that has not gone out whole. */
@@ -53,7 +54,7 @@ export class Connection implements Line {
     return this.#opening?.promise ?? Promise.resolve();
   }
 
-  /** Sends a call's request; nothing else is under way. */
+  /** Sends a call's request, with the end of this turn of the event loop; nothing else is under way. */
   start(call: Call): void {
     // Its end was told when nobody was there to hear it.
     if (this.#over) {
@@ -62,8 +63,19 @@ export class Connection implements Line {
     }
     this.#call = call;
     call.attach(this);
-    this.#write(writeBytes(call));
-    call.forget();
+    outbox.add(this);
+  }
+
+  sendNow(): void {
+    const call = this.#call;
+    // Given up meanwhile.
+    if (!call || this.#over) return;
+    try {
+      this.#write(writeBytes(call));
+      call.forget();
+    } catch (thrown) {
+      this.onFailure(thrown);
+    }
   }
 
   /** Ends it, whatever is under way. */
