@@ -7,6 +7,7 @@ import { imageTokens, readImageSize } from "./image-tokens.ts";
  * 5 % of a look at the whole, where the rules below are within 20 % of the vocabulary.
  */
 const WHOLE = 2_048;
+/** Four by four. */
 const WINDOWS = 32;
 const WINDOW = 64;
 /** A string longer than this that begins as base64 does is data, not language. */
@@ -121,6 +122,41 @@ function scan(text: string, from: number, to: number): number {
   return tokens;
 }
 
+/** Whether the character at `at` is that of a number by which another one is spelled. */
+const isEscape = (text: string, at: number, code: number): boolean =>
+  code === BACKSLASH && text.charCodeAt(at + 1) === LETTER_U;
+
+/**
+ * {@link scan} of four windows, added up. A look-up waits for the one before it, and not for those of the other three: side by side they take two thirds
+ * of the time. Negative where it takes more than look-ups: a character outside of ASCII, or one that is spelled by its number.
+ */
+function scanSideBySide(text: string, a: number, b: number, c: number, d: number): number {
+  let tokens = 0;
+  let inA = stateAt(text, a);
+  let inB = stateAt(text, b);
+  let inC = stateAt(text, c);
+  let inD = stateAt(text, d);
+  for (let at = 0; at < WINDOW; at++) {
+    const codeA = text.charCodeAt(a + at);
+    const codeB = text.charCodeAt(b + at);
+    const codeC = text.charCodeAt(c + at);
+    const codeD = text.charCodeAt(d + at);
+    if ((codeA | codeB | codeC | codeD) >= 128) return -1;
+    if (isEscape(text, a + at, codeA) || isEscape(text, b + at, codeB)) return -1;
+    if (isEscape(text, c + at, codeC) || isEscape(text, d + at, codeD)) return -1;
+    const stepA = STEPS[inA + (KINDS[codeA] as number)] as number;
+    const stepB = STEPS[inB + (KINDS[codeB] as number)] as number;
+    const stepC = STEPS[inC + (KINDS[codeC] as number)] as number;
+    const stepD = STEPS[inD + (KINDS[codeD] as number)] as number;
+    tokens += (stepA >> STATE_BITS) + (stepB >> STATE_BITS) + (stepC >> STATE_BITS) + (stepD >> STATE_BITS);
+    inA = stepA & STATE;
+    inB = stepB & STATE;
+    inC = stepC & STATE;
+    inD = stepD & STATE;
+  }
+  return tokens;
+}
+
 /** A text, or one of which nobody has made characters yet. */
 type Sliced = string | Pick<JsonText, "slice">;
 
@@ -138,10 +174,13 @@ function roughTokens(text: Sliced, from: number, to: number): number {
   const length = to - from;
   if (length <= WHOLE) return scanStretch(text, from, to) / HUNDREDTHS;
   const step = (length - WINDOW) / (WINDOWS - 1);
+  const startOf = (window: number) => from + Math.floor(window * step);
   let tokens = 0;
-  for (let window = 0; window < WINDOWS; window++) {
-    const start = from + Math.floor(window * step);
-    tokens += scanStretch(text, start, start + WINDOW);
+  for (let window = 0; window < WINDOWS; window += 4) {
+    const [a, b, c, d] = [startOf(window), startOf(window + 1), startOf(window + 2), startOf(window + 3)] as const;
+    const found = typeof text === "string" ? scanSideBySide(text, a, b, c, d) : -1;
+    if (found >= 0) tokens += found;
+    else for (const start of [a, b, c, d]) tokens += scanStretch(text, start, start + WINDOW);
   }
   return (tokens * length) / (WINDOWS * WINDOW * HUNDREDTHS);
 }
