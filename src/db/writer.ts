@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { outbox } from "../lib/http1/outbox.ts";
+import { outbox } from "../lib/outbox.ts";
 import type { Store } from "./open.ts";
 import { errorCode, StoreError, toStoreError } from "./store-error.ts";
 

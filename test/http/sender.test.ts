@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, setSystemTime, test } from "bun:test";
 import type { Socket } from "bun";
 import { Sender } from "../../src/http/server/sender.ts";
-import { outbox } from "../../src/lib/http1/outbox.ts";
+import { outbox } from "../../src/lib/outbox.ts";
 import { manualClock } from "../support/clock.ts";
 
 /** A socket that takes a little at first, and everything once it is `open`. */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { outbox } from "../../src/lib/http1/outbox.ts";
+import { outbox } from "../../src/lib/outbox.ts";
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 

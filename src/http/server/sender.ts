@@ -1,7 +1,7 @@
 import type { Socket } from "bun";
 import type { Clock } from "../../lib/clock.ts";
 import { restOf, writeChunk, writeFields, writeMessage } from "../../lib/http1/fields.ts";
-import { outbox, type Posting } from "../../lib/http1/outbox.ts";
+import { outbox, type Posting } from "../../lib/outbox.ts";
 import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
 import { type Sink, SseFlow, STALLED_MS, type Streamed } from "../sse.ts";
 

@@ -1,6 +1,6 @@
 import type { Socket } from "bun";
 import { restOf } from "../../lib/http1/fields.ts";
-import { outbox, type Posting } from "../../lib/http1/outbox.ts";
+import { outbox, type Posting } from "../../lib/outbox.ts";
 import { type Call, ConnectionReset, type Line } from "./call.ts";
 import { ConnectFailed, ConnectionLost } from "./faults.ts";
 import { type Origin, writeBytes } from "./request.ts";
