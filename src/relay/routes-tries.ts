@@ -99,7 +99,7 @@ export class Tries {
 
   /**
    * The way to try after one that failed with `error`, perhaps after a pause. Throws when there is none: `error`, or the limit of a way that will
-   * be free soon; and why a request was aborted.
+   * be free before that one; and why a request was aborted.
    */
   async next(failed: Candidate, error: GatewayError): Promise<Candidate> {
     this.#end();
@@ -118,7 +118,7 @@ export class Tries {
       do next = this.#advance(isVain);
       while (next && !this.#lend(next, failed, doubtful));
     } else if (isFirst) next = await this.#again(failed, error);
-    if (!next) throw isWaysOwn(error) ? (this.#limit() ?? error) : error;
+    if (!next) throw this.#told(error);
     const fields = { request_id: this.job.request.requestId, vendor: failed.way.vendor, error: error.code };
     services.log.warn(next === failed ? "retry" : "failover", fields);
     return next;
@@ -152,6 +152,14 @@ export class Tries {
     this.#giveBack = placeOf(health.of(next.way.vendor), clock.now(), doubtful);
     if (!this.#giveBack) health.cameToNothing(next.way);
     return this.#giveBack !== undefined;
+  }
+
+  /** What the client is told when nothing is left to try: of several limited ways the one that is free first, since that is when asking again helps. */
+  #told(error: GatewayError): GatewayError {
+    const isLimit = error.code === "rate_limit_exceeded";
+    const limit = isLimit || isWaysOwn(error) ? this.#limit() : undefined;
+    if (!limit) return error;
+    return !isLimit || (limit.retryAfterSeconds ?? 0) < (error.retryAfterSeconds ?? 0) ? limit : error;
   }
 
   /** What a limited way's vendor would say now; undefined where no way is limited. */

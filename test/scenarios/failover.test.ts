@@ -459,6 +459,20 @@ describe("several keys of a vendor", () => {
     expect(keysOf(first).slice(3)).toEqual(["key-c3", "key-c3", "key-c3"]);
   });
 
+  test("where all are limited, what is told is when the first of them is back", async () => {
+    const clock = manualClock();
+    const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models, clock });
+    const waits: Record<string, string> = { "Bearer key-a1": "8", "Bearer key-b2": "40" };
+    first.always(PATH, ({ headers }) => fault(429, { "retry-after": waits[headers["authorization"] ?? ""] ?? "1" }));
+    // Whichever of the two a conversation begins with.
+    const told = async () => (await talk(app, "well?")).headers.get("retry-after");
+    expect([await told(), await told()]).toEqual(["8", "8"]);
+    expect(keysOf(first).sort()).toEqual(["key-a1", "key-b2"]);
+    await clock.advance(8_001);
+    waits["Bearer key-a1"] = "50";
+    expect(await told()).toBe("32");
+  });
+
   test("a vendor that is overloaded is not asked again with another key", async () => {
     const app = await appWith({ vendors: [withKeys("key-a1", "key-b2")], models });
     first.always(PATH, fault(503));
