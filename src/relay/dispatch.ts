@@ -7,7 +7,7 @@ import { randomName } from "../lib/id.ts";
 import { isObject } from "../lib/json.ts";
 import type { Answer } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
-import { send } from "../vendors/send.ts";
+import { send, tellsWhenSent } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import { type Asked, prepare, refuseLoss } from "./prepare.ts";
@@ -162,8 +162,13 @@ function sendOn(job: Job, asked: Asked, target: Target): Promise<Answer> {
   if (dropped.length > 0) refuseLoss(job.request.headers, dropped);
   // Models think for minutes, and a conversation is as large parsed as it is written; only another route would need it again.
   job.body.forgetValue();
-  const { place } = job.request;
-  if (place) sending.onSent = () => place.rest();
+  const { exchange, request } = job;
+  const { place } = request;
+  exchange.sent ||= !tellsWhenSent(target.vendor);
+  sending.onSent = () => {
+    exchange.sent = true;
+    place?.rest();
+  };
   return send(target.vendor, sending);
 }
 

@@ -47,6 +47,8 @@ export class Exchange {
   attemptAt = 0;
   /** The last failure that the vendors' records know of. */
   notedFailure: GatewayError | undefined;
+  /** Of the attempt under way: its vendor has the whole request, and may be at work on it. */
+  sent = false;
   /** Of the attempt under way: the head of an answer is there. */
   answered = false;
   /** What the input is estimated of; it is done when somebody asks. */
@@ -115,15 +117,16 @@ export class Exchange {
     this.upstreamModel = upstreamModel;
     this.vendorKey = key;
     this.attemptAt = this.clock.monotonic();
-    this.answered = false;
+    this.sent = this.answered = false;
     if (this.attempts > 0) this.forgetReply();
     else this.observer?.began();
     this.attempts++;
   }
 
-  /** The attempt under way failed. */
+  /** The attempt under way failed: until the next one begins, nobody is at work. */
   endAttempt(error: ErrorCode): void {
     this.#noteAttempt(error, this.#attemptedAfter);
+    this.sent = this.answered = false;
   }
 
   /**
@@ -179,22 +182,24 @@ export class Exchange {
   }
 
   /**
-   * The request ended otherwise. Nothing ran or nothing came out: released, uncharged. Output was made, or the client gave up on a
-   * running request: settled at the vendor's usage or the gateway's estimate (contract 5, outcome table). Never rejects: what the client
-   * is told is why its request failed, and a book that cannot be closed is for the log.
+   * The request ended otherwise. Nothing ran or nothing came out: released, uncharged. Output was made, or the client gave up on a request
+   * that a vendor was running: settled at the vendor's usage or the gateway's estimate (contract 5, outcome table). No vendor runs one whose
+   * connection has yet to come about, nor one that it refused and that waits to be sent again. Never rejects: what the client is told is why
+   * its request failed, and a book that cannot be closed is for the log.
    */
   async fail(outcome: Failure, error?: GatewayError): Promise<void> {
     const clientsDoing = outcome !== "upstream-failed" && outcome !== "interrupted";
     if (clientsDoing) this.meter.leave();
-    const ran = this.attempts > 0 && (this.meter.sawOutput || clientsDoing);
+    const ran = this.meter.sawOutput || (clientsDoing && (this.sent || this.answered));
     try {
-      await this.#close(ran ? outcome : undefined, error);
+      await this.#close(ran ? outcome : undefined, error, clientsDoing ? outcome : "refused");
     } catch (thrown) {
       this.log.error("settle", { request_id: this.identity?.requestId, outcome, cause: describeCause(thrown) });
     }
   }
 
-  async #close(outcome: Outcome | undefined, error?: GatewayError): Promise<void> {
+  /** `outcome`: what is settled; undefined: nothing is, and `unsettledAs` is what became of the request. */
+  async #close(outcome: Outcome | undefined, error?: GatewayError, unsettledAs = "refused"): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     this.settledAs = outcome;
@@ -209,7 +214,7 @@ export class Exchange {
       if (hold && settlement) this.charge = await hold.settle(settlement);
       else if (hold) await hold.release();
     } finally {
-      this.#record(outcome, error, settlement);
+      this.#record(outcome ?? unsettledAs, error, settlement);
     }
   }
 
@@ -242,7 +247,7 @@ export class Exchange {
   }
 
   /** All attempts, the last one too, where one failed. */
-  #allAttempts(outcome: Outcome | undefined, error: GatewayError | undefined): readonly Attempt[] {
+  #allAttempts(outcome: string, error: GatewayError | undefined): readonly Attempt[] {
     const { failedAttempts: failed = NO_ATTEMPTS, vendor, upstreamModel: model, vendorKey: key } = this;
     if (failed.length === 0 || failed.length === this.attempts) return failed;
     const ms = Math.round(this.clock.monotonic() - this.attemptAt);
@@ -255,7 +260,7 @@ export class Exchange {
     ];
   }
 
-  #record(outcome: Outcome | undefined, error: GatewayError | undefined, settlement: Settlement | undefined): void {
+  #record(outcome: string, error: GatewayError | undefined, settlement: Settlement | undefined): void {
     const { identity, charge, dropped } = this;
     if (!identity) return;
     const durationMs = Math.round(this.clock.monotonic() - this.startedAt);
@@ -268,7 +273,7 @@ export class Exchange {
       model: identity.model,
       vendor: this.vendor,
       upstreamModel: this.upstreamModel,
-      outcome: outcome ?? "refused",
+      outcome,
       error: error?.code,
       finish: settlement?.finish,
       tried: this.attempts,

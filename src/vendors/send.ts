@@ -33,7 +33,7 @@ export type Sending = {
   stream?: boolean;
   /** Our name of the request, for the vendor's log; no more than that. */
   requestId?: string;
-  /** Told when all of it has gone out, where our own client sends it. */
+  /** Told when all of it has gone out, where our own client sends it; see {@link tellsWhenSent}. */
   onSent?: (() => void) | undefined;
 };
 
@@ -174,6 +174,9 @@ async function sendSpecially(
   const { unframe } = await import("./event-stream.ts");
   return new ResponseAnswer(unframe(toResponse(answer)));
 }
+
+/** Whether a call of this vendor's tells when its request has gone out: Bun's client does not, nor does what answers inside this process. */
+export const tellsWhenSent = (vendor: Vendor): boolean => !vendor.serve && !usesFetch(vendor);
 
 const usesFetch = ({ proxy }: Vendor): boolean => proxy !== undefined || process.env[CLIENT] === "fetch";
 

@@ -14,6 +14,7 @@ import {
   startPayingLab,
   TWO_WAYS,
   UNPRICED,
+  UNPROVEN,
 } from "./paying.ts";
 import { readAlong } from "./reading.ts";
 import {
@@ -208,6 +209,45 @@ describe("the client leaves", () => {
       { outcome: "client-left", input, output: 0, estimated: true, chargedNano: cost },
     ]);
   });
+
+  test.each(MODES)("while the connection to the vendor has yet to come about: nothing, %s", async (mode) => {
+    await lab.fund(DOLLAR);
+    const leaving = new AbortController();
+    const asked = lab.gateway.post(PATH.chat, ask("chat", UNPROVEN, mode), { signal: leaving.signal });
+    await lab.knocked;
+    leaving.abort();
+    await asked.catch(() => undefined);
+    await expectCharged(DOLLAR, 0n, []);
+    expect(lab.gateway.log).toMatchObject([{ event: "generate", status: 499, outcome: "client-left", attempts: 1 }]);
+  });
+
+  test.each(MODES)("while a request that the vendor refused waits to be sent again: nothing, %s", async (mode) => {
+    await lab.stop();
+    const clock = manualClock();
+    lab = await startPayingLab(clock);
+    delete lab.gateway.app.services.pause;
+    await lab.fund(DOLLAR);
+    lab.vendors.chat.answer(PATH.chat, json({}, { status: 429, headers: { "retry-after": "3" } }));
+    const leaving = new AbortController();
+    const asked = lab.gateway.post(PATH.chat, ask("chat", PRICED.chat, mode), { signal: leaving.signal });
+    await clock.armed(3_000);
+    leaving.abort();
+    await asked.catch(() => undefined);
+    await expectCharged(DOLLAR, 0n, []);
+  });
+});
+
+test("one that is cut off while the connection to the vendor has yet to come about: nothing", async () => {
+  await lab.stop();
+  const clock = manualClock();
+  lab = await startPayingLab(clock);
+  await lab.fund(DOLLAR);
+  const asked = lab.gateway.post(PATH.chat, ask("chat", UNPROVEN, "blocking"));
+  await lab.knocked;
+  await clock.advance(95_000);
+  const response = await asked;
+  expect([response.status, response.headers.get("x-should-retry")]).toEqual([504, "false"]);
+  await expectCharged(DOLLAR, 0n, []);
 });
 
 test.each(SIDES)(

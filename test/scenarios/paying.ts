@@ -16,6 +16,8 @@ export const UNPRICED = "lab/unpriced";
 export const GRATIS = "lab/gratis";
 /** With two routes: the chat vendor's, then the messages vendor's. */
 export const TWO_WAYS = "lab/two";
+/** Its vendor takes connections and never says who it is: none comes about. */
+export const UNPROVEN = "lab/unproven";
 
 const vendorOf: Record<Side, string> = { chat: "vendor-chat", messages: "vendor-messages" };
 const USUAL = { input: 3, output: 15 };
@@ -28,12 +30,15 @@ const ROWS: Config["models"] = [
   { id: UNPRICED, routes: routes("chat") },
   { id: TWO_WAYS, pricing: USUAL, routes: [...routes("chat"), ...routes("messages")] },
   { id: GRATIS, pricing: "free", routes: routes("chat") },
+  { id: UNPROVEN, pricing: USUAL, routes: [{ vendor: "vendor-unproven", model: HIDDEN_MODEL }] },
 ];
 
 /** A gateway whose one account pays, with a scripted vendor of each dialect. */
 export type PayingLab = {
   gateway: TestApp;
   vendors: Record<Side, Upstream>;
+  /** Resolves when somebody connects to the vendor of {@link UNPROVEN}. */
+  knocked: Promise<void>;
   /** Puts money into the wallet: a deposit unless it says otherwise. */
   fund(nano: bigint, kind?: "deposit" | "promote"): Promise<void>;
   /** What the wallet has, and how much of it is held. */
@@ -48,9 +53,16 @@ export type PayingLab = {
 /** Starts the lab; the account is on a plan that pays everything from its wallet, and has nothing. */
 export async function startPayingLab(clock?: Clock): Promise<PayingLab> {
   const vendors = { chat: startUpstream(), messages: startUpstream() };
+  const knocked = Promise.withResolvers<void>();
+  const socket = { open: () => knocked.resolve(), data() {}, error() {} };
+  const unproven = Bun.listen({ hostname: "127.0.0.1", port: 0, socket });
   const fast = { requests_per_minute: 1_000_000, concurrent_generations: 100_000 };
   const gateway = await startApp({
-    vendors: [vendorAt(vendors.chat, "chat", vendorOf.chat), vendorAt(vendors.messages, "messages", vendorOf.messages)],
+    vendors: [
+      vendorAt(vendors.chat, "chat", vendorOf.chat),
+      vendorAt(vendors.messages, "messages", vendorOf.messages),
+      vendorAt({ url: `https://127.0.0.1:${unproven.port}` }, "chat", "vendor-unproven"),
+    ],
     models: ROWS,
     config: { plans: { paying: fast, windowed: { ...fast, spending_window_usd: 0.001 } } },
     ...(clock && { clock }),
@@ -66,6 +78,7 @@ export async function startPayingLab(clock?: Clock): Promise<PayingLab> {
   return {
     gateway,
     vendors,
+    knocked: knocked.promise,
     async fund(amountNano, kind = "deposit") {
       await book[kind]({ accountId, amountNano, reference: `payment-${payments++}` });
     },
@@ -78,6 +91,7 @@ export async function startPayingLab(clock?: Clock): Promise<PayingLab> {
     async stop() {
       await gateway.stop();
       for (const upstream of [vendors.chat, vendors.messages]) upstream.close();
+      unproven.stop(true);
     },
   };
 }

@@ -58,7 +58,12 @@ export const GENERATION_PATH: Record<DialectName, string> = {
 };
 
 /** A vendor row that leads to a scripted vendor; `id` is also the prefix of its models, any name is taken. */
-export function vendorAt(upstream: Upstream, dialect: DialectName, id: string = dialect, quirks: Quirks = {}): Vendor {
+export function vendorAt(
+  upstream: Pick<Upstream, "url">,
+  dialect: DialectName,
+  id: string = dialect,
+  quirks: Quirks = {},
+): Vendor {
   return {
     id,
     name: id,
