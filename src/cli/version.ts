@@ -29,6 +29,7 @@ export function showVersion({ json }: JsonOption): number {
   };
   if (json) printJson(facts);
   else {
+    const unknown = BUILD ? "unknown" : "unknown (run from source)";
     const columns: Column[] = [{ title: "sluice" }, { title: VERSION }];
     const rows = Object.entries(facts).filter(
       ([name, value]) => name === "commit" || (name !== "version" && value !== null),
@@ -36,7 +37,7 @@ export function showVersion({ json }: JsonOption): number {
     print(
       ...formatTable(
         columns,
-        rows.map(([name, value]) => [name.replace("_", " "), String(value ?? "unknown (run from source)")]),
+        rows.map(([name, value]) => [name.replace("_", " "), String(value ?? unknown)]),
       ),
     );
   }

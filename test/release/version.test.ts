@@ -51,3 +51,18 @@ test("run from source it knows no commit, and says so", async () => {
   expect(stdout).toContain("unknown (run from source)");
   expect(stdout).not.toContain("null");
 });
+
+test("one that was built where no commit was known does not say that it is run from source", async () => {
+  const origin = JSON.stringify({
+    commit: "",
+    madeAt: 0,
+    modified: null,
+    lockfile: "a".repeat(64),
+    target: "linux-x64",
+  });
+  const define = ["--define", `SLUICE_BUILD=${origin}`];
+  const command = [process.execPath, "--no-env-file", ...define, join(ROOT, "src/main.ts")];
+  const { code, stdout } = await runBinary(["version"], { folder, command });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^commit +unknown$/m);
+});
