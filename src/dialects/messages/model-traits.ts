@@ -8,10 +8,10 @@ export type ModelTraits = {
   forcedChoice: boolean;
 };
 
-/** Claude Opus 5, and the whole family 5.5. */
-const WITHOUT_PREFILL = /claude-(?:opus-5(?!\d)|[a-z]+-5[-.]5(?!\d))/;
-/** Fable and Mythos 5, but not 5.1, and Sonnet 5.5; a date behind the number is no part of it. */
-const WITHOUT_FORCED_CHOICE = /claude-(?:(?:fable|mythos)-5(?!\d|[-.]\d(?!\d))|sonnet-5[-.]5(?!\d))/;
+/** Claude 4.6 and all that came later: the vendor's guide to 4.6 takes prefill out. A date behind `claude-opus-4` is no version. */
+const WITHOUT_PREFILL = /claude-(?:[a-z]+-(?:4[-.](?:[6-9]|[1-9]\d)|[5-9]|[1-9]\d)(?!\d)|mythos-preview)/;
+/** Fable and Mythos 5 with all that came after them (the guide to 5.1 says it of these again), Opus and Sonnet 5.5. */
+const WITHOUT_FORCED_CHOICE = /claude-(?:(?:fable|mythos)-5(?!\d)|(?:opus|sonnet)-5[-.]5(?!\d))/;
 
 /** The traits of an upstream model; one that is not known takes all. */
 export const traitsOf = remember((model: string): ModelTraits => {
