@@ -67,6 +67,7 @@ const quirkProperties = late(
       empty_content: Type.Optional(flag()),
       nine_character_tool_ids: Type.Optional(flag()),
       document_urls: Type.Optional(flag()),
+      strict_role_order: Type.Optional(flag()),
       max_stop_sequences: Type.Optional(count("a whole number from 0 to 100", 0, 100)),
       seed_field: Type.Optional(Words(["seed", "random_seed"])),
       accepts_top_k: Type.Optional(flag()),

@@ -65,6 +65,8 @@ export type Quirks = {
   emptyContent?: boolean;
   /** chat: tool-call ids must be exactly nine alphanumeric characters (Mistral). */
   nineCharacterToolIds?: boolean;
+  /** chat: no user's turn may stand right behind a tool's result, and no system message behind that or an assistant's turn (Mistral). */
+  strictRoleOrder?: boolean;
   /** chat: at most this many stop sequences; the gateway drops and names the rest. Default 4. */
   maxStopSequences?: number;
   /** chat: a document's bytes stand in a part of type `document_url`, not in a `file` (Mistral). */

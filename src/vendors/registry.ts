@@ -78,6 +78,7 @@ export const registry: readonly VendorRow[] = [
       noStreamOptions: true,
       toolChoiceRequired: "any",
       nineCharacterToolIds: true,
+      strictRoleOrder: true,
       // DocumentURLChunk of its API; its FileChunk takes nothing but the ID of a file that it holds.
       documentUrls: true,
       seedField: "random_seed",

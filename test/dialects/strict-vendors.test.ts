@@ -83,6 +83,60 @@ test("a vendor that knows its own dialect alone is not sent images of earlier re
   }
 });
 
+describe("a vendor that minds the order of roles (Mistral: Unexpected role 'user' after role 'tool')", () => {
+  const system = (content: string) => ({ role: "system", content });
+  const call = { id: "abcdefghi", type: "function", function: { name: "f", arguments: "{}" } };
+  const called = { role: "assistant", content: null, tool_calls: [call] };
+  const result = { role: "tool", tool_call_id: call.id, content: "x" };
+  const said = { role: "assistant", content: "a" };
+  const between = { role: "assistant", content: "OK." };
+
+  test("gets a word of the assistant between a result and the user, from clients of every dialect", () => {
+    const messages = [user, called, result, user];
+    const { body, dropped } = send(toVendor("mistral"), { messages });
+    expect([body["messages"], dropped]).toEqual([[user, called, result, between, user], []]);
+    const turns = [
+      user,
+      { role: "assistant", content: [{ type: "tool_use", id: call.id, name: "f", input: {} }] },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: call.id, content: "x" },
+          { type: "text", text: "Hi" },
+        ],
+      },
+    ];
+    const across = send({ ...toVendor("mistral"), from: "messages" }, { messages: turns });
+    expect([across.body["messages"], across.dropped]).toEqual([[user, called, result, between, user], []]);
+  });
+
+  test("gets system messages that came later at the beginning, in their order; behind the user they stay", () => {
+    const messages = [
+      system("1"),
+      user,
+      system("2"),
+      called,
+      result,
+      { role: "developer", content: "3" },
+      said,
+      system("4"),
+      user,
+    ];
+    const { body, dropped } = send(toVendor("mistral"), { messages });
+    expect([body["messages"], dropped]).toEqual([
+      [system("1"), system("3"), system("4"), user, system("2"), called, result, said, user],
+      [],
+    ]);
+    const unled = [user, said, system("1"), user];
+    expect(send(toVendor("mistral"), { messages: unled }).body["messages"]).toEqual([system("1"), user, said, user]);
+  });
+
+  test("others get every message where it was", () => {
+    const messages = [user, called, result, system("1"), user];
+    expect(send(toVendor("groq"), { messages }).body["messages"]).toEqual(messages);
+  });
+});
+
 describe("stop sequences of a chat client beyond those its vendor takes (dialects.md 4.1)", () => {
   const { body, dropped, changes } = send(toVendor("zai"), { messages: [user], stop: ["A", "B", "C"] });
 

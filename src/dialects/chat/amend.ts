@@ -8,6 +8,7 @@ import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
 import { PICTURES } from "./pictures.ts";
 import { LOST_REASONING, lacksReasoning } from "./replay.ts";
+import { inRoleOrder } from "./role-order.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { saidStops } from "./stops.ts";
 import { nameEdits } from "./wire-names.ts";
@@ -268,7 +269,8 @@ function amendMessages(list: EditList, quirks: Quirks, choiceHint?: string, form
   if (!Array.isArray(messages)) return;
   const sound = soundMessages(toFunctionMessages(messages, quirks));
   const told = withHint(withHint(sound, choiceHint), formatHint);
-  const amended = amendPrefill(amendOddities(told, quirks), list, quirks);
+  const known = amendOddities(told, quirks);
+  const amended = amendPrefill(quirks.strictRoleOrder ? inRoleOrder(known) : known, list, quirks);
   // Not through `set`, which would write a long conversation twice only to compare it.
   if (amended !== messages) list.edits["messages"] = amended;
 }

@@ -1,0 +1,30 @@
+import { isObject } from "../../lib/json.ts";
+
+/** Stands between a tool's result and what the user says next, for vendors that want the model to speak in between. */
+const BETWEEN = { role: "assistant", content: "OK." };
+
+const roleOf = (message: unknown): unknown => (isObject(message) ? message["role"] : undefined);
+
+/**
+ * A conversation in the order of roles that Mistral's own validator wants (mistral-common, `_validate_message_order`): behind an assistant's
+ * turn or a tool's result no system message, which is lifted up to the others at the beginning (dialects.md 4.1); behind a tool's result no
+ * user's turn, which has a word of the assistant put before it. The same array where nothing is in the way.
+ */
+export function inRoleOrder(messages: readonly unknown[]): readonly unknown[] {
+  const lifted: unknown[] = [];
+  const kept: unknown[] = [];
+  let before: unknown;
+  for (const message of messages) {
+    const role = roleOf(message);
+    if (role === "system" && (before === "assistant" || before === "tool")) {
+      lifted.push(message);
+      continue;
+    }
+    if (role === "user" && before === "tool") kept.push(BETWEEN);
+    kept.push(message);
+    before = role;
+  }
+  if (lifted.length === 0 && kept.length === messages.length) return messages;
+  const begin = kept.findIndex((message) => roleOf(message) !== "system");
+  return [...kept.slice(0, begin), ...lifted, ...kept.slice(begin)];
+}
