@@ -157,6 +157,18 @@ export const SHAPES: readonly Shape[] = [
     cells: "-* -* -* low* medium* high* xhigh* max* -* -* medium* -* low* medium* medium* high* high* xhigh*",
   },
   {
+    name: "the messages vendor's own, always thinking",
+    control: {
+      levels: ["low", "medium", "high", "xhigh", "max"],
+      default: "medium",
+      form: "adaptive-effort",
+      omitted: "off",
+      noOff: true,
+      reasonsByDefault: true,
+    },
+    cells: "-* -* -* low* medium* high* xhigh* max* -* -* medium* -* low* medium* medium* high* high* xhigh*",
+  },
+  {
     name: "the messages vendor's own, another word for off",
     control: {
       levels: ["low", "medium", "high", "xhigh", "max"],

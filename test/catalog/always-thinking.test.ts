@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { isObject } from "../../src/lib/json.ts";
+import { GREETING } from "../sdk/replies.ts";
+import { messages } from "../sdk/vendors/messages.ts";
+import { GENERATION_PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { json, startUpstream } from "../support/upstream.ts";
+
+/** Claude models that cannot be kept from thinking: they take `thinking.type` `adaptive` and show nothing of it unless they are asked to. */
+const MODELS = ["claude-opus-5-5", "claude-fable-5", "claude-fable-5-1", "claude-fable-5-2"];
+
+describe("models of the catalog that always think", () => {
+  const upstream = startUpstream();
+  let app: TestApp;
+  beforeAll(async () => {
+    for (const model of MODELS) upstream.always(messages.path(model, false), json(messages.whole(GREETING, model)));
+    app = await startApp({ vendors: [{ ...vendorAt(upstream, "messages", "anthropic"), models: "catalog" }] });
+  });
+  afterAll(async () => {
+    await app.stop();
+    upstream.close();
+  });
+
+  async function sent(client: "chat" | "messages", body: object) {
+    upstream.calls.length = 0;
+    const response = await app.post(GENERATION_PATH[client], body);
+    await response.arrayBuffer();
+    const call = upstream.calls[0]?.json;
+    if (!isObject(call)) throw new Error("the vendor was not asked");
+    const { thinking, output_config } = call;
+    return { thinking, output_config, dropped: response.headers.get("x-sluice-dropped") };
+  }
+  const user = [{ role: "user", content: "Hi" }];
+
+  test.each(MODELS)("%s keeps what a client says of its thinking", async (name) => {
+    const model = `anthropic/${name}`;
+    const thinking = {
+      type: "adaptive",
+      display: "summarized",
+      block_binding: { prefix_mismatch_behavior: "drop_block" },
+    };
+    const own = { model, max_tokens: 2000, messages: user, thinking, output_config: { effort: "high" } };
+    expect(await sent("messages", own)).toEqual({ thinking, output_config: { effort: "high" }, dropped: null });
+  });
+
+  test.each(MODELS)(
+    "%s is asked to show its thinking where it is asked to think, and told nothing otherwise",
+    async (name) => {
+      const model = `anthropic/${name}`;
+      const asked = await sent("chat", { model, messages: user, reasoning_effort: "low" });
+      expect(asked.thinking).toEqual({ type: "adaptive", display: "summarized" });
+      expect(asked.output_config).toEqual({ effort: "low" });
+      const silent = await sent("messages", {
+        model,
+        max_tokens: 2000,
+        messages: user,
+        thinking: { type: "disabled" },
+      });
+      expect(silent).toEqual({ thinking: undefined, output_config: undefined, dropped: null });
+      const plain = await sent("chat", { model, messages: user });
+      expect(plain).toEqual({ thinking: undefined, output_config: undefined, dropped: null });
+    },
+  );
+});
