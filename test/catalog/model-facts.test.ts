@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { isObject } from "../../src/lib/json.ts";
 import { GREETING } from "../sdk/replies.ts";
+import { chat } from "../sdk/vendors/chat.ts";
 import { messages } from "../sdk/vendors/messages.ts";
 import { GENERATION_PATH, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
@@ -58,6 +59,41 @@ describe("models of the catalog that always think", () => {
       expect(silent).toEqual({ thinking: undefined, output_config: undefined, dropped: null });
       const plain = await sent("chat", { model, messages: user });
       expect(plain).toEqual({ thinking: undefined, output_config: undefined, dropped: null });
+    },
+  );
+});
+
+/** Their vendor fixes how these draw their words: any value of a client's own is a 400, whether they think or not. */
+describe("Kimi models", () => {
+  const upstream = startUpstream();
+  let app: TestApp;
+  beforeAll(async () => {
+    upstream.always(chat.path("kimi", false), json(chat.whole(GREETING, "kimi")));
+    app = await startApp({ vendors: [{ ...vendorAt(upstream, "chat", "moonshotai"), models: "catalog" }] });
+  });
+  afterAll(async () => {
+    await app.stop();
+    upstream.close();
+  });
+
+  const sampling = { temperature: 0.3, top_p: 0.5, presence_penalty: 0.1, frequency_penalty: 0.1 };
+  const fields = Object.keys(sampling);
+  test.each(["kimi-k3.1-pro", "kimi-k3", "kimi-k2.7-code", "kimi-k2.6"])(
+    "%s is told nothing of sampling",
+    async (name) => {
+      for (const asked of [{}, { reasoning_effort: "none" }, { reasoning_effort: "high" }]) {
+        upstream.calls.length = 0;
+        const messages = [{ role: "user", content: "Hi" }];
+        const body = { model: `moonshotai/${name}`, messages, stop: ["a"], ...sampling, ...asked };
+        const response = await app.post(GENERATION_PATH.chat, body);
+        expect(response.status).toBe(200);
+        await response.arrayBuffer();
+        const sent = upstream.calls[0]?.json;
+        expect(sent).toMatchObject({ stop: ["a"] });
+        for (const field of fields) expect(sent).not.toHaveProperty(field);
+        const dropped = response.headers.get("x-sluice-dropped")?.split(", ");
+        for (const field of fields) expect(dropped).toContain(field);
+      }
     },
   );
 });
