@@ -131,6 +131,12 @@ describe("a vendor that minds the order of roles (Mistral: Unexpected role 'user
     expect(send(toVendor("mistral"), { messages: unled }).body["messages"]).toEqual([system("1"), user, said, user]);
   });
 
+  test("so do its models elsewhere", () => {
+    const messages = [user, called, result, user];
+    const way = { ...toVendor("openrouter"), orders: { upstreamModel: "mistralai/mistral-large-4-0" } };
+    expect(send(way, { messages }).body["messages"]).toEqual([user, called, result, between, user]);
+  });
+
   test("others get every message where it was", () => {
     const messages = [user, called, result, system("1"), user];
     expect(send(toVendor("groq"), { messages }).body["messages"]).toEqual(messages);

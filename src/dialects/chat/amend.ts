@@ -264,13 +264,17 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
   return changed ? amended : messages;
 }
 
-function amendMessages(list: EditList, quirks: Quirks, choiceHint?: string, formatHint?: string): void {
+/** Mistral's models are as strict at every server that reads their conversations with its library; aggregators name them so, and their weights are. */
+const mindsRoleOrder = (quirks: Quirks, { upstreamModel }: Orders): boolean =>
+  quirks.strictRoleOrder === true || upstreamModel.startsWith("mistralai/");
+
+function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHint?: string, formatHint?: string): void {
   const messages = list.body["messages"];
   if (!Array.isArray(messages)) return;
   const sound = soundMessages(toFunctionMessages(messages, quirks));
   const told = withHint(withHint(sound, choiceHint), formatHint);
   const known = amendOddities(told, quirks);
-  const amended = amendPrefill(quirks.strictRoleOrder ? inRoleOrder(known) : known, list, quirks);
+  const amended = amendPrefill(mindsRoleOrder(quirks, orders) ? inRoleOrder(known) : known, list, quirks);
   // Not through `set`, which would write a long conversation twice only to compare it.
   if (amended !== messages) list.edits["messages"] = amended;
 }
@@ -304,7 +308,7 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   }
   Object.assign(list.edits, toolEdits(body, quirks));
   amendStop(list, quirks);
-  amendMessages(list, quirks, amendToolChoice(list, orders, quirks), amendFormat(list, quirks));
+  amendMessages(list, orders, quirks, amendToolChoice(list, orders, quirks), amendFormat(list, quirks));
   if (quirks.acceptsCacheControl) amendCacheMarks(list, orders);
   amendReasoning(list, orders);
   if (quirks.unknownFields) for (const field of quirks.unknownFields) list.remove(field);
