@@ -15,33 +15,33 @@ describe("an assistant's turn at the end (dialects.md 2.1, 2.9, 4.2)", () => {
   const last = (body: Wire) => (body["messages"] as Wire[]).at(-1);
 
   test.each([
-    ["claude-opus-5", false, true],
-    ["claude-opus-5-20260101", false, true],
-    ["anthropic.claude-opus-5-5-v1:0", false, false],
-    ["claude-opus-5-5", false, false],
-    ["claude-haiku-5-5", false, true],
-    ["claude-sonnet-5-5", false, false],
-    ["claude-sonnet-5", false, true],
-    ["claude-opus-4-8", false, true],
-    ["claude-opus-4-7", false, true],
-    ["claude-opus-4.6", false, true],
-    ["us.anthropic.claude-sonnet-4-6-20260217-v1:0", false, true],
-    ["claude-opus-4-5-20251101", true, true],
-    ["claude-sonnet-4-5", true, true],
-    ["claude-opus-4-20250514", true, true],
-    ["claude-sonnet-4@20250514", true, true],
-    ["claude-3-7-sonnet-20250219", true, true],
-    ["claude-3-5-haiku-latest", true, true],
-    ["claude-fable-5", false, false],
-    ["claude-fable-5-20261001", false, false],
-    ["claude-fable-5-1", false, false],
-    ["claude-fable-5-2", false, false],
-    ["claude-mythos-5", false, false],
-    ["claude-mythos-5-1", false, false],
-    ["claude-mythos-preview", false, true],
-    ["some-other", true, true],
-  ])("%s: prefill %p, forced choice %p", (model, prefill, forcedChoice) => {
-    expect(traitsOf(model)).toEqual({ prefill, forcedChoice });
+    ["claude-opus-5", false, true, true],
+    ["claude-opus-5-20260101", false, true, true],
+    ["anthropic.claude-opus-5-5-v1:0", false, false, true],
+    ["claude-opus-5-5", false, false, true],
+    ["claude-haiku-5-5", false, true, true],
+    ["claude-sonnet-5-5", false, false, true],
+    ["claude-sonnet-5", false, true, true],
+    ["claude-opus-4-8", false, true, true],
+    ["claude-opus-4-7", false, true, false],
+    ["claude-opus-4.6", false, true, false],
+    ["us.anthropic.claude-sonnet-4-6-20260217-v1:0", false, true, false],
+    ["claude-opus-4-5-20251101", true, true, false],
+    ["claude-sonnet-4-5", true, true, false],
+    ["claude-opus-4-20250514", true, true, false],
+    ["claude-sonnet-4@20250514", true, true, false],
+    ["claude-3-7-sonnet-20250219", true, true, false],
+    ["claude-3-5-haiku-latest", true, true, false],
+    ["claude-fable-5", false, false, true],
+    ["claude-fable-5-20261001", false, false, true],
+    ["claude-fable-5-1", false, false, true],
+    ["claude-fable-5-2", false, false, true],
+    ["claude-mythos-5", false, false, true],
+    ["claude-mythos-5-1", false, false, true],
+    ["claude-mythos-preview", false, true, false],
+    ["some-other", true, true, false],
+  ])("%s: prefill %p, forced choice %p, later system turns %p", (model, prefill, forcedChoice, laterSystem) => {
+    expect(traitsOf(model)).toEqual({ prefill, forcedChoice, laterSystem });
   });
 
   test("is continued where the model can, without white space at its end", () => {
@@ -77,6 +77,66 @@ describe("an assistant's turn at the end (dialects.md 2.1, 2.9, 4.2)", () => {
     expect(send({ from: "chat", to: "messages" }, { messages: [...hello, marked, ...hello] }).dropped).toEqual([
       "messages[1].prefix",
     ]);
+  });
+});
+
+describe("system turns inside a conversation (dialects.md 2.1, 4.1)", () => {
+  const marked = { type: "text", text: "B", cache_control: { type: "ephemeral" } };
+  const messages = [
+    { role: "user", content: "1" },
+    { role: "system", content: "A" },
+    { role: "assistant", content: "2" },
+    { role: "user", content: "3" },
+    { role: "system", content: [marked] },
+  ];
+  const spoken = messages.filter(({ role }) => role !== "system");
+  const ask = (upstreamModel: string, more: Wire) =>
+    send({ from: "messages", to: "messages", orders: { upstreamModel } }, { messages, ...more });
+
+  test.each(["claude-haiku-4-5", "claude-opus-4-7", "qwen3.8-max"])("%s gets them in the system prompt", (model) => {
+    const a = { type: "text", text: "A" };
+    const s = { type: "text", text: "S" };
+    for (const [own, wanted] of [
+      [{}, [a, marked]],
+      [{ system: "" }, [a, marked]],
+      [{ system: "S" }, [s, a, marked]],
+      [{ system: [s] }, [s, a, marked]],
+    ] as const) {
+      const { body, dropped } = ask(model, own);
+      expect([body["messages"], body["system"], dropped]).toEqual([spoken, wanted, []]);
+    }
+  });
+
+  test("the models that know them get them where they stand", () => {
+    for (const model of ["claude-opus-4-8", "claude-haiku-5-5"]) {
+      const { body } = ask(model, { system: "S" });
+      expect([body["messages"], body["system"]]).toEqual([messages, "S"]);
+    }
+  });
+
+  test("beside a tool choice that is said in words, and with nothing else said", () => {
+    const tools = [{ name: "f", input_schema: { type: "object", properties: {} } }];
+    const more = {
+      tools,
+      tool_choice: { type: "any" },
+      thinking: { type: "enabled", budget_tokens: 2000 },
+      max_tokens: 4000,
+    };
+    const orders = {
+      upstreamModel: "claude-sonnet-4-5",
+      reasoning: { kind: "budget", form: "budget", tokens: 2000 },
+    } as const;
+    const { body } = send({ from: "messages", to: "messages", orders }, { messages: messages.slice(0, 2), ...more });
+    expect(body["system"]).toEqual([
+      { type: "text", text: "A" },
+      { type: "text", text: "Answer this time by calling one of the tools." },
+    ]);
+    const alone = send(
+      { from: "messages", to: "messages", orders: { upstreamModel: "claude-haiku-4-5" } },
+      { messages: [{ role: "system", content: "A" }] },
+    );
+    expect(alone.body["system"]).toEqual([{ type: "text", text: "A" }]);
+    expect(alone.body["messages"]).toMatchObject([{ role: "user" }]);
   });
 });
 

@@ -6,6 +6,7 @@ import { EARLIER_REASONING } from "../lost-reasoning.ts";
 import { asShown, isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
+import { liftSystem } from "./later-system.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
 import { editReasoning, losesEffort } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
@@ -117,10 +118,12 @@ function amendConversation(body: Record<string, unknown>, edits: Edits, orders: 
  */
 export function amend(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
   const named = nameEdits(body, quirks);
-  return named ? { ...named, ...amendNamed({ ...body, ...named }, orders, quirks) } : amendNamed(body, orders, quirks);
+  const lifted = liftSystem(named ? { ...body, ...named } : body, orders.upstreamModel);
+  if (!named && !lifted) return amendNamed(body, orders, quirks);
+  return { ...named, ...lifted, ...amendNamed({ ...body, ...named, ...lifted }, orders, quirks) };
 }
 
-/** {@link amend} of a body whose tools are called as the vendor takes it. */
+/** {@link amend} of a body whose tools are called as the vendor takes it, and whose turns are those that the model knows. */
 function amendNamed(body: Record<string, unknown>, orders: Orders, quirks: Quirks): Edits {
   const edits: Edits = {};
   if (quirks.versionInBody === undefined) nameModel(body, edits, orders);

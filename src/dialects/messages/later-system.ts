@@ -1,0 +1,27 @@
+import { isObject, listOf } from "../../lib/json.ts";
+import { traitsOf } from "./model-traits.ts";
+import { CONTINUE_TEXT } from "./prefill.ts";
+
+type Wire = Record<string, unknown>;
+
+const isSystem = (message: unknown): message is Wire => isObject(message) && message["role"] === "system";
+
+/** A prompt or a turn as blocks: a text of its own is one, an empty one none. */
+function blocksOf(content: unknown): readonly unknown[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
+  return listOf(content);
+}
+
+/**
+ * System turns inside a conversation, lifted up to the system prompt in their order (dialects.md 2.1, 4.1) for models that know no such turn and
+ * refuse the whole request. Claude Code writes them for every model that it does not know by name.
+ * @returns The fields that change; undefined where no such turn stands in the way.
+ */
+export function liftSystem(body: Wire, upstreamModel: string): { messages: unknown[]; system: unknown[] } | undefined {
+  const messages = listOf(body["messages"]);
+  if (!messages.some(isSystem) || traitsOf(upstreamModel).laterSystem) return undefined;
+  const system = [...blocksOf(body["system"])];
+  for (const message of messages) if (isSystem(message)) system.push(...blocksOf(message["content"]));
+  const spoken = messages.filter((message) => !isSystem(message));
+  return { messages: spoken.length > 0 ? spoken : [{ role: "user", content: CONTINUE_TEXT }], system };
+}
