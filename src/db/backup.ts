@@ -14,7 +14,7 @@ import {
 import { dirname } from "node:path";
 import { isOwnStore } from "./migrations.ts";
 import { openStore, type Store, withPrivateFiles } from "./open.ts";
-import { StoreError, toStoreError } from "./store-error.ts";
+import { errorCode, StoreError, toStoreError } from "./store-error.ts";
 
 /** How every SQLite file begins. */
 const MAGIC = "SQLite format 3\0";
@@ -43,8 +43,11 @@ function remove(path: string): void {
 function checkWhole(database: Database, path: string): void {
   const rows = database.query("PRAGMA integrity_check(1)").values();
   if (rows[0]?.[0] === "ok") return;
-  throw new StoreError("damaged", `${path} is damaged. (${String(rows[0]?.[0]).slice(0, 200)})`);
+  throw new StoreError("damaged", `${path} is damaged; choose another file. (${String(rows[0]?.[0]).slice(0, 200)})`);
 }
+
+/** What SQLite says of pages that make no sense; whoever is told to restore a backup then must not be told so of the backup itself. */
+const isDamage = (thrown: unknown) => /^SQLITE_(?:CORRUPT|NOTADB)/.test(errorCode(thrown));
 
 /** A connection to `file`, for looking at it; whatever is wrong with it is told of the name `shown`. */
 function look(file: string, shown: string): void {
@@ -54,6 +57,7 @@ function look(file: string, shown: string): void {
     checkWhole(database, shown);
     if (!isOwnStore(database)) throw new StoreError("unusable", `${shown} is a database, but no store of Sluice.`);
   } catch (thrown) {
+    if (isDamage(thrown)) throw new StoreError("damaged", `${shown} is damaged; choose another file.`, thrown);
     throw toStoreError(thrown, shown);
   } finally {
     database?.close();
@@ -75,7 +79,8 @@ export function backupStore(store: Store, file: string): void {
     renameSync(partial, file);
     syncFolder(dirname(file));
   } catch (thrown) {
-    throw toStoreError(thrown, file);
+    // The copy is new: what is damaged is what it was made of.
+    throw toStoreError(thrown, isDamage(thrown) ? store.path : file);
   } finally {
     remove(partial);
   }
@@ -112,7 +117,6 @@ function prepare(file: string, fresh: string): void {
  * whenever the power fails, there is a store.
  */
 function keepAside(path: string, before: string): void {
-  remove(before);
   try {
     linkSync(path, before);
   } catch {
@@ -125,13 +129,25 @@ function keepAside(path: string, before: string): void {
 }
 
 /**
+ * A name for the store that a restore takes the place of. One that is kept already stays: of two restores in a row the first has put aside what people
+ * wrote, the second only what the first had brought.
+ */
+function nameAside(path: string): string {
+  const taken = (name: string) => ENDINGS.some((ending) => existsSync(name + ending));
+  for (let at = 1; ; at++) {
+    const name = `${path}.before-restore${at === 1 ? "" : `-${at}`}`;
+    if (!taken(name)) return name;
+  }
+}
+
+/**
  * Puts `file`, a backup, in the place of the store at `path`. It is copied, checked and brought up to date first, and `check` may refuse it by
  * throwing; until then the store is not touched. The store that was there is kept under the returned name; undefined where there was none.
  * Nobody else may have the store open. Throws StoreError, and what `check` throws.
  */
 export function restoreStore(file: string, path: string, check: (store: Store) => void): string | undefined {
   const fresh = `${path}.restoring`;
-  const before = existsSync(path) ? `${path}.before-restore` : undefined;
+  const before = existsSync(path) ? nameAside(path) : undefined;
   try {
     prepare(file, fresh);
     const store = openStore(fresh, { brief: true });

@@ -76,6 +76,23 @@ describe("a backup", () => {
     other.close();
   });
 
+  test("of a damaged store says which file is damaged, and leaves none", () => {
+    const { home, path, store } = place();
+    add(store, ...Array.from({ length: 2_000 }, (_, at) => `more-${at}`));
+    store.close();
+    const size = statSync(path).size;
+    const opened = openSync(path, "r+");
+    writeSync(opened, new Uint8Array(8 * 4096).fill(0xa5), 0, 8 * 4096, size - 10 * 4096);
+    closeSync(opened);
+    const damaged = openStore(path, { check: false });
+    expect(faultOf(() => backupStore(damaged, join(home, "second.db")))).toEqual({
+      fault: "damaged",
+      message: `The store ${path} is damaged; restore it from a backup.`,
+    });
+    damaged.close();
+    expect(readdirSync(home).filter((name) => name.startsWith("second"))).toEqual([]);
+  });
+
   test("never takes another file's place", () => {
     const { home, store } = place();
     const taken = join(home, "taken");
@@ -100,6 +117,34 @@ describe("restoring", () => {
     expect(names(kept)).toEqual(["a", "b", "later"]);
     kept.close();
     expect(readdirSync(home).filter((name) => name.includes("restoring"))).toEqual([]);
+  });
+
+  test("a second time keeps what the first one put aside", () => {
+    const { path, file, store } = place();
+    add(store, "precious");
+    store.close();
+    const kept = [1, 2, 3].map(() => restoreStore(file, path, nothing) ?? "");
+    expect(kept.map((name) => name.slice(path.length))).toEqual([
+      ".before-restore",
+      ".before-restore-2",
+      ".before-restore-3",
+    ]);
+    const held = kept.map((name) => {
+      const opened = openStore(name);
+      const found = names(opened);
+      opened.close();
+      return found;
+    });
+    expect(held).toEqual([
+      ["a", "b", "precious"],
+      ["a", "b"],
+      ["a", "b"],
+    ]);
+    // What was put aside can be taken back.
+    restoreStore(kept[0]!, path, nothing);
+    const back = openStore(path);
+    expect(names(back)).toEqual(["a", "b", "precious"]);
+    back.close();
   });
 
   // Windows neither moves nor removes a file that is open; here such a one shows among the process's own.
@@ -192,7 +237,7 @@ describe("restoring", () => {
         return file;
       },
       "damaged",
-      /damaged/,
+      /copy\.db is damaged; choose another file\./,
     ],
     [
       "a file that was cut off",
@@ -201,7 +246,7 @@ describe("restoring", () => {
         return file;
       },
       "damaged",
-      /damaged/,
+      /copy\.db is damaged; choose another file\./,
     ],
     [
       "a newer program's store",
