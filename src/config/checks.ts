@@ -17,7 +17,8 @@ const FORBIDDEN_HEADERS = new Set(["host", "content-length", "transfer-encoding"
 
 const quoted = (text: string) => JSON.stringify(text);
 
-function checkHeaders(headers: Record<string, string>, steps: Steps): Fault[] {
+/** What is wrong with the names and values of headers at `steps`. */
+export function checkHeaders(headers: Record<string, string>, steps: Steps): Fault[] {
   const faults: Fault[] = [];
   for (const [name, value] of Object.entries(headers)) {
     const place = [...steps, name];

@@ -1,10 +1,10 @@
-import { checkConfigFile } from "./checks.ts";
+import { checkConfigFile, checkHeaders } from "./checks.ts";
 import type { Place } from "./data-folder.ts";
 import { ConfigError, expected, type Fault, faultFinder, formatSteps, MAX_FAULTS, valueAt } from "./faults.ts";
 import { parseConfigFile, secretReader } from "./file.ts";
 import { resolveReferences } from "./references.ts";
 import { ConfigFile } from "./schema.ts";
-import { readHost, readOrigin, readProxy, readUrl } from "./values.ts";
+import { readHost, readHostRule, readOrigin, readProxy, readUrl } from "./values.ts";
 
 /** Ids of the built-in registry's vendors, and of the vendors inside this process. */
 export type KnownVendors = { registryIds: readonly string[]; builtinIds: readonly string[] };
@@ -26,6 +26,8 @@ export function readConfigFile(
   if (faults.length === 0) faults.push(...checkConfigFile(value as ConfigFile, { ...context, raw }));
   if (faults.length === 0) faults.push(...checkServer(value as ConfigFile, raw));
   if (faults.length === 0) faults.push(...checkStorage(value as ConfigFile, raw));
+  if (faults.length === 0)
+    faults.push(...checkTelemetry(value as ConfigFile, raw), ...checkFetch(value as ConfigFile, raw));
   if (faults.length === 0) return { file: value as ConfigFile, raw };
   const lines = faults.slice(0, MAX_FAULTS).map(({ steps, problem }) => {
     const line = places.of(steps);
@@ -43,6 +45,21 @@ function checkStorage({ images }: ConfigFile, raw: unknown): Fault[] {
     const steps = ["images", "storage", name];
     if (written === undefined || readUrl.from(written) !== undefined) return [];
     return [expected(readUrl.what, valueAt(raw, steps), steps)];
+  });
+}
+
+function checkTelemetry({ telemetry }: ConfigFile, raw: unknown): Fault[] {
+  const faults = checkHeaders(telemetry?.headers ?? {}, ["telemetry", "headers"]);
+  const steps = ["telemetry", "otlp_endpoint"];
+  const address = telemetry?.otlp_endpoint;
+  if (address === undefined || readUrl.from(address) !== undefined) return faults;
+  return [expected(readUrl.what, valueAt(raw, steps), steps), ...faults];
+}
+
+function checkFetch({ web }: ConfigFile, raw: unknown): Fault[] {
+  return (web?.fetch?.allow_hosts ?? []).flatMap((host, index) => {
+    const steps = ["web", "fetch", "allow_hosts", index];
+    return readHostRule.from(host) === undefined ? [expected(readHostRule.what, valueAt(raw, steps), steps)] : [];
   });
 }
 

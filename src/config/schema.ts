@@ -256,14 +256,14 @@ const ModelRow = late(() =>
 const Plan = late(() =>
   Closed({
     metered: Type.Optional(flag()),
-    requests_per_minute: Type.Optional(count("a whole number")),
-    concurrent_generations: Type.Optional(count("a whole number")),
+    requests_per_minute: Type.Optional(count("a whole number, 1 or more")),
+    concurrent_generations: Type.Optional(count("a whole number, 1 or more")),
     spending_window_usd: Type.Optional(amount("an amount in USD, 0 or more")),
     images_per_day: Type.Optional(count("a whole number, 0 or more", 0)),
-    image_jobs_in_flight: Type.Optional(count("a whole number")),
+    image_jobs_in_flight: Type.Optional(count("a whole number, 1 or more")),
     web_calls_per_day: Type.Optional(count("a whole number, 0 or more", 0)),
-    web_calls_per_minute: Type.Optional(count("a whole number")),
-    web_calls_concurrent: Type.Optional(count("a whole number")),
+    web_calls_per_minute: Type.Optional(count("a whole number, 1 or more")),
+    web_calls_concurrent: Type.Optional(count("a whole number, 1 or more")),
     web_call_usd: Type.Optional(amount("a price in USD, 0 or more")),
   }),
 );

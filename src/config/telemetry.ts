@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Sampling } from "../observe/spans.ts";
 import type { TraceSettings } from "../observe/traces.ts";
-import { ConfigError } from "./faults.ts";
 import type { ConfigFile } from "./schema.ts";
 import { type Reader, readUrl } from "./values.ts";
 
@@ -117,7 +116,7 @@ function readTls(read: ReadVariable, exporter: (name: string) => string, warning
 
 /**
  * Where traces go: the file's `telemetry.otlp_endpoint`, else OpenTelemetry's own variables; undefined when neither is there, or when
- * `OTEL_SDK_DISABLED`, `OTEL_TRACES_EXPORTER=none` or a sampler that takes none says so. Throws ConfigError for an address of the file that is none; what
+ * `OTEL_SDK_DISABLED`, `OTEL_TRACES_EXPORTER=none` or a sampler that takes none says so. `telemetry` is checked already; what
  * is wrong with one of the variables, which may be meant for other programs, is told in `warnings`, and the variable left aside.
  */
 export function chooseTelemetry(
@@ -142,9 +141,8 @@ export function chooseTelemetry(
   if (written === undefined) return undefined;
   const address = readUrl.from(written);
   if (address === undefined) {
-    const wanted = `expected ${readUrl.what}, found another text`;
-    if (own !== undefined) throw new ConfigError([`telemetry.otlp_endpoint: ${wanted}`]);
-    warnings.push(`No traces are sent: of OTEL_EXPORTER_OTLP_ENDPOINT ${wanted}.`);
+    // Of a variable: that of the file was checked with the file.
+    warnings.push(`No traces are sent: of OTEL_EXPORTER_OTLP_ENDPOINT expected ${readUrl.what}, found another text.`);
     return undefined;
   }
   const sampling = readSampling(readAs);

@@ -1,5 +1,6 @@
 import { parseProxyRange } from "../http/address.ts";
 import { LOG_LEVELS, type LogLevel } from "../observe/log.ts";
+import { isHostRule } from "../web/safe-fetch-rules.ts";
 
 /** One kind of setting: text to value, or undefined when it is none; and what a fault says was expected. */
 export type Reader<T> = { from(text: string): T | undefined; what: string };
@@ -43,6 +44,12 @@ export const readOrigin: Reader<string> = {
 export const readProxy: Reader<string> = {
   what: "an IP address or a range such as 10.0.0.0/8",
   from: (text) => (parseProxyRange(text) ? text : undefined),
+};
+
+/** A host inside that pages may be fetched from all the same. */
+export const readHostRule: Reader<string> = {
+  what: "a host name, *.name, an IP address or a range such as 10.0.0.0/8, with or without :port",
+  from: (text) => (isHostRule(text) ? text : undefined),
 };
 
 export const readSeconds: Reader<number> = {

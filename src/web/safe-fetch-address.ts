@@ -62,11 +62,14 @@ export function isOwnAddress(text: string): boolean {
   return canonical !== undefined && (isLoopback(canonical) || interfaceAddresses().has(canonical));
 }
 
+/** Whether `text` is a range of addresses such as `10.0.0.0/8`. */
+export const isRange = (text: string): boolean => ipaddr.isValidCIDR(text);
+
 /** Whether `text` lies inside `range`, written as `10.0.0.0/8` or `fd00::/8`. */
 export function isInRange(text: string, range: string): boolean {
   const canonical = canonicalAddress(text);
   const address = canonical === undefined ? undefined : parse(canonical);
-  if (!address || !ipaddr.isValidCIDR(range)) return false;
+  if (!address || !isRange(range)) return false;
   const [base, bits] = ipaddr.parseCIDR(range);
   return base.kind() === address.kind() && address.match(base as never, bits);
 }

@@ -1,4 +1,4 @@
-import { canonicalAddress, isInRange } from "./safe-fetch-address.ts";
+import { canonicalAddress, isInRange, isRange } from "./safe-fetch-address.ts";
 import { FetchFault } from "./safe-fetch-fault.ts";
 
 /** Longest URL that is fetched, characters: signed addresses of file stores are long. */
@@ -41,6 +41,15 @@ function matches(rule: AllowRule, host: string, port: number): boolean {
 }
 
 const isWellFormed = (host: string) => host.length <= 253 && host.split(".").every((label) => LABEL.test(label));
+
+/** Whether `text` can name a host that the operator opens: what is none would be a rule that nothing ever matches. Pure. */
+export function isHostRule(text: string): boolean {
+  const { host, port } = parseRule(text);
+  if (port !== undefined && (port < 1 || port > 65_535)) return false;
+  if (host.includes("/")) return isRange(host);
+  return canonicalAddress(host) !== undefined || isWellFormed(host.replace(/^\*\./, ""));
+}
+
 const isInward = (host: string) =>
   !host.includes(".") || INWARD.some((name) => host === name || host.endsWith(`.${name}`));
 

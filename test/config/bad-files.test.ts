@@ -41,6 +41,27 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "images.storage.secret_access_key: expected an access key's secret, ${NAME} or file:PATH, found nothing",
   ],
   [
+    "a collector's address and headers",
+    `telemetry: { otlp_endpoint: 'otel:4317', headers: { "x a": ${SECRET}, x-b: "1\\n2", Host: c } }`,
+    'telemetry.otlp_endpoint: expected a URL beginning with http:// or https://, without user name, query or fragment, found "otel:4317"',
+    'telemetry.headers["x a"]: expected a header name',
+    "telemetry.headers.x-b: expected text on one line without control characters",
+    "telemetry.headers.Host: expected another header: this one is written by the gateway itself",
+  ],
+  [
+    "hosts to fetch from that nothing could ever match",
+    "web: { fetch: { allow_hosts: [wiki.lan, '*.lan', 'fd00::/8', '[::1]:8080', '10.0.0.7:81', 'http://wiki.lan', 10.0.0.0/99, '*', 'a b', 'x:99999'] } }",
+    ...["http://wiki.lan", "10.0.0.0/99", "*", "a b", "x:99999"].map(
+      (found, at) =>
+        `web.fetch.allow_hosts[${at + 5}]: expected a host name, *.name, an IP address or a range such as 10.0.0.0/8, with or without :port, found "${found}"`,
+    ),
+  ],
+  [
+    "a plan that lets nothing through",
+    "plans: { team: { requests_per_minute: 0 } }",
+    "plans.team.requests_per_minute: expected a whole number, 1 or more, found 0",
+  ],
+  [
     "the third vendor's address",
     "vendors:\n  - { id: openai }\n  - { id: anthropic }\n  - { id: lab, dialect: chat, base_url: 'ftp://x' }",
     'vendors[2].base_url: expected a URL beginning with http:// or https://, without user name, query or fragment, found "ftp://x"',
