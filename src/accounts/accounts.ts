@@ -1,4 +1,4 @@
-import { asc, eq, or } from "drizzle-orm";
+import { asc, count, eq, or } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
 import { account } from "../db/schema.ts";
 import type { Writer } from "../db/writer.ts";
@@ -19,6 +19,19 @@ export class Accounts {
   /** There are accounts: the first start is over. */
   static exist(store: Store): boolean {
     return store.database.query("select id from account limit ?").get(1) !== null;
+  }
+
+  /** How many accounts are on each plan, by the plan's id. */
+  static countByPlan(store: Store): ReadonlyMap<string, number> {
+    const { plan } = account;
+    return new Map(
+      store.query
+        .select({ plan, many: count() })
+        .from(account)
+        .groupBy(plan)
+        .all()
+        .map(({ plan, many }) => [plan, many]),
+    );
   }
 
   constructor(

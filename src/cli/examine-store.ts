@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { Accounts } from "../accounts/accounts.ts";
 import { Keys } from "../accounts/keys.ts";
 import { storePath } from "../config/data-folder.ts";
+import type { Config } from "../config/load.ts";
 import { lockDataFolder } from "../db/folder-lock.ts";
 import { openStore } from "../db/open.ts";
 import { StoreError } from "../db/store-error.ts";
@@ -10,6 +11,7 @@ import { Writer } from "../db/writer.ts";
 import type { Book } from "../ledger/book.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import { type Finding, fault, note, ok } from "./findings.ts";
+import { findLostPlans, LOST_PLAN_ADVICE } from "./lost-plans.ts";
 
 /** How long the doctor waits for a server's write, ms. */
 const WAIT_MS = 2_000;
@@ -77,8 +79,14 @@ function examineAbsence(dataFolder: string): Finding {
   return note("store", `not there yet: the first start makes ${storePath(dataFolder)}`);
 }
 
-/** Opens the store and looks for damage, in the file and in the ledger; also the time of its newest account or key, Unix ms. */
-export function examineStore(dataFolder: string): { findings: Finding[]; newestAt?: number } {
+/**
+ * Opens the store and looks for damage, in the file and in the ledger, and for accounts on plans that are not among `figures` (undefined: nobody knows
+ * the plans); also the time of its newest account or key, Unix ms.
+ */
+export function examineStore(
+  dataFolder: string,
+  figures?: Config["plans"],
+): { findings: Finding[]; newestAt?: number } {
   const path = storePath(dataFolder);
   if (!existsSync(path)) return { findings: [examineAbsence(dataFolder)] };
   try {
@@ -96,7 +104,8 @@ export function examineStore(dataFolder: string): { findings: Finding[]; newestA
       const warnings = store.warnings.map((sentence) => fault("store", sentence));
       const summary = ok("store", `${path}: sound; accounts: ${accounts.length}, keys in force: ${inForce}`);
       const keyless = inForce === 0 ? [note("keys", "there is no key in force", "sluice keys create")] : [];
-      const findings = [summary, ...warnings, ...keyless, ...examineLedger(openLedger(store, writer).book)];
+      const lost = (figures ? findLostPlans(store, figures) : []).map((line) => fault("plans", line, LOST_PLAN_ADVICE));
+      const findings = [summary, ...warnings, ...keyless, ...lost, ...examineLedger(openLedger(store, writer).book)];
       return { findings, newestAt };
     } finally {
       store.close();

@@ -16,6 +16,7 @@ import { registry } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { readConfig, readVendors } from "./context.ts";
 import { formatFirstLines } from "./first-lines.ts";
+import { findLostPlans } from "./lost-plans.ts";
 import type { ServeOptions } from "./options.ts";
 import { Failure, printFirst, warn } from "./output.ts";
 import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts";
@@ -169,12 +170,13 @@ function stopOnSignals(running: Running): void {
 function startReloading(
   options: ServeOptions,
   config: Config,
-  { server, log }: Running,
+  { server, log, store }: Running,
   hangup: Hangup,
 ): Promise<() => void> {
   const read = () => {
     const next = readConfig(options);
-    return { config: next, ...readVendors(next) };
+    const { vendors, warnings } = readVendors(next);
+    return { config: next, vendors, warnings: [...warnings, ...findLostPlans(store, next.plans)] };
   };
   return keepReloading({
     ...{ server, log, config, read, hangup, clock: systemClock },
@@ -241,6 +243,7 @@ export async function serve(options: ServeOptions): Promise<undefined> {
     options.workers === undefined ? 0 : (await import("./workers.ts")).readWorkers(options.workers),
   );
   stopOnSignals(running);
+  for (const sentence of findLostPlans(running.store, config.plans)) warn(`warning: ${sentence}`);
   let key: string | undefined;
   try {
     key = await makeFirstKey(running);

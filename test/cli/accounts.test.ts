@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
+import { until } from "../support/wait.ts";
 import { serve, sluice } from "./support.ts";
 
 // Every command is a process of its own, on a machine that may be busy.
@@ -116,6 +117,36 @@ describe("accounts", () => {
     }
     expect(await json("accounts", "show", "team")).toMatchObject({ balance: { usd: 5 }, plan: { id: "free" } });
     expect((await json("accounts", "list")).length).toBe(2);
+  });
+
+  test("a plan that is taken out of the file under its accounts is told: by doctor, at a start and when the file is read again", async () => {
+    await begin();
+    const file = join(folder, "data", "sluice.yaml");
+    writeFileSync(file, "plans: { lab: { requests_per_minute: 7 } }", { mode: 0o600 });
+    await json("accounts", "create", "team", "--plan", "lab");
+    const doctor = async () => {
+      const { stdout } = await run("doctor", "--json");
+      return (JSON.parse(stdout) as { check: string }[]).filter(({ check }) => check === "plans");
+    };
+    expect(await doctor()).toEqual([]);
+    server = await serve(folder, ["--port", "0"]);
+    expect(server.stderr).not.toContain("Plan ");
+    writeFileSync(file, "plans: {}");
+    const told = 'Plan "lab" is not configured: the account on it is treated as on plan free.';
+    await until(() => server!.stderr.includes(`warning: ${told}`), "the warning");
+    expect(await doctor()).toEqual([
+      expect.objectContaining({
+        state: "fault",
+        detail: told,
+        advice: expect.stringContaining("sluice accounts plan"),
+      }),
+    ]);
+    await server.stop();
+    await json("accounts", "create", "guests", "--plan", "pro");
+    server = await serve(folder, ["--port", "0"]);
+    expect(server.stderr).toContain(`warning: ${told}`);
+    await json("accounts", "plan", "team", "pro");
+    expect(await doctor()).toEqual([]);
   });
 
   test("plans of the file are known", async () => {
