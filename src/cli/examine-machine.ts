@@ -25,11 +25,20 @@ export function examineClock(now: number, newestAt: number | undefined): Finding
 const LITTLE_ROOM = 16 << 20;
 const MEGABYTE = 1 << 20;
 
-/** Bytes that this user may still write where `folder` is; undefined where the system does not say. */
-function readRoom(folder: string): number | undefined {
+/** A server begins several files at a time: the store's log, one of requests, an image. */
+const FEW_NEW_FILES = 16;
+
+/** What is left where a folder is. */
+export type Room = {
+  bytes: number /** How many files can be made; undefined where the file system has no bound for them. */;
+  files: number | undefined;
+};
+
+/** What this user may still write where `folder` is; undefined where the system does not say. */
+function readRoom(folder: string): Room | undefined {
   try {
-    const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize;
+    const { bavail, bsize, files, ffree } = statfsSync(folder);
+    return { bytes: bavail * bsize, files: files > 0 ? ffree : undefined };
   } catch {
     return undefined;
   }
@@ -37,15 +46,21 @@ function readRoom(folder: string): number | undefined {
 
 /** A disk that is full, or nearly: what is booked first is then refused, and what only reads goes on. Of another one there is nothing to say. */
 export function examineRoom(folder: string, room = readRoom(folder)): Finding[] {
-  if (room === undefined || room >= LITTLE_ROOM) return [];
-  const detail = `${folder}: ${Math.floor(room / MEGABYTE)} MB are left on its disk; when it is full nothing that is counted is served (503)`;
-  return [
-    fault(
-      "store",
-      detail,
-      "make room on the disk, or move the data folder to another one; a running server goes on by itself",
-    ),
-  ];
+  if (!room) return [];
+  const { bytes, files } = room;
+  const advice = "make room on the disk, or move the data folder to another one; a running server goes on by itself";
+  const findings: Finding[] = [];
+  if (bytes < LITTLE_ROOM) {
+    const left = `${Math.floor(bytes / MEGABYTE)} MB are left on its disk`;
+    findings.push(
+      fault("store", `${folder}: ${left}; when it is full nothing that is counted is served (503)`, advice),
+    );
+  }
+  if (files !== undefined && files < FEW_NEW_FILES) {
+    const left = files === 1 ? "1 more file can be made" : `${files} more files can be made`;
+    findings.push(fault("store", `${folder}: ${left} on its disk, which has no inodes beyond them`, advice));
+  }
+  return findings;
 }
 
 /** Whether `serve` could listen. A server that already runs on this data folder is taken to be the one on the port. */

@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { Accounts } from "../accounts/accounts.ts";
 import { Keys } from "../accounts/keys.ts";
 import { storePath } from "../config/data-folder.ts";
@@ -16,12 +16,21 @@ import { findLostPlans, LOST_PLAN_ADVICE } from "./lost-plans.ts";
 /** How long the doctor waits for a server's write, ms. */
 const WAIT_MS = 2_000;
 
-/** Rights of other users on the data folder, the store and the configuration file (contract 2: files 0600, folders 0700). */
+/** Folders that a server makes beside the store. */
+const OWN_FOLDERS = ["requests", "images"];
+
+/**
+ * Rights of other users on the data folder, what is in it and the configuration file (contract 2: files 0600, folders 0700), and folders that are none.
+ */
 export function examineFiles(dataFolder: string, configFile: string | undefined): Finding[] {
   if (process.platform === "win32") return [note("files", "modes of files are not checked on this system")];
   const store = storePath(dataFolder);
-  const paths = [dataFolder, store, `${store}-wal`, `${store}-shm`, ...(configFile ? [configFile] : [])];
-  const findings = paths.filter(existsSync).flatMap((path) => examineMode(path, path === configFile));
+  const folders = OWN_FOLDERS.map((name) => join(dataFolder, name));
+  const paths = [dataFolder, store, `${store}-wal`, `${store}-shm`, ...folders, ...(configFile ? [configFile] : [])];
+  const findings = paths.filter(existsSync).flatMap((path) => {
+    if (!folders.includes(path) || statSync(path).isDirectory()) return examineMode(path, path === configFile);
+    return [fault("files", `${path} is a file, not a folder`, `move ${path} away and start again`)];
+  });
   return findings.length > 0 ? findings : [ok("files", "nobody else can read or write them")];
 }
 

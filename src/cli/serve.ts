@@ -19,7 +19,7 @@ import { formatFirstLines } from "./first-lines.ts";
 import { findLostPlans } from "./lost-plans.ts";
 import type { ServeOptions } from "./options.ts";
 import { Failure, printFirst, warn } from "./output.ts";
-import { choosePort, explainPort, PORTS_TRIED, readListenFault } from "./port.ts";
+import { choosePort, explainPort, PORTS_TRIED, readListenFault, systemCode } from "./port.ts";
 import { type Hangup, hearHangup, keepReloading } from "./reload.ts";
 import { secretsOf } from "./secrets.ts";
 import { VERSION } from "./version.ts";
@@ -46,15 +46,27 @@ function addSecrets(log: Log, config: Config, vendors: readonly Vendor[]): void 
   for (const secret of secretsOf(config, vendors)) log.addSecret(secret);
 }
 
+/** How long a fault that goes on is not told again, ms: lines are written twice a second, and a disk is full for longer. */
+const TELL_AGAIN_MS = 60_000;
+
 /** The files in which requests are noted, unless the configuration says no. Without them the server works all the same. */
 function openRequestLog(config: Config, log: Log): RequestLog | undefined {
   const settings = config.records.requestLog;
   if (!settings) return undefined;
-  const onFault = (thrown: unknown) => log.error("request-log", errorFields(thrown));
+  const folder = join(config.dataFolder, "requests");
+  let told: { code: string; at: number } | undefined;
+  const tell = (thrown: unknown, until: string) => {
+    const code = systemCode(thrown);
+    if (told?.code === code && performance.now() - told.at < TELL_AGAIN_MS) return;
+    told = { code, at: performance.now() };
+    const sentence = `Requests are not noted until ${until}: ${folder} cannot be written (${code}). \`sluice doctor\` may say why.`;
+    log.error("request-log", code === "" ? errorFields(thrown) : { error: sentence });
+  };
   try {
-    return new RequestLog({ ...settings, folder: join(config.dataFolder, "requests"), scrub: log.scrub, onFault });
+    const onFault = (thrown: unknown) => tell(thrown, "they can be");
+    return new RequestLog({ ...settings, folder, scrub: log.scrub, onFault });
   } catch (thrown) {
-    onFault(thrown);
+    tell(thrown, "the next start");
     return undefined;
   }
 }

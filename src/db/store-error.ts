@@ -39,7 +39,11 @@ const FAULTS: readonly (readonly [prefix: string, fault: StoreFault, sentence: s
   ["ENOSPC", "disk-full", "cannot grow: the disk is full"],
   // The file that processes share could not be made larger, of which SQLite says no more.
   ["SQLITE_IOERR_SHMSIZE", "disk-full", "cannot grow: the disk is full"],
-  ["SQLITE_CANTOPEN", "unusable", "cannot be opened; check that its folder exists and may be written"],
+  [
+    "SQLITE_CANTOPEN",
+    "unusable",
+    "cannot be opened; check that its folder exists, may be written and has room for another file",
+  ],
   ["SQLITE_IOERR", "unusable", "cannot be read or written: the disk reports an error"],
   ["ENOTDIR", "unusable", "cannot be opened: part of its path is a file, not a folder"],
   ["ENOENT", "unusable", "cannot be opened: its folder cannot be made"],

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { appendFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Fields, Log } from "./log.ts";
@@ -16,7 +16,7 @@ export type RequestLogSettings = {
   scrub(text: string): string;
   /** Wall clock, Unix ms. */
   now?: () => number;
-  /** Told when a file cannot be written; requests go on. */
+  /** Told each time that a file cannot be written; requests go on. */
   onFault(thrown: unknown): void;
 };
 
@@ -82,7 +82,11 @@ export class RequestLog {
   constructor(settings: RequestLogSettings) {
     this.#settings = settings;
     this.#now = settings.now ?? Date.now;
-    mkdirSync(settings.folder, { recursive: true, mode: 0o700 });
+    this.#makeFolder();
+  }
+
+  #makeFolder(): void {
+    mkdirSync(this.#settings.folder, { recursive: true, mode: 0o700 });
   }
 
   get bodies(): boolean {
@@ -209,9 +213,18 @@ export class RequestLog {
       const stamp = new Date(this.#begunAt).toISOString().replace(/[-:.]/g, "");
       this.#file = join(folder, `requests-${stamp}.jsonl`);
       this.#size = 0;
+      this.#makeFolder();
       await this.#tidy(Math.max(this.#room, bytes));
     }
-    await appendFile(this.#file, text, { mode: 0o600 });
+    try {
+      await appendFile(this.#file, text, { mode: 0o600 });
+    } catch (thrown) {
+      // Whoever wants room, or nothing kept, removes the folder under a running server.
+      if (existsSync(folder)) throw thrown;
+      this.#makeFolder();
+      await appendFile(this.#file, text, { mode: 0o600 });
+      this.#size = 0;
+    }
     this.#size += bytes;
   }
 

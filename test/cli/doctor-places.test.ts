@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type StoreError, toStoreError } from "../../src/db/store-error.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
-import { sluice } from "./support.ts";
+import { serve, sluice } from "./support.ts";
 
 setDefaultTimeout(30_000);
 
@@ -76,6 +76,29 @@ test("doctor says why a vendor is not reached, and what to do of every fault", a
   expect(of("tls")?.detail).toContain("cannot be reached: no TLS connection came about (");
   expect(of("page")).toMatchObject({ state: "fault", advice: `check base_url: ${upstream.url}page/v1` });
   expect(of("busy")?.advice).toStartWith("try again later");
+});
+
+test("a folder of the server's that is a file is told at the start in a sentence, and by doctor", async () => {
+  const data = join(folder, "data");
+  mkdirSync(data, { mode: 0o700 });
+  const files = ["requests", "images"].map((name) => join(data, name));
+  for (const path of files) writeFileSync(path, "", { mode: 0o600 });
+  const server = await serve(folder, ["--port", "0"]);
+  const { error, ...others } = JSON.parse(/^\{.*"event":"request-log".*$/m.exec(server.stderr)?.[0] ?? "{}");
+  expect(error).toBe(
+    `Requests are not noted until the next start: ${files[0]} cannot be written (EEXIST). \`sluice doctor\` may say why.`,
+  );
+  expect(others["stack"]).toBeUndefined();
+  await server.stop();
+  const { code, stdout } = await sluice(folder, ["doctor", "--json"]);
+  const findings = JSON.parse(stdout) as { check: string; detail: string; advice?: string }[];
+  expect(code).toBe(1);
+  expect(findings.filter(({ check }) => check === "files")).toEqual(
+    files.map((path) => ({
+      ...{ check: "files", state: "fault", detail: `${path} is a file, not a folder` },
+      advice: `move ${path} away and start again`,
+    })),
+  );
 });
 
 test("a disk without room for what processes share is told as full", () => {

@@ -156,11 +156,13 @@ describe("the first lines", () => {
 
 describe("clock and limits", () => {
   test.each([
-    [0, ["fault"]],
-    [(16 << 20) - 1, ["fault"]],
-    [16 << 20, []],
+    [{ bytes: 0, files: 1_000 }, ["fault"]],
+    [{ bytes: (16 << 20) - 1, files: undefined }, ["fault"]],
+    [{ bytes: 16 << 20, files: 16 }, []],
+    [{ bytes: 16 << 20, files: 15 }, ["fault"]],
+    [{ bytes: 0, files: 0 }, ["fault", "fault"]],
     [undefined, []],
-  ] as const)("room on the disk %p: %j", (room, states) => {
+  ] as const)("room on the disk %j: %j", (room, states) => {
     expect(examineRoom("/nowhere/at/all", room).map(({ state }) => state)).toEqual([...states]);
   });
   const now = Date.UTC(2026, 10, 21);

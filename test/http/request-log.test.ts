@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createLog, silentLog } from "../../src/observe/log.ts";
 import { RequestLog, type RequestLogSettings, withRequestLog } from "../../src/observe/request-log.ts";
@@ -159,6 +159,21 @@ describe("the request log", () => {
       expect.objectContaining({ at: 3 }),
       expect.objectContaining({ event: "left-out", lines: 2 }),
     ]);
+  });
+
+  test("a folder that is removed under it is made again, and nothing is lost", async () => {
+    const { log, path, lines, faults } = open();
+    const note = async (at: number) => {
+      log.add("info", { event: "generate", request_id: `req_${at}` });
+      await log.flush();
+    };
+    await note(1);
+    rmSync(path, { recursive: true });
+    await note(2);
+    await note(3);
+    expect(lines().map((line) => line["request_id"])).toEqual(["req_2", "req_3"]);
+    if (process.platform !== "win32") expect(statSync(path).mode & 0o777).toBe(0o700);
+    expect(faults).toEqual([]);
   });
 
   test("what waits is bounded, and what was left out is counted", async () => {
