@@ -186,6 +186,7 @@ const EXPOSED_HEADERS = [
   "x-sluice-stop",
   "x-sluice-cost-usd",
   "x-sluice-token-count",
+  "x-sluice-attempts",
   "x-ratelimit-limit-requests",
   "x-ratelimit-remaining-requests",
   "x-ratelimit-reset-requests",
