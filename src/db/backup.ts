@@ -12,6 +12,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { giveToFolderOwner } from "./folder-owner.ts";
 import { isOwnStore } from "./migrations.ts";
 import { openStore, type Store, withPrivateFiles } from "./open.ts";
 import { errorCode, StoreError, toStoreError } from "./store-error.ts";
@@ -122,8 +123,12 @@ function keepAside(path: string, before: string): void {
   } catch {
     // Not every file system has links.
     copyFileSync(path, before);
+    giveToFolderOwner(before);
   }
-  if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${before}-wal`);
+  if (existsSync(`${path}-wal`)) {
+    copyFileSync(`${path}-wal`, `${before}-wal`);
+    giveToFolderOwner(`${before}-wal`);
+  }
   // They belong to the old file: the new one must not be read with them.
   for (const ending of ["-wal", "-shm"]) rmSync(path + ending, { force: true });
 }
@@ -157,6 +162,7 @@ export function restoreStore(file: string, path: string, check: (store: Store) =
       store.close();
     }
     sync(fresh, "r+");
+    giveToFolderOwner(fresh);
     if (before !== undefined) keepAside(path, before);
     renameSync(fresh, path);
     syncFolder(dirname(path));

@@ -1,5 +1,7 @@
 import { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { giveToFolderOwner } from "./folder-owner.ts";
 import { makePrivateFolder, withPrivateFiles } from "./open.ts";
 import { errorCode, StoreError, toStoreError } from "./store-error.ts";
 
@@ -21,6 +23,7 @@ const held = new Set<Database>();
 export function lockDataFolder(folder: string): FolderLock {
   makePrivateFolder(folder);
   const path = join(folder, "sluice.lock");
+  const isNew = !existsSync(path);
   let database: Database | undefined;
   try {
     const opened = withPrivateFiles(() => {
@@ -30,6 +33,7 @@ export function lockDataFolder(folder: string): FolderLock {
       return database;
     });
     held.add(opened);
+    if (isNew) giveToFolderOwner(path, `${path}-journal`);
     return {
       release() {
         if (!held.delete(opened)) return;

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { isObject } from "../lib/json.ts";
+import { giveToFolderOwner } from "./folder-owner.ts";
 import { migrate } from "./migrations.ts";
 import * as schema from "./schema.ts";
 import { StoreError, toStoreError } from "./store-error.ts";
@@ -185,6 +186,7 @@ export function openReader(path: string): Store {
 export function openStore(path: string, options: StoreOptions = {}): Store {
   const inMemory = path === ":memory:";
   if (!inMemory) makePrivateFolder(dirname(path));
+  const isNew = !inMemory && !existsSync(path);
   let database: Database | undefined;
   try {
     const opened = withPrivateFiles(() => {
@@ -197,6 +199,7 @@ export function openStore(path: string, options: StoreOptions = {}): Store {
       if (checked) checkForWriting(database);
       return database;
     });
+    if (isNew) giveToFolderOwner(path, `${path}-wal`, `${path}-shm`);
     const warnings = inMemory ? [] : tightenFiles(path);
     setWait(opened, options.waitMs ?? 0);
     let open = true;
