@@ -1,4 +1,4 @@
-import { existsSync, lchownSync, statSync } from "node:fs";
+import { existsSync, lchownSync, lstatSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
@@ -12,7 +12,9 @@ export function giveToFolderOwner(...paths: readonly string[]): void {
     const { uid, gid } = statSync(dirname(path));
     if (uid === 0) continue;
     try {
-      lchownSync(path, uid, gid);
+      // Whoever has the folder may put another name of a file there that is not his. By its path: to open and close it would end SQLite's locks on it.
+      const made = lstatSync(path);
+      if (made.isFile() && made.nlink === 1 && made.uid === 0) lchownSync(path, uid, gid);
     } catch {
       // It stays root's, and the doctor says so.
     }

@@ -7,7 +7,7 @@ import { randomName } from "../lib/id.ts";
 import { isObject } from "../lib/json.ts";
 import type { Answer } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
-import { send, tellsWhenSent } from "../vendors/send.ts";
+import { send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import { type Asked, prepare, refuseLoss } from "./prepare.ts";
@@ -164,7 +164,6 @@ function sendOn(job: Job, asked: Asked, target: Target): Promise<Answer> {
   job.body.forgetValue();
   const { exchange, request } = job;
   const { place } = request;
-  exchange.sent ||= !tellsWhenSent(target.vendor);
   sending.onSent = () => {
     exchange.sent = true;
     place?.rest();

@@ -33,7 +33,7 @@ export type Sending = {
   stream?: boolean;
   /** Our name of the request, for the vendor's log; no more than that. */
   requestId?: string;
-  /** Told when all of it has gone out, where our own client sends it; see {@link tellsWhenSent}. */
+  /** Told when all of it has gone out; where nobody tells that, by Bun's client and for what answers inside this process, when it is handed over. */
   onSent?: (() => void) | undefined;
 };
 
@@ -153,6 +153,7 @@ async function sendSpecially(
   onSent: Sending["onSent"],
 ): Promise<Answer> {
   if (vendor.serve) {
+    onSent?.();
     const answer = await vendor.serve(given);
     if (!(answer instanceof Response)) return answer;
     return new ResponseAnswer(isRedirect(answer) ? await refuseRedirect(answer) : answer);
@@ -160,6 +161,7 @@ async function sendSpecially(
   const { proxy } = vendor;
   const request = isSigned(vendor) ? await authorize(vendor, "POST", given, proxy) : given;
   const address = usesFetch(vendor) ? undefined : addressOf(request.url);
+  if (!address) onSent?.();
   const answer = address
     ? await pool.call(
         address.origin,
@@ -174,9 +176,6 @@ async function sendSpecially(
   const { unframe } = await import("./event-stream.ts");
   return new ResponseAnswer(unframe(toResponse(answer)));
 }
-
-/** Whether a call of this vendor's tells when its request has gone out: Bun's client does not, nor does what answers inside this process. */
-export const tellsWhenSent = (vendor: Vendor): boolean => !vendor.serve && !usesFetch(vendor);
 
 const usesFetch = ({ proxy }: Vendor): boolean => proxy !== undefined || process.env[CLIENT] === "fetch";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chownSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chownSync, linkSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { backupStore, restoreStore } from "../../src/db/backup.ts";
 import { lockDataFolder } from "../../src/db/folder-lock.ts";
@@ -45,7 +45,7 @@ describe.skipIf(process.geteuid?.() !== 0)("what root makes in a folder of a ser
     expect(ownersIn(home)).toEqual(new Set([SERVICE]));
   });
 
-  test("but nothing that was there, and nothing behind a link", () => {
+  test("but nothing that was there, and nothing that has another name elsewhere", () => {
     const home = ofService();
     const path = join(home, "sluice.db");
     openStore(path).close();
@@ -55,7 +55,8 @@ describe.skipIf(process.geteuid?.() !== 0)("what root makes in a folder of a ser
     const other = join(folder(), "other");
     writeFileSync(other, "");
     symlinkSync(other, join(home, "link"));
-    giveToFolderOwner(join(home, "link"), join(home, "nothing"));
+    linkSync(other, join(home, "name"));
+    giveToFolderOwner(join(home, "link"), join(home, "name"), join(home, "nothing"));
     expect(statSync(other).uid).toBe(0);
   });
 });
