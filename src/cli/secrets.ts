@@ -1,8 +1,9 @@
 import type { Config } from "../config/load.ts";
+import { PLAIN_PARAMETER } from "../vendors/outgoing.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 
-/** Shorter values of a vendor's headers are versions and names. */
-const LEAST_HEADER = 12;
+/** Shorter values of a vendor's headers and of its query are versions and names. */
+const LEAST_VALUE = 12;
 
 /** A name with its password as the header `Basic …` carries them: without the padding, which changes with what follows. */
 const asBasic = (login: string) => Buffer.from(login).toString("base64").replace(/=+$/, "");
@@ -24,7 +25,18 @@ function decode(text: string): string {
   }
 }
 
-function* secretsOfVendor({ apiKey, apiKeys, auth, headers, credentials, proxy }: Vendor): Generator<string> {
+/** Some vendors take a key in the address: as it stands there, and as it reads. */
+function* secretsOfQuery(query = ""): Generator<string> {
+  for (const parameter of query.split("&")) {
+    const at = parameter.indexOf("=");
+    const value = parameter.slice(at + 1);
+    if (at < 0 || value.length < LEAST_VALUE || PLAIN_PARAMETER.test(parameter)) continue;
+    yield value;
+    yield decode(value);
+  }
+}
+
+function* secretsOfVendor({ apiKey, apiKeys, auth, headers, query, credentials, proxy }: Vendor): Generator<string> {
   for (const key of apiKeys ?? [apiKey]) {
     if (!key) continue;
     yield key;
@@ -33,7 +45,8 @@ function* secretsOfVendor({ apiKey, apiKeys, auth, headers, credentials, proxy }
     yield key.slice(key.indexOf(":") + 1);
     yield asBasic(key);
   }
-  for (const value of Object.values(headers ?? {})) if (value.length >= LEAST_HEADER) yield value;
+  for (const value of Object.values(headers ?? {})) if (value.length >= LEAST_VALUE) yield value;
+  yield* secretsOfQuery(query);
   for (const value of Object.values(credentials ?? {})) if (value) yield value;
   yield* secretsOfProxy(proxy);
 }

@@ -8,6 +8,7 @@ import { Abort } from "../lib/abort.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import type { JsonText } from "../lib/json.ts";
 import { isSigned } from "../vendors/auth/authorize.ts";
+import { PLAIN_PARAMETER } from "../vendors/outgoing.ts";
 import { toUpstreamRequest } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { type Targeted, targetOf } from "./dispatch.ts";
@@ -58,7 +59,6 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   "anthropic-beta",
   "openai-beta",
 ]);
-const PLAIN_PARAMETER = /^(?:alt|api-version)=/;
 
 /** An address without the user and the values that an operator may have written into it. */
 function maskUrl(url: string): string {

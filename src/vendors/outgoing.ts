@@ -37,6 +37,9 @@ const AUTH: Record<AuthForm, (apiKey: string) => Record<string, string>> = {
   none: () => ({}),
 };
 
+/** A parameter of an address whose value is no secret, whoever wrote the vendor's row: `api-version=2026-01-01`. */
+export const PLAIN_PARAMETER = /^(?:alt|api-version)=/;
+
 /**
  * The address of `path` (with its leading slash, perhaps with a query) below a vendor's base URL, the vendor's own query joined to it.
  * Throws GatewayError (vendor_not_configured) when that is no http or https address: fetch would open others (runtime.md 7).
