@@ -46,7 +46,8 @@ function pngSize(view: DataView): Size {
 /** Start-of-frame markers; the four others of that range (C4, C8, CC) hold tables. */
 const isFrame = (marker: number) => marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
 
-function jpegSize(view: DataView): Size {
+/** Where the frame's marker is, behind which the picture comes. */
+function jpegFrame(view: DataView): number | undefined {
   let at = 2;
   while (at + 9 <= view.byteLength) {
     if (view.getUint8(at) !== 0xff) return undefined;
@@ -55,12 +56,17 @@ function jpegSize(view: DataView): Size {
       at++;
       continue;
     }
-    if (isFrame(marker)) return { height: view.getUint16(at + 5), width: view.getUint16(at + 7) };
+    if (isFrame(marker)) return at;
     const length = view.getUint16(at + 2);
     if (length < 2) return undefined;
     at += 2 + length;
   }
   return undefined;
+}
+
+function jpegSize(view: DataView): Size {
+  const at = jpegFrame(view);
+  return at === undefined ? undefined : { height: view.getUint16(at + 5), width: view.getUint16(at + 7) };
 }
 
 function webpSize(view: DataView): Size {
@@ -83,18 +89,45 @@ const SIZES: Readonly<Record<ImageType, (view: DataView) => Size>> = {
   "image/webp": webpSize,
 };
 
+/** Bytes of a PNG chunk beside its data: length, name, checksum. */
+const CHUNK_BYTES = 12;
+
+/** Its chunks follow each other up to the last one, "IEND"; what stands behind that is nobody's. */
+function isWholePng(view: DataView): boolean {
+  for (let at = 8; at + CHUNK_BYTES <= view.byteLength; at += CHUNK_BYTES + view.getUint32(at)) {
+    if (view.getUint32(at + 4) === 0x49454e44) return true;
+  }
+  return false;
+}
+
+/** Behind its frame no end marker can stand but its own; those of previews come before it. */
+function isWholeJpeg(view: DataView): boolean {
+  const bytes = Buffer.from(view.buffer, view.byteOffset, view.byteLength);
+  return bytes.lastIndexOf("\xff\xd9", undefined, "latin1") > (jpegFrame(view) ?? 0);
+}
+
+const isWholeWebp = (view: DataView): boolean => view.byteLength >= 8 + view.getUint32(4, true);
+
+const WHOLE: Readonly<Record<ImageType, (view: DataView) => boolean>> = {
+  "image/png": isWholePng,
+  "image/jpeg": isWholeJpeg,
+  "image/webp": isWholeWebp,
+};
+
 /**
  * Type and size of a result, read from its header and never decoded: it may be hostile (reliability 5.4). Throws BadImage for anything but a
- * PNG, JPEG or WebP of at most 32 MiB and 64 megapixels: SVG and HTML are none.
+ * PNG, JPEG or WebP of at most 32 MiB and 64 megapixels that is there to its end: SVG and HTML are none.
  */
 export function inspectImage(bytes: Uint8Array): ImageFacts {
   if (bytes.length > MAX_IMAGE_BYTES) throw new BadImage("The vendor's image is larger than 32 MiB.");
   const type = typeOf(bytes);
   if (!type) throw new BadImage("The vendor's answer is no PNG, JPEG or WebP image.");
-  const size = SIZES[type](new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const size = SIZES[type](view);
   if (!size || size.width < 1 || size.height < 1) throw new BadImage("The vendor's image is damaged.");
   if (size.width * size.height > MAX_IMAGE_PIXELS) {
     throw new BadImage("The vendor's image has more than 64 megapixels.");
   }
+  if (!WHOLE[type](view)) throw new BadImage("The vendor's image breaks off before its end.");
   return { type, ...size };
 }

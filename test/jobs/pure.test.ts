@@ -131,6 +131,19 @@ describe("results are believed by their bytes alone", () => {
     });
   });
 
+  test("of an image that breaks off nothing is kept, whatever its header says; what stands behind its end is nobody's", async () => {
+    const image = () => new Bun.Image(PNG).resize(31, 17);
+    const whole = [PNG, await image().jpeg().bytes(), await image().jpeg({ progressive: true }).bytes()];
+    whole.push(await image().webp().bytes(), await image().webp({ lossless: true }).bytes());
+    for (const bytes of whole) {
+      for (let length = 33; length < bytes.length - 12; length += 7) {
+        expect(() => inspectImage(bytes.slice(0, length))).toThrow(BadImage);
+      }
+      expect(() => inspectImage(bytes.slice(0, -1))).toThrow(BadImage);
+      expect(inspectImage(Buffer.concat([bytes, Buffer.from("more")]))).toEqual(inspectImage(bytes));
+    }
+  });
+
   test.each([
     ["HTML", text("<!doctype html><html><body>Bad gateway</body></html>")],
     ["SVG", text('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')],
