@@ -69,6 +69,17 @@ export class FolderFiles implements ImageFiles {
   }
 
   async save(name: string, bytes: Uint8Array): Promise<void> {
+    try {
+      await this.#write(name, bytes);
+    } catch (thrown) {
+      if (!isMissing(thrown)) throw thrown;
+      // Whoever wants room removes folders under a running server; what is to be kept may have been paid for.
+      this.#known.clear();
+      await this.#write(name, bytes);
+    }
+  }
+
+  async #write(name: string, bytes: Uint8Array): Promise<void> {
     const path = this.#path(name);
     await Promise.all([this.#make("tmp"), this.#make(name.slice(0, 2))]);
     const part = join(this.folder, "tmp", `${crypto.randomUUID()}.part`);

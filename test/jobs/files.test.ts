@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
@@ -136,6 +136,18 @@ describe("a folder of files", () => {
       await expect(files.read(name)).rejects.toThrow(RangeError);
     },
   );
+
+  test("folders that are removed under a running server are made again", async () => {
+    const folder = join(newFolder(), "images");
+    const files = new FolderFiles(folder);
+    await files.save(NAME, PNG);
+    for (const removed of [folder, join(folder, "01"), join(folder, "tmp")]) {
+      rmSync(removed, { recursive: true });
+      await files.save(NAME, PNG);
+      expect(await files.read(NAME)).toEqual(PNG);
+      if (process.platform !== "win32") expect(statSync(folder).mode & 0o777).toBe(0o700);
+    }
+  });
 
   test("a link in place of a file is not followed", async () => {
     const folder = newFolder();
