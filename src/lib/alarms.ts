@@ -3,6 +3,11 @@ const SWEEP_FROM = 1_024;
 /** The longest wait that a timer of the runtime takes, ms. */
 const LONGEST_MS = 0x7fff_ffff;
 
+/** A timer that rings this much too late tells that the process stood still: a container that was paused, a machine that slept. */
+const STOOD_STILL_MS = 2_000;
+/** What came meanwhile lies in the sockets, unread. It gets this long, ms, before anybody is told that nothing came. */
+const GRACE_MS = 500;
+
 /** Who is told when a wait is over. */
 export type Sleeper = { wake(): void };
 /** A wait that can be taken back. */
@@ -29,13 +34,15 @@ const isBefore = (one: Alarm, other: Alarm): boolean =>
 
 /**
  * Any number of waits on one timer of the runtime, which takes 200 bytes and two native calls for each of its own: streams have three, for
- * minutes, and nearly all are taken back. A binary heap, earliest first; those of one moment come in the order in which they were set.
+ * minutes, and nearly all are taken back. A binary heap, earliest first; those of one moment come in the order in which they were set. After the process
+ * has stood still nobody is woken before what came meanwhile could be read: it takes most waits back.
  */
 export class Alarms {
   #heap: Alarm[] = [];
   #order = 0;
   #dead = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Until when the timer needs no setting anew: the moment that it rings at, or always while it grants the grace. */
   #wakesAt = Number.POSITIVE_INFINITY;
 
   /** `now`: monotonic ms. */
@@ -81,9 +88,15 @@ export class Alarms {
   }
 
   readonly #ring = (): void => {
+    const now = this.now();
+    const late = now - this.#wakesAt;
+    if (late > STOOD_STILL_MS && late < Number.POSITIVE_INFINITY) {
+      this.#wakesAt = Number.NEGATIVE_INFINITY;
+      this.#timer = setTimeout(this.#ring, GRACE_MS);
+      return;
+    }
     this.#timer = undefined;
     this.#wakesAt = Number.POSITIVE_INFINITY;
-    const now = this.now();
     try {
       for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
         this.#pop();
