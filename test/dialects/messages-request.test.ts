@@ -74,6 +74,20 @@ describe("decodeRequest", () => {
     ]);
   });
 
+  test("an order to take nothing out of the context is no loss, and every other one is", () => {
+    const keepAll = { type: "clear_thinking_20251015", keep: "all" };
+    const lost = (context_management: unknown) => decode({ context_management }).dropped;
+    expect(lost({ edits: [keepAll] })).toEqual([]);
+    for (const asking of [
+      { edits: [keepAll, { type: "clear_tool_uses_20250919" }] },
+      { edits: [{ ...keepAll, keep: { type: "thinking_turns", value: 1 } }] },
+      { edits: [keepAll], other: 1 },
+      { edits: [] },
+    ]) {
+      expect(lost(asking)).toEqual(["context_management"]);
+    }
+  });
+
   test("Claude Code's billing line goes, and is not named", () => {
     const { prompt, dropped } = decode({
       system: [

@@ -42,10 +42,22 @@ const SYSTEM_FIELDS: ReadonlySet<string> = new Set(["type", "text", "cache_contr
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
+/** An edit of the context that takes nothing out: all thinking stays (Claude Code says so with every request). */
+const isKeepingAll = (edit: unknown): boolean =>
+  isObject(edit) && String(edit["type"]).startsWith("clear_thinking_") && edit["keep"] === "all";
+
+/** Whether a field of the body that no other dialect knows asks for something. */
+function asksFor(field: string, value: unknown): boolean {
+  if (!isPresent(value)) return false;
+  if (field !== "context_management" || !isObject(value)) return true;
+  const { edits, ...others } = value;
+  return Object.keys(others).length > 0 || !Array.isArray(edits) || edits.length === 0 || !edits.every(isKeepingAll);
+}
+
 /** Names the fields that no other dialect knows, of the body and of what its own fields hold. */
 function nameOthers(body: Record<string, unknown>, dropped: string[]): void {
   for (const field in body) {
-    if (isPresent(body[field]) && !CROSSING.has(field)) dropped.push(field);
+    if (!CROSSING.has(field) && asksFor(field, body[field])) dropped.push(field);
   }
   for (const [field, known] of CROSSING_INSIDE) dropped.push(...unknownPaths(body[field], known, field));
   const { output_config: config } = body;
