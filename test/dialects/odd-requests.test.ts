@@ -140,6 +140,38 @@ describe("system turns inside a conversation (dialects.md 2.1, 4.1)", () => {
   });
 });
 
+test("a tool's property whose name this dialect's vendor refuses is left out and named, and the tool stays", () => {
+  const text = { type: "string" };
+  const parameters = {
+    type: "object",
+    properties: { $filter: text, id: text, "@odata.id": text, deep: { type: "object", properties: { $top: text } } },
+    required: ["id", "@odata.id"],
+  };
+  const schema = {
+    type: "object",
+    properties: { id: text, deep: parameters.properties.deep },
+    required: ["id"],
+  };
+  const called = { name: "f", parameters };
+  const chat = send(
+    { from: "chat", to: "messages" },
+    { messages: hello, tools: [{ type: "function", function: called }] },
+  );
+  const responses = send(
+    { from: "responses", to: "messages" },
+    { input: "Hi", tools: [{ type: "function", ...called }] },
+  );
+  for (const [{ body, dropped }, at] of [
+    [chat, "tools[0].function"],
+    [responses, "tools[0]"],
+  ] as const) {
+    expect((body["tools"] as Wire[])[0]).toMatchObject({ name: "f", input_schema: schema });
+    expect(dropped).toEqual([`${at}.parameters.properties.$filter`, `${at}.parameters.properties.@odata.id`]);
+  }
+  const elsewhere = send({ from: "responses", to: "chat" }, { input: "Hi", tools: [{ type: "function", ...called }] });
+  expect(elsewhere.dropped).toEqual([]);
+});
+
 describe("a tool choice that may not be forced (dialects.md 2.9, 4.8 #50)", () => {
   const tools = [{ name: "f", input_schema: { type: "object", properties: {} } }];
   const ask = (upstreamModel: string, choice: Wire, more: Wire = {}) =>

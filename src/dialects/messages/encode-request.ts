@@ -7,8 +7,9 @@ import { describedSchema } from "../format-name.ts";
 import { namePictures, nameShared } from "../openai-fields.ts";
 import { isVisible } from "../text.ts";
 import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
+import { placeOf } from "../tool-place.ts";
 import { addText, type Block, encodeTurns, type Message, withMark } from "./encode-turns.ts";
-import { toInputSchema, toStrictSchema } from "./schema.ts";
+import { toInputSchema, toStrictSchema, withoutOddProperties } from "./schema.ts";
 
 /** Stands in for a JSON mode, which this dialect has only with a schema (dialects.md 4.1). */
 const JSON_INSTRUCTION = "Answer with one JSON object and nothing else: no other text, no code fence.";
@@ -31,10 +32,11 @@ function encodeSystem(prompt: Prompt): string | Block[] | undefined {
   return blocks.length === 0 ? undefined : blocks;
 }
 
-function encodeTool(tool: Tool): Block {
+function encodeTool(tool: Tool, dropped: string[]): Block {
   const block: Block = { name: tool.name };
   if (tool.description) block["description"] = tool.description;
-  const schema = toInputSchema(tool.schema);
+  const lost = (property: string) => dropped.push(`${placeOf(tool)}.parameters.properties.${property}`);
+  const schema = withoutOddProperties(toInputSchema(tool.schema), lost);
   block["input_schema"] = tool.strict ? toStrictSchema(schema) : schema;
   if (tool.strict) block["strict"] = true;
   return withMark(block, tool);
@@ -64,9 +66,9 @@ function encodeToolChoice(choice: ToolChoice | undefined, parallel: boolean | un
   return choice || parallel === false ? { type: "auto", ...single } : undefined;
 }
 
-function addTools(prompt: Prompt, messages: readonly Message[], body: Block): void {
+function addTools(prompt: Prompt, messages: readonly Message[], body: Block, dropped: string[]): void {
   if (prompt.tools.length > 0) {
-    body["tools"] = prompt.tools.map(encodeTool);
+    body["tools"] = prompt.tools.map((tool) => encodeTool(tool, dropped));
     put(body, "tool_choice", encodeToolChoice(prompt.toolChoice, prompt.parallelToolCalls));
     return;
   }
@@ -121,7 +123,7 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
   const body: Block = {};
   put(body, "max_tokens", prompt.maxOutputTokens);
   put(body, "system", encodeSystem(prompt));
-  addTools(prompt, messages, body);
+  addTools(prompt, messages, body, dropped);
   body["messages"] = messages;
   addSampling(prompt, quirks, body, dropped);
   const unseen = addStop(prompt.stop, body);

@@ -6,6 +6,9 @@ const MAX_SCHEMA_DEPTH = 64;
 
 type Schema = Record<string, unknown>;
 
+/** What its own vendor takes as the name of a tool's property; one that is not so is a 400 of the whole request. Deeper ones are not looked at. */
+const PROPERTY_NAME = /^[a-zA-Z0-9_.-]{1,64}$/;
+
 /** Keywords that structured output takes as they are (dialects.md 4.9). */
 const KEPT = new Set(["type", "$ref", "enum", "const", "title", "required"]);
 const MAPS_OF_SCHEMAS = new Set(["properties", "$defs", "definitions"]);
@@ -95,4 +98,16 @@ export function toInputSchema(schema: Schema): Schema {
   }
   const required = [root, ...all].flatMap((branch) => (Array.isArray(branch["required"]) ? branch["required"] : []));
   return { ...root, type: "object", properties, ...(required.length > 0 && { required: [...new Set(required)] }) };
+}
+
+/** A tool's schema without the properties whose names this dialect does not take (`$filter`, `@id`); `lost` gets each of them. */
+export function withoutOddProperties(schema: Schema, lost: (property: string) => void): Schema {
+  const { properties, required } = schema;
+  if (!isObject(properties)) return schema;
+  const odd = new Set(Object.keys(properties).filter((name) => !PROPERTY_NAME.test(name)));
+  if (odd.size === 0) return schema;
+  for (const name of odd) lost(name);
+  const kept = Object.fromEntries(Object.entries(properties).filter(([name]) => !odd.has(name)));
+  const demanded = Array.isArray(required) && { required: required.filter((name) => !odd.has(String(name))) };
+  return { ...schema, properties: kept, ...demanded };
 }
