@@ -6,9 +6,8 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import { AccountError } from "./account-error.ts";
 import type { CreatedKey, Keys } from "./keys.ts";
+import { checkName } from "./name.ts";
 
-/** Longest name of an account, characters. */
-const MAX_NAME = 100;
 /** Name and plan of the account that the first start makes (contract 1 and 4). */
 const LOCAL = "local";
 
@@ -41,15 +40,13 @@ export class Accounts {
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** Makes an account. Throws AccountError when the name is taken, empty or above 100 characters. */
+  /** Makes an account. Throws AccountError when the name is taken, or none ({@link checkName}). */
   create(wanted: { name: string; plan: string }): Promise<Account> {
     return this.writer.run(() => this.#insert(wanted));
   }
 
   #insert({ name: given, plan }: { name: string; plan: string }): Account {
-    const name = given.trim();
-    if (name === "" || name.length > MAX_NAME)
-      throw new AccountError(`An account's name has 1 to ${MAX_NAME} characters.`);
+    const name = checkName(given, "An account's");
     if (this.find(name)) throw new AccountError(`There already is an account ${name}.`);
     const row = { id: newId("acct"), name, plan, createdAt: this.clock.now() };
     this.store.query.insert(account).values(row).run();

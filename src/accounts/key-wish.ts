@@ -3,8 +3,6 @@ import { AccountError } from "./account-error.ts";
 import type { Scope } from "./caller.ts";
 import { isScope, TOKEN_SCOPES } from "./scopes.ts";
 
-/** Longest name of a key, characters. */
-const MAX_NAME = 100;
 /** Patterns of models that one key may have, and the longest of them, characters. */
 const MAX_PATTERNS = 100;
 const MAX_PATTERN = 200;
@@ -35,13 +33,6 @@ export const NO_LIMITS: Readonly<KeyLimits> = Object.freeze({
   capTotalNano: null,
   capRequestsDay: null,
 });
-
-/** A key's name without the spaces around it. Throws AccountError for none, or one above 100 characters. */
-export function checkName(given: string): string {
-  const name = given.trim();
-  if (name === "" || name.length > MAX_NAME) throw new AccountError(`A key's name has 1 to ${MAX_NAME} characters.`);
-  return name;
-}
 
 function checkPatterns(patterns: readonly string[]): void {
   const sound = (pattern: string) => pattern.length <= MAX_PATTERN && /^[\x21-\x7e]+$/.test(pattern);

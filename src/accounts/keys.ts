@@ -21,7 +21,8 @@ import {
   toLive,
   toRow,
 } from "./key-row.ts";
-import { checkLimits, checkName, type KeyLimits } from "./key-wish.ts";
+import { checkLimits, type KeyLimits } from "./key-wish.ts";
+import { checkName } from "./name.ts";
 
 export type { KeyCaps, KeyRow } from "./key-row.ts";
 
@@ -184,7 +185,7 @@ export class Keys {
    */
   insert(wanted: NewKey): CreatedKey {
     const { accountId, kind } = wanted;
-    const name = checkName(wanted.name);
+    const name = checkName(wanted.name, "A key's");
     const createdAt = this.#clock.now();
     const limits = limitsOf(wanted);
     checkLimits(kind, limits, createdAt);
@@ -244,7 +245,8 @@ export class Keys {
       // An end that is not changed is judged as when it lay ahead: an expired key can still be renamed.
       const asOf = change.expiresAt === undefined ? Math.min(now, (found.expiresAt ?? now + 1) - 1) : now;
       checkLimits(found.kind, limits, asOf);
-      const changed = { ...found, ...limits, name: change.name === undefined ? found.name : checkName(change.name) };
+      const renamed = change.name === undefined ? found.name : checkName(change.name, "A key's");
+      const changed = { ...found, ...limits, name: renamed };
       const columns = { name: changed.name, ...toColumns(limits) };
       this.store.query.update(apiKey).set(columns).where(eq(apiKey.id, found.id)).run();
       return changed;

@@ -87,11 +87,16 @@ describe("keys", () => {
   });
 
   test("a key of an unknown account or without a name is not made", async () => {
-    const { keys, local } = await withLocal();
+    const { accounts, keys, local } = await withLocal();
     await expect(keys.create({ accountId: "acct_none", name: "x", kind: "api" })).rejects.toThrow(
       "no account acct_none",
     );
     await expect(keys.create({ accountId: local.id, name: " ", kind: "api" })).rejects.toThrow("1 to 100 characters");
+    // A name is shown in lists and sentences: what it does to a terminal is nobody's wish.
+    for (const name of ["a\u001b[31mb", "a\nb", "a\u202eb"]) {
+      await expect(keys.create({ accountId: local.id, name, kind: "api" })).rejects.toThrow("no control characters");
+      await expect(accounts.create({ name, plan: "free" })).rejects.toThrow("no control characters");
+    }
     expect(keys.list()).toHaveLength(1);
     expect(keys.list("acct_none")).toEqual([]);
   });
