@@ -61,6 +61,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   #ends = false;
   /** What comes cannot be understood any more. */
   #isGarbled = false;
+  /** Its answer was given while more of its body was to come that nobody wants: the client may be sending still when that goes out. */
+  #isUnread = false;
   /** Requests are being taken up: who finishes one leaves the next to that. */
   #isReading = false;
   #lingers = false;
@@ -259,7 +261,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     try {
       const { headers } = incoming;
       const isHead = incoming.method === "HEAD";
-      this.#ends ||= this.rules.isStopping || !headers.staysOpen || !canReadRest(incoming);
+      this.#isUnread = !canReadRest(incoming);
+      this.#ends ||= this.rules.isStopping || !headers.staysOpen || this.#isUnread;
       const head = { ends: this.#ends, chunks: headers.isCurrent };
       if ("chunks" in answered) {
         incoming.forgetHead();
@@ -311,7 +314,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
 
   /** Ends it behind its last answer. */
   #end(): void {
-    const isRead = this.#incoming?.isWhole !== false && this.#held === undefined && !this.#isGarbled;
+    const isWhole = this.#incoming?.isWhole !== false && !this.#isUnread;
+    const isRead = isWhole && this.#held === undefined && !this.#isGarbled;
     if (isRead) {
       this.#shut();
       return;
