@@ -30,7 +30,8 @@ const FEW_NEW_FILES = 16;
 
 /** What is left where a folder is. */
 export type Room = {
-  bytes: number /** How many files can be made; undefined where the file system has no bound for them. */;
+  bytes: number;
+  /** How many files can be made; undefined where the file system has no bound for them. */
   files: number | undefined;
 };
 

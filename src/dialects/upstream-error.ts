@@ -1,4 +1,5 @@
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
+import { INVISIBLE } from "../lib/invisible.ts";
 import { isObject } from "../lib/json.ts";
 import { formsOf } from "../observe/secret-forms.ts";
 import { ContextOverflow, type OverflowFigures, readOverflow } from "./overflow.ts";
@@ -22,9 +23,6 @@ const SECRETS: readonly RegExp[] = [
   /\[[\da-f.]*:[\da-f.]*:[\da-f:.]*(?:%\w+)?\](?::\d+)?|(?<!\w|::)(?:[\da-f]{1,4}(?::[\da-f]{1,4})*)?::[\da-f]{1,4}(?::[\da-f]{1,4})*(?![\w:])/gi,
   /(?<![\w.\])}#-])(?:\/[\w.@-]+){2,}|[A-Za-z]:\\[^\s"']+|\\\\[\w.-]+\\[^\s"']+/g,
 ];
-
-/** Signs that end a line or turn the text behind them: what a vendor says is one line in its order. */
-const INVISIBLE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu;
 
 /** Shorter keys are words: taking them out would blank what a vendor says. */
 const MIN_HIDDEN = 6;
