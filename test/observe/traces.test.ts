@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -50,8 +50,11 @@ beforeEach(() => {
   collector.reset();
   collector.always(TRACES, json({}));
 });
-afterAll(async () => {
-  for (const app of apps) await app.stop();
+// What one of them still has to tell would be taken for what the next test's exporter says.
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.stop();
+});
+afterAll(() => {
   upstream.close();
   collector.close();
 });
