@@ -10,13 +10,18 @@ const RULES = { accept: <T>(answer: T) => answer, explain: (thrown: unknown) => 
 
 /** Every connection that was made to the server, and those that are open. */
 let made = 0;
+let requests = 0;
 let open: Set<Socket>;
 let server: TCPSocketListener<undefined>;
+/** Another server, and the connection to it, on which it says when something is to be done. */
+let ringer: TCPSocketListener<undefined>;
+let ringing: Socket<undefined> | undefined;
 let now = 0;
 let pool: Pool;
 
 beforeEach(() => {
   made = 0;
+  requests = 0;
   now = 0;
   open = new Set();
   pool = new Pool(() => now);
@@ -28,12 +33,31 @@ beforeEach(() => {
         made++;
         open.add(socket);
       },
-      data: (socket) => void socket.write(REPLY),
+      data: (socket) => {
+        requests++;
+        socket.write(REPLY);
+      },
       close: (socket) => void open.delete(socket),
     },
   });
 });
-afterEach(() => server.stop(true));
+beforeEach(() => {
+  ringing = undefined;
+  ringer = Bun.listen<undefined>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open: (socket) => {
+        ringing = socket;
+      },
+      data: () => {},
+    },
+  });
+});
+afterEach(() => {
+  server.stop(true);
+  ringer.stop(true);
+});
 
 async function ask(): Promise<void> {
   const address = addressOf(`http://127.0.0.1:${server.port}/x`);
@@ -94,4 +118,53 @@ test("who closes none for as long as they are kept is trusted again", async () =
   now += 40_000;
   await ask();
   expect(made).toBe(3);
+});
+
+test.each([
+  ["without a word", ""],
+  ["with a word", "HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"],
+])(
+  "a server that closes what rests, %s, in the turn in which it is used again is asked on a new connection",
+  async (_name, lastWord) => {
+    await ask();
+    // Both come in one turn of the event loop: what has the pool called, and behind it the end of the connection that it takes.
+    const asked = Promise.withResolvers<void>();
+    const bell = await Bun.connect({
+      hostname: "127.0.0.1",
+      port: ringer.port,
+      socket: { data: () => asked.resolve(ask()) },
+    });
+    await until(() => ringing !== undefined, "the other connection");
+    ringing?.write("now");
+    for (const socket of open) {
+      if (lastWord !== "") socket.write(lastWord);
+      socket.end();
+    }
+    await asked.promise;
+    expect([made, requests]).toEqual([2, 2]);
+    bell.end();
+  },
+);
+
+test.each([
+  ["localhost", true],
+  ["127.0.0.1", false],
+])("over TLS a name is asked for, an address not: %s", async (host, isNamed) => {
+  const hello = Promise.withResolvers<string>();
+  const silent = Bun.listen<undefined>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      data: (socket, bytes) => {
+        hello.resolve(bytes.toString("latin1"));
+        socket.end();
+      },
+    },
+  });
+  const address = addressOf(`https://${host}:${silent.port}/x`);
+  if (!address) throw new Error("no address");
+  const called = pool.call(address.origin, writeHead(address, ""), "{}", new Abort(), RULES);
+  await expect(called).rejects.toThrow("No connection could be made");
+  expect((await hello.promise).includes(host)).toBe(isNamed);
+  silent.stop(true);
 });

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import type { Socket } from "bun";
 import { restOf } from "../../lib/http1/fields.ts";
 import { outbox, type Posting } from "../../lib/outbox.ts";
@@ -17,12 +18,18 @@ export type Keeper = {
   freed(connection: Connection): void;
   /** It is gone. `rested`: the other side closed it while nothing was done on it. */
   gone(connection: Connection, rested: boolean): void;
+  /** It had rested, and is gone: nothing of the call was sent on it. */
+  unsent(call: Call, origin: Origin): void;
 };
 
 /** A connection to an upstream, on which one call follows another. */
 export class Connection implements Line, Posting {
   #socket: Socket<Connection> | undefined;
   #call: Call | undefined;
+  /** The call's request goes out with the end of the turn: nothing of it has yet. */
+  #isDue = false;
+  /** It was in its keeper's hands. */
+  #hasRested = false;
   /** Of a request that has not gone out whole. */
   #unsent: Uint8Array | undefined;
   /** A request can be sent, or could once. */
@@ -40,7 +47,8 @@ export class Connection implements Line, Posting {
   ) {
     const { hostname, port, secure } = origin;
     this.#timer = setTimeout(() => this.#refuse("ETIMEDOUT"), CONNECT_MS);
-    const tls = secure ? { serverName: hostname, rejectUnauthorized: true } : undefined;
+    // An address is no name to ask for (RFC 6066, 3): some servers refuse one. The certificate must be of that address all the same.
+    const tls = secure ? { serverName: isIP(hostname) ? "" : hostname, rejectUnauthorized: true } : undefined;
     Bun.connect({ hostname, port, ...(tls && { tls }), socket: HANDLERS, data: this }).catch((thrown: unknown) =>
       this.#refuse(codeOf(thrown), thrown),
     );
@@ -62,12 +70,14 @@ export class Connection implements Line, Posting {
       return;
     }
     this.#call = call;
+    this.#isDue = true;
     call.attach(this);
     outbox.add(this);
   }
 
   sendNow(): void {
     const call = this.#call;
+    this.#isDue = false;
     // Given up meanwhile.
     if (!call || this.#over) return;
     try {
@@ -94,8 +104,11 @@ export class Connection implements Line, Posting {
   ended(clean: boolean): void {
     this.#call = undefined;
     // An answer that came before its request had gone out whole leaves a connection that nobody can use.
-    if (!clean || this.#unsent || this.#over) this.close();
-    else this.keeper.freed(this);
+    if (!clean || this.#unsent || this.#isDue || this.#over) this.close();
+    else {
+      this.#hasRested = true;
+      this.keeper.freed(this);
+    }
   }
 
   abandon(): void {
@@ -125,9 +138,13 @@ export class Connection implements Line, Posting {
   }
 
   onData(bytes: Buffer): void {
+    const unsent = this.#takeUnsent();
     if (this.#call) this.#call.take(bytes);
-    // Some servers say that they have waited long enough, before they close.
-    else this.#end(true);
+    else {
+      // Some servers say that they have waited long enough, before they close: that is no answer to what they have not been asked.
+      this.#end(this.#hasRested);
+      if (unsent) this.keeper.unsent(unsent, this.origin);
+    }
   }
 
   onDrain(): void {
@@ -136,7 +153,9 @@ export class Connection implements Line, Posting {
 
   onClose(error: unknown): void {
     this.#refuse(codeOf(error), error);
-    this.#leave(this.#call === undefined);
+    const unsent = this.#takeUnsent();
+    this.#leave(this.#hasRested && this.#call === undefined);
+    if (unsent) this.keeper.unsent(unsent, this.origin);
     const call = this.#call;
     this.#call = undefined;
     if (!call) return;
@@ -149,6 +168,18 @@ export class Connection implements Line, Posting {
     this.#refuse(codeOf(error), error);
     this.#call?.fail(error);
     this.close();
+  }
+
+  /**
+   * The call of a connection that had rested, when its request has not gone out: whatever comes on it now was not meant for that call. So it is where the
+   * other side closed what rested in the same turn of the event loop in which it was to be used again.
+   */
+  #takeUnsent(): Call | undefined {
+    if (!this.#isDue || !this.#hasRested) return undefined;
+    const call = this.#call;
+    this.#isDue = false;
+    this.#call = undefined;
+    return call;
   }
 
   #ready(): void {

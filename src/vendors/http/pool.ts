@@ -101,9 +101,13 @@ export class Pool implements Keeper {
     const { name } = connection.origin;
     const idle = this.#idle.get(name);
     const at = idle?.indexOf(connection) ?? -1;
-    if (at < 0) return;
-    idle?.splice(at, 1);
+    if (at >= 0) idle?.splice(at, 1);
     if (rested) this.#restMs.set(name, Math.max(LEAST_IDLE_MS, (this.now() - connection.idleSince) * SAFE_PART));
+  }
+
+  unsent(call: Call, origin: Origin): void {
+    // A new one: others that rest may be on their end too.
+    this.#connect(call, origin);
   }
 
   /** The connection used last, unless it has rested for too long: then all of them have. */
