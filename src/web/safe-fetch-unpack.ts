@@ -1,4 +1,5 @@
 import type { Transform } from "node:stream";
+import { codingOf } from "../lib/http1/coding.ts";
 import { FetchFault } from "./safe-fetch-fault.ts";
 
 /** Encodings that are taken, and asked for. */
@@ -30,8 +31,8 @@ const UNPACKERS = new Map<string, (zlib: Zlib, first: Uint8Array) => Transform>(
  * what goes wrong with the packed bytes.
  */
 export async function* unpack(packed: AsyncGenerator<Uint8Array>, encoding: string): AsyncGenerator<Uint8Array> {
-  const name = encoding.trim().toLowerCase();
-  if (name === "" || name === "identity") {
+  const name = codingOf(encoding);
+  if (name === undefined) {
     yield* packed;
     return;
   }

@@ -341,8 +341,8 @@ function bomb(status: number): Answer {
   return { status, headers, parts: [packed], framing: "length", finish: "end" };
 }
 
-const plain = (text: string, type: string): Answer => ({
-  headers: { "content-type": type },
+const plain = (text: string, type: string, more: Record<string, string> = {}): Answer => ({
+  headers: { "content-type": type, ...more },
   parts: [text],
   framing: "length",
   finish: "end",
@@ -438,6 +438,16 @@ const BODIES: Fault[] = [
     answer: (wire: FaultWire) => json(wire.reply(), { headers: { "content-encoding": coding } }),
     outcome: refused("upstream_error", "false"),
     failsOver,
+  })),
+  ...["none", "UTF-8", "identity"].map((coding) => ({
+    number: 28,
+    name: `not packed, and called ${coding}`,
+    answer: (wire: FaultWire, { mode }: { mode: Mode }) => {
+      const text = mode === "stream" ? soundStreamOf(wire) : JSON.stringify(wire.reply());
+      const type = mode === "stream" ? "text/event-stream" : "application/json";
+      return plain(text, type, { "content-encoding": coding });
+    },
+    outcome: ANSWERED,
   })),
   {
     number: 28,

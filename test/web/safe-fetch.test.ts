@@ -140,6 +140,8 @@ describe("bounds", () => {
     ["br", brotliCompressSync("hello")],
     ["zstd", zstdCompressSync("hello")],
     ["identity", Buffer.from("hello")],
+    ["none", Buffer.from("hello")],
+    ["UTF-8", Buffer.from("hello")],
   ])("a body packed as %s comes out unpacked", async (encoding, packed) => {
     upstream.always("/", page(packed, { "content-encoding": encoding }));
     expect(textOf(await guarded({ allowHosts })(upstream.url, PLAIN))).toBe("hello");

@@ -1,3 +1,4 @@
+import { codingOf } from "../../lib/http1/coding.ts";
 import { type Answer, type Read, ResponseAnswer } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
 
@@ -43,8 +44,8 @@ function toStream(answer: Answer): ReadableStream<Uint8Array<ArrayBuffer>> {
  * {@link ConnectionLost} for a coding that nobody knows.
  */
 export function unpack(answer: Answer): Answer {
-  const coding = answer.headers.get("content-encoding")?.trim().toLowerCase() ?? "";
-  if (coding === "" || coding === "identity") return answer;
+  const coding = codingOf(answer.headers.get("content-encoding"));
+  if (coding === undefined) return answer;
   const format = FORMATS[coding];
   if (!format) {
     answer.cancel();
