@@ -741,6 +741,18 @@ describe("what is no request is refused, the connection is closed, and nothing b
     expect([client.rest, lab.vendor.calls.length]).toEqual(["", 0]);
   });
 
+  test.each([
+    ["the start of TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
+    ["behind a request, in the same write", `${lines("GET /healthz HTTP/1.1", HOST)}\x00`],
+    ["behind empty lines", "\r\n\r\n\x80"],
+  ])("at once where no head can begin so: %s", async (_name, bytes) => {
+    const client = await lab.connect();
+    await client.send(bytes);
+    if (bytes.startsWith("GET")) expect((await client.answer()).status).toBe(200);
+    expect((await client.answer()).status).toBe(400);
+    expect([await client.over(), client.rest]).toEqual(["closed", ""]);
+  });
+
   const { length } = body;
   const messagesHead = (path: string, ...extra: string[]) =>
     lines(`POST ${path} HTTP/1.1`, HOST, KEY, JSON_TYPE, `Content-Length: ${length}`, ...extra) + body;

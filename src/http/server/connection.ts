@@ -6,7 +6,7 @@ import { type Timeout, timeoutsOf } from "../../lib/timeouts.ts";
 import type { Answered, Whole } from "../answered.ts";
 import { pathOf } from "../request.ts";
 import { type ClientLine, Incoming } from "./incoming.ts";
-import { askedPath, MAX_HEAD_BYTES, parseRequestHead } from "./request-head.ts";
+import { askedPath, canBeginHead, MAX_HEAD_BYTES, parseRequestHead } from "./request-head.ts";
 import { sendResponse } from "./responses.ts";
 import { Sender, type SenderOwner } from "./sender.ts";
 
@@ -189,6 +189,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     const at = held.indexOf(HEAD_END, start);
     if ((at < 0 ? held.length : at) > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
     if (at < 0) {
+      // At once: who begins with TLS, because his address says https, would wait for an answer until his head is given up.
+      if (!canBeginHead(held, start)) throw new MalformedMessage("no request line of HTTP/1.1");
       // What waits for the rest of its head must not keep the memory of all that came along with it.
       if (held.buffer.byteLength > 2 * MAX_HEAD_BYTES) this.#held = Buffer.from(held);
       if (held.indexOf(BARE_HEAD_END, start) >= 0) throw new MalformedMessage("lines without carriage returns");

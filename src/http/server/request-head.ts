@@ -8,6 +8,8 @@ export const MAX_HEAD_BYTES = 32 * 1024;
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]{1,32} [!"$-~]+ HTTP\/1\.[01](?=\r\n|$)/;
 /** What stands between a target, which holds no blank, and the last digit of the version. */
 const VERSION = " HTTP/1.";
+/** What a method begins with, or the empty line before it. */
+const FIRST = /^[!#$%&'*+.^_`|~\w\r-]/;
 /** At most 128 fields as they must be written: no white space before a name or its colon, no line that continues another, no odd bytes. */
 const FIELDS = /^(?:\r\n[!#$%&'*+.^_`|~\w-]+:[\t\x20-\x7e\x80-\xff]*){0,128}$/;
 /** A target that names its host: what a client sends to a proxy, and every server must read (RFC 9112, 3.2.2). */
@@ -76,6 +78,11 @@ function fieldFault(lines: string): string {
   if (wrong === undefined) return "too many header fields";
   const name = FIELD_NAME.exec(wrong)?.[0];
   return name === undefined ? "a header field that is none" : `the header ${name} holds what no header can carry`;
+}
+
+/** Whether the head of a request may begin at this place, as far as one byte can tell. */
+export function canBeginHead(bytes: Buffer, at: number): boolean {
+  return at >= bytes.length || FIRST.test(bytes.toString("latin1", at, at + 1));
 }
 
 /** The path that a head asks for, of which nothing but its request line need be sound; undefined where that is none. */
