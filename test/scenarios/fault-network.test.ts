@@ -28,8 +28,10 @@ const CERTIFICATES = new URL("../fixtures/certificates/", import.meta.url);
 const certificate = (name: string) => readFileSync(new URL(`${name}.txt`, CERTIFICATES), "utf8");
 
 /** Who the other side says it is: only the first may be believed. */
-const SHOWN = ["sound", "other-name", "expired", "stranger"] as const;
+const SHOWN = ["sound", "other-name", "other-address", "expired", "stranger"] as const;
 type Shown = (typeof SHOWN)[number];
+/** Called by its address, not by a name. */
+const BY_ADDRESS: Shown = "other-address";
 const NAMELESS = "nameless";
 
 type Cell = { vendor: Shown | typeof NAMELESS; client: DialectName; mode: Mode; routes: 1 | 2 };
@@ -86,7 +88,8 @@ let gateway: PaidGateway;
 beforeAll(async () => {
   const key = certificate("key");
   const at = (name: Shown) => startRawVendor({ cert: certificate(name), key });
-  vendors = { sound: at("sound"), "other-name": at("other-name"), expired: at("expired"), stranger: at("stranger") };
+  const others = { "other-name": at("other-name"), "other-address": at("other-name") };
+  vendors = { sound: at("sound"), ...others, expired: at("expired"), stranger: at("stranger") };
   spare = startUpstream();
   spare.always(CLIENT_PATH.chat, ({ json }) => soundAnswerOf(FAULT_WIRES.chat, isStream(json) ? "stream" : "blocking"));
   gateway = new PaidGateway(spare.url);
@@ -95,7 +98,9 @@ beforeAll(async () => {
   });
   const config = {
     vendors: [
-      ...SHOWN.map((name) => vendorRow(name, vendors[name].url.replace("127.0.0.1", "localhost"))),
+      ...SHOWN.map((name) =>
+        vendorRow(name, vendors[name].url.replace("127.0.0.1", name === BY_ADDRESS ? "127.0.0.1" : "localhost")),
+      ),
       vendorRow(NAMELESS, "http://vendor.example:81"),
       vendorRow("spare", spare.url),
     ],

@@ -86,6 +86,14 @@ class Pieces implements AsyncIterator<string, undefined> {
   }
 }
 
+/** Gives these pieces in the place of what is written to it. */
+const toPieces = (pieces: readonly string[]) =>
+  new TransformStream<Uint8Array, Uint8Array>({
+    transform(_chunk, controller) {
+      for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece));
+    },
+  });
+
 describe("nothing stays open", () => {
   test("of a connection on which something threw", async () => {
     const at = bare(() => {
@@ -199,6 +207,20 @@ describe("nothing stays open", () => {
     const client = await at.connect();
     await client.send(GET + GET);
     expect([(await client.answer()).body, await client.over(), client.rest]).toEqual(["no", "closed", ""]);
+  });
+
+  test("of an answer of which one piece is empty, as chunks end with one", async () => {
+    const pieces = ["one", "", "two", "", ""];
+    const at = bare(() => new Response(new Blob(["x"]).stream().pipeThrough(toPieces(pieces))));
+    const client = await at.connect();
+    await client.send(GET + GET);
+    for (let asked = 0; asked < 2; asked++) {
+      const { body, framing } = await client.answer();
+      expect([body, framing]).toEqual(["onetwo", "chunked"]);
+    }
+    client.leave();
+    await at.empty();
+    expect(client.rest).toBe("");
   });
 
   test("behind an answer in pieces whose request turns out to be garbled", async () => {

@@ -175,6 +175,8 @@ export class Sender implements Sink, Posting {
   /** The next bytes of it; a promise where the system has not taken them at once. Throws, and rejects, when the client is gone. */
   sendPiece(bytes: Uint8Array): Promise<void> | undefined {
     if (this.#isGone) throw clientGone();
+    // As a chunk it would be the last one.
+    if (bytes.length === 0) return undefined;
     const before = this.#chunks ? `${this.#head}${bytes.length.toString(16)}\r\n` : this.#head;
     const parts = [Buffer.from(before, "latin1"), bytes];
     if (this.#chunks) parts.push(Buffer.from("\r\n"));
