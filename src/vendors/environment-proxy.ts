@@ -1,3 +1,4 @@
+import { BlockList, isIP } from "node:net";
 import type { Vendor } from "./vendor.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -21,12 +22,30 @@ const read = (environment: Environment, names: readonly string[]): [name: string
   return undefined;
 };
 
-/** Whether `no_proxy` names an address: `*`, a name with all below it (`example.com`, `.example.com`, `*.example.com`), maybe with a port. */
+/** Whether an entry is the address `host`, or a range of addresses that it is in (`10.0.0.0/8`, `fd00::/8`). `host`: as in a URL. */
+function isInRange(entry: string, host: string): boolean {
+  const address = host.replace(/^\[|\]$/g, "");
+  const [network = "", bits, ...more] = entry.replace(/^\[([^\]]*)\]/, "$1").split("/");
+  const version = isIP(address);
+  if (version === 0 || isIP(network) !== version || more.length > 0) return false;
+  const most = version === 4 ? 32 : 128;
+  const length = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
+  if (!(length <= most)) return false;
+  const family = version === 4 ? "ipv4" : "ipv6";
+  const range = new BlockList();
+  range.addSubnet(network, length, family);
+  return range.check(address, family);
+}
+
+/**
+ * Whether `no_proxy` names an address: `*`, a name with all below it (`example.com`, `.example.com`, `*.example.com`), maybe with a port, or an IP address
+ * or a range of these, as curl, Go and Python read it.
+ */
 function isExcepted(url: URL, environment: Environment): boolean {
   const list = read(environment, ["no_proxy", "NO_PROXY"])?.[1] ?? "";
   const port = url.port || (url.protocol === "https:" ? "443" : "80");
   return list.split(/[\s,]+/).some((entry) => {
-    if (entry === "*") return true;
+    if (entry === "*" || isInRange(entry, url.hostname)) return true;
     const match = /^(?:\*?\.)?(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(entry.toLowerCase());
     if (!match?.[1] || (match[2] !== undefined && match[2] !== port)) return false;
     return url.hostname === match[1] || url.hostname.endsWith(`.${match[1]}`);

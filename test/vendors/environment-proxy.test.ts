@@ -60,6 +60,29 @@ describe("which proxy", () => {
     expect(environmentProxy(https, environment)).toBe(excepted ? undefined : PROXY);
   });
 
+  test.each<[string, string, boolean]>([
+    ["10.0.0.0/8", "http://10.1.2.3:8000/v1", true],
+    ["192.168.0.0/16,10.0.0.0/8", "http://10.1.2.3:8000/v1", true],
+    ["10.1.2.3", "http://10.1.2.3:8000/v1", true],
+    ["10.1.2.3:8000", "http://10.1.2.3:8000/v1", true],
+    ["10.1.2.3:81", "http://10.1.2.3:8000/v1", false],
+    ["10.0.0.0/0", "http://192.0.2.1/v1", true],
+    ["10.0.0.0/16", "http://10.1.2.3:8000/v1", false],
+    ["10.0.0.0/33", "http://10.0.0.0/v1", false],
+    ["10.0.0.0/", "http://10.0.0.0/v1", false],
+    ["10.0.0.0/8/8", "http://10.0.0.0/v1", false],
+    ["10.0.0.0/8", "http://10.vendor.test/v1", false],
+    ["fd00::/8", "http://[fd12::1]:8000/v1", true],
+    ["fd12::1", "http://[fd12::1]:8000/v1", true],
+    ["[fd12::1]", "http://[fd12::1]:8000/v1", true],
+    ["[fd12::1]:8000", "http://[fd12::1]:8000/v1", true],
+    ["fd00::/8", "http://[fe80::1]/v1", false],
+    ["::/0", "http://10.1.2.3/v1", false],
+  ])("NO_PROXY=%j and %s", (list, address, excepted) => {
+    const environment = on({ HTTP_PROXY: PROXY, NO_PROXY: list });
+    expect(environmentProxy(address, environment)).toBe(excepted ? undefined : PROXY);
+  });
+
   test.each(["socks5://proxy.test:1080", "http://", "http://[", "ftp://u:secret@proxy.test"])(
     "%s is refused",
     (value) => {
