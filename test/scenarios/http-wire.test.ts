@@ -1378,6 +1378,8 @@ describe("waiting", () => {
   afterAll(() => patient.end());
 
   const IDLE_MS = IDLE_SECONDS * 1_000;
+  /** The longest of the usual ones, Caddy. */
+  const PROXIES_KEEP_MS = 120_000;
 
   test("a body that stands still is told so, and the connection is closed", async () => {
     const body = bodyOf(HIDDEN);
@@ -1400,15 +1402,20 @@ describe("waiting", () => {
   });
 
   test("an answer may take longer than a connection may rest", async () => {
-    const holds = gate();
-    patient.vendor.answer(VENDOR_PATH, { ...json(replyTo("slow")), headersAfter: holds.opened });
+    const gates = [gate(), gate(), gate()] as const;
+    const words = ["one ", "two ", "three "] as const;
+    const parts = words.flatMap((word, at) => [wire.text(word), gates[at]?.opened as Promise<void>]);
+    patient.vendor.answer(VENDOR_PATH, stream([wire.head(), ...parts, rest()]));
     const client = await patient.connect();
-    await client.send(sound("slow"));
-    await patient.vendor.called(patient.vendor.calls.length);
-    await clock.advance(IDLE_MS + 20_000);
-    expect(client.ending).toBeUndefined();
-    holds.open();
-    expect(saidBy(await client.answer())).toBe("slow");
+    await client.send(sound("slow", { stream: true }));
+    // No vendor may be silent for as long as that.
+    for (const [at, word] of words.entries()) {
+      await client.has(word);
+      await clock.advance(IDLE_MS / 2);
+      expect(client.ending).toBeUndefined();
+      gates[at]?.open();
+    }
+    expect(readRecords((await client.answer()).body).at(-1)?.data).toBe("[DONE]");
     client.leave();
   });
 
@@ -1421,6 +1428,17 @@ describe("waiting", () => {
     await clock.advance(IDLE_MS);
     expect([await used.over(NOTICED_MS), used.rest]).toEqual(["closed", ""]);
     expect([await fresh.over(NOTICED_MS), fresh.rest]).toEqual(["closed", ""]);
+  });
+
+  test("a connection rests for longer than a proxy keeps it", async () => {
+    const client = await patient.connect();
+    for (let asked = 0; asked < 2; asked++) {
+      await client.send(PROBE);
+      expect((await client.answer()).status).toBe(200);
+      await clock.advance(PROXIES_KEEP_MS);
+    }
+    expect(client.ending).toBeUndefined();
+    client.leave();
   });
 
   test("a head that never ends is cut, however it drips", async () => {

@@ -12,8 +12,12 @@ import { Sender, type SenderOwner } from "./sender.ts";
 
 /** A head must be whole within this, ms (reliability 6.4). */
 const HEAD_MS = 12_000;
-/** A connection on which nothing is asked is closed after this, ms. */
-export const IDLE_MS = 60_000;
+/**
+ * A connection on which nothing is asked is closed after this, ms: later than the usual proxies and clients close theirs (nginx and AWS after 60 s, what is
+ * built on Go after 90 s, Caddy after 120 s). Whoever closes first decides; where that is the server, a request that crosses with the end is lost, and a
+ * proxy may not send a POST again.
+ */
+export const IDLE_MS = 130_000;
 /** How long a client whose connection ends may go on sending what nobody reads, ms: cut off earlier, it would not see its answer. */
 const LINGER_MS = 5_000;
 /** Bytes of further requests that are kept while one is answered. */
