@@ -29,6 +29,33 @@ test.each([
   expect(endOf(wire)).toEqual(told);
 });
 
+test.each([
+  ["", true],
+  ["H", true],
+  ["HTTP/1.", true],
+  ["HTTP/1.1 200 OK\r\ncontent-", true],
+  ["HTTP/1.1 100 Continue\r\n\r\n", true],
+  ["HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 2", true],
+  ["SSH-2.0-OpenSSH_9.2\r\n", false],
+  ["\0\0\x12\x04\0\0\0\0\0", false],
+  ["+", false],
+  ["HTTP/2 200\r\n", false],
+  ["HTTP/1.1 100 Continue\r\n\r\nhello", false],
+])("%p may be the beginning of an answer: %p; what is none is told at once", async (wire, waits) => {
+  const call = new Call("", "", new Abort(), { accept: (answer) => answer, explain: (thrown) => thrown });
+  const told = call.answered().catch(String);
+  let isGivenUp = false;
+  call.attach({
+    ...{ pause() {}, resume() {}, ended() {} },
+    abandon: () => {
+      isGivenUp = true;
+    },
+  });
+  call.take(Buffer.from(wire, "latin1"));
+  expect([isGivenUp, call.over]).toEqual([!waits, !waits]);
+  if (!waits) expect(await told).toContain("The answer is no HTTP: no status line.");
+});
+
 describe("an answer of which much comes at once", () => {
   /** Bytes in which every place is known by its neighbours. */
   const body = (length: number) => Buffer.from(Uint8Array.from({ length }, (_, at) => (at * 31 + (at >> 8)) & 255));

@@ -6,7 +6,7 @@ import type { Text } from "../../lib/json.ts";
 import { decodeBytes } from "../../lib/piece-decoder.ts";
 import { type Answer, type Read, type ReadTaker, readText } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
-import { type Head, MAX_HEAD_BYTES, parseHead } from "./head.ts";
+import { canBeginHead, type Head, MAX_HEAD_BYTES, parseHead } from "./head.ts";
 import { cut, MAX_PIECE_BYTES, type Piece, pack, sizeOf, unpack } from "./pieces.ts";
 import type { Outgoing } from "./request.ts";
 import { type Taker, Turns } from "./turns.ts";
@@ -327,6 +327,8 @@ export class Call implements Answer, Abortable, Outgoing, Taker {
       }
       if ((at < 0 ? all.length : at) - start > MAX_HEAD_BYTES) throw new MalformedMessage("a head that is too long");
       if (at < 0) {
+        // At once: what speaks something else may wait for as long as anybody does.
+        if (!canBeginHead(all, start)) throw new MalformedMessage("no status line");
         this.#held = start === 0 ? all : all.subarray(start);
         return;
       }

@@ -56,6 +56,14 @@ function readLength(told: string): number {
   throw new MalformedMessage("a length that is no number");
 }
 
+const BEGINNING = Buffer.from("HTTP/1.");
+
+/** Whether the head of an answer may begin at this place, as far as its first bytes tell. */
+export function canBeginHead(bytes: Buffer, at: number): boolean {
+  const length = Math.min(BEGINNING.length, bytes.length - at);
+  return bytes.compare(BEGINNING, 0, length, at, at + length) === 0;
+}
+
 /** Reads a head, without the empty line behind it. Throws {@link MalformedMessage}. */
 export function parseHead(text: string): Head {
   if (!STATUS_LINE.test(text)) throw new MalformedMessage("no status line");
