@@ -228,6 +228,8 @@ export class RelayedStream implements Chunks, ReadTaker {
       return { done: false, value: text + this.#errorText(error) };
     }
     if (ended) {
+      // Its vendor did well, whatever becomes of the books.
+      this.#tellHealth();
       await exchange.complete();
       this.#ended = true;
       return { done: false, value: text + closingNote(exchange) + writer.end(tail) };
@@ -243,6 +245,7 @@ export class RelayedStream implements Chunks, ReadTaker {
     this.#takeUntold();
     const { usage } = exchange.counted;
     exchange.stopped = true;
+    this.#tellHealth();
     await exchange.complete();
     this.#ended = true;
     abort.abort(clientLeft());

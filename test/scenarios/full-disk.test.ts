@@ -112,3 +112,28 @@ test("a stream whose end cannot be written down ends with an error and no termin
   expect(rows()).toEqual([]);
   expect(gateway.app.book.verify()).toEqual([]);
 });
+
+test("streams whose end cannot be written down say nothing against their vendor: once there is room, it is asked as before", async () => {
+  const { gateway, vendors } = lab;
+  const hold = gate();
+  const whole = soundStream(WIRES.chat);
+  const begun = WIRES.chat.head() + WIRES.chat.text(PIECES[0]);
+  const body = { model: "lab/priced-chat", stream: true, ...ASKED };
+  const streams: ReturnType<typeof readAlong>[] = [];
+  // More than a breaker bears.
+  for (let at = 0; at < 8; at++) {
+    vendors.chat.answer(CHAT, sse([begun, hold.opened, whole.slice(begun.length)]));
+    streams.push(readAlong(await gateway.post(CHAT, body)));
+  }
+  await fillUp();
+  hold.open();
+  for (const stream of streams) expect(await stream.end()).toContain(TOLD.code);
+  await until(() => gateway.app.running.count === 0, "the end of the streams");
+  limitTo(1_000_000);
+  await clock.advance(1_100);
+  vendors.chat.answer(CHAT, soundAnswer(WIRES.chat, "stream"));
+  const answer = await gateway.post(CHAT, body);
+  expect(answer.status).toBe(200);
+  expect(await answer.text()).toContain("[DONE]");
+  expect(gateway.log.filter(({ event }) => event === "route-opened")).toEqual([]);
+});
