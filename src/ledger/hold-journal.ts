@@ -88,12 +88,13 @@ export class HoldJournal {
     this.#strikeLater();
   }
 
-  /** Nothing is written any more. */
+  /** Nothing is written any more, but for the rows that are to go: the next start would charge by them. */
   stop(): void {
     this.#stopped = true;
     this.#cancel?.();
     this.#cancelStrike?.();
     this.#waiting.clear();
+    if (this.#struck.size > 0) void this.#strikeAll();
   }
 
   #strikeLater(): void {

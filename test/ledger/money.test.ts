@@ -280,6 +280,25 @@ test("the journal's row of a hold that could not be closed goes as soon as the s
   expect(faults).toEqual([full]);
 });
 
+test("it goes with the stop of the server too, which would not be there to take it away later", async () => {
+  const books = openBooks();
+  const { book, clock, ledger, fund, opened, store, writer } = books;
+  await fund(DOLLAR);
+  const hold = await ledger.hold(wish("req_1"));
+  hold.extend({ vendor: "lab", upstreamModel: "m", output: 3_600 });
+  await clock.advance(50);
+  await writer.run(() => undefined);
+  const { run } = writer;
+  writer.run = () => Promise.reject(new StoreError("disk-full", "The disk is full."));
+  await expect(hold.settle(cameTo(1, 1))).rejects.toMatchObject({ fault: "disk-full" });
+  Object.assign(writer, { run });
+  opened.stop();
+  await writer.close();
+  expect(store.database.prepare("SELECT request_id FROM ledger_hold").values()).toEqual([]);
+  expect(books.restart().start()).toEqual({ settled: 0, released: 0 });
+  expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR);
+});
+
 test("a changed price is a new row, and what was charged keeps its own", async () => {
   const { book, ledger, fund } = openBooks();
   await fund(DOLLAR);
