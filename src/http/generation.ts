@@ -6,6 +6,7 @@ import { tellAttempts } from "../relay/exchange.ts";
 import { generate } from "../relay/generate.ts";
 import { generateOnce, type KeptAnswers } from "../relay/idempotency.ts";
 import type { GenerateRequest, Services } from "../relay/job.ts";
+import { CLIENT_LEFT } from "../relay/record.ts";
 import { type Answered, toResponse } from "./answered.ts";
 import { type Asked, AskedRequest, type RequestServer } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJsonSoon } from "./body.ts";
@@ -131,7 +132,10 @@ export async function answerAdmitted(
   }
 }
 
-/** Counts and records a refusal that came before the request had a book of its own. `beganAt`: Unix ms; read only where traces are kept. */
+/**
+ * Counts and records a refusal that came before the request had a book of its own; of a client that is gone by then, that it left, which nobody is
+ * told. `beganAt`: Unix ms; read only where traces are kept.
+ */
 function noteRefusal(
   thrown: unknown,
   dialect: Dialect,
@@ -140,17 +144,18 @@ function noteRefusal(
   beganAt: number,
 ): void {
   if (asked?.recorded) return;
-  const error = toGatewayError(thrown);
-  observer?.told(error.code);
+  const error = asked?.left.aborted ? undefined : toGatewayError(thrown);
+  if (error) observer?.told(error.code);
   // Who shows no valid key fills no log.
   if (!asked) return;
   const { requestId, caller } = asked;
   const model = asked.model?.slice(0, MAX_NOTED_MODEL);
+  const outcome = error ? "refused" : "client-left";
   if (observer?.traces) {
     observer.refused({
       ...{ requestId, accountId: caller.accountId, keyId: caller.keyId, dialect: dialect.name, model: model ?? "" },
       ...{ stream: false, vendor: "", upstreamModel: "", tried: 0, attempts: [], lastAttemptMs: 0, lastKey: 0 },
-      ...{ outcome: "refused", error: error.code, finish: undefined, startedAt: beganAt },
+      ...{ outcome, error: error?.code, finish: undefined, startedAt: beganAt },
       ...{ durationMs: Math.max(0, clock.now() - beganAt), firstTokenMs: undefined, usage: undefined },
       ...{ costNano: undefined, traceparent: asked.headers.get("traceparent") ?? undefined },
     });
@@ -161,8 +166,8 @@ function noteRefusal(
     key: caller.keyId,
     dialect: dialect.name,
     model,
-    outcome: "refused",
-    status: dialect.encodeError(error, requestId).status,
-    error: error.code,
+    outcome,
+    status: error ? dialect.encodeError(error, requestId).status : CLIENT_LEFT,
+    error: error?.code,
   });
 }

@@ -17,7 +17,7 @@ export type Identity = {
 };
 
 /** The status of a client that is gone: nobody was answered. What other servers' logs write for it too. */
-const CLIENT_LEFT = 499;
+export const CLIENT_LEFT = 499;
 
 /** Of a request that is over, what only its line in the log says. */
 export type Aside = {

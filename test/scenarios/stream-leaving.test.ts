@@ -108,3 +108,20 @@ test("a stream that cannot be begun lets its vendor go", async () => {
   await within(call.whenAborted, "the abort");
   await until(isIdle, "the end of the request");
 });
+
+test("a client that leaves before its request has come is noted as one that left, and nobody is told of an error", async () => {
+  const listening = await start("own");
+  const lines = `Host: localhost\r\nX-Api-Key: ${lab.gateway.key}\r\nContent-Type: application/json\r\n`;
+  const socket = connect(listening.port, "127.0.0.1", () =>
+    socket.write(`POST ${PATH.chat} HTTP/1.1\r\n${lines}Content-Length: 100\r\n\r\n{"model":`),
+  );
+  await until(() => !isIdle(), "the request");
+  socket.destroy();
+  await until(isIdle, "its end");
+  const line = lab.gateway.log.find(({ event }) => event === "generate");
+  expect(line).toMatchObject({ outcome: "client-left", status: 499, dialect: "chat" });
+  expect(line?.["error"]).toBeUndefined();
+  const figures = await (await lab.gateway.call("/metrics")).text();
+  expect(figures).not.toContain('code="invalid_request"');
+  await listening.stop();
+});
