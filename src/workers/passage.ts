@@ -93,10 +93,14 @@ export class Passage {
     };
   }
 
-  /** Ends what is still under way, and takes the socket away. */
+  /** Ends what is still under way, and takes the socket away. Never rejects: what is closed after it must not be left open. */
   async close(): Promise<void> {
     await this.#server.stop(true);
-    rmSync(this.#own ? dirname(this.path) : this.path, { force: true, recursive: true });
+    try {
+      rmSync(this.#own ? dirname(this.path) : this.path, { force: true, recursive: true });
+    } catch {
+      // Nobody may write in the folder any more. The next start takes it away.
+    }
   }
 }
 

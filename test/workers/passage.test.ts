@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { passOn } from "../../src/workers/passage.ts";
+import { Passage, passOn } from "../../src/workers/passage.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 import { within } from "../support/wait.ts";
 
@@ -57,3 +58,13 @@ test.skipIf(process.platform !== "linux")(
   },
   20_000,
 );
+
+test.skipIf(process.platform !== "linux")("a socket that cannot be taken away holds up no stop", async () => {
+  const inside = join(folder, "data");
+  mkdirSync(inside);
+  const passage = new Passage({ folder: inside, answer: () => new Response("heard") });
+  expect(await (await passOn(new Request("http://localhost/v1/account"), "", passage.path))?.text()).toBe("heard");
+  renameSync(inside, join(folder, "elsewhere"));
+  writeFileSync(inside, "no folder");
+  await passage.close();
+});
