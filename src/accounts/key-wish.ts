@@ -35,10 +35,12 @@ export const NO_LIMITS: Readonly<KeyLimits> = Object.freeze({
 });
 
 function checkPatterns(patterns: readonly string[]): void {
-  const sound = (pattern: string) => pattern.length <= MAX_PATTERN && /^[\x21-\x7e]+$/.test(pattern);
+  // Every ID has a slash: a pattern with neither slash nor star, such as a vendor's name alone, would fit none.
+  const sound = (pattern: string) =>
+    pattern.length <= MAX_PATTERN && /^[\x21-\x7e]+$/.test(pattern) && /[/*]/.test(pattern);
   if (patterns.length >= 1 && patterns.length <= MAX_PATTERNS && patterns.every(sound)) return;
   throw new AccountError(
-    `Models are named by 1 to ${MAX_PATTERNS} IDs or patterns such as openai/*, each of at most ${MAX_PATTERN} characters without spaces.`,
+    `Models are named by 1 to ${MAX_PATTERNS} IDs such as openai/gpt-5 or patterns such as openai/*, each of at most ${MAX_PATTERN} characters without spaces.`,
   );
 }
 

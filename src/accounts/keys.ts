@@ -274,7 +274,8 @@ export class Keys {
     const rows = name.length < MIN_ABBREVIATION ? [] : [...this.list(), ...this.listTokens()].filter(fits);
     if (rows.length === 1 && rows[0]) return rows[0];
     // Never repeat what was given: it may be a whole key with a slip in it.
-    if (rows.length === 0) throw new AccountError("No key fits. `sluice keys list` shows their ids.");
+    if (rows.length === 0)
+      throw new AccountError("No key or token fits. `sluice keys list` and `sluice tokens list` show their ids.");
     throw new AccountError(`${rows.length} keys fit. Give the whole id: ${rows.map((key) => key.id).join(", ")}.`);
   }
 

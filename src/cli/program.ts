@@ -1,4 +1,4 @@
-import { Command, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { MODALITIES } from "../catalog/entry.ts";
 import { addAccounts, addBackup, addUsage } from "./account-commands.ts";
 import { type Report, withConfig, withFolder, withJson } from "./command-parts.ts";
@@ -47,6 +47,18 @@ function addReports(program: Command, report: Report): void {
     .action(async (options: JsonOption) => report((await import("./version.ts")).showVersion(options)));
 }
 
+/** Throws InvalidArgumentError for an empty word, which is a variable of a script that is not set; gives any other one back. */
+function readWord(word: string): string {
+  if (word.trim() === "") throw new InvalidArgumentError("Expected a value, found an empty text.");
+  return word;
+}
+
+/** Has every option that takes a word refuse an empty one: taken for none it would mean another store, account or file than was meant. */
+function refuseEmptyWords(command: Command): void {
+  for (const option of command.options) if (option.required && !option.parseArg) option.argParser(readWord);
+  for (const below of command.commands) refuseEmptyWords(below);
+}
+
 /** The whole command line (contract 1). Parsing throws CommanderError instead of ending the process. */
 export function createProgram(version: string, report: Report): Command {
   const program = new Command("sluice");
@@ -64,5 +76,6 @@ export function createProgram(version: string, report: Report): Command {
   addUsage(program, report);
   addBackup(program, report);
   addReports(program, report);
+  refuseEmptyWords(program);
   return program;
 }

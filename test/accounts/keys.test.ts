@@ -130,10 +130,10 @@ describe("keys", () => {
     expect((await keys.revoke(b.prefix)).id).toBe(b.id);
     expect((await keys.revoke(c.id.slice(0, 20))).id).toBe(c.id);
     await expect(keys.revoke("sk-sluice-")).rejects.toThrow("4 keys fit");
-    await expect(keys.revoke("key_")).rejects.toThrow("No key fits");
+    await expect(keys.revoke("key_")).rejects.toThrow("No key or token fits");
     const unknown = makeKey("api");
     const thrown: unknown = await keys.revoke(unknown).catch((reason: unknown) => reason);
-    expect(String(thrown)).toContain("No key fits");
+    expect(String(thrown)).toContain("No key or token fits");
     expect(String(thrown)).not.toContain(unknown.slice(10));
     expect(keys.find(first.key)?.keyId).toBe(first.id);
   });

@@ -124,6 +124,9 @@ describe("wrong usage ends with 2, names the nearest, and touches nothing", () =
     [["keys"], "Usage: sluice keys"],
     [["serve", "--port"], "error: option '--port <port>' argument missing"],
     [["serve", "--port", "abc"], 'error: --port: expected a port from 0 to 65535, found "abc"'],
+    [["keys", "create", "--data", ""], "error: option '--data <dir>' argument '' is invalid. Expected a value"],
+    [["serve", "--config="], "error: option '--config <file>' argument '' is invalid. Expected a value"],
+    [["keys", "create", "--account", " "], "error: option '--account <account>' argument ' ' is invalid."],
     [["models", "--modality", "smell"], "Allowed choices are chat, image"],
     [["usage", "--since", "5y"], "error: --since: expected a span such as 24h or 7d"],
     [["usage", "--json", "--csv"], "error: option '--csv' cannot be used with option '--json'"],
@@ -212,7 +215,9 @@ describe("keys", () => {
     expect(stranger).toMatchObject({ code: 1, stderr: 'error: there is no account "nobody"; there are: local\n' });
     const unknown = await sluice(folder, ["keys", "revoke", "key_nosuch"]);
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
-    expect(unknown.stderr).toMatch(/^error: No key fits\./);
+    expect(unknown.stderr).toMatch(
+      /^error: No key or token fits\. `sluice keys list` and `sluice tokens list` show their ids\./,
+    );
     writeFileSync(join(folder, "data", "sluice.db"), "this is no database".repeat(1000));
     const damaged = await sluice(folder, ["keys", "list"]);
     expect(damaged).toMatchObject({ code: 1, stdout: "" });
