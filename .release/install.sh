@@ -53,8 +53,10 @@ read_arguments() {
     *://*) fail "only https addresses and folders are taken, not $from" ;;
     *) [ -d "$from" ] || fail "there is no folder $from" ;;
   esac
+  if [ -z "$to" ] && [ "$(id -u)" = 0 ]; then to=/usr/local/bin; fi
   if [ -z "$to" ]; then
-    if [ "$(id -u)" = 0 ]; then to=/usr/local/bin; else to="${HOME:?}/.local/bin"; fi
+    [ -n "${HOME:-}" ] || fail "HOME is not set: say where it goes, --to FOLDER"
+    to="$HOME/.local/bin"
   fi
 }
 
@@ -155,7 +157,10 @@ put_in_place() {
 main() {
   read_arguments "$@"
   [ -n "$target" ] || find_target
+  # Before anything is fetched, which is 60 MB.
   has sha256sum || has shasum || has openssl || fail "sha256sum, shasum or openssl is needed"
+  has tar || fail "tar is needed"
+  has gzip || has zstd || fail "gzip or zstd is needed"
   fresh=""
   work="$(mktemp -d)"
   trap 'rm -rf "$work"; [ -z "$fresh" ] || rm -f "$fresh"' EXIT

@@ -153,8 +153,14 @@ describe("the install script", () => {
   test("says what is missing", async () => {
     const tools = onlyTools();
     await expectRefused("curl or wget is needed", { env: { PATH: tools } });
-    Bun.spawnSync(["rm", join(tools, "sha256sum")]);
-    await expectRefused("sha256sum, shasum or openssl is needed", { env: { PATH: tools } });
+    for (const [tool, words] of [
+      ["gzip", "gzip or zstd is needed"],
+      ["tar", "tar is needed"],
+      ["sha256sum", "sha256sum, shasum or openssl is needed"],
+    ] as const) {
+      Bun.spawnSync(["rm", join(tools, tool)]);
+      await expectRefused(words, { env: { PATH: tools } });
+    }
     expect(asked).toEqual([]);
   });
 
