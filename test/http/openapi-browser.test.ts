@@ -20,7 +20,34 @@ const FLAGS = [
 ];
 
 /** Of a page's own world. */
-type Page = { getComputedStyle(of: unknown): { backgroundColor: string; color: string } };
+type Page = { getComputedStyle(of: unknown): { borderColor: string; color: string } };
+
+/** Runs in a page: the texts that stand out too little from what is behind them (WCAG 2.2, 1.4.3), each with its contrast. */
+const TOO_PALE = `(() => {
+  const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const behind = (element) => {
+    const layers = [];
+    for (let at = element; at; at = at.parentElement) layers.push(parse(getComputedStyle(at).backgroundColor));
+    const paper = matchMedia("(prefers-color-scheme: dark)").matches ? [18, 18, 18] : [255, 255, 255];
+    return layers.reverse().reduce((below, [r, g, b, a = 1]) => [r, g, b].map((v, i) => v * a + below[i] * (1 - a)), paper);
+  };
+  const light = (colour) => {
+    const [r, g, b] = colour.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const found = new Set();
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    const style = getComputedStyle(element);
+    if (!texts.currentNode.data.trim() || element.closest("option, script, noscript") || element.getClientRects().length === 0) continue;
+    const [one, other] = [light(parse(style.color).slice(0, 3)), light(behind(element))];
+    const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    const isLarge = parseFloat(style.fontSize) >= 24;
+    if (contrast < (isLarge ? 3 : 4.5)) found.add(texts.currentNode.data.trim() + ": " + contrast.toFixed(2));
+  }
+  return [...found];
+})()`;
 
 // Without a browser on the machine the pages are still checked by their headers and text in openapi.test.ts.
 describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
@@ -42,6 +69,9 @@ describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
       })
       .use(rootRoutes())
       .use(healthRoutes({ ready: () => true }))
+      // The viewer has a colour for each method: the gateway has these beside GET.
+      .post("/probe", () => "")
+      .delete("/probe", () => "")
       .use(openapiRoutes())
       .listen({ port: 0, hostname: "127.0.0.1", reusePort: false });
     origin = `http://127.0.0.1:${app.server?.port}`;
@@ -84,10 +114,10 @@ describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
     await page.locator(".authorize").first().click();
     await page.locator(".modal-ux").waitFor();
     // The viewer's own style sheet is in force.
-    const background = await operation
-      .locator(".opblock-summary-method")
-      .evaluate((element) => (globalThis as unknown as Page).getComputedStyle(element).backgroundColor);
-    expect(background).toBe("rgb(97, 175, 254)");
+    const border = await operation.evaluate(
+      (element) => (globalThis as unknown as Page).getComputedStyle(element).borderColor,
+    );
+    expect(border).toBe("rgb(97, 175, 254)");
     expect(asked).toContain(`${origin}/healthz`);
     expect(elsewhere()).toEqual([]);
     expect(complaints).toEqual([]);
@@ -124,6 +154,29 @@ describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
         await until(async () => (await scheme()) === colorScheme, `${path} in its ${colorScheme} colours`);
       }
       expect(complaints).toEqual([]);
+    }
+  }, 30_000);
+
+  test("every text of both pages stands out from what is behind it, in both schemes", async () => {
+    for (const path of ["/", "/openapi"]) {
+      const { page } = await open(path);
+      await page
+        .locator(path === "/" ? "h1" : ".opblock")
+        .first()
+        .waitFor();
+      // One of each kind, and what can be tried.
+      for (const kind of ["get", "post", "delete"]) {
+        if (path === "/") break;
+        await page.locator(`.opblock-${kind} .opblock-summary-control`).first().click();
+        await page.getByRole("button", { name: "Try it out" }).first().click();
+      }
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        const pale = async () => (await page.evaluate(TOO_PALE)) as string[];
+        // The page hears of it a moment later, and its colours change by and by.
+        await until(async () => (await pale()).length === 0, "nothing is too pale").catch(() => {});
+        expect({ path, colorScheme, pale: await pale() }).toEqual({ path, colorScheme, pale: [] });
+      }
     }
   }, 30_000);
 

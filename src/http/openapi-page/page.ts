@@ -56,6 +56,19 @@ noscript p { margin: 2rem; font: 16px/1.5 system-ui, sans-serif; }
 .swagger-ui .info { margin: 30px 0; }
 /* The viewer takes the mark from what the keyboard is at, in its dark scheme. */
 :focus-visible { outline: 2px solid #1a7fdc !important; }
+/* The viewer's own colours of these are too pale to be read by everybody (WCAG 2.2, 1.4.3: 4.5 to 1). */
+html:not(.dark-mode) .swagger-ui .info .title small { background: #5a6270; }
+html:not(.dark-mode) .swagger-ui .info .title small.version-stamp { background: #3d6b00; }
+html:not(.dark-mode) .swagger-ui .info a, html:not(.dark-mode) .swagger-ui .info .url { color: #1a5fb4; }
+html:not(.dark-mode) .swagger-ui .btn.authorize { border-color: #0b7a48; color: #0b7a48; }
+html:not(.dark-mode) .swagger-ui .btn.authorize svg { fill: #0b7a48; }
+html:not(.dark-mode) .swagger-ui .opblock-post .opblock-summary-method { background: #0b7a48; }
+html:not(.dark-mode) .swagger-ui .opblock-get .opblock-summary-method { background: #1565c0; }
+html:not(.dark-mode) .swagger-ui .opblock-delete .opblock-summary-method { background: #c62828; }
+html:not(.dark-mode) .swagger-ui .btn.cancel { border-color: #b71c1c; color: #b71c1c; }
+html:not(.dark-mode) .swagger-ui .btn.execute { background: #1565c0; border-color: #1565c0; }
+.dark-mode .swagger-ui .btn.cancel { border-color: #ff9090 !important; color: #ff9090 !important; }
+.dark-mode .swagger-ui .language-json span[style*="rgb(211, 99, 99)"] { color: #f09a9a !important; }
 `;
 
 /**
