@@ -61,7 +61,7 @@ html:not(.dark-mode) .swagger-ui .info .title small { background: #5a6270; }
 html:not(.dark-mode) .swagger-ui .info .title small.version-stamp { background: #3d6b00; }
 html:not(.dark-mode) .swagger-ui .info a, html:not(.dark-mode) .swagger-ui .info .url { color: #1a5fb4; }
 html:not(.dark-mode) .swagger-ui .btn.authorize { border-color: #0b7a48; color: #0b7a48; }
-html:not(.dark-mode) .swagger-ui .btn.authorize svg { fill: #0b7a48; }
+html:not(.dark-mode) .swagger-ui .btn.authorize svg { color: #0b7a48; }
 html:not(.dark-mode) .swagger-ui .opblock-post .opblock-summary-method { background: #0b7a48; }
 html:not(.dark-mode) .swagger-ui .opblock-get .opblock-summary-method { background: #1565c0; }
 html:not(.dark-mode) .swagger-ui .opblock-delete .opblock-summary-method { background: #c62828; }
