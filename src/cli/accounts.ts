@@ -128,7 +128,8 @@ async function post(book: Book, order: MoneyOrder, options: DepositOptions) {
 
 /** `sluice accounts deposit ACCOUNT USD`: money into a wallet, once for each reference. */
 export function deposit(idOrName: string, amount: string, options: DepositOptions): Promise<number> {
-  const negative = options.correction === true && amount.startsWith("-");
+  const negative = amount.startsWith("-");
+  if (negative && !options.correction) throw new WrongUsage("the amount: what takes money away is a --correction");
   const size = readUsd("the amount", negative ? amount.slice(1) : amount);
   if (options.promotion && options.correction) throw new WrongUsage("--promotion and --correction do not go together");
   return changeWithPlans(options, async (books) => {

@@ -10,12 +10,14 @@ const NANO_PER_USD = 1_000_000_000n;
 /** What takes a limit away again. */
 const NONE = "none";
 
-/** USD as it is written in decimal, as nano-USD, exact. Throws WrongUsage for what is no amount above 0 with at most nine decimals. */
+/** USD as it is written in decimal, as nano-USD, exact. Throws WrongUsage for what is no amount above 0 and below ten million with at most nine decimals. */
 export function readUsd(option: string, text: string): bigint {
   const [, whole, fraction = ""] = /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   const nano = whole === undefined ? 0n : BigInt(whole) * NANO_PER_USD + BigInt(fraction.padEnd(9, "0"));
   if (nano > 0n) return nano;
-  throw new WrongUsage(`${option}: expected an amount in USD above 0 such as 5 or 0.25, found "${text}"`);
+  throw new WrongUsage(
+    `${option}: expected an amount in USD above 0, with nine decimals at the most and below ten million, such as 5 or 0.25, found "${text}"`,
+  );
 }
 
 /** A whole number above 0. Throws WrongUsage for anything else. */

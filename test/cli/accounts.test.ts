@@ -98,9 +98,10 @@ describe("accounts", () => {
       [["accounts", "create", "x", "--plan", "gold"], 2, 'there is no plan "gold"; there are: local, free, pro'],
       [["accounts", "plan", "nobody", "pro"], 1, 'there is no account "nobody"; there are: local, team'],
       [["accounts", "deposit", "team", "0"], 2, "the amount"],
-      [["accounts", "deposit", "team", "1.0000000001"], 2, "the amount"],
+      [["accounts", "deposit", "team", "1.0000000001"], 2, "nine decimals at the most"],
+      [["accounts", "deposit", "team", "10000000"], 2, "below ten million"],
       [["accounts", "deposit", "team", "1e3"], 2, "the amount"],
-      [["accounts", "deposit", "team", "--", "-1"], 2, "the amount"],
+      [["accounts", "deposit", "team", "--", "-1"], 2, "the amount: what takes money away is a --correction"],
       [
         ["accounts", "deposit", "team", "6", "--reference", "r1"],
         1,
