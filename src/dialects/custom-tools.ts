@@ -95,7 +95,10 @@ export class InputReader {
   push(fragment: string): string {
     if (this.#closed) return "";
     if (this.#rest === undefined) {
+      // Nothing that comes later changes how they began, and looking into them would copy them as a whole each time.
+      const isDecided = this.#json.length >= MAX_HEAD;
       this.#json += fragment;
+      if (isDecided) return "";
       const head = HEAD.exec(this.#json.slice(0, MAX_HEAD));
       if (!head) return "";
       this.#rest = this.#json.slice(head[0].length);

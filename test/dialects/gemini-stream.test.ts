@@ -236,6 +236,13 @@ describe("decoder", () => {
     }
   });
 
+  test("a place of backslashes that never ends is refused at once", () => {
+    const call = { name: "f", partialArgs: [{ jsonPath: `$['${"\\".repeat(60)}`, stringValue: "x" }] };
+    const began = performance.now();
+    expect(lastOf(parts([{ functionCall: call }]))).toEqual({ type: "error", code: "upstream_error" });
+    expect(performance.now() - began).toBeLessThan(100);
+  });
+
   test("keys of arguments are words, whatever they say", () => {
     const fragments = ["__proto__", "constructor", "toString", "a.__proto__"].map((key) => ({
       jsonPath: `$.${key}.polluted`,

@@ -1,5 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Orders } from "../../src/canon/intent.ts";
+import { BlockWriter } from "../../src/dialects/chat/block-writer.ts";
+import { ToolTracker } from "../../src/dialects/chat/tool-calls.ts";
+import { InputReader } from "../../src/dialects/custom-tools.ts";
 import { type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from "../../src/dialects/dialect.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { Lines, OwnNames } from "../../src/dialects/lines.ts";
@@ -103,6 +106,47 @@ describe("the time of a translation grows with the request, not with its square"
         expectLinear(back(few), back(many));
       });
     }
+  }
+});
+
+describe("the time of a call's arguments grows with them, not with their square", () => {
+  const SHORT = 5_000;
+  const LONG = 80_000;
+  const ways: Record<string, (piece: string, count: number) => void> = {
+    "as a function's in the chat dialect"(piece, count) {
+      const writer = new BlockWriter();
+      const tools = new ToolTracker();
+      const fragment = { index: 0, id: "c", name: "write", arguments: '{"text":"', custom: false };
+      writer.tool(tools.add(fragment, ""), fragment.arguments, []);
+      for (let at = 0; at < count; at++) {
+        const next = { ...fragment, name: "", arguments: piece };
+        writer.tool(tools.add(next, ""), piece, []);
+      }
+    },
+    "as text in the chat dialect, sent as JSON inside a string"(piece, count) {
+      const writer = new BlockWriter();
+      const tools = new ToolTracker();
+      const fragment = { index: 0, id: "c", name: "write", arguments: '"{', custom: false };
+      writer.tool(tools.add(fragment, ""), fragment.arguments, []);
+      for (let at = 0; at < count; at++) {
+        writer.tool(tools.add({ ...fragment, name: "", arguments: piece }, ""), piece, []);
+      }
+    },
+    "of a custom tool, under another name than its own"(piece, count) {
+      const reader = new InputReader();
+      reader.push('{"text":"');
+      for (let at = 0; at < count; at++) reader.push(piece);
+    },
+  };
+  for (const [name, run] of Object.entries(ways)) {
+    test(name, () => {
+      const [short, long] = [SHORT, LONG].map((count) => {
+        const began = performance.now();
+        run("abcdefgh", count);
+        return performance.now() - began;
+      }) as [number, number];
+      expect(long / Math.max(short, NOISE)).toBeLessThan(MOST / 4);
+    });
   }
 });
 

@@ -4,7 +4,8 @@ import { isComplete, type ToolSlot } from "./tool-calls.ts";
 
 type TextKind = "text" | "reasoning" | "refusal";
 type TextItem = { kind: TextKind; text: string };
-type ToolItem = { kind: "tool"; slot: ToolSlot; pending: string };
+/** `isObject`: whether its arguments begin as an object's do; undefined as long as nothing of them can be seen. */
+type ToolItem = { kind: "tool"; slot: ToolSlot; pending: string; isObject: boolean | undefined };
 type PictureItem = { kind: "image"; picture: Picture };
 type Item = TextItem | ToolItem | PictureItem;
 
@@ -68,7 +69,7 @@ export class BlockWriter {
     this.#items ??= new Map();
     let item = this.#items.get(slot);
     if (!item) {
-      item = { kind: "tool", slot, pending: "" };
+      item = { kind: "tool", slot, pending: "", isObject: undefined };
       this.#items.set(slot, item);
       this.#waiting.push(item);
     }
@@ -121,7 +122,7 @@ export class BlockWriter {
   /** Arguments that are no object so far (JSON inside a string, null) stay back until the call is whole (dialects.md 4.8 #10). */
   #writeArguments(item: ToolItem, out: Event[]): void {
     if (item.pending === "") return;
-    if (!item.slot.custom && item.slot.arguments.trimStart().charAt(0) !== "{") return;
+    if (!item.slot.custom && !beginsObject(item)) return;
     out.push({ type: "block-delta", text: item.pending });
     item.pending = "";
   }
@@ -144,6 +145,15 @@ export class BlockWriter {
     this.#before += this.#length;
     this.#length = 0;
   }
+}
+
+/** Looked at until it is known and never again: a text that grows is copied as a whole each time somebody looks into it. */
+function beginsObject(item: ToolItem): boolean {
+  if (item.isObject === undefined) {
+    const first = item.slot.arguments.trimStart().charAt(0);
+    if (first !== "") item.isObject = first === "{";
+  }
+  return item.isObject === true;
 }
 
 /** Arguments that are a JSON string holding JSON, or null, as what was meant; anything else as it came. */

@@ -7,7 +7,8 @@ const MAX_ITEMS = 10_000;
 type Step = string | number;
 type Container = Record<Step, unknown>;
 
-const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[(["'])((?:\\.|(?!\3).)*)\3\]/y;
+/** One step. A backslash is read in one way only, always with what it escapes: in two, as many of them would be tried in all their combinations. */
+const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[(["'])((?:\\.|(?!\3|\\).)*)\3\]/y;
 
 /** `$.a.b[0]['c d']` as its steps; undefined when it is no such path or leads too far. */
 export function parsePath(path: string): Step[] | undefined {
