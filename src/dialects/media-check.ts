@@ -1,8 +1,8 @@
 import { GatewayError } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
-import { isAddress, readDataUrl } from "./chat/media.ts";
+import { mediaTypeOf, sniffMediaType } from "./media-type.ts";
+import { isAddress, readDataUrl } from "./media-url.ts";
 import { type FoundMedia, replaceMedia } from "./media-walk.ts";
-import { mediaTypeOf, sniffMediaType } from "./messages/media.ts";
 
 /** What base64 is decoded into, piece by piece, to see that it is base64: nobody reads it. A multiple of three bytes. */
 const sink = new Uint8Array(48 * 1024);

@@ -1,7 +1,7 @@
 import type { Edits } from "../lib/json.ts";
 import { isObject } from "../lib/json.ts";
-import { hasScheme, isDataUrl, parseDataUrl } from "./chat/media.ts";
-import { mediaTypeOf, sniffMediaType } from "./messages/media.ts";
+import { mediaTypeOf, sniffMediaType, textOfMedia } from "./media-type.ts";
+import { hasScheme, isDataUrl, parseDataUrl } from "./media-url.ts";
 
 type Part = Record<string, unknown>;
 
@@ -36,7 +36,6 @@ export type Replace = (media: FoundMedia) => InlineMedia | Words | undefined;
 const MAX_DEPTH = 3;
 
 const dataUrl = ({ mediaType, data }: InlineMedia) => `data:${mediaType};base64,${data}`;
-const isText = ({ mediaType }: InlineMedia) => mediaType.startsWith("text/") || mediaType === "application/json";
 
 /** The last step of an address, as the name of its file. */
 function fileName(url: string): string {
@@ -256,9 +255,8 @@ class Walk {
 }
 
 function sourceOf(kind: "image" | "document", media: InlineMedia): Part {
-  if (kind === "document" && isText(media)) {
-    return { type: "text", media_type: "text/plain", data: Buffer.from(media.data, "base64").toString("utf8") };
-  }
+  const text = kind === "document" ? textOfMedia(media.mediaType, media.data) : undefined;
+  if (text !== undefined) return { type: "text", media_type: "text/plain", data: text };
   return { type: "base64", media_type: media.mediaType, data: media.data };
 }
 

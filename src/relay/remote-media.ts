@@ -1,9 +1,9 @@
 import { GatewayError } from "../canon/errors.ts";
-import { STORED_ADDRESS } from "../dialects/chat/media.ts";
 import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
+import { sniffMediaType } from "../dialects/media-type.ts";
+import { STORED_ADDRESS } from "../dialects/media-url.ts";
 import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words } from "../dialects/media-walk.ts";
-import { sniffMediaType } from "../dialects/messages/media.ts";
 import { unsayable } from "../dialects/unsayable.ts";
 import { JsonText } from "../lib/json.ts";
 import type { FetchMedia } from "./fetch-media.ts";

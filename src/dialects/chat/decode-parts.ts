@@ -1,8 +1,8 @@
 import type { DocumentPart, ImagePart, Part, TextPart } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
+import { fileSource, imageSource } from "../media-url.ts";
 import { breakpointOf } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
-import { fileSource, imageSource } from "./media.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -1,9 +1,9 @@
 import type { DocumentPart, ImagePart, Part } from "../../canon/prompt.ts";
 import type { Quirks } from "../dialect.ts";
+import { textOfMedia } from "../media-type.ts";
 import { withBreakpoint } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
-import { textOfMedia } from "./media.ts";
 
 type Wire = Record<string, unknown>;
 

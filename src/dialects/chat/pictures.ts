@@ -1,8 +1,8 @@
 import type { Picture } from "../../canon/events.ts";
 import type { ImagePart, Part } from "../../canon/prompt.ts";
 import { isObject, listOf, put } from "../../lib/json.ts";
+import { imageSource, parseDataUrl } from "../media-url.ts";
 import { extraContentOf, signatureIn } from "./extra-content.ts";
-import { imageSource, parseDataUrl } from "./media.ts";
 
 type Wire = Record<string, unknown>;
 

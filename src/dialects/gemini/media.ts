@@ -1,6 +1,6 @@
-import type { AudioPart, DocumentPart, ImagePart } from "../../canon/prompt.ts";
-import { hasScheme, parseDataUrl } from "../chat/media.ts";
-import { mediaTypeOf } from "../messages/media.ts";
+import type { AudioPart, DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
+import { mediaTypeOf, textOfMedia } from "../media-type.ts";
+import { hasScheme, parseDataUrl } from "../media-url.ts";
 import { cleanText } from "../text.ts";
 import { unsayable } from "../unsayable.ts";
 
@@ -12,8 +12,6 @@ const URL_UNSEEN = "This model's vendor fetches no files from the web. Send the 
 /** Addresses that the vendor itself can read: its file store, Cloud Storage and YouTube (dialects.md 3.1). */
 export const OWN_ADDRESS =
   /^(?:gs:\/\/|https:\/\/generativelanguage\.googleapis\.com\/v1(?:beta)?\/files\/|https:\/\/(?:www\.)?(?:youtube\.com\/watch\?|youtu\.be\/))/;
-
-const utf8 = new TextDecoder();
 
 const inline = (mimeType: string, data: string): Wire => ({ inlineData: { mimeType, data } });
 
@@ -29,17 +27,18 @@ export function encodeMedia(part: ImagePart | DocumentPart): Wire {
   throw unsayable(part, source.kind === "url" ? URL_UNSEEN : FILE_UNSEEN);
 }
 
-const isTextType = (mediaType: string) => mediaType.startsWith("text/") || mediaType === "application/json";
+/** The text of a source that is one, whatever it is held as. */
+function textIn(source: MediaSource): string | undefined {
+  if (source.kind === "text") return source.text;
+  return source.kind === "base64" ? textOfMedia(mediaTypeOf(source.mediaType, source.data), source.data) : undefined;
+}
 
 /** A document as parts: its text under its title and context, or a line with these and its bytes. Throws as {@link encodeMedia} does. */
 export function encodeDocument(part: DocumentPart): Wire[] {
   const { source } = part;
   const header = [part.title, part.context].filter((line) => line !== undefined && line !== "").join("\n");
-  const isText = source.kind === "base64" && isTextType(mediaTypeOf(source.mediaType, source.data));
-  if (source.kind === "text" || isText) {
-    const text = source.kind === "text" ? source.text : utf8.decode(Buffer.from(source.data, "base64"));
-    return [{ text: cleanText(header === "" ? text : `${header}\n${text}`) }];
-  }
+  const text = textIn(source);
+  if (text !== undefined) return [{ text: cleanText(header === "" ? text : `${header}\n${text}`) }];
   return [...(header === "" ? [] : [{ text: cleanText(header) }]), encodeMedia(part)];
 }
 

@@ -1,28 +1,9 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
 import { isObject } from "../../lib/json.ts";
+import { mediaTypeOf, textOfMedia } from "../media-type.ts";
 import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
-
-/**
- * The media type that the first bytes of base64 data show, or undefined when they are none of the known ones.
- * Clients often name the wrong one, and vendors refuse a mismatch (dialects.md 4.8 #46).
- */
-export function sniffMediaType(data: string): string | undefined {
-  if (data.startsWith("iVBORw0KGgo")) return "image/png";
-  if (data.startsWith("/9j/")) return "image/jpeg";
-  if (data.startsWith("R0lGOD")) return "image/gif";
-  // RIFF, four bytes of length, WEBP: the letters EBP fall together on base64 characters 12 to 15.
-  if (data.startsWith("UklGR") && data.slice(12, 16) === "RUJQ") return "image/webp";
-  if (data.startsWith("JVBERi")) return "application/pdf";
-  return undefined;
-}
-
-/** The media type to write for base64 data: what its bytes show, else what was said, in its common spelling. */
-export function mediaTypeOf(said: string, data: string): string {
-  const bare = (said.split(";")[0] ?? "").trim().toLowerCase();
-  return sniffMediaType(data) ?? (bare === "image/jpg" ? "image/jpeg" : bare);
-}
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
@@ -56,8 +37,6 @@ export function encodeImageSource(part: ImagePart | DocumentPart): Record<string
   throw unsayable(part, source.kind === "file" ? FILE_UNSEEN : NO_IMAGE_TEXT);
 }
 
-const utf8 = new TextDecoder();
-
 /**
  * A document's source as this dialect writes it: PDF bytes, plain text, or a URL (dialects.md 4.3).
  * Throws GatewayError (invalid_request, with the part's place) for file ids and for other formats.
@@ -69,10 +48,8 @@ export function encodeDocumentSource(part: DocumentPart): Record<string, unknown
   if (source.kind === "file") throw unsayable(part, FILE_UNSEEN);
   const mediaType = mediaTypeOf(source.mediaType, source.data);
   if (mediaType === "application/pdf") return { type: "base64", media_type: mediaType, data: source.data };
-  if (mediaType.startsWith("text/") || mediaType === "application/json") {
-    const bytes = Buffer.from(source.data, "base64");
-    return { type: "text", media_type: "text/plain", data: cleanText(utf8.decode(bytes)) };
-  }
+  const held = textOfMedia(mediaType, source.data);
+  if (held !== undefined) return { type: "text", media_type: "text/plain", data: cleanText(held) };
   const shown = mediaType === "" ? "an unknown format" : mediaType.slice(0, 100);
   throw unsayable(part, `A document must be PDF or plain text for this model, not ${shown}.`);
 }

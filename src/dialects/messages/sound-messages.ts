@@ -1,7 +1,7 @@
 import { isObject } from "../../lib/json.ts";
 import { Lines } from "../lines.ts";
+import { mediaTypeOf, sniffMediaType } from "../media-type.ts";
 import { isVisible } from "../text.ts";
-import { mediaTypeOf, sniffMediaType } from "./media.ts";
 import { isLegalId, ToolIds } from "./tool-ids.ts";
 import { isThinking } from "./tool-loop.ts";
 

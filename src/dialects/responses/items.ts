@@ -1,7 +1,7 @@
 import type { BlockStart, Event, Picture } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, listOf } from "../../lib/json.ts";
-import { mediaTypeOf } from "../messages/media.ts";
+import { mediaTypeOf } from "../media-type.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
 import { phaseSignature } from "./phase.ts";
 

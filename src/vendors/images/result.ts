@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { sniffMediaType } from "../../dialects/messages/media.ts";
+import { sniffMediaType } from "../../dialects/media-type.ts";
 import { IMAGE_TYPES } from "../image-upstream.ts";
 import { upstreamHeaders } from "../outgoing.ts";
 import { fetchUnfollowed } from "../send.ts";

@@ -1,27 +1,11 @@
-import type { MediaSource } from "../../canon/prompt.ts";
+import type { MediaSource } from "../canon/prompt.ts";
+import { mediaTypeOf, sniffMediaType, textOfMedia } from "./media-type.ts";
 
-/** First characters of base64 data that show a format. */
-const SIGNATURES: readonly [start: string, mediaType: string][] = [
-  ["iVBORw0KGgo", "image/png"],
-  ["/9j/", "image/jpeg"],
-  ["R0lGOD", "image/gif"],
-  ["UklGR", "image/webp"],
-  ["JVBERi", "application/pdf"],
-];
-
-const utf8 = new TextDecoder();
+/** How every RIFF file begins in base64: WebP, which is known, and sound and films too. */
+const RIFF = "UklGR";
 
 /** Whether this is the beginning of a file's base64. */
-const isFile = (text: string) => SIGNATURES.some(([start]) => text.startsWith(start));
-
-/** What base64 data is: its own first bytes know better than the client (dialects.md 4.8 #46). */
-function mediaTypeOf(said: string, data: string): string {
-  const bare = said.trim().toLowerCase();
-  // RIFF is a family of formats: only an image said to be one is WebP.
-  const seen = SIGNATURES.find(([start]) => data.startsWith(start))?.[1];
-  if (seen !== undefined && (seen !== "image/webp" || bare.startsWith("image/"))) return seen;
-  return bare === "image/jpg" ? "image/jpeg" : bare;
-}
+const isFile = (text: string) => text.startsWith(RIFF) || sniffMediaType(text) !== undefined;
 
 /** Percent-encoded bytes; a stray percent sign makes it plain text. */
 function percentDecode(text: string): string {
@@ -77,13 +61,6 @@ export function parseDataUrl(url: string): { mediaType: string; data: string } |
 export function imageSource(url: string): MediaSource {
   const inline = parseDataUrl(url);
   return inline ? { kind: "base64", ...inline } : { kind: "url", url };
-}
-
-const isTextType = (mediaType: string) => mediaType.startsWith("text/") || mediaType === "application/json";
-
-/** Text held in base64 of a text format; undefined for every other format. */
-export function textOfMedia(mediaType: string, data: string): string | undefined {
-  return isTextType(mediaType) ? utf8.decode(Buffer.from(data, "base64")) : undefined;
 }
 
 /** `file_data` of a file part: a `data:` URL, a web address, or bare base64, whose format its bytes or its name show. */
