@@ -4,8 +4,9 @@ import { BlockWriter } from "../../src/dialects/chat/block-writer.ts";
 import { ToolTracker } from "../../src/dialects/chat/tool-calls.ts";
 import { InputReader } from "../../src/dialects/custom-tools.ts";
 import { type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from "../../src/dialects/dialect.ts";
+import { DistinctNames } from "../../src/dialects/distinct-names.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
-import { Lines, OwnNames } from "../../src/dialects/lines.ts";
+import { Lines } from "../../src/dialects/lines.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { translateWhole } from "../support/translate.ts";
 
@@ -170,7 +171,7 @@ describe("lines and names", () => {
   });
 
   test("a name is given once, also one that was meant for another", () => {
-    const names = new OwnNames();
+    const names = new DistinctNames();
     const take = (name: string) => names.take(name, (count) => (count === 1 ? name : `${name}_${count}`));
     expect(["a", "a_2", "a", "a", "a_2", "b"].map(take)).toEqual(["a", "a_2", "a_3", "a_4", "a_2_2", "b"]);
   });

@@ -1,6 +1,6 @@
 import type { Quirks } from "../dialect.ts";
 
-import { OwnNames } from "../lines.ts";
+import { DistinctNames } from "../distinct-names.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LENGTH = 9;
@@ -31,7 +31,7 @@ export const boundedCallId = (id: string, longest = LONGEST): string =>
 
 /** Hands out the ids of one assistant turn's calls: two calls of one id become two ids, the same ones in every request. */
 export class CallIds {
-  readonly #names = new OwnNames();
+  readonly #names = new DistinctNames();
 
   constructor(readonly quirks: Quirks) {}
 

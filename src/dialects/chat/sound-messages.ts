@@ -1,5 +1,6 @@
 import { isObject } from "../../lib/json.ts";
-import { Lines, OwnNames } from "../lines.ts";
+import { DistinctNames } from "../distinct-names.ts";
+import { Lines } from "../lines.ts";
 import { boundedCallId } from "./call-ids.ts";
 import { contentText } from "./delta.ts";
 import { NO_RESULT } from "./encode-turns.ts";
@@ -78,7 +79,7 @@ function isSound(messages: readonly unknown[]): boolean {
 
 /** Calls of one turn, each whole, no two of one id. */
 function withOwnIds(calls: readonly Wire[]): { call: Wire; given: unknown }[] {
-  const names = new OwnNames();
+  const names = new DistinctNames();
   return calls.map((written) => {
     const call = wholeCall(written);
     const given = call["id"];

@@ -1,5 +1,5 @@
+import { DistinctNames } from "../distinct-names.ts";
 import { fingerprint } from "../fingerprint.ts";
-import { OwnNames } from "../lines.ts";
 
 const ALLOWED = /^[a-zA-Z0-9_-]+$/;
 /** Longest head that is kept of an id that is rewritten. */
@@ -13,7 +13,7 @@ export const isLegalId = (id: string): boolean => ALLOWED.test(id);
  * alphabet with a hash of the original; an id that was used before gets a number behind it (dialects.md 2.2, 4.3).
  */
 export class ToolIds {
-  readonly #names = new OwnNames();
+  readonly #names = new DistinctNames();
 
   /** The id to write for a call that the client calls `id`. Deterministic within one request. */
   take(id: string): string {

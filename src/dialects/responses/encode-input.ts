@@ -1,7 +1,8 @@
 import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
-import { Lines, OwnNames } from "../lines.ts";
+import { DistinctNames } from "../distinct-names.ts";
+import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { BREAKPOINT, withBreakpoint } from "../openai-fields.ts";
 import { unpackReasoning } from "../reasoning-proof.ts";
@@ -49,7 +50,7 @@ export class InputWriter {
   /** Results that are written; made for the first one. */
   #placed: Set<ToolResultPart> | undefined;
   /** Ids of calls so far: two calls of one id become two ids. */
-  readonly #ids = new OwnNames();
+  readonly #ids = new DistinctNames();
 
   constructor(
     readonly quirks: Quirks,

@@ -1,5 +1,6 @@
 import { isObject } from "../../lib/json.ts";
-import { Lines, OwnNames } from "../lines.ts";
+import { DistinctNames } from "../distinct-names.ts";
+import { Lines } from "../lines.ts";
 import { callIdOf, NO_RESULT } from "./encode-input.ts";
 import { CUSTOM_CALL, type Item, messageText, stringOf } from "./items.ts";
 import { isSoundItem, soundItem } from "./sound-item.ts";
@@ -73,7 +74,7 @@ class Counts {
 /** Writes the items anew, untouched but where they stand in the way. Linear, whatever a client sends. */
 class Rebuilder {
   readonly #out: unknown[] = [];
-  readonly #ids = new OwnNames();
+  readonly #ids = new DistinctNames();
   /** The client's call id → calls written for it that wait for their output, and how many do. */
   readonly #waiting = new Lines<string, { id: string; type: unknown }>();
   readonly #waitingFor = new Counts();
