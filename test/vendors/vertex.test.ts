@@ -155,6 +155,38 @@ describe("a service account's token", () => {
 describe("the row", () => {
   const on = (environment: Record<string, string>) => fromEnvironment(environment).find(({ id }) => id === "vertex");
 
+  test("an answer that breaks off, or never ends, is told as what it is", async () => {
+    const broken = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        data(socket) {
+          socket.write("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{");
+          socket.end();
+        },
+      },
+    });
+    const endless = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: () =>
+        new Response(
+          new ReadableStream({
+            async pull(controller) {
+              await Bun.sleep(1);
+              controller.enqueue(Buffer.alloc(64 * 1024, 120));
+            },
+          }),
+        ),
+    });
+    const tokenOf = (port: number | undefined) =>
+      new ServiceAccounts().token(JSON.stringify({ ...account, token_uri: `http://127.0.0.1:${port}/` }), open());
+    expect((await failureOf(tokenOf(broken.port))).code).toBe("upstream_unreachable");
+    expect((await failureOf(tokenOf(endless.port))).code).toBe("upstream_auth");
+    broken.stop(true);
+    await endless.stop(true);
+  });
+
   test("needs an account and a project; without a location it is the global one, on a host of its own", () => {
     const both = { GOOGLE_APPLICATION_CREDENTIALS: "account.json", GOOGLE_CLOUD_PROJECT: "p-1" };
     expect(on(both)?.baseUrl).toBe(

@@ -1,6 +1,7 @@
 import { importPKCS8, SignJWT } from "jose";
 import { GatewayError } from "../../canon/errors.ts";
 import { isObject } from "../../lib/json.ts";
+import { isOk, ResponseAnswer, readText } from "../answer.ts";
 
 /** What a token may do, and how long one is asked for: the longest that is given. */
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
@@ -10,7 +11,7 @@ const MARGIN_MS = 60_000;
 /** The token's endpoint has to answer in this time, milliseconds. */
 const ANSWER_MS = 10_000;
 const MAX_FILE_BYTES = 64 * 1024;
-const MAX_ANSWER_CHARACTERS = 64 * 1024;
+const MAX_ANSWER_BYTES = 64 * 1024;
 const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /** A service account, as its JSON file describes it. */
@@ -83,9 +84,12 @@ async function signAssertion(account: Account, nowMs: number): Promise<string> {
     .sign(key);
 }
 
-async function askToken(account: Account, assertion: string, proxy: string | undefined): Promise<Response> {
+/** What the token's endpoint answers, as far as it is read. */
+type TokenAnswer = { status: number; text: string };
+
+async function askToken(account: Account, assertion: string, proxy: string | undefined): Promise<TokenAnswer> {
   try {
-    return await fetch(account.tokenUri, {
+    const response = await fetch(account.tokenUri, {
       method: "POST",
       headers: { "content-type": "application/x-www-form-urlencoded", accept: "application/json" },
       body: new URLSearchParams({ grant_type: GRANT, assertion }).toString(),
@@ -93,6 +97,7 @@ async function askToken(account: Account, assertion: string, proxy: string | und
       signal: AbortSignal.timeout(ANSWER_MS),
       proxy: proxy ?? false,
     });
+    return { status: response.status, text: await readText(new ResponseAnswer(response), MAX_ANSWER_BYTES) };
   } catch (cause) {
     const message = "The server that gives tokens for the vendor's service account cannot be reached.";
     throw new GatewayError("upstream_unreachable", message, { cause });
@@ -156,12 +161,11 @@ export class ServiceAccounts {
   async #refresh(key: string, proxy: string | undefined): Promise<Token> {
     const account = parseAccount(await readKey(key));
     const askedAt = this.now();
-    const response = await askToken(account, await signAssertion(account, askedAt), proxy);
-    const text = (await response.text()).slice(0, MAX_ANSWER_CHARACTERS);
-    const token = response.ok ? parseToken(text, askedAt) : undefined;
+    const answer = await askToken(account, await signAssertion(account, askedAt), proxy);
+    const token = isOk(answer) ? parseToken(answer.text, askedAt) : undefined;
     if (token) return token;
-    const cause = { status: response.status };
-    if (response.status >= 500) {
+    const cause = { status: answer.status };
+    if (answer.status >= 500) {
       throw new GatewayError("upstream_unreachable", "The server that gives tokens for the vendor has failed.", {
         cause,
       });
