@@ -1,5 +1,6 @@
 import {
   type Effort,
+  LEVEL_BUDGETS,
   OFF_WORDS,
   type ReasoningForm,
   type ReasoningIntent,
@@ -32,16 +33,6 @@ const SWITCH_FORMS = new Set<ReasoningForm>([
 const WORD_FORMS = new Set<ReasoningForm>(["effort", "adaptive-switch", "thinking-level"]);
 /** Forms that cannot say off unless the model declares a word for it. */
 const FORMS_WITHOUT_OFF = new Set<ReasoningForm>(["effort", "effort-only", "thinking-level"]);
-
-/** Tokens for a level where the form counts tokens: each converts back to its own level (dialects.md 5.3 #3). */
-const LEVEL_BUDGETS: Readonly<Record<string, number>> = {
-  minimal: 1_024,
-  low: 4_000,
-  medium: 10_000,
-  high: 20_000,
-  xhigh: 32_000,
-  max: 32_000,
-};
 
 const NOTHING: ReasoningOrder = { kind: "nothing" };
 const KEEP: ReasoningOrder = { kind: "keep" };

@@ -1,11 +1,11 @@
 import { readdirSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { FILE_NAME } from "./request-log.ts";
 
 /** A line of the request log, as it was written. */
 export type LoggedRequest = Record<string, unknown> & { time: number };
 
-const NAME = /^requests-\d{8}T\d{9}Z\.jsonl$/;
 /** Bytes that are read at once. */
 const CHUNK_BYTES = 256 * 1024;
 /** A line that goes on for longer is damaged, and skipped: the log writes none. */
@@ -18,7 +18,7 @@ const MAX_TIME = 8.64e15;
 function listFiles(folder: string): string[] {
   try {
     return readdirSync(folder)
-      .filter((name) => NAME.test(name))
+      .filter((name) => FILE_NAME.test(name))
       .sort()
       .map((name) => join(folder, name));
   } catch (thrown) {

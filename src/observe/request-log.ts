@@ -33,7 +33,8 @@ const MIN_FILE_BYTES = 64 * 1024;
 /** How much of a prompt and of an answer is written, characters. */
 const MAX_BODY = 64 * 1024;
 const DAY_MS = 86_400_000;
-const NAME = /^requests-\d{8}T\d{9}Z\.jsonl$/;
+/** How the log's files are called: by when they were begun. */
+export const FILE_NAME = /^requests-\d{8}T\d{9}Z\.jsonl$/;
 
 /** Fields whose words are all the gateway's own: no secret can stand in them, and nothing is looked for. */
 const OWN_WORDS: ReadonlySet<string> = new Set([
@@ -232,7 +233,7 @@ export class RequestLog {
   async #tidy(room: number): Promise<void> {
     const { folder, maxBytes, days } = this.#settings;
     const files = readdirSync(folder)
-      .filter((name) => NAME.test(name))
+      .filter((name) => FILE_NAME.test(name))
       .sort()
       .map((name) => ({ path: join(folder, name), facts: statSync(join(folder, name)) }));
     let total = room + files.reduce((sum, { facts }) => sum + facts.size, 0);

@@ -1,4 +1,4 @@
-import type { Orders, ReasoningForm, ReasoningOrder } from "../../canon/intent.ts";
+import { LEVEL_BUDGETS, type Orders, type ReasoningForm, type ReasoningOrder } from "../../canon/intent.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import { OFF_TYPES } from "./intent.ts";
 import { freeToolChoice } from "./tool-choice.ts";
@@ -6,15 +6,6 @@ import { continuesWithoutThinking } from "./tool-loop.ts";
 
 /** Smallest thinking budget its own vendor takes, tokens (dialects.md 2.1). */
 const MIN_BUDGET = 1024;
-/** Budgets that convert back to the level they came from (interface 4.8; dialects.md 5.3 #3), tokens. */
-const BUDGETS: Readonly<Record<string, number>> = {
-  minimal: MIN_BUDGET,
-  low: 4_000,
-  medium: 10_000,
-  high: 20_000,
-  xhigh: 32_000,
-  max: 32_000,
-};
 /** The budget for `on` without a level, and for a level nobody knows. */
 const DEFAULT_BUDGET = 10_000;
 
@@ -93,7 +84,7 @@ const WRITERS: Partial<Record<ReasoningForm, Writer>> = {
   budget: {
     positive(order, body, ceiling) {
       if (order.kind === "budget") return budgeted(body, order.tokens, ceiling);
-      return budgeted(body, BUDGETS[levelOf(order) ?? ""] ?? DEFAULT_BUDGET, ceiling);
+      return budgeted(body, LEVEL_BUDGETS[levelOf(order) ?? ""] ?? DEFAULT_BUDGET, ceiling);
     },
     off: switchedOff,
   },
