@@ -135,6 +135,8 @@ export class Session {
   }
 
   #letIn(knock: Knock): Entrance {
+    // It has waited: of a worker that is gone by now nobody would give the place back.
+    if (this.#over) throw new Error("The worker is gone.");
     const { keys, tellPeer } = this.desk;
     const request = toRequest(knock);
     tellPeer(request, knock.peer);

@@ -1,7 +1,9 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import type { App } from "../../src/app.ts";
+import { silentLog } from "../../src/observe/log.ts";
 import type { WebToolCall } from "../../src/relay/server-tools-run.ts";
 import { createRemoteTools } from "../../src/workers/remote-tools.ts";
+import { Session } from "../../src/workers/session.ts";
 import { type PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { settle } from "../support/clock.ts";
 import { json, startUpstream } from "../support/upstream.ts";
@@ -164,6 +166,21 @@ describe("a worker that dies", () => {
     expect(app.book.balance(accountId)).toMatchObject({ postedNano: 1_000_000_000n, heldNano: 0n });
     expect(pair.session.open.holds).toBe(0);
     expect(gateway.rows()).toEqual([]);
+  });
+
+  test("a request that waits to be let in when its worker goes takes no place: nobody would give it back", async () => {
+    const app = await start();
+    const turn = gate();
+    const admission = { enter: () => turn.opened } as object as NonNullable<App["services"]["admission"]>;
+    const desk = { keys: app.keys, services: { ...app.services, admission }, requests: undefined, log: silentLog };
+    const told = { listening() {}, proof() {} };
+    const session = new Session({ ...desk, tellPeer() {} }, told, () => {});
+    const knock = { path: PATH, authorization: `Bearer ${gateway.key}`, apiKey: null, peer: "", forwardedFor: null };
+    session.channel.receive([["?", 1, "enter", { ...knock, isFromHere: true }]]);
+    await session.close();
+    turn.open();
+    await settle();
+    expect(session.open.permits).toBe(0);
   });
 });
 
