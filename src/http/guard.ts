@@ -214,7 +214,11 @@ export function createCors(corsOrigins: readonly string[]): Cors {
     isOff: origins.size === 0,
     headers,
     mark(request, response) {
-      for (const [name, value] of Object.entries(headers(request))) response.headers.set(name, value);
+      const { vary, ...own } = headers(request);
+      for (const [name, value] of Object.entries(own)) response.headers.set(name, value);
+      // What an answer varies with by itself, it varies with still. One may pass by here twice.
+      const varies = response.headers.get("vary") ?? "";
+      if (vary !== undefined && !varies.includes(vary)) response.headers.append("vary", vary);
       return response;
     },
     preflight(request) {

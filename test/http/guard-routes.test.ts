@@ -208,3 +208,11 @@ describe("what a page may send without being asked for leave: other types than J
     expect(status).toBe(415);
   });
 });
+
+test("what varies with the form that is asked for, varies with it still where pages may call", async () => {
+  const page = "Origin: https://chat.example.com";
+  const { head } = await ask({ start: "GET /v1/models" }, [OWN, page]);
+  expect(head.toLowerCase()).toContain("vary: anthropic-version, x-api-key, origin\r\n");
+  const missed = await ask({ start: "GET /v1/nowhere" }, [OWN, page]);
+  expect(/^vary: .*$/im.exec(missed.head)?.[0].toLowerCase()).toBe("vary: origin");
+});
