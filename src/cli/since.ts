@@ -1,3 +1,4 @@
+import { readInstant } from "../lib/instant.ts";
 import { WrongUsage } from "./output.ts";
 
 const MINUTE_MS = 60_000;
@@ -15,8 +16,7 @@ const UNITS: Readonly<Record<string, number>> = {
 export function readSpan(text: string, now: number, direction: 1 | -1): number | undefined {
   const [, count, unit] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
   if (count !== undefined && unit !== undefined) return now + direction * Number(count) * UNITS[unit]!;
-  const at = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:\d{2})?)?$/.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(at) ? undefined : at;
+  return readInstant(text);
 }
 
 /**

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import type { KeyLimits } from "../accounts/key-wish.ts";
 import type { TokenScope } from "../accounts/tokens.ts";
 import { GatewayError } from "../canon/errors.ts";
+import { readInstant } from "../lib/instant.ts";
 import { ChangeKey, CreatedKeyView, CreateKey, CreateToken, KeyView, PageOf } from "../wire/admin.ts";
 import { checker } from "../wire/open.ts";
 import { findAccount } from "./admin-accounts.ts";
@@ -31,8 +32,8 @@ type WrittenLimits = {
 };
 
 function readExpiry(text: string): number {
-  const at = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(at)) return at;
+  const at = readInstant(text);
+  if (at !== undefined) return at;
   throw new GatewayError("invalid_request", "expires_at must be a time such as 2027-01-31T00:00:00Z.", {
     param: "expires_at",
   });

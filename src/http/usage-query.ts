@@ -1,6 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Place } from "../ledger/usage-page.ts";
 import type { Grouping, UsageFilter } from "../ledger/usage-report.ts";
+import { readInstant } from "../lib/instant.ts";
 
 /** Rows or groups of a page when no limit is asked for, and at the most. */
 export const DEFAULT_PAGE = 100;
@@ -30,10 +31,8 @@ export function readTime(query: URLSearchParams, param: string): number | undefi
   if (text === null) return undefined;
   if (/^\d{1,11}$/.test(text)) return Number(text) * 1_000;
   // A plus sign of a time zone arrives as a blank from who does not encode it.
-  const written = text.replace(" ", "+");
-  const shape = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
-  const at = shape.test(written) ? Date.parse(written) : Number.NaN;
-  if (!Number.isNaN(at)) return at;
+  const at = readInstant(text.replace(" ", "+"));
+  if (at !== undefined) return at;
   throw fault(
     param,
     `${param} must be a date such as 2026-01-31, a time such as 2026-01-31T10:00:00Z, or Unix seconds.`,

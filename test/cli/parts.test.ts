@@ -74,9 +74,12 @@ describe("since", () => {
   ])("%s", (text, at) => {
     expect(readSince(text, now)).toBe(at);
   });
-  test.each(["", "7", "d", "-7d", "7 d", "1e3d", "2026-13-01", "yesterday", "2026-1-1"])("not %j", (text) => {
-    expect(() => readSince(text, now)).toThrow(/--since: expected a span/);
-  });
+  test.each(["", "7", "d", "-7d", "7 d", "1e3d", "2026-13-01", "2026-02-31", "yesterday", "2026-1-1"])(
+    "not %j",
+    (text) => {
+      expect(() => readSince(text, now)).toThrow(/--since: expected a span/);
+    },
+  );
 });
 
 describe("ports", () => {

@@ -271,6 +271,7 @@ describe("keys and tokens", () => {
     ["/admin/v1/keys", { account: "team" }, 400, "name"],
     ["/admin/v1/keys", { account: "team", name: "x", kind: "root" }, 400, "kind"],
     ["/admin/v1/keys", { account: "team", name: "x", expires_at: "soon" }, 400, "expires_at"],
+    ["/admin/v1/keys", { account: "team", name: "x", expires_at: "2027-02-31T00:00:00Z" }, 400, "expires_at"],
     ["/admin/v1/keys", { account: "team", name: "x", expires_at: "2020-01-01T00:00:00Z" }, 400, null],
     ["/admin/v1/keys", { account: "team", name: "x", endpoints: ["everything"] }, 400, "endpoints[0]"],
     ["/admin/v1/keys", { account: "team", name: "x", cap_day_usd: "0.0000000001" }, 400, "cap_day_usd"],
