@@ -251,7 +251,7 @@ function startJobs(relay: Relay): ImageJobs {
   const { settings, log, vendors, catalog, writer, books, plans, safeFetch, health, keySpend, services } = relay;
   const { config, store, clock } = settings;
   const draw = createImageUpstreams({
-    ...{ userAgent: services.userAgent, now: () => clock.now(), fetchResult: safeFetch },
+    ...{ userAgent: services.userAgent, clock, fetchResult: safeFetch },
     onFault: (thrown) => log.warn("image-cancel", errorFields(thrown)),
   });
   const jobs = new ImageJobs({

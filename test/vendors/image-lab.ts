@@ -1,6 +1,6 @@
 import { deflateSync } from "node:zlib";
 import type { ImageRequest, ImageStep, ImageUpstream } from "../../src/vendors/image-upstream.ts";
-import { createImageUpstreams, type GuardedFetch } from "../../src/vendors/images/index.ts";
+import { createImageUpstreams, type GuardedFetch, type ImageTools } from "../../src/vendors/images/index.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { type Call, startUpstream, type Upstream } from "../support/upstream.ts";
@@ -58,10 +58,15 @@ export type Lab = {
   close(): void;
 };
 
-export type LabOptions = { vendor?: Partial<Vendor>; fetchResult?: GuardedFetch; pollCallMs?: number };
+export type LabOptions = {
+  vendor?: Partial<Vendor>;
+  fetchResult?: GuardedFetch;
+  pollCallMs?: number;
+  clock?: ImageTools["clock"];
+};
 
 /** A vendor of the registry (or, by another id, one of the file), its base URL led to a fake of it. */
-export function openLab(id: string, { vendor: more = {}, fetchResult, pollCallMs }: LabOptions = {}): Lab {
+export function openLab(id: string, { vendor: more = {}, fetchResult, pollCallMs, clock }: LabOptions = {}): Lab {
   const upstream = startUpstream();
   const known = registry.find((row) => row.id === id);
   const path = known ? new URL(known.baseUrl.replace(/\{\w+\}/g, "x")).pathname.replace(/\/$/, "") : "/v1";
@@ -86,7 +91,7 @@ export function openLab(id: string, { vendor: more = {}, fetchResult, pollCallMs
   const again = () => {
     const tools = {
       userAgent: "sluice/test",
-      now: () => 0,
+      clock: clock ?? { now: () => 0, monotonic: () => 0 },
       fetchResult: fetchResult ?? fromFiles,
       ...(pollCallMs && { pollCallMs }),
     };

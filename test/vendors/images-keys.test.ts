@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { json } from "../support/upstream.ts";
 import { CASES, play } from "./image-cases.ts";
-import { follow, type Lab, openLab, request } from "./image-lab.ts";
+import { follow, type Lab, type LabOptions, openLab, request } from "./image-lab.ts";
 
 const KEYS = ["key-one-0123456789", "key-two-0123456789", "key-three-0123456789"];
 const refused = (status = 401) => json({ error: { message: "no", type: "invalid_request_error" } }, { status });
@@ -9,8 +9,8 @@ const refused = (status = 401) => json({ error: { message: "no", type: "invalid_
 let lab: Lab;
 afterEach(() => lab.close());
 
-function start(id: string) {
-  lab = openLab(id, { vendor: { apiKeys: KEYS } });
+function start(id: string, clock?: LabOptions["clock"]) {
+  lab = openLab(id, { vendor: { apiKeys: KEYS }, ...(clock && { clock }) });
   const each = CASES.find((one) => one.id === id);
   if (!each) throw new Error(`no case of ${id}`);
   return each;
@@ -50,6 +50,22 @@ test.each([401, 402])("a key that is refused (%p) rests, and the next one draws"
   play(lab.upstream, wins(lab.upstream));
   expect((await follow(lab.draw, request({ model, ratio, key: first[1] ?? "" }))).kind).toBe("image");
   expect(keysUsed().at(-1)).toBe("key-two");
+});
+
+test("a key rests no longer where the clock on the wall is set back meanwhile", async () => {
+  let wall = 7_200_000;
+  let passed = 0;
+  const { model, ratio, wins, path } = start("openai", { now: () => wall, monotonic: () => passed });
+  const [first = []] = namesFor(2);
+  lab.upstream.answer(path, refused());
+  play(lab.upstream, wins(lab.upstream));
+  expect((await follow(lab.draw, request({ model, ratio, key: first[0] ?? "" }))).kind).toBe("image");
+  expect(keysUsed()).toEqual(["key-one", "key-two"]);
+  passed += 600_001;
+  wall -= 3_600_000;
+  play(lab.upstream, wins(lab.upstream));
+  expect((await follow(lab.draw, request({ model, ratio, key: first[1] ?? "" }))).kind).toBe("image");
+  expect(keysUsed().at(-1)).toBe("key-one");
 });
 
 test("a key that is limited rests for as long as it is told, and the next one draws", async () => {

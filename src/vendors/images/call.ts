@@ -1,3 +1,4 @@
+import type { Clock } from "../../lib/clock.ts";
 import { authorize, isSigned } from "../auth/authorize.ts";
 import { upstreamHeaders, upstreamUrl } from "../outgoing.ts";
 import { fetchUpstream, MAX_ERROR_BYTES, toBrokenBody } from "../send.ts";
@@ -11,8 +12,8 @@ export const MAX_ANSWER_BYTES = 48 * 1024 * 1024;
 export type ApiTools = {
   /** `sluice/<version>`. */
   userAgent: string;
-  /** Wall clock, Unix ms: for dates in `retry-after`. */
-  now(): number;
+  /** Dates in `retry-after` are by the wall; how long a key is left alone is not. */
+  clock: Pick<Clock, "now" | "monotonic">;
 };
 
 /** More was sent than is read. The message is for the caller. */

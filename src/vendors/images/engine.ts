@@ -111,7 +111,7 @@ class Engine {
     const answer = await ask(this.vendor, this.row, call, this.tools, limit);
     if (answer.status < 200 || answer.status > 299) {
       const drewNothing = phase.name === "poll" || call.prepares === true;
-      return readFailure(answer, this.row.refusal, { drewNothing, now: this.tools.now() });
+      return readFailure(answer, this.row.refusal, { drewNothing, now: this.tools.clock.now() });
     }
     let reading: Reading;
     try {

@@ -22,7 +22,7 @@ export function createImageUpstreams(tools: ImageTools): (vendor: Vendor | undef
     if (!row) return undefined;
     const each = keysOf(vendor).map((keyed) => createUpstream(keyed, row, tools));
     const [only] = each;
-    const upstream = each.length === 1 && only ? only : overKeys(each, tools.now);
+    const upstream = each.length === 1 && only ? only : overKeys(each, tools.clock);
     made.set(vendor, upstream);
     return upstream;
   };

@@ -1,3 +1,4 @@
+import type { Clock } from "../../lib/clock.ts";
 import type { ImageRequest, ImageStep, ImageUpstream } from "../image-upstream.ts";
 import { REFUSED_KEY_MS, Rests } from "../keys.ts";
 
@@ -19,9 +20,9 @@ function restOf(step: ImageStep): number | undefined {
  * drawn. Work is asked for with the key that it was begun with, also after a restart: it is in the name that is kept of it. An image that is sent again goes
  * the same way as at first.
  */
-export function overKeys(each: readonly ImageUpstream[], now: () => number): ImageUpstream {
+export function overKeys(each: readonly ImageUpstream[], clock: Pick<Clock, "monotonic">): ImageUpstream {
   /** Keys that are left alone for a model. */
-  const rests = new Rests({ monotonic: now });
+  const rests = new Rests(clock);
   const isResting = (key: number, model: string) => rests.until(`${key} ${model}`) > 0;
   const first = each[0] as ImageUpstream;
 
