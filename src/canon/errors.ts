@@ -113,3 +113,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
     cause: thrown,
   });
 }
+
+/** A field at fault as the error that its client is told. `param`: its path as clients write it, "" for the body itself. */
+export const fieldFault = ({ param, message }: { param: string; message: string }): GatewayError =>
+  new GatewayError("invalid_request", message, param === "" ? {} : { param });

@@ -3,7 +3,7 @@ import type { Accounts } from "../accounts/accounts.ts";
 import type { Keys } from "../accounts/keys.ts";
 import type { Plans } from "../accounts/plans.ts";
 import type { Tokens } from "../accounts/tokens.ts";
-import { GatewayError } from "../canon/errors.ts";
+import { fieldFault, GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 import { type Book, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -76,7 +76,7 @@ export async function readBody<T>(
 ): Promise<T> {
   const { value } = await readJson(request, { maxBytes: MAX_ADMIN_BYTES, clock });
   const fault = check(value);
-  if (fault) throw new GatewayError("invalid_request", fault.message, fault.param === "" ? {} : { param: fault.param });
+  if (fault) throw fieldFault(fault);
   return value as T;
 }
 

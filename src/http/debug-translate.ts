@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { GatewayError } from "../canon/errors.ts";
+import { fieldFault } from "../canon/errors.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import { fieldText, JsonText } from "../lib/json.ts";
@@ -65,7 +65,7 @@ async function answerTranslation(request: Request, dependencies: RequestDependen
 /** The dialect, and the body as it was written: its numbers and spelling are those that would go on. */
 function readAsked(asked: JsonText): { dialect: DialectName; body: JsonText } {
   const fault = check(asked.value);
-  if (fault) throw new GatewayError("invalid_request", fault.message, fault.param === "" ? {} : { param: fault.param });
+  if (fault) throw fieldFault(fault);
   const { dialect } = asked.value as { dialect: DialectName };
   return { dialect, body: new JsonText(fieldText(asked.text, "body") ?? "{}") };
 }

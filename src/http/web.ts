@@ -1,13 +1,14 @@
 import { Elysia } from "elysia";
 import type { Caller } from "../accounts/caller.ts";
 import type { Keys } from "../accounts/keys.ts";
+import { fieldFault } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { BodyRoom } from "../limits/body-room.ts";
 import type { RateState } from "../limits/limiter.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import type { Running } from "../relay/running.ts";
-import { isFault, readFetchArguments, readSearchArguments, toBodyError, type WebTools } from "../web/tools.ts";
+import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "../web/tools.ts";
 import type { WebCall } from "../web/tools-meter.ts";
 import { describePage } from "../web/tools-text.ts";
 import { FetchReply, FetchRequest, SearchReply, SearchRequest } from "../wire/web.ts";
@@ -84,7 +85,7 @@ type Tool = (body: unknown, tools: WebTools) => (call: WebCall) => Promise<Told>
 
 const search: Tool = (body, tools) => {
   const query = readSearchArguments(body, true);
-  if (isFault(query)) throw toBodyError(query);
+  if (isFault(query)) throw fieldFault(query);
   return async (call) => {
     const { value, rate } = await tools.search(query, call);
     const { results, notes, cached } = value;
@@ -95,7 +96,7 @@ const search: Tool = (body, tools) => {
 
 const fetch: Tool = (body, tools) => {
   const asked = readFetchArguments(body, true);
-  if (isFault(asked)) throw toBodyError(asked);
+  if (isFault(asked)) throw fieldFault(asked);
   return async (call) => {
     const { value: pages, rate } = await tools.fetch(asked.urls, asked.max_content_tokens, call);
     const results = pages.map((page) =>

@@ -1,4 +1,3 @@
-import { GatewayError } from "../canon/errors.ts";
 import { isObject } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
 import { checker, type Fault } from "../wire/open.ts";
@@ -142,7 +141,3 @@ function only(body: unknown, properties: object): unknown {
 
 /** Whether reading arguments brought a fault. */
 export const isFault = (read: object): read is Fault => "message" in read && "param" in read;
-
-/** A fault of a REST body as its error. */
-export const toBodyError = ({ param, message }: Fault) =>
-  new GatewayError("invalid_request", message, param === "" ? {} : { param });

@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { fieldFault, GatewayError } from "../../canon/errors.ts";
 import { isObject } from "../../lib/json.ts";
 import { ChatRequest } from "../../wire/chat.ts";
 import { checker } from "../../wire/open.ts";
@@ -101,9 +101,7 @@ function checkFormat(format: unknown): void {
  */
 export function checkRequest(body: unknown): void {
   const fault = findFault(body);
-  if (fault) {
-    throw new GatewayError("invalid_request", fault.message, fault.param === "" ? {} : { param: fault.param });
-  }
+  if (fault) throw fieldFault(fault);
   const request = body as Wire & { messages: Wire[] };
   for (let index = 0; index < request.messages.length; index++) {
     checkMessage(request.messages[index]!, index);

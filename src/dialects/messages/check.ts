@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { fieldFault, GatewayError } from "../../canon/errors.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { CountTokensRequest, MessagesRequest } from "../../wire/messages.ts";
 import { checker, type Fault } from "../../wire/open.ts";
@@ -11,8 +11,7 @@ const checkMessage = checker(MessagesRequest);
 const checkCount = checker(CountTokensRequest);
 
 function refuse(fault: Fault | undefined): void {
-  if (!fault) return;
-  throw new GatewayError("invalid_request", fault.message, fault.param === "" ? {} : { param: fault.param });
+  if (fault) throw fieldFault(fault);
 }
 
 /**

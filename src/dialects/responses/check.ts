@@ -1,4 +1,4 @@
-import { GatewayError } from "../../canon/errors.ts";
+import { fieldFault } from "../../canon/errors.ts";
 import { isObject, listOf } from "../../lib/json.ts";
 import { checker } from "../../wire/open.ts";
 import { ResponsesRequest } from "../../wire/responses.ts";
@@ -11,7 +11,7 @@ const checkBody = checker(ResponsesRequest);
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
 function refuse(message: string, param: string): never {
-  throw new GatewayError("invalid_request", message, param === "" ? {} : { param });
+  throw fieldFault({ param, message });
 }
 
 const STORED = ["previous_response_id", "conversation"] as const;
