@@ -20,8 +20,11 @@ export function mediaTypeOf(said: string, data: string): string {
 
 const utf8 = new TextDecoder();
 
+/** Whether bytes of this type are text, to be read as it stands. */
+export const isTextType = (mediaType: string): boolean =>
+  mediaType.startsWith("text/") || mediaType === "application/json";
+
 /** Text that bytes of this type are, given as base64; undefined for every type that is none. */
 export function textOfMedia(mediaType: string, data: string): string | undefined {
-  const isText = mediaType.startsWith("text/") || mediaType === "application/json";
-  return isText ? utf8.decode(Buffer.from(data, "base64")) : undefined;
+  return isTextType(mediaType) ? utf8.decode(Buffer.from(data, "base64")) : undefined;
 }

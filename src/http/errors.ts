@@ -30,11 +30,6 @@ export function dialectOfPath(pathname: string, headers?: Fields): Dialect {
   return asked && MODELS_PATH.test(pathname) ? dialects.messages : dialects.chat;
 }
 
-/** The dialect in which this request's errors are told. */
-export function dialectOf(request: Request): Dialect {
-  return dialectOfPath(pathOf(request.url), request.headers);
-}
-
 /** Headers of every answer (contract 6). */
 export function commonHeaders(requestId: string): Record<string, string> {
   return { "x-request-id": requestId, "request-id": requestId, "x-content-type-options": "nosniff" };

@@ -13,6 +13,7 @@ import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import { fingerprint } from "../relay/idempotency.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
+import { IMAGE_TYPES } from "../vendors/image-upstream.ts";
 import { ImageJobList, ImageJobView, ImageRequestBody } from "../wire/images.ts";
 import type { RequestServer } from "./asked.ts";
 import { MAX_IMAGE_BYTES, readJson } from "./body.ts";
@@ -273,10 +274,7 @@ export function imageRoutes(dependencies: ImageDependencies) {
 }
 
 const PICTURE = Object.fromEntries(
-  ["image/png", "image/jpeg", "image/webp"].map((type) => [
-    type,
-    { schema: { type: "string" as const, format: "binary" } },
-  ]),
+  IMAGE_TYPES.map((type) => [type, { schema: { type: "string" as const, format: "binary" } }]),
 );
 const FILE_REPLIES = {
   "200": { description: "The image.", content: PICTURE },

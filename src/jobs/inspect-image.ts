@@ -1,7 +1,6 @@
-import type { ImageType } from "../vendors/image-upstream.ts";
+import { type ImageType, MAX_IMAGE_BYTES, TOO_LARGE_IMAGE } from "../vendors/image-upstream.ts";
 
-/** The largest result that is taken, bytes and pixels (reliability 5.4). */
-export const MAX_IMAGE_BYTES = 32 * 1024 * 1024;
+/** Most pixels of a result that is taken (reliability 5.4). */
 export const MAX_IMAGE_PIXELS = 64_000_000;
 
 /** Ends of file names by type; nothing else is ever written or served. */
@@ -119,7 +118,7 @@ const WHOLE: Readonly<Record<ImageType, (view: DataView) => boolean>> = {
  * PNG, JPEG or WebP of at most 32 MiB and 64 megapixels that is there to its end: SVG and HTML are none.
  */
 export function inspectImage(bytes: Uint8Array): ImageFacts {
-  if (bytes.length > MAX_IMAGE_BYTES) throw new BadImage("The vendor's image is larger than 32 MiB.");
+  if (bytes.length > MAX_IMAGE_BYTES) throw new BadImage(TOO_LARGE_IMAGE);
   const type = typeOf(bytes);
   if (!type) throw new BadImage("The vendor's answer is no PNG, JPEG or WebP image.");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -1,6 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { DocumentPart, Part, Prompt, Turn } from "../canon/prompt.ts";
 import type { TokenFamily } from "../catalog/token-families.ts";
+import { isTextType } from "../dialects/media-type.ts";
 import { imageTokens, readImageSize } from "./image-tokens.ts";
 import type { Counts, GroupCount, Work } from "./tokenizer/work.ts";
 
@@ -67,8 +68,7 @@ class Ruler {
     if (source.kind === "text") this.say(source.text);
     else if (source.kind !== "base64") throw uncountable("a document that is not part of the request");
     else if (source.mediaType === "application/pdf") this.pdfs.push(source.data);
-    else if (source.mediaType.startsWith("text/") || source.mediaType === "application/json")
-      this.say(Buffer.from(source.data, "base64").toString("utf8"));
+    else if (isTextType(source.mediaType)) this.say(Buffer.from(source.data, "base64").toString("utf8"));
     else throw uncountable("a document that is neither PDF nor text");
   }
 

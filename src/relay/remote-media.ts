@@ -1,7 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
-import { sniffMediaType } from "../dialects/media-type.ts";
+import { isTextType, sniffMediaType } from "../dialects/media-type.ts";
 import { STORED_ADDRESS } from "../dialects/media-url.ts";
 import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words } from "../dialects/media-walk.ts";
 import { unsayable } from "../dialects/unsayable.ts";
@@ -110,8 +110,7 @@ function readMedia(found: FoundMedia, body: Uint8Array, contentType: string): In
   }
   if (seen === "application/pdf") return { mediaType: seen, data };
   const said = (contentType.split(";")[0] ?? "").trim().toLowerCase();
-  const isText = said.startsWith("text/") || said === "application/json";
-  if (isText && isUtf8(body)) return { mediaType: "text/plain", data };
+  if (isTextType(said) && isUtf8(body)) return { mediaType: "text/plain", data };
   throw refuse(found, "It is neither PDF nor plain text.");
 }
 

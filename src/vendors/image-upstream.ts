@@ -2,6 +2,10 @@
 export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/webp"] as const;
 export type ImageType = (typeof IMAGE_TYPES)[number];
 
+/** The largest image that is taken, bytes (reliability 5.4), and what is said of a larger one. */
+export const MAX_IMAGE_BYTES = 32 * 1024 * 1024;
+export const TOO_LARGE_IMAGE = "The vendor's image is larger than 32 MiB.";
+
 /** One image to be drawn, as a vendor is asked for it. */
 export type ImageRequest = {
   /** The vendor's own name of the model. */

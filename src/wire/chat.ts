@@ -202,30 +202,3 @@ export const ChatCompletion = late(() =>
     { description: "A chat completion" },
   ),
 );
-
-/** One record of a streamed answer; the last record is `[DONE]` (dialects.md 1.4, contract 7). */
-export const ChatCompletionChunk = late(() =>
-  Open(
-    {
-      id: Type.String(),
-      object: Type.Literal("chat.completion.chunk"),
-      created: Type.Integer({ description: "Unix seconds" }),
-      model: text("the model ID that was asked for"),
-      choices: Type.Array(
-        Open({
-          index: Type.Integer(),
-          finish_reason: Type.Optional(finishReason()),
-          delta: Open({
-            role: Maybe(Type.String()),
-            content: Maybe(Type.String()),
-            reasoning_content: Maybe(Type.String()),
-            images: Maybe(list(ChatPicture(), "images that the model made")),
-            tool_calls: Maybe(Type.Array(Open({ index: Type.Integer(), id: Maybe(Type.String()) }))),
-          }),
-        }),
-      ),
-      usage: Maybe(ChatUsage()),
-    },
-    { description: "One record of a streamed chat completion" },
-  ),
-);

@@ -1,18 +1,16 @@
 import { GatewayError } from "../../canon/errors.ts";
 import { sniffMediaType } from "../../dialects/media-type.ts";
-import { IMAGE_TYPES } from "../image-upstream.ts";
+import { IMAGE_TYPES, MAX_IMAGE_BYTES, TOO_LARGE_IMAGE } from "../image-upstream.ts";
 import { upstreamHeaders } from "../outgoing.ts";
 import { fetchUnfollowed } from "../send.ts";
 import type { Vendor } from "../vendor.ts";
 import { type ApiTools, readBytes, TooLarge } from "./call.ts";
 import type { ImageRow } from "./wire.ts";
 
-/** The largest image that is taken, bytes (reliability 5.4). */
-export const MAX_IMAGE_BYTES = 32 * 1024 * 1024;
 /** For fetching one result, redirects included, ms. */
 export const RESULT_MS = 60_000;
 
-const ACCEPT = "image/png, image/jpeg, image/webp";
+const ACCEPT = IMAGE_TYPES.join(", ");
 
 /**
  * The guarded fetch, as far as results need it: any status of a public address, or an error whose `code` is one of its words and whose `message`
@@ -32,7 +30,7 @@ const NOT_FETCHED = "The vendor's image could not be fetched.";
 /** Bytes that begin as a PNG, JPEG or WebP does, and are not too many: nothing else is a result, whatever its type says (dialects.md 7). */
 export function takeBytes(bytes: Uint8Array): Taken {
   if (bytes.length === 0) return refuse("The vendor gave an empty image.");
-  if (bytes.length > MAX_IMAGE_BYTES) return refuse("The vendor's image is larger than 32 MiB.");
+  if (bytes.length > MAX_IMAGE_BYTES) return refuse(TOO_LARGE_IMAGE);
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(24, bytes.byteLength)).toString("base64");
   const type = sniffMediaType(head);
   const isImage = IMAGE_TYPES.some((known) => known === type);
@@ -43,7 +41,7 @@ export function takeBytes(bytes: Uint8Array): Taken {
 export function takeBase64(data: string): Taken {
   const start = data.startsWith("data:") ? data.indexOf(",") + 1 : 0;
   // A quarter less than its letters, told before any memory is taken for it.
-  if ((data.length - start) * 0.75 > MAX_IMAGE_BYTES + 3) return refuse("The vendor's image is larger than 32 MiB.");
+  if ((data.length - start) * 0.75 > MAX_IMAGE_BYTES + 3) return refuse(TOO_LARGE_IMAGE);
   if (start > 0 && !/;base64\s*,$/i.test(data.slice(0, Math.min(start, 200)))) {
     return refuse("The vendor's answer is no PNG, JPEG or WebP image.");
   }
@@ -108,7 +106,7 @@ async function fetchOwn(url: URL, { vendor, tools, signal }: Omit<FetchParts, "r
     if (!target) return refused;
   } catch (thrown) {
     signal.throwIfAborted();
-    if (thrown instanceof TooLarge) return refuse("The vendor's image is larger than 32 MiB.");
+    if (thrown instanceof TooLarge) return refuse(TOO_LARGE_IMAGE);
     if (thrown instanceof GatewayError) return refuse(`${NOT_FETCHED} ${thrown.message}`, thrown.retry);
     return refuse(`${NOT_FETCHED} It took too long.`, true);
   }
