@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { Accounts } from "./accounts/accounts.ts";
 import { Keys } from "./accounts/keys.ts";
 import { createPlans, type Plans, replacePlans } from "./accounts/plans.ts";
@@ -12,7 +11,7 @@ import { StoreWatch } from "./db/store-watch.ts";
 import { Writer } from "./db/writer.ts";
 import { type Gateway, openGateway } from "./http/gateway.ts";
 import { Observation } from "./http/observation.ts";
-import { FolderFiles, type ImageFiles, MemoryFiles } from "./jobs/files.ts";
+import { FolderFiles, type ImageFiles, imagesFolder, MemoryFiles } from "./jobs/files.ts";
 import { BucketFiles } from "./jobs/files-s3.ts";
 import { ImageJobs } from "./jobs/image-jobs.ts";
 import type { Book } from "./ledger/book.ts";
@@ -422,7 +421,7 @@ function openImageFiles({ config, log, store }: AppSettings): ImageFiles {
     log.addSecret(bucket.secretAccessKey);
     return new BucketFiles(bucket);
   }
-  return store.path === ":memory:" ? new MemoryFiles() : new FolderFiles(join(config.dataFolder, "images"));
+  return store.path === ":memory:" ? new MemoryFiles() : new FolderFiles(imagesFolder(config.dataFolder));
 }
 
 /** The speed limits of callers and of addresses, in one room; and the note on the store that tells the next start how this one ended. */

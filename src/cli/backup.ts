@@ -1,19 +1,18 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type Carried, carryRevocations } from "../accounts/carry-revocations.ts";
-import { findDataFolder, storePath } from "../config/data-folder.ts";
+import { storePath } from "../config/data-folder.ts";
 import { backupStore, restoreStore } from "../db/backup.ts";
 import { lockDataFolder } from "../db/folder-lock.ts";
 import { makePrivateFolder, openStore, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
+import { imagesFolder, pathOfImage } from "../jobs/files.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import { KEY_FILE } from "../relay/reasoning-seal.ts";
-import { currentPlace, withBooks } from "./context.ts";
+import { currentPlace, dataFolderOf, withBooks } from "./context.ts";
 import type { FolderOptions, JsonOption } from "./options.ts";
 import { Failure, print, printJson, warn } from "./output.ts";
 
-/** What stands beside the store in a data folder and is in no copy of it. */
-const IMAGES = "images";
 /** Images whose files are looked for after a restore; of more it is only said that they may be missing. */
 const MOST_LOOKED_FOR = 100_000;
 
@@ -33,9 +32,9 @@ function leftOut(store: Store): string[] {
   const folder = dirname(store.path);
   const sentences: string[] = [];
   const images = imagesOf(store).length;
-  if (images > 0 && existsSync(join(folder, IMAGES))) {
+  if (images > 0 && existsSync(imagesFolder(folder))) {
     const what = images === MOST_LOOKED_FOR ? "image files" : `the files of ${count(images, "image")}`;
-    sentences.push(`Not in it: ${what}. Copy the folder ${join(folder, IMAGES)} too.`);
+    sentences.push(`Not in it: ${what}. Copy the folder ${imagesFolder(folder)} too.`);
   }
   if (existsSync(join(folder, KEY_FILE))) {
     const what = `the key that kept reasoning is sealed with, ${join(folder, KEY_FILE)}`;
@@ -93,10 +92,11 @@ function describeKeys(carried: Carried | Error | undefined): string[] {
 }
 
 /** Images of the restored store whose files are not in the folder, in a sentence; none where all are there. */
-function describeImages(folder: string, images: readonly string[]): string[] {
-  const missing = images.filter((file) => !existsSync(join(folder, IMAGES, file.slice(0, 2), file))).length;
+function describeImages(dataFolder: string, images: readonly string[]): string[] {
+  const place = imagesFolder(dataFolder);
+  const missing = images.filter((file) => !existsSync(pathOfImage(place, file))).length;
   if (missing === 0) return [];
-  const sentence = `The files of ${count(missing, "image")} are not in ${join(folder, IMAGES)}: a backup does not hold them.`;
+  const sentence = `The files of ${count(missing, "image")} are not in ${place}: a backup does not hold them.`;
   return [`${sentence} Copy that folder back, unless they are kept in a bucket.`];
 }
 
@@ -105,7 +105,7 @@ function describeImages(folder: string, images: readonly string[]): string[] {
  * was there is kept beside it (contract 1), and what was revoked in it stays revoked.
  */
 export async function restore(file: string, options: FolderOptions & JsonOption): Promise<number> {
-  const folder = findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
+  const folder = dataFolderOf(options);
   const lock = lockDataFolder(folder);
   try {
     const path = storePath(folder);

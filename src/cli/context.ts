@@ -26,6 +26,10 @@ export function currentPlace(): Place {
   return { environment: process.env, platform: process.platform, home: homedir(), workingFolder: process.cwd() };
 }
 
+/** The data folder of a command that reads no configuration. */
+export const dataFolderOf = (options: FolderOptions): string =>
+  findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
+
 /** The configuration by this command's flags. Throws ConfigError. */
 export function readConfig(options: ServeOptions): Config {
   const { host, port, data, config, publicUrl, cdnUrl } = options;
@@ -66,7 +70,7 @@ export async function withBooks<T>(
   work: (books: Books) => Promise<T> | T,
   { create = false, sound = create }: { create?: boolean; sound?: boolean } = {},
 ): Promise<T> {
-  const folder = findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
+  const folder = dataFolderOf(options);
   const path = storePath(folder);
   if (!create && !existsSync(path)) {
     throw new Failure(`there is no store in ${folder} yet; \`sluice\` makes one at its first start`);

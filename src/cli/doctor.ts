@@ -1,7 +1,6 @@
-import { findDataFolder } from "../config/data-folder.ts";
 import { ConfigError } from "../config/faults.ts";
 import type { Config } from "../config/load.ts";
-import { currentPlace, readConfig } from "./context.ts";
+import { dataFolderOf, readConfig } from "./context.ts";
 import { examineClock, examineLimits, examinePort, examineRoom } from "./examine-machine.ts";
 import { examineSearch } from "./examine-search.ts";
 import { examineFiles, examineStore, serverIsRunning } from "./examine-store.ts";
@@ -29,8 +28,7 @@ function examineConfig(options: ServeOptions): { config?: Config; findings: Find
  */
 export async function examine(options: ServeOptions & JsonOption): Promise<number> {
   const { config, findings } = examineConfig(options);
-  const given = options.data || process.env["SLUICE_DATA"]?.trim();
-  const dataFolder = config?.dataFolder ?? findDataFolder(given, currentPlace());
+  const dataFolder = config?.dataFolder ?? dataFolderOf(options);
   // Modes first: opening the store puts them right.
   findings.push(...examineFiles(dataFolder, config?.file));
   const running = serverIsRunning(dataFolder);

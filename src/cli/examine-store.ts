@@ -1,13 +1,14 @@
 import { accessSync, constants, existsSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { Accounts } from "../accounts/accounts.ts";
 import { Keys } from "../accounts/keys.ts";
-import { storePath } from "../config/data-folder.ts";
+import { requestLogFolder, storePath } from "../config/data-folder.ts";
 import type { Config } from "../config/load.ts";
 import { lockDataFolder } from "../db/folder-lock.ts";
 import { openStore } from "../db/open.ts";
 import { StoreError } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
+import { imagesFolder } from "../jobs/files.ts";
 import type { Book } from "../ledger/book.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import { type Finding, fault, note, ok } from "./findings.ts";
@@ -16,16 +17,13 @@ import { findLostPlans, LOST_PLAN_ADVICE } from "./lost-plans.ts";
 /** How long the doctor waits for a server's write, ms. */
 const WAIT_MS = 2_000;
 
-/** Folders that a server makes beside the store. */
-const OWN_FOLDERS = ["requests", "images"];
-
 /**
  * Rights of other users on the data folder, what is in it and the configuration file (contract 2: files 0600, folders 0700), and folders that are none.
  */
 export function examineFiles(dataFolder: string, configFile: string | undefined): Finding[] {
   if (process.platform === "win32") return [note("files", "modes of files are not checked on this system")];
   const store = storePath(dataFolder);
-  const folders = OWN_FOLDERS.map((name) => join(dataFolder, name));
+  const folders = [requestLogFolder(dataFolder), imagesFolder(dataFolder)];
   const paths = [dataFolder, store, `${store}-wal`, `${store}-shm`, ...folders, ...(configFile ? [configFile] : [])];
   const findings = paths.filter(existsSync).flatMap((path) => {
     if (!folders.includes(path) || statSync(path).isDirectory()) return examineMode(path, path === configFile);

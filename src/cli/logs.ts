@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { findDataFolder } from "../config/data-folder.ts";
+import { requestLogFolder } from "../config/data-folder.ts";
 import { LogFollower, type LoggedRequest, readLast } from "../observe/request-log-reader.ts";
-import { currentPlace } from "./context.ts";
+import { dataFolderOf } from "./context.ts";
 import type { LogsOptions } from "./options.ts";
 import { type Column, Failure, formatTable, paint, print, printJson, WrongUsage } from "./output.ts";
 import { systemCode } from "./port.ts";
@@ -133,10 +132,10 @@ async function follow(
 export async function showLogs(options: LogsOptions): Promise<number> {
   const fits = createFilter(options);
   const limit = readLimit(options.limit);
-  const dataFolder = findDataFolder(options.data || process.env["SLUICE_DATA"]?.trim(), currentPlace());
+  const dataFolder = dataFolderOf(options);
   // A mistyped `--data` must not read like a gateway that nobody calls.
   if (!existsSync(dataFolder)) throw new Failure(`there is no data folder ${dataFolder}`);
-  const folder = join(dataFolder, "requests");
+  const folder = requestLogFolder(dataFolder);
   try {
     return await showFolder(folder, limit, fits, options);
   } catch (thrown) {

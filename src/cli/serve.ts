@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Accounts } from "../accounts/accounts.ts";
-import { storePath } from "../config/data-folder.ts";
+import { requestLogFolder, storePath } from "../config/data-folder.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
 import { type FolderLock, lockDataFolder } from "../db/folder-lock.ts";
@@ -53,7 +53,7 @@ const TELL_AGAIN_MS = 60_000;
 function openRequestLog(config: Config, log: Log): RequestLog | undefined {
   const settings = config.records.requestLog;
   if (!settings) return undefined;
-  const folder = join(config.dataFolder, "requests");
+  const folder = requestLogFolder(config.dataFolder);
   let told: { code: string; at: number } | undefined;
   const tell = (thrown: unknown, until: string) => {
     const code = systemCode(thrown);

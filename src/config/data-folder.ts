@@ -26,3 +26,6 @@ export function findDataFolder(given: string | undefined, place: Place): string 
 
 /** The store's file in a data folder. */
 export const storePath = (dataFolder: string): string => join(dataFolder, "sluice.db");
+
+/** The folder of the files in which requests are noted, in a data folder. */
+export const requestLogFolder = (dataFolder: string): string => join(dataFolder, "requests");

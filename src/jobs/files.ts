@@ -49,6 +49,12 @@ const FOLDERS = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(
 /** Behind every name of a folder in order. */
 const BEHIND = "~";
 
+/** The folder of images in a data folder, where no bucket is configured for them. */
+export const imagesFolder = (dataFolder: string): string => join(dataFolder, "images");
+
+/** The file of an image in a folder of images. */
+export const pathOfImage = (folder: string, name: string): string => join(folder, name.slice(0, 2), name);
+
 /** Images in a folder of this machine: `<2 hex>/<name>`, files 0600, folders 0700. */
 export class FolderFiles implements ImageFiles {
   readonly #known = new Set<string>();
@@ -57,7 +63,7 @@ export class FolderFiles implements ImageFiles {
 
   #path(name: string): string {
     if (!FILE_NAME.test(name)) throw new RangeError("This is no name of an image file.");
-    return join(this.folder, name.slice(0, 2), name);
+    return pathOfImage(this.folder, name);
   }
 
   /** Makes a folder below the root once, and sees to it that it is there after a power cut. */
