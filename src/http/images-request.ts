@@ -9,6 +9,7 @@ import type { Drawing, ImageJobs } from "../jobs/image-jobs.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { isObject } from "../lib/json.ts";
 import { checkImageRequest } from "../wire/images.ts";
+import { readLimit } from "./usage-query.ts";
 
 /** Characters of a prompt (reliability 7.5). */
 export const MAX_PROMPT = 32_000;
@@ -127,11 +128,7 @@ export function readPage(query: URLSearchParams): { before: number; limit: numbe
   if (Number.isNaN(before) || (text !== null && new Date(before).toISOString() !== text)) {
     throw fault("before", "before must be a time such as 2026-01-31T12:00:00.000Z, as next_before gives it.");
   }
-  const asked = query.get("limit");
-  if (asked === null) return { before, limit: DEFAULT_PAGE };
-  const limit = /^\d{1,3}$/.test(asked) ? Number(asked) : 0;
-  if (limit < 1 || limit > MAX_PAGE) throw fault("limit", `limit must be a whole number from 1 to ${MAX_PAGE}.`);
-  return { before, limit };
+  return { before, limit: readLimit(query, DEFAULT_PAGE, MAX_PAGE) };
 }
 
 /** Throws GatewayError (not_found) where a job is not there: the same for one that never was and for another account's. */

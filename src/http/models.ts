@@ -6,6 +6,8 @@ import { ModelListReply, ModelReply } from "../wire/models.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { pathOf, requestIdOf } from "./request.ts";
+import { textParameter } from "./usage-detail.ts";
+import { readLimit } from "./usage-query.ts";
 
 /** Most models of one page in the messages shape (dialects.md 2.7). */
 const MAX_PAGE = 1_000;
@@ -37,15 +39,6 @@ function readModality(query: URLSearchParams): Selection {
   throw fault("modality", `modality must be one of ${MODALITIES.join(", ")} or all.`);
 }
 
-/** Throws GatewayError (invalid_request, `limit`) for anything but a whole number from 1 to 1000. */
-function readLimit(query: URLSearchParams): number {
-  const text = query.get("limit");
-  if (text === null) return DEFAULT_PAGE;
-  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= MAX_PAGE) return limit;
-  throw fault("limit", `limit must be a whole number from 1 to ${MAX_PAGE}.`);
-}
-
 /** Place of a cursor's model in the list. Throws GatewayError (invalid_request) when it is not there. */
 function findCursor(entries: readonly Entry[], param: string, id: string): number {
   const at = entries.findIndex((entry) => entry.id === id);
@@ -57,7 +50,7 @@ type Page = { entries: readonly Entry[]; hasMore: boolean };
 
 /** The page that `limit`, `after_id` and `before_id` ask for, in the list's order; `hasMore` looks on in the direction of reading. */
 function cutPage(entries: readonly Entry[], query: URLSearchParams): Page {
-  const limit = readLimit(query);
+  const limit = readLimit(query, DEFAULT_PAGE, MAX_PAGE);
   const after = query.get("after_id");
   const before = query.get("before_id");
   if (after !== null && before !== null) throw fault("before_id", "after_id and before_id cannot be used together.");
@@ -147,13 +140,6 @@ function retrieve(catalog: Catalog, request: Request): Response {
   return answer(JSON.stringify(shapeOf(request) === "chat" ? toChatEntry(entry) : toMessagesEntry(entry)), request);
 }
 
-const text = (name: string, description: string) => ({
-  name,
-  in: "query" as const,
-  description,
-  schema: { type: "string" as const },
-});
-
 const LIST_ERRORS = errorReplies("either", [], PUBLIC_ERRORS);
 const RETRIEVE_ERRORS = errorReplies("either", ["model_not_found"], PUBLIC_ERRORS);
 
@@ -176,8 +162,8 @@ const LIST_DETAIL = {
       description: "Messages shape only: models a page.",
       schema: { type: "integer" as const, minimum: 1, maximum: MAX_PAGE, default: DEFAULT_PAGE },
     },
-    text("after_id", "Messages shape only: the page after this model."),
-    text("before_id", "Messages shape only: the page before this model."),
+    textParameter("after_id", "Messages shape only: the page after this model."),
+    textParameter("before_id", "Messages shape only: the page before this model."),
   ],
   responses: { "200": jsonReply(ModelListReply, "The models."), ...LIST_ERRORS },
 };

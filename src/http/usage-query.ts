@@ -39,13 +39,13 @@ export function readTime(query: URLSearchParams, param: string): number | undefi
   );
 }
 
-/** The page's size. Throws GatewayError (invalid_request) for anything but a whole number from 1 to 1000. */
-export function readLimit(query: URLSearchParams): number {
+/** The page's size: `usual` where none is asked for. Throws GatewayError (invalid_request) for anything but a whole number from 1 to `most`. */
+export function readLimit(query: URLSearchParams, usual = DEFAULT_PAGE, most = MAX_PAGE): number {
   const text = query.get("limit");
-  if (text === null) return DEFAULT_PAGE;
+  if (text === null) return usual;
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= MAX_PAGE) return limit;
-  throw fault("limit", `limit must be a whole number from 1 to ${MAX_PAGE}.`);
+  if (limit >= 1 && limit <= most) return limit;
+  throw fault("limit", `limit must be a whole number from 1 to ${most}.`);
 }
 
 /** One of these words; undefined where none is asked for. Throws GatewayError (invalid_request) for another one. */
