@@ -9,6 +9,9 @@ const MAX_STAY = 5;
 /** `0; url=next.html`, in all the ways in which it is written (HTML, "shared declarative refresh steps"). */
 const REFRESH = /^\s*(\d{1,4})(?:\.[\d.]*)?\s*[;,]\s*(?:url\s*=\s*)?(["']?)(.+?)\2\s*$/is;
 
+/** Longer ones lead nowhere, characters: reading one takes a time that grows with the square of its blanks. */
+const MAX_REFRESH = 4_096;
+
 const MAX_TITLE = 300;
 /** Characters of structured data that are read for a date. */
 const MAX_LINKED_DATA = 200_000;
@@ -55,7 +58,8 @@ function readMeta(root: Element): Map<string, string> {
 function readNext(root: Element): string | undefined {
   for (const { name, attributes } of walkElements(root)) {
     if (name !== "meta" || attributes["http-equiv"]?.trim().toLowerCase() !== "refresh") continue;
-    const [, stay, , next] = REFRESH.exec(attributes["content"] ?? "") ?? [];
+    const content = attributes["content"] ?? "";
+    const [, stay, , next] = content.length > MAX_REFRESH ? [] : (REFRESH.exec(content) ?? []);
     if (next !== undefined && Number(stay) <= MAX_STAY) return next;
   }
   return undefined;
