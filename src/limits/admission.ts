@@ -1,6 +1,7 @@
 import type { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Fields } from "../lib/http1/fields.ts";
+import { WholeHeap } from "../lib/whole-heap.ts";
 import { type Figure, single } from "../observe/figures.ts";
 import { BodyRoom } from "./body-room.ts";
 import { NO_MEMORY, NO_STORE, OVERLOADED, type Overloaded } from "./overloaded.ts";
@@ -63,6 +64,8 @@ export type AdmissionParts = {
   memoryBytes: number;
   /** What it uses, bytes. Asked about once a second. */
   readMemory(): number;
+  /** See {@link WholeHeap}. */
+  collect?: () => void;
   /** Generations that are under way. */
   running(): number;
   /** The store takes no writes at the moment: what a request comes to could not be written down. */
@@ -110,11 +113,15 @@ export class Admission {
   #memory: "free" | "tight" | "full" = "free";
   #sinceMemoryMs = 0;
   #sinceMemoryBytes = 0;
+  readonly #heap: WholeHeap;
+  /** Somebody has asked to come in since the last look at the memory. */
+  #asked = false;
   readonly #mostWaitingBytes: number;
   readonly #nextTurn: (work: () => void) => void;
 
   constructor(private readonly parts: AdmissionParts) {
-    const { clock, memoryBytes } = parts;
+    const { clock, memoryBytes, readMemory, collect } = parts;
+    this.#heap = new WholeHeap({ clock, memoryBytes, readMemory, collect });
     this.#nextTurn = parts.nextTurn ?? setImmediate;
     this.#mostWaitingBytes = Math.min(MOST_WAITING_BYTES, memoryBytes * WAITING_PART);
     this.bodies = new BodyRoom({
@@ -141,6 +148,7 @@ export class Admission {
    * {@link Overloaded} (upstream_overloaded: 503, or 529 in the messages dialect) when it cannot be taken.
    */
   enter(asking: Asking): Promise<void> | undefined {
+    this.#asked = true;
     if (this.#memory === "full") this.#refuse("memory", NO_MEMORY);
     this.checkStore();
     if (this.waiting === 0) {
@@ -181,7 +189,8 @@ export class Admission {
   #lookAtMemory(): void {
     this.#sinceMemoryMs = 0;
     this.#sinceMemoryBytes = 0;
-    const used = this.parts.readMemory() / this.parts.memoryBytes;
+    const used = this.#heap.look(this.#asked || this.parts.running() > 0);
+    this.#asked = false;
     this.#memory = used > REQUESTS_UNTIL ? "full" : used > STREAMS_UNTIL ? "tight" : "free";
   }
 

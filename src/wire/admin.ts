@@ -86,7 +86,7 @@ const limits = late(() => ({
     }),
   ),
   models: Maybe(
-    Type.Array(Type.String({ pattern: "^[!-~]{1,200}$" }), {
+    Type.Array(Type.String({ pattern: "^[!-~]*[/*][!-~]*$", maxLength: 200 }), {
       minItems: 1,
       maxItems: 100,
       description: "an array of 1 to 100 model IDs or patterns such as openai/*",

@@ -8,11 +8,14 @@ const MIB = 1024 * 1024;
 
 /** A machine of two processors with some memory, of which so many thousandths are used, whose event loop is turned by hand. */
 function machine(memoryBytes = 8 * 1024 * MIB) {
-  const state = { now: 0, used: 0, running: 1_000, failing: false };
+  const state = { now: 0, used: 0, garbage: 0, running: 1_000, failing: false };
   const turns: (() => void)[] = [];
   const admission = new Admission({
     ...{ memoryBytes, running: () => state.running, storeFails: () => state.failing },
-    readMemory: () => (state.used * memoryBytes) / 1_000,
+    readMemory: () => ((state.used + state.garbage) * memoryBytes) / 1_000,
+    collect: () => {
+      state.garbage = 0;
+    },
     clock: { now: () => state.now, monotonic: () => state.now, after: () => () => {} },
     nextTurn: (work) => turns.push(work),
   });
@@ -314,6 +317,21 @@ describe("admission by memory and by the store", () => {
     state.failing = true;
     expect(refuses(() => admission.enter(asking))).toBe(true);
     expect(admission.shed).toEqual({ load: 0, memory: 4, store: 1 });
+  });
+
+  test("turns nobody away for what is garbage", () => {
+    const { state, admission } = machine();
+    const asking = { left: { aborted: false }, headers: new Headers() };
+    state.running = 0;
+    state.used = 600;
+    for (const garbage of [0, 300, 390, 399]) {
+      state.now += 1_000;
+      state.garbage = garbage;
+      admission.look(1_000);
+      expect(admission.enter(asking)).toBeUndefined();
+      admission.checkStream();
+    }
+    expect([admission.shed.memory, state.garbage]).toEqual([0, 0]);
   });
 
   test("a container's bound counts where there is one", () => {
