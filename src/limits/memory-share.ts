@@ -1,5 +1,5 @@
 import { totalmem } from "node:os";
-import { readPrivate, readResident } from "../lib/resident.ts";
+import { readHeld, readPrivate } from "../lib/resident.ts";
 import type { AdmissionParts } from "./admission.ts";
 
 /** What may be used of this machine, bytes: its container's bound where there is one, else what is there. */
@@ -14,6 +14,6 @@ export function memoryBound(constrained: number | undefined, total: number): num
 export function memoryShare(processes: number): Pick<AdmissionParts, "memoryBytes" | "readMemory"> {
   return {
     memoryBytes: memoryBound(process.constrainedMemory(), totalmem()) / processes,
-    readMemory: processes > 1 ? readPrivate : readResident,
+    readMemory: processes > 1 ? readPrivate : readHeld,
   };
 }

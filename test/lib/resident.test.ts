@@ -1,5 +1,5 @@
 import { afterEach, expect, spyOn, test } from "bun:test";
-import { readPrivate, readResident } from "../../src/lib/resident.ts";
+import { readHeld, readPrivate, readResident } from "../../src/lib/resident.ts";
 import { memoryShare } from "../../src/limits/memory-share.ts";
 
 const rss = spyOn(process.memoryUsage, "rss");
@@ -21,12 +21,18 @@ test("processes that share a program share the memory: what files hold is none o
   const alone = memoryShare(1);
   const third = memoryShare(3);
   expect(third.memoryBytes).toBe(alone.memoryBytes / 3);
-  expect([alone.readMemory, third.readMemory]).toEqual([readResident, readPrivate]);
+  expect([alone.readMemory, third.readMemory]).toEqual([readHeld, readPrivate]);
   // Elsewhere than on Linux there are no such processes, and nobody tells.
   if (process.platform !== "linux") return;
   const before = readPrivate();
   expect(before).toBeGreaterThan(0);
   expect(before).toBeLessThan(readResident());
+  // Of the program's file no more counts than is at work.
+  expect(readHeld()).toBeGreaterThan(before);
+  expect(readHeld()).toBeLessThanOrEqual(readResident());
+  rss.mockReturnValue(before + 200 * 1024 * 1024);
+  expect(readHeld() - readPrivate()).toBe(48 * 1024 * 1024);
+  rss.mockRestore();
   const held = Buffer.alloc(128 * 1024 * 1024, 1);
   expect(readPrivate() - before).toBeGreaterThan(held.length / 2);
 });
