@@ -297,6 +297,35 @@ describe("work that has a name", () => {
     expect(lab.upstream.calls).toHaveLength(1);
   });
 
+  test("Black Forest Labs: a task is at work until its state is an end", async () => {
+    const lab = start("bfl");
+    play(lab.upstream, {
+      "/v1/flux-3-image": [json({ id: "t1", polling_url: `${lab.upstream.url}/v1/get_result?id=t1` })],
+      "/v1/get_result": [
+        ...["Pending", "Reasoning", "Generating"].map((status) => json({ id: "t1", status })),
+        json({ id: "t1", status: "Ready", result: { sample: RESULT } }),
+      ],
+    });
+    expect((await follow(lab.draw, request({ model: "flux-3-image" }))).kind).toBe("image");
+  });
+
+  test("fal: a result that lies behind the request's place is asked for there", async () => {
+    const lab = start("fal");
+    const place = "/fal-ai/flux/requests/r-1";
+    const response_url = `${lab.upstream.url}${place}/response`;
+    play(lab.upstream, {
+      "/fal-ai/flux/dev": [json({ request_id: "r-1", response_url })],
+      [`${place}/status`]: [json({ status: "COMPLETED", response_url })],
+      [`${place}/response`]: [json({ images: [{ url: RESULT }] })],
+    });
+    expect((await follow(lab.draw, request({ model: "fal-ai/flux/dev" }))).kind).toBe("image");
+    expect(linesOf(lab.upstream.calls)).toEqual([
+      "POST /fal-ai/flux/dev",
+      `GET ${place}/status`,
+      `GET ${place}/response`,
+    ]);
+  });
+
   test("the vendor is told to stop what nobody waits for", async () => {
     const signal = new AbortController().signal;
     const replicate = start("replicate");

@@ -3,7 +3,7 @@ import { listAt, objectAt, readImageObject, textAt } from "./answers.ts";
 import { readPixels } from "./fields.ts";
 import { toDataUrl } from "./source.ts";
 import { encodePath } from "./tasks.ts";
-import { type Answer, type Call, type ImageModel, type Reading, RequestFault, type Wire } from "./wire.ts";
+import { type Answer, type ImageModel, type Reading, RequestFault, type Wire } from "./wire.ts";
 
 /** Between two questions after a request, ms (dialects.md 7: 1 to 2 s). */
 const POLL_MS = 1_000;
@@ -18,10 +18,14 @@ function checkPlace(resumeId: string): string {
   return resumeId;
 }
 
+/** What some addresses of a result have behind the request's place. */
+const RESULT = "/response";
+const withoutResult = (said: string) => (said.endsWith(RESULT) ? said.slice(0, -RESULT.length) : said);
+
 /** The queue says where a request lies: below the app, without the path of the model's endpoint. */
 function readPlace({ json }: Answer, request: ImageRequest, baseUrl: string): Reading {
   const id = textAt(json, "request_id");
-  const said = textAt(json, "response_url");
+  const said = withoutResult(textAt(json, "response_url"));
   const [owner, app] = request.model.split("/");
   const place = said.startsWith(`${baseUrl}/`) ? said.slice(baseUrl.length) : `/${owner}/${app}/requests/${id}`;
   if (!id) return { kind: "failed" };
@@ -35,12 +39,13 @@ function readResult({ json }: Answer): Reading {
   return readImageObject(listAt(json, "images")[0] ?? objectAt(json, "image"));
 }
 
-function readStatus(resumeId: string, { json }: Answer): Reading {
+function readStatus(resumeId: string, { json }: Answer, baseUrl: string): Reading {
   const status = textAt(json, "status");
   if (status === "IN_QUEUE" || status === "IN_PROGRESS") return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
   if (status !== "COMPLETED") return status ? { kind: "failed", words: status } : { kind: "failed" };
-  const call: Call = { method: "GET", path: resumeId, read: readResult };
-  return { kind: "next", call };
+  const isBehind = textAt(json, "response_url") === `${baseUrl}${resumeId}${RESULT}`;
+  const path = isBehind ? `${resumeId}${RESULT}` : resumeId;
+  return { kind: "next", call: { method: "GET", path, read: readResult } };
 }
 
 function sizeFields(request: ImageRequest, model: ImageModel) {
@@ -66,10 +71,10 @@ export const falWire: Wire = {
     const path = `/${encodePath(request.model)}`;
     return { method: "POST", path, body, read: (answer) => readPlace(answer, request, baseUrl) };
   },
-  resume: (resumeId) => ({
+  resume: (resumeId, _request, { baseUrl }) => ({
     method: "GET",
     path: `${checkPlace(resumeId)}/status`,
-    read: (answer) => readStatus(resumeId, answer),
+    read: (answer) => readStatus(resumeId, answer, baseUrl),
   }),
   cancel: (resumeId) => ({
     method: "PUT",

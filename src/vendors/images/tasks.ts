@@ -7,9 +7,12 @@ import { type Answer, type Call, type Reading, RequestFault, type Wire, type Wir
 /** Between two questions after a task, ms (dialects.md 7: 1 to 2 s). */
 const POLL_MS = 1_000;
 
+/** States in which a task has come to nothing. They are told on as words: the rows know those that are refusals. */
+const ENDED = /^(?:Error|Failed|Task not found)$|moderated/i;
+
 /**
- * States of a task, in the words of Black Forest Labs, which Fireworks took over with its models (dialects.md 7). A state that it does not know is
- * told on as words: the rows know those that are refusals.
+ * States of a task, in the words of Black Forest Labs, which Fireworks took over with its models (dialects.md 7). One that is no end is work under
+ * way, whatever it is called: newer models are "Reasoning" and "Generating" before they are ready, and the job's own time is the bound.
  */
 function readTask(resumeId: string, { json }: Answer): Reading {
   const status = textAt(json, "status") || textAt(json, "state");
@@ -18,8 +21,7 @@ function readTask(resumeId: string, { json }: Answer): Reading {
     const sample = textAt(result, "sample");
     return sample ? readImageText(sample) : { kind: "failed" };
   }
-  if (/^(?:Pending|Queued|Processing|Running)$/i.test(status))
-    return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
+  if (status && !ENDED.test(status)) return { kind: "pending", resumeId, pollAfterMs: POLL_MS };
   const words = textAt(json, "error") || textAt(objectAt(json, "details"), "error") || status;
   return words ? { kind: "failed", words } : { kind: "failed" };
 }
