@@ -78,6 +78,8 @@ export const unitClaim = sqliteTable(
     counted: whole("counted").notNull(),
     charged: nano("charged").notNull(),
     state: text("state").$type<"claimed" | "counted" | "returned">().notNull(),
+    /** Free units of the plan at the claim; 0 where all were free. */
+    allowance: whole("allowance").notNull().default(0),
   },
   (table) => [
     index("unit_claim_allowance").on(table.accountId, table.kind, table.atMs, table.counted),

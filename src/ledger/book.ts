@@ -49,7 +49,8 @@ export interface Book {
    */
   claimUnits(claim: ClaimOrder): Claim;
   /**
-   * Ends a claim: `used` units are counted or paid for, the others given back, the wallet's first. Writes the usage row of the request.
+   * Ends a claim: `used` units are counted or paid for, the others given back, the wallet's first; a unit that was to be paid is free where others
+   * have given free ones back meanwhile. Writes the usage row of the request.
    * `charge: false` is a blocked image: no money, but every used unit counts against the allowance (interface 3). The last
    * thing that an operation of the writer does. Returns what was charged; a claim that is resolved already gives its first result (`repeated`). Throws LedgerError
    * `no_claim` for an unknown one, `bad_amount` for more units than were claimed.

@@ -32,9 +32,10 @@ type Row = {
   counted: bigint;
   charged: bigint;
   state: "claimed" | "counted" | "returned";
+  allowance: bigint;
 };
 
-const COLUMNS = "id, account_id, key_id, kind, at_ms, units, free, paid, unit_nano, counted, charged, state";
+const COLUMNS = "id, account_id, key_id, kind, at_ms, units, free, paid, unit_nano, counted, charged, state, allowance";
 
 const toClaim = (row: Row): Claim => ({
   claimId: row.id,
@@ -78,8 +79,8 @@ export class Units {
         `SELECT ${COLUMNS} FROM unit_claim WHERE kind = ? AND state = 'claimed' ORDER BY at_ms LIMIT ?`,
       ),
       insert: database.prepare(
-        `INSERT INTO unit_claim (id, account_id, key_id, kind, at_ms, units, free, paid, unit_nano, counted, state)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'claimed')`,
+        `INSERT INTO unit_claim (id, account_id, key_id, kind, at_ms, units, free, paid, unit_nano, counted, allowance, state)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'claimed')`,
       ),
       resolve: database.prepare(
         "UPDATE unit_claim SET state = ?, counted = ?, charged = ? WHERE id = ? AND state = 'claimed'",
@@ -115,7 +116,8 @@ export class Units {
     const paid = units - free;
     if (paid > 0) this.#holdMoney(accountId, paid, unitNano);
     const price = unitNano ?? 0n;
-    this.#statements.insert.run(claimId, accountId, keyId, kind, atMs, units, free, paid, price, free);
+    const allowance = freeUnits ?? 0;
+    this.#statements.insert.run(claimId, accountId, keyId, kind, atMs, units, free, paid, price, free, allowance);
     return { claimId, accountId, keyId, kind, atMs, units, free, paid, unitNano: price };
   }
 
@@ -137,7 +139,7 @@ export class Units {
       throw new LedgerError("bad_amount", "A claim counts no more units than it has.");
     }
     // The wallet's units are given back first: what is used, is used of the free ones as far as they go.
-    const paidUsed = charge ? Math.max(0, used - Number(row.free)) : 0;
+    const paidUsed = charge ? Math.max(0, used - this.#freeNow(row)) : 0;
     const counted = used - paidUsed;
     const chargedNano = BigInt(paidUsed) * row.unit_nano;
     this.#close(row, "counted", counted, chargedNano);
@@ -159,6 +161,16 @@ export class Units {
     }
     this.rows.count(written);
     return { counted, chargedNano, repeated: false };
+  }
+
+  /**
+   * Units of a claim that are free by now: those it got, and those that others held in its period and gave back, since what failed counts for
+   * nothing (interface 8). Units that came free by time alone are the next claim's.
+   */
+  #freeNow({ account_id, kind, at_ms, free, paid, allowance }: Row): number {
+    if (paid === 0n) return Number(free);
+    const left = Number(allowance) - this.#used(account_id, kind, periodStart(kind, Number(at_ms)));
+    return Number(free) + Math.min(Number(paid), Math.max(0, left));
   }
 
   /** See `Book.giveBackUnits`. */

@@ -39,6 +39,8 @@ type ModelClaim = {
   units: number;
   free: number;
   paid: number;
+  /** Free units of the plan at the claim. */
+  allowance: number;
   unit: bigint;
   counted: number;
   charged: bigint;
@@ -288,8 +290,12 @@ export class Model {
   }
 
   used(id: string, kind: "image" | "web"): number {
-    const account = this.account(id);
-    const since = kind === "image" ? this.now - DAY : Math.floor(this.now / DAY) * DAY - 1;
+    return this.counted(this.account(id), kind, this.now);
+  }
+
+  /** What counts from the period of `at` on. */
+  counted(account: ModelAccount, kind: "image" | "web", at: number): number {
+    const since = kind === "image" ? at - DAY : Math.floor(at / DAY) * DAY - 1;
     let used = 0;
     for (const claim of this.claims.values()) {
       if (claim.account === account && claim.kind === kind && claim.at > since) used += claim.counted;
@@ -315,7 +321,8 @@ export class Model {
       account.unitsHeld += nano;
     }
     const rest = { counted: free, charged: 0n, open: true };
-    this.claims.set(claimId, { account, kind, at: this.now, units, free, paid, unit: unit ?? 0n, ...rest });
+    const allowance = freeUnits ?? 0;
+    this.claims.set(claimId, { account, kind, at: this.now, units, free, paid, allowance, unit: unit ?? 0n, ...rest });
     return { free };
   }
 
@@ -325,7 +332,8 @@ export class Model {
     if (claim.open) {
       claim.open = false;
       claim.account.unitsHeld -= claim.unit * BigInt(claim.paid);
-      const paid = charge ? Math.max(0, used - claim.free) : 0;
+      const back = Math.max(0, claim.allowance - this.counted(claim.account, claim.kind, claim.at));
+      const paid = charge ? Math.max(0, used - claim.free - Math.min(claim.paid, back)) : 0;
       claim.counted = used - paid;
       claim.charged = claim.unit * BigInt(paid);
       claim.account.posted -= claim.charged;

@@ -115,6 +115,60 @@ test("a web_fetch of ten URLs: three free, seven paid; what is not fetched is gi
   expect(books.book.verify()).toEqual([]);
 });
 
+describe("free units that come back", () => {
+  const start = async () => {
+    const clock = manualClock(Date.UTC(2026, 4, 1, 10));
+    const books = openBooks(clock);
+    await books.fund(DOLLAR);
+    for (const id of ["A", "B", "C"]) await claim(books, id);
+    return { clock, books };
+  };
+
+  test("whoever was to pay while others held them has them, as many as came back", async () => {
+    const { clock, books } = await start();
+    await clock.advance(1_000);
+    for (const id of ["D", "E", "F"]) expect(await claim(books, id)).toMatchObject({ free: 0, paid: 1 });
+    await giveBack(books, "A");
+    await giveBack(books, "B");
+    expect(await count(books, "D")).toEqual({ counted: 1, chargedNano: 0n, repeated: false });
+    expect(await count(books, "C")).toEqual({ counted: 1, chargedNano: 0n, repeated: false });
+    expect(await count(books, "E")).toEqual({ counted: 1, chargedNano: 0n, repeated: false });
+    expect(await count(books, "F")).toEqual({ counted: 0, chargedNano: UNIT, repeated: false });
+    expect(used(books)).toBe(3);
+    expect(books.book.balance(ACCOUNT)).toEqual({
+      postedNano: DOLLAR - UNIT,
+      heldNano: 0n,
+      availableNano: DOLLAR - UNIT,
+    });
+    expect(books.book.verify()).toEqual([]);
+  });
+
+  test("a claim made since has them first; what came free by time alone is not meant", async () => {
+    const { clock, books } = await start();
+    await claim(books, "D");
+    await giveBack(books, "A");
+    expect(await claim(books, "E")).toMatchObject({ free: 1, paid: 0 });
+    expect((await count(books, "D")).chargedNano).toBe(UNIT);
+    for (const id of ["B", "C", "E"]) await count(books, id);
+    await claim(books, "F");
+    clock.setWall(Date.UTC(2026, 4, 2, 10) + 1);
+    expect(used(books)).toBe(0);
+    expect((await count(books, "F")).chargedNano).toBe(UNIT);
+    expect(books.book.verify()).toEqual([]);
+  });
+
+  test("web calls: units of a call that others gave back on its day", async () => {
+    const { clock, books } = await start();
+    const web = { kind: "web", free: 3 } as const;
+    await claim(books, "w1", { ...web, units: 3 });
+    expect(await claim(books, "w2", { ...web, units: 4 })).toMatchObject({ free: 0, paid: 4 });
+    await count(books, "w1", 1);
+    clock.setWall(Date.UTC(2026, 4, 2));
+    expect(await count(books, "w2", 3)).toEqual({ counted: 2, chargedNano: UNIT, repeated: false });
+    expect(books.book.verify()).toEqual([]);
+  });
+});
+
 describe("claims", () => {
   test("where units cannot be paid for, the allowance is the end", async () => {
     const books = openBooks();
