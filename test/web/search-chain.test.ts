@@ -179,6 +179,99 @@ describe("the chain", () => {
   });
 });
 
+describe("what only an engine's own words tell", () => {
+  const brave = () => search([{ engine: "brave", apiKey: "brave-key", baseUrl: first.url }]);
+  const FOUND = json({ web: { results: [{ title: "One", url: "https://one.example/", description: "1" }] } });
+
+  test.each([
+    {
+      error: { code: "SUBSCRIPTION_TOKEN_INVALID", status: 422, detail: "The provided subscription token is invalid." },
+    },
+    { errors: [{ code: "SUBSCRIPTION_TOKEN_INVALID", status: 422, meta: { component: "authentication" } }] },
+  ])("Brave's 422 for a bad key is the operator's matter, not the query's: %j", async (body) => {
+    first.answer("/web/search", json(body, { status: 422 }));
+    const chain = brave();
+    expect(await thrownBy(chain.search(QUERY, NEVER))).toMatchObject({ code: "upstream_overloaded" });
+    expect(lines).toMatchObject([{ engine: "brave", kind: "auth" }]);
+    await thrownBy(chain.search(QUERY, NEVER));
+    expect(first.calls).toHaveLength(1);
+    first.answer("/web/search", json({ error: { code: "VALIDATION", status: 422 } }, { status: 422 }));
+    expect(await thrownBy(brave().search(QUERY, NEVER))).toMatchObject({ code: "invalid_request", param: "query" });
+  });
+
+  test("Serper's 400 for an account that is used up is no bad query", async () => {
+    first.answer("/search", json({ message: "Not enough credits", statusCode: 400 }, { status: 400 }));
+    const chain = search([{ engine: "serper", apiKey: "first-key", baseUrl: first.url }]);
+    expect(await thrownBy(chain.search(QUERY, NEVER))).toMatchObject({ code: "upstream_overloaded" });
+    expect(lines).toMatchObject([{ engine: "serper", kind: "busy" }]);
+  });
+
+  test("a query that Exa's policy forbids does not take the engine from everybody else", async () => {
+    const chain = search([{ engine: "exa", apiKey: "second-key", baseUrl: second.url }]);
+    second.answer("/search", json({ requestId: "1", error: "no", tag: "PROHIBITED_CONTENT" }, { status: 403 }));
+    expect(await thrownBy(chain.search(QUERY, NEVER))).toMatchObject({ code: "invalid_request" });
+    second.answer("/search", RESULTS);
+    expect(await chain.search({ ...QUERY, query: "another" }, NEVER)).toMatchObject({ engine: "exa" });
+    second.answer("/search", json({ tag: "TEAM_BLOCKED" }, { status: 403 }));
+    expect(await thrownBy(chain.search({ ...QUERY, query: "third" }, NEVER))).toMatchObject({
+      code: "upstream_overloaded",
+    });
+  });
+
+  /** One call a second, as Brave's smallest plan has it. */
+  const SECOND = {
+    "x-ratelimit-limit": "1, 2000",
+    "x-ratelimit-remaining": "0, 1985",
+    "x-ratelimit-reset": "1, 1419704",
+  };
+
+  test("two searches at once on one call a second: the second one waits for its turn", async () => {
+    first.answer("/web/search", FOUND);
+    first.answer("/web/search", json({}, { status: 429, headers: SECOND }));
+    first.answer("/web/search", json({}, { status: 429, headers: SECOND }));
+    const chain = brave();
+    const works = ["a", "b", "c"].map((query) => chain.search({ ...QUERY, query }, NEVER));
+    await first.called(2);
+    await Promise.any(works);
+    first.answer("/web/search", FOUND);
+    first.answer("/web/search", FOUND);
+    await Bun.sleep(20);
+    await clock.advance(1_000);
+    const found = await Promise.all(works);
+    expect(found.map(({ attempts }) => attempts).sort()).toEqual([1, 2, 2]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("an engine that is never free in its turn is given up, and a month that is used up is not waited for", async () => {
+    first.always("/web/search", json({}, { status: 429, headers: SECOND }));
+    const work = thrownBy(brave().search(QUERY, NEVER));
+    for (let turn = 0; turn < 5; turn++) {
+      await first.called(turn);
+      await Bun.sleep(20);
+      if (turn < 4) await clock.advance(1_000);
+    }
+    expect(await work).toMatchObject({ code: "upstream_overloaded", retryAfterSeconds: 1 });
+    const used = { ...SECOND, "x-ratelimit-remaining": "1, 0" };
+    first.always("/web/search", json({}, { status: 429, headers: used }));
+    expect(await thrownBy(brave().search(QUERY, NEVER))).toMatchObject({
+      code: "upstream_overloaded",
+      retryAfterSeconds: 3_600,
+    });
+    expect([first.calls.length, clock.pending]).toEqual([6, 0]);
+  });
+
+  test("a caller who leaves while an engine rests is not kept", async () => {
+    first.answer("/web/search", json({}, { status: 429, headers: SECOND }));
+    const leave = new AbortController();
+    const work = brave().search(QUERY, leave.signal);
+    await first.called();
+    await Bun.sleep(20);
+    leave.abort(new Error("left"));
+    await expect(work).rejects.toThrow("left");
+    expect([first.calls.length, clock.pending]).toEqual([1, 0]);
+  });
+});
+
 test("a trial that its caller gives up is free for the next search", async () => {
   const chain = search([{ engine: "serper", apiKey: "first-key", baseUrl: first.url }]);
   first.always("/search", html(500));

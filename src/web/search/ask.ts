@@ -4,7 +4,7 @@ import { isObject } from "../../lib/json.ts";
 import { ResponseAnswer } from "../../vendors/answer.ts";
 import { fetchUpstream, readCapped } from "../../vendors/send.ts";
 import { limit } from "../safe-fetch-time.ts";
-import type { EngineCall } from "./engine.ts";
+import type { EngineCall, Refusal, SearchEngine } from "./engine.ts";
 
 /** For one engine's answer, milliseconds (web-and-mcp.md B3). */
 export const ENGINE_DEADLINE_MS = 10_000;
@@ -15,14 +15,11 @@ const MAX_REFUSAL_BYTES = 64 * 1024;
 /** The longest pause that an engine can ask for, milliseconds. */
 const MAX_PAUSE_MS = 60 * 60_000;
 
-/**
- * What became of a call that brought no results. `busy`: too many of them; `auth`: the key is not good; `refused`: this very query is
- * not liked; `broken`: anything else. Its text is for the log alone.
- */
+/** What became of a call that brought no results. Its text is for the log alone. */
 export class EngineFault extends Error {
   override readonly name = "EngineFault";
   constructor(
-    readonly kind: "busy" | "auth" | "refused" | "broken",
+    readonly kind: Refusal,
     message: string,
     /** It asked to be left alone for so long. */
     readonly pauseMs?: number,
@@ -32,9 +29,23 @@ export class EngineFault extends Error {
   }
 }
 
-/** Seconds that an answer asks to wait: its header, or Tavily's field (web-and-mcp.md B4), however deep it lies. */
+/** Numbers of a header that holds one for each window, such as `1, 15000`; an empty list where there is no such header. */
+const numbersOf = (header: string | null): number[] => header?.split(",").map(Number) ?? [];
+
+/**
+ * Seconds until the windows begin anew in which nothing is left, by `x-ratelimit-remaining` and `x-ratelimit-reset` (Brave's, "response headers": a
+ * number for each window). Undefined where they tell of none.
+ */
+function readReset(headers: Headers): number | undefined {
+  const resets = numbersOf(headers.get("x-ratelimit-reset"));
+  const used = numbersOf(headers.get("x-ratelimit-remaining")).flatMap((left, at) => (left === 0 ? [resets[at]] : []));
+  const waits = used.filter((seconds): seconds is number => seconds !== undefined && seconds >= 0);
+  return waits.length > 0 ? Math.max(...waits) : undefined;
+}
+
+/** Milliseconds that an answer asks to wait: its headers, or Tavily's field (web-and-mcp.md B4), however deep it lies. */
 function readPause(headers: Headers, answer: unknown, depth = 0): number | undefined {
-  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
+  const seconds = Number(headers.get("retry-after") ?? readReset(headers) ?? Number.NaN);
   if (seconds >= 0) return Math.min(MAX_PAUSE_MS, seconds * 1_000);
   if (!isObject(answer) || depth > 3) return undefined;
   const own = answer["retry_after_seconds"];
@@ -55,23 +66,25 @@ function parse(text: string): unknown {
   }
 }
 
-const KINDS: Readonly<Record<number, EngineFault["kind"]>> = {
+const KINDS: Readonly<Record<number, Refusal>> = {
   ...{ 400: "refused", 404: "broken", 422: "refused", 401: "auth", 403: "auth", 402: "busy", 429: "busy", 432: "busy" },
   433: "busy",
 };
 
-async function toFault(response: Response): Promise<EngineFault> {
+async function toFault(response: Response, { kindOf }: Pick<SearchEngine, "kindOf">): Promise<EngineFault> {
   const { status, headers } = response;
-  const text = await readCapped(new ResponseAnswer(response), MAX_REFUSAL_BYTES);
-  return new EngineFault(KINDS[status] ?? "broken", `it answered ${status}`, readPause(headers, parse(text)));
+  const answer = parse(await readCapped(new ResponseAnswer(response), MAX_REFUSAL_BYTES));
+  const kind = kindOf?.(answer) ?? KINDS[status] ?? "broken";
+  return new EngineFault(kind, `it answered ${status}`, readPause(headers, answer));
 }
 
 /**
- * Calls an engine and gives its answer's JSON. Throws EngineFault, and the signal's reason once that is aborted. Nothing is followed and no proxy of
+ * Calls `engine` and gives its answer's JSON. Throws EngineFault, and the signal's reason once that is aborted. Nothing is followed and no proxy of
  * the environment is used: a key goes along.
  */
 export async function askEngine(
   { method, url, headers, body }: EngineCall,
+  engine: Pick<SearchEngine, "kindOf">,
   { clock, userAgent }: { clock: Clock; userAgent: string },
   signal: AbortSignal,
 ): Promise<unknown> {
@@ -85,7 +98,7 @@ export async function askEngine(
   try {
     const request = { url, headers: sent, body: JSON.stringify(body) ?? "", signal: patience.signal };
     const response = await fetchUpstream(method, request);
-    if (!response.ok) throw await toFault(response);
+    if (!response.ok) throw await toFault(response, engine);
     const answer = parse(await readCapped(new ResponseAnswer(response), MAX_ANSWER_BYTES));
     if (!isObject(answer)) throw new EngineFault("broken", "its answer is no JSON object");
     return answer;

@@ -54,4 +54,10 @@ export const brave: SearchEngine = {
       ...withDate(firstText(each["page_age"], each["age"])),
     }));
   },
+  /** A key that is not good is told with the status of a query that is not (its reference, "422"): as `error`, or in a list of `errors`. */
+  kindOf(answer) {
+    const { error, errors } = isObject(answer) ? answer : {};
+    const codes = objectsOf([error, ...objectsOf(errors)]).map(({ code }) => textOf(code));
+    return codes.some((code) => code.startsWith("SUBSCRIPTION_TOKEN_")) ? "auth" : undefined;
+  },
 };

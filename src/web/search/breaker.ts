@@ -8,7 +8,8 @@ export const LONGEST_PAUSE_MS = 10 * 60_000;
 /** While one search tries an engine again, the others leave it alone for so long, milliseconds. */
 const TRIAL_MS = 15_000;
 
-type State = { failures: number; pauses: number; until: number };
+/** `rests`: after the time is over it may be asked by anybody; no trial is needed. */
+type State = { failures: number; pauses: number; until: number; rests?: boolean };
 
 /** Leaves engines alone that fail, and tries them again after a while, with one search at a time. */
 export class Breaker {
@@ -22,6 +23,10 @@ export class Breaker {
     if (!state || state.until === 0) return true;
     const now = this.clock.monotonic();
     if (now < state.until) return false;
+    if (state.rests) {
+      this.#states.delete(id);
+      return true;
+    }
     state.until = now + TRIAL_MS;
     return true;
   }
@@ -29,6 +34,11 @@ export class Breaker {
   /** How long until an engine may be asked again, milliseconds; 0: now. */
   waitOf(id: string): number {
     return Math.max(0, (this.#states.get(id)?.until ?? 0) - this.clock.monotonic());
+  }
+
+  /** How much is left of a rest that an engine asked for, milliseconds; 0: none, or it is over. */
+  restOf(id: string): number {
+    return this.#states.get(id)?.rests ? this.waitOf(id) : 0;
   }
 
   succeeded(id: string): void {
@@ -44,6 +54,11 @@ export class Breaker {
     const own = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(10, state.pauses));
     state.pauses++;
     state.until = this.clock.monotonic() + (pauseMs ?? own);
+  }
+
+  /** It takes only so many calls at a time, and is to be had again after `ms`: nothing is wrong with it. */
+  rests(id: string, ms: number): void {
+    this.#states.set(id, { failures: 0, pauses: 0, until: this.clock.monotonic() + ms, rests: true });
   }
 
   /** What was begun came to nothing that says anything about the engine: a trial is free again. */

@@ -5,6 +5,12 @@ import type { RawResult, SearchQuery } from "./query.ts";
 export const SEARCH_ENGINES = ["brave", "tavily", "exa", "perplexity", "serper", "searxng", "fixture"] as const;
 export type SearchEngineId = (typeof SEARCH_ENGINES)[number];
 
+/**
+ * Why a call brought no results. `busy`: too many of them, or the account is used up; `auth`: the key is not good; `refused`: this very query is not
+ * liked; `broken`: anything else.
+ */
+export type Refusal = "busy" | "auth" | "refused" | "broken";
+
 /** A filter that an engine was not told, or not exactly. */
 export type UnmetFilter = "recency" | "country" | "length";
 
@@ -46,6 +52,8 @@ export type SearchEngine = {
   read(answer: unknown): RawResult[];
   /** Whether an answer may lack results only because whom the engine itself asks did not answer it. Absent: never. */
   isPartial?(answer: unknown): boolean;
+  /** What a refusal means, by its JSON, where its status alone does not tell; undefined: what its status says. */
+  kindOf?(answer: unknown): Refusal | undefined;
 };
 
 /** Text, or "" for anything else. */

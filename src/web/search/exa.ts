@@ -45,4 +45,8 @@ export const exa: SearchEngine = {
       ...withDate(textOf(each["publishedDate"])),
     }));
   },
+  /** A query for what it does not search for has the status of a key that may not (its "content policy"): the key is as good as before. */
+  kindOf(answer) {
+    return isObject(answer) && answer["tag"] === "PROHIBITED_CONTENT" ? "refused" : undefined;
+  },
 };

@@ -31,6 +31,11 @@ const AUTH_PAUSE_MS = 5 * 60_000;
 /** An engine that has had enough and does not say for how long, milliseconds. */
 const BUSY_PAUSE_MS = 60_000;
 
+/** An engine that asks to be left alone for no longer is waited for, milliseconds: some take one call a second, and models ask several things at once. */
+const SHORT_REST_MS = 2_000;
+/** How often one search waits. */
+const MAX_WAITS = 4;
+
 /** What a search found, and which engine it was. `notes`: sentences on what could not be said to it, for the client. */
 export type SearchAnswer = {
   engine: SearchEngineId;
@@ -57,6 +62,9 @@ type Found = Omit<SearchAnswer, "cached" | "attempts">;
 /** `partial`: there are no results, and that may be no more than a failure on the engine's side. */
 type Tried = Found & { partial: boolean };
 
+/** What a search has come to so far. */
+type Tally = { attempts: number; refused: boolean; empty: Found | undefined };
+
 /**
  * Searches the web with the engines that are switched on, in their order: the next one where one fails, and those that keep failing are
  * left alone for a while (web-and-mcp.md B3).
@@ -80,34 +88,61 @@ export class WebSearch {
     const kept = this.#shelf.get(query);
     if (kept) return { ...kept, attempts: 0, cached: true };
     const patience = limit(clock, SEARCH_DEADLINE_MS, "it took too long", signal);
-    let attempts = 0;
-    let refused = false;
-    let empty: Found | undefined;
+    const tally: Tally = { attempts: 0, refused: false, empty: undefined };
     try {
-      for (const source of sources) {
-        if (patience.signal.aborted) break;
-        if (!this.#breaker.admits(source.engine)) continue;
-        attempts++;
-        const tried = await this.#try(source, query, patience.signal, signal);
-        if (tried instanceof EngineFault) {
-          refused ||= tried.kind === "refused";
-          continue;
+      let asked = sources;
+      for (let waits = 0; ; waits++) {
+        const found = await this.#askInTurn(asked, query, tally, { signal: patience.signal, callers: signal });
+        if (found) {
+          this.#shelf.put(query, found);
+          return { ...found, attempts: tally.attempts, cached: false };
         }
-        const { partial, ...found } = tried;
-        if (partial) {
-          empty ??= { ...found, notes: [...found.notes, PARTIAL] };
-          continue;
-        }
-        this.#shelf.put(query, found);
-        return { ...found, attempts, cached: false };
+        asked = sources.filter(({ engine }) => this.#breaker.restOf(engine) > 0);
+        if (tally.refused || tally.empty || asked.length === 0 || waits === MAX_WAITS) break;
+        await this.#wait(Math.min(...asked.map(({ engine }) => this.#breaker.restOf(engine))), patience.signal);
       }
     } finally {
       patience.end();
     }
     signal.throwIfAborted();
     // Better than nothing where nobody else answers; the next search asks again.
-    if (empty) return { ...empty, attempts, cached: false };
-    throw this.#giveUp(refused);
+    if (tally.empty) return { ...tally.empty, attempts: tally.attempts, cached: false };
+    throw this.#giveUp(tally.refused);
+  }
+
+  /** Ends early when the signal is aborted. */
+  async #wait(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.settings.clock.after(ms, resolve);
+    const onAbort = () => resolve();
+    signal.addEventListener("abort", onAbort);
+    if (signal.aborted) onAbort();
+    await promise;
+    cancel();
+    signal.removeEventListener("abort", onAbort);
+  }
+
+  /** One engine after the other, until one has an answer; undefined where none has. Throws the caller's own reason. */
+  async #askInTurn(
+    sources: readonly SearchSource[],
+    query: SearchQuery,
+    tally: Tally,
+    { signal, callers }: { signal: AbortSignal; callers: AbortSignal },
+  ): Promise<Found | undefined> {
+    for (const source of sources) {
+      if (signal.aborted) return undefined;
+      if (!this.#breaker.admits(source.engine)) continue;
+      tally.attempts++;
+      const tried = await this.#try(source, query, signal, callers);
+      if (tried instanceof EngineFault) {
+        tally.refused ||= tried.kind === "refused";
+        continue;
+      }
+      const { partial, ...found } = tried;
+      if (!partial) return found;
+      tally.empty ??= { ...found, notes: [...found.notes, PARTIAL] };
+    }
+    return undefined;
   }
 
   /** One engine: what it found, or why it found nothing. Throws the caller's own reason. */
@@ -132,6 +167,7 @@ export class WebSearch {
       this.settings.log.warn("web-search", { engine, kind: fault.kind, reason: fault.message });
       // A query that one engine does not like says nothing about the engine.
       if (fault.kind === "refused") this.#breaker.undecided(engine);
+      else if (isShortRest(fault)) this.#breaker.rests(engine, fault.pauseMs);
       else this.#breaker.failed(engine, pauseOf(fault));
       return fault;
     }
@@ -149,7 +185,7 @@ export class WebSearch {
     const count = Math.min(row.most, narrows ? query.maxResults * SURPLUS : query.maxResults);
     const baseUrl = source.baseUrl ?? row.baseUrl ?? "";
     const call = row.toCall(query, { baseUrl, apiKey: source.apiKey, count, now });
-    const answer = await askEngine(call, { clock, userAgent }, signal);
+    const answer = await askEngine(call, row, { clock, userAgent }, signal);
     const results = refineResults(row.read(answer), query, now);
     const partial = results.length === 0 && (row.isPartial?.(answer) ?? false);
     return { engine: row.id, results, notes: call.unmet.map((filter) => NOTES[filter]), partial };
@@ -167,6 +203,10 @@ export class WebSearch {
     return new GatewayError("upstream_overloaded", text, { retryAfterSeconds: seconds });
   }
 }
+
+/** It takes no more calls for a moment, and says so. */
+const isShortRest = (fault: EngineFault): fault is EngineFault & { pauseMs: number } =>
+  fault.kind === "busy" && fault.pauseMs !== undefined && fault.pauseMs <= SHORT_REST_MS;
 
 /** How long an engine is to be left alone at once; undefined: only if it goes on like this. */
 function pauseOf({ kind, pauseMs }: EngineFault): number | undefined {

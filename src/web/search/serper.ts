@@ -36,4 +36,8 @@ export const serper: SearchEngine = {
       ...withDate(textOf(each["date"])),
     }));
   },
+  /** An account that is used up is told with the status of a bad query: `{"message":"Not enough credits","statusCode":400}`. */
+  kindOf(answer) {
+    return isObject(answer) && /\bcredits\b/i.test(textOf(answer["message"])) ? "busy" : undefined;
+  },
 };
