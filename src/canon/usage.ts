@@ -8,6 +8,8 @@ export type Usage = {
   cacheWrite: number;
   output: number;
   reasoning: number;
+  /** The part of `cacheWrite` that is kept for an hour: it has a price of its own, twice that of input at Anthropic's. Absent: none is known. */
+  cacheWriteLong?: number;
 };
 
 export const NO_USAGE: Readonly<Usage> = Object.freeze({
@@ -20,13 +22,22 @@ export const NO_USAGE: Readonly<Usage> = Object.freeze({
 
 /** The counts of two requests, or of two messages of a vendor (dialects.md 4.8 #42), that make one reply. */
 export function sumUsage(one: Usage, other: Usage): Usage {
-  return {
+  const sum = {
     input: one.input + other.input,
     cacheRead: one.cacheRead + other.cacheRead,
     cacheWrite: one.cacheWrite + other.cacheWrite,
     output: one.output + other.output,
     reasoning: one.reasoning + other.reasoning,
   };
+  return withLong(sum, longWrite(one) + longWrite(other));
+}
+
+/** How many tokens were written to the cache for an hour. */
+export const longWrite = ({ cacheWriteLong = 0 }: Pick<Usage, "cacheWriteLong">): number => cacheWriteLong;
+
+/** These counts, so many of their cache writes for an hour: no more than there are. */
+export function withLong(usage: Usage, long: number): Usage {
+  return long > 0 && usage.cacheWrite > 0 ? { ...usage, cacheWriteLong: Math.min(long, usage.cacheWrite) } : usage;
 }
 
 /** All tokens the model read: fresh, from the cache and into the cache. */

@@ -167,6 +167,7 @@ const Tier = late(() =>
     output: amount("a price in USD, 0 or more"),
     cache_read: price(),
     cache_write: price(),
+    cache_write_1h: price(),
   }),
 );
 
@@ -178,6 +179,7 @@ const Pricing = late(() =>
     output: price(),
     cache_read: price(),
     cache_write: price(),
+    cache_write_1h: price(),
     tiers: Type.Optional(list(Tier(), "a list of prices of longer prompts", 20)),
     /** USD for one image. */
     per_image: price(),

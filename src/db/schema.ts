@@ -70,6 +70,8 @@ export const usage = sqliteTable(
     input: whole("input").notNull(),
     cacheRead: whole("cache_read").notNull(),
     cacheWrite: whole("cache_write").notNull(),
+    /** The part of it that is kept for an hour. */
+    cacheWriteLong: whole("cache_write_long").notNull().default(0),
     output: whole("output").notNull(),
     reasoning: whole("reasoning").notNull(),
     estimated: flag("estimated").notNull(),

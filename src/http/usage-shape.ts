@@ -1,4 +1,4 @@
-import { promptTokens, sumUsage, type Usage } from "../canon/usage.ts";
+import { longWrite, promptTokens, sumUsage, type Usage } from "../canon/usage.ts";
 import type { Receipt } from "../ledger/book.ts";
 import { formatUsd, type Rates, ratesFor } from "../ledger/price.ts";
 import type { Totals } from "../ledger/rollup.ts";
@@ -80,7 +80,7 @@ export function toGroup<Money>(row: ReportRow, money: (nano: bigint) => Money) {
 const perMillion = (micro: bigint) => Number(micro) / MICRO_PER_USD;
 
 function priceView(rates: Rates, sinceMs: number) {
-  const { input, output, cacheRead = input, cacheWrite = input } = rates;
+  const { input, output, cacheRead = input, cacheWrite = input, cacheWriteLong } = rates;
   return {
     currency: "USD" as const,
     unit: "per_1m_tokens" as const,
@@ -89,6 +89,7 @@ function priceView(rates: Rates, sinceMs: number) {
     output: perMillion(output),
     cache_read: perMillion(cacheRead),
     cache_write: perMillion(cacheWrite),
+    ...(cacheWriteLong !== undefined && { cache_write_1h: perMillion(cacheWriteLong) }),
   };
 }
 
@@ -111,10 +112,13 @@ function tokenLines(usage: Usage, rates: Rates | undefined) {
     usd: price === undefined ? null : formatPico(BigInt(count) * price),
   });
   const input = rates?.input;
+  const written = rates?.cacheWrite ?? input;
+  const long = longWrite(usage);
   return [
     line("input", usage.input, input),
     line("cache_read", usage.cacheRead, rates?.cacheRead ?? input),
-    line("cache_write", usage.cacheWrite, rates?.cacheWrite ?? input),
+    line("cache_write", usage.cacheWrite - long, written),
+    ...(long > 0 ? [line("cache_write_1h", long, rates?.cacheWriteLong ?? written)] : []),
     line("output", usage.output, rates?.output),
   ];
 }

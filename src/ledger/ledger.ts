@@ -21,6 +21,8 @@ export type Payment = {
   collectable?: boolean;
   /** Output that may be made without being seen, tokens: hidden reasoning, by effort (reliability 3.5 #7). */
   unseenOutput: number;
+  /** What is written to the vendor's cache may be written for an hour, which has a price of its own. */
+  cachesLong?: boolean;
   /** The largest output of the model, and its whole window, tokens; where they are known. */
   maxOutputTokens?: number;
   contextLength?: number;

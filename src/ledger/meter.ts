@@ -1,6 +1,6 @@
 import type { GatewayError } from "../canon/errors.ts";
 import type { Event, Finish } from "../canon/events.ts";
-import { promptTokens, sumUsage, type Usage } from "../canon/usage.ts";
+import { longWrite, promptTokens, sumUsage, type Usage, withLong } from "../canon/usage.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /** Letters of generated text that count as one token where the vendor sent no counts. */
@@ -29,13 +29,14 @@ function clampUsage(usage: Usage): Usage {
   const sound = isCount(input) && isCount(cacheRead) && isCount(cacheWrite) && isCount(usage.output);
   if (sound && isCount(reasoning) && reasoning <= usage.output) return usage;
   const output = clamp(usage.output);
-  return {
+  const clamped = {
     input: clamp(usage.input),
     cacheRead: clamp(usage.cacheRead),
     cacheWrite: clamp(usage.cacheWrite),
     output,
     reasoning: Math.min(clamp(usage.reasoning), output),
   };
+  return withLong(clamped, clamp(longWrite(usage)));
 }
 
 /** The larger output of the two: a reply that broke off had often told no more than a beginning. */

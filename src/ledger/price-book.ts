@@ -13,10 +13,11 @@ type Row = {
   output: bigint;
   cache_read: bigint | null;
   cache_write: bigint | null;
+  cache_write_long: bigint | null;
   tiers: string;
 };
 
-const COLUMNS = "id, model, since_ms, input, output, cache_read, cache_write, tiers";
+const COLUMNS = "id, model, since_ms, input, output, cache_read, cache_write, cache_write_long, tiers";
 
 /** Models whose last prices are remembered. */
 const MAX_LAST = 10_000;
@@ -26,7 +27,8 @@ function areRatesEqual(first: Rates, second: Rates): boolean {
     first.input === second.input &&
     first.output === second.output &&
     first.cacheRead === second.cacheRead &&
-    first.cacheWrite === second.cacheWrite
+    first.cacheWrite === second.cacheWrite &&
+    first.cacheWriteLong === second.cacheWriteLong
   );
 }
 
@@ -64,6 +66,7 @@ function toPrices(row: Row): Prices {
     output: row.output,
     ...(row.cache_read !== null && { cacheRead: row.cache_read }),
     ...(row.cache_write !== null && { cacheWrite: row.cache_write }),
+    ...(row.cache_write_long !== null && { cacheWriteLong: row.cache_write_long }),
     ...(tiers.length > 0 && { tiers }),
   };
 }
@@ -88,7 +91,8 @@ export class PriceBook {
     );
     this.#byId = database.prepare<Row, [number]>(`SELECT ${COLUMNS} FROM price WHERE id = ?`);
     this.#insert = database.prepare(
-      "INSERT INTO price (model, since_ms, input, output, cache_read, cache_write, tiers) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      `INSERT INTO price (model, since_ms, input, output, cache_read, cache_write, cache_write_long, tiers)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     );
   }
 
@@ -112,7 +116,7 @@ export class PriceBook {
   }
 
   #write({ model, prices }: ModelPrices): number {
-    const { input, output, cacheRead = null, cacheWrite = null, tiers } = prices;
+    const { input, output, cacheRead = null, cacheWrite = null, cacheWriteLong = null, tiers } = prices;
     const text = writeTiers(tiers);
     const newest = this.#newest.get(model);
     const same =
@@ -121,10 +125,12 @@ export class PriceBook {
       newest.output === output &&
       newest.cache_read === cacheRead &&
       newest.cache_write === cacheWrite &&
+      newest.cache_write_long === cacheWriteLong &&
       newest.tiers === text;
     if (same) return Number(newest.id);
     const since = this.clock.now();
-    return Number(this.#insert.run(model, since, input, output, cacheRead, cacheWrite, text).lastInsertRowid);
+    const rates = [input, output, cacheRead, cacheWrite, cacheWriteLong] as const;
+    return Number(this.#insert.run(model, since, ...rates, text).lastInsertRowid);
   }
 
   /** The price of this id; undefined when it was never given out. */

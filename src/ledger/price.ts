@@ -1,10 +1,12 @@
-import { promptTokens, type Usage } from "../canon/usage.ts";
+import { longWrite, promptTokens, type Usage } from "../canon/usage.ts";
+import { most } from "./nano.ts";
 
 /**
  * What a model costs: micro-USD per 1,000,000 tokens, which is exactly pico-USD per token (contract 5). Whole numbers, BigInt, so that
- * no float can come near money. Tokens read from or written to the cache cost as fresh input where the row says nothing else.
+ * no float can come near money. Tokens read from or written to the cache cost as fresh input where the row says nothing else, and those written
+ * for an hour as others that are written.
  */
-export type Rates = { input: bigint; output: bigint; cacheRead?: bigint; cacheWrite?: bigint };
+export type Rates = { input: bigint; output: bigint; cacheRead?: bigint; cacheWrite?: bigint; cacheWriteLong?: bigint };
 
 /** Rates for requests whose prompt has more tokens than `above`: they hold for the whole request. */
 export type PriceTier = Rates & { above: number };
@@ -21,15 +23,19 @@ export function ratesFor(prices: Prices, prompt: number): Rates {
   return rates;
 }
 
-/** What a token of the prompt costs at the most: what is not known to come from the cache may have to be written to it (reliability 3.5). */
-export function dearestInput({ input, cacheRead = input, cacheWrite = input }: Rates): bigint {
-  const dearer = cacheRead > cacheWrite ? cacheRead : cacheWrite;
-  return input > dearer ? input : dearer;
+/**
+ * What a token of the prompt costs at the most: what is not known to come from the cache may have to be written to it (reliability 3.5). `long`: for an
+ * hour, too.
+ */
+export function dearestInput(rates: Rates, long: boolean): bigint {
+  const { input, cacheRead = input, cacheWrite = input, cacheWriteLong = cacheWrite } = rates;
+  const written = long ? most(cacheWrite, cacheWriteLong) : cacheWrite;
+  return most(input, most(cacheRead, written));
 }
 
 /** Nothing ever costs anything: there is no money to set aside. */
 export function isFree(prices: Prices): boolean {
-  return [prices, ...(prices.tiers ?? [])].every((rates) => dearestInput(rates) === 0n && rates.output === 0n);
+  return [prices, ...(prices.tiers ?? [])].every((rates) => dearestInput(rates, true) === 0n && rates.output === 0n);
 }
 
 /** Pico-USD as nano-USD, rounded up. */
@@ -40,10 +46,13 @@ export function toNano(pico: bigint): bigint {
 /** Cost in pico-USD, exact, of one call of a vendor. Reasoning is inside output and is not counted again. */
 export function costPico(usage: Usage, prices: Prices): bigint {
   const rates = prices.tiers === undefined ? prices : ratesFor(prices, promptTokens(usage));
-  const { input, output, cacheRead = input, cacheWrite = input } = rates;
+  const { input, output, cacheRead = input, cacheWrite = input, cacheWriteLong = cacheWrite } = rates;
   let pico = BigInt(usage.input) * input + BigInt(usage.output) * output;
   if (usage.cacheRead > 0) pico += BigInt(usage.cacheRead) * cacheRead;
-  if (usage.cacheWrite > 0) pico += BigInt(usage.cacheWrite) * cacheWrite;
+  if (usage.cacheWrite > 0) {
+    const long = longWrite(usage);
+    pico += BigInt(usage.cacheWrite - long) * cacheWrite + BigInt(long) * cacheWriteLong;
+  }
   return pico;
 }
 

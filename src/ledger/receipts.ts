@@ -1,4 +1,5 @@
 import { and, eq } from "drizzle-orm";
+import { withLong } from "../canon/usage.ts";
 import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
 import type { Receipt } from "./book.ts";
@@ -29,7 +30,7 @@ export class Receipts {
       .where(and(eq(usage.requestId, requestId), owned))
       .get();
     if (!row) return undefined;
-    const { input, cacheRead, cacheWrite, output, reasoning } = row;
+    const { input, cacheRead, cacheWrite, cacheWriteLong, output, reasoning } = row;
     const legs = this.#legs.all(requestId).map(({ debit, amount }) => ({
       from: debit.startsWith("window:") ? ("window" as const) : ("wallet" as const),
       amountNano: amount,
@@ -38,7 +39,7 @@ export class Receipts {
       ...{ requestId, accountId: row.accountId, keyId: row.keyId, atMs: row.atMs, dialect: row.dialect },
       ...{ model: row.model, vendor: row.vendor, upstreamModel: row.upstreamModel, outcome: row.outcome },
       ...{ attempts: row.attempts, units: row.units, estimated: row.estimated, flags: readFlags(row.flags) },
-      usage: { input, cacheRead, cacheWrite, output, reasoning },
+      usage: withLong({ input, cacheRead, cacheWrite, output, reasoning }, cacheWriteLong),
       rounds: findRounds(this.store, requestId),
       price: row.priceId === null ? undefined : this.priceBook.find(row.priceId),
       costNano: row.costNano ?? undefined,

@@ -1,4 +1,4 @@
-import { NO_USAGE, promptTokens, sumUsage, type Usage } from "../canon/usage.ts";
+import { longWrite, NO_USAGE, promptTokens, sumUsage, type Usage, withLong } from "../canon/usage.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { UsageFlag } from "./book.ts";
 import { type Entries, HOUSE } from "./entries.ts";
@@ -84,10 +84,8 @@ export function clampCounts(usage: Usage, contextLength: number, asked: number, 
   const cacheWrite = Math.min(usage.cacheWrite, mostIn - cacheRead);
   const input = Math.min(usage.input, mostIn - cacheRead - cacheWrite);
   const output = Math.min(usage.output, mostOut);
-  return {
-    usage: { input, cacheRead, cacheWrite, output, reasoning: Math.min(usage.reasoning, output) },
-    suspect: true,
-  };
+  const clamped = { input, cacheRead, cacheWrite, output, reasoning: Math.min(usage.reasoning, output) };
+  return { usage: withLong(clamped, longWrite(usage)), suspect: true };
 }
 
 /** Books what a paid request came to. All of it runs inside one operation of the writer. */

@@ -1,5 +1,5 @@
 import type { Payment } from "./ledger.ts";
-import { dearestInput, type Prices, ratesFor, toNano } from "./price.ts";
+import { dearestInput, type Prices, type Rates, ratesFor, toNano } from "./price.ts";
 
 /** Output tokens of the first slice (contract 5), and of the largest one that follows (reliability 3.5 #5). */
 export const FIRST_SLICE = 4_096;
@@ -78,20 +78,20 @@ export function firstOutput(wish: SliceWish): number {
 }
 
 /** Cost at the most of the estimated input and so much output, nano-USD, rounded up. */
-export function sliceCost({ prices, estimatedInput }: SliceWish, output: number): bigint {
-  const rates = ratesFor(prices, estimatedInput);
-  return toNano(inputPico(rates, estimatedInput) + BigInt(output) * rates.output);
+export function sliceCost(wish: SliceWish, output: number): bigint {
+  const rates = ratesFor(wish.prices, wish.estimatedInput);
+  return toNano(inputPico(rates, wish) + BigInt(output) * rates.output);
 }
 
-function inputPico(rates: Prices, estimatedInput: number): bigint {
+function inputPico(rates: Rates, { estimatedInput, payment }: SliceWish): bigint {
   const upper = (BigInt(Math.ceil(estimatedInput)) * ESTIMATE_TENTHS + 9n) / 10n;
-  return upper * dearestInput(rates);
+  return upper * dearestInput(rates, payment.cachesLong === true);
 }
 
 /** Output tokens that so much money pays for beside the input; below 0 when it does not even pay that. */
-export function affordableOutput({ prices, estimatedInput }: SliceWish, availableNano: bigint): number {
-  const rates = ratesFor(prices, estimatedInput);
-  const left = availableNano * 1_000n - inputPico(rates, estimatedInput);
+export function affordableOutput(wish: SliceWish, availableNano: bigint): number {
+  const rates = ratesFor(wish.prices, wish.estimatedInput);
+  const left = availableNano * 1_000n - inputPico(rates, wish);
   if (left < 0n) return -1;
   if (rates.output === 0n) return Number.MAX_SAFE_INTEGER;
   return Number(left / rates.output);

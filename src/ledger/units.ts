@@ -149,7 +149,7 @@ export class Units {
       ...{ durationMs: Math.round(usage.durationMs), firstTokenMs: null, dialect: usage.dialect, model: usage.model },
       ...{ vendor: usage.vendor, upstreamModel: usage.upstreamModel, outcome: usage.outcome, finish: null },
       ...{ error: usage.error ?? null, attempts: usage.attempts, estimated: false, priceId: null },
-      ...{ input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0, flags: 0 },
+      ...{ input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0, output: 0, reasoning: 0, flags: 0 },
       ...{ costNano: chargedNano, chargedNano, units: used },
     };
     this.rows.insert(written);

@@ -1,5 +1,5 @@
 import { asc, eq } from "drizzle-orm";
-import type { Usage } from "../canon/usage.ts";
+import { longWrite, type Usage } from "../canon/usage.ts";
 import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
 import { usageRound } from "../db/schema-ledger.ts";
@@ -29,6 +29,7 @@ const COLUMNS = [
   "input",
   "cacheRead",
   "cacheWrite",
+  "cacheWriteLong",
   "output",
   "reasoning",
   "estimated",
@@ -63,6 +64,7 @@ export function toUsageRow(request: HoldRequest, settlement: Settlement, atMs: n
   const { requestId, accountId, keyId, dialect, stream, model } = request;
   const { outcome, vendor, upstreamModel, finish, error, attempts, estimated, firstTokenMs } = settlement;
   const { input, cacheRead, cacheWrite, output, reasoning } = settlement.usage;
+  const cacheWriteLong = longWrite(settlement.usage);
   const { priceId, costNano, chargedNano, flags } = billing;
   // Named one by one: spreading five objects costs as much as the insert.
   return {
@@ -84,6 +86,7 @@ export function toUsageRow(request: HoldRequest, settlement: Settlement, atMs: n
     input,
     cacheRead,
     cacheWrite,
+    cacheWriteLong,
     output,
     reasoning,
     estimated,
@@ -97,9 +100,9 @@ export function toUsageRow(request: HoldRequest, settlement: Settlement, atMs: n
 
 /** What each round of a request came to, where its sum does not say what it cost; undefined for any other. */
 export function findRounds(store: Store, requestId: string): Usage[] | undefined {
-  const { input, cacheRead, cacheWrite, output, reasoning } = usageRound;
+  const { input, cacheRead, cacheWrite, cacheWriteLong, output, reasoning } = usageRound;
   const rounds = store.query
-    .select({ input, cacheRead, cacheWrite, output, reasoning })
+    .select({ input, cacheRead, cacheWrite, cacheWriteLong, output, reasoning })
     .from(usageRound)
     .where(eq(usageRound.requestId, requestId))
     .orderBy(asc(usageRound.number))
@@ -146,6 +149,7 @@ export class UsageRows {
       row.input,
       row.cacheRead,
       row.cacheWrite,
+      row.cacheWriteLong,
       row.output,
       row.reasoning,
       row.estimated,
@@ -160,9 +164,7 @@ export class UsageRows {
   /** Keeps what each round came to where `sum` does not say what they cost. Inside an operation of the writer. */
   keepRounds(requestId: string, sum: Usage, rounds: readonly Usage[], prices: Prices): void {
     if (!isRoundwise(sum, prices, rounds)) return;
-    const rows = rounds.map(({ input, cacheRead, cacheWrite, output, reasoning }, at) => {
-      return { requestId, number: at + 1, input, cacheRead, cacheWrite, output, reasoning };
-    });
+    const rows = rounds.map((round, at) => ({ ...round, requestId, number: at + 1 }));
     this.store.query.insert(usageRound).values(rows).run();
   }
 

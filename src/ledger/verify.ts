@@ -1,4 +1,4 @@
-import { sumUsage, type Usage } from "../canon/usage.ts";
+import { longWrite, sumUsage, type Usage } from "../canon/usage.ts";
 import type { Store } from "../db/open.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Breach } from "./book.ts";
@@ -27,6 +27,7 @@ type UsageCheck = {
   output: bigint;
   cache_read: bigint;
   cache_write: bigint;
+  cache_write_long: bigint;
 };
 
 /** What the entries of a request say: what was taken of its account, and what the operator lost. */
@@ -64,6 +65,7 @@ const CLAIMS = `
 /** Whether the rounds of a request come to what its row says. */
 function isSum(usage: Usage, rounds: readonly Usage[]): boolean {
   const sum = rounds.reduce(sumUsage);
+  if (longWrite(sum) !== longWrite(usage)) return false;
   return (["input", "cacheRead", "cacheWrite", "output"] as const).every((bucket) => sum[bucket] === usage[bucket]);
 }
 
@@ -130,7 +132,7 @@ export class Verifier {
   #checkUsage(after: number): void {
     const page = this.store.database.prepare<UsageCheck & { rowid: bigint }, [number, number]>(
       `SELECT u.rowid, u.request_id, u.price_id, u.cost_nano, u.charged_nano, u.units, u.input, u.output,
-         u.cache_read, u.cache_write
+         u.cache_read, u.cache_write, u.cache_write_long
        FROM usage u WHERE u.rowid > ? ORDER BY u.rowid LIMIT ?`,
     );
     for (let from = after; this.#breaches.length < MAX_BREACHES; ) {
@@ -175,6 +177,7 @@ export class Verifier {
     const usage = {
       ...{ input: Number(row.input), output: Number(row.output), reasoning: 0 },
       ...{ cacheRead: Number(row.cache_read), cacheWrite: Number(row.cache_write) },
+      cacheWriteLong: Number(row.cache_write_long),
     };
     const again = costNano(usage, price.prices);
     if (again === cost) return;

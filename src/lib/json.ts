@@ -97,6 +97,11 @@ export class JsonText {
     return this.#value;
   }
 
+  /** Whether these ASCII characters stand in the text as they are. */
+  includes(ascii: string): boolean {
+    return this.#source.includes(ascii);
+  }
+
   /** Keeps the text alone: whoever asks for the value later has it parsed again. */
   forgetValue(): void {
     this.#value = undefined;

@@ -1,6 +1,6 @@
 import type { Plan } from "../accounts/plans.ts";
 import type { Intent, ReasoningForm, ReasoningOrder } from "../canon/intent.ts";
-import type { Entry, Pricing } from "../catalog/entry.ts";
+import type { Entry } from "../catalog/entry.ts";
 import { planReasoning } from "../catalog/reasoning.ts";
 import type { ModelPrices, Payment } from "../ledger/ledger.ts";
 import { type PriceTier, type Rates, toMicroPrice } from "../ledger/price.ts";
@@ -48,14 +48,15 @@ function readPrices({ id, pricing }: Entry): ModelPrices | undefined {
   return { model: id, prices: tiers.length > 0 ? { ...rates, tiers } : rates };
 }
 
-function readRates(row: Pick<Pricing, "input" | "output" | "cache_read" | "cache_write">): Rates | undefined {
-  const { input, output, cache_read: cacheRead, cache_write: cacheWrite } = row;
+function readRates(row: Partial<Record<string, unknown>>): Rates | undefined {
+  const { input, output, cache_read: cacheRead, cache_write: cacheWrite, cache_write_1h: cacheWriteLong } = row;
   if (typeof input !== "number" || typeof output !== "number") return undefined;
   return {
     input: toMicroPrice(input),
     output: toMicroPrice(output),
     ...(typeof cacheRead === "number" && { cacheRead: toMicroPrice(cacheRead) }),
     ...(typeof cacheWrite === "number" && { cacheWrite: toMicroPrice(cacheWrite) }),
+    ...(typeof cacheWriteLong === "number" && { cacheWriteLong: toMicroPrice(cacheWriteLong) }),
   };
 }
 
@@ -91,6 +92,11 @@ function isCollectable(body: unknown): boolean {
   return isObject(body) && LOST_IN_COLLECTING.every((field) => body[field] === undefined);
 }
 
+/** How a cache mark of the messages dialect asks for an hour. Found in a value that is no mark, it costs a larger hold and nothing else. */
+const LONG_MARK = '"1h"';
+
+const asksForLong = (body: JsonText): boolean => body.includes(LONG_MARK);
+
 /** What a plan that pays means for a request; undefined for one that is counted alone (contract 4, plan `local`). */
 export function paymentOf(plan: Plan, entry: Entry, intent: Intent, body: JsonText): Payment | undefined {
   return plan.metered ? termsOf(plan, entry, intent, body) : undefined;
@@ -104,6 +110,7 @@ export function termsOf(plan: Plan, entry: Entry, intent: Intent, body: JsonText
     sliced: intent.stream,
     collectable: !intent.stream && isCollectable(body.value),
     unseenOutput: unseenOutput(entry, intent),
+    ...(asksForLong(body) && { cachesLong: true }),
     ...(entry.maxOutputTokens !== undefined && { maxOutputTokens: entry.maxOutputTokens }),
     ...(entry.contextLength !== undefined && { contextLength: entry.contextLength }),
   };

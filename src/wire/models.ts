@@ -12,6 +12,7 @@ const Pricing = late(() =>
       output: price("Output; reasoning tokens are output."),
       cache_read: price("Input read from the cache, where it is priced apart."),
       cache_write: price("Input written to the cache, where it is priced apart."),
+      cache_write_1h: price("Input written to the cache for an hour, where that is priced apart."),
     },
     { description: "Absent: not known." },
   ),

@@ -115,12 +115,15 @@ export const UsageReceipt = late(() =>
           output: Type.Number(),
           cache_read: Type.Number(),
           cache_write: Type.Number(),
+          cache_write_1h: Type.Optional(Type.Number({ description: "Where it is priced apart." })),
         }),
         "The price of its time, as it was for a prompt of this length, that of the last call where a reply took several; null where none was known.",
       ),
       lines: Type.Array(
         Open({
-          bucket: Type.String({ examples: ["input", "cache_read", "cache_write", "output", "units"] }),
+          bucket: Type.String({
+            examples: ["input", "cache_read", "cache_write", "cache_write_1h", "output", "units"],
+          }),
           count: Type.Integer(),
           usd_per_1m: Nullable(Type.Number(), "USD for a million of them."),
           usd: Nullable(Type.String(), "count × price, exact, with 12 decimals."),

@@ -8,12 +8,13 @@ const MAX_PRICES = 10_000;
 type RatesForm = Partial<Record<keyof Rates, string>>;
 type PricesForm = { model: string; rates: RatesForm; tiers: readonly { above: number; rates: RatesForm }[] };
 
-function writeRates({ input, output, cacheRead, cacheWrite }: Rates): RatesForm {
+function writeRates({ input, output, cacheRead, cacheWrite, cacheWriteLong }: Rates): RatesForm {
   const rates = { input: String(input), output: String(output) };
   return {
     ...rates,
     ...(cacheRead !== undefined && { cacheRead: String(cacheRead) }),
     ...(cacheWrite !== undefined && { cacheWrite: String(cacheWrite) }),
+    ...(cacheWriteLong !== undefined && { cacheWriteLong: String(cacheWriteLong) }),
   };
 }
 

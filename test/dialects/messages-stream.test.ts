@@ -237,7 +237,7 @@ const usageOf = (events: readonly Event[]): Usage =>
 
 function sumOf(one: readonly Event[], other: readonly Event[]): Event {
   const [first, second] = [usageOf(one), usageOf(other)];
-  const add = (field: keyof Usage) => first[field] + second[field];
+  const add = (field: keyof typeof NO_USAGE) => (first[field] ?? 0) + (second[field] ?? 0);
   const usage: Usage = {
     input: add("input"),
     cacheRead: add("cacheRead"),

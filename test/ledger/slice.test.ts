@@ -23,6 +23,13 @@ describe("slices (contract 5, reliability 3.5)", () => {
     expect(growAt({ ...base, maxOutputTokens: 64_000 }, slice)).toBe(4_096 - 512);
   });
 
+  test("a prompt that may be written to the cache for an hour is held at that price, any other at the usual one", () => {
+    const prices = { ...PRICES.prices, cacheWrite: 3_750_000n, cacheWriteLong: 6_000_000n };
+    const wish = { ...base, prices, maxOutputTokens: 1_000 };
+    expect(first(wish).nano).toBe(2_200n * 3_750n + 1_000n * 15_000n);
+    expect(first({ ...wish, payment: { ...PAYMENT, cachesLong: true } }).nano).toBe(2_200n * 6_000n + 1_000n * 15_000n);
+  });
+
   test("a 64,000-token answer grows five times", () => {
     const wish = { ...base, maxOutputTokens: 64_000 };
     let slice = first(wish);

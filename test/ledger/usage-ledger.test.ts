@@ -56,7 +56,7 @@ describe("the usage ledger", () => {
           upstreamModel: "claude-x",
         },
         ...{ outcome: "completed", finish: "stop", error: null, attempts: 2, estimated: false },
-        ...{ input: 10, cacheRead: 20, cacheWrite: 30, output: 40, reasoning: 5 },
+        ...{ input: 10, cacheRead: 20, cacheWrite: 30, cacheWriteLong: 0, output: 40, reasoning: 5 },
         ...{ priceId: null, costNano: null, chargedNano: 0n, units: 0, flags: 0 },
       },
     ]);

@@ -9,10 +9,14 @@ type Wire = Record<string, unknown>;
 const SAID = "Hello there, world.";
 const DEPOSIT = 1_000_000_000n;
 /** USD for a million tokens. */
-const PRICING = { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 };
+const PRICING = { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75, cache_write_1h: 6 };
 
-/** What a vendor says, at the beginning of a stream too where its dialect does, and the tokens that are paid: fresh, from the cache, into it, made. */
-type Case = [name: string, said: Wire, paid: readonly [number, number, number, number], first?: Wire];
+/**
+ * What a vendor says, at the beginning of a stream too where its dialect does, and the tokens that are paid: fresh, from the cache, into it, made; and
+ * of those into the cache the ones that are kept for an hour.
+ */
+type Paid = readonly [input: number, cacheRead: number, cacheWrite: number, output: number, long?: number];
+type Case = [name: string, said: Wire, paid: Paid, first?: Wire];
 
 const CASES: Record<UpstreamDialectName, Case[]> = {
   chat: [
@@ -95,6 +99,21 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       { input_tokens: 1_000, output_tokens: 1 },
     ],
     ["all of it at the end", { input_tokens: 1_000, output_tokens: 50 }, [1_000, 0, 0, 50], { input_tokens: 0 }],
+    [
+      "a cache of five minutes and one of an hour",
+      { output_tokens: 50 },
+      [100, 300, 1_000, 50, 800],
+      {
+        ...{ input_tokens: 100, cache_read_input_tokens: 300, cache_creation_input_tokens: 1_000, output_tokens: 1 },
+        cache_creation: { ephemeral_5m_input_tokens: 200, ephemeral_1h_input_tokens: 800 },
+      },
+    ],
+    [
+      "a cache of an hour, larger than all that is written",
+      { cache_creation_input_tokens: 700, cache_creation: { ephemeral_1h_input_tokens: 900 }, output_tokens: 50 },
+      [100, 0, 700, 50, 700],
+      { input_tokens: 100, cache_creation_input_tokens: 700, output_tokens: 1 },
+    ],
   ],
   responses: [
     [
@@ -232,10 +251,26 @@ test.each(TABLE)("$dialect counts $name: $client, $mode", async ({ dialect, said
   const response = await gateway.post(client === "chat" ? "/v1/chat/completions" : "/v1/messages", body);
   const text = await response.text();
   expect([response.status, text.includes(SAID)]).toEqual([200, true]);
-  const [input, cacheRead, cacheWrite, output] = paid;
+  const [input, cacheRead, cacheWrite, output, cacheWriteLong = 0] = paid;
   const row = gateway.rows().at(-1);
-  expect(row).toMatchObject({ input, cacheRead, cacheWrite, output, estimated: false, flags: 0 });
-  const cost =
-    BigInt(input) * 3_000n + BigInt(cacheRead) * 300n + BigInt(cacheWrite) * 3_750n + BigInt(output) * 15_000n;
+  expect(row).toMatchObject({ input, cacheRead, cacheWrite, cacheWriteLong, output, estimated: false, flags: 0 });
+  const short = cacheWrite - cacheWriteLong;
+  const written = BigInt(short) * 3_750n + BigInt(cacheWriteLong) * 6_000n;
+  const cost = BigInt(input) * 3_000n + BigInt(cacheRead) * 300n + written + BigInt(output) * 15_000n;
   expect([row?.costNano, before - gateway.app.book.balance(gateway.accountId).postedNano]).toEqual([cost, cost]);
+  const headers = { authorization: `Bearer ${gateway.key}` };
+  const told = await gateway.call(`/v1/usage/${row?.requestId}`, { headers });
+  const receipt = (await told.json()) as { lines: Wire[]; cost: string };
+  const buckets = receipt.lines.map(({ bucket, count }) => [bucket, count]);
+  const long = cacheWriteLong > 0 ? [["cache_write_1h", cacheWriteLong]] : [];
+  expect(buckets).toEqual([
+    ...[
+      ["input", input],
+      ["cache_read", cacheRead],
+      ["cache_write", short],
+    ],
+    ...[...long, ["output", output]],
+  ]);
+  const lines = receipt.lines.reduce((sum, line) => sum + Number(line["usd"]), 0);
+  expect(lines).toBeCloseTo(Number(receipt.cost), 9);
 });

@@ -18,7 +18,9 @@ const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: 
 const rates = fc
   .record({ input: amount, output: amount })
   .chain((both) =>
-    fc.record({ cacheRead: amount, cacheWrite: amount }, { requiredKeys: [] }).map((more) => ({ ...both, ...more })),
+    fc
+      .record({ cacheRead: amount, cacheWrite: amount, cacheWriteLong: amount }, { requiredKeys: [] })
+      .map((more) => ({ ...both, ...more })),
   );
 const tiers = fc.array(
   fc.tuple(fc.nat(), rates).map(([above, rate]) => ({ above, ...rate })),
@@ -32,7 +34,10 @@ const payment: fc.Arbitrary<Payment> = fc
   .record({ windowNano: amount, premium: fc.boolean(), sliced: fc.boolean(), unseenOutput: tokens })
   .chain((plain) =>
     fc
-      .record({ collectable: fc.boolean(), maxOutputTokens: tokens, contextLength: tokens }, { requiredKeys: [] })
+      .record(
+        { collectable: fc.boolean(), cachesLong: fc.boolean(), maxOutputTokens: tokens, contextLength: tokens },
+        { requiredKeys: [] },
+      )
       .map((more) => ({ ...plain, ...more })),
   );
 

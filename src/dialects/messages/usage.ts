@@ -1,4 +1,4 @@
-import { tokenCount, type Usage } from "../../canon/usage.ts";
+import { longWrite, tokenCount, type Usage, withLong } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 
 /** The count of `field`, or `before` where the vendor left it out or null. */
@@ -7,7 +7,8 @@ const countOf = (usage: Record<string, unknown>, field: string, before: number):
 
 /**
  * `usage` as disjoint counts over what was known before: counts that are present replace, as they are cumulative for the whole message
- * (dialects.md 2.5, 4.6, 4.8 #41). `input_tokens` already excludes both cache counters. Returns `before` itself when there is nothing.
+ * (dialects.md 2.5, 4.6, 4.8 #41). `input_tokens` already excludes both cache counters; what is written for an hour is told in `cache_creation`.
+ * Returns `before` itself when there is nothing.
  */
 export function readUsage(usage: unknown, before: Usage): Usage {
   if (!isObject(usage)) return before;
@@ -16,9 +17,11 @@ export function readUsage(usage: unknown, before: Usage): Usage {
   const input = countOf(usage, "input_tokens", before.input);
   const cacheRead = countOf(usage, "cache_read_input_tokens", before.cacheRead);
   const cacheWrite = countOf(usage, "cache_creation_input_tokens", before.cacheWrite);
+  const written = usage["cache_creation"];
+  const long = isObject(written) ? countOf(written, "ephemeral_1h_input_tokens", longWrite(before)) : longWrite(before);
   // Proxies that know the prompt at the beginning alone write noughts at the end.
   const isTold = input + cacheRead + cacheWrite > 0;
-  return {
+  const counts = {
     input: isTold ? input : before.input,
     cacheRead: isTold ? cacheRead : before.cacheRead,
     cacheWrite: isTold ? cacheWrite : before.cacheWrite,
@@ -28,23 +31,26 @@ export function readUsage(usage: unknown, before: Usage): Usage {
       output,
     ),
   };
+  return withLong(counts, isTold ? long : longWrite(before));
 }
 
 /** The larger of two counts in each place: a repeated message_start must not take back what was counted (dialects.md 4.8 #42). */
 export function largerUsage(one: Usage, other: Usage): Usage {
-  return {
+  const counts = {
     input: Math.max(one.input, other.input),
     cacheRead: Math.max(one.cacheRead, other.cacheRead),
     cacheWrite: Math.max(one.cacheWrite, other.cacheWrite),
     output: Math.max(one.output, other.output),
     reasoning: Math.max(one.reasoning, other.reasoning),
   };
+  return withLong(counts, Math.max(longWrite(one), longWrite(other)));
 }
 
 export const sameUsage = (one: Usage, other: Usage): boolean =>
   one.input === other.input &&
   one.cacheRead === other.cacheRead &&
   one.cacheWrite === other.cacheWrite &&
+  longWrite(one) === longWrite(other) &&
   one.output === other.output &&
   one.reasoning === other.reasoning;
 
@@ -56,6 +62,13 @@ export function writeUsage(usage: Usage): Record<string, unknown> {
     cache_read_input_tokens: usage.cacheRead,
     output_tokens: usage.output,
   };
+  const long = longWrite(usage);
+  if (long > 0) {
+    written["cache_creation"] = {
+      ephemeral_5m_input_tokens: usage.cacheWrite - long,
+      ephemeral_1h_input_tokens: long,
+    };
+  }
   if (usage.reasoning > 0) written["output_tokens_details"] = { thinking_tokens: usage.reasoning };
   return written;
 }
