@@ -6,7 +6,7 @@ import { EARLIER_REASONING } from "../lost-reasoning.ts";
 import { asShown, isPacked } from "../reasoning-proof.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { editStops, nameLostStops } from "./blank-stops.ts";
-import { liftSystem } from "./later-system.ts";
+import { liftSystem, nameUnlifted } from "./later-system.ts";
 import { answerPrefill, isAnswered } from "./prefill.ts";
 import { editReasoning, losesEffort } from "./reasoning-edits.ts";
 import { soundMessages } from "./sound-messages.ts";
@@ -98,6 +98,7 @@ export function repairs(body: Record<string, unknown>, edits: Edits, orders: Ord
   if (isAnswered(edits)) lost.push("prefill");
   nameLostStops(body, lost);
   nameLostTools(body, edits, lost);
+  nameUnlifted(body, orders.upstreamModel, lost);
   return lost;
 }
 

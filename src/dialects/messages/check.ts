@@ -6,6 +6,7 @@ import { checkMedia } from "../media-check.ts";
 import { notOffered } from "../not-offered.ts";
 import { refuseOtherArguments, refuseSchemaless } from "../schema-check.ts";
 import { offersTools } from "./sound-prompt.ts";
+import { definedTools } from "./tool-changes.ts";
 
 const checkMessage = checker(MessagesRequest);
 const checkCount = checker(CountTokensRequest);
@@ -36,7 +37,8 @@ function refuseMissingTool(body: unknown): void {
   const { type, name } = body["tool_choice"];
   if (type === "any" && !offersTools(body)) throw notOffered("tool_choice", true);
   if (type !== "tool" || listOf(body["mcp_servers"]).length > 0) return;
-  const names = listOf(body["tools"]).map((tool) => (isObject(tool) && !isToolset(tool) ? tool["name"] : undefined));
+  const offered = [...listOf(body["tools"]), ...definedTools(body["messages"])];
+  const names = offered.map((tool) => (isObject(tool) && !isToolset(tool) ? tool["name"] : undefined));
   if (names.includes(name) || names.some((one) => typeof one !== "string")) return;
   throw notOffered();
 }

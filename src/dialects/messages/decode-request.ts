@@ -4,7 +4,7 @@ import type { Decoded } from "../dialect.ts";
 import { cleanText, isVisible } from "../text.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { withoutBillingLine } from "./billing-line.ts";
-import { decodeTools } from "./decode-tools.ts";
+import { changeTools, decodeTools } from "./decode-tools.ts";
 import { decodeTurns, withMark } from "./decode-turns.ts";
 import { endsInPrefill } from "./prefill.ts";
 
@@ -133,7 +133,7 @@ export function decodeRequest(body: Record<string, unknown>): Decoded {
   nameOthers(body, dropped);
   // Elsewhere it is shown as it comes.
   if (isObject(body["thinking"]) && body["thinking"]["display"] === "omitted") dropped.push("thinking.display");
-  const tools = decodeTools(body["tools"], dropped);
+  const tools = changeTools(decodeTools(body["tools"], dropped), body["messages"], dropped);
   const choice = body["tool_choice"];
   const stop = body["stop_sequences"];
   const prompt: Prompt = {

@@ -4,6 +4,7 @@ import { isObject } from "../../lib/json.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { clientTool, isClientToolset } from "./client-tools.ts";
 import { withMark } from "./decode-turns.ts";
+import { isDefinition, toolChanges } from "./tool-changes.ts";
 
 /** Fields of a tool that cross, are told apart, or mean nothing elsewhere: how its input is streamed, and what is known of its type anyway. */
 const TOOL_FIELDS: ReadonlySet<string> = new Set([
@@ -35,35 +36,60 @@ function nameLost(entry: Record<string, unknown>, path: string, dropped: string[
 }
 
 /**
- * `tools` as canonical tools (dialects.md 2.3). Tools that the vendor's own servers run are named in `dropped`, those that the client
- * runs become functions. Throws GatewayError (invalid_request) for client-run toolsets, which no single function can stand for.
+ * One entry of `tools`, which stands at `place`; undefined for one that the vendor's own servers run, which is named in `dropped`. One that the
+ * client runs becomes a function. Throws GatewayError (invalid_request) for client-run toolsets, which no single function can stand for.
  */
+export function readTool(entry: unknown, place: string, dropped: string[]): Tool | undefined {
+  if (!isObject(entry)) return undefined;
+  const type = entry["type"];
+  if (typeof type !== "string" || type === "custom") {
+    nameLost(entry, place, dropped);
+    return decodeCustomTool(entry, place);
+  }
+  if (isClientToolset(type)) {
+    const message = `The tool ${type.slice(0, 64)} works only with its own vendor's models.`;
+    throw new GatewayError("invalid_request", message, { param: place });
+  }
+  const tool = clientTool(type, entry);
+  if (!tool) {
+    dropped.push(place);
+    return undefined;
+  }
+  nameLost(entry, place, dropped);
+  return withMark({ ...tool, place }, entry);
+}
+
+/** `tools` as canonical tools (dialects.md 2.3), each as {@link readTool} reads it. Throws GatewayError as that does. */
 export function decodeTools(tools: unknown, dropped: string[]): Tool[] {
   if (!Array.isArray(tools)) return [];
   const decoded: Tool[] = [];
   for (let at = 0; at < tools.length; at++) {
-    const entry: unknown = tools[at];
-    if (!isObject(entry)) continue;
-    const type = entry["type"];
-    if (typeof type !== "string" || type === "custom") {
-      decoded.push(decodeCustomTool(entry, `tools[${at}]`));
-      nameLost(entry, `tools[${at}]`, dropped);
-      continue;
-    }
-    if (isClientToolset(type)) {
-      throw new GatewayError(
-        "invalid_request",
-        `The tool ${type.slice(0, 64)} works only with its own vendor's models.`,
-        {
-          param: `tools[${at}]`,
-        },
-      );
-    }
-    const tool = clientTool(type, entry);
-    if (tool) {
-      decoded.push(withMark({ ...tool, place: `tools[${at}]` }, entry));
-      nameLost(entry, `tools[${at}]`, dropped);
-    } else dropped.push(`tools[${at}]`);
+    const tool = readTool(tools[at], `tools[${at}]`, dropped);
+    if (tool) decoded.push(tool);
   }
   return decoded;
+}
+
+/**
+ * The tools as they stand at a conversation's end: elsewhere a request says them once, for the answer that it asks for. A change that names
+ * no tool which has crossed (one of an MCP server, say) is named in `dropped`. Throws GatewayError as {@link readTool} does.
+ */
+export function changeTools(tools: Tool[], messages: unknown, dropped: string[]): Tool[] {
+  const changes = toolChanges(messages);
+  if (changes.length === 0) return tools;
+  const known = new Map(tools.map((tool) => [tool.name, tool]));
+  const offered = new Map(known);
+  for (const change of changes) {
+    const { path, isAddition, tool } = change;
+    const defined = isDefinition(change);
+    const named = tool["type"] === "tool_reference" ? known.get(String(tool["name"])) : undefined;
+    const meant = defined ? readTool(tool["definition"], `${path}.tool.definition`, dropped) : named;
+    if (!meant) {
+      if (!defined) dropped.push(path);
+    } else if (isAddition) {
+      known.set(meant.name, meant);
+      offered.set(meant.name, meant);
+    } else offered.delete(meant.name);
+  }
+  return [...offered.values()];
 }

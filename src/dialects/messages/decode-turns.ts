@@ -13,6 +13,7 @@ import { asShown, isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
 import { cleanText, isVisible } from "../text.ts";
 import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodeSource } from "./media.ts";
+import { isToolChange } from "./tool-changes.ts";
 
 type Block = Record<string, unknown>;
 /** Adds what a block means to `parts`. */
@@ -170,6 +171,14 @@ function decodeContent(content: unknown, path: string, dropped: string[]): Part[
   return parts;
 }
 
+/** Names what a system turn holds beside text: no other dialect has a place for it there. Changes of the tools are made where the tools are read. */
+function nameUnsaid(parts: readonly Part[], dropped: string[]): void {
+  for (const part of parts) {
+    if (part.type === "opaque" && !isToolChange(part.value)) dropped.push(part.name);
+    else if ((part.type === "image" || part.type === "document") && part.place) dropped.push(part.place);
+  }
+}
+
 const isResult = (part: Part): boolean => part.type === "tool-result";
 
 const roleOf = (role: unknown): Turn["role"] => (role === "assistant" || role === "system" ? role : "user");
@@ -188,6 +197,7 @@ export function decodeTurns(messages: unknown, dropped: string[]): Turn[] {
     const path = typeof content === "string" ? "" : `messages[${turns.length}].content`;
     const parts = decodeContent(content, path, dropped);
     const role = roleOf(message["role"]);
+    if (role === "system") nameUnsaid(parts, dropped);
     turns.push({ role, parts: role === "user" && parts.some(isResult) ? resultsFirst(parts) : parts });
   }
   return turns;

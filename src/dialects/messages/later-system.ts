@@ -4,6 +4,8 @@ import { CONTINUE_TEXT } from "./prefill.ts";
 
 type Wire = Record<string, unknown>;
 
+const isText = (block: unknown): boolean => isObject(block) && block["type"] === "text";
+
 const isSystem = (message: unknown): message is Wire => isObject(message) && message["role"] === "system";
 
 /** A prompt or a turn as blocks: a text of its own is one, an empty one none. */
@@ -14,14 +16,28 @@ function blocksOf(content: unknown): readonly unknown[] {
 
 /**
  * System turns inside a conversation, lifted up to the system prompt in their order (dialects.md 2.1, 4.1) for models that know no such turn and
- * refuse the whole request. Claude Code writes them for every model that it does not know by name.
+ * refuse the whole request. Claude Code writes them for every model that it does not know by name. The system prompt takes text alone: changes of
+ * the tools stay behind.
  * @returns The fields that change; undefined where no such turn stands in the way.
  */
 export function liftSystem(body: Wire, upstreamModel: string): { messages: unknown[]; system: unknown[] } | undefined {
   const messages = listOf(body["messages"]);
   if (!messages.some(isSystem) || traitsOf(upstreamModel).laterSystem) return undefined;
   const system = [...blocksOf(body["system"])];
-  for (const message of messages) if (isSystem(message)) system.push(...blocksOf(message["content"]));
+  for (const message of messages) if (isSystem(message)) system.push(...blocksOf(message["content"]).filter(isText));
   const spoken = messages.filter((message) => !isSystem(message));
   return { messages: spoken.length > 0 ? spoken : [{ role: "user", content: CONTINUE_TEXT }], system };
+}
+
+/** Names, in `lost`, what {@link liftSystem} has left behind of a client's own messages. */
+export function nameUnlifted(body: Wire, upstreamModel: string, lost: string[]): void {
+  if (traitsOf(upstreamModel).laterSystem) return;
+  const messages = listOf(body["messages"]);
+  for (let at = 0; at < messages.length; at++) {
+    const message = messages[at];
+    if (!isSystem(message)) continue;
+    for (const [index, block] of listOf(message["content"]).entries()) {
+      if (!isText(block)) lost.push(`messages[${at}].content[${index}]`);
+    }
+  }
 }

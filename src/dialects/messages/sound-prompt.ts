@@ -3,6 +3,7 @@ import { withFewerMarks } from "../cache-marks.ts";
 import { isVisible } from "../text.ts";
 import { withoutTwins } from "../tool-names.ts";
 import { isEmptyText } from "./sound-messages.ts";
+import { definedTools } from "./tool-changes.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 type Wire = Record<string, unknown>;
@@ -15,9 +16,9 @@ export function visibleSystem(system: unknown): unknown {
   return said.length > 0 ? said : undefined;
 }
 
-/** Whether the client offers any tools: servers of its own bring theirs along (dialects.md 2.1). */
-export const offersTools = ({ tools, mcp_servers: servers }: Body): boolean =>
-  listOf(tools).length > 0 || listOf(servers).length > 0;
+/** Whether the client offers any tools: servers of its own bring theirs along (dialects.md 2.1), and a conversation may define some. */
+export const offersTools = ({ tools, mcp_servers: servers, messages }: Body): boolean =>
+  listOf(tools).length > 0 || listOf(servers).length > 0 || definedTools(messages).length > 0;
 
 /** A choice that forces nothing. */
 const isFree = (choice: unknown): boolean =>
