@@ -160,7 +160,8 @@ export class VendorHealth {
 
   /**
    * A call along a way, made at `askedAt`, monotonic ms, failed. A key that was refused rests for ten minutes, a way that was limited as long as the vendor says; whatever else
-   * is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client. A way inside this process
+   * is the vendor's fault counts towards the way's breaker. A refusal does not: an open one would hide it from the client. Nor does a reply that its
+   * model brought to a bad end: one conversation may have nothing else, and would close the way to all others. A way inside this process
    * is always as good as new.
    */
   wentWrong(way: Way, error: GatewayError, askedAt: number): Consequence | undefined {
@@ -189,6 +190,10 @@ export class VendorHealth {
       return this.#rest(isKeysFault(error) ? keyName(way) : wayName(way), REFUSED_KEY_MS);
     }
     const name = wayName(way);
+    if (isModelsFault(error)) {
+      if (!this.breakers.idle) this.breakers.succeeded(name);
+      return undefined;
+    }
     return this.breakers.failed(name) ? { kind: "opened", name } : undefined;
   }
 
@@ -227,6 +232,9 @@ export const isVendorsFault = ({ code }: GatewayError): boolean =>
   code.startsWith("upstream_") || code === "stream_truncated";
 
 const statusOf = ({ cause }: GatewayError): unknown => (isObject(cause) ? cause["status"] : undefined);
+
+/** The vendor answered, and its model spoiled the reply: Gemini tells so by the reply's end, such as MALFORMED_FUNCTION_CALL. */
+const isModelsFault = ({ cause }: GatewayError): boolean => isObject(cause) && typeof cause["finish"] === "string";
 
 /** The key itself was refused (401), or the account behind it is empty: no model takes it now. */
 function isKeysFault(error: GatewayError): boolean {

@@ -93,6 +93,11 @@ describe("whole replies", () => {
     expect(decode(withReason("STOP")).at(-1)).toMatchObject({ type: "finish" });
     expect(thrown(() => decode(withReason())).code).toBe("upstream_error");
     expect(thrown(() => decode(withReason("MALFORMED_FUNCTION_CALL"))).retry).toBe(true);
+    const [candidate] = withReason("MALFORMED_FUNCTION_CALL").candidates;
+    const told = { candidates: [{ ...candidate, finishMessage: "Malformed function call:\nprint(x)" }] };
+    expect(thrown(() => decode(told)).message).toBe(
+      "The vendor ended its answer with MALFORMED_FUNCTION_CALL: Malformed function call: print(x)",
+    );
   });
 
   test("an error inside a 200 is what it says", () => {

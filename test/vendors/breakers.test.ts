@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
+import { failureOf } from "../../src/dialects/gemini/finish.ts";
 import { Breakers, OPEN_AFTER, OPEN_MS } from "../../src/vendors/breakers.ts";
 import { VendorHealth } from "../../src/vendors/health.ts";
 import { keysOf, Rests } from "../../src/vendors/keys.ts";
@@ -32,6 +33,23 @@ describe("a way whose breaker is open", () => {
     health.wentWrong(WAY, error, clock.monotonic());
     await clock.advance(1_000);
     expect(health.enter(WAY)).toBe(true);
+  });
+});
+
+describe("replies that their model brought to a bad end", () => {
+  test("close their way to nobody, and tell that it is open", async () => {
+    const way = { vendor: "lab", key: 0, keys: 1, model: "m" };
+    const clock = manualClock();
+    const health = new VendorHealth(clock, () => 0.5);
+    const spoiled = failureOf("MALFORMED_FUNCTION_CALL", undefined) as GatewayError;
+    for (let count = 0; count < OPEN_AFTER * 2; count++) health.wentWrong(way, spoiled, clock.monotonic());
+    expect([health.isFree(way), health.of("lab").failed]).toEqual([true, OPEN_AFTER * 2]);
+    const broken = new GatewayError("stream_truncated", "It ended early.");
+    for (let count = 0; count < OPEN_AFTER; count++) health.wentWrong(way, broken, clock.monotonic());
+    await clock.advance(OPEN_MS * 2);
+    expect(health.enter(way)).toBe(true);
+    health.wentWrong(way, spoiled, clock.monotonic());
+    expect(health.isFree(way)).toBe(true);
   });
 });
 

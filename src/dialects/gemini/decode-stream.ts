@@ -125,7 +125,7 @@ export class GeminiDecoder implements Decoder {
       if (broken) return broken;
     }
     const word = finishWord(candidate?.["finishReason"]);
-    const failure = word === undefined ? undefined : failureOf(word);
+    const failure = word === undefined ? undefined : failureOf(word, candidate?.["finishMessage"]);
     if (failure) return failure;
     if (word !== undefined && this.#word === undefined) {
       this.#word = word;

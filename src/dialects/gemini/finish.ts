@@ -1,5 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { Finish, FinishReason } from "../../canon/events.ts";
+import { scrub } from "../upstream-error.ts";
 
 const FILTERED = "content-filter";
 
@@ -36,10 +37,15 @@ const FAILURES: ReadonlySet<string> = new Set([
 export const finishWord = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" && value !== "FINISH_REASON_UNSPECIFIED" ? value : undefined;
 
-/** The error that a finish reason means, if it means one. */
-export function failureOf(word: string): GatewayError | undefined {
+/**
+ * The error that a finish reason means, if it means one. `message`: the candidate's `finishMessage`, which alone says what was wrong with a call
+ * that fails in the same way each time.
+ */
+export function failureOf(word: string, message: unknown): GatewayError | undefined {
   if (!FAILURES.has(word)) return undefined;
-  return new GatewayError("upstream_error", `The vendor ended its answer with ${word}.`, { cause: { finish: word } });
+  const why = typeof message === "string" ? scrub(message) : "";
+  const text = `The vendor ended its answer with ${word}${why === "" ? "." : `: ${why}`}`;
+  return new GatewayError("upstream_error", text, { cause: { finish: word } });
 }
 
 const explained = (finish: Finish, message: unknown): Finish =>
