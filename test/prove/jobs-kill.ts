@@ -14,7 +14,7 @@ import type { Store } from "../../src/db/open.ts";
 import type { Book } from "../../src/ledger/book.ts";
 import { type Books, withBooks } from "../support/books.ts";
 import { until } from "../support/wait.ts";
-import { type CountingVendor, KINDS, startDrawingVendor, UNIT_NANO } from "./jobs-vendor.ts";
+import { type CountingVendor, IMAGES_PER_DAY, KINDS, startDrawingVendor, UNIT_NANO } from "./jobs-vendor.ts";
 
 const GATEWAY = join(import.meta.dir, "jobs-gateway.ts");
 const CLIENTS = 6;
@@ -192,7 +192,10 @@ function billFault(job: JobFacts, claim: ClaimFacts | undefined): string | undef
   if (job.state === "failed" || job.state === "cancelled") return returned ? undefined : `${job.state}, and ${state}`;
   if (state !== "counted") return `${job.state}, and ${state}`;
   if (job.state === "blocked") return charged === 0n && counted === 1n ? undefined : `blocked, and charged ${charged}`;
-  return charged === paid * UNIT_NANO && counted === 1n - paid ? undefined : `counted ${counted}, charged ${charged}`;
+  // One that was to be paid is free where others have given back what they held meanwhile.
+  const isPaid = paid === 1n && counted === 0n && charged === UNIT_NANO;
+  const isFree = counted === 1n && charged === 0n;
+  return isPaid || isFree ? undefined : `counted ${counted}, charged ${charged}`;
 }
 
 function inspect(proof: Proof, store: Store, book: Book, kills: number): JobsReport {
@@ -227,6 +230,12 @@ function inspect(proof: Proof, store: Store, book: Book, kills: number): JobsRep
     if (job.state === "succeeded" && !job.prompt.startsWith("image "))
       faults.push(`${job.id}: ${job.prompt} succeeded`);
   }
+  const given = new Map<string, bigint>();
+  for (const { id, account_id, state } of rows) {
+    if (state !== "succeeded") continue;
+    given.set(account_id, (given.get(account_id) ?? 0n) + (claims.get(id)?.counted ?? 0n));
+  }
+  for (const [id, free] of given) if (free > IMAGES_PER_DAY) faults.push(`${id}: ${free} free images`);
   for (const id of claims.keys()) if (!jobs.has(id)) faults.push(`${id}: a claim without a job`);
   for (const [prompt, works] of proof.vendor.works) if (works > 1) faults.push(`${prompt}: worked on ${works} times`);
   for (const { id, detail } of book.verify().map(({ invariant, detail }) => ({ id: invariant, detail })))
