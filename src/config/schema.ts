@@ -57,6 +57,7 @@ const quirkProperties = late(
       reasoning_replay_calls: Type.Optional(flag()),
       refuses_reasoning: Type.Optional(flag()),
       unknown_fields: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
+      message_fields: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
       no_json_schema: Type.Optional(flag()),
       no_stream_options: Type.Optional(flag()),
       no_developer_role: Type.Optional(flag()),

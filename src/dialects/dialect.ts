@@ -41,6 +41,8 @@ export type Quirks = {
   refusesReasoning?: boolean;
   /** chat: fields of the dialect's own vendor that this one refuses or knows nothing of; they are left out and named (dialects.md 1.1). */
   unknownFields?: readonly string[];
+  /** chat: a message that holds another field than these is refused, even an empty one: the others are left out. */
+  messageFields?: readonly string[];
   /** chat: no JSON Schema as `response_format`: any JSON is asked for, and the schema stands in the system prompt. */
   noJsonSchema?: boolean;
   /** chat: `stream_options` is refused. */

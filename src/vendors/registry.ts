@@ -9,6 +9,8 @@ const without = (...names: string[]) => OPENAI_FIELDS.filter((field) => !names.i
 
 /** Every chat vendor but the dialect's own and Azure: no `developer` role (`system` works everywhere), and functions for custom tools. */
 const OTHER_CHAT = { noDeveloperRole: true, customTools: false, unknownFields: OPENAI_FIELDS } as const;
+/** What messages hold at servers that check them, and refuse the whole request for any other field, such as `refusal` and `annotations` of a reply. */
+const MESSAGE_FIELDS = ["role", "content", "name", "tool_calls", "tool_call_id"] as const;
 /** Most of these also know only the older name of the ceiling. */
 const OLDER_CHAT = { ...OTHER_CHAT, maxTokensField: "max_tokens" } as const;
 
@@ -75,6 +77,7 @@ export const registry: readonly VendorRow[] = [
         ),
       ],
       refusesReasoning: true,
+      messageFields: [...MESSAGE_FIELDS.filter((field) => field !== "name"), "prefix"],
       noStreamOptions: true,
       toolChoiceRequired: "any",
       nineCharacterToolIds: true,
@@ -97,6 +100,7 @@ export const registry: readonly VendorRow[] = [
       ...OTHER_CHAT,
       inlineThinkTags: true,
       refusesReasoning: true,
+      messageFields: MESSAGE_FIELDS,
       unknownFields: [...without("service_tier"), "logit_bias", "logprobs", "top_logprobs"],
     },
   },
@@ -156,7 +160,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "CEREBRAS_API_KEY",
     models: "discover",
-    quirks: { ...OTHER_CHAT, inlineThinkTags: true, refusesReasoning: true },
+    quirks: { ...OTHER_CHAT, inlineThinkTags: true, refusesReasoning: true, messageFields: MESSAGE_FIELDS },
   },
   {
     id: "moonshotai",

@@ -50,6 +50,48 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     expect(dropped).toEqual(["metadata.user_id"]);
   });
 
+  test.each(["mistral", "groq", "cerebras"])("%s is not sent what SDKs add to a reply that they send back", (id) => {
+    const added = { refusal: null, annotations: [], audio: null, function_call: null, parsed: null };
+    const called = { name: "f", arguments: "{}" };
+    const call = { id: "abcdefghi", type: "function", function: called };
+    const messages = [
+      { ...user, name: null, tool_calls: null },
+      {
+        role: "assistant",
+        content: null,
+        ...added,
+        tool_calls: [{ ...call, index: 0, function: { ...called, parsed_arguments: null } }],
+      },
+      { role: "tool", tool_call_id: call.id, content: "x" },
+      { role: "assistant", content: null, ...added, refusal: "No." },
+      { role: "user", content: [{ type: "text", text: "a", cache_control: { type: "ephemeral" } }] },
+      { role: "assistant", content: "b", ...added, tool_calls: null, annotations: [{ type: "url_citation" }] },
+      user,
+    ];
+    const { body, dropped } = send(toVendor(id), { messages });
+    expect([body["messages"], dropped]).toEqual([
+      [
+        user,
+        { role: "assistant", content: null, tool_calls: [call] },
+        messages[2],
+        { role: "assistant", content: "No." },
+        { role: "user", content: [{ type: "text", text: "a" }] },
+        { role: "assistant", content: "b" },
+        user,
+      ],
+      [],
+    ]);
+  });
+
+  test("names the fields of a message that say something and stand nowhere else", () => {
+    const messages = [{ ...user, name: "Ann", metadata: { a: 1 }, tags: [] }];
+    const named = send(toVendor("mistral"), { messages });
+    expect([named.body["messages"], named.dropped]).toEqual([[user], ["messages[0].name", "messages[0].metadata"]]);
+    const taken = send(toVendor("groq"), { messages });
+    expect([taken.body["messages"], taken.dropped]).toEqual([[{ ...user, name: "Ann" }], ["messages[0].metadata"]]);
+    expect(send(toVendor("xai"), { messages }).body["messages"]).toEqual(messages);
+  });
+
   test("is not shown reasoning that a client sends back, nor another vendor's proof on a call", () => {
     const call = { id: "abcdefghi", type: "function", function: { name: "f", arguments: "{}" } };
     const said = { role: "assistant", content: "a", reasoning_content: "r", reasoning: "r", reasoning_details: [] };

@@ -4,6 +4,7 @@ import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { shortCallId } from "./call-ids.ts";
 import { isUsageWish } from "./intent.ts";
+import { amendFields } from "./message-fields.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
 import { PICTURES } from "./pictures.ts";
@@ -206,7 +207,9 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
   if (isAssistant && quirks.unknownFields?.length && Object.hasOwn(message, PICTURES)) changes[PICTURES] = undefined;
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
-  if (quirks.documentUrls) amendDocuments(message, changes);
+  if (quirks.messageFields) amendFields(message, quirks.messageFields, changes);
+  if (quirks.documentUrls)
+    amendDocuments(changes["content"] === undefined ? message : { ...message, ...changes }, changes);
   for (const _ in changes) return { ...message, ...changes };
   return message;
 }
@@ -253,6 +256,7 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
     quirks.refusesReasoning ||
     quirks.unknownFields?.length ||
     quirks.nineCharacterToolIds ||
+    quirks.messageFields ||
     quirks.documentUrls;
   if (!hasOddity) return messages;
   let changed = false;

@@ -11,6 +11,7 @@ import { encodeRequest } from "./encode-request.ts";
 import { ChatEncoder } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
 import { readIntent } from "./intent.ts";
+import { lostMessageFields } from "./message-fields.ts";
 import { lostGrammars, replyChanges } from "./older-tools.ts";
 import { ChatRelabeler } from "./relabel.ts";
 import { repairs, replay } from "./replay.ts";
@@ -70,7 +71,7 @@ export const chat: Dialect = {
   repairs: (body, edits, orders, quirks) => {
     const reasoning = repairs(body, edits, orders, quirks);
     const grammars = lostGrammars(body, quirks);
-    const fields = lostFields(body, edits, quirks);
+    const fields = [...lostFields(body, edits, quirks), ...lostMessageFields(body["messages"], quirks.messageFields)];
     // Nothing is lost of nearly every request.
     return reasoning.length + grammars.length + fields.length === 0
       ? reasoning

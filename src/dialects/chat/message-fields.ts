@@ -1,0 +1,70 @@
+import { isObject } from "../../lib/json.ts";
+
+type Wire = Record<string, unknown>;
+
+/** What SDKs and vendors say of a reply in its message, which clients send back with it: it tells nobody anything more. */
+const OF_REPLIES: ReadonlySet<string> = new Set([
+  ...["refusal", "annotations", "audio", "function_call", "parsed", "images"],
+  ...["reasoning", "reasoning_content", "reasoning_details"],
+]);
+
+/** Where a cache is to be marked: only other vendors read that, and a mark is no loss. */
+const MARKS = ["cache_control", "prompt_cache_breakpoint"] as const;
+
+const isMarked = (part: unknown): part is Wire => isObject(part) && MARKS.some((field) => Object.hasOwn(part, field));
+
+/** A call and its function hold nothing else (`index` and `parsed_arguments` are the SDKs' own). */
+const isPlainCall = (call: unknown): boolean => {
+  if (!isObject(call) || !isObject(call["function"])) return true;
+  const { id: _id, type: _type, function: called, ...others } = call;
+  const { name: _name, arguments: _arguments, ...more } = called as Wire;
+  return Object.keys(others).length + Object.keys(more).length === 0;
+};
+
+function plainCall(call: unknown): unknown {
+  if (isPlainCall(call)) return call;
+  const { id, type, function: called } = call as Wire;
+  const { name, arguments: text } = called as Wire;
+  return { id, type, function: { name, arguments: text } };
+}
+
+/** Whether a vendor that knows these fields alone takes this one: an empty one it takes of content alone, which may be null beside calls. */
+const isTaken = (message: Wire, field: string, known: readonly string[]): boolean =>
+  known.includes(field) && (field === "content" || message[field] != null);
+
+/**
+ * Adds to `changes` what such a vendor refuses of a message, be it empty: the fields that it does not know, and those of parts and calls. An answer
+ * that is nothing but a refusal goes on as its text.
+ */
+export function amendFields(message: Wire, known: readonly string[], changes: Wire): void {
+  for (const field in message) {
+    if (!isTaken(message, field, known) && !Object.hasOwn(changes, field)) changes[field] = undefined;
+  }
+  const { content, refusal } = message;
+  if (content == null && typeof refusal === "string" && refusal !== "") changes["content"] = refusal;
+  if (Array.isArray(content) && content.some(isMarked)) {
+    changes["content"] = content.map((part: unknown) =>
+      isMarked(part) ? { ...part, ...Object.fromEntries(MARKS.map((field) => [field, undefined])) } : part,
+    );
+  }
+  const calls = changes["tool_calls"] ?? message["tool_calls"];
+  if (Array.isArray(calls) && !calls.every(isPlainCall)) changes["tool_calls"] = calls.map(plainCall);
+}
+
+const saysSomething = (value: unknown): boolean =>
+  value != null && value !== "" && (typeof value !== "object" || Object.keys(value).length > 0);
+
+/** Names the fields of messages that {@link amendFields} takes out, as far as they say something that stands nowhere else. */
+export function lostMessageFields(messages: unknown, known: readonly string[] | undefined): string[] {
+  if (!known || !Array.isArray(messages)) return [];
+  const lost: string[] = [];
+  for (let at = 0; at < messages.length; at++) {
+    const message: unknown = messages[at];
+    if (!isObject(message)) continue;
+    for (const field in message) {
+      const isLost = !known.includes(field) && !OF_REPLIES.has(field) && saysSomething(message[field]);
+      if (isLost) lost.push(`messages[${at}].${field}`);
+    }
+  }
+  return lost;
+}
