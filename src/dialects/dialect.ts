@@ -77,7 +77,7 @@ export type Quirks = {
   seedField?: "seed" | "random_seed";
   /** chat: the vendor knows top_k beside the dialect's own fields. */
   acceptsTopK?: boolean;
-  /** chat: the vendor takes `cache_control` marks inside content parts (OpenRouter). */
+  /** chat: the vendor takes `cache_control` marks inside content parts (OpenRouter). False: it refuses them, and they are left out. */
   acceptsCacheControl?: boolean;
   /** chat: completion_tokens leave reasoning out (xAI). Also recognised by arithmetic where the totals show it. */
   exclusiveReasoningTokens?: boolean;

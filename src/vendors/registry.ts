@@ -28,7 +28,13 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "OPENAI_API_KEY",
     models: "catalog",
-    quirks: { customTools: true, legacyFunctions: true, refusesReasoning: true, countTokens: true },
+    quirks: {
+      customTools: true,
+      legacyFunctions: true,
+      refusesReasoning: true,
+      acceptsCacheControl: false,
+      countTokens: true,
+    },
   },
   {
     id: "anthropic",
@@ -77,6 +83,7 @@ export const registry: readonly VendorRow[] = [
         ),
       ],
       refusesReasoning: true,
+      acceptsCacheControl: false,
       messageFields: [...MESSAGE_FIELDS.filter((field) => field !== "name"), "prefix"],
       noStreamOptions: true,
       toolChoiceRequired: "any",
@@ -100,6 +107,7 @@ export const registry: readonly VendorRow[] = [
       ...OTHER_CHAT,
       inlineThinkTags: true,
       refusesReasoning: true,
+      acceptsCacheControl: false,
       messageFields: MESSAGE_FIELDS,
       unknownFields: [...without("service_tier"), "logit_bias", "logprobs", "top_logprobs"],
     },
@@ -160,7 +168,13 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "CEREBRAS_API_KEY",
     models: "discover",
-    quirks: { ...OTHER_CHAT, inlineThinkTags: true, refusesReasoning: true, messageFields: MESSAGE_FIELDS },
+    quirks: {
+      ...OTHER_CHAT,
+      inlineThinkTags: true,
+      refusesReasoning: true,
+      acceptsCacheControl: false,
+      messageFields: MESSAGE_FIELDS,
+    },
   },
   {
     id: "moonshotai",
@@ -242,7 +256,7 @@ export const registry: readonly VendorRow[] = [
     query: "api-version={AZURE_OPENAI_API_VERSION}",
     // A model's name there is the operator's own name of a deployment.
     models: "any",
-    quirks: { customTools: true, legacyFunctions: true, refusesReasoning: true },
+    quirks: { customTools: true, legacyFunctions: true, refusesReasoning: true, acceptsCacheControl: false },
   },
   {
     id: "google",

@@ -83,6 +83,40 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     ]);
   });
 
+  test.each(["openai", "azure", "mistral"])(
+    "%s is not sent marks for a cache, nor images that another one drew",
+    (id) => {
+      const cache_control = { type: "ephemeral" };
+      const part = { type: "text", text: "a" };
+      const called = { name: "f", parameters: { type: "object" } };
+      const tool = { type: "function", function: called };
+      const sent = {
+        messages: [
+          { ...user, cache_control },
+          {
+            role: "assistant",
+            content: "b",
+            images: [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }],
+          },
+          { role: "user", content: [{ ...part, cache_control }, part] },
+        ],
+        tools: [
+          { ...tool, cache_control },
+          { ...tool, function: { ...called, name: "g", cache_control } },
+          { ...tool, function: { ...called, name: "h" } },
+        ],
+      };
+      const { body, dropped } = send(toVendor(id), sent);
+      expect([body["messages"], body["tools"], dropped]).toEqual([
+        [user, { role: "assistant", content: "b" }, { role: "user", content: [part, part] }],
+        ["f", "g", "h"].map((name) => ({ ...tool, function: { ...called, name } })),
+        ["messages[1].images"],
+      ]);
+      const own = { from: "chat", to: "chat" } as const;
+      expect(send(own, sent).body).toMatchObject(sent);
+    },
+  );
+
   test("names the fields of a message that say something and stand nowhere else", () => {
     const messages = [{ ...user, name: "Ann", metadata: { a: 1 }, tags: [] }];
     const named = send(toVendor("mistral"), { messages });

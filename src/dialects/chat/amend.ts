@@ -4,10 +4,10 @@ import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { shortCallId } from "./call-ids.ts";
 import { isUsageWish } from "./intent.ts";
-import { amendFields } from "./message-fields.ts";
+import { amendFields, removeMarks, unmarkedTools } from "./message-fields.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
-import { PICTURES } from "./pictures.ts";
+import { PICTURES, refusesPictures } from "./pictures.ts";
 import { LOST_REASONING, lacksReasoning } from "./replay.ts";
 import { inRoleOrder } from "./role-order.ts";
 import { soundMessages } from "./sound-messages.ts";
@@ -204,9 +204,10 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
     for (const field of REPLAYED) if (Object.hasOwn(message, field)) changes[field] = undefined;
   }
   if (isAssistant && (quirks.refusesReasoning || quirks.unknownFields?.length)) removeProofs(message, changes);
-  if (isAssistant && quirks.unknownFields?.length && Object.hasOwn(message, PICTURES)) changes[PICTURES] = undefined;
+  if (isAssistant && refusesPictures(quirks) && Object.hasOwn(message, PICTURES)) changes[PICTURES] = undefined;
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
+  if (quirks.acceptsCacheControl === false) removeMarks(message, changes);
   if (quirks.messageFields) amendFields(message, quirks.messageFields, changes);
   if (quirks.documentUrls)
     amendDocuments(changes["content"] === undefined ? message : { ...message, ...changes }, changes);
@@ -257,6 +258,7 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
     quirks.unknownFields?.length ||
     quirks.nineCharacterToolIds ||
     quirks.messageFields ||
+    quirks.acceptsCacheControl === false ||
     quirks.documentUrls;
   if (!hasOddity) return messages;
   let changed = false;
@@ -311,6 +313,7 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
     list.remove("seed");
   }
   Object.assign(list.edits, toolEdits(body, quirks));
+  if (quirks.acceptsCacheControl === false) list.set("tools", unmarkedTools(list.edits["tools"] ?? body["tools"]));
   amendStop(list, quirks);
   amendMessages(list, orders, quirks, amendToolChoice(list, orders, quirks), amendFormat(list, quirks));
   if (quirks.acceptsCacheControl) amendCacheMarks(list, orders);

@@ -2,16 +2,36 @@ import { isObject } from "../../lib/json.ts";
 
 type Wire = Record<string, unknown>;
 
-/** What SDKs and vendors say of a reply in its message, which clients send back with it: it tells nobody anything more. */
+/** Anthropic's mark for a cache, which is no loss where nobody reads it. */
+const MARK = "cache_control";
+
+/** What SDKs and vendors say of a reply in its message, which clients send back with it, and marks: they tell nobody anything more. */
 const OF_REPLIES: ReadonlySet<string> = new Set([
   ...["refusal", "annotations", "audio", "function_call", "parsed", "images"],
-  ...["reasoning", "reasoning_content", "reasoning_details"],
+  ...["reasoning", "reasoning_content", "reasoning_details", MARK],
 ]);
 
-/** Where a cache is to be marked: only other vendors read that, and a mark is no loss. */
-const MARKS = ["cache_control", "prompt_cache_breakpoint"] as const;
+const isMarked = (value: unknown): value is Wire => isObject(value) && Object.hasOwn(value, MARK);
+const withoutMark = (value: unknown): unknown => (isMarked(value) ? { ...value, [MARK]: undefined } : value);
 
-const isMarked = (part: unknown): part is Wire => isObject(part) && MARKS.some((field) => Object.hasOwn(part, field));
+/** Adds to `changes` the message's content without marks for a cache, on itself and on its parts. */
+export function removeMarks(message: Wire, changes: Wire): void {
+  if (isMarked(message)) changes[MARK] = undefined;
+  const { content } = message;
+  if (Array.isArray(content) && content.some(isMarked)) changes["content"] = content.map(withoutMark);
+}
+
+/** Tools without marks for a cache; the same value where none has one. */
+export function unmarkedTools(tools: unknown): unknown {
+  if (!Array.isArray(tools)) return tools;
+  const isMarkedTool = (tool: unknown) => isMarked(tool) || (isObject(tool) && isMarked(tool["function"]));
+  if (!tools.some(isMarkedTool)) return tools;
+  return tools.map((tool: unknown) => {
+    if (!isObject(tool)) return tool;
+    const { [MARK]: _mark, ...rest } = tool;
+    return isMarked(rest["function"]) ? { ...rest, function: withoutMark(rest["function"]) } : rest;
+  });
+}
 
 /** A call and its function hold nothing else (`index` and `parsed_arguments` are the SDKs' own). */
 const isPlainCall = (call: unknown): boolean => {
@@ -33,7 +53,7 @@ const isTaken = (message: Wire, field: string, known: readonly string[]): boolea
   known.includes(field) && (field === "content" || message[field] != null);
 
 /**
- * Adds to `changes` what such a vendor refuses of a message, be it empty: the fields that it does not know, and those of parts and calls. An answer
+ * Adds to `changes` what such a vendor refuses of a message, be it empty: the fields that it does not know, and those of calls. An answer
  * that is nothing but a refusal goes on as its text.
  */
 export function amendFields(message: Wire, known: readonly string[], changes: Wire): void {
@@ -42,11 +62,6 @@ export function amendFields(message: Wire, known: readonly string[], changes: Wi
   }
   const { content, refusal } = message;
   if (content == null && typeof refusal === "string" && refusal !== "") changes["content"] = refusal;
-  if (Array.isArray(content) && content.some(isMarked)) {
-    changes["content"] = content.map((part: unknown) =>
-      isMarked(part) ? { ...part, ...Object.fromEntries(MARKS.map((field) => [field, undefined])) } : part,
-    );
-  }
   const calls = changes["tool_calls"] ?? message["tool_calls"];
   if (Array.isArray(calls) && !calls.every(isPlainCall)) changes["tool_calls"] = calls.map(plainCall);
 }

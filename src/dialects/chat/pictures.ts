@@ -1,6 +1,7 @@
 import type { Picture } from "../../canon/events.ts";
 import type { ImagePart, Part } from "../../canon/prompt.ts";
 import { isObject, listOf, put } from "../../lib/json.ts";
+import type { Quirks } from "../dialect.ts";
 import { imageSource, parseDataUrl } from "../media-url.ts";
 import { extraContentOf, signatureIn } from "./extra-content.ts";
 
@@ -8,6 +9,10 @@ type Wire = Record<string, unknown>;
 
 /** The field of a message, and of a delta, that holds the images that a model made: not OpenAI's own, and what clients and resellers agree on (OpenRouter). */
 export const PICTURES = "images";
+
+/** Whether a vendor refuses, or knows nothing of, such a list in a turn that is sent back: OpenAI refuses any field of a message that it does not know. */
+export const refusesPictures = ({ unknownFields, refusesReasoning }: Quirks): boolean =>
+  refusesReasoning === true || (unknownFields?.length ?? 0) > 0;
 
 /** The address of an entry of that list. */
 function urlOf(entry: unknown): string {

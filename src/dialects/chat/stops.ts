@@ -3,7 +3,7 @@ import { watchable } from "../stop-watch.ts";
 import { asksForNothing } from "./decode-request.ts";
 import { saidBesideReasoning } from "./intent.ts";
 import { losesStrict } from "./output-format.ts";
-import { picturePaths } from "./pictures.ts";
+import { picturePaths, refusesPictures } from "./pictures.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -42,11 +42,13 @@ export function withUnsaidStops(body: Wire, quirks: Quirks, changes?: ReplyChang
 export function lostFields(body: Wire, edits: Readonly<Wire>, quirks: Quirks): string[] {
   const isTaken = (field: string) => Object.hasOwn(edits, field) && edits[field] === undefined;
   const beside = saidBesideReasoning(body, isTaken);
-  if (!quirks.unknownFields && quirks.maxStopSequences === undefined) return beside;
+  const isPictured = refusesPictures(quirks) && Object.hasOwn(edits, "messages");
+  const pictures = isPictured ? picturePaths(body["messages"]) : [];
+  if (!quirks.unknownFields && quirks.maxStopSequences === undefined) return [...beside, ...pictures];
   const lost = (quirks.unknownFields ?? []).filter((field) => isTaken(field) && !asksForNothing(field, body[field]));
   watchable(unsaidStops(body, quirks), lost);
   lost.push(...beside);
   if (losesStrict(body["response_format"], quirks)) lost.push("response_format.strict");
-  if (quirks.unknownFields?.length && Object.hasOwn(edits, "messages")) lost.push(...picturePaths(body["messages"]));
+  lost.push(...pictures);
   return lost;
 }
