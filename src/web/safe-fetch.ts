@@ -63,6 +63,17 @@ const resolveBySystem: Resolve = async (host) => {
   return found.map(({ address }) => address);
 };
 
+/** A `location` as its server wrote it: many write UTF-8 as it is, of which a header's value has each byte as a character. */
+function readLocation(written: string | null): string | null {
+  if (written === null || !/[\u0080-\u00ff]/.test(written)) return written;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(written, "latin1"));
+  } catch {
+    // Of another charset: nobody knows which.
+    return written;
+  }
+}
+
 /** What the system says of a failed connection, as a sentence that tells nothing of the network inside. */
 function explain(thrown: unknown): FetchFault {
   if (thrown instanceof FetchFault) return thrown;
@@ -102,7 +113,7 @@ class Guard {
     let target = this.#check(text);
     for (let hops = 0; ; hops++) {
       const response = await this.#ask(target, options.accept, signal);
-      const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
+      const location = REDIRECTS.has(response.status) ? readLocation(response.headers.get("location")) : null;
       if (location === null) {
         const { body, cut } = await readBody(response, options, signal);
         return { url: target.url.href, status: response.status, headers: response.headers, body, cut };

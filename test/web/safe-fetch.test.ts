@@ -88,6 +88,13 @@ describe("redirects", () => {
     expect(upstream.calls.length).toBe(MAX_REDIRECTS + 1);
   });
 
+  test("an address in UTF-8, as many servers write it, is that address", async () => {
+    upstream.answer("/", redirect("/größe?q=über#straße"));
+    upstream.answer("/gr%C3%B6%C3%9Fe", page("there"));
+    const got = await guarded({ allowHosts })(upstream.url, PLAIN);
+    expect(got.url).toBe(`${upstream.url}/gr%C3%B6%C3%9Fe?q=%C3%BCber#stra%C3%9Fe`);
+  });
+
   test("a 304 or a 300 is an answer like any other", async () => {
     upstream.answer("/", page("", { location: "/x" }, 304), page("", { location: "/x" }, 300));
     const safeFetch = guarded({ allowHosts });
