@@ -39,9 +39,23 @@ const readable = (fault: Fault): Fault => ({ ...fault, message: EXPECTED.get(fau
 const withoutNulls = (body: unknown) =>
   isObject(body) ? Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null)) : body;
 
-/** A model that names one URL often forgets the list around it (web-and-mcp.md A3). */
-const withList = (body: unknown) =>
-  isObject(body) && typeof body["urls"] === "string" ? { ...body, urls: [body["urls"]] } : body;
+/** A list that is written as JSON inside a string. */
+function readList(text: string): unknown[] | undefined {
+  if (!text.trimStart().startsWith("[")) return undefined;
+  try {
+    const list: unknown = JSON.parse(text);
+    return Array.isArray(list) ? list : undefined;
+  } catch {
+    // No list: it is told as a URL that is none.
+    return undefined;
+  }
+}
+
+/** A model that names one URL often forgets the list around it (web-and-mcp.md A3); some, and some clients, put the list into a string. */
+function withList(body: unknown): unknown {
+  if (!isObject(body) || typeof body["urls"] !== "string") return body;
+  return { ...body, urls: readList(body["urls"]) ?? [body["urls"]] };
+}
 
 /**
  * `web_search` and `web_fetch` for whoever calls them: the MCP server, the standalone endpoints, a model's loop. One engine, one allowance, one meter
@@ -112,7 +126,10 @@ export function readSearchArguments(body: unknown, open = false): SearchQuery | 
   const fault = checkSearch(open ? only(given, SearchArguments().properties) : given);
   if (fault) return readable(fault);
   const { query, max_results, search_domain_filter, search_recency_filter, country } = given as SearchArguments;
-  const text = query.replace(/\s+/g, " ").trim().toWellFormed();
+  const text = query
+    .replace(/[\s\p{Cc}]+/gu, " ")
+    .trim()
+    .toWellFormed();
   if (text === "") return { param: "query", message: "query must have something in it" };
   const domains = parseDomains(search_domain_filter ?? []);
   if (typeof domains === "string")

@@ -374,6 +374,20 @@ describe("tools/call", () => {
     expect([content.length, isError, rows()]).toEqual([1, true, before]);
   });
 
+  test("web_fetch: a list that is written as a string is that list", async () => {
+    const urls = [`${lab.page}/one`, `${lab.page}/two`];
+    const { structuredContent, isError } = await lab.call("web_fetch", { urls: JSON.stringify(urls) });
+    const { results } = structuredContent as { results: Json[] };
+    expect([results.map(({ url }) => url), isError]).toEqual([urls, false]);
+    const none = await lab.call("web_fetch", { urls: "[not json" });
+    expect([none.content.length, none.isError]).toEqual([1, true]);
+  });
+
+  test("web_search: no control characters go to an engine", async () => {
+    const { structuredContent } = await lab.call("web_search", { query: "\u0000tide\u001b[31m\ntables\u0007" });
+    expect(structuredContent).toMatchObject({ query: "tide [31m tables" });
+  });
+
   test("equal URLs are fetched and counted once", async () => {
     const before = lab.fetched;
     const units = () => fetchRows().reduce((sum, row) => sum + row.units, 0);
