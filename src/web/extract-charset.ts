@@ -1,7 +1,8 @@
 import { detect } from "chardet";
+import { parseTree, walkElements } from "./extract-tree.ts";
 
-/** Bytes at a page's start in which it may name its own charset (the HTML standard looks at 1,024; pages begin later nowadays). */
-const NAMED_WITHIN = 4_096;
+/** Bytes at a page's start in which it may name its own charset (the HTML standard looks at 1,024; browsers look on until the head has ended). */
+const NAMED_WITHIN = 65_536;
 /** Bytes that a guess is made from. */
 const GUESSED_FROM = 65_536;
 
@@ -23,10 +24,24 @@ function byMark(bytes: Uint8Array): string | undefined {
   return undefined;
 }
 
+const IN_CONTENT = /charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w:.-]{1,40})/i;
+
+/** The charset that a `meta` element names, by itself or as the server's words would be (`text/html; charset=…`). What stands in a description is none. */
+function byMeta(head: string): string | undefined {
+  for (const { name, attributes } of walkElements(parseTree(head).root)) {
+    if (name !== "meta") continue;
+    const { charset, content = "" } = attributes;
+    const speaksForServer = /content-type/i.test(attributes["http-equiv"] ?? "") || /^\s*text\/html\s*;/i.test(content);
+    const named = charset?.trim() || (speaksForServer ? IN_CONTENT.exec(content)?.[1] : undefined);
+    if (named) return named;
+  }
+  return undefined;
+}
+
 /** What the page says of itself: a meta element's charset, or an XML declaration. */
 function byPage(head: string): string | undefined {
   const named =
-    /<meta\s[^>]{0,500}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w:.-]{1,40})/i.exec(head)?.[1] ??
+    (/<meta\s/i.test(head) ? byMeta(head) : undefined) ??
     /^\s{0,99}<\?xml\s[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w:.-]{1,40})/i.exec(head)?.[1];
   // A page that could be read this far is not in UTF-16, whatever it says (HTML standard).
   return named && /^utf-?16/i.test(named) ? "utf-8" : named;

@@ -21,6 +21,24 @@ function field(element: Element, ...names: string[]): string {
   return "";
 }
 
+/** Entities that are left once those of the XML are read: feeds write markup as text. */
+const ENTITY = /&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]\w{1,30});/i;
+
+/** Text that may hold markup, as a reader sees it. */
+const unmarked = (written: string): string => squeeze(textOf(parseTree(written).root));
+
+/** A title in plain letters. Only Atom says that its markup is markup; elsewhere `<T>` may be what it says. */
+function titleOf(element: Element): string {
+  for (const child of elementsOf(element)) {
+    if (plain(child.name) !== "title") continue;
+    const written = squeeze(textOf(child));
+    const isMarkup = child.attributes["type"] === "html";
+    if (!isMarkup && !ENTITY.test(written)) return written;
+    return unmarked(isMarkup ? written : written.replaceAll("<", "&lt;"));
+  }
+  return "";
+}
+
 /** An entry's address: RSS has it as text, Atom as an attribute. */
 function linkOf(entry: Element, base: string): string | undefined {
   const links = [...elementsOf(entry)].filter(({ name }) => plain(name) === "link");
@@ -33,12 +51,12 @@ function linkOf(entry: Element, base: string): string | undefined {
 /** Markup inside a summary is read for its text. */
 function summaryOf(entry: Element): string {
   const written = field(entry, "description", "summary", "content", "encoded");
-  const text = written.includes("<") ? squeeze(textOf(parseTree(written).root)) : written;
+  const text = written.includes("<") || ENTITY.test(written) ? unmarked(written) : written;
   return text.length > MAX_SUMMARY ? `${text.slice(0, text.lastIndexOf(" ", MAX_SUMMARY) || MAX_SUMMARY)}…` : text;
 }
 
 function writeEntry(entry: Element, base: string): string {
-  const title = escapeText(field(entry, "title") || "Untitled");
+  const title = escapeText(titleOf(entry) || "Untitled");
   const link = linkOf(entry, base);
   const date = isoDate(field(entry, "pubdate", "published", "updated", "date"));
   const head = `- ${link ? `[${title}](${link})` : title}${date ? ` (${date})` : ""}`;
@@ -52,7 +70,7 @@ function readFeed(root: Element, base: string): Feed | undefined {
   if (!top) return undefined;
   const channel = findElement(top, "channel") ?? top;
   const entries = [...elementsOf(channel), ...(channel === top ? [] : elementsOf(top))].filter(isEntry);
-  const title = field(channel, "title");
+  const title = titleOf(channel);
   const about = escapeText(field(channel, "description", "subtitle"));
   const listed = entries.slice(0, MAX_ENTRIES).map((entry) => writeEntry(entry, base));
   const more = entries.length > MAX_ENTRIES ? [`(${entries.length - MAX_ENTRIES} more entries)`] : [];

@@ -5,6 +5,7 @@ const SILENT = new Set([
   "script",
   "style",
   "noscript",
+  "noframes",
   "template",
   "svg",
   "canvas",

@@ -65,6 +65,14 @@ function readNext(root: Element): string | undefined {
   return undefined;
 }
 
+/** The first `base` element that has an address counts; others say where links open (HTML standard). */
+function readBase(root: Element): string | undefined {
+  for (const { name, attributes } of walkElements(root)) {
+    if (name === "base" && attributes["href"] !== undefined) return attributes["href"];
+  }
+  return undefined;
+}
+
 function findDate(value: unknown, levels = 0): string | undefined {
   if (levels > MAX_LEVELS) return undefined;
   if (Array.isArray(value)) {
@@ -112,7 +120,7 @@ export function readMetadata(root: Element): Metadata {
   const dated = DATES.map((name) => isoDate(meta.get(name))).find((date) => date !== undefined);
   const published = dated ?? linkedDate(root) ?? timeElement(root);
   const language = findElement(root, "html")?.attributes["lang"]?.slice(0, 35);
-  const base = findElement(root, "base")?.attributes["href"];
+  const base = readBase(root);
   const next = readNext(root);
   return {
     ...(title !== "" && { title }),

@@ -67,12 +67,18 @@ export class UnreadablePage extends Error {
   }
 }
 
+/** What links are relative to. A base that is no place (`javascript:`, `data:`) is none (HTML standard). */
+function baseOf(written: string | undefined, url: string): string {
+  const base = written === undefined ? null : URL.parse(written, url);
+  return base && /^https?:$/.test(base.protocol) ? base.href : url;
+}
+
 function readHtml(text: string, url: string): Content {
   const { root, cut } = parseTree(text);
   unscript(root);
   const { base, next, ...about } = readMetadata(root);
   const main = findMain(root);
-  const from = (base && URL.parse(base, url)?.href) || url;
+  const from = baseOf(base, url);
   const blocks = toMarkdown(main, from);
   const movedTo = next && blocks.join("").length <= MAX_SIGNPOST ? URL.parse(next, from)?.href : undefined;
   if (about.title && !blocks.some((block) => block.startsWith("# "))) blocks.unshift(`# ${escapeText(about.title)}`);

@@ -25,9 +25,13 @@ const CODE: Readonly<Record<string, string>> = {
 /** Bytes at the start that show what a document is. */
 const SHOWING = 1_024;
 
-/** A media type without its parameters, in small letters, and its charset. */
+/** Where a header that was sent twice begins anew: behind a comma, with another media type. */
+const NEXT_TYPE = /,(?=\s*[\w.+-]+\/[\w.+-]+\s*(?:[;,]|$))/;
+
+/** A media type without its parameters, in small letters, and its charset; of a header that was sent twice the last one (Fetch, "extract a MIME type"). */
 export function parseContentType(header: string): { type: string; charset: string | undefined } {
-  const type = (header.split(";")[0] ?? "").trim().toLowerCase();
+  const last = header.split(NEXT_TYPE).at(-1) ?? "";
+  const type = (last.split(";")[0] ?? "").trim().toLowerCase();
   const charset = /;\s{0,9}charset\s{0,9}=\s{0,9}"?([\w:.-]{1,40})/i.exec(header)?.[1];
   return { type, charset };
 }
@@ -35,8 +39,12 @@ export function parseContentType(header: string): { type: string; charset: strin
 const looksLikeHtml = (head: string) =>
   /^\s*(?:<!--[\s\S]{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b/i.test(head);
 
-function byBytes(head: string): DocumentKind | undefined {
-  if (head.startsWith("%PDF-")) return "pdf";
+/** A PDF file may have something before it, as what a program printed too much (ISO 32000-1, H.3: its readers look at 1,024 bytes). */
+const looksLikePdf = (head: string, type: string) =>
+  /^(?:\u00ef\u00bb\u00bf)?\s*%PDF-/.test(head) || (byType(type) === "pdf" && head.includes("%PDF-"));
+
+function byBytes(head: string, type: string): DocumentKind | undefined {
+  if (looksLikePdf(head, type)) return "pdf";
   if (looksLikeHtml(head.replace(/^\u00ef\u00bb\u00bf/, ""))) return "html";
   return undefined;
 }
@@ -78,7 +86,7 @@ function byType(type: string): DocumentKind | undefined {
  */
 export function kindOf(type: string, bytes: Uint8Array, charset?: string): DocumentKind | undefined {
   const head = Buffer.from(bytes.subarray(0, SHOWING)).toString("latin1");
-  const shown = byBytes(head);
+  const shown = byBytes(head, type);
   if (shown && (shown === "pdf" || !/json|javascript|css/.test(type))) return shown;
   const said = byType(type);
   if (said === "pdf" || isBinary(head, charset)) return undefined;

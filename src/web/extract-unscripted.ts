@@ -17,6 +17,10 @@ function readPairs(script: string): Pair[] {
   );
 }
 
+/** A formula for MathJax 2, which is no program: `<script type="math/tex; mode=display">`. */
+const isFormula = ({ name, attributes }: Element) =>
+  name === "script" && /^math\/tex\b/i.test(attributes["type"] ?? "");
+
 /** Collects what {@link placeParts} needs, and opens every `noscript` that holds the page. Returns the characters of text below `element`. */
 function look(element: Element, late: Late): { weight: number; main: boolean } {
   const all = { weight: 0, main: isMain(element) };
@@ -26,6 +30,12 @@ function look(element: Element, late: Late): { weight: number; main: boolean } {
       continue;
     }
     const { id, hidden } = child.attributes;
+    if (isFormula(child)) {
+      child.attributes = { alttext: textOf(child) };
+      child.name = "math";
+      child.children = [];
+      continue;
+    }
     if (child.name === "script") {
       late.pairs.push(...readPairs(textOf(child)));
       continue;
@@ -75,7 +85,7 @@ function placeParts(root: Element, { homes, parts, pairs }: Late): void {
 
 /**
  * Makes of a page what it shows to a reader that runs no programs, as far as that is certain: the `noscript` with the page in it (forums have their
- * threads there) is shown, and parts that came late, hidden at the end, stand where the page says that they belong. Changes `root`.
+ * threads there) is shown, formulas that a program would draw are formulas, and parts that came late, hidden at the end, stand where the page says that they belong. Changes `root`.
  */
 export function unscript(root: Element): void {
   const late: Late = { homes: new Map(), parts: new Map(), pairs: [] };

@@ -1,4 +1,4 @@
-import { type Element, squeeze, textOf } from "./extract-tree.ts";
+import { type Element, squeeze, textOf, walkElements } from "./extract-tree.ts";
 
 /** What the writer must know of the page. */
 export type PageContext = {
@@ -86,16 +86,46 @@ export function writeImage({ attributes }: Element, context: PageContext): strin
   return url === undefined ? `[image: ${escapeText(description)}]` : `![${escapeText(description)}](${url})`;
 }
 
+/** A formula's source as its page has it: in an annotation, or as the text for those who do not see it (LaTeXML, Wikipedia). */
+function texOf(element: Element): string | undefined {
+  for (const each of walkElements(element)) {
+    if (each.name === "annotation" && /tex/i.test(each.attributes["encoding"] ?? "")) return squeeze(textOf(each));
+  }
+  const { alttext } = element.attributes;
+  return element.name === "math" && alttext ? squeeze(alttext) : undefined;
+}
+
+/** A part of a formula, in brackets where it is more than one sign or number. */
+const grouped = (text: string) => (/^(?:[\p{L}\p{N}.,]*|\S)$/u.test(text) ? text : `(${text})`);
+
+/** How the parts of an element belong together, where it is not one behind the other: without it a fraction of 1 and 2 would be 12. */
+const FORMULAS: Readonly<Record<string, (parts: readonly string[]) => string>> = {
+  mfrac: ([over = "", under = ""]) => `${grouped(over)}/${grouped(under)}`,
+  msup: ([base = "", up = ""]) => `${grouped(base)}^${grouped(up)}`,
+  msub: ([base = "", down = ""]) => `${grouped(base)}_${grouped(down)}`,
+  msubsup: ([base = "", down = "", up = ""]) => `${grouped(base)}_${grouped(down)}^${grouped(up)}`,
+  mover: ([base = "", up = ""]) => `${grouped(base)}^${grouped(up)}`,
+  munder: ([base = "", down = ""]) => `${grouped(base)}_${grouped(down)}`,
+  munderover: ([base = "", down = "", up = ""]) => `${grouped(base)}_${grouped(down)}^${grouped(up)}`,
+  mroot: ([inner = "", degree = ""]) => `root(${inner}, ${degree})`,
+};
+
+/** MathML in one line. */
+function spellFormula(element: Element): string {
+  if (/^annotation(?:-xml)?$/.test(element.name)) return "";
+  const parts = element.children
+    .map((child) => (typeof child === "string" ? squeeze(child) : spellFormula(child)))
+    .filter((part) => part !== "");
+  const join = Object.hasOwn(FORMULAS, element.name) ? FORMULAS[element.name] : undefined;
+  if (join) return join(parts);
+  if (element.name === "msqrt") return `√(${parts.join("")})`;
+  return element.name === "mtr" ? `${parts.join(", ")}; ` : parts.join("");
+}
+
 /** A formula as its author wrote it, where the page tells. */
 function writeMath(element: Element): string {
-  for (const child of element.children) {
-    if (typeof child === "string") continue;
-    if (child.name === "annotation" && /tex/i.test(child.attributes["encoding"] ?? ""))
-      return `$${squeeze(textOf(child))}$`;
-    const inside = writeMath(child);
-    if (inside.startsWith("$")) return inside;
-  }
-  return element.name === "math" ? squeeze(textOf(element)) : "";
+  const tex = texOf(element);
+  return tex === undefined ? escapeText(spellFormula(element).trim()) : `$${tex}$`;
 }
 
 function writeElement(element: Element, context: PageContext): string {

@@ -1,6 +1,6 @@
 import { type Element, elementsOf, squeeze, textOf, walkElements } from "./extract-tree.ts";
 import { isNumbering, writePre } from "./markdown-code.ts";
-import { absolute, type PageContext, tidyLine, writeInline, writeNode } from "./markdown-inline.ts";
+import { absolute, escapeText, type PageContext, tidyLine, writeInline, writeNode } from "./markdown-inline.ts";
 import { isLayout, writeTable } from "./markdown-table.ts";
 
 /** Elements whose children stand in lines of the element around them. */
@@ -38,6 +38,9 @@ const escapeStart = (line: string) =>
 
 /** Quotations and lists inside each other that are pushed in; deeper ones stay where those are. */
 const MAX_PUSHED = 12;
+
+/** Characters of a frame's name that are shown. */
+const MAX_FRAME_NAME = 300;
 
 /** Every line of a block pushed in by `by`, empty ones left empty. */
 const indent = (block: string, by: string) => block.replace(/^(?=.)/gm, by);
@@ -92,6 +95,8 @@ class Writer {
         return holdsBlocks(element) ? this.blocks(element, around) : this.#strong(element);
       case "a":
         return this.#card(element, around);
+      case "frame":
+        return this.#frame(element);
       default:
         return this.blocks(element, around);
     }
@@ -114,6 +119,13 @@ class Writer {
   #strong(element: Element): string[] {
     const text = this.#line(element);
     return text === "" ? [] : [`**${text.replaceAll("**", "")}**`];
+  }
+
+  /** A page that is made of others (`frameset`) is the way to them. */
+  #frame({ attributes }: Element): string[] {
+    const href = absolute(attributes["src"], this.context);
+    const name = squeeze(attributes["title"] ?? attributes["name"] ?? "").slice(0, MAX_FRAME_NAME);
+    return href === undefined ? [] : [`[Frame: ${escapeText(name || href)}](${href})`];
   }
 
   /** A link around whole blocks: the blocks, and the link behind the first that can bear it. */

@@ -55,6 +55,61 @@ describe("pages of every kind", () => {
     expect((await readPage({ ...page, contentType: "text/html" })).markdown).toBe("x\n\n\ufffd");
   });
 
+  test.each([
+    ["in a comment", '<!-- <meta charset="koi8-r"> --><meta charset="windows-1251">'],
+    ["in a program", '<script>w("<meta charset=koi8-r>")</script><meta charset=windows-1251>'],
+    ["in a description", '<meta name="description" content="a; charset=koi8-r"><meta charset="windows-1251">'],
+    ["behind a long head", `<script>${"x".repeat(9_000)}</script><meta charset="windows-1251">`],
+    [
+      "behind a sign that ends others",
+      '<meta content="text/html; charset=windows-1251" data-x="a > b" http-equiv=Content-Type>',
+    ],
+    ["between quotes of its own", `<meta http-equiv="content-type" content="text/html; charset='windows-1251'">`],
+  ])("a page's own word on its charset, and what is none: %s", async (_where, head) => {
+    const bytes = new Uint8Array(Buffer.concat([Buffer.from(`${head}<p>`), Buffer.from([0xcf, 0xf0, 0xe8])]));
+    const { markdown } = await readPage({ url: BASE, contentType: "text/html", bytes, cut: false, maxTokens: 100 });
+    expect(markdown).toBe("При");
+  });
+
+  test("a content type that was sent twice is the last one", async () => {
+    const bytes = new TextEncoder().encode("<p>Grüße</p>");
+    for (const contentType of ["text/html, text/html; charset=utf-8", "text/plain,text/html"]) {
+      const { kind, markdown } = await readPage({ url: BASE, contentType, bytes, cut: false, maxTokens: 100 });
+      expect([kind, markdown]).toEqual(["html", "Grüße"]);
+    }
+  });
+
+  test("a PDF file with something before it is one", async () => {
+    const file = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
+    for (const [before, contentType] of [
+      ["\r\n\r\n", "application/octet-stream"],
+      ["\xef\xbb\xbf", "application/pdf"],
+      ["Notice: undefined index in /page on line 3\n", "application/pdf"],
+    ] as const) {
+      const bytes = new Uint8Array(Buffer.concat([Buffer.from(before, "latin1"), file]));
+      const { kind, title } = await readPage({ url: BASE, contentType, bytes, cut: false, maxTokens: 100 });
+      expect([kind, title]).toEqual(["pdf", "A short paper"]);
+    }
+    const bytes = new TextEncoder().encode("Files that begin with %PDF- are PDF files.");
+    const { kind } = await readPage({ url: BASE, contentType: "text/plain", bytes, cut: false, maxTokens: 100 });
+    expect(kind).toBe("text");
+  });
+
+  test("titles and summaries of a feed are what their readers see", async () => {
+    const read = async (text: string) => {
+      const bytes = new TextEncoder().encode(text);
+      return (await readPage({ url: BASE, contentType: "text/xml", bytes, cut: false, maxTokens: 500 })).markdown;
+    };
+    const entry = '<entry><title type="html">Tom &amp;amp; &lt;i>Jerry&lt;/i></title></entry>';
+    expect(await read(`<feed><title type="html">&lt;b>Bold&lt;/b></title>${entry}</feed>`)).toBe(
+      "# Bold\n\n- Tom & Jerry",
+    );
+    const item = "<item><title><![CDATA[It&#8217;s a List<T>]]></title><description>a &amp;amp; b</description></item>";
+    expect(
+      await read(`<rss><channel><title>N</title>${item}<item><title>a&lt;b&gt;</title></item></channel></rss>`),
+    ).toBe("# N\n\n- It’s a List\\<T>\n  a & b\n\n- a\\<b>");
+  });
+
   test("UTF-16 needs no mark where its server names it", async () => {
     const bytes = new Uint8Array(Buffer.from("<p>Grüße an alle</p>", "utf16le"));
     const page = { url: BASE, bytes, cut: false, maxTokens: 100 };
@@ -252,6 +307,35 @@ describe("what belongs to a page", () => {
       `<main><h1>How?</h1>${post("<p>How do I open the gates?</p>")}${post(`<p>${TEXT}</p>`)}</main>`,
     );
     expect(markdown).toBe(`# How?\n\nHow do I open the gates?\n\n${TEXT}`);
+  });
+
+  test("formulas keep what belongs together", async () => {
+    const math = (inner: string) => `<p>It is <math>${inner}</math>.</p>`;
+    const half = "<mfrac><mn>1</mn><mn>2</mn></mfrac>";
+    const power = "<msup><mn>10</mn><mrow><mi>n</mi><mo>+</mo><mn>1</mn></mrow></msup>";
+    expect((await readHtml(math(half))).markdown).toContain("It is 1/2.");
+    expect((await readHtml(math(power))).markdown).toContain("It is 10^(n+1).");
+    expect((await readHtml(math(`<msqrt><msub><mi>a</mi><mi>i</mi></msub></msqrt>`))).markdown).toContain(
+      "It is √(a_i).",
+    );
+    expect((await readHtml(`<p><math alttext="\\frac{1}{2}">${half}</math></p>`)).markdown).toContain("$\\frac{1}{2}$");
+    expect((await readHtml('<p>So <script type="math/tex">E=mc^2</script> it is.</p>')).markdown).toContain(
+      "So $E=mc^2$ it is.",
+    );
+  });
+
+  test("a page that is made of frames leads to them", async () => {
+    const frames = '<frame src="nav.html" name="nav"><frame src="/main.html" title="All classes">';
+    const { markdown } = await readHtml(`<frameset>${frames}<noframes><p>Get a browser</p></noframes></frameset>`);
+    expect(markdown).toBe(`[Frame: nav](${BASE}nav.html)\n\n[Frame: All classes](https://site.example/main.html)`);
+  });
+
+  test("links are relative to the first base that has an address, if that is a place", async () => {
+    const link = `<p><a href="x">here</a> ${TEXT}</p>`;
+    expect((await readHtml(`<base target="_blank"><base href="/sub/"><base href="/no/">${link}`)).markdown).toContain(
+      "(https://site.example/sub/x)",
+    );
+    expect((await readHtml(`<base href="javascript:void(0)">${link}`)).markdown).toContain(`(${BASE}x)`);
   });
 
   test("structured data makes no page: a short one with it is not waiting for programs", async () => {
