@@ -2,6 +2,9 @@ import type { Edits } from "../lib/json.ts";
 
 export type WebToolName = "web_search" | "web_fetch";
 
+/** Hosts that an engine is told of one filter (web-and-mcp.md A3). */
+export const MAX_DOMAINS = 20;
+
 /** A web tool that a client asks its model's vendor to run, and the bounds it puts on it. */
 export type OfferedTool = {
   tool: WebToolName;

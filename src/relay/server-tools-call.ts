@@ -1,6 +1,7 @@
 import {
   describePage,
   describeResults,
+  MAX_DOMAINS,
   type OfferedTool,
   type ServedCall,
   type ServedFault,
@@ -14,8 +15,8 @@ import type { WebToolAnswer, WebToolCall } from "./server-tools-run.ts";
 /** Characters of a query and of an address (web-and-mcp.md A3). */
 const MAX_QUERY = 400;
 const MAX_URL = 2_048;
-/** Hosts that an engine is told of one filter (web-and-mcp.md A3). */
-const MAX_DOMAINS = 20;
+/** Most tokens of a page: clients of vendors that have no such bound ask for more (web-and-mcp.md A3). */
+const MAX_CONTENT_TOKENS = 100_000;
 
 /** The arguments of a call, or why they are none. */
 type Read = { subject: string; arguments: Record<string, unknown> } | { subject: string; fault: ServedFault };
@@ -31,19 +32,32 @@ const SENTENCES: Readonly<Record<ServedFault, string>> = {
   unavailable: "The tool is not to be had at the moment.",
 };
 
-/** A domain of a filter, perhaps with a path behind it, in parts. */
+/** A domain of a filter, perhaps with a path behind it, in parts that are spelt as those of addresses are (`xn--`, `%C3%B6`); a port says nothing. */
 function splitDomain(entry: string): { host: string; path: string } {
-  const bare = entry.trim().replace(/^https?:\/\//i, "");
-  const slash = bare.indexOf("/");
-  const host = (slash < 0 ? bare : bare.slice(0, slash)).toLowerCase().replace(/^(?:\*\.|\.|www\.)/, "");
-  const path = slash < 0 ? "" : bare.slice(slash).replace(/\*.*$/, "");
-  return { host, path: path === "/" ? "" : path };
+  const bare = entry
+    .trim()
+    .replace(/^https?:\/\//i, "")
+    .replace(/^(?:\*\.|\.)/, "")
+    .replace(/^([^/]*\/[^*]*)\*.*$/s, "$1");
+  const { hostname, pathname } = URL.parse(`http://${bare}`) ?? { hostname: "", pathname: "/" };
+  return { host: hostname.replace(/^www\./, ""), path: pathname === "/" ? "" : pathname };
+}
+
+/** A path as its server reads it: `%61` is `a`. */
+function decodePath(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    // No UTF-8: compared as it stands.
+    return path;
+  }
 }
 
 function lies(url: URL, entry: string): boolean {
   const { host, path } = splitDomain(entry);
-  const own = url.hostname.replace(/^www\./, "");
-  return host !== "" && (own === host || own.endsWith(`.${host}`)) && url.pathname.startsWith(path);
+  const own = url.hostname.replace(/^www\./, "").replace(/\.$/, "");
+  const isBelow = host !== "" && (own === host || own.endsWith(`.${host}`));
+  return isBelow && decodePath(url.pathname).startsWith(decodePath(path));
 }
 
 /** Whether a page may be shown or fetched by the client's own filters. */
@@ -56,7 +70,9 @@ export function isAllowed(address: string, { allowed, blocked }: OfferedTool): b
 
 /** The filters as the tools take them: hosts. What they say beyond that is applied to the results. */
 function domainFilter({ allowed, blocked }: OfferedTool): string[] {
-  const hosts = (entries: readonly string[]) => [...new Set(entries.map((entry) => splitDomain(entry).host))];
+  const hosts = (entries: readonly string[]) => [
+    ...new Set(entries.map((entry) => splitDomain(entry).host).filter((host) => host !== "")),
+  ];
   if (allowed.length > 0) return hosts(allowed).slice(0, MAX_DOMAINS);
   const whole = blocked.filter((entry) => splitDomain(entry).path === "");
   return hosts(whole)
@@ -85,11 +101,9 @@ function readFetch(given: Record<string, unknown>, offered: OfferedTool): Read {
   if (url === "") return { subject: "", fault: "bad_arguments" };
   if (url.length > MAX_URL) return { subject: url.slice(0, MAX_URL).toWellFormed(), fault: "too_long" };
   if (!/^https?:\/\//i.test(url) || !isAllowed(url, offered)) return { subject: url, fault: "not_allowed" };
-  const { maxContentTokens } = offered;
-  return {
-    subject: url,
-    arguments: { urls: [url], ...(maxContentTokens !== undefined && { max_content_tokens: maxContentTokens }) },
-  };
+  const { maxContentTokens: most } = offered;
+  const room = most !== undefined && { max_content_tokens: Math.min(most, MAX_CONTENT_TOKENS) };
+  return { subject: url, arguments: { urls: [url], ...room } };
 }
 
 function readArguments({ offered, arguments: text }: ServedCall): Read {

@@ -65,6 +65,9 @@ const call = (name: string, input: unknown, id = name): Step => ({
 });
 const calls = (...steps: Step[]): Reply => ({ steps, finish: "calls" });
 
+/** More hosts than an engine is told. */
+const MANY = Array.from({ length: 21 }, (_, at) => `d${at}.example`);
+
 describe("the client's bounds", () => {
   test("max_uses: what is beyond is an error block, and the model is told to answer", async () => {
     lab.vendors.chat.play(searches("a", "one"), searches("b", "two"), says("Enough."));
@@ -124,6 +127,14 @@ describe("the client's bounds", () => {
     ["https://www.a.example/", ["A.example"], [], true],
     ["https://a.example/x", [], ["a.example"], false],
     ["https://a.example/x", [], ["a.example/y"], true],
+    ["https://xn--bcher-kva.example/x", ["Bücher.example"], [], true],
+    ["https://xn--bcher-kva.example/x", [], ["bücher.example"], false],
+    ["https://a.example/gr%C3%B6%C3%9Fe/1", ["a.example/größe/*"], [], true],
+    ["https://a.example/gr%C3%B6%C3%9Fe", [], ["https://a.example/größe"], false],
+    ["https://a.example/%73ecret", [], ["a.example/secret"], false],
+    ["https://a.example./x", [], ["a.example"], false],
+    ["https://b.a.example/x", ["*.a.example:443"], [], true],
+    ["https://a.example/x", [""], [], false],
     ["nonsense", [], [], false],
   ])("%s with allowed %p and blocked %p: %p", (url, allowed, blocked, may) => {
     const none = { country: undefined, near: undefined, maxUses: undefined, maxResults: undefined, lost: [] };
@@ -214,6 +225,21 @@ describe("what else a request says of its tools", () => {
       "tools[1].url_sources, tools[1].citations, tools[1].use_cache",
     ],
     ["messages", { tools: [{ ...SEARCH, allowed_callers: ["code_execution_20260521"] }] }, "tools[0].allowed_callers"],
+    [
+      "messages",
+      {
+        tools: [
+          { ...SEARCH, allowed_domains: MANY },
+          { ...FETCH, allowed_domains: MANY },
+        ],
+      },
+      "tools[0].allowed_domains",
+    ],
+    [
+      "responses",
+      { tools: [{ type: "web_search", filters: { allowed_domains: MANY } }] },
+      "tools[0].filters.allowed_domains",
+    ],
     ["chat", { web_search_options: { search_context_size: "low", x: 1 } }, "web_search_options.x"],
   ])(
     "%s: what only the vendor's own tool heeds is named where the gateway runs it: %j",
@@ -329,6 +355,24 @@ describe("fetching pages", () => {
       .slice(before)
       .filter(({ model }) => model === "web_fetch");
     expect(rows.map(({ units }) => units)).toEqual([1]);
+  });
+
+  test("room for more tokens than a page is ever given is that of the largest page", async () => {
+    web.always("/long", { headers: page, parts: ["# Long"], framing: "length", finish: "end" });
+    lab.vendors.messages.play(calls(call("web_fetch", { url: `${web.url}/long` })), says("Done."));
+    const tools = [{ ...FETCH, max_content_tokens: 200_000 }];
+    const { body } = await post("/v1/messages", askMessages({ tools }, "messages"));
+    const result = contentOf(body).find(({ type }) => type === "web_fetch_tool_result");
+    expect(result?.["content"]).toMatchObject({ type: "web_fetch_result", content: { source: { data: "# Long" } } });
+  });
+
+  test("a domain with a port, or of other letters than ASCII, is one for searches too", async () => {
+    lab.vendors.chat.play(searches("sluice"), says("Done."));
+    const tools = [{ ...SEARCH, allowed_domains: ["locks.example:443", "schleuße.example"] }];
+    const { body } = await post("/v1/messages", askMessages({ tools }));
+    const result = contentOf(body).find(({ type }) => type === "web_search_tool_result");
+    const hosts = new Set(((result?.["content"] ?? []) as Wire[]).map(({ url }) => new URL(String(url)).hostname));
+    expect([...hosts].sort()).toEqual(["locks.example", new URL("http://schleuße.example").hostname]);
   });
 
   test("blocked and allowed domains bind what may be fetched: nothing is asked of the page's server", async () => {

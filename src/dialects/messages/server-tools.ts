@@ -4,6 +4,7 @@ import {
   countOf,
   describePage,
   describeResults,
+  MAX_DOMAINS,
   type OfferedTool,
   readPlace,
   type ServedCall,
@@ -78,14 +79,16 @@ const OFFER_FIELDS: ReadonlySet<string> = new Set([
   ...["cache_control", "strict", "allowed_callers", "citations", "use_cache", "response_inclusion"],
 ]);
 
-/** Paths of what only the vendor's own tools heed: which addresses may be read, that nothing is taken from a cache, citations, other callers. */
-function lostOf(entry: Wire, place: string): string[] {
+/** Paths of what only the vendor's own tools heed: which addresses may be read, hosts beyond those that an engine is told, that nothing is taken from a cache, citations, other callers. */
+function lostOf(tool: WebToolName, entry: Wire, place: string): string[] {
   const lost = [...unknownPaths(entry, OFFER_FIELDS, place)];
   const { allowed_callers: callers, citations, use_cache: cached } = entry;
   if (Array.isArray(callers) && callers.length > 0 && !callers.includes("direct"))
     lost.push(`${place}.allowed_callers`);
   if (isObject(citations) && citations["enabled"] === true) lost.push(`${place}.citations`);
   if (cached === false) lost.push(`${place}.use_cache`);
+  if (tool === "web_search" && textsOf(entry["allowed_domains"]).length > MAX_DOMAINS)
+    lost.push(`${place}.allowed_domains`);
   return lost;
 }
 
@@ -105,7 +108,7 @@ function readOffer(tool: WebToolName, entry: Wire, place: string): OfferedTool {
     ...readPlace(entry["user_location"]),
     maxResults: undefined,
     maxContentTokens: countOf(entry["max_content_tokens"]),
-    lost: lostOf(entry, place),
+    lost: lostOf(tool, entry, place),
   };
 }
 

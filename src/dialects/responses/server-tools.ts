@@ -3,6 +3,7 @@ import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import {
   countOf,
   describeResults,
+  MAX_DOMAINS,
   type OfferedTool,
   readPlace,
   resultsOfSize,
@@ -31,12 +32,14 @@ const OFFER_FIELDS: ReadonlySet<string> = new Set([
 ]);
 const FILTER_FIELDS: ReadonlySet<string> = new Set(["allowed_domains", "blocked_domains"]);
 
-/** Paths of what only the vendor's own tool heeds: that its index alone is searched and nothing on the web is asked, and that images are found. */
+/** Paths of what only the vendor's own tool heeds: hosts beyond those that an engine is told, that its index alone is searched and nothing on the web is asked, and that images are found. */
 function lostOf(entry: Wire, place: string): string[] {
   const lost = [
     ...unknownPaths(entry, OFFER_FIELDS, place),
     ...unknownPaths(entry["filters"], FILTER_FIELDS, `${place}.filters`),
   ];
+  const { allowed_domains: allowed } = isObject(entry["filters"]) ? entry["filters"] : {};
+  if (textsOf(allowed).length > MAX_DOMAINS) lost.push(`${place}.filters.allowed_domains`);
   if (entry["external_web_access"] === false) lost.push(`${place}.external_web_access`);
   if (textsOf(entry["search_content_types"]).some((type) => type !== "text"))
     lost.push(`${place}.search_content_types`);
