@@ -11,8 +11,9 @@ const MAX_QUOTE = 300;
 
 type Source = { url: string; title: string; quote: string };
 
-/** What follows an address that is longer than the one looked for. */
-const GOES_ON = /[\w%?&=#~+-]/;
+/** What follows an address that is longer than the one looked for: a sign of addresses, or one of sentences with such a sign behind it. */
+const GOES_ON = /^(?:[\w%&=#~+$@-]|[/?](?![\s)\]}>"'*,.;:!]|$)|[.,:;!'](?=[\w%/]))/;
+const goesOn = (text: string, end: number): boolean => GOES_ON.test(text.slice(end, end + 2));
 
 /** Where the Markdown link around `[start, end)` begins and ends; the address itself where there is none. */
 function widen(text: string, start: number, end: number): { start: number; end: number } {
@@ -47,10 +48,12 @@ export class Sources {
     if (!text.includes("http")) return [];
     const found: Citation[] = [];
     for (const source of this.#sources.values()) {
-      const { url } = source;
-      for (let at = text.indexOf(url); at >= 0 && found.length < MAX_CITATIONS; at = text.indexOf(url, at + 1)) {
-        const end = at + url.length;
-        if (GOES_ON.test(text[end] ?? "")) continue;
+      // A slash more or less at its end is the same page.
+      const name = source.url.replace(/\/$/, "");
+      for (let at = text.indexOf(name); at >= 0 && found.length < MAX_CITATIONS; at = text.indexOf(name, at + 1)) {
+        const bare = at + name.length;
+        const end = text[bare] === "/" ? bare + 1 : bare;
+        if (goesOn(text, bare) || goesOn(text, end)) continue;
         found.push({ ...source, ...widen(text, at, end), before });
       }
     }

@@ -746,5 +746,24 @@ describe("citations", () => {
     expect(sources.cited("See https://a.example/10.", 0)).toEqual([]);
     expect(sources.cited("See https://a.example/1.", 0)).toHaveLength(1);
     expect(sources.cited("See [it](https://a.example/1).", 0)[0]).toMatchObject({ start: 4, end: 29 });
+    for (const longer of ["/install", ".html", "/?q=2", ":80/", "'s-hook", "@next"]) {
+      expect(sources.cited(`See https://a.example/1${longer} for more.`, 0)).toEqual([]);
+    }
+  });
+
+  test("an address is named with a slash at its end and without", () => {
+    const sources = new Sources();
+    const results = ["https://a.example/1", "https://b.example/"].map((url) => ({
+      ...{ title: "t", url, snippet: "s", source: "", date: null },
+    }));
+    sources.add({ call: undefined as never, subject: "", text: "", kind: "results", results });
+    const text =
+      "See [one](https://a.example/1/), https://b.example. Or https://b.example/, not https://b.example.org/.";
+    const cited = sources.cited(text, 0).map(({ url, start, end }) => [url, text.slice(start, end)]);
+    expect(cited).toEqual([
+      ["https://a.example/1", "[one](https://a.example/1/)"],
+      ["https://b.example/", "https://b.example"],
+      ["https://b.example/", "https://b.example/"],
+    ]);
   });
 });
