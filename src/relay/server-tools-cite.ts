@@ -1,5 +1,6 @@
 import type { Citation } from "../canon/events.ts";
 import type { ServedOutcome } from "../dialects/server-tools.ts";
+import { cutText } from "../lib/cut-text.ts";
 
 /** Pages of one reply that can be cited, and citations of one block. */
 const MAX_SOURCES = 200;
@@ -35,7 +36,7 @@ export class Sources {
       for (const { url, title, snippet } of outcome.results) this.#add({ url, title, quote: snippet });
     } else if (outcome.kind === "page") {
       const { url, title, text } = outcome.page;
-      this.#add({ url, title: title || url, quote: text.slice(0, MAX_QUOTE) });
+      this.#add({ url, title: title || url, quote: cutText(text, MAX_QUOTE) });
     }
   }
 

@@ -1,3 +1,4 @@
+import { cutText } from "../lib/cut-text.ts";
 import { isoDate } from "./extract-metadata.ts";
 import { type Element, elementsOf, findElement, parseTree, squeeze, textOf } from "./extract-tree.ts";
 import { fence } from "./markdown-code.ts";
@@ -48,11 +49,17 @@ function linkOf(entry: Element, base: string): string | undefined {
   return absolute(href, { base }) ?? (/^https?:/i.test(guid) ? absolute(guid, { base }) : undefined);
 }
 
+/** The beginning of a long summary: to the end of a word, where its writing has blanks. */
+function cutSummary(text: string): string {
+  const blank = text.lastIndexOf(" ", MAX_SUMMARY);
+  return cutText(text, blank > MAX_SUMMARY / 2 ? blank : MAX_SUMMARY);
+}
+
 /** Markup inside a summary is read for its text. */
 function summaryOf(entry: Element): string {
   const written = field(entry, "description", "summary", "content", "encoded");
   const text = written.includes("<") || ENTITY.test(written) ? unmarked(written) : written;
-  return text.length > MAX_SUMMARY ? `${text.slice(0, text.lastIndexOf(" ", MAX_SUMMARY) || MAX_SUMMARY)}…` : text;
+  return text.length > MAX_SUMMARY ? `${cutSummary(text)}…` : text;
 }
 
 function writeEntry(entry: Element, base: string): string {

@@ -1,3 +1,4 @@
+import { cutText } from "../lib/cut-text.ts";
 import { isObject } from "../lib/json.ts";
 import { type Element, findElement, squeeze, textOf, walkElements } from "./extract-tree.ts";
 
@@ -116,7 +117,7 @@ function timeElement(root: Element): string | undefined {
 export function readMetadata(root: Element): Metadata {
   const meta = readMeta(root);
   const own = findElement(root, "title");
-  const title = squeeze(meta.get("og:title") ?? (own ? textOf(own) : "") ?? "").slice(0, MAX_TITLE);
+  const title = cutText(squeeze(meta.get("og:title") ?? (own ? textOf(own) : "") ?? ""), MAX_TITLE);
   const dated = DATES.map((name) => isoDate(meta.get(name))).find((date) => date !== undefined);
   const published = dated ?? linkedDate(root) ?? timeElement(root);
   const language = findElement(root, "html")?.attributes["lang"]?.slice(0, 35);

@@ -1,3 +1,4 @@
+import { cutText } from "../lib/cut-text.ts";
 import { decodeText } from "./extract-charset.ts";
 import { readXml } from "./extract-feed.ts";
 import { findMain } from "./extract-main.ts";
@@ -137,7 +138,7 @@ function readMarkdown(text: string): Content {
       else if (run[0] === open[0] && run.length >= open.length) open = undefined;
     }
   }
-  const title = /^#[^\S\n]+(.+)$/m.exec(text)?.[1]?.trim().slice(0, 300);
+  const title = cutText(/^#[^\S\n]+(.+)$/m.exec(text)?.[1]?.trim() ?? "", 300);
   return { blocks, ...(title && { title }) };
 }
 

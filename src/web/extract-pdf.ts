@@ -1,3 +1,5 @@
+import { cutText } from "../lib/cut-text.ts";
+
 /** Pages that are read at most, whatever there is room for. */
 const MAX_PAGES = 500;
 
@@ -59,7 +61,7 @@ export async function readPdf(bytes: Uint8Array, enough: (blocks: readonly strin
     }
     const { info } = await document.getMetadata();
     const { Title, CreationDate } = info as { Title?: unknown; CreationDate?: unknown };
-    const title = typeof Title === "string" ? Title.trim().slice(0, 300) : "";
+    const title = typeof Title === "string" ? cutText(Title.trim(), 300) : "";
     const published = dayOf(CreationDate);
     const about = { ...(title !== "" && { title }), ...(published && { published }) };
     return { ...about, blocks, pages: document.numPages, cut: read < document.numPages };

@@ -1,3 +1,5 @@
+import { cutText } from "../lib/cut-text.ts";
+
 /** Kinds of characters that make a token in runs of different lengths. */
 const SPACE = 0;
 const LETTER = 1;
@@ -55,7 +57,7 @@ function cutInside(block: string, most: number): string {
     const at = part.lastIndexOf(end);
     if (at > most / 2) return part.slice(0, end === "\n" ? at : at + end.length).trimEnd();
   }
-  return part.replace(/[\ud800-\udbff]$/, "");
+  return cutText(part, most);
 }
 
 /** The beginning of a block with its fence closed, where it has one; "" for a fence with nothing in it. */

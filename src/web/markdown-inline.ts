@@ -1,3 +1,4 @@
+import { cutText } from "../lib/cut-text.ts";
 import { type Element, squeeze, textOf, walkElements } from "./extract-tree.ts";
 
 /** What the writer must know of the page. */
@@ -78,7 +79,7 @@ function writeLink(element: Element, context: PageContext): string {
 
 /** An image with a description; one without says nothing to a reader of text. */
 export function writeImage({ attributes }: Element, context: PageContext): string {
-  const description = squeeze(attributes["alt"] ?? "").slice(0, 300);
+  const description = cutText(squeeze(attributes["alt"] ?? ""), 300);
   if (description === "" || attributes["width"] === "1") return "";
   const lazy = attributes["data-src"] ?? attributes["data-original"] ?? attributes["data-lazy-src"];
   const source = attributes["src"];

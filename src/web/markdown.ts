@@ -1,3 +1,4 @@
+import { cutText } from "../lib/cut-text.ts";
 import { type Element, elementsOf, squeeze, textOf, walkElements } from "./extract-tree.ts";
 import { isNumbering, writePre } from "./markdown-code.ts";
 import { absolute, escapeText, type PageContext, tidyLine, writeInline, writeNode } from "./markdown-inline.ts";
@@ -124,7 +125,7 @@ class Writer {
   /** A page that is made of others (`frameset`) is the way to them. */
   #frame({ attributes }: Element): string[] {
     const href = absolute(attributes["src"], this.context);
-    const name = squeeze(attributes["title"] ?? attributes["name"] ?? "").slice(0, MAX_FRAME_NAME);
+    const name = cutText(squeeze(attributes["title"] ?? attributes["name"] ?? ""), MAX_FRAME_NAME);
     return href === undefined ? [] : [`[Frame: ${escapeText(name || href)}](${href})`];
   }
 

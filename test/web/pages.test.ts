@@ -110,6 +110,17 @@ describe("pages of every kind", () => {
     ).toBe("# N\n\n- It’s a List\\<T>\n  a & b\n\n- a\\<b>");
   });
 
+  test("no text ends in half a character, and a long summary without blanks is cut too", async () => {
+    const read = (text: string, contentType: string) =>
+      readPage({ url: BASE, bytes: new TextEncoder().encode(text), contentType, cut: false, maxTokens: 9_000 });
+    const { title } = await read(`<title>${"a".repeat(299)}\u{1f600}b</title><p>x</p>`, "text/html");
+    expect(title).toBe("a".repeat(299));
+    const long = `${"\u6f6e".repeat(599)}\u{1f600}${"\u6f6e".repeat(400)}`;
+    const item = `<item><title>t</title><description>${long}</description></item>`;
+    const { markdown } = await read(`<rss><channel>${item}</channel></rss>`, "text/xml");
+    expect(markdown).toBe(`- t\n  ${"\u6f6e".repeat(599)}…`);
+  });
+
   test("UTF-16 needs no mark where its server names it", async () => {
     const bytes = new Uint8Array(Buffer.from("<p>Grüße an alle</p>", "utf16le"));
     const page = { url: BASE, bytes, cut: false, maxTokens: 100 };

@@ -366,6 +366,7 @@ describe("what comes from engines is made clean", () => {
     ["&lt;script&gt; &#x27;&#39; &nope; &#0; &#x110000;", "<script> '' &nope; &#0; &#x110000;"],
     ["a\u202eb\u200bc\u0000d\u{e0041}e\n\tf", "abcde f"],
     ["\ud800x", "\ufffdx"],
+    [`${"a".repeat(98)}\u{1f600}bcd`, `${"a".repeat(98)}…`],
   ])("%j", (written, text) => expect(cleanText(written, 100)).toBe(text));
 
   test("is never longer than asked, and never fails", () => {

@@ -1,4 +1,5 @@
 import type { Citation } from "../../canon/events.ts";
+import { cutText } from "../../lib/cut-text.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { sealText } from "./server-tools.ts";
 
@@ -12,7 +13,7 @@ export function citationOf({ url, title, quote }: Citation): Record<string, unkn
     url,
     title,
     encrypted_index: sealText(url),
-    cited_text: quote.slice(0, MAX_QUOTE).toWellFormed(),
+    cited_text: cutText(quote, MAX_QUOTE).toWellFormed(),
   };
 }
 

@@ -1,3 +1,4 @@
+import { cutText } from "../../lib/cut-text.ts";
 import { parseDate } from "./dates.ts";
 import { isBelow, type RawResult, RECENCY_MS, type SearchQuery, type SearchResult } from "./query.ts";
 
@@ -27,14 +28,13 @@ const UNSEEN = /[\p{Cc}\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|[\u{
 
 /** An engine's text in one line, without markup and without what cannot be seen, at most `most` characters. */
 export function cleanText(written: string, most: number): string {
-  const text = written
-    .slice(0, MAX_READ)
+  const text = cutText(written, MAX_READ)
     .replace(/<\/?[a-z][^<>]{0,500}>/gi, "")
     .replace(/&(#x[0-9a-f]{1,6}|#\d{1,7}|[a-z]{2,8});/gi, decodeEntity)
     .replace(/\s+/g, " ")
     .replace(UNSEEN, "")
     .trim();
-  const cut = text.length > most ? `${text.slice(0, most - 1).trimEnd()}…` : text;
+  const cut = text.length > most ? `${cutText(text, most - 1).trimEnd()}…` : text;
   return cut.toWellFormed();
 }
 
