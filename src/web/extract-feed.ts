@@ -40,8 +40,15 @@ function titleOf(element: Element): string {
   return "";
 }
 
+/** What links below an element are relative to: `base`, or what the element says (XML Base, which Atom has). */
+function baseIn({ attributes }: Element, base: string): string {
+  const own = URL.parse(attributes["xml:base"] ?? "", base);
+  return own && /^https?:$/.test(own.protocol) ? own.href : base;
+}
+
 /** An entry's address: RSS has it as text, Atom as an attribute. */
-function linkOf(entry: Element, base: string): string | undefined {
+function linkOf(entry: Element, around: string): string | undefined {
+  const base = baseIn(entry, around);
   const links = [...elementsOf(entry)].filter(({ name }) => plain(name) === "link");
   const best = links.find(({ attributes }) => (attributes["rel"] ?? "alternate") === "alternate") ?? links[0];
   const href = best ? (best.attributes["href"] ?? textOf(best)) : undefined;
@@ -79,7 +86,7 @@ function readFeed(root: Element, base: string): Feed | undefined {
   const entries = [...elementsOf(channel), ...(channel === top ? [] : elementsOf(top))].filter(isEntry);
   const title = titleOf(channel);
   const about = escapeText(field(channel, "description", "subtitle"));
-  const listed = entries.slice(0, MAX_ENTRIES).map((entry) => writeEntry(entry, base));
+  const listed = entries.slice(0, MAX_ENTRIES).map((entry) => writeEntry(entry, baseIn(top, base)));
   const more = entries.length > MAX_ENTRIES ? [`(${entries.length - MAX_ENTRIES} more entries)`] : [];
   const published = isoDate(field(channel, "lastbuilddate", "pubdate", "updated"));
   const blocks = [title === "" ? "" : `# ${escapeText(title)}`, about, ...listed, ...more].filter(

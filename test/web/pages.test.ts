@@ -110,6 +110,15 @@ describe("pages of every kind", () => {
     ).toBe("# N\n\n- It’s a List\\<T>\n  a & b\n\n- a\\<b>");
   });
 
+  test("entries of a feed lead where its xml:base says", async () => {
+    const entry = '<entry xml:base="posts/"><title>One</title><link href="1"/></entry>';
+    const other = '<entry><title>Two</title><link href="2"/></entry>';
+    const text = `<feed xml:base="https://blog.example/a/"><title>B</title>${entry}${other}</feed>`;
+    const bytes = new TextEncoder().encode(text);
+    const { markdown } = await readPage({ url: BASE, bytes, contentType: "text/xml", cut: false, maxTokens: 500 });
+    expect(markdown).toBe("# B\n\n- [One](https://blog.example/a/posts/1)\n\n- [Two](https://blog.example/a/2)");
+  });
+
   test("no text ends in half a character, and a long summary without blanks is cut too", async () => {
     const read = (text: string, contentType: string) =>
       readPage({ url: BASE, bytes: new TextEncoder().encode(text), contentType, cut: false, maxTokens: 9_000 });
