@@ -52,7 +52,9 @@ const MAX_SIGNPOST = 1_000;
 const MAX_LAID_OUT = 256 * 1024;
 
 const NEEDS_SCRIPT = "This page shows its text only after running programs, which are not run here.";
-const NO_TEXT = "There is no text in this file; it may be made of pictures.";
+/** Of a font that names a table of its reader's for its letters (Adobe's predefined CMaps), as older Chinese, Japanese and Korean files do, nothing is told. */
+const NO_TEXT =
+  "No text can be read from this file: it may be made of pictures, or of letters whose table is not in the file.";
 const EMPTY = "There is no text on this page.";
 const TOO_MUCH = "This page is too large, or nested too deeply, for any of its text to be read.";
 

@@ -206,6 +206,24 @@ describe("pages of every kind", () => {
     await expect(readPage({ ...page, bytes: whole, cut: true })).rejects.toMatchObject({ code: "unreadable" });
   });
 
+  test("a PDF file of which nothing can be read says what may be the matter", async () => {
+    const font =
+      "<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/UniJIS-UCS2-H/DescendantFonts[<</Type/Font/Subtype/CIDFontType0/BaseFont/X/CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)/Supplement 2>>>>]>>";
+    const draw = "BT /F 12 Tf 50 700 Td <65E5672C> Tj ET";
+    const file = [
+      ...["%PDF-1.4", "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj"],
+      "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj",
+      `3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F ${font}>>>>>>endobj`,
+      `4 0 obj<</Length ${draw.length}>>stream\n${draw}\nendstream endobj`,
+      "trailer<</Root 1 0 R>>",
+    ].join("\n");
+    const bytes = new TextEncoder().encode(file);
+    const { note, markdown } = await readPage({
+      ...{ url: BASE, bytes, contentType: "application/pdf", cut: false, maxTokens: 100 },
+    });
+    expect([markdown, note]).toEqual(["", expect.stringContaining("letters whose table is not in the file")]);
+  });
+
   test("pages of a PDF file are read until there is no room", async () => {
     const bytes = new Uint8Array(await Bun.file(join(FOLDER, "paper.pdf")).arrayBuffer());
     const read = await readPage({ url: BASE, contentType: "application/pdf", bytes, cut: false, maxTokens: 12 });
