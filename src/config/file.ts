@@ -1,9 +1,10 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join, resolve } from "node:path";
 import { isObject } from "../lib/json.ts";
-import { ConfigError } from "./faults.ts";
+import { ConfigError, formatSteps } from "./faults.ts";
 import { type Lines, linesOf } from "./lines.ts";
 import { readPipe } from "./pipe.ts";
+import { findRepeated } from "./repeated.ts";
 
 /** A configuration file or a secret's file larger than these is refused unread. */
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -77,16 +78,6 @@ function readText(path: string): string {
 const errorCode = (error: unknown) =>
   isObject(error) && typeof error["code"] === "string" ? error["code"] : String(error);
 
-/** Bun's YAML takes the last of two equal keys silently; at the top of the file that would lose a whole section. */
-function repeatedSection(text: string): string | undefined {
-  const seen = new Set<string>();
-  for (const [, name] of text.matchAll(/^([A-Za-z_]\w*)\s*:/gm)) {
-    if (seen.has(name!)) return name;
-    seen.add(name!);
-  }
-  return undefined;
-}
-
 /**
  * The file's content as a value: an object, `{}` for an empty file; and where its places are. Throws ConfigError with the file and
  * what is wrong.
@@ -113,8 +104,10 @@ export function parseConfigFile(path: string): { document: Record<string, unknow
       `${path}: expected a mapping, found ${Array.isArray(document) ? "a list" : typeof document}`,
     ]);
   }
-  const repeated = extension.startsWith(".y") ? repeatedSection(text) : undefined;
-  if (repeated) throw new ConfigError([`${path}: ${repeated}: expected once, found twice`]);
+  const repeated = findRepeated(text, parse);
+  if (repeated) {
+    throw new ConfigError([`${path}:${repeated.line}: ${formatSteps(repeated.steps)}: expected once, found twice`]);
+  }
   return { document, lines };
 }
 

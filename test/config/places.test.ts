@@ -1,5 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the references of a configuration file are written like this.
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { faultOf, load, makeFolder, removeFolders, writeIn } from "./support.ts";
 
 setDefaultTimeout(20_000);
@@ -34,6 +36,33 @@ describe("a fault names its line", () => {
     expect(told("sluice.toml", '[limits]\nblocking_seconds = 9\n\n[server]\nport = "x"\n')).toStartWith(
       "sluice.toml:5: server.port: expected a port",
     );
+  });
+
+  test("of a key that is there twice, its second one", () => {
+    const lost = "vendors:\n  - id: lab\n    base_url: http://a\n\n    # another one\n    id: second\n";
+    expect(told("sluice.yaml", lost)).toBe("sluice.yaml:6: vendors[0].id: expected once, found twice");
+    const json = '{\n  "limits": {\n    "blocking_seconds": 5,\n    "blocking_seconds": 7\n  }\n}';
+    expect(told("sluice.json", json)).toBe("sluice.json:4: limits.blocking_seconds: expected once, found twice");
+  });
+
+  test("equal keys of several mappings, and what a text holds, are no key twice", () => {
+    const folder = makeFolder();
+    const vendor = (id: string) =>
+      `  - id: ${id}\n    dialect: chat\n    base_url: http://x/v1\n    headers:\n      x-a: b\n    name: |\n      id: 1\n      id: 2\n`;
+    writeIn(
+      folder,
+      "sluice.yaml",
+      `vendors:\n${vendor("one")}${vendor("two")}plans:\n  a:\n    metered: true\n  b:\n    metered: true\n`,
+    );
+    expect(load(folder).vendors.map(({ id, name }) => [id, name])).toEqual([
+      ["one", "id: 1\nid: 2\n"],
+      ["two", "id: 1\nid: 2\n"],
+    ]);
+    const objects =
+      '{\n  "vendors": [\n    {\n      "id": "openai"\n    },\n    {\n      "id": "anthropic"\n    }\n  ]\n}';
+    rmSync(join(folder, "sluice.yaml"));
+    writeIn(folder, "sluice.json", objects);
+    expect(load(folder).vendors.map(({ id }) => id)).toEqual(["openai", "anthropic"]);
   });
 
   test("and none where it cannot be known", () => {

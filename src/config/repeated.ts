@@ -1,0 +1,79 @@
+import { isObject } from "../lib/json.ts";
+import type { Steps } from "./faults.ts";
+
+/** A line that begins with a key: what stands before it, dashes of a list too, and its name. */
+const KEY_LINE = /^(\s*)((?:-\s+)*)(["']?)([A-Za-z_][\w.-]*)\3\s*:(?:\s|$)/;
+/** Places that look like a key written twice and are looked at more closely: each costs one parse. */
+const MAX_LOOKS = 20;
+/** Most that is parsed for it, characters. */
+const MAX_PARSED = 2_000_000;
+/** Levels that are gone through: a configuration has fewer, and an alias may hold itself. */
+const MAX_DEPTH = 16;
+
+type Level = { column: number; keys: Set<string> };
+/** A key on two lines of what looks like one mapping; lines count from 0. */
+type Suspect = { name: string; line: number };
+
+/** Keys that stand at the same depth of the same block twice, as far as indentation tells. */
+function findSuspects(lines: readonly string[]): Suspect[] {
+  const suspects: Suspect[] = [];
+  const levels: Level[] = [];
+  const closeBeyond = (column: number) => {
+    while (levels.length > 0 && levels.at(-1)!.column > column) levels.pop();
+  };
+  lines.forEach((text, line) => {
+    const plain = text.trimStart();
+    if (plain === "" || plain.startsWith("#")) return;
+    const [, blank = "", dashes = "", , name] = KEY_LINE.exec(text) ?? [];
+    // A dash begins a mapping of its own, and whatever is less deep ends one.
+    closeBeyond(dashes === "" && name !== undefined ? blank.length : text.length - plain.length);
+    if (name === undefined) return;
+    const column = blank.length + dashes.length;
+    let level = levels.at(-1);
+    if (level?.column !== column) {
+      level = { column, keys: new Set() };
+      levels.push(level);
+    }
+    if (level.keys.has(name)) suspects.push({ name, line });
+    else level.keys.add(name);
+  });
+  return suspects;
+}
+
+/** Where a mapping has both keys. */
+function findBoth(value: unknown, one: string, other: string, steps: Steps = []): Steps | undefined {
+  if (steps.length > MAX_DEPTH) return undefined;
+  if (isObject(value) && Object.hasOwn(value, one) && Object.hasOwn(value, other)) return steps;
+  const inner: [string | number, unknown][] = Array.isArray(value) ? [...value.entries()] : [];
+  if (isObject(value)) inner.push(...Object.entries(value));
+  for (const [step, held] of inner) {
+    const found = findBoth(held, one, other, [...steps, step]);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/**
+ * A key that a mapping of the file has twice, and the second one's line, from 1; undefined where there is none. Bun's YAML and JSON take the last of the
+ * two silently: a vendor whose dash was forgotten, or a whole section, would be gone. What looks like one is called otherwise and parsed again, so that
+ * nothing is taken for a key that is none. Between brackets of one line nothing is found.
+ */
+export function findRepeated(
+  text: string,
+  parse: (text: string) => unknown,
+): { steps: Steps; line: number } | undefined {
+  const lines = text.split("\n");
+  const looks = Math.min(MAX_LOOKS, Math.floor(MAX_PARSED / Math.max(1, text.length)));
+  let probe = "repeated_key";
+  while (text.includes(probe)) probe += "_";
+  for (const { name, line } of findSuspects(lines).slice(0, looks)) {
+    const changed = lines.with(line, lines[line]!.replace(name, probe)).join("\n");
+    try {
+      const steps = findBoth(parse(changed), name, probe);
+      if (steps) return { steps: [...steps, name], line: line + 1 };
+    } catch {
+      // It was no key.
+    }
+  }
+  return undefined;
+}
