@@ -31,6 +31,21 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       [600, 400, 0, 50],
     ],
     [
+      "a part from the cache, as Mistral may say it",
+      { prompt_tokens: 1_000, completion_tokens: 50, total_tokens: 1_050, num_cached_tokens: 400 },
+      [600, 400, 0, 50],
+    ],
+    [
+      "a part from the cache, as Mistral may say it inside",
+      {
+        prompt_tokens: 1_000,
+        completion_tokens: 50,
+        total_tokens: 1_050,
+        prompt_token_details: { cached_tokens: 400 },
+      },
+      [600, 400, 0, 50],
+    ],
+    [
       "reasoning left out",
       {
         prompt_tokens: 1_000,

@@ -47,6 +47,9 @@ export function readUsage(value: unknown, exclusive: boolean): Usage | undefined
     value["prompt_cache_hit_tokens"],
     value["cached_tokens"],
     value["cache_read_input_tokens"],
+    // Mistral's document has the singular and the one at the top beside the usual place.
+    detailsOf(value["prompt_token_details"])["cached_tokens"],
+    value["num_cached_tokens"],
   );
   let cacheWrite = firstCount(
     promptDetails["cache_write_tokens"],
