@@ -1,3 +1,4 @@
+import { builtInRows } from "../catalog/rows.ts";
 import { expected, type Fault, formatSteps, type Steps, valueAt } from "./faults.ts";
 import { nearest } from "./nearest.ts";
 import type { ConfigFile, ModelSetting, VendorSetting } from "./schema.ts";
@@ -93,6 +94,17 @@ function checkRoutes(row: ModelSetting, steps: Steps, vendorIds: ReadonlySet<str
   return faults;
 }
 
+/**
+ * A chat model's price has both parts: with one of them no request could be billed, and the model would be as one whose price nobody knows. A row's prices
+ * replace those of the built-in one whole.
+ */
+function checkPricing({ id, modality, pricing }: ModelSetting, steps: Steps): Fault[] {
+  if (typeof pricing !== "object" || pricing.per_image !== undefined) return [];
+  if ((modality ?? builtInRows.find((row) => row.id === id)?.modality ?? "chat") !== "chat") return [];
+  const missing = (["input", "output"] as const).filter((part) => pricing[part] === undefined);
+  return missing.map((part) => expected("a price in USD, 0 or more", undefined, [...steps, "pricing", part]));
+}
+
 function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<string>): Fault[] {
   const faults: Fault[] = [];
   const firstAt = new Map<string, number>();
@@ -104,7 +116,7 @@ function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<strin
       faults.push({ steps: [...steps, "id"], problem });
     }
     firstAt.set(row.id, earlier ?? index);
-    faults.push(...checkRoutes(row, steps, vendorIds));
+    faults.push(...checkRoutes(row, steps, vendorIds), ...checkPricing(row, steps));
     const efforts = row.reasoning_efforts;
     if (efforts && !efforts.levels.includes(efforts.default)) {
       const what = `one of ${efforts.levels.map(quoted).join(", ")}`;

@@ -164,6 +164,16 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "models[0].pricing.input: expected a price in USD, 0 or more, found -1",
   ],
   [
+    "half a price",
+    "models: [{ id: lab/a, pricing: { input: 1 } }]",
+    "models[0].pricing.output: expected a price in USD, 0 or more, found nothing",
+  ],
+  [
+    "a price of the cache alone, over a built-in model's own",
+    "models: [{ id: anthropic/claude-opus-5, pricing: { input: 5, cache_read: 0.5 } }]",
+    "models[0].pricing.output: expected a price in USD, 0 or more, found nothing",
+  ],
+  [
     "a price by another name",
     "models: [{ id: lab/a, pricing: { inptu: 1 } }]",
     'models[0].pricing.inptu: unknown key; did you mean "input"?',
