@@ -33,13 +33,17 @@ export function listeningWarnings(host: string, publicUrl: string | undefined): 
 const isPlainKey = (value: unknown) => typeof value === "string" && !/\$\{|^file:/.test(value);
 
 const holdsPlainKey = (row: unknown) =>
-  isObject(row) && (isPlainKey(row["api_key"]) || (Array.isArray(row["api_keys"]) && row["api_keys"].some(isPlainKey)));
+  isObject(row) &&
+  (isPlainKey(row["api_key"]) ||
+    isPlainKey(row["secret_access_key"]) ||
+    (Array.isArray(row["api_keys"]) && row["api_keys"].some(isPlainKey)));
 
 /** A word when a file that holds a key itself can be read by other users. `raw` is the document before `${NAME}` was filled in. */
 export function exposureWarnings(path: string, raw: Record<string, unknown>, platform: NodeJS.Platform): string[] {
   const vendors = Array.isArray(raw["vendors"]) ? raw["vendors"] : [];
   const web = isObject(raw["web"]) && isObject(raw["web"]["search"]) ? raw["web"]["search"]["engines"] : undefined;
-  const rows = [...vendors, ...Object.values(isObject(web) ? web : {})];
+  const storage = isObject(raw["images"]) ? raw["images"]["storage"] : undefined;
+  const rows = [...vendors, ...Object.values(isObject(web) ? web : {}), storage];
   if (platform === "win32" || !rows.some(holdsPlainKey) || (statSync(path).mode & 0o077) === 0) return [];
   return [`${path} holds a key and can be read by other users: chmod 600 ${path}`];
 }

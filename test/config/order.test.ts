@@ -197,6 +197,7 @@ describe("warnings", () => {
   test.each([
     "vendors: [{ id: openai, api_key: sk-plain }]",
     "web: { search: { engines: { brave: { api_key: sk-plain } } } }",
+    "images: { storage: { bucket: b, access_key_id: a, secret_access_key: sk-plain } }",
   ])("a key others can read: %s", (text) => {
     const folder = makeFolder();
     const path = writeIn(folder, "sluice.yaml", text, 0o600);
