@@ -1,5 +1,5 @@
 import type { S3Client } from "bun";
-import { type ImageFiles, type NameBatch, typeOfFile } from "./files.ts";
+import { FILE_NAME, type ImageFiles, type NameBatch, typeOfFile } from "./files.ts";
 
 /** A bucket of an S3-compatible service. */
 export type BucketSettings = {
@@ -89,7 +89,8 @@ export class BucketFiles implements ImageFiles {
       last = isTruncated ? names.at(-1) : undefined;
       // Just behind the last name, so that no two batches share one.
       const to = last === undefined ? BEHIND : `${last}${BEHIND}`;
-      yield { from, to, names };
+      // Whatever else lies in the bucket is somebody else's.
+      yield { from, to, names: names.filter((name) => FILE_NAME.test(name)) };
       if (last === undefined) return;
       from = to;
     }

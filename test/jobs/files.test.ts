@@ -172,6 +172,18 @@ describe("a bucket", () => {
     expect(bucketAt(url, "https://pictures.example").link(NAME)).toBe(`https://pictures.example/sluice/${NAME}`);
     expect(link.href).not.toContain("secret");
   });
+
+  test("what else lies in it is nobody's to remove", async () => {
+    const { url, objects } = startBucket();
+    const files = bucketAt(url);
+    await files.save(NAME, PNG);
+    for (const key of ["sluice/notes.txt", `sluice/other/${NAME}`, `sluice/${NAME}.bak`, "backup.tar"]) {
+      objects.set(key, { bytes: PNG, at: new Date(0) });
+    }
+    const seen: string[] = [];
+    for await (const { names } of files.batches()) seen.push(...names);
+    expect(seen).toEqual([NAME]);
+  });
 });
 
 describe("what is left behind", () => {
