@@ -12,7 +12,7 @@ import { startServer } from "../../src/server.ts";
 import type { ImageStep, ImageUpstream, Recovery } from "../../src/vendors/image-upstream.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG } from "../support/app.ts";
-import { IMAGES_PER_DAY, KINDS, UNIT_USD } from "./jobs-vendor.ts";
+import { KINDS, UNIT_USD } from "./jobs-vendor.ts";
 
 const RECOVERY: Record<(typeof KINDS)[number], Recovery> = { plain: "none", named: "resume", keyed: "resend" };
 
@@ -49,7 +49,7 @@ const models = KINDS.map((id) => ({
   ...{ id: `${id}/draw`, modality: "image" as const, access_tier: "paid" as const },
   pricing: { per_image: UNIT_USD },
 }));
-const plan = { web_calls_per_minute: 1_000_000, image_jobs_in_flight: 1_000_000, images_per_day: IMAGES_PER_DAY };
+const plan = { web_calls_per_minute: 1_000_000, image_jobs_in_flight: 1_000_000, images_per_day: 5 };
 lockDataFolder(folder);
 const store = openStore(join(folder, "sluice.db"));
 const server = await startServer({

@@ -14,7 +14,7 @@ import type { Store } from "../../src/db/open.ts";
 import type { Book } from "../../src/ledger/book.ts";
 import { type Books, withBooks } from "../support/books.ts";
 import { until } from "../support/wait.ts";
-import { type CountingVendor, IMAGES_PER_DAY, KINDS, startDrawingVendor, UNIT_NANO } from "./jobs-vendor.ts";
+import { type CountingVendor, KINDS, startDrawingVendor, UNIT_NANO } from "./jobs-vendor.ts";
 
 const GATEWAY = join(import.meta.dir, "jobs-gateway.ts");
 const CLIENTS = 6;
@@ -48,7 +48,15 @@ type JobFacts = {
   file: string | null;
   prompt: string;
 };
-type ClaimFacts = { id: string; state: string; counted: bigint; charged: bigint; paid: bigint };
+type ClaimFacts = {
+  id: string;
+  account_id: string;
+  state: string;
+  counted: bigint;
+  charged: bigint;
+  paid: bigint;
+  allowance: bigint;
+};
 
 class Proof {
   readonly folder = mkdtempSync(join(tmpdir(), "sluice-jobs-"));
@@ -192,10 +200,22 @@ function billFault(job: JobFacts, claim: ClaimFacts | undefined): string | undef
   if (job.state === "failed" || job.state === "cancelled") return returned ? undefined : `${job.state}, and ${state}`;
   if (state !== "counted") return `${job.state}, and ${state}`;
   if (job.state === "blocked") return charged === 0n && counted === 1n ? undefined : `blocked, and charged ${charged}`;
-  // One that was to be paid is free where others have given back what they held meanwhile.
-  const isPaid = paid === 1n && counted === 0n && charged === UNIT_NANO;
-  const isFree = counted === 1n && charged === 0n;
-  return isPaid || isFree ? undefined : `counted ${counted}, charged ${charged}`;
+  // One that was to be paid is free where free units have come back.
+  const isRight = counted === 1n ? charged === 0n : paid === 1n && charged === UNIT_NANO && counted === 0n;
+  return isRight ? undefined : `counted ${counted}, charged ${charged}`;
+}
+
+/** Accounts of which more images were free than their plan gives. */
+function freeFaults(rows: readonly JobFacts[], claims: ReadonlyMap<string, ClaimFacts>): string[] {
+  const free = new Map<string, { given: bigint; allowance: bigint }>();
+  for (const { id, state } of rows) {
+    const claim = claims.get(id);
+    if (state !== "succeeded" || !claim) continue;
+    const { given = 0n } = free.get(claim.account_id) ?? {};
+    free.set(claim.account_id, { given: given + claim.counted, allowance: claim.allowance });
+  }
+  const over = [...free].filter(([, { given, allowance }]) => given > allowance);
+  return over.map(([account, { given, allowance }]) => `${account}: ${given} images were free of ${allowance}`);
 }
 
 function inspect(proof: Proof, store: Store, book: Book, kills: number): JobsReport {
@@ -230,12 +250,7 @@ function inspect(proof: Proof, store: Store, book: Book, kills: number): JobsRep
     if (job.state === "succeeded" && !job.prompt.startsWith("image "))
       faults.push(`${job.id}: ${job.prompt} succeeded`);
   }
-  const given = new Map<string, bigint>();
-  for (const { id, account_id, state } of rows) {
-    if (state !== "succeeded") continue;
-    given.set(account_id, (given.get(account_id) ?? 0n) + (claims.get(id)?.counted ?? 0n));
-  }
-  for (const [id, free] of given) if (free > IMAGES_PER_DAY) faults.push(`${id}: ${free} free images`);
+  faults.push(...freeFaults(rows, claims));
   for (const id of claims.keys()) if (!jobs.has(id)) faults.push(`${id}: a claim without a job`);
   for (const [prompt, works] of proof.vendor.works) if (works > 1) faults.push(`${prompt}: worked on ${works} times`);
   for (const { id, detail } of book.verify().map(({ invariant, detail }) => ({ id: invariant, detail })))

@@ -4,8 +4,6 @@ import { encodePng, newPicture } from "../../src/vendors/builtin/canvas-picture.
 export const KINDS = ["plain", "named", "keyed"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Free images of an account. */
-export const IMAGES_PER_DAY = 5;
 /** USD and nano-USD of one image beyond the allowance. */
 export const UNIT_USD = 0.02;
 export const UNIT_NANO = 20_000_000n;
