@@ -22,13 +22,23 @@ const PAGE = 1_000;
 /** Behind every name in order. */
 const BEHIND = "~";
 
-/** Images in a bucket. What is written is durable when the service has answered. */
+/** How long one call is waited for, ms: an image of 32 MiB over a slow line takes less, and a job has five minutes. */
+const CALL_MS = 120_000;
+/** Writes of one file: services ask to be asked again, and the image may have been paid for. */
+const SAVES = 3;
+const SAVE_PAUSE_MS = 500;
+
+/** Images in a bucket. What is written is durable when the service has answered; one that does not answer rejects with an error in time. */
 export class BucketFiles implements ImageFiles {
   readonly #client: S3Client;
   readonly #prefix: string;
   readonly #publicUrl: string | undefined;
 
-  constructor({ prefix = "", publicUrl, ...settings }: BucketSettings) {
+  /** `callMs`: for one call, ms. */
+  constructor(
+    { prefix = "", publicUrl, ...settings }: BucketSettings,
+    private readonly callMs = CALL_MS,
+  ) {
     this.#client = new Bun.S3Client(settings);
     this.#prefix = prefix;
     this.#publicUrl = publicUrl;
@@ -38,8 +48,20 @@ export class BucketFiles implements ImageFiles {
     return this.#client.file(this.#prefix + name);
   }
 
+  /** The client has no bound of its own. Throws Error once the time is over. */
+  async #within<T>(call: Promise<T>): Promise<T> {
+    const over = Promise.withResolvers<never>();
+    const timer = setTimeout(() => over.reject(new Error("The bucket does not answer.")), this.callMs);
+    try {
+      return await Promise.race([call, over.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   async save(name: string, bytes: Uint8Array): Promise<void> {
-    await this.#file(name).write(bytes, { type: typeOfFile(name) });
+    const write = () => this.#file(name).write(bytes, { type: typeOfFile(name) });
+    await this.#within(tryAgain(write));
   }
 
   async open(name: string): Promise<Blob | undefined> {
@@ -49,7 +71,7 @@ export class BucketFiles implements ImageFiles {
 
   async read(name: string): Promise<Uint8Array | undefined> {
     try {
-      return await this.#file(name).bytes();
+      return await this.#within(this.#file(name).bytes());
     } catch (thrown) {
       if (isMissing(thrown)) return undefined;
       throw thrown;
@@ -57,11 +79,11 @@ export class BucketFiles implements ImageFiles {
   }
 
   has(name: string): Promise<boolean> {
-    return this.#file(name).exists();
+    return this.#within(this.#file(name).exists());
   }
 
   async remove(name: string): Promise<void> {
-    await this.#file(name).delete();
+    await this.#within(this.#file(name).delete());
   }
 
   link(name: string): string {
@@ -71,7 +93,7 @@ export class BucketFiles implements ImageFiles {
 
   async age(name: string): Promise<number | undefined> {
     try {
-      const { lastModified } = await this.#file(name).stat();
+      const { lastModified } = await this.#within(this.#file(name).stat());
       return Date.now() - lastModified.getTime();
     } catch (thrown) {
       if (isMissing(thrown)) return undefined;
@@ -84,7 +106,7 @@ export class BucketFiles implements ImageFiles {
     let last: string | undefined;
     for (;;) {
       const page = { prefix: this.#prefix, maxKeys: PAGE, ...(last && { startAfter: this.#prefix + last }) };
-      const { contents = [], isTruncated } = await this.#client.list(page);
+      const { contents = [], isTruncated } = await this.#within(this.#client.list(page));
       const names = contents.map(({ key }) => key.slice(this.#prefix.length));
       last = isTruncated ? names.at(-1) : undefined;
       // Just behind the last name, so that no two batches share one.
@@ -93,6 +115,17 @@ export class BucketFiles implements ImageFiles {
       yield { from, to, names: names.filter((name) => FILE_NAME.test(name)) };
       if (last === undefined) return;
       from = to;
+    }
+  }
+}
+
+async function tryAgain<T>(write: () => Promise<T>): Promise<T> {
+  for (let pause = SAVE_PAUSE_MS, left = SAVES; ; pause *= 4) {
+    try {
+      return await write();
+    } catch (thrown) {
+      if (--left === 0) throw thrown;
+      await Bun.sleep(pause);
     }
   }
 }

@@ -73,7 +73,7 @@ export class ImageWork {
       return failed("timeout", "The vendor took too long. Nothing was charged.");
     }
     signal.throwIfAborted();
-    if (step.kind === "image") return this.#keep(step.bytes);
+    if (step.kind === "image") return this.#keep(step.bytes, signal);
     return toEnding(step);
   }
 
@@ -81,8 +81,8 @@ export class ImageWork {
     const request: ImageRequest = toRequest(this.job);
     const { sourceFile } = this.job;
     if (sourceFile !== null) {
-      const bytes = await this.parts.files.read(sourceFile);
-      if (!bytes) return failed("source_gone", "The source image is gone.");
+      const bytes = await this.#readSource(sourceFile, signal);
+      if (!(bytes instanceof Uint8Array)) return bytes;
       request.source = { bytes, type: typeOfFile(sourceFile) };
       request.prompt = this.#reframing(request);
     }
@@ -102,6 +102,22 @@ export class ImageWork {
       signal.removeEventListener("abort", follow);
     }
     return step.kind === "pending" ? this.#follow(step, signal) : step;
+  }
+
+  /** The source's bytes, or how the job ended without them. */
+  async #readSource(file: string, signal: AbortSignal): Promise<Uint8Array | Ending> {
+    try {
+      const bytes = await orAborted(signal, () => this.parts.files.read(file));
+      return bytes ?? failed("source_gone", "The source image is gone.");
+    } catch (thrown) {
+      signal.throwIfAborted();
+      this.#tellFile(thrown);
+      return failed("internal_error", "The source image could not be read. Nothing was charged.");
+    }
+  }
+
+  #tellFile(thrown: unknown): void {
+    this.parts.log.error("image-file", { job: this.job.id, ...errorFields(thrown) });
   }
 
   /** A job that has its source's own words is told beside them what to do with the image (dialects.md 7). */
@@ -182,8 +198,8 @@ export class ImageWork {
   }
 
   /** Writes the result. The job's row says where before anybody relies on it: a start finds a whole file again, or a job to be asked anew. */
-  async #keep(bytes: Uint8Array): Promise<Ending> {
-    const { jobs, writer, files, log } = this.parts;
+  async #keep(bytes: Uint8Array, signal: AbortSignal): Promise<Ending> {
+    const { jobs, writer, files } = this.parts;
     let file: string;
     try {
       file = newFileName(inspectImage(bytes).type);
@@ -192,13 +208,19 @@ export class ImageWork {
       return failed("invalid_result", thrown.message);
     }
     const stored = { file, sha256: new Bun.CryptoHasher("sha256").update(bytes).digest(), bytes: bytes.length };
+    const saving = files.save(file, bytes);
     const [noted, saved] = await Promise.allSettled([
       writer.runSingle(() => jobs.fetch(fenceOf(this.job), stored)),
-      files.save(file, bytes),
+      orAborted(signal, () => saving),
     ]);
     if (noted.status === "rejected") throw noted.reason;
+    if (saved.status === "rejected" && signal.aborted) {
+      // Nobody waits for it: what is there after all is taken away, here or by a sweep.
+      saving.then(() => files.remove(file)).catch((thrown) => this.#tellFile(thrown));
+      throw signal.reason;
+    }
     if (saved.status === "rejected") {
-      log.error("image-file", { job: this.job.id, ...errorFields(saved.reason) });
+      this.#tellFile(saved.reason);
       return failed("internal_error", "The image could not be stored. Nothing was charged.");
     }
     if (noted.value) return { kind: "done", file };

@@ -173,6 +173,33 @@ describe("a bucket", () => {
     expect(link.href).not.toContain("secret");
   });
 
+  test("a service that says nothing is not waited for without end", async () => {
+    const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<Response>(() => {}) });
+    undo.push(() => void server.stop(true));
+    const settings = { bucket: "pictures", endpoint: `http://127.0.0.1:${server.port}`, region: "auto" };
+    const files = new BucketFiles({ ...settings, accessKeyId: "id", secretAccessKey: "secret" }, 50);
+    const calls = [files.save(NAME, PNG), files.read(NAME), files.has(NAME), files.age(NAME), files.remove(NAME)];
+    const ends = await Promise.allSettled([...calls, files.batches().next()]);
+    expect(ends.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => "rejected"));
+  });
+
+  test("a service that is busy for a moment is asked again", async () => {
+    let refusals = 2;
+    const server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () =>
+        refusals-- > 0
+          ? new Response("<Error><Code>SlowDown</Code></Error>", { status: 503 })
+          : new Response(null, { headers: { etag: '"1"' } }),
+    });
+    undo.push(() => void server.stop(true));
+    await bucketAt(`http://127.0.0.1:${server.port}`).save(NAME, PNG);
+    refusals = 99;
+    await expect(bucketAt(`http://127.0.0.1:${server.port}`).save(NAME, PNG)).rejects.toThrow();
+    expect(refusals).toBe(96);
+  }, 20_000);
+
   test("what else lies in it is nobody's to remove", async () => {
     const { url, objects } = startBucket();
     const files = bucketAt(url);

@@ -275,6 +275,38 @@ describe("cancelling", () => {
     expect(painter.creates).toHaveLength(VENDOR_SLOTS + 1);
   });
 
+  test("a file that is never written holds no slot once its job has ended", async () => {
+    const { lab, painter } = await start();
+    const { files } = lab.gateway.app.jobs;
+    const save = files.save.bind(files);
+    let saving = 0;
+    files.save = () => {
+      saving++;
+      return new Promise(() => {});
+    };
+    painter.create_ = Array.from({ length: VENDOR_SLOTS + 1 }, () => IMAGE);
+    const stuck = [];
+    for (let at = 0; at < VENDOR_SLOTS; at++) stuck.push(await lab.create());
+    await until(() => saving === VENDOR_SLOTS, "the files");
+    files.save = save;
+    for (const { id } of stuck) expect((await lab.cancel(id)).error?.code).toBe("cancelled");
+    expect((await lab.ended((await lab.create()).id)).status).toBe("succeeded");
+  });
+
+  test("a source that cannot be read fails its job at once, and says so", async () => {
+    const { lab, painter } = await start();
+    painter.create_ = [IMAGE, IMAGE];
+    const source = await lab.ended((await lab.create()).id);
+    const { files } = lab.gateway.app.jobs;
+    files.read = () => Promise.reject(new Error("The disk is broken."));
+    const { id } = await lab.create({ source_job_id: source.id, size: "1024x1536" });
+    expect((await lab.ended(id)).error).toMatchObject({
+      code: "internal_error",
+      message: "The source image could not be read. Nothing was charged.",
+    });
+    expect(painter.creates).toHaveLength(1);
+  });
+
   test("between the result and its end there is no image left behind", async () => {
     const { lab, painter } = await start();
     const waiting = hang();
