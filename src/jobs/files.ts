@@ -89,14 +89,14 @@ export class FolderFiles implements ImageFiles {
     const path = this.#path(name);
     await Promise.all([this.#make("tmp"), this.#make(name.slice(0, 2))]);
     const part = join(this.folder, "tmp", `${crypto.randomUUID()}.part`);
-    const file = await open(part, "wx", 0o600);
     try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
+      await writeWhole(part, bytes);
+      await rename(part, path);
+    } catch (thrown) {
+      // On a full disk it holds the last room that there was, which the store needs.
+      await rm(part, { force: true }).catch(() => {});
+      throw thrown;
     }
-    await rename(part, path);
     await syncFolder(join(this.folder, name.slice(0, 2)));
   }
 
@@ -163,6 +163,17 @@ async function namesIn(folder: string): Promise<string[]> {
   } catch (thrown) {
     if (isMissing(thrown)) return [];
     throw thrown;
+  }
+}
+
+/** A new file of the user's own, on the disk when it resolves. */
+async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    await file.writeFile(bytes);
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }
 

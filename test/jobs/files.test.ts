@@ -127,6 +127,15 @@ describe("a folder of files", () => {
     expect(readdirSync(join(folder, "tmp"))).toEqual([]);
   });
 
+  test("what could not be put in its place takes no room", async () => {
+    const folder = join(newFolder(), "images");
+    const files = new FolderFiles(folder);
+    // A folder that is not empty stands where the file is to be: written whole, and not to be moved there.
+    mkdirSync(join(folder, "01", NAME, "x"), { recursive: true });
+    await expect(files.save(NAME, PNG)).rejects.toThrow();
+    expect(readdirSync(join(folder, "tmp"))).toEqual([]);
+  });
+
   test.each(["../../etc/passwd", "x.png", `${NAME}/..`, "0123456789abcdef0123456789abcdef.svg", ""])(
     "%j is no name",
     async (name) => {
