@@ -337,32 +337,40 @@ function expectBooked(seen: { refused: number[]; inputs: number[] }, session: Se
   expect(session.compactions.length).toBeGreaterThan(0);
 }
 
-test("300 turns of a messages agent on a 128K chat model: it compacts by the error it gets, and goes on", async () => {
-  const seen = play("chat");
-  const session = await run(stepMessages, "chat", 300);
-  expectBooked(seen, session);
-  expect(session.compactions.map(({ asked, maximum }) => [asked, maximum])).toEqual(
-    seen.refused.map((input) => [input + OUTPUT, WINDOW]),
-  );
-  expect(session.compactions.length).toBeGreaterThanOrEqual(5);
-  // Between two compactions every request begins with all of the one before, whatever the client's first line says.
-  const prompts = upstream.calls.map(({ json: body }) => JSON.stringify((body as Wire)["messages"]).slice(0, -1));
-  const kept = prompts.slice(1).filter((prompt, at) => prompt.startsWith(prompts[at] as string));
-  expect(kept).toHaveLength(prompts.length - 1 - session.compactions.length);
-  expect(prompts.join("")).not.toContain("billing");
-}, LONG_MS);
+test(
+  "300 turns of a messages agent on a 128K chat model: it compacts by the error it gets, and goes on",
+  async () => {
+    const seen = play("chat");
+    const session = await run(stepMessages, "chat", 300);
+    expectBooked(seen, session);
+    expect(session.compactions.map(({ asked, maximum }) => [asked, maximum])).toEqual(
+      seen.refused.map((input) => [input + OUTPUT, WINDOW]),
+    );
+    expect(session.compactions.length).toBeGreaterThanOrEqual(5);
+    // Between two compactions every request begins with all of the one before, whatever the client's first line says.
+    const prompts = upstream.calls.map(({ json: body }) => JSON.stringify((body as Wire)["messages"]).slice(0, -1));
+    const kept = prompts.slice(1).filter((prompt, at) => prompt.startsWith(prompts[at] as string));
+    expect(kept).toHaveLength(prompts.length - 1 - session.compactions.length);
+    expect(prompts.join("")).not.toContain("billing");
+  },
+  LONG_MS,
+);
 
-test("300 turns of a chat agent on a 128K messages model", async () => {
-  const seen = play("messages");
-  const session = await run(stepChat, "messages", 300);
-  expectBooked(seen, session);
-  expect(session.compactions.map(({ asked }) => asked)).toEqual(seen.refused);
-  // Its vendor caches what is marked, so the end of each request is: never more than four marks.
-  for (const { text } of upstream.calls) {
-    const marks = text.split('"cache_control"').length - 1;
-    expect([1, 2, 3, 4]).toContain(marks);
-  }
-}, LONG_MS);
+test(
+  "300 turns of a chat agent on a 128K messages model",
+  async () => {
+    const seen = play("messages");
+    const session = await run(stepChat, "messages", 300);
+    expectBooked(seen, session);
+    expect(session.compactions.map(({ asked }) => asked)).toEqual(seen.refused);
+    // Its vendor caches what is marked, so the end of each request is: never more than four marks.
+    for (const { text } of upstream.calls) {
+      const marks = text.split('"cache_control"').length - 1;
+      expect([1, 2, 3, 4]).toContain(marks);
+    }
+  },
+  LONG_MS,
+);
 
 test("a vendor that says it inside a 200 and without figures: the gateway's count and the catalog's window", async () => {
   const seen = play("responses");
