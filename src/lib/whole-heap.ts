@@ -4,7 +4,7 @@ import type { Clock } from "./clock.ts";
 const TIGHT_FROM = 0.7;
 const TIGHT_STEP = 1 / 20;
 /** Where there is enough: by how much it must have grown, bytes, and for how long nothing may have been going on, ms. */
-const QUIET_STEP = 32 * 1024 * 1024;
+const QUIET_STEP = 16 * 1024 * 1024;
 const QUIET_MS = 5_000;
 /** After a collection it rests for so many times as long as that took. */
 const REST = 20;

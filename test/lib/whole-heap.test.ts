@@ -47,8 +47,8 @@ describe("all of the heap is collected", () => {
 
   test("and where nothing goes on, when there is some; not where little is, nor in the middle of work", () => {
     const still = grow(false, ...Array.from({ length: 8 }, () => 0));
-    expect(look(8_000, 150, [...grow(true, 150, 40, 40), ...still, ...still]).at).toEqual([7]);
-    expect(look(8_000, 150, [...grow(true, 150, 31), ...still]).at).toEqual([]);
+    expect(look(8_000, 150, [...grow(true, 150, 20, 20), ...still, ...still]).at).toEqual([7]);
+    expect(look(8_000, 150, [...grow(true, 150, 15), ...still]).at).toEqual([]);
   });
 
   test("for a twentieth of the time at the most", () => {
