@@ -22,8 +22,8 @@ const STEP_BYTES = 1_024;
 const SENT_BYTES = [1_000_000, 100_000] as const;
 /** When at the latest each kind is cut, ms: the rule's figure (60 s without reading, 10 s and 16 KiB a second, 30 s in one piece, 12 s for a head), and some seconds to get there. */
 const CUT_MS = { reader: 85_000, watched: 16_000, piece: 38_000, head: 25_000 };
-/** A reader's connection is closed some time after its vendor was stopped, ms: a minute without a request, and what lingers; a few files may be open that were not. */
-const CLOSED_MS = 75_000;
+/** A reader's connection is closed some time after its vendor was stopped, ms: so long without a request (130 s), and what lingers; a few files may be open that were not. */
+const CLOSED_MS = 145_000;
 const MORE_FILES = 12;
 const AIM_MB = 100;
 const AIM_PART = 0.2;
