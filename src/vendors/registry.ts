@@ -11,6 +11,14 @@ const without = (...names: string[]) => OPENAI_FIELDS.filter((field) => !names.i
 const OTHER_CHAT = { noDeveloperRole: true, customTools: false, unknownFields: OPENAI_FIELDS } as const;
 /** What messages hold at servers that check them, and refuse the whole request for any other field, such as `refusal` and `annotations` of a reply. */
 const MESSAGE_FIELDS = ["role", "content", "name", "tool_calls", "tool_call_id"] as const;
+/** Those of such servers that serve others' open models, which may think in tags. */
+const CHECKED_CHAT = {
+  ...OTHER_CHAT,
+  inlineThinkTags: true,
+  refusesReasoning: true,
+  acceptsCacheControl: false,
+  messageFields: MESSAGE_FIELDS,
+} as const;
 /** Most of these also know only the older name of the ceiling. */
 const OLDER_CHAT = { ...OTHER_CHAT, maxTokensField: "max_tokens" } as const;
 
@@ -104,11 +112,7 @@ export const registry: readonly VendorRow[] = [
     env: "GROQ_API_KEY",
     models: "discover",
     quirks: {
-      ...OTHER_CHAT,
-      inlineThinkTags: true,
-      refusesReasoning: true,
-      acceptsCacheControl: false,
-      messageFields: MESSAGE_FIELDS,
+      ...CHECKED_CHAT,
       unknownFields: [...without("service_tier"), "logit_bias", "logprobs", "top_logprobs"],
     },
   },
@@ -168,13 +172,7 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "CEREBRAS_API_KEY",
     models: "discover",
-    quirks: {
-      ...OTHER_CHAT,
-      inlineThinkTags: true,
-      refusesReasoning: true,
-      acceptsCacheControl: false,
-      messageFields: MESSAGE_FIELDS,
-    },
+    quirks: CHECKED_CHAT,
   },
   {
     id: "moonshotai",
