@@ -114,6 +114,10 @@ export function toGatewayError(thrown: unknown): GatewayError {
   });
 }
 
-/** A field at fault as the error that its client is told. `param`: its path as clients write it, "" for the body itself. */
-export const fieldFault = ({ param, message }: { param: string; message: string }): GatewayError =>
+/** The error of a request whose field is at fault. `param`: its path as clients write it, "" for the body itself. */
+export const invalidField = (param: string, message: string): GatewayError =>
   new GatewayError("invalid_request", message, param === "" ? {} : { param });
+
+/** {@link invalidField} of what a check has found. */
+export const fieldFault = ({ param, message }: { param: string; message: string }): GatewayError =>
+  invalidField(param, message);

@@ -1,6 +1,6 @@
 import type { Caller } from "../accounts/caller.ts";
 import { requireModel } from "../accounts/scopes.ts";
-import { GatewayError } from "../canon/errors.ts";
+import { GatewayError, invalidField } from "../canon/errors.ts";
 import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { ImageOrder } from "../jobs/accept.ts";
@@ -21,7 +21,6 @@ const MAX_PAGE = 100;
 /** Characters of an unknown model ID that an error repeats. */
 const MAX_SHOWN_ID = 128;
 
-const fault = (param: string, message: string) => new GatewayError("invalid_request", message, { param });
 const notFound = (message: string, param?: string) =>
   new GatewayError("not_found", message, param === undefined ? {} : { param });
 
@@ -30,7 +29,7 @@ function findImageModel(catalog: Catalog, model: string): Entry {
   const param = "model";
   const entry = catalog.find(model);
   if (entry?.modality === "image" || entry?.uncharted) return entry;
-  if (entry) throw fault(param, `The model ${entry.id} is of modality ${entry.modality}: it draws no images.`);
+  if (entry) throw invalidField(param, `The model ${entry.id} is of modality ${entry.modality}: it draws no images.`);
   requirePrefix(model);
   const known = catalog.all().find((listing) => listing.entry.id === model);
   if (known) {
@@ -57,9 +56,9 @@ const isTooLong = (prompt: string) => prompt.length > MAX_PROMPT && [...prompt].
 
 function readPrompt(body: Record<string, unknown>, source: JobRow | undefined): string {
   const prompt = textOf(body["prompt"]) ?? source?.prompt;
-  if (prompt === undefined) throw fault("prompt", "prompt is required.");
-  if (prompt.trim() === "") throw fault("prompt", "prompt must say what to draw.");
-  if (isTooLong(prompt)) throw fault("prompt", `prompt may have ${MAX_PROMPT} characters at the most.`);
+  if (prompt === undefined) throw invalidField("prompt", "prompt is required.");
+  if (prompt.trim() === "") throw invalidField("prompt", "prompt must say what to draw.");
+  if (isTooLong(prompt)) throw invalidField("prompt", `prompt may have ${MAX_PROMPT} characters at the most.`);
   return prompt;
 }
 
@@ -74,9 +73,9 @@ const SIZE_FAULT =
 
 function checkShape(body: Record<string, unknown>): void {
   const { n } = body;
-  if (n !== undefined && n !== null && n !== 1) throw fault("n", "n must be 1: one image for each request.");
+  if (n !== undefined && n !== null && n !== 1) throw invalidField("n", "n must be 1: one image for each request.");
   const found = checkImageRequest(body);
-  if (found) throw fault(found.param, `${found.message}.`);
+  if (found) throw invalidField(found.param, `${found.message}.`);
 }
 
 /**
@@ -88,7 +87,7 @@ export function readOrder(body: unknown, caller: Caller, jobs: ImageJobs, catalo
   const fields = isObject(body) ? body : {};
   const source = findSource(jobs, caller, textOf(fields["source_job_id"]));
   const model = textOf(fields["model"]) ?? source?.model;
-  if (model === undefined) throw fault("model", "model is required: the ID of an image model.");
+  if (model === undefined) throw invalidField("model", "model is required: the ID of an image model.");
   const entry = findImageModel(catalog, model);
   if (caller.narrow) requireModel(caller, entry.id);
   const drawing = jobs.drawingOf(entry);
@@ -100,9 +99,9 @@ function readWish(fields: Record<string, unknown>, source: (JobRow & { file: str
   checkShape(fields);
   const prompt = readPrompt(fields, source);
   const size = readSize(textOf(fields["size"]));
-  if (size === "bad") throw fault("size", SIZE_FAULT);
+  if (size === "bad") throw invalidField("size", SIZE_FAULT);
   const { entry, traits } = drawing;
-  if (source && !traits.takesSource) throw fault("model", `The model ${entry.id} does not take a source image.`);
+  if (source && !traits.takesSource) throw invalidField("model", `The model ${entry.id} does not take a source image.`);
   return {
     prompt,
     size,
@@ -126,7 +125,7 @@ export function readPage(query: URLSearchParams): { before: number; limit: numbe
   const before = text === null ? Number.MAX_SAFE_INTEGER : TIME.test(text) ? Date.parse(text) : Number.NaN;
   // A day that no month has is read as one of the next month: only what is written back the same is a time.
   if (Number.isNaN(before) || (text !== null && new Date(before).toISOString() !== text)) {
-    throw fault("before", "before must be a time such as 2026-01-31T12:00:00.000Z, as next_before gives it.");
+    throw invalidField("before", "before must be a time such as 2026-01-31T12:00:00.000Z, as next_before gives it.");
   }
   return { before, limit: readLimit(query, DEFAULT_PAGE, MAX_PAGE) };
 }

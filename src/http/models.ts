@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { GatewayError } from "../canon/errors.ts";
+import { GatewayError, invalidField } from "../canon/errors.ts";
 import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
 import { type Entry, MODALITIES, type Modality, toChatEntry, toMessagesEntry } from "../catalog/entry.ts";
 import { ModelListReply, ModelReply } from "../wire/models.ts";
@@ -30,19 +30,17 @@ function shapeOf(request: Request): Shape {
 const isSelection = (word: string): word is Selection =>
   word === "all" || (MODALITIES as readonly string[]).includes(word);
 
-const fault = (param: string, message: string) => new GatewayError("invalid_request", message, { param });
-
 /** Throws GatewayError (invalid_request, `modality`) for anything but one known value: never a silent fallback (interface 4.4 rule 2). */
 function readModality(query: URLSearchParams): Selection {
   const [word = "chat", ...more] = query.getAll("modality");
   if (isSelection(word) && more.length === 0) return word;
-  throw fault("modality", `modality must be one of ${MODALITIES.join(", ")} or all.`);
+  throw invalidField("modality", `modality must be one of ${MODALITIES.join(", ")} or all.`);
 }
 
 /** Place of a cursor's model in the list. Throws GatewayError (invalid_request) when it is not there. */
 function findCursor(entries: readonly Entry[], param: string, id: string): number {
   const at = entries.findIndex((entry) => entry.id === id);
-  if (at < 0) throw fault(param, `${param} names no model of this list.`);
+  if (at < 0) throw invalidField(param, `${param} names no model of this list.`);
   return at;
 }
 
@@ -53,7 +51,8 @@ function cutPage(entries: readonly Entry[], query: URLSearchParams): Page {
   const limit = readLimit(query, DEFAULT_PAGE, MAX_PAGE);
   const after = query.get("after_id");
   const before = query.get("before_id");
-  if (after !== null && before !== null) throw fault("before_id", "after_id and before_id cannot be used together.");
+  if (after !== null && before !== null)
+    throw invalidField("before_id", "after_id and before_id cannot be used together.");
   if (before !== null) {
     const end = findCursor(entries, "before_id", before);
     const start = Math.max(0, end - limit);

@@ -1,4 +1,4 @@
-import { GatewayError } from "../canon/errors.ts";
+import { invalidField } from "../canon/errors.ts";
 import type { Place } from "../ledger/usage-page.ts";
 import type { Grouping, UsageFilter } from "../ledger/usage-report.ts";
 import { readInstant } from "../lib/instant.ts";
@@ -8,8 +8,6 @@ export const DEFAULT_PAGE = 100;
 export const MAX_PAGE = 1_000;
 /** Longest value of a filter, characters. */
 const MAX_VALUE = 300;
-
-const fault = (param: string, message: string) => new GatewayError("invalid_request", message, { param });
 
 /** The request's query string; empty where there is none. */
 export function queryOf(request: Request): URLSearchParams {
@@ -21,7 +19,7 @@ export function queryOf(request: Request): URLSearchParams {
 export function readValue(query: URLSearchParams, param: string): string | undefined {
   const text = query.get(param);
   if (text === null) return undefined;
-  if (text === "" || text.length > MAX_VALUE) throw fault(param, `${param} has 1 to ${MAX_VALUE} characters.`);
+  if (text === "" || text.length > MAX_VALUE) throw invalidField(param, `${param} has 1 to ${MAX_VALUE} characters.`);
   return text;
 }
 
@@ -33,7 +31,7 @@ export function readTime(query: URLSearchParams, param: string): number | undefi
   // A plus sign of a time zone arrives as a blank from who does not encode it.
   const at = readInstant(text.replace(" ", "+"));
   if (at !== undefined) return at;
-  throw fault(
+  throw invalidField(
     param,
     `${param} must be a date such as 2026-01-31, a time such as 2026-01-31T10:00:00Z, or Unix seconds.`,
   );
@@ -45,7 +43,7 @@ export function readLimit(query: URLSearchParams, usual = DEFAULT_PAGE, most = M
   if (text === null) return usual;
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= most) return limit;
-  throw fault("limit", `limit must be a whole number from 1 to ${most}.`);
+  throw invalidField("limit", `limit must be a whole number from 1 to ${most}.`);
 }
 
 /** One of these words; undefined where none is asked for. Throws GatewayError (invalid_request) for another one. */
@@ -54,7 +52,7 @@ export function readWord<T extends string>(query: URLSearchParams, param: string
   if (text === null) return undefined;
   const word = words.find((known) => known === text);
   if (word) return word;
-  throw fault(param, `${param} must be one of ${words.join(", ")}.`);
+  throw invalidField(param, `${param} must be one of ${words.join(", ")}.`);
 }
 
 /** A cursor as it was given out; undefined at the first page. Throws GatewayError (invalid_request) for text that is none. */
@@ -66,7 +64,7 @@ export function readCursor(query: URLSearchParams): string | undefined {
   throw badCursor();
 }
 
-export const badCursor = () => fault("cursor", "cursor is none that this endpoint gave out.");
+export const badCursor = () => invalidField("cursor", "cursor is none that this endpoint gave out.");
 
 /** Text as a cursor: opaque, and safe in a query string. */
 export function writeCursor(text: string): string {
