@@ -1,4 +1,6 @@
 import type { S3Client } from "bun";
+import { systemClock } from "../lib/clock.ts";
+import { deadline, until } from "../lib/signals.ts";
 import { FILE_NAME, type ImageFiles, type NameBatch, typeOfFile } from "./files.ts";
 
 /** A bucket of an S3-compatible service. */
@@ -50,12 +52,11 @@ export class BucketFiles implements ImageFiles {
 
   /** The client has no bound of its own. Throws Error once the time is over. */
   async #within<T>(call: Promise<T>): Promise<T> {
-    const over = Promise.withResolvers<never>();
-    const timer = setTimeout(() => over.reject(new Error("The bucket does not answer.")), this.callMs);
+    const limit = deadline(systemClock, this.callMs, () => new Error("The bucket does not answer."));
     try {
-      return await Promise.race([call, over.promise]);
+      return await until(limit.signal, () => call);
     } finally {
-      clearTimeout(timer);
+      limit.end();
     }
   }
 

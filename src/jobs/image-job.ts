@@ -1,6 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
+import { deadline, sleep, until } from "../lib/signals.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { ImageRequest, ImageStep, ImageUpstream } from "../vendors/image-upstream.ts";
 import { ranOf } from "../vendors/retry-policy.ts";
@@ -86,20 +87,16 @@ export class ImageWork {
       request.source = { bytes, type: typeOfFile(sourceFile) };
       request.prompt = this.#reframing(request);
     }
-    const limit = new AbortController();
-    const follow = () => limit.abort(signal.reason);
-    signal.addEventListener("abort", follow, { once: true });
-    if (signal.aborted) follow();
-    const stop = this.parts.clock.after(CREATE_MS, () => limit.abort(new TimeOver()));
+    const limit = deadline(this.parts.clock, CREATE_MS, () => new TimeOver(), signal);
     let step: ImageStep;
     try {
-      step = await orAborted(limit.signal, () => this.upstream.create(request, limit.signal));
+      // It ends with its signal even where the vendor's code does not look at it: a slot must not hang.
+      step = await until(limit.signal, () => this.upstream.create(request, limit.signal));
     } catch (thrown) {
       limit.signal.throwIfAborted();
       return this.#explain(thrown);
     } finally {
-      stop();
-      signal.removeEventListener("abort", follow);
+      limit.end();
     }
     return step.kind === "pending" ? this.#follow(step, signal) : step;
   }
@@ -107,7 +104,7 @@ export class ImageWork {
   /** The source's bytes, or how the job ended without them. */
   async #readSource(file: string, signal: AbortSignal): Promise<Uint8Array | Ending> {
     try {
-      const bytes = await orAborted(signal, () => this.parts.files.read(file));
+      const bytes = await until(signal, () => this.parts.files.read(file));
       return bytes ?? failed("source_gone", "The source image is gone.");
     } catch (thrown) {
       signal.throwIfAborted();
@@ -156,7 +153,7 @@ export class ImageWork {
   /** One look at the work. A look that failed says nothing about the work itself: it is `not-run`. */
   async #poll(name: string, signal: AbortSignal): Promise<ImageStep | (Ending & { kind: "not-run" | "failed" })> {
     try {
-      const step = await orAborted(signal, () => this.upstream.resume!(name, toRequest(this.job), signal));
+      const step = await until(signal, () => this.upstream.resume!(name, toRequest(this.job), signal));
       if (step.kind !== "failed" || step.fault || step.ran === "maybe") return step;
       const error: JobError = { code: "upstream_error", message: step.message };
       return { kind: "not-run", error, busy: true, ...retryAfter(step.retryAfterSeconds) };
@@ -182,19 +179,9 @@ export class ImageWork {
     return unrun && ELSEWHERE.has(code) ? { kind: "failed", error, elsewhere: true } : { kind: "failed", error };
   }
 
-  #pause(ms: number, signal: AbortSignal): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const onAbort = () => {
-      stop();
-      reject(signal.reason);
-    };
-    const stop = this.parts.clock.after(Math.min(MOST_POLL_MS, Math.max(LEAST_POLL_MS, ms)), () => {
-      signal.removeEventListener("abort", onAbort);
-      resolve();
-    });
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    return promise;
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    await sleep(this.parts.clock, Math.min(MOST_POLL_MS, Math.max(LEAST_POLL_MS, ms)), signal);
+    signal.throwIfAborted();
   }
 
   /** Writes the result. The job's row says where before anybody relies on it: a start finds a whole file again, or a job to be asked anew. */
@@ -211,7 +198,7 @@ export class ImageWork {
     const saving = files.save(file, bytes);
     const [noted, saved] = await Promise.allSettled([
       writer.runSingle(() => jobs.fetch(fenceOf(this.job), stored)),
-      orAborted(signal, () => saving),
+      until(signal, () => saving),
     ]);
     if (noted.status === "rejected") throw noted.reason;
     if (saved.status === "rejected" && signal.aborted) {
@@ -226,19 +213,6 @@ export class ImageWork {
     if (noted.value) return { kind: "done", file };
     await files.remove(file);
     return { kind: "lost" };
-  }
-}
-
-/** A call that ends with its signal at the latest: a slot must not hang on code that does not look at it. */
-async function orAborted<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([call(), aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
 }
 

@@ -6,6 +6,7 @@ import { STORED_ADDRESS } from "../dialects/media-url.ts";
 import { type FoundMedia, type InlineMedia, replaceMedia, soundMedia, type Words } from "../dialects/media-walk.ts";
 import { unsayable } from "../dialects/unsayable.ts";
 import { JsonText } from "../lib/json.ts";
+import { follow } from "../lib/signals.ts";
 import type { FetchMedia } from "./fetch-media.ts";
 import type { Asked } from "./prepare.ts";
 import type { Target } from "./read-reply.ts";
@@ -117,7 +118,7 @@ function readMedia(found: FoundMedia, body: Uint8Array, contentType: string): In
 /** Fetches a request's files, some at a time, within one deadline and one sum of bytes. */
 class Fetching {
   readonly #startedAt: number;
-  readonly #abort = new AbortController();
+  readonly #following: ReturnType<typeof follow>;
   readonly media = new Map<string, InlineMedia>();
   #bytes = 0;
 
@@ -126,14 +127,11 @@ class Fetching {
     private readonly fetchMedia: FetchMedia,
   ) {
     this.#startedAt = asked.services.clock.monotonic();
+    this.#following = follow(asked.abort.signal);
   }
 
   /** Throws GatewayError (invalid_request, with the place) for the first file that cannot be had; the others are given up then. */
   async all(found: readonly FoundMedia[]): Promise<void> {
-    const outer = this.asked.abort.signal;
-    const onAbort = () => this.#abort.abort(outer.reason);
-    outer.addEventListener("abort", onAbort);
-    if (outer.aborted) onAbort();
     const left = found.values();
     const fetchInTurn = async () => {
       for (const each of left) await this.#fetch(each);
@@ -141,22 +139,23 @@ class Fetching {
     try {
       await Promise.all(Array.from({ length: PARALLEL }, fetchInTurn));
     } catch (thrown) {
-      this.#abort.abort(thrown);
+      this.#following.controller.abort(thrown);
       throw thrown;
     } finally {
-      outer.removeEventListener("abort", onAbort);
+      this.#following.leave();
     }
   }
 
   async #fetch(found: FoundMedia): Promise<void> {
-    this.#abort.signal.throwIfAborted();
+    const { signal } = this.#following.controller;
+    signal.throwIfAborted();
     const deadlineMs = MEDIA_DEADLINE_MS - (this.asked.services.clock.monotonic() - this.#startedAt);
     if (deadlineMs <= 0) throw refuse(found, "It took too long.");
     const got = await this.fetchMedia(found.url.trim(), {
       accept: found.kind === "image" ? ACCEPT.image : ACCEPT.document,
       maxBytes: MAX_FILE_BYTES,
       deadlineMs,
-      signal: this.#abort.signal,
+      signal,
     });
     if ("refused" in got) throw refuse(found, got.refused);
     this.#bytes += got.body.length;

@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { follow } from "../lib/signals.ts";
 import { type ReaderPool, ReadFault } from "./extract-pool.ts";
 import type { LostPage, PageResult } from "./fetch-results.ts";
 import type { PageShelf } from "./fetch-shelf.ts";
@@ -141,14 +142,11 @@ export async function fetchPages(
   const { maxContentTokens = DEFAULT_MAX_TOKENS } = options;
   const maxTokens = Math.min(Math.max(1, Math.floor(maxContentTokens)), MOST_TOKENS);
   if (urls.length > MAX_URLS) throw new RangeError(`at most ${MAX_URLS} URLs`);
-  const leave = new AbortController();
-  const onAbort = () => leave.abort(options.signal?.reason);
-  options.signal?.addEventListener("abort", onAbort);
-  if (options.signal?.aborted) onAbort();
-  const call = { services, maxTokens, signal: leave.signal };
+  const { controller, leave } = follow(options.signal);
+  const call = { services, maxTokens, signal: controller.signal };
   const pages = new Map<string, Promise<PageResult>>();
   try {
-    leave.signal.throwIfAborted();
+    controller.signal.throwIfAborted();
     for (const url of urls) {
       const name = pageOf(url);
       if (!pages.has(name)) pages.set(name, getPage(name, call));
@@ -156,9 +154,9 @@ export async function fetchPages(
     const named = urls.map(async (url) => nameResult(await pages.get(pageOf(url))!, url));
     return await Promise.all(named);
   } catch (thrown) {
-    leave.abort(thrown);
+    controller.abort(thrown);
     throw thrown;
   } finally {
-    options.signal?.removeEventListener("abort", onAbort);
+    leave();
   }
 }

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
+import { until } from "../lib/signals.ts";
 import { FetchFault } from "./safe-fetch-fault.ts";
-import { until } from "./safe-fetch-time.ts";
 import { unpack } from "./safe-fetch-unpack.ts";
 
 export type BodyLimits = {
@@ -38,7 +38,7 @@ async function join(chunks: readonly Uint8Array[], size: number): Promise<Uint8A
 /** The chunks of a body as they come. Throws the signal's reason once that is aborted. */
 async function* chunksOf(reader: Pick<ReadableStreamDefaultReader<Uint8Array>, "read">, signal: AbortSignal) {
   for (;;) {
-    const { done, value } = await until(reader.read(), signal);
+    const { done, value } = await until(signal, () => reader.read());
     if (done) return;
     yield value;
   }

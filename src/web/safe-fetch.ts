@@ -1,10 +1,11 @@
 import { lookup } from "node:dns/promises";
 import type { Clock } from "../lib/clock.ts";
+import { follow, until } from "../lib/signals.ts";
 import { isOwnAddress, isPublicAddress } from "./safe-fetch-address.ts";
 import { type BodyLimits, letGo, readBody } from "./safe-fetch-body.ts";
 import { FetchFault } from "./safe-fetch-fault.ts";
 import { createRules, type Target, WEB_PORTS } from "./safe-fetch-rules.ts";
-import { limit, until } from "./safe-fetch-time.ts";
+import { limit } from "./safe-fetch-time.ts";
 import { ENCODINGS } from "./safe-fetch-unpack.ts";
 
 /** Redirects that are followed, each checked as the first URL was. */
@@ -134,7 +135,7 @@ class Guard {
 
   /** The addresses that may be connected to: none at all when a single one of the name's leads inward. */
   async #addresses(target: Target, signal: AbortSignal): Promise<readonly string[]> {
-    const found = target.isAddress ? [target.host] : await until(this.#lookUp(target.host), signal);
+    const found = target.isAddress ? [target.host] : await until(signal, () => this.#lookUp(target.host));
     const isOpen = (address: string) => {
       const own = isOwnAddress(address);
       if (target.allowed) return !(own && target.port === this.settings.ownPort());
@@ -185,28 +186,27 @@ class Guard {
   ): Promise<Response> {
     const { url, secure, port, host } = target;
     const place = address.includes(":") ? `[${address}]` : address;
-    const abort = new AbortController();
-    const onAbort = () => abort.abort(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    const request = fetch(`${url.protocol}//${place}:${port}${url.pathname}${url.search}`, {
-      headers: {
-        host: url.host.replace(/\.(?=:\d+$|$)/, ""),
-        accept,
-        "accept-encoding": ENCODINGS,
-        "accept-language": "en, *;q=0.5",
-        "user-agent": this.settings.userAgent,
-      },
-      redirect: "manual",
-      // Bun's own: the bytes as they were sent, to be unpacked within bounds.
-      decompress: false,
-      keepalive: false,
-      // Bun's own: never through a proxy of the environment, which would look the name up again.
-      proxy: false,
-      ...(secure && !target.isAddress && { tls: { serverName: host } }),
-      signal: abort.signal,
-    });
+    const { controller: abort } = follow(signal);
+    const request = () =>
+      fetch(`${url.protocol}//${place}:${port}${url.pathname}${url.search}`, {
+        headers: {
+          host: url.host.replace(/\.(?=:\d+$|$)/, ""),
+          accept,
+          "accept-encoding": ENCODINGS,
+          "accept-language": "en, *;q=0.5",
+          "user-agent": this.settings.userAgent,
+        },
+        redirect: "manual",
+        // Bun's own: the bytes as they were sent, to be unpacked within bounds.
+        decompress: false,
+        keepalive: false,
+        // Bun's own: never through a proxy of the environment, which would look the name up again.
+        proxy: false,
+        ...(secure && !target.isAddress && { tls: { serverName: host } }),
+        signal: abort.signal,
+      });
     try {
-      return await until(request, patience);
+      return await until(patience, request);
     } catch (thrown) {
       abort.abort(thrown);
       throw thrown;

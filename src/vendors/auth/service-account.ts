@@ -1,6 +1,7 @@
 import { importPKCS8, SignJWT } from "jose";
 import { GatewayError } from "../../canon/errors.ts";
 import { isObject } from "../../lib/json.ts";
+import { until } from "../../lib/signals.ts";
 import { isOk, ResponseAnswer, readText } from "../answer.ts";
 
 /** What a token may do, and how long one is asked for: the longest that is given. */
@@ -117,18 +118,6 @@ function parseToken(text: string, nowMs: number): Token | undefined {
   }
 }
 
-/** Resolves with `promise`, or throws the signal's reason as soon as it is aborted; the promise itself goes on for the others. */
-async function withSignal<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  signal.addEventListener("abort", onAbort);
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
-}
-
 /**
  * Access tokens for Google service accounts: one per account, got by a signed assertion (RFC 7523), kept until a minute before its end and
  * asked for once however many requests wait for it.
@@ -154,7 +143,9 @@ export class ServiceAccounts {
         return token;
       })
       .finally(() => delete entry.pending);
-    const { value } = await withSignal(entry.pending, signal);
+    // The others who wait for it go on waiting when this one leaves.
+    const { pending } = entry;
+    const { value } = await until(signal, () => pending);
     return value;
   }
 

@@ -1,5 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { sleep } from "../../lib/signals.ts";
 import type { Log } from "../../observe/log.ts";
 import { limit } from "../safe-fetch-time.ts";
 import { askEngine, EngineFault } from "./ask.ts";
@@ -99,7 +100,7 @@ export class WebSearch {
         }
         asked = sources.filter(({ engine }) => this.#breaker.restOf(engine) > 0);
         if (tally.refused || tally.empty || asked.length === 0 || waits === MAX_WAITS) break;
-        await this.#wait(Math.min(...asked.map(({ engine }) => this.#breaker.restOf(engine))), patience.signal);
+        await sleep(clock, Math.min(...asked.map(({ engine }) => this.#breaker.restOf(engine))), patience.signal);
       }
     } finally {
       patience.end();
@@ -108,18 +109,6 @@ export class WebSearch {
     // Better than nothing where nobody else answers; the next search asks again.
     if (tally.empty) return { ...tally.empty, attempts: tally.attempts, cached: false };
     throw this.#giveUp(tally.refused);
-  }
-
-  /** Ends early when the signal is aborted. */
-  async #wait(ms: number, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.settings.clock.after(ms, resolve);
-    const onAbort = () => resolve();
-    signal.addEventListener("abort", onAbort);
-    if (signal.aborted) onAbort();
-    await promise;
-    cancel();
-    signal.removeEventListener("abort", onAbort);
   }
 
   /** One engine after the other, until one has an answer; undefined where none has. Throws the caller's own reason. */

@@ -1,0 +1,48 @@
+import type { Clock } from "./clock.ts";
+
+/** What `work` comes to, or the signal's reason as soon as that is aborted, when the work goes on unseen. It is not begun under an aborted signal. */
+export async function until<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  signal.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([work(), aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Resolves after `ms`, or as soon as the signal is aborted. Never rejects. */
+export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const cancel = clock.after(ms, resolve);
+  const onAbort = () => resolve();
+  signal.addEventListener("abort", onAbort, { once: true });
+  await promise;
+  cancel();
+  signal.removeEventListener("abort", onAbort);
+}
+
+/** A controller of one's own whose signal ends with `outer` too. `leave`: lets go of `outer`, which may live much longer. */
+export function follow(outer: AbortSignal | undefined): { controller: AbortController; leave(): void } {
+  const controller = new AbortController();
+  const onAbort = () => controller.abort(outer?.reason);
+  if (outer?.aborted) onAbort();
+  else outer?.addEventListener("abort", onAbort, { once: true });
+  return { controller, leave: () => outer?.removeEventListener("abort", onAbort) };
+}
+
+/** A signal that ends with `outer`, and by itself after `ms`, with the reason that `over` gives. `end`: neither is waited for any more. */
+export function deadline(clock: Clock, ms: number, over: () => unknown, outer?: AbortSignal) {
+  const { controller, leave } = follow(outer);
+  const cancel = clock.after(ms, () => controller.abort(over()));
+  return {
+    signal: controller.signal,
+    end() {
+      cancel();
+      leave();
+    },
+  };
+}
