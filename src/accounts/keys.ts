@@ -5,6 +5,7 @@ import type { Writer } from "../db/writer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Fields } from "../lib/http1/fields.ts";
 import { newId } from "../lib/id.ts";
+import { repeat } from "../lib/repeat.ts";
 import { AccountError } from "./account-error.ts";
 import type { Caller } from "./caller.ts";
 import { hashKey, makeKey, parseKey, shownParts } from "./key-form.ts";
@@ -290,19 +291,12 @@ export class Keys {
    * its end.
    */
   watch(): () => void {
-    let cancel: () => void;
-    const tick = () => {
-      try {
-        this.#poll();
-        this.#endExpired();
-        if (this.#clock.monotonic() - this.#writtenAt >= LAST_USED_MS) this.saveLastUses().catch(this.#onFault);
-      } catch (thrown) {
-        this.#onFault(thrown);
-      }
-      cancel = this.#clock.after(WATCH_MS, tick);
+    const look = () => {
+      this.#poll();
+      this.#endExpired();
+      return this.#clock.monotonic() - this.#writtenAt >= LAST_USED_MS ? this.saveLastUses() : undefined;
     };
-    cancel = this.#clock.after(WATCH_MS, tick);
-    return () => cancel();
+    return repeat(this.#clock, { everyMs: WATCH_MS }, look, this.#onFault);
   }
 
   /** Writes when keys were last used, at most 256 at a time; the rest follows with the next tick. Rejects as the writer does. */

@@ -1,9 +1,11 @@
 import { and, eq, inArray, lt, max, sql } from "drizzle-orm";
+import { removeInBatches } from "../db/batches.ts";
 import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
 import { usageKept, usageRollup } from "../db/schema-rollup.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
+import { repeat } from "../lib/repeat.ts";
 import { DAY_MS, HOUR_MS } from "./rollup.ts";
 import { readKept } from "./usage-report.ts";
 
@@ -34,7 +36,9 @@ export class Retention {
   /** Removes all that is too old, some in each transaction. Resolves with how many rows went; rejects as the writer does. */
   async sweep(): Promise<number> {
     const { rowsFromMs, hoursFromMs } = await this.writer.run(() => this.#moveBounds());
-    const rows = await this.#removeAll(
+    const rows = await removeInBatches(
+      this.writer,
+      BATCH,
       () =>
         this.store.query
           .delete(usage)
@@ -47,7 +51,7 @@ export class Retention {
           .returning({ at: usage.atMs })
           .all().length,
     );
-    await this.#removeAll(() => this.#removeHours(hoursFromMs));
+    await removeInBatches(this.writer, BATCH, () => this.#removeHours(hoursFromMs));
     return rows;
   }
 
@@ -87,23 +91,8 @@ export class Retention {
     return BATCH;
   }
 
-  async #removeAll(removeSome: () => number): Promise<number> {
-    let removed = 0;
-    for (;;) {
-      const some = await this.writer.run(removeSome);
-      removed += some;
-      if (some < BATCH) return removed;
-    }
-  }
-
   /** Sweeps a minute after the start and every six hours. Returns its end. */
   watch(): () => void {
-    let cancel = () => {};
-    const tick = () => {
-      this.sweep().catch(this.onFault);
-      cancel = this.clock.after(EVERY_MS, tick);
-    };
-    cancel = this.clock.after(FIRST_MS, tick);
-    return () => cancel();
+    return repeat(this.clock, { everyMs: EVERY_MS, firstMs: FIRST_MS }, () => this.sweep(), this.onFault);
   }
 }

@@ -1,11 +1,13 @@
 import { and, asc, count, eq, inArray, lt, sql } from "drizzle-orm";
 import { GatewayError } from "../canon/errors.ts";
+import { removeInBatches } from "../db/batches.ts";
 import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
 import { idempotency } from "../db/schema-idempotency.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
+import { repeat } from "../lib/repeat.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 
 /** How long an answer is kept (contract 5). */
@@ -214,35 +216,25 @@ export class IdempotencyStore {
   }
 
   /** Removes expired rows, some in each transaction. Resolves with how many; rejects as the writer does. */
-  async sweep(): Promise<number> {
-    let removed = 0;
-    for (;;) {
-      const some = await this.writer.run(() => {
-        const expired = this.store.query
-          .select({ at: sql`rowid` })
-          .from(idempotency)
-          .where(lt(idempotency.createdAt, this.clock.now() - KEEP_MS))
-          .limit(SWEEP_BATCH);
-        return this.store.query
-          .delete(idempotency)
-          .where(inArray(sql`rowid`, expired))
-          .returning({ key: idempotency.key })
-          .all().length;
-      });
-      removed += some;
-      if (some < SWEEP_BATCH) return removed;
-    }
+  sweep(): Promise<number> {
+    return removeInBatches(this.writer, SWEEP_BATCH, () => {
+      const expired = this.store.query
+        .select({ at: sql`rowid` })
+        .from(idempotency)
+        .where(lt(idempotency.createdAt, this.clock.now() - KEEP_MS))
+        .limit(SWEEP_BATCH);
+      return this.store.query
+        .delete(idempotency)
+        .where(inArray(sql`rowid`, expired))
+        .returning({ key: idempotency.key })
+        .all().length;
+    });
   }
 
-  /** Sweeps now and every ten minutes. Returns its end. */
+  /** Sweeps every ten minutes. Returns its end. */
   watch(): () => void {
-    let cancel = () => {};
-    const tick = () => {
-      this.sweep().catch((thrown) => this.log.error("idempotency-sweep", errorFields(thrown)));
-      cancel = this.clock.after(SWEEP_MS, tick);
-    };
-    cancel = this.clock.after(SWEEP_MS, tick);
-    return () => cancel();
+    const onFault = (thrown: unknown) => this.log.error("idempotency-sweep", errorFields(thrown));
+    return repeat(this.clock, { everyMs: SWEEP_MS }, () => this.sweep(), onFault);
   }
 }
 

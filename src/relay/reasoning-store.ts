@@ -1,7 +1,9 @@
 import type { ReasoningMemory } from "../canon/memory.ts";
+import { removeInBatches } from "../db/batches.ts";
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
+import { repeat } from "../lib/repeat.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { MakersShelf } from "./reasoning-makers.ts";
 import { deriveSeed, randomSeed, Sealer } from "./reasoning-seal.ts";
@@ -201,29 +203,16 @@ export class ReasoningStore implements MakersShelf {
   /** Removes what has expired, some in each transaction. Resolves with how many states; rejects as the writer does. */
   async sweep(): Promise<number> {
     const { removeExpired, removeExpiredMakers } = this.#statements;
-    const removed = await this.#sweepRows(() => this.#count(removeExpired.all(this.clock.now())));
-    await this.#sweepRows(() => removeExpiredMakers.run(this.clock.now()).changes);
+    const sweepRows = (removeSome: () => number) => removeInBatches(this.writer, REMOVED_AT_ONCE, removeSome);
+    const removed = await sweepRows(() => this.#count(removeExpired.all(this.clock.now())));
+    await sweepRows(() => removeExpiredMakers.run(this.clock.now()).changes);
     return removed;
-  }
-
-  async #sweepRows(removeSome: () => number): Promise<number> {
-    let removed = 0;
-    for (;;) {
-      const some = await this.writer.run(removeSome);
-      removed += some;
-      if (some < REMOVED_AT_ONCE) return removed;
-    }
   }
 
   /** Sweeps every ten minutes. Returns its end. */
   watch(): () => void {
-    let cancel = () => {};
-    const tick = () => {
-      this.sweep().catch((thrown) => this.log.error("reasoning-sweep", errorFields(thrown)));
-      cancel = this.clock.after(SWEEP_MS, tick);
-    };
-    cancel = this.clock.after(SWEEP_MS, tick);
-    return () => cancel();
+    const onFault = (thrown: unknown) => this.log.error("reasoning-sweep", errorFields(thrown));
+    return repeat(this.clock, { everyMs: SWEEP_MS }, () => this.sweep(), onFault);
   }
 
   /** A state that cannot be read, because its key is gone, is one that was never kept. */
