@@ -1,3 +1,4 @@
+import type { WebToolAnswer } from "../canon/web-tools.ts";
 import {
   describePage,
   describeResults,
@@ -10,7 +11,7 @@ import {
 import { isObject } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
 import type { Job } from "./job.ts";
-import type { WebToolAnswer, WebToolCall } from "./server-tools-run.ts";
+import type { WebToolCall } from "./server-tools-run.ts";
 
 /** Characters of a query and of an address (web-and-mcp.md A3). */
 const MAX_QUERY = 400;

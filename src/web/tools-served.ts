@@ -1,33 +1,17 @@
 import type { Caller } from "../accounts/caller.ts";
 import { toGatewayError } from "../canon/errors.ts";
+import type { WebToolAnswer, WebToolFault, WebToolOrder } from "../canon/web-tools.ts";
 import { newId } from "../lib/id.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { PageFaultCode, PageResult } from "./fetch-results.ts";
 import { isFault, readFetchArguments, readSearchArguments, type WebTools } from "./tools.ts";
 import type { WebCall } from "./tools-meter.ts";
 
-type Asked = {
-  name: "web_search" | "web_fetch";
-  arguments: Record<string, unknown>;
-  caller: Caller;
-  /** Of the generation it belongs to; the call has an id of its own in the books. */
-  requestId: string;
-  dialect: string;
-  signal: AbortSignal;
-};
-
-type Fault = "bad_arguments" | "not_allowed" | "not_accessible" | "unsupported" | "too_many" | "unavailable";
-
-type Hit = { title: string; url: string; snippet: string; source: string; date: string | null };
-type Page = { url: string; title: string; contentType: string; text: string; published?: string };
-
-type Answer =
-  | { kind: "results"; results: readonly Hit[]; notes: readonly string[] }
-  | { kind: "page"; page: Page }
-  | { kind: "fault"; fault: Fault; message: string };
+/** The generation's request id is not the call's own: that has one by itself in the books. */
+type Asked = WebToolOrder & { caller: Caller };
 
 /** What of a page's failure concerns the address, what its content, and what this gateway. */
-const FAULT_OF_PAGE: Readonly<Partial<Record<PageFaultCode, Fault>>> = {
+const FAULT_OF_PAGE: Readonly<Partial<Record<PageFaultCode, WebToolFault>>> = {
   invalid_url: "bad_arguments",
   blocked: "not_allowed",
   unsupported_content_type: "unsupported",
@@ -37,22 +21,22 @@ const FAULT_OF_PAGE: Readonly<Partial<Record<PageFaultCode, Fault>>> = {
 
 const TOO_MANY = new Set(["rate_limit_exceeded", "concurrency_exceeded", "allowance_exhausted", "insufficient_quota"]);
 
-function toFault(thrown: unknown): Answer {
+function toFault(thrown: unknown): WebToolAnswer {
   const { code, message } = toGatewayError(thrown);
   const fault = TOO_MANY.has(code) ? "too_many" : code === "invalid_request" ? "bad_arguments" : "unavailable";
   return { kind: "fault", fault, message };
 }
 
-function toPage(result: PageResult | undefined): Answer {
+function toPage(result: PageResult | undefined): WebToolAnswer {
   if (!result || result.status === "error") {
     const fault = (result && FAULT_OF_PAGE[result.error.code]) ?? "not_accessible";
     return { kind: "fault", fault, message: result?.error.message ?? "The page could not be read." };
   }
-  const { finalUrl: url, title = "", contentType, published, markdown: text } = result;
-  return { kind: "page", page: { url, title, contentType, text, ...(published !== undefined && { published }) } };
+  const { finalUrl: url, title = "", contentType, markdown: text } = result;
+  return { kind: "page", page: { url, title, contentType, text } };
 }
 
-async function run(tools: WebTools, asked: Asked, call: WebCall): Promise<Answer> {
+async function run(tools: WebTools, asked: Asked, call: WebCall): Promise<WebToolAnswer> {
   if (asked.name === "web_search") {
     const query = readSearchArguments(asked.arguments);
     if (isFault(query)) return { kind: "fault", fault: "bad_arguments", message: query.message };
@@ -68,7 +52,7 @@ async function run(tools: WebTools, asked: Asked, call: WebCall): Promise<Answer
  * The web tools for models whose vendor has none (issue 6, build 5): one more call of the caller's allowance each, and a usage row of its own.
  * The function rejects only when the signal is aborted; whatever else goes wrong is a fault with a sentence for the model.
  */
-export function createServedTools(tools: WebTools, log: Log): (asked: Asked) => Promise<Answer> {
+export function createServedTools(tools: WebTools, log: Log): (asked: Asked) => Promise<WebToolAnswer> {
   return async (asked) => {
     const { caller, dialect, signal, name, requestId } = asked;
     const call = { caller, requestId: newId("req"), dialect, signal };

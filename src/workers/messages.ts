@@ -1,12 +1,13 @@
 import type { Caller } from "../accounts/caller.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { ReasoningMemory } from "../canon/memory.ts";
+import type { WebToolAnswer } from "../canon/web-tools.ts";
 import type { HoldRequest, Payment, Reading, Settlement } from "../ledger/ledger.ts";
 import { RateLimited, type RateState } from "../limits/limiter.ts";
 import type { Figure } from "../observe/figures.ts";
 import type { Fields } from "../observe/log.ts";
 import type { Attempt } from "../observe/request-facts.ts";
-import type { WebToolAnswer, WebToolCall } from "../relay/server-tools-run.ts";
+import type { WebToolCall } from "../relay/server-tools-run.ts";
 import type { View } from "./view.ts";
 
 /** What a request shows at the door: whatever credentials, paths and addresses are judged by. */

@@ -1,4 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
+import type { WebToolName } from "../../canon/web-tools.ts";
 import { type Edits, isObject } from "../../lib/json.ts";
 import {
   countOf,
@@ -14,7 +15,6 @@ import {
   type ServerToolHalf,
   textOf,
   textsOf,
-  type WebToolName,
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 

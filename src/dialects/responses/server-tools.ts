@@ -1,4 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
+import type { SearchHit } from "../../canon/web-tools.ts";
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
 import {
   countOf,
@@ -7,7 +8,6 @@ import {
   type OfferedTool,
   readPlace,
   resultsOfSize,
-  type SearchHit,
   type ServedFunction,
   type ServedOutcome,
   type ServerToolHalf,
