@@ -4,10 +4,11 @@ import { GatewayError, invalidField } from "../canon/errors.ts";
 import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { ImageOrder } from "../jobs/accept.ts";
-import { nearestRatio, type PixelSize, readRatio, readSize, usualRatio } from "../jobs/aspect-ratio.ts";
+import { nearestRatio, readSize, usualRatio } from "../jobs/aspect-ratio.ts";
 import type { Drawing, ImageJobs } from "../jobs/image-jobs.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { isObject } from "../lib/json.ts";
+import { type Pixels, readRatio } from "../lib/pixels.ts";
 import { checkImageRequest } from "../wire/images.ts";
 import { readLimit } from "./usage-query.ts";
 
@@ -63,7 +64,7 @@ function readPrompt(body: Record<string, unknown>, source: JobRow | undefined): 
 }
 
 /** The ratio that is drawn: of the asked size, else the source's, else the model's own (contract 8, dialects.md 7). */
-function chooseRatio(size: PixelSize | undefined, source: JobRow | undefined, ratios: readonly string[]): string {
+function chooseRatio(size: Pixels | undefined, source: JobRow | undefined, ratios: readonly string[]): string {
   if (size) return nearestRatio(size, ratios);
   return source ? nearestRatio(readRatio(source.ratio), ratios) : usualRatio(ratios);
 }

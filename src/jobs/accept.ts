@@ -5,7 +5,7 @@ import type { Entry } from "../catalog/entry.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Book, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { PixelSize } from "./aspect-ratio.ts";
+import type { Pixels } from "../lib/pixels.ts";
 import type { JobRow } from "./job.ts";
 import type { JobOrigin } from "./job-traces.ts";
 import type { KeyHolds } from "./key-holds.ts";
@@ -28,7 +28,7 @@ export type ImageOrder = {
   entry: Entry;
   prompt: string;
   ratio: string;
-  size: PixelSize | undefined;
+  size: Pixels | undefined;
   style: string | null;
   source: { id: string; file: string } | undefined;
   /** The vendor that is asked first, and its name for the model. */

@@ -1,5 +1,4 @@
-/** Pixels that a caller asked for. */
-export type PixelSize = { width: number; height: number };
+import { type Pixels, readRatio } from "../lib/pixels.ts";
 
 /** No model draws anything as long as this; beyond it a size is a mistake. */
 const MOST_STRETCHED = 8;
@@ -11,7 +10,7 @@ const SIZE = /^(\d{2,5})x(\d{2,5})$/;
  * A `size` as pixels. `"auto"` and nothing are undefined: the model's own. Anything that is no size, has a side of zero, or is longer than
  * 8:1 gives `"bad"`. Pure.
  */
-export function readSize(text: string | null | undefined): PixelSize | undefined | "bad" {
+export function readSize(text: string | null | undefined): Pixels | undefined | "bad" {
   if (text === null || text === undefined || text === "auto") return undefined;
   const [, width, height] = SIZE.exec(text) ?? [];
   const size = { width: Number(width), height: Number(height) };
@@ -20,15 +19,8 @@ export function readSize(text: string | null | undefined): PixelSize | undefined
   return long > Math.min(size.width, size.height) * MOST_STRETCHED ? "bad" : size;
 }
 
-/** `16:9` as its two numbers. Throws RangeError for what is no ratio: a fault of a vendor's row. */
-export function readRatio(ratio: string): PixelSize {
-  const [, width, height] = /^([1-9]\d{0,3}):([1-9]\d{0,3})$/.exec(ratio) ?? [];
-  if (width === undefined || height === undefined) throw new RangeError(`${ratio} is no aspect ratio.`);
-  return { width: Number(width), height: Number(height) };
-}
-
 /** Pixels by which a size of this ratio and of the same area differs from the asked one. */
-function pixelsApart({ width, height }: PixelSize, ratio: PixelSize): number {
+function pixelsApart({ width, height }: Pixels, ratio: Pixels): number {
   const unit = Math.sqrt((width * height) / (ratio.width * ratio.height));
   return Math.abs(width - unit * ratio.width) + Math.abs(height - unit * ratio.height);
 }
@@ -40,7 +32,7 @@ const EQUAL = 1e-12;
  * The ratio of `ratios` that is nearest to a size: an exact one, else the one that is stretched least, seen by the logarithm so that 2:1 and
  * 1:2 are as far from 1:1; of two as near the one fewer pixels apart, then the earlier (dialects.md 7). Pure. `ratios` is not empty.
  */
-export function nearestRatio(size: PixelSize, ratios: readonly string[]): string {
+export function nearestRatio(size: Pixels, ratios: readonly string[]): string {
   const asked = Math.log(size.width / size.height);
   let best: { ratio: string; far: number; apart: number } | undefined;
   for (const ratio of ratios) {

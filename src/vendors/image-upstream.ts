@@ -1,3 +1,5 @@
+import type { Pixels } from "../lib/pixels.ts";
+
 /** Media types that an image of this gateway can have; whatever else a vendor sends is no result (reliability 5.4). */
 export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/webp"] as const;
 export type ImageType = (typeof IMAGE_TYPES)[number];
@@ -15,7 +17,7 @@ export type ImageRequest = {
   /** One of the model's own ratios: `16:9`. */
   ratio: string;
   /** The pixels the caller asked for, where it named any: a hint for vendors that take pixels. The ratio wins. */
-  size?: { width: number; height: number };
+  size?: Pixels;
   /** The caller's style hint; a vendor without such a field is told it at the end of the prompt, see {@link styledPrompt}. */
   style?: string;
   /** The image to be changed or re-framed; only for models that take one. */

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { ImageRequest } from "../../src/vendors/image-upstream.ts";
-import { parseRatio, pixelsOf } from "../../src/vendors/images/pixels.ts";
+import { pixelsOf, reducedRatio } from "../../src/vendors/images/pixels.ts";
 import { imageRows } from "../../src/vendors/images/rows.ts";
 import { type Call, json } from "../support/upstream.ts";
 import {
@@ -323,7 +323,7 @@ describe("pixels", () => {
     fc.assert(
       fc.property(fc.constantFrom(...cases), fc.option(size, { nil: undefined }), ({ ratio, rule }, wanted) => {
         const { width, height } = pixelsOf({ ratio, ...(wanted && { size: wanted }) }, rule);
-        const asked = parseRatio(ratio);
+        const asked = reducedRatio(ratio);
         expect(width % rule.multiple).toBe(0);
         expect(height % rule.multiple).toBe(0);
         expect(Math.min(width, height)).toBeGreaterThanOrEqual(rule.multiple);

@@ -1,3 +1,4 @@
+import type { Pixels } from "../../lib/pixels.ts";
 import { decodeAt, measure, newPicture, type Picture } from "./canvas-picture.ts";
 
 /** Pixels of every picture, about. */
@@ -7,17 +8,15 @@ const BLUR = 24;
 /** How much darker the filling is, so that the picture stands out. */
 const DIM = 0.82;
 
-type Size = { width: number; height: number };
-
 /** The size of a picture of exactly this ratio (`16:9`), of about a megapixel. */
-export function sizeOf(ratio: string): Size {
+export function sizeOf(ratio: string): Pixels {
   const [wide = 1, high = 1] = ratio.split(":").map(Number);
   const unit = Math.max(1, Math.floor(Math.sqrt(AREA / (wide * high))));
   return { width: wide * unit, height: high * unit };
 }
 
 /** The largest size of the ratio of `inner` that lies inside `outer`, or with `cover` the smallest around it. */
-function scaled(inner: Size, outer: Size, cover: boolean): Size {
+function scaled(inner: Pixels, outer: Pixels, cover: boolean): Pixels {
   const across = outer.width / inner.width;
   const down = outer.height / inner.height;
   const scale = cover ? Math.max(across, down) : Math.min(across, down);
@@ -43,7 +42,7 @@ export async function reframe(source: Uint8Array, ratio: string): Promise<Pictur
 }
 
 /** Fills the picture with the small one, scaled up smoothly to `cover` and centred. */
-function fillBlurred(picture: Picture, small: Picture, cover: Size): void {
+function fillBlurred(picture: Picture, small: Picture, cover: Pixels): void {
   const { width, height, stride, pixels } = picture;
   const left = (cover.width - width) / 2;
   const top = (cover.height - height) / 2;

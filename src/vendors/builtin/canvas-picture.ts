@@ -1,4 +1,5 @@
 import { inflateSync } from "node:zlib";
+import type { Pixels } from "../../lib/pixels.ts";
 
 /** Pixels, three bytes each (blue, green, red), row by row from the top; each row is filled up to a multiple of four bytes. */
 export type Picture = { width: number; height: number; stride: number; pixels: Uint8Array };
@@ -29,7 +30,7 @@ export function encodePng({ width, height, pixels }: Picture): Promise<Uint8Arra
 }
 
 /** Width and height of an image file. Rejects when it cannot be read. */
-export async function measure(bytes: Uint8Array): Promise<{ width: number; height: number }> {
+export async function measure(bytes: Uint8Array): Promise<Pixels> {
   return new Bun.Image(bytes, { maxPixels: MAX_PIXELS }).metadata();
 }
 

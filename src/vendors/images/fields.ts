@@ -1,6 +1,7 @@
+import type { Pixels } from "../../lib/pixels.ts";
 import { type ImageRequest, styledPrompt } from "../image-upstream.ts";
 import { pixelsOf, resolutionOf } from "./pixels.ts";
-import type { ImageModel, Pixels } from "./wire.ts";
+import type { ImageModel } from "./wire.ts";
 
 type Worded = Pick<ImageRequest, "prompt" | "style" | "size">;
 

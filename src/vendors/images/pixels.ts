@@ -1,5 +1,6 @@
+import { type Pixels, readRatio } from "../../lib/pixels.ts";
 import type { ImageRequest } from "../image-upstream.ts";
-import type { PixelRule, Pixels } from "./wire.ts";
+import type { PixelRule } from "./wire.ts";
 
 /** A size of exactly the ratio is taken where its area is within this factor of the wanted one; else one that is a few pixels off. */
 const EXACT_WITHIN = 1.35;
@@ -10,12 +11,9 @@ function greatestDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestDivisor(b, a % b);
 }
 
-/** `16:9` as its two whole numbers, reduced. Throws RangeError for what is no ratio: a fault of a row. */
-export function parseRatio(ratio: string): Pixels {
-  const [, first, second] = /^(\d{1,4}):(\d{1,4})$/.exec(ratio) ?? [];
-  const width = Number(first);
-  const height = Number(second);
-  if (!(width > 0 && height > 0)) throw new RangeError(`${ratio} is no aspect ratio.`);
+/** `16:8` as 2 and 1. Throws as {@link readRatio} does. */
+export function reducedRatio(ratio: string): Pixels {
+  const { width, height } = readRatio(ratio);
   const divisor = greatestDivisor(width, height);
   return { width: width / divisor, height: height / divisor };
 }
@@ -27,7 +25,7 @@ const roundTo = (value: number, multiple: number) => Math.max(multiple, Math.rou
  * usual one. Exactly of the ratio where such a size is near, else as near as the rule's multiples let it be (dialects.md 7). Pure.
  */
 export function pixelsOf({ ratio, size }: Pick<ImageRequest, "ratio" | "size">, rule: PixelRule): Pixels {
-  const { width, height } = parseRatio(ratio);
+  const { width, height } = reducedRatio(ratio);
   const stretch = Math.max(width, height) / Math.min(width, height);
   const most = Math.min(rule.maxArea, (rule.maxEdge * rule.maxEdge) / stretch);
   const wanted = size ? Math.max(rule.minArea, size.width * size.height) : rule.area;

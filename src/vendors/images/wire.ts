@@ -36,9 +36,6 @@ export type Refusal = {
   text?: RegExp;
 };
 
-/** Pixels of an image. */
-export type Pixels = { width: number; height: number };
-
 /** How a model that takes pixels wants them. Area and edge in pixels. */
 export type PixelRule = {
   multiple: number;
