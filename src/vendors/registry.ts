@@ -6,6 +6,8 @@ const OPENAI_FIELDS = (
   "service_tier prediction moderation"
 ).split(" ");
 const without = (...names: string[]) => OPENAI_FIELDS.filter((field) => !names.includes(field));
+/** Fields that other servers of this dialect know, or its own vendor for some of its models: who checks a body refuses the whole of it for one. */
+const OTHERS_FIELDS = "top_k min_p repetition_penalty modalities audio web_search_options".split(" ");
 
 /** Every chat vendor but the dialect's own and Azure: no `developer` role (`system` works everywhere), and functions for custom tools. */
 const OTHER_CHAT = { noDeveloperRole: true, customTools: false, unknownFields: OPENAI_FIELDS } as const;
@@ -86,9 +88,8 @@ export const registry: readonly VendorRow[] = [
       // Refuses fields it does not know, and sends its usage unasked.
       unknownFields: [
         ...without("metadata", "prediction"),
-        ..."user logit_bias logprobs top_logprobs top_k min_p repetition_penalty modalities audio web_search_options".split(
-          " ",
-        ),
+        ...["user", "logit_bias", "logprobs", "top_logprobs"],
+        ...OTHERS_FIELDS,
       ],
       refusesReasoning: true,
       acceptsCacheControl: false,
@@ -113,7 +114,9 @@ export const registry: readonly VendorRow[] = [
     models: "discover",
     quirks: {
       ...CHECKED_CHAT,
-      unknownFields: [...without("service_tier"), "logit_bias", "logprobs", "top_logprobs"],
+      unknownFields: [...without("service_tier"), "logit_bias", "logprobs", "top_logprobs", ...OTHERS_FIELDS],
+      // Its document names it among what is a 400 (console.groq.com, "OpenAI Compatibility").
+      messageFields: MESSAGE_FIELDS.filter((field) => field !== "name"),
     },
   },
   {
@@ -172,7 +175,11 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "CEREBRAS_API_KEY",
     models: "discover",
-    quirks: CHECKED_CHAT,
+    quirks: {
+      ...CHECKED_CHAT,
+      // The others of OpenAI's are in the types of its own SDK.
+      unknownFields: [...without("prompt_cache_key", "service_tier", "prediction"), ...OTHERS_FIELDS],
+    },
   },
   {
     id: "moonshotai",

@@ -23,6 +23,35 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     expect(dropped.sort()).toEqual(["prompt_cache_key", "store", "user", "verbosity"]);
   });
 
+  test("Groq and Cerebras are not told what only other servers of the dialect know, and each is told what it knows itself", () => {
+    const others = { top_k: 4, min_p: 0.1, repetition_penalty: 1.1, modalities: ["text"] };
+    const both = { messages: [user], ...others, service_tier: "flex", prompt_cache_key: "k" };
+    const toGroq = send(toVendor("groq"), both);
+    expect([toGroq.body, toGroq.dropped.sort()]).toEqual([
+      { model: "up-1", messages: [user], service_tier: "flex" },
+      ["min_p", "prompt_cache_key", "repetition_penalty", "top_k"],
+    ]);
+    const toCerebras = send(toVendor("cerebras"), { ...both, prediction: { type: "content", content: "x" } });
+    expect(Object.keys(toCerebras.body).sort()).toEqual([
+      ...["messages", "model", "prediction", "prompt_cache_key", "service_tier"],
+    ]);
+  });
+
+  test("Groq is not told a message's name; that of a result says nothing which its call has not said", () => {
+    const call = { id: "abcdefghi", type: "function", function: { name: "f", arguments: "{}" } };
+    const messages = [
+      { ...user, name: "ann" },
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: call.id, name: "f", content: "x" },
+    ];
+    const { body, dropped } = send(toVendor("groq"), { messages });
+    expect([body["messages"], dropped]).toEqual([
+      [user, messages[1], { role: "tool", tool_call_id: call.id, content: "x" }],
+      ["messages[0].name"],
+    ]);
+    expect(send(toVendor("cerebras"), { messages }).body["messages"]).toEqual(messages);
+  });
+
   test("a field that asks for nothing is no loss, and a vendor of one's own gets every field", () => {
     expect(send(toVendor("qwen"), { messages: [user], store: false }).dropped).toEqual([]);
     const own = send({ from: "chat", to: "chat" }, asked);
@@ -121,7 +150,7 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     const messages = [{ ...user, name: "Ann", metadata: { a: 1 }, tags: [] }];
     const named = send(toVendor("mistral"), { messages });
     expect([named.body["messages"], named.dropped]).toEqual([[user], ["messages[0].name", "messages[0].metadata"]]);
-    const taken = send(toVendor("groq"), { messages });
+    const taken = send(toVendor("cerebras"), { messages });
     expect([taken.body["messages"], taken.dropped]).toEqual([[{ ...user, name: "Ann" }], ["messages[0].metadata"]]);
     expect(send(toVendor("xai"), { messages }).body["messages"]).toEqual(messages);
   });

@@ -66,6 +66,9 @@ export function amendFields(message: Wire, known: readonly string[], changes: Wi
   if (Array.isArray(calls) && !calls.every(isPlainCall)) changes["tool_calls"] = calls.map(plainCall);
 }
 
+/** Whose name is that of the tool, which the call has told. */
+const isResult = ({ role }: Wire): boolean => role === "tool" || role === "function";
+
 const saysSomething = (value: unknown): boolean =>
   value != null && value !== "" && (typeof value !== "object" || Object.keys(value).length > 0);
 
@@ -77,8 +80,8 @@ export function lostMessageFields(messages: unknown, known: readonly string[] | 
     const message: unknown = messages[at];
     if (!isObject(message)) continue;
     for (const field in message) {
-      const isLost = !known.includes(field) && !OF_REPLIES.has(field) && saysSomething(message[field]);
-      if (isLost) lost.push(`messages[${at}].${field}`);
+      if (known.includes(field) || OF_REPLIES.has(field) || (field === "name" && isResult(message))) continue;
+      if (saysSomething(message[field])) lost.push(`messages[${at}].${field}`);
     }
   }
   return lost;
