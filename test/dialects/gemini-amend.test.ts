@@ -46,6 +46,22 @@ describe("orders", () => {
     expect(generationConfig.maxOutputTokens).toBe(9);
   });
 
+  test("penalties are told to the models that know them: Gemini 2.5 and later refuse a request for either", () => {
+    const body = { ...BODY, generationConfig: { seed: 4, presencePenalty: 1, frequencyPenalty: -1 } };
+    const orders = (upstreamModel: string): Orders => ({
+      ...{ upstreamModel, stream: false, reasoning: { kind: "nothing" }, dropSampling: false, remove: [] },
+    });
+    const named = (model: string) => gemini.repairs?.(body, gemini.amend(body, orders(model), {}), orders(model), {});
+    for (const model of ["gemini-2.5-flash", "gemini-3.5-flash", "gemini-4-argon", "gemini-flash-latest"]) {
+      expect(amended(body, { upstreamModel: model })["generationConfig"]).toEqual({ seed: 4 });
+      expect(named(model)).toEqual(["frequency_penalty", "presence_penalty"]);
+    }
+    for (const model of ["gemini-2.0-flash", "gemma-4-31b-it"]) {
+      expect(amended(body, { upstreamModel: model })).toEqual(body);
+      expect(named(model)).toEqual([]);
+    }
+  });
+
   test.each<[string, ReasoningOrder, boolean, unknown]>([
     [
       "a level",

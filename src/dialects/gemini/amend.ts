@@ -109,11 +109,19 @@ function amendForModel(body: Wire, config: Wire, traits: ModelTraits): Wire {
   return edits;
 }
 
+const PENALTIES = ["frequency_penalty", "presence_penalty"];
+
+/** The fields that the model is not told, by the names that clients know them by. */
+const untoldFields = (orders: Orders, { penalties }: ModelTraits): readonly string[] =>
+  penalties ? goingFields(orders) : [...goingFields(orders), ...PENALTIES];
+
 /** Fields that went: they stand inside another one here, where whoever compares the top level does not see them. */
 function lostFields(body: Wire, orders: Orders): string[] {
   const { generationConfig: config } = body;
   if (!isObject(config)) return NONE_LOST;
-  const lost = goingFields(orders).filter((field) => config[toCamelCase(field)] !== undefined);
+  const lost = untoldFields(orders, traitsOf(orders.upstreamModel)).filter(
+    (field) => config[toCamelCase(field)] !== undefined,
+  );
   return lost.length === 0 ? NONE_LOST : lost;
 }
 
@@ -138,7 +146,7 @@ export function amend(body: Record<string, unknown>, orders: Orders): Edits {
   const thinking = thinkingConfig(orders.reasoning, orders.dropSampling, traits);
   if (thinking) config["thinkingConfig"] = thinking;
   const edits: Edits = amendForModel(body, config, traits);
-  for (const field of goingFields(orders)) {
+  for (const field of untoldFields(orders, traits)) {
     delete config[toCamelCase(field)];
     if (field in body) edits[field] = undefined;
   }

@@ -84,7 +84,7 @@ function encodeGeneration(prompt: Prompt, stop: readonly string[]): Wire {
   put(config, "topK", topK);
   if (stop.length > 0) config["stopSequences"] = stop;
   if (seed !== undefined) config["seed"] = toSeed(seed);
-  // Newer models refuse the fields altogether, and clients often send the 0 that says nothing.
+  // Clients often send the 0 that says nothing; which models refuse any other is for `amend`.
   if (frequencyPenalty) config["frequencyPenalty"] = frequencyPenalty;
   if (presencePenalty) config["presencePenalty"] = presencePenalty;
   addOutput(prompt.output, config);

@@ -8,6 +8,8 @@ export type ModelTraits = {
   jsonSchema: boolean;
   /** `systemInstruction` is known. */
   systemInstruction: boolean;
+  /** `frequencyPenalty` and `presencePenalty` are known: Gemini 2.5 and later refuse a request for either ("Penalty is not enabled"). */
+  penalties: boolean;
   /** Smallest and largest thinking budget, tokens. */
   budget: readonly [number, number];
 };
@@ -28,6 +30,7 @@ export const traitsOf = remember((model: string): ModelTraits => {
   return {
     current: name.includes("gemini") && !first && !/gemini-2/.test(name),
     jsonSchema: !first && !/gemma-?[123]/.test(name),
+    penalties: first || !name.includes("gemini"),
     systemInstruction: !gemma && !(first && name.includes("image")),
     budget: BUDGETS.find(([pattern]) => pattern.test(name))?.[1] ?? NARROWEST,
   };
