@@ -4,7 +4,7 @@ import { builtInRows } from "../catalog/rows.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
 import { listDiscovered, probeLocal } from "../vendors/models-list.ts";
-import { registry } from "../vendors/registry.ts";
+import { registry, variableOf } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { BUILTIN_VENDORS, readConfig, readVendors } from "./context.ts";
 import type { ModelsOptions } from "./options.ts";
@@ -67,10 +67,7 @@ const COLUMNS: readonly Column[] = [
 ];
 
 /** What a person sets to have a vendor: its variable, or a row of the configuration file. */
-function switchOf(vendorId: string): string {
-  const row = registry.find((candidate) => candidate.id === vendorId);
-  return row?.env ?? `vendor ${vendorId}`;
-}
+const switchOf = (vendorId: string): string => variableOf(vendorId) ?? `vendor ${vendorId}`;
 
 const formatSwitches = ({ routable, switchedOnBy }: Listing) =>
   routable ? "on" : `needs ${switchedOnBy.map(switchOf).join(" or ")}`;

@@ -9,6 +9,7 @@ import type { Drawing, ImageJobs } from "../jobs/image-jobs.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { isObject } from "../lib/json.ts";
 import { type Pixels, readRatio } from "../lib/pixels.ts";
+import { switchedOff } from "../relay/switched-off.ts";
 import { checkImageRequest } from "../wire/images.ts";
 import { readLimit } from "./usage-query.ts";
 
@@ -33,10 +34,7 @@ function findImageModel(catalog: Catalog, model: string): Entry {
   if (entry) throw invalidField(param, `The model ${entry.id} is of modality ${entry.modality}: it draws no images.`);
   requirePrefix(model);
   const known = catalog.all().find((listing) => listing.entry.id === model);
-  if (known) {
-    const text = `The model ${model} is known, but no vendor that serves it is switched on here: ${known.switchedOnBy.join(", ")}.`;
-    throw new GatewayError("vendor_not_configured", text, { param });
-  }
+  if (known) throw switchedOff(known);
   const shown = model.length > MAX_SHOWN_ID ? `${model.slice(0, MAX_SHOWN_ID)}…` : model;
   const text = `The model ${shown} does not exist here. GET /v1/models?modality=image lists those that do.`;
   throw new GatewayError("model_not_found", text, { param });

@@ -26,6 +26,7 @@ import { finishWhole } from "./server-tools-stream.ts";
 import { Spending } from "./spending.ts";
 import { withoutStrays } from "./stray-fields.ts";
 import { type RelayedStream, relayStream } from "./stream.ts";
+import { switchedOff } from "./switched-off.ts";
 import { settleTools } from "./vendor-tools.ts";
 
 /** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */
@@ -97,10 +98,7 @@ export function findEntry(catalog: Catalog, model: string): Entry {
   }
   requirePrefix(model);
   const known = catalog.all().find((listing) => listing.entry.id === model);
-  if (known) {
-    const text = `The model ${model} is known, but no vendor that serves it is switched on here: ${known.switchedOnBy.join(", ")}.`;
-    throw new GatewayError("vendor_not_configured", text, { param });
-  }
+  if (known) throw switchedOff(known);
   const shown = model.length > MAX_SHOWN_ID ? `${model.slice(0, MAX_SHOWN_ID)}…` : model;
   throw new GatewayError(
     "model_not_found",

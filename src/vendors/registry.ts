@@ -355,6 +355,9 @@ function drawingServer(id: string, name: string, port: number): VendorRow {
   return { ...row, modality: "image", local: true };
 }
 
+/** The environment variable that switches a vendor of the registry on; undefined for one that a variable does not switch on. */
+export const variableOf = (vendorId: string): string | undefined => registry.find(({ id }) => id === vendorId)?.env;
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A variable's value without blanks at its ends; undefined when nothing is left. */

@@ -435,6 +435,23 @@ describe("credentials", () => {
   });
 });
 
+test("a known model whose vendors are all off says which variable switches each of them on", async () => {
+  const told = async (path: string, body: object) => {
+    const response = await lab.gateway.post(path, body);
+    return [response.status, ((await response.json()) as { error: { message: string } }).error.message];
+  };
+  const message = (model: string, vendors: string) => [
+    503,
+    `The model ${model} is known, but no vendor that serves it is switched on here: ${vendors}.`,
+  ];
+  const [chat, image] = ["anthropic/claude-fable-5", "recraft/recraft-v4.1"];
+  const claude = message(chat, "anthropic (ANTHROPIC_API_KEY), openrouter (OPENROUTER_API_KEY)");
+  for (const side of SIDES) expect(await told(PATH[side], ask(side, chat, "blocking"))).toEqual(claude);
+  expect(await told("/v1/images/generations", { model: image, prompt: "x" })).toEqual(
+    message(image, "openrouter (OPENROUTER_API_KEY)"),
+  );
+});
+
 describe("the order of refusals behind the credentials", () => {
   test.each(SIDES)("the model comes before the body's other faults: %s", async (side) => {
     const wrong = { messages: "no", max_tokens: "many" };
