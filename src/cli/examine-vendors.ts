@@ -39,13 +39,9 @@ function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError): Finding {
   const check = `vendor ${id}`;
   const { host } = new URL(baseUrl);
   const status = upstreamStatus(error);
-  if (error.code === "upstream_auth") {
-    return fault(
-      check,
-      `${host} refuses the key`,
-      `check ${env ?? `api_key of vendor ${id} in the configuration file`}`,
-    );
-  }
+  const checkKey = `check ${env ?? `api_key of vendor ${id} in the configuration file`}`;
+  if (error.code === "upstream_auth") return fault(check, `${host} refuses the key`, checkKey);
+  if (error.code === "vendor_not_configured") return fault(check, `${host}: ${error.message}`, checkKey);
   if (status === 404 || status === 405)
     return note(check, `${host} answers, but has no model list: its key is not proven`);
   if (error.code === "upstream_unreachable") return diagnoseUnreached(check, host, error);

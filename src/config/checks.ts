@@ -2,7 +2,7 @@ import { builtInRows } from "../catalog/rows.ts";
 import { expected, type Fault, formatSteps, type Steps, valueAt } from "./faults.ts";
 import { nearest } from "./nearest.ts";
 import type { ConfigFile, ModelSetting, VendorSetting } from "./schema.ts";
-import { readUrl } from "./values.ts";
+import { readKey, readUrl } from "./values.ts";
 
 /** What the rules need to know beside the document itself. */
 export type CheckContext = {
@@ -15,6 +15,8 @@ export type CheckContext = {
 
 /** Headers that belong to the connection, not to the vendor's row. */
 const FORBIDDEN_HEADERS = new Set(["host", "content-length", "transfer-encoding", "connection", "expect", "upgrade"]);
+
+const BAD_KEY = `expected ${readKey.what} (not shown)`;
 
 const quoted = (text: string) => JSON.stringify(text);
 
@@ -32,6 +34,9 @@ export function checkHeaders(headers: Record<string, string>, steps: Steps): Fau
   }
   return faults;
 }
+
+/** The end of an endpoint's own address, which people copy from a vendor's examples. */
+const ENDPOINT = /\/(?:chat\/completions|v1\/messages|responses)\/*$/;
 
 /** A row for a vendor that is not built in has to say what it speaks and where it is. One that only draws says the former by its wire. */
 function checkCustomVendor(row: VendorSetting, steps: Steps, registryIds: readonly string[]): Fault[] {
@@ -66,6 +71,9 @@ function checkVendors(rows: readonly VendorSetting[], context: CheckContext): Fa
       const place = [...steps, "base_url"];
       const fits = readUrl.from(row.base_url) !== undefined;
       if (!fits) faults.push(expected(readUrl.what, valueAt(context.raw, place), place));
+      const path = ENDPOINT.exec(row.base_url)?.[0];
+      const problem = `expected an address without ${path}, which the gateway adds itself`;
+      if (path) faults.push({ steps: place, problem });
     }
     faults.push(...checkHeaders(row.headers ?? {}, [...steps, "headers"]));
     faults.push(...checkKeys(row, steps));
@@ -74,8 +82,8 @@ function checkVendors(rows: readonly VendorSetting[], context: CheckContext): Fa
 }
 
 function checkKeys({ api_key: key, api_keys: keys = [] }: VendorSetting, steps: Steps): Fault[] {
-  const problem = "expected printable characters without spaces (not shown)";
-  const isBad = (one: string) => !/^[\x21-\x7e]+$/.test(one);
+  const problem = BAD_KEY;
+  const isBad = (one: string) => readKey.from(one) === undefined;
   const faults = keys.flatMap((one, at) => (isBad(one) ? [{ steps: [...steps, "api_keys", at], problem }] : []));
   return key !== undefined && isBad(key) ? [{ steps: [...steps, "api_key"], problem }, ...faults] : faults;
 }
@@ -105,6 +113,36 @@ function checkPricing({ id, modality, pricing }: ModelSetting, steps: Steps): Fa
   return missing.map((part) => expected("a price in USD, 0 or more", undefined, [...steps, "pricing", part]));
 }
 
+/**
+ * Less than any model costs for a million tokens, and about what one costs for a token: other programs write that. Taken as it stands, a model would be
+ * given away.
+ */
+const LEAST_USD = 0.0005;
+
+const TOKEN_PRICE = `a price in USD for 1,000,000 tokens, not for one, from ${LEAST_USD} on (or 0)`;
+
+/** Prices that look like those of one token, at `place`. */
+function tinyPrices(prices: object, place: Steps): Fault[] {
+  return Object.entries(prices).flatMap(([name, usd]) => {
+    const isTiny = name !== "per_image" && typeof usd === "number" && usd > 0 && usd < LEAST_USD;
+    return isTiny ? [expected(TOKEN_PRICE, usd, [...place, name])] : [];
+  });
+}
+
+function checkAmounts({ pricing }: ModelSetting, steps: Steps): Fault[] {
+  if (typeof pricing !== "object") return [];
+  const place = [...steps, "pricing"];
+  const ofTiers = (pricing.tiers ?? []).flatMap((tier, at) => tinyPrices(tier, [...place, "tiers", at]));
+  return [...tinyPrices(pricing, place), ...ofTiers];
+}
+
+/** A plan's id is typed on the command line and shown in tables. */
+function checkPlans(plans: ConfigFile["plans"]): Fault[] {
+  const problem = "expected an id of 1 to 64 letters, digits, dots, dashes and underscores";
+  const ids = Object.keys(plans ?? {}).filter((id) => !/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id));
+  return ids.map((id) => ({ steps: ["plans", id], problem }));
+}
+
 function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<string>): Fault[] {
   const faults: Fault[] = [];
   const firstAt = new Map<string, number>();
@@ -116,7 +154,7 @@ function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<strin
       faults.push({ steps: [...steps, "id"], problem });
     }
     firstAt.set(row.id, earlier ?? index);
-    faults.push(...checkRoutes(row, steps, vendorIds), ...checkPricing(row, steps));
+    faults.push(...checkRoutes(row, steps, vendorIds), ...checkPricing(row, steps), ...checkAmounts(row, steps));
     const efforts = row.reasoning_efforts;
     if (efforts && !efforts.levels.includes(efforts.default)) {
       const what = `one of ${efforts.levels.map(quoted).join(", ")}`;
@@ -134,9 +172,8 @@ function checkSearch(file: ConfigFile, raw: unknown): Fault[] {
     if (address !== undefined && readUrl.from(address) === undefined) {
       faults.push(expected(readUrl.what, valueAt(raw, place), place));
     }
-    if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
-      const problem = "expected printable characters without spaces (not shown)";
-      faults.push({ steps: [...steps, "api_key"], problem });
+    if (key !== undefined && readKey.from(key) === undefined) {
+      faults.push({ steps: [...steps, "api_key"], problem: BAD_KEY });
     }
   }
   return faults;
@@ -149,6 +186,7 @@ export function checkConfigFile(file: ConfigFile, context: CheckContext): Fault[
   const faults = [
     ...checkVendors(vendors, context),
     ...checkModels(file.models ?? [], vendorIds),
+    ...checkPlans(file.plans),
     ...checkSearch(file, context.raw),
   ];
   const seen = new Set<string>();

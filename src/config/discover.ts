@@ -1,5 +1,6 @@
 import type { AuthForm, DrawingSettings, Vendor, VendorModels, VendorRow } from "../vendors/vendor.ts";
 import { type ModelSetting, toCamelCase, type VendorSetting } from "./schema.ts";
+import { readKey, readUrl } from "./values.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -16,7 +17,7 @@ export type VendorSources = {
 
 export type Discovery = {
   vendors: Vendor[];
-  /** Rows of the file that could not be switched on, and why. */
+  /** Rows of the file and keys of the environment that could not switch their vendor on, and why. */
   warnings: string[];
 };
 
@@ -114,13 +115,39 @@ function readDrawing({ wire, ratios, takes_source: takesSource, workflow }: NonN
   return drawing;
 }
 
-/** Why a vendor cannot be called, as a sentence, or undefined when it can. */
-function whatIsMissing(vendor: Vendor): string | undefined {
+/** Forms whose variables hold a machine's identity, which may be there for other programs; and no key, which is there for its vendor alone. */
+const IDENTITIES: ReadonlySet<AuthForm> = new Set(["service-account", "sigv4"]);
+
+/** Why a vendor cannot be called, as a sentence, or undefined when it can. The file's own values were checked before. */
+function whatIsMissing(vendor: Vendor, registry: readonly VendorRow[]): string | undefined {
   if (vendor.baseUrl.includes("{"))
     return `Vendor ${vendor.id} stays off: it needs a base_url, or the variables for it.`;
+  if (readUrl.from(vendor.baseUrl) === undefined) {
+    const names = variablesOf(registry.find((row) => row.id === vendor.id)).join(" and ");
+    return `Vendor ${vendor.id} stays off: of ${names} expected ${readUrl.what}, found another text.`;
+  }
+  if (vendor.apiKey && !IDENTITIES.has(vendor.auth) && readKey.from(vendor.apiKey) === undefined) {
+    return `Vendor ${vendor.id} stays off: of ${vendor.env} expected ${readKey.what}, found another text.`;
+  }
   if (vendor.auth === "none" || vendor.apiKey) return undefined;
   const variable = vendor.env ? ` or the variable ${vendor.env}` : "";
   return `Vendor ${vendor.id} stays off: it needs an api_key${variable} (or auth: none).`;
+}
+
+/** The variables that a vendor's address is made of. */
+const variablesOf = (row: VendorRow | undefined) =>
+  [...(row?.baseUrl ?? "").matchAll(/\{([A-Z0-9_]+)\}/g)].map(([, name = ""]) => name);
+
+/** Vendors whose key is in the environment, and a variable of their address is not: without a word their key would count as not found. */
+function halfSet({ registry, environment, rows }: VendorSources): string[] {
+  const isBlank = (name: string) => !environment[name]?.trim();
+  return registry.flatMap((known) => {
+    const { id, env, auth, defaults } = known;
+    if (!env || isBlank(env) || IDENTITIES.has(auth) || rows.some((row) => row.id === id)) return [];
+    const lacking = variablesOf(known).filter((name) => isBlank(name) && !defaults?.[name]);
+    if (lacking.length === 0) return [];
+    return [`Vendor ${id} stays off: ${env} is set, but not ${lacking.join(" and ")}.`];
+  });
 }
 
 /**
@@ -128,19 +155,16 @@ function whatIsMissing(vendor: Vendor): string | undefined {
  * own (contract 2). Pure. Local servers that the file does not name are not among them: they are asked for by the program's start.
  */
 export function resolveVendors(sources: VendorSources): Discovery {
-  const vendors = new Map(sources.fromEnvironment(sources.environment).map((vendor) => [vendor.id, vendor]));
-  const warnings: string[] = [];
-  for (const written of sources.rows) {
-    const row = withFirstKey(written);
-    const vendor = overlay(baseOf(row, sources), row);
-    const missing = whatIsMissing(vendor);
-    if (missing === undefined) vendors.set(vendor.id, vendor);
-    else {
-      vendors.delete(vendor.id);
-      warnings.push(missing);
-    }
+  const known = new Map(sources.fromEnvironment(sources.environment).map((vendor) => [vendor.id, vendor]));
+  for (const row of sources.rows.map(withFirstKey)) known.set(row.id, overlay(baseOf(row, sources), row));
+  const vendors: Vendor[] = [];
+  const warnings = halfSet(sources);
+  for (const vendor of known.values()) {
+    const missing = whatIsMissing(vendor, sources.registry);
+    if (missing === undefined) vendors.push(vendor);
+    else warnings.push(missing);
   }
-  return { vendors: [...vendors.values()], warnings };
+  return { vendors, warnings };
 }
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;

@@ -107,7 +107,10 @@ function requirement(error: ValueError): string {
   if (error.type === ValueErrorType.StringMaxLength) {
     return `${description} of at most ${error.schema["maxLength"]} characters`;
   }
-  return description;
+  const most = error.schema["maximum"];
+  // A description that says its bounds itself ends in them.
+  const isAbove = error.type === ValueErrorType.IntegerMaximum || error.type === ValueErrorType.NumberMaximum;
+  return isAbove && !description.endsWith(`to ${most}`) ? `${description} and at most ${most}` : description;
 }
 
 /** The errors to tell of: inside a union, those of the branch that has the value's own kind. */

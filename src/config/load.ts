@@ -23,7 +23,7 @@ import {
   readWord,
 } from "./values.ts";
 import { ownVariables } from "./variables.ts";
-import { allowedHosts, exposureWarnings, listeningWarnings } from "./warnings.ts";
+import { allowedHosts, exposureWarnings, listeningWarnings, lostModelWarnings } from "./warnings.ts";
 
 /** Everything configuration depends on, passed in so that it can be tested. */
 export type LoadContext = Place & KnownVendors & { flags: Flags };
@@ -132,6 +132,8 @@ export function loadConfig(context: LoadContext): Config {
   const search = chooseSearch(file.web ?? {}, context.environment);
   warnings.push(...listeningWarnings(host, publicUrl), ...search.warnings);
   if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
+  const vendorIds = [...context.registryIds, ...context.builtinIds, ...(file.vendors ?? []).map(({ id }) => id)];
+  warnings.push(...lostModelWarnings(file.models ?? [], vendorIds));
   return {
     dataFolder,
     file: path,

@@ -84,7 +84,7 @@ const quirkProperties = late(
       count_tokens: Type.Optional(flag()),
       bare_count_body: Type.Optional(flag()),
       remote_media: Type.Optional(Words(REMOTE_MEDIA)),
-      web_tools: Type.Optional(Type.Boolean()),
+      web_tools: Type.Optional(flag()),
     }) satisfies Record<SnakeCase<keyof Quirks>, TSchema>,
 );
 

@@ -1,5 +1,6 @@
 import { ENGINES, type SearchSource } from "../web/search/search.ts";
 import type { WebSetting } from "./schema.ts";
+import { readKey, readUrl } from "./values.ts";
 
 type SearchSetting = NonNullable<WebSetting["search"]>;
 type Row = (typeof ENGINES)[number];
@@ -12,14 +13,17 @@ const trimmed = (written: string | undefined) => written?.trim().replace(/\/+$/,
 /** An engine with its key and address from the file, else from the environment. */
 function toSource(row: Row, { engines = {} }: SearchSetting, environment: Environment): SearchSource {
   const setting = Object.entries(engines).find(([id]) => id === row.id)?.[1] ?? {};
-  const fromEnvironment = trimmed(environment[row.env]);
+  const written = trimmed(environment[row.env]);
+  const fromEnvironment = written !== undefined && readerOf(row).from(written) !== undefined ? written : undefined;
   const apiKey = row.keys === "none" ? undefined : (setting.api_key?.trim() ?? fromEnvironment);
   const address = trimmed(setting.base_url) ?? (row.keys === "none" ? fromEnvironment : undefined);
-  const baseUrl = address !== undefined && URL.canParse(address) ? address : undefined;
-  return { engine: row.id, ...(apiKey && { apiKey }), ...(baseUrl && { baseUrl }) };
+  return { engine: row.id, ...(apiKey && { apiKey }), ...(address && { baseUrl: address }) };
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a row's variable holds: the address of an engine that has no key, else a key. */
+const readerOf = ({ keys }: Row) => (keys === "none" ? readUrl : readKey);
 
 /** It has its key, or its address where it has no key. */
 const isComplete = (row: Row, source: SearchSource) =>
@@ -40,13 +44,15 @@ export function chooseSearch(web: WebSetting, environment: Environment): SearchC
   const named = typeof engine === "string" ? [engine] : engine;
   const sources: SearchSource[] = [];
   const warnings: string[] = [];
-  for (const id of named) {
+  for (const id of new Set(named)) {
     const known = rows.get(id);
     if (id === "auto") continue;
     if (!known) sources.push({ engine: "fixture" });
     else if (isComplete(known.row, known.source) || known.row.keys === "optional") sources.push(known.source);
     else warnings.push(whatIsMissing(known.row));
   }
+  const told = typeof engine === "string" ? ENGINES : ENGINES.filter(({ id }) => engine.includes(id));
+  warnings.push(...told.flatMap((row) => wrongVariable(row, environment) ?? []));
   if (typeof engine === "string") {
     sources.push(...complete.filter(({ row }) => row.id !== engine).map(({ source }) => source));
     if (sources.length === 0 && engine === "auto") sources.push(rows.get("tavily")!.source);
@@ -57,4 +63,12 @@ export function chooseSearch(web: WebSetting, environment: Environment): SearchC
 function whatIsMissing({ id, env, keys }: Row): string {
   const field = keys === "none" ? "base_url" : "api_key";
   return `Search engine ${id} stays off: it needs web.search.engines.${id}.${field} or the variable ${env}.`;
+}
+
+/** The file's values were checked before; one of the environment that cannot be used is told, and counts as none. */
+function wrongVariable(row: Row, environment: Environment): string | undefined {
+  const written = trimmed(environment[row.env]);
+  const { from, what } = readerOf(row);
+  if (written === undefined || from(written) !== undefined) return undefined;
+  return `Of the variable ${row.env}, for the search engine ${row.id}, expected ${what}, found another text.`;
 }

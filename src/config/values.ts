@@ -21,6 +21,12 @@ export const readHost: Reader<string> = {
   },
 };
 
+/** A secret that a header carries: a blank or a letter of another writing in it came by a slip. */
+export const readKey: Reader<string> = {
+  what: "printable characters without spaces",
+  from: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
+};
+
 /** An http or https address without user name, query and fragment; slashes at its end are cut. */
 export const readUrl: Reader<string> = {
   what: "a URL beginning with http:// or https://, without user name, query or fragment",

@@ -1,5 +1,8 @@
 import { statSync } from "node:fs";
+import { builtInRows } from "../catalog/rows.ts";
 import { isObject } from "../lib/json.ts";
+import { nearest } from "./nearest.ts";
+import type { ModelSetting } from "./schema.ts";
 import { isLoopback } from "./values.ts";
 
 const hostOf = (url: string) => new URL(url).hostname.toLowerCase();
@@ -30,11 +33,29 @@ export function listeningWarnings(host: string, publicUrl: string | undefined): 
   return warnings;
 }
 
+/** Models of the file that no vendor can serve: a route to an unknown vendor is a fault, a prefix may be of a row that is left out for a while. */
+export function lostModelWarnings(models: readonly ModelSetting[], vendorIds: readonly string[]): string[] {
+  return models.flatMap(({ id, routes }, index) => {
+    const prefix = id.slice(0, id.indexOf("/"));
+    if (routes || vendorIds.includes(prefix) || builtInRows.some((row) => row.id === id)) return [];
+    const meant = nearest(prefix, vendorIds);
+    return [`models[${index}]: ${id} has no vendor: there is no ${prefix}${meant ? `; did you mean ${meant}?` : "."}`];
+  });
+}
+
 const isPlainKey = (value: unknown) => typeof value === "string" && !/\$\{|^file:/.test(value);
+
+/** Headers whose values are secrets, as far as their names tell. */
+const SECRET_HEADER = /auth|key|token|secret|cookie/i;
+
+const holdsPlainHeader = (row: Record<string, unknown>) =>
+  isObject(row["headers"]) &&
+  Object.entries(row["headers"]).some(([name, value]) => SECRET_HEADER.test(name) && isPlainKey(value));
 
 const holdsPlainKey = (row: unknown) =>
   isObject(row) &&
   (isPlainKey(row["api_key"]) ||
+    holdsPlainHeader(row) ||
     isPlainKey(row["secret_access_key"]) ||
     (Array.isArray(row["api_keys"]) && row["api_keys"].some(isPlainKey)));
 
@@ -43,7 +64,7 @@ export function exposureWarnings(path: string, raw: Record<string, unknown>, pla
   const vendors = Array.isArray(raw["vendors"]) ? raw["vendors"] : [];
   const web = isObject(raw["web"]) && isObject(raw["web"]["search"]) ? raw["web"]["search"]["engines"] : undefined;
   const storage = isObject(raw["images"]) ? raw["images"]["storage"] : undefined;
-  const rows = [...vendors, ...Object.values(isObject(web) ? web : {}), storage];
+  const rows = [...vendors, ...Object.values(isObject(web) ? web : {}), storage, raw["telemetry"]];
   if (platform === "win32" || !rows.some(holdsPlainKey) || (statSync(path).mode & 0o077) === 0) return [];
   return [`${path} holds a key and can be read by other users: chmod 600 ${path}`];
 }

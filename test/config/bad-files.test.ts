@@ -193,6 +193,42 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "models: [{ id: lab/a, context_length: 1.5 }]",
     "models[0].context_length: expected a whole number of tokens, found 1.5",
   ],
+  [
+    "the price of a token in place of a million's, as other programs write it",
+    "models: [{ id: lab/a, pricing: { input: 0.0000025, output: 0.00001, cache_read: 0, tiers: [{ input_tokens_above: 9, input: 3, output: 0.0001 }] } }]",
+    ...[
+      ["input", "0.0000025"],
+      ["output", "0.00001"],
+      ["tiers[0].output", "0.0001"],
+    ].map(
+      ([name, found]) =>
+        `models[0].pricing.${name}: expected a price in USD for 1,000,000 tokens, not for one, from 0.0005 on (or 0), found ${found}`,
+    ),
+  ],
+  [
+    "an address that is an endpoint's own",
+    "vendors: [{ id: lab, dialect: chat, base_url: 'http://x/v1/chat/completions' }, { id: two, dialect: messages, base_url: 'http://x/v1/messages/' }]",
+    "vendors[0].base_url: expected an address without /chat/completions, which the gateway adds itself",
+    "vendors[1].base_url: expected an address without /v1/messages/, which the gateway adds itself",
+  ],
+  [
+    "plans that nobody could name",
+    'plans: { "": {}, "a b": {}, toString: {} }',
+    'plans[""]: expected an id of 1 to 64 letters, digits, dots, dashes and underscores',
+    'plans["a b"]: expected an id of 1 to 64 letters, digits, dots, dashes and underscores',
+  ],
+  [
+    "figures above what there may be",
+    "plans: { pro: { spending_window_usd: 1000001, images_per_day: 1000000001 } }\nlimits: { blocking_seconds: 3601 }",
+    "plans.pro.spending_window_usd: expected an amount in USD, 0 or more and at most 1000000, found 1000001",
+    "plans.pro.images_per_day: expected a whole number, 0 or more and at most 1000000000, found 1000000001",
+    "limits.blocking_seconds: expected a whole number of seconds from 1 to 3600, found 3601",
+  ],
+  [
+    "a quirk that is a word",
+    "vendors: [{ id: openai, quirks: { web_tools: maybe } }]",
+    'vendors[0].quirks.web_tools: expected true or false, found "maybe"',
+  ],
   ["a port as text", 'server: { port: "4600" }', 'server.port: expected a port from 0 to 65535, found "4600"'],
   ["a port too high", "server: { port: 70000 }", "server.port: expected a port from 0 to 65535, found 70000"],
   ["a host that is none", "server: { host: 'a b' }", 'server.host: expected a host name or an IP address, found "a b"'],

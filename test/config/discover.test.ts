@@ -65,6 +65,33 @@ describe("vendors that are on", () => {
     expect(off.warnings).toEqual(["Vendor azure stays off: it needs a base_url, or the variables for it."]);
   });
 
+  test("a key whose vendor lacks another variable, or has a wrong one, is told and not passed over", () => {
+    const off = (environment: Record<string, string>) => {
+      const { vendors, warnings } = resolve(environment);
+      expect(vendors).toEqual([]);
+      return warnings;
+    };
+    expect(off({ AZURE_OPENAI_API_KEY: "k" })).toEqual([
+      "Vendor azure stays off: AZURE_OPENAI_API_KEY is set, but not AZURE_OPENAI_ENDPOINT.",
+    ]);
+    expect(off({ AWS_BEARER_TOKEN_BEDROCK: "k", AWS_REGION: " " })).toEqual([
+      "Vendor bedrock stays off: AWS_BEARER_TOKEN_BEDROCK is set, but not AWS_REGION.",
+    ]);
+    // These may be there for other programs.
+    expect(off({ AWS_ACCESS_KEY_ID: "a", GOOGLE_APPLICATION_CREDENTIALS: "/a" })).toEqual([]);
+    for (const endpoint of ["my.openai.example", "https://a.example/openai?api-version=1"]) {
+      expect(off({ AZURE_OPENAI_API_KEY: "k", AZURE_OPENAI_ENDPOINT: endpoint })).toEqual([
+        "Vendor azure stays off: of AZURE_OPENAI_ENDPOINT expected a URL beginning with http:// or https://, without user name, query or fragment, found another text.",
+      ]);
+    }
+    expect(off({ AWS_BEARER_TOKEN_BEDROCK: "k", AWS_REGION: "us east" })[0]).toContain("of AWS_REGION expected a URL");
+    for (const key of ["sk 1", "sk-\n1", "“sk-1”"]) {
+      expect(off({ OPENAI_API_KEY: key })).toEqual([
+        "Vendor openai stays off: of OPENAI_API_KEY expected printable characters without spaces, found another text.",
+      ]);
+    }
+  });
+
   test("a key in the environment is enough for a row that brings azure's address", () => {
     const { vendors } = resolve({ AZURE_OPENAI_API_KEY: "k" }, [{ id: "azure", base_url: "https://b/openai/v1" }]);
     expect(vendors).toMatchObject([{ id: "azure", apiKey: "k" }]);

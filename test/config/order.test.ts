@@ -198,11 +198,23 @@ describe("warnings", () => {
     "vendors: [{ id: openai, api_key: sk-plain }]",
     "web: { search: { engines: { brave: { api_key: sk-plain } } } }",
     "images: { storage: { bucket: b, access_key_id: a, secret_access_key: sk-plain } }",
+    "vendors: [{ id: openai, auth: none, headers: { Authorization: Bearer sk-plain } }]",
+    "telemetry: { headers: { x-api-key: sk-plain } }",
   ])("a key others can read: %s", (text) => {
     const folder = makeFolder();
     const path = writeIn(folder, "sluice.yaml", text, 0o600);
     expect(load(folder).warnings).toEqual([]);
     chmodSync(path, 0o644);
     expect(load(folder).warnings).toContain(`${path} holds a key and can be read by other users: chmod 600 ${path}`);
+  });
+
+  test("a model whose vendor is nowhere", () => {
+    const folder = makeFolder();
+    const models =
+      "[{ id: opnai/gpt-5 }, { id: lab/a }, { id: openai/b }, { id: x/c, routes: [{ vendor: lab, model: c }] }]";
+    writeIn(folder, "sluice.yaml", `vendors: [{ id: lab, dialect: chat, base_url: 'http://x/v1' }]\nmodels: ${models}`);
+    expect(load(folder).warnings).toEqual([
+      "models[0]: opnai/gpt-5 has no vendor: there is no opnai; did you mean openai?",
+    ]);
   });
 });
