@@ -23,7 +23,10 @@ export type Route = {
 export const CREATED_AT = "1970-01-01T00:00:00Z";
 const CREATED = Date.parse(CREATED_AT) / 1000;
 
-/** USD per `unit` as the catalog shows it (interface 2.3); extra keys of a row, such as price tiers, are served as they are. */
+/**
+ * USD per `unit`, which is `per_1m_tokens`, `per_image` or the vendor's own; {@link shownPricing} is how the catalog shows it. Extra keys of
+ * a row, such as price tiers, are served as they are.
+ */
 export type Pricing = {
   currency: "USD";
   unit: string;
@@ -79,6 +82,16 @@ export type Entry = {
 };
 
 /**
+ * Prices in the catalog's form, which are always those of tokens (interface 2.3). What is priced by something else costs nothing for its
+ * tokens and has that price beside them, under the unit's name (`per_image`).
+ */
+function shownPricing(pricing: Pricing): Pricing {
+  if (pricing.unit === "per_1m_tokens") return pricing;
+  const { currency, unit, input, output: _output, ...rest } = pricing;
+  return { currency, unit: "per_1m_tokens", input: 0, output: 0, [unit]: input, ...rest };
+}
+
+/**
  * The catalog entry of interface 2.3: its fields, of which those not known are left out, and `created`, without which the types of the chat
  * dialect's SDKs take no entry.
  */
@@ -94,7 +107,7 @@ export function toChatEntry(entry: Entry) {
     access_tier: entry.accessTier,
     ...(contextLength !== undefined && { context_length: contextLength }),
     ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens }),
-    ...(pricing && { pricing }),
+    ...(pricing && { pricing: shownPricing(pricing) }),
     capabilities: { vision: capabilities.vision, tools: capabilities.tools, reasoning: capabilities.reasoning },
     ...(reasoning && { reasoning_efforts: { levels: reasoning.levels, default: reasoning.default } }),
   };

@@ -79,7 +79,7 @@ function printTable(listings: readonly Listing[], withState: boolean): void {
     ...(withState ? [formatSwitches(listing)] : []),
   ]);
   print(...formatTable(columns, rows));
-  if (rows.some((row) => row[5] !== "-")) warn("Prices are USD per 1M tokens, or per the unit that --json shows.");
+  if (rows.some((row) => row[5] !== "-")) warn("Prices are USD per 1M tokens, or per the unit that --json names.");
 }
 
 /**

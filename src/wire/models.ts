@@ -7,12 +7,13 @@ const Pricing = late(() =>
   Open(
     {
       currency: Type.Literal("USD"),
-      unit: Type.String({ description: "What a price is for.", examples: ["per_1m_tokens"] }),
+      unit: Type.Literal("per_1m_tokens", { description: "What `input`, `output` and the cache prices are for." }),
       input: price("Fresh input."),
       output: price("Output; reasoning tokens are output."),
       cache_read: price("Input read from the cache, where it is priced apart."),
       cache_write: price("Input written to the cache, where it is priced apart."),
       cache_write_1h: price("Input written to the cache for an hour, where that is priced apart."),
+      per_image: price("One image, where images are what is priced; other units stand beside it likewise."),
     },
     { description: "Absent: not known." },
   ),

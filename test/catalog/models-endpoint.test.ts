@@ -69,6 +69,19 @@ describe("GET /v1/models", () => {
     }
   });
 
+  test("prices are those of tokens, with the price of any other unit beside them under its name", async () => {
+    const { list } = start();
+    const { data } = await list("/v1/models?modality=all");
+    for (const { pricing } of data as Json[]) {
+      if (pricing !== undefined) expect(pricing).toMatchObject({ currency: "USD", unit: "per_1m_tokens" });
+    }
+    const priceOf = (id: string) => data.find((model) => model.id === id)?.["pricing"];
+    const tokens = { currency: "USD", unit: "per_1m_tokens", input: 0, output: 0 };
+    expect(priceOf("sluice/canvas")).toEqual({ ...tokens, per_image: 0.01 });
+    expect(priceOf("sluice/sketch")).toEqual({ ...tokens, per_image: 0 });
+    expect(priceOf("openai/whisper-1")).toEqual({ ...tokens, per_audio_hour: 0.36 });
+  });
+
   test("every modality, and all of them", async () => {
     const { list } = start();
     let sum = 0;
