@@ -18,7 +18,8 @@ const MAX_RETRY_AFTER_SECONDS = 60;
 
 /** The messages path however often /v1 was written before it: a doubled one is told 404 in the shape its SDK reads (interface 1). */
 const MESSAGES_PATH = /^(?:\/v1)*\/messages(?:\/|$)/;
-const MODELS_PATH = /^\/v1\/models(?:\/|$)/;
+/** The catalog's, likewise. */
+const MODELS_PATH = /^(?:\/v1)*\/models(?:\/|$)/;
 
 /**
  * The dialect in which a path's errors are told: messages for `/v1/messages…`, and for the catalog when it is asked in that form, which an

@@ -132,6 +132,8 @@ describe("the dialect of a path", () => {
     const list = new Headers(headers);
     expect(dialectOfPath("/v1/models", list).name).toBe("messages");
     expect(dialectOfPath("/v1/models/a%2Fb", list).name).toBe("messages");
+    expect(dialectOfPath("/v1/v1/models", list).name).toBe("messages");
+    expect(dialectOfPath("/v1/modelsx", list).name).toBe("chat");
     expect(dialectOfPath("/v1/chat/completions", list).name).toBe("chat");
   });
 
