@@ -174,9 +174,11 @@ export const MessagesRequest = late(() =>
       ...conversation(),
       max_tokens: Type.Integer({ minimum: 0, description: "Upper bound on generated tokens." }),
       stream: Maybe(Type.Boolean({ description: "true or false; true gives server-sent events" })),
-      temperature: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
+      temperature: Maybe(
+        Type.Number({ minimum: 0, maximum: 1, description: "a number from 0 to 1; dropped while reasoning is active" }),
+      ),
       top_p: Maybe(Type.Number({ description: "a number from 0 to 1; dropped while reasoning is active" })),
-      top_k: Maybe(Type.Number({ description: "a number: how many of the likeliest tokens to draw from" })),
+      top_k: Maybe(Type.Integer({ description: "a whole number: how many of the likeliest tokens to draw from" })),
       stop_sequences: Maybe(Type.Array(Type.String(), { description: "an array of strings that end generation" })),
       metadata: Maybe(
         Open(

@@ -45,6 +45,8 @@ describe("check", () => {
   test.each([
     [valid],
     [{ ...valid, max_tokens: 0, tomorrow: { x: 1 }, stream: null, temperature: null, thinking: "maximum" }],
+    [{ ...valid, temperature: 0, top_k: 1 }],
+    [{ ...valid, temperature: 1, top_k: null }],
     [{ ...valid, messages: [{ role: "system", content: "s" }, ...valid.messages] }],
     [{ ...valid, system: [{ type: "text", text: "s", cache_control: { type: "ephemeral" } }] }],
     [
@@ -86,6 +88,9 @@ describe("check", () => {
     [{ ...valid, max_tokens: 1.5 }, "max_tokens"],
     [{ ...valid, max_tokens: -1 }, "max_tokens"],
     [{ ...valid, max_tokens: "10" }, "max_tokens"],
+    [{ ...valid, temperature: 1.01 }, "temperature"],
+    [{ ...valid, temperature: -0.01 }, "temperature"],
+    [{ ...valid, top_k: 1.5 }, "top_k"],
     [{ ...valid, messages: [] }, "messages"],
     [{ ...valid, messages: "hi" }, "messages"],
     [{ ...valid, messages: [{ role: "tool", content: "x" }] }, "messages[0].role"],

@@ -74,6 +74,12 @@ describe("decodeRequest", () => {
     ]);
   });
 
+  test("a ceiling of 0, which only warms a cache, is the least that others take, and named", () => {
+    const { prompt, dropped } = decode({ max_tokens: 0 });
+    expect([prompt.maxOutputTokens, dropped]).toEqual([1, ["max_tokens"]]);
+    expect(decode({ max_tokens: 1 }).dropped).toEqual([]);
+  });
+
   test("an order to take nothing out of the context is no loss, and every other one is", () => {
     const keepAll = { type: "clear_thinking_20251015", keep: "all" };
     const lost = (context_management: unknown) => decode({ context_management }).dropped;

@@ -113,9 +113,10 @@ function decodeFormat(format: unknown, path: string, dropped: string[]): OutputF
 
 const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
-/** Tokens to generate at most. A ceiling of 0 only warms a cache (dialects.md 2.1), which elsewhere costs at least one token. */
-function decodeCeiling(value: unknown): number | undefined {
+/** Tokens to generate at most. A ceiling of 0 only warms a cache (dialects.md 2.1), which elsewhere costs at least one token: it is named. */
+function decodeCeiling(value: unknown, dropped: string[]): number | undefined {
   const ceiling = numberOf(value);
+  if (ceiling !== undefined && ceiling < 1) dropped.push("max_tokens");
   return ceiling === undefined ? undefined : Math.max(1, ceiling);
 }
 
@@ -145,7 +146,7 @@ export function decodeRequest(body: Record<string, unknown>): Decoded {
   };
   put(prompt, "toolChoice", decodeToolChoice(choice, tools, dropped));
   if (isObject(choice) && choice["disable_parallel_tool_use"] === true) prompt.parallelToolCalls = false;
-  put(prompt, "maxOutputTokens", decodeCeiling(body["max_tokens"]));
+  put(prompt, "maxOutputTokens", decodeCeiling(body["max_tokens"], dropped));
   put(prompt, "temperature", numberOf(body["temperature"]));
   put(prompt, "topP", numberOf(body["top_p"]));
   put(prompt, "topK", numberOf(body["top_k"]));
