@@ -93,6 +93,7 @@ describe("a vendor's whole reply", () => {
       expect(read(replyWith({ content: "x" }, { finish_reason: word })).at(-1)).toBe(`finish ${reason}`);
     }
     expect(read(replyWith({ content: "x" }, { matched_stop: "END" })).at(-1)).toBe("finish stop-sequence END");
+    expect(read(replyWith({ content: "x" }, { matched_stop: "STOP" })).at(-1)).toBe("finish stop-sequence STOP");
     expect(read(replyWith({ content: "x" }, { matched_stop: 151_645 })).at(-1)).toBe("finish stop");
   });
 

@@ -155,6 +155,14 @@ describe("echo", () => {
     expect(answer.finish).toBe(side === "chat" ? "stop" : "stop_sequence");
   });
 
+  test.each(["STOP", "end_turn", "length", "eos"])(
+    "a stop sequence that reads as a finish reason: %s",
+    async (word) => {
+      const answer = await echo("messages", "blocking", `one ${word} two`, { stop_sequences: [word] });
+      expect(answer).toMatchObject({ blocks: [{ text: "one " }], finish: "stop_sequence" });
+    },
+  );
+
   const levels = ["none", "low", "medium", "high", "max"] as const;
   const thoughts = WAYS.flatMap((way) => levels.map((level) => ({ ...way, level, name: `${way.name}, ${level}` })));
   test.each(thoughts)("thinks as deep as it is asked to: $name", async ({ side, mode, level }) => {

@@ -34,13 +34,15 @@ export function failureOf(raw: string): ErrorCode | undefined {
   return FAILURES[raw.toLowerCase()];
 }
 
-/** The stop text that a choice shows to have matched: vLLM's `stop_reason`, SGLang's `matched_stop` (dialects.md 4.8 #29). */
+/**
+ * The stop text that a choice shows to have matched: SGLang's `matched_stop`, whose texts are never anything else, or vLLM's `stop_reason`
+ * (dialects.md 4.8 #29), which others fill with plain words.
+ */
 export function matchedStop(choice: Record<string, unknown>): string | undefined {
-  return stopText(choice["matched_stop"]) ?? stopText(choice["stop_reason"]);
+  const { matched_stop: matched, stop_reason: reason } = choice;
+  if (typeof matched === "string" && matched !== "") return matched;
+  return typeof reason === "string" && reason !== "" && !PLAIN_WORDS.has(reason.toLowerCase()) ? reason : undefined;
 }
-
-const stopText = (value: unknown): string | undefined =>
-  typeof value === "string" && value !== "" && !PLAIN_WORDS.has(value.toLowerCase()) ? value : undefined;
 
 /**
  * The meaning of an upstream's finish. Calls that were made win over any word but length and content filter (dialects.md 4.5);

@@ -60,7 +60,12 @@ async function wholeResponse(play: Play, stage: Stage): Promise<Response> {
   return new Response(sent, { headers: { "content-type": "application/json" } });
 }
 
-const finishOf = ({ finish, stopReason }: Play) => ({ finish_reason: finish, stop_reason: stopReason ?? null });
+/** A stop sequence that matched stands in both fields that vendors have for it: one that reads `STOP` is a plain word in the first. */
+const finishOf = ({ finish, stopReason }: Play) => ({
+  finish_reason: finish,
+  stop_reason: stopReason ?? null,
+  ...(stopReason !== undefined && { matched_stop: stopReason }),
+});
 
 function usageRecord({ input, cacheRead, cacheWrite, output, reasoning }: PlayUsage) {
   const prompt = input + cacheRead + cacheWrite;
