@@ -6,6 +6,7 @@ import { findDataFolder, type Place, storePath } from "../config/data-folder.ts"
 import { resolveVendors } from "../config/discover.ts";
 import { type Config, loadConfig } from "../config/load.ts";
 import { openStore, type Store } from "../db/open.ts";
+import { ofStore } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
 import { hideFromExcerpts } from "../dialects/upstream-error.ts";
 import type { Book } from "../ledger/book.ts";
@@ -82,6 +83,9 @@ export async function withBooks<T>(
     const keys = new Keys(store, writer);
     const { book } = openLedger(store, writer);
     return await work({ store, keys, accounts: new Accounts(store, writer, keys), book });
+  } catch (thrown) {
+    // A part of a damaged store that was not looked at when it was opened.
+    throw ofStore(thrown, path);
   } finally {
     await writer.close();
     store.close();

@@ -5,6 +5,7 @@ import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
 import { type FolderLock, lockDataFolder } from "../db/folder-lock.ts";
 import { openStore, type Store } from "../db/open.ts";
+import { ofStore } from "../db/store-error.ts";
 import { Writer } from "../db/writer.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
@@ -221,9 +222,10 @@ async function startBeside(server: RunningServer, begin: () => Promise<void>): P
 /** Takes the data folder and starts listening, and the workers. Whatever was taken is given back when a later step fails. */
 async function start(config: Config, vendors: readonly Vendor[], workers: number): Promise<Running> {
   const lock = lockDataFolder(config.dataFolder);
+  const path = storePath(config.dataFolder);
   let store: Store | undefined;
   try {
-    store = openStore(storePath(config.dataFolder));
+    store = openStore(path);
     for (const sentence of store.warnings) warn(`warning: ${sentence}`);
     const log = createServerLog(config, vendors);
     outliveFaults(log);
@@ -236,7 +238,8 @@ async function start(config: Config, vendors: readonly Vendor[], workers: number
   } catch (error) {
     store?.close();
     lock.release();
-    throw error;
+    // What an earlier process left open is ended before anybody is served, and may find the disk full or the store damaged.
+    throw ofStore(error, path);
   }
 }
 

@@ -65,3 +65,11 @@ export function toStoreError(thrown: unknown, path: string): unknown {
   const row = FAULTS.find(([prefix]) => code.startsWith(prefix));
   return row ? new StoreError(row[1], `The store ${path} ${row[2]}.`, thrown) : thrown;
 }
+
+/**
+ * {@link toStoreError} for work on the store at `path` that does other things too: a file that it cannot read is none of the store's, so that only what
+ * SQLite itself throws becomes a {@link StoreError}.
+ */
+export function ofStore(thrown: unknown, path: string): unknown {
+  return errorCode(thrown).startsWith("SQLITE_") ? toStoreError(thrown, path) : thrown;
+}

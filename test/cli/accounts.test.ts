@@ -30,18 +30,27 @@ const json = async (...args: string[]) => {
 /** Makes the store, as a first start would. */
 const begin = () => run("keys", "create");
 
-test("a store with a broken page takes nothing more, and is read where it can be", async () => {
-  await begin();
-  await json("accounts", "create", "team");
+/** Writes over the page where a table or an index of the store begins. `bytes`: a store so large that it is not looked through at its start. */
+function breakPage(name: string, bytes = 0): void {
   const path = join(folder, "data", "sluice.db");
   const store = new Database(path);
-  const [page] = store.query("SELECT rootpage FROM sqlite_schema WHERE name = 'idempotency_age'").values()[0] ?? [];
+  if (bytes > 0) {
+    store.run("CREATE TABLE filler (bytes BLOB)");
+    store.run("INSERT INTO filler VALUES (zeroblob(?))", [bytes]);
+  }
+  const [page] = store.query("SELECT rootpage FROM sqlite_schema WHERE name = ?").values(name)[0] ?? [];
   const [size] = store.query("PRAGMA page_size").values()[0] ?? [];
   store.run("PRAGMA wal_checkpoint(TRUNCATE)");
   store.close();
-  const bytes = readFileSync(path);
-  bytes.fill(0xa5, (Number(page) - 1) * Number(size), Number(page) * Number(size));
-  writeFileSync(path, bytes);
+  const written = readFileSync(path);
+  written.fill(0xa5, (Number(page) - 1) * Number(size), Number(page) * Number(size));
+  writeFileSync(path, written);
+}
+
+test("a store with a broken page takes nothing more, and is read where it can be", async () => {
+  await begin();
+  await json("accounts", "create", "team");
+  breakPage("idempotency_age");
   for (const args of [
     ["accounts", "deposit", "team", "5"],
     ["accounts", "plan", "team", "pro"],
@@ -55,6 +64,15 @@ test("a store with a broken page takes nothing more, and is read where it can be
   expect(await json("accounts", "show", "team")).toMatchObject({ plan: { id: "free" }, balance: { usd: 0 } });
   const [key] = await json("keys", "list");
   expect((await run("keys", "revoke", key.id)).code).toBe(0);
+});
+
+test("a page that turns out to be broken only when it is read is a sentence, no trace", async () => {
+  await begin();
+  breakPage("usage_rollup");
+  breakPage("ledger_hold", 33 * 1024 * 1024);
+  const sentence = `error: The store ${join(folder, "data", "sluice.db")} is damaged; restore it from a backup.\n`;
+  expect(await run("usage")).toMatchObject({ code: 1, stderr: sentence });
+  expect(await run("serve", "--port", "0")).toMatchObject({ code: 1, stderr: sentence });
 });
 
 describe("accounts", () => {
