@@ -59,6 +59,8 @@ class LineReader {
     });
     if (!file) return;
     try {
+      // Somebody has removed the file under a running server, which has begun it anew.
+      if ((await file.stat()).size < this.#offset) this.#begin();
       const chunk = Buffer.alloc(CHUNK_BYTES);
       for (;;) {
         const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES, this.#offset);
@@ -69,6 +71,11 @@ class LineReader {
     } finally {
       await file.close();
     }
+  }
+
+  #begin(): void {
+    this.#offset = 0;
+    this.#rest = Buffer.alloc(0);
   }
 
   #take(bytes: Buffer, onLine: (record: LoggedRequest) => void): void {

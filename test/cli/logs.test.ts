@@ -177,6 +177,18 @@ describe("reading the log", () => {
     await read();
     expect(seen).toEqual(["req_a", "req_b", "req_c"]);
   });
+
+  test("follows a file that was removed under the server, which begins it anew by its name", async () => {
+    const file = join(path(), "requests-20260101T000000000Z.jsonl");
+    const write = (...ids: string[]) =>
+      writeFileSync(file, ids.map((id) => `{"time":1,"request_id":"${id}"}\n`).join(""));
+    write("req_1", "req_2");
+    const follower = new LogFollower(path());
+    const seen: unknown[] = [];
+    write("req_3");
+    await follower.read(({ request_id: id }) => seen.push(id));
+    expect(seen).toEqual(["req_3"]);
+  });
 });
 
 test("a reader that has enough ends the command, without a word", async () => {
