@@ -1,15 +1,10 @@
 import type { KeyKind } from "../db/schema.ts";
+import { MAX_CAP_REQUESTS, MAX_NANO, MAX_PATTERN, MAX_PATTERNS, MAX_USD, MODEL_PATTERN } from "../wire/bounds.ts";
 import { AccountError } from "./account-error.ts";
 import type { Scope } from "./caller.ts";
 import { isScope, TOKEN_SCOPES } from "./scopes.ts";
 
-/** Patterns of models that one key may have, and the longest of them, characters. */
-const MAX_PATTERNS = 100;
-const MAX_PATTERN = 200;
-/** Largest cap in money: a million USD, as for any entry of the ledger (reliability 3.2). */
-const MAX_CAP_NANO = 1_000_000_000_000_000n;
-/** Largest cap in requests. */
-const MAX_CAP_REQUESTS = 1_000_000_000;
+const MODELS = new RegExp(MODEL_PATTERN);
 const DAY_MS = 86_400_000;
 /** A narrow token lives this long at the most (contract 4). */
 export const MAX_TOKEN_DAYS = 90;
@@ -35,9 +30,7 @@ export const NO_LIMITS: Readonly<KeyLimits> = Object.freeze({
 });
 
 function checkPatterns(patterns: readonly string[]): void {
-  // Every ID has a slash: a pattern with neither slash nor star, such as a vendor's name alone, would fit none.
-  const sound = (pattern: string) =>
-    pattern.length <= MAX_PATTERN && /^[\x21-\x7e]+$/.test(pattern) && /[/*]/.test(pattern);
+  const sound = (pattern: string) => pattern.length <= MAX_PATTERN && MODELS.test(pattern);
   if (patterns.length >= 1 && patterns.length <= MAX_PATTERNS && patterns.every(sound)) return;
   throw new AccountError(
     `Models are named by 1 to ${MAX_PATTERNS} IDs such as openai/gpt-5 or patterns such as openai/*, each of at most ${MAX_PATTERN} characters without spaces.`,
@@ -46,8 +39,8 @@ function checkPatterns(patterns: readonly string[]): void {
 
 function checkCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyLimits): void {
   for (const nano of [capDayNano, capTotalNano]) {
-    if (nano !== null && (nano <= 0n || nano > MAX_CAP_NANO)) {
-      throw new AccountError("A cap in USD is above 0 and at most 1,000,000.");
+    if (nano !== null && (nano <= 0n || nano > MAX_NANO)) {
+      throw new AccountError(`A cap in USD is above 0 and at most ${MAX_USD.toLocaleString("en-US")}.`);
     }
   }
   if (capRequestsDay === null) return;

@@ -1,8 +1,6 @@
 import { INVISIBLE } from "../lib/invisible.ts";
+import { MAX_NAME } from "../wire/bounds.ts";
 import { AccountError } from "./account-error.ts";
-
-/** Longest name of an account, a key or a token, characters. */
-const MAX_NAME = 100;
 
 /**
  * A name without the spaces around it. Throws AccountError for none, one above 100 characters, and one with signs in it that cannot be shown.

@@ -1,16 +1,13 @@
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
+import { MAX_DETAIL, MAX_NANO, REFERENCE_PATTERN } from "../wire/bounds.ts";
 import { type Balance, type LedgerEntry, LedgerError, type MoneyOrder, type Posted } from "./book.ts";
 import { ENTRY_COLUMNS, type Entries, type EntryRow, HOUSE, toEntry } from "./entries.ts";
 import { type Funds, walletOf } from "./funds.ts";
 import { most } from "./nano.ts";
 
-/** Most money that one entry moves: 1,000,000 USD. */
-const MAX_NANO = 1_000_000_000_000_000n;
-const REFERENCE = /^[\x20-\x7e]{1,200}$/;
-/** Longest remark on an entry, characters. */
-const MAX_DETAIL = 1_000;
+const REFERENCE = new RegExp(REFERENCE_PATTERN);
 /** Entries of one page. */
 const MAX_PAGE = 1_000;
 

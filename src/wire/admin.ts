@@ -1,5 +1,15 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { AccountView, PlanView } from "./account.ts";
+import {
+  MAX_CAP_REQUESTS,
+  MAX_DETAIL,
+  MAX_NAME,
+  MAX_PATTERN,
+  MAX_PATTERNS,
+  MAX_USD,
+  MODEL_PATTERN,
+  REFERENCE_PATTERN,
+} from "./bounds.ts";
 import { Closed, late, Maybe, Open } from "./open.ts";
 import { SCOPES } from "./scopes.ts";
 
@@ -9,13 +19,11 @@ const Nullable = <T extends TSchema>(schema: T, description?: string) =>
 const name = late(() =>
   Type.String({
     minLength: 1,
-    maxLength: 100,
+    maxLength: MAX_NAME,
     pattern: "\\S",
-    description: "a name of 1 to 100 characters, not all of them blank",
+    description: `a name of 1 to ${MAX_NAME} characters, not all of them blank`,
   }),
 );
-/** Most money of an entry or a cap, USD (reliability 3.2). */
-const MAX_USD = 1_000_000;
 const usdText = 'an amount in USD with at most nine decimals, such as 25 or "0.5"';
 const usd = late(() =>
   Type.Union(
@@ -51,11 +59,11 @@ export const SetPlan = late(() =>
 
 const booking = late(() => ({
   reference: Type.String({
-    pattern: "^[ -~]{1,200}$",
+    pattern: REFERENCE_PATTERN,
     description:
       "a name of your own for this payment, 1 to 200 printable ASCII characters; the same one is booked once",
   }),
-  detail: Maybe(Type.String({ maxLength: 1_000, description: "a remark" })),
+  detail: Maybe(Type.String({ maxLength: MAX_DETAIL, description: "a remark" })),
 }));
 
 /** Body of a deposit or a promotion. */
@@ -74,9 +82,6 @@ export const CorrectionRequest = late(() =>
   ),
 );
 
-/** Largest cap in requests. */
-const MAX_CAP_REQUESTS = 1_000_000_000;
-
 const limits = late(() => ({
   expires_at: Maybe(
     Type.String({
@@ -86,10 +91,10 @@ const limits = late(() => ({
     }),
   ),
   models: Maybe(
-    Type.Array(Type.String({ pattern: "^[!-~]*[/*][!-~]*$", maxLength: 200 }), {
+    Type.Array(Type.String({ pattern: MODEL_PATTERN, maxLength: MAX_PATTERN }), {
       minItems: 1,
-      maxItems: 100,
-      description: "an array of 1 to 100 model IDs or patterns such as openai/*",
+      maxItems: MAX_PATTERNS,
+      description: `an array of 1 to ${MAX_PATTERNS} model IDs or patterns such as openai/*`,
     }),
   ),
   endpoints: Maybe(

@@ -1,0 +1,24 @@
+// What the OpenAPI document says of these fields, and what is held to wherever they come from: the admin API or the command line.
+
+/** The longest name of an account, key or token, characters. */
+export const MAX_NAME = 100;
+
+/** Largest amount of an entry or a cap, USD (reliability 3.2). */
+export const MAX_USD = 1_000_000;
+export const MAX_NANO = BigInt(MAX_USD) * 1_000_000_000n;
+
+/** A payment's own name, by which it is booked once: 1 to 200 printable ASCII characters. */
+export const REFERENCE_PATTERN = "^[ -~]{1,200}$";
+/** The longest remark on an entry, characters. */
+export const MAX_DETAIL = 1_000;
+
+/** Patterns of models that one key may have, and the longest of them, characters. */
+export const MAX_PATTERNS = 100;
+export const MAX_PATTERN = 200;
+/**
+ * The ID of a model, or a pattern of some. Every ID has a slash: what has neither slash nor star, such as a vendor's name alone, would fit none.
+ */
+export const MODEL_PATTERN = "^[!-~]*[/*][!-~]*$";
+
+/** Largest cap in requests of a day. */
+export const MAX_CAP_REQUESTS = 1_000_000_000;
