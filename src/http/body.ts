@@ -15,7 +15,7 @@ const MIB = 1024 * 1024;
 // Largest body per kind of endpoint, bytes (reliability 7.5).
 /** Also of a count of tokens, which takes the same body as the generation it is made for (interface 4.6). */
 export const MAX_GENERATION_BYTES = 32 * MIB;
-export const MAX_IMAGE_BYTES = 4 * MIB;
+export const MAX_IMAGE_REQUEST_BYTES = 4 * MIB;
 export const MAX_WEB_BYTES = 4 * MIB;
 export const MAX_ADMIN_BYTES = 256 * 1024;
 

@@ -16,7 +16,7 @@ import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import { IMAGE_TYPES } from "../vendors/image-upstream.ts";
 import { ImageJobList, ImageJobView, ImageRequestBody } from "../wire/images.ts";
 import type { RequestServer } from "./asked.ts";
-import { MAX_IMAGE_BYTES, readJson } from "./body.ts";
+import { MAX_IMAGE_REQUEST_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
@@ -107,7 +107,7 @@ class ImageEndpoints {
     const run: Run = async (caller, answered) => {
       work?.by(caller);
       server()?.timeout(request, 0);
-      const read = () => readJson(request, { maxBytes: MAX_IMAGE_BYTES, clock, room: admission?.bodies });
+      const read = () => readJson(request, { maxBytes: MAX_IMAGE_REQUEST_BYTES, clock, room: admission?.bodies });
       const take = () => {
         admission?.checkStore();
         const permit = limiter.take(caller, "image-create");
