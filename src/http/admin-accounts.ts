@@ -22,8 +22,8 @@ import { cutList } from "./admin-page.ts";
 import { toAccountEntry, toEntryView, toPostedView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { badCursor, queryOf, readCursor, readLimit, writeCursor } from "./query.ts";
 import { PAGE_PARAMETERS } from "./usage-detail.ts";
-import { badCursor, queryOf, readCursor, readLimit, writeCursor } from "./usage-query.ts";
 
 const checkCreate = checker(CreateAccount);
 const checkPlan = checker(SetPlan);

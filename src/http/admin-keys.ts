@@ -11,8 +11,8 @@ import { cutList } from "./admin-page.ts";
 import { toCreatedKey, toKeyView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { queryOf, readValue } from "./query.ts";
 import { PAGE_PARAMETERS, textParameter } from "./usage-detail.ts";
-import { queryOf, readValue } from "./usage-query.ts";
 
 const checkCreate = checker(CreateKey);
 const checkChange = checker(ChangeKey);

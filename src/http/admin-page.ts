@@ -1,4 +1,4 @@
-import { badCursor, queryOf, readCursor, readLimit, writeCursor } from "./usage-query.ts";
+import { badCursor, queryOf, readCursor, readLimit, writeCursor } from "./query.ts";
 
 /**
  * One page of a list that is in memory whole, in its own order. The cursor is the last entry's id; an entry that is gone since ends the list with

@@ -12,9 +12,9 @@ import { cutList } from "./admin-page.ts";
 import { toVendorView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonReply } from "./openapi-detail.ts";
+import { queryOf, readWord } from "./query.ts";
 import { PAGE_PARAMETERS, textParameter, usageParameters, usageReplies } from "./usage-detail.ts";
 import { answerUsage } from "./usage-list.ts";
-import { queryOf, readWord } from "./usage-query.ts";
 
 export type { AdminDependencies } from "./admin-answer.ts";
 

@@ -11,7 +11,7 @@ import { isObject } from "../lib/json.ts";
 import { type Pixels, readRatio } from "../lib/pixels.ts";
 import { switchedOff } from "../relay/switched-off.ts";
 import { checkImageRequest } from "../wire/images.ts";
-import { readLimit } from "./usage-query.ts";
+import { readLimit } from "./query.ts";
 
 /** Characters of a prompt (reliability 7.5). */
 export const MAX_PROMPT = 32_000;

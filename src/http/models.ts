@@ -5,9 +5,9 @@ import { type Entry, MODALITIES, type Modality, toChatEntry, toMessagesEntry } f
 import { ModelListReply, ModelReply } from "../wire/models.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
+import { readLimit } from "./query.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 import { textParameter } from "./usage-detail.ts";
-import { readLimit } from "./usage-query.ts";
 
 /** Most models of one page in the messages shape (dialects.md 2.7). */
 const MAX_PAGE = 1_000;

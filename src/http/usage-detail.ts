@@ -1,7 +1,8 @@
 import type { TSchema } from "@sinclair/typebox";
 import type { Grouping } from "../ledger/usage-report.ts";
 import { errorReplies, jsonReply } from "./openapi-detail.ts";
-import { DEFAULT_PAGE, FORMATS, MAX_PAGE } from "./usage-query.ts";
+import { DEFAULT_PAGE, MAX_PAGE } from "./query.ts";
+import { FORMATS } from "./usage-query.ts";
 
 /** A query parameter that takes text. */
 export const textParameter = (name: string, description: string) => ({

@@ -3,21 +3,10 @@ import { formatUsd } from "../ledger/price.ts";
 import { type Place, readUsagePage } from "../ledger/usage-page.ts";
 import { type Grouping, type ReportRow, summarise, sumUp, type UsageFilter } from "../ledger/usage-report.ts";
 import { commonHeaders } from "./errors.ts";
+import { badCursor, queryOf, readCursor, readLimit, readValue, writeCursor } from "./query.ts";
 import { requestIdOf } from "./request.ts";
 import { EXPORT_PAGE, type ExportPages, exportResponse } from "./usage-export.ts";
-import {
-  badCursor,
-  queryOf,
-  readCursor,
-  readFilter,
-  readFormat,
-  readGrouping,
-  readLimit,
-  readPlace,
-  readValue,
-  writeCursor,
-  writePlace,
-} from "./usage-query.ts";
+import { readFilter, readFormat, readGrouping, readPlace, writePlace } from "./usage-query.ts";
 import { toEntry, toGroup, toUsd } from "./usage-shape.ts";
 
 /** The columns of an export, request by request. */
