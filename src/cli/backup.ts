@@ -7,6 +7,7 @@ import { lockDataFolder } from "../db/folder-lock.ts";
 import { makePrivateFolder, openStore, type Store } from "../db/open.ts";
 import { Writer } from "../db/writer.ts";
 import { imagesFolder, pathOfImage } from "../jobs/files.ts";
+import { JobStore } from "../jobs/store.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import { KEY_FILE } from "../relay/reasoning-seal.ts";
 import { currentPlace, dataFolderOf, withBooks } from "./context.ts";
@@ -20,12 +21,7 @@ const resolveFile = (file: string) => resolve(currentPlace().workingFolder, file
 const count = (many: number, one: string) => `${many} ${many === 1 ? one : `${one}s`}`;
 
 /** Names of the files of a store's images. */
-function imagesOf({ database }: Store): string[] {
-  const rows = database.query<{ file: string }, [number]>(
-    "SELECT file FROM image_job WHERE state = 'succeeded' AND file IS NOT NULL LIMIT ?",
-  );
-  return rows.all(MOST_LOOKED_FOR).map(({ file }) => file);
-}
+const imagesOf = (store: Store): string[] => new JobStore(store).finishedFiles(MOST_LOOKED_FOR);
 
 /** What a copy of the store does not hold, in sentences; none where there is nothing beside it. */
 function leftOut(store: Store): string[] {

@@ -14,7 +14,7 @@ export type NewJob = Pick<
   Pick<JobRow, "width" | "height" | "style" | "sourceJob" | "sourceFile" | "runAfterMs" | "deadlineMs">;
 
 /** What the queue keeps in memory of a job that waits. */
-export type Waiting = Pick<JobRow, "id" | "accountId" | "vendor" | "sortMs" | "runAfterMs" | "deadlineMs">;
+export type Waiting = Pick<JobRow, keyof typeof WAITING>;
 
 /** A file that a result was or will be written to. */
 export type StoredFile = { file: string; sha256: Buffer; bytes: number };
@@ -263,6 +263,13 @@ export class JobStore {
       .delete(imageJob)
       .where(and(inArray(imageJob.id, [...ids]), isNotNull(imageJob.endedMs)))
       .run();
+  }
+
+  /** Names of the files of images that are done. At most `limit`. */
+  finishedFiles(limit: number): string[] {
+    const where = and(stateIn(["succeeded"]), isNotNull(imageJob.file));
+    const rows = this.store.query.select({ file: imageJob.file }).from(imageJob).where(where).limit(limit).all();
+    return rows.map(({ file }) => file ?? "");
   }
 
   /** A job has, or is getting, a file of this name. */
