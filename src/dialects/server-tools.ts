@@ -81,10 +81,13 @@ export interface ServerToolHalf {
     outcomes: readonly ServedOutcome[],
     last: boolean,
   ): Edits;
-  /** What stands in every body that {@link mend} has something to do in, as JSON spells it. */
-  readonly seal?: string;
-  /** Edits by which a vendor of this dialect can read what the gateway showed of its own in earlier turns; undefined: nothing. */
-  mend?(body: Record<string, unknown>): Edits | undefined;
+  /** What a vendor of this dialect cannot read of what the gateway showed in earlier turns; absent where it can read all of it. */
+  readonly mending?: {
+    /** What stands in every body that has something to be mended, as JSON spells it. */
+    readonly seal: string;
+    /** Edits by which the vendor can read it; undefined: there is nothing. */
+    edit(body: Record<string, unknown>): Edits | undefined;
+  };
   /** The name of a call in what clients see, from the model's own. */
   shownId(id: string): string;
   /** The block that shows a call to the client while the model makes it; its input follows as deltas. Undefined: nothing is shown. */

@@ -97,11 +97,6 @@ export class JsonText {
     return this.#value;
   }
 
-  /** Whether these ASCII characters stand in the text as they are. */
-  includes(ascii: string): boolean {
-    return this.#source.includes(ascii);
-  }
-
   /** Keeps the text alone: whoever asks for the value later has it parsed again. */
   forgetValue(): void {
     this.#value = undefined;
@@ -114,8 +109,8 @@ export class JsonText {
     return this.#mayHoldHalves;
   }
 
-  /** Whether this stands in it, as it is spelled there. */
-  holds(spelled: string): boolean {
+  /** Whether this stands in it, spelled just so. */
+  includes(spelled: string): boolean {
     return this.#source.includes(spelled);
   }
 
@@ -251,7 +246,7 @@ export type Fields = {
 };
 
 /** The fields of `text`, which must already be known to parse as an object. */
-export function findFields(text: string): Fields {
+function findFields(text: string): Fields {
   const found: number[] = [];
   let at = text.indexOf("{") + 1;
   for (;;) {

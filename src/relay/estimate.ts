@@ -1,5 +1,5 @@
 import { type TokenFamily, tokenFamilyOf } from "../catalog/token-families.ts";
-import type { JsonText } from "../lib/json.ts";
+import { type JsonText, stringEnd } from "../lib/json.ts";
 import { imageTokens, readImageSize } from "./image-tokens.ts";
 
 /**
@@ -185,19 +185,6 @@ function roughTokens(text: Sliced, from: number, to: number): number {
   return (tokens * length) / (WINDOWS * WINDOW * HUNDREDTHS);
 }
 
-/** Index of the quote that closes the JSON string opened at `open`, or the text's length. */
-function closingQuote(text: string, open: number): number {
-  let at = open + 1;
-  for (;;) {
-    at = text.indexOf('"', at);
-    if (at < 0) return text.length;
-    let slashes = 0;
-    while (text.charCodeAt(at - 1 - slashes) === BACKSLASH) slashes++;
-    if (slashes % 2 === 0) return at;
-    at++;
-  }
-}
-
 /** Tokens of bytes inside a request: a picture by its size, a PDF by its length. */
 function mediaTokens(text: string, open: number, close: number, family: TokenFamily): number {
   const comma = text.slice(open, open + 128).indexOf("base64,");
@@ -233,7 +220,8 @@ function readMedia(text: string, family: TokenFamily): { language: number; media
   let from = 0;
   let open = text.indexOf('"');
   while (open >= 0) {
-    const close = closingQuote(text, open);
+    const end = stringEnd(text, open);
+    const close = end < 0 ? text.length : end - 1;
     if (close - open > DATA_STRING && DATA_START.test(text.slice(open + 1, open + 256))) {
       language += roughTokens(text, from, open);
       media += mediaTokens(text, open + 1, close, family);

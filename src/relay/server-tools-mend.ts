@@ -17,9 +17,9 @@ export function runsThemselves(
  * not. The very same job where there is none, and where the gateway runs the tools of this request: then they are the client's own.
  */
 export function mendHistory<T extends Pick<Job, "body"> & Partial<Pick<Job, "served">>>(job: T, target: Target): T {
-  const { serverTools } = target.client;
-  if (!serverTools.mend || !isSame(target.client, target.upstream)) return job;
-  if (job.served ? !runsThemselves(target, job.served) : !job.body.holds(serverTools.seal ?? "")) return job;
-  const edits = serverTools.mend(job.body.value as Record<string, unknown>);
+  const { mending } = target.client.serverTools;
+  if (!mending || !isSame(target.client, target.upstream)) return job;
+  if (job.served ? !runsThemselves(target, job.served) : !job.body.includes(mending.seal)) return job;
+  const edits = mending.edit(job.body.value as Record<string, unknown>);
   return edits ? { ...job, body: new JsonText(editObject(job.body.text, edits)) } : job;
 }

@@ -370,10 +370,9 @@ export const serverTools: ServerToolHalf = {
   citesAll: false,
   lost: [],
   repeats: [],
-  seal: `"${SEAL}`,
   find,
   open,
-  mend,
+  mending: { seal: `"${SEAL}`, edit: mend },
   extend,
   // The model's own name is found again in later turns.
   shownId: (id) => ID_PREFIX + id.replace(/[^a-zA-Z0-9_]/g, "_"),
