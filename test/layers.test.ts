@@ -6,6 +6,7 @@ import {
   findDialectIdentity,
   findLayerFaults,
   findPackageFaults,
+  findUnusedExports,
   findVendorQuestions,
   readImports,
   type Sources,
@@ -13,9 +14,10 @@ import {
 
 const SRC = join(import.meta.dir, "../src");
 
-async function readSources(): Promise<Sources> {
+async function readSources(folder: string): Promise<Sources> {
   const sources = new Map<string, string>();
-  for (const path of new Bun.Glob("**/*.ts").scanSync(SRC)) sources.set(path, await Bun.file(join(SRC, path)).text());
+  for (const path of new Bun.Glob("**/*.ts").scanSync(folder))
+    sources.set(path, await Bun.file(join(folder, path)).text());
   return sources;
 }
 
@@ -30,7 +32,7 @@ async function registryIds(): Promise<string[]> {
   return registry.map((row) => row.id);
 }
 
-const sources = await readSources();
+const sources = await readSources(SRC);
 
 describe("the house is built as design 2 says", () => {
   test("there is something to read", () => {
@@ -58,6 +60,12 @@ describe("the house is built as design 2 says", () => {
     expect(findDialectIdentity(sources)).toEqual([]);
     const alone = new Map([["relay/x.ts", sources.get("dialects/translate.ts") ?? ""]]);
     expect(findDialectIdentity(alone).length).toBeGreaterThan(0);
+  });
+
+  test("what a file exports another one imports", async () => {
+    const tests = await readSources(import.meta.dir);
+    const build = await Bun.file(join(SRC, "../build.ts")).text();
+    expect(findUnusedExports(sources, [...tests.values(), build])).toEqual([]);
   });
 
   test("no code outside vendors asks which vendor it is", async () => {
@@ -123,6 +131,15 @@ describe("the rules find what they are for", () => {
       "app.ts": 'import { Elysia } from "elysia";',
     });
     expect(findPackageFaults(right)).toEqual([]);
+  });
+
+  test("exports for nobody", () => {
+    const files = tree({
+      "lib/a.ts": "export const used = 1;\nexport function unused() {}\nexport class Tested {}\nconst own = 2;",
+      "lib/b.ts": 'import { used } from "./a.ts";',
+      "db/schema.ts": "export const table = 3;",
+    });
+    expect(findUnusedExports(files, ['import { Tested } from "../src/lib/a.ts";'])).toEqual(["lib/a.ts: unused"]);
   });
 
   test.each([

@@ -6,7 +6,7 @@ import type { TOKEN_SCOPES } from "./scopes.ts";
 const DAY_MS = 86_400_000;
 /** What a token is made with where nothing is said (contract 4). The cap bounds what a token that leaks in a log can use up in a day. */
 export const DEFAULT_TOKEN_DAYS = 30;
-export const DEFAULT_TOKEN_CALLS = 1_000;
+const DEFAULT_TOKEN_CALLS = 1_000;
 
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
 

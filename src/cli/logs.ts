@@ -10,7 +10,7 @@ import { readSince } from "./since.ts";
 /** How often a followed log is looked at, ms; the server writes it every half second. */
 const LOOK_MS = 250;
 /** Lines shown unless more are asked for, and the most that can be. */
-export const DEFAULT_LINES = 50;
+const DEFAULT_LINES = 50;
 const MAX_LINES = 100_000;
 
 type Filter = (record: LoggedRequest) => boolean;

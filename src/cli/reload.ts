@@ -50,7 +50,7 @@ function needingStart(before: Config, after: Config): string[] {
 }
 
 /** Takes over what the configuration says now, or says why not and changes nothing (contract 2). True when it was taken over. */
-export function reloadOnce(parts: ReloadParts): boolean {
+function reloadOnce(parts: ReloadParts): boolean {
   const { server, log } = parts;
   try {
     const { config, vendors, warnings } = parts.read();

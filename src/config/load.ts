@@ -79,18 +79,18 @@ export type Config = {
   warnings: readonly string[];
 };
 
-export const DEFAULT_HOST = "127.0.0.1";
-export const DEFAULT_PORT = 4600;
+const DEFAULT_HOST = "127.0.0.1";
+const DEFAULT_PORT = 4600;
 /** The cut-off of a blocking request (interface 8). */
 export const DEFAULT_BLOCKING_SECONDS = 95;
 /** A year and the month that is being closed. */
-export const DEFAULT_USAGE_DAYS = 400;
+const DEFAULT_USAGE_DAYS = 400;
 /** Long enough to come back for a picture, short enough that they do not fill a disk unseen. */
-export const DEFAULT_IMAGE_DAYS = 90;
-export const DEFAULT_LOG_DAYS = 14;
-export const DEFAULT_LOG_MEGABYTES = 64;
+const DEFAULT_IMAGE_DAYS = 90;
+const DEFAULT_LOG_DAYS = 14;
+const DEFAULT_LOG_MEGABYTES = 64;
 /** Requests as they come are logged only when asked for: on a terminal they would bury what matters. */
-export const DEFAULT_LOG_LEVEL: LogLevel = "warn";
+const DEFAULT_LOG_LEVEL: LogLevel = "warn";
 
 /** Variables of the parts below, with the words that these know. */
 const SWITCHES = [

@@ -92,7 +92,7 @@ export class SaidNames {
 }
 
 /** The way back of {@link mapNames}: the upstream's name → the client's. */
-export const originalNames = (mapped: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
+const originalNames = (mapped: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
   new Map([...mapped].map(([name, fitted]) => [fitted, name]));
 
 /** `changes` with the way back of a body whose tools were renamed, if any was. */

@@ -34,7 +34,7 @@ export type AccountDependencies = {
 const OWN_GROUPINGS = ["day", "model", "key"] as const;
 
 /** JSON that nobody keeps: it is a caller's own and changes with every request. */
-export function ownJson(request: Request, value: unknown, status = 200): Response {
+function ownJson(request: Request, value: unknown, status = 200): Response {
   const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
   return Response.json(value, { status, headers });
 }

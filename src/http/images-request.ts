@@ -14,9 +14,9 @@ import { checkImageRequest } from "../wire/images.ts";
 import { readLimit } from "./query.ts";
 
 /** Characters of a prompt (reliability 7.5). */
-export const MAX_PROMPT = 32_000;
+const MAX_PROMPT = 32_000;
 /** Longest wait that a client may ask for, seconds. */
-export const MAX_WAIT_SECONDS = 60;
+const MAX_WAIT_SECONDS = 60;
 /** Jobs of a page when no limit is asked for, and the most (contract 8). */
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;

@@ -46,7 +46,7 @@ export type ImageDependencies = {
   cdnUrl: string | undefined;
 };
 
-export const IMAGES_PATH = "/v1/images/generations";
+const IMAGES_PATH = "/v1/images/generations";
 const FILES_PATH = "/v1/images/files";
 /** How soon a client is asked to look again while its job is at work, seconds (contract 8). */
 const POLL_SECONDS = "2";

@@ -8,7 +8,7 @@ import type { RateState } from "../limits/limiter.ts";
 const TOKENS_PER_REQUEST = 1_000_000;
 
 /** Milliseconds as a Go duration, which is how the chat dialect writes them (reliability 4): `0s`, `120ms`, `1.5s`, `6m0s`, `1h0m3s`. */
-export function toGoDuration(ms: number): string {
+function toGoDuration(ms: number): string {
   if (ms <= 0) return "0s";
   if (ms < 1_000) return `${ms}ms`;
   const hours = Math.floor(ms / 3_600_000);

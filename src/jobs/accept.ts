@@ -17,7 +17,7 @@ export const JOB_MS = 300_000;
 /** Jobs of all accounts together that may wait; only accounts without a cap of their own can come near it. */
 export const MAX_WAITING = 100_000;
 /** Blocked images in an hour after which an account has to wait: they cost the operator's vendors work (reliability 3.4). */
-export const MAX_BLOCKED = 10;
+const MAX_BLOCKED = 10;
 const HOUR_MS = 60 * 60_000;
 /** Nobody knows when an account's own jobs end, seconds (reliability 9). */
 const FLIGHT_WAIT_SECONDS = 5;

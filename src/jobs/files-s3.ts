@@ -18,7 +18,7 @@ export type BucketSettings = {
 };
 
 /** How long a signed address opens a file, seconds. Each poll gives a new one. */
-export const SIGNED_SECONDS = 24 * 60 * 60;
+const SIGNED_SECONDS = 24 * 60 * 60;
 /** Names of one listing. */
 const PAGE = 1_000;
 /** Behind every name in order. */

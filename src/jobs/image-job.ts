@@ -17,7 +17,7 @@ export const CREATE_MS = 180_000;
 const LEAST_POLL_MS = 250;
 const MOST_POLL_MS = 15_000;
 /** Polls in a row that may fail before the job does: the work goes on meanwhile. */
-export const MAX_POLL_FAULTS = 8;
+const MAX_POLL_FAULTS = 8;
 
 /** How the work on a job ended. */
 export type Ending =
@@ -34,7 +34,7 @@ export type Ending =
 export type WorkParts = { jobs: JobStore; writer: Writer; files: ImageFiles; clock: Clock; log: Log };
 
 /** Why the wait for a call was given up: shown as the job's error. */
-export class TimeOver extends Error {
+class TimeOver extends Error {
   override readonly name = "TimeOver";
 }
 

@@ -54,21 +54,19 @@ export function statusOf(state: JobState): JobStatus {
 }
 
 /** Why a job did not succeed; stable words for programs, as `error.code`. */
-export const JOB_ERRORS = [
-  "cancelled",
-  "content_policy",
+export type JobErrorCode =
+  | "cancelled"
+  | "content_policy"
   /** The process died while the vendor worked, and nobody can know what became of it (contract 8). */
-  "interrupted",
+  | "interrupted"
   /** It was running at two deaths of the process, and is not run again (reliability 5.4). */
-  "poisoned",
-  "timeout",
-  "source_gone",
-  "invalid_result",
-  "upstream_error",
-  "vendor_not_configured",
-  "internal_error",
-] as const;
-export type JobErrorCode = (typeof JOB_ERRORS)[number];
+  | "poisoned"
+  | "timeout"
+  | "source_gone"
+  | "invalid_result"
+  | "upstream_error"
+  | "vendor_not_configured"
+  | "internal_error";
 
 /** How a job ended, other than well. `message` is for the caller: one plain sentence or two. */
 export type JobError = { code: JobErrorCode; message: string };

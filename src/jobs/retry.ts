@@ -1,8 +1,8 @@
 /** Attempts that a vendor may really have had of one job (reliability 5.4). */
 export const MAX_TRIES = 3;
 /** The pause before another attempt, ms: spread out over these. */
-export const LEAST_PAUSE_MS = 1_000;
-export const MOST_PAUSE_MS = 15_000;
+const LEAST_PAUSE_MS = 1_000;
+const MOST_PAUSE_MS = 15_000;
 
 export type RetryFacts = {
   /** Times that the vendor was asked so far, this one included. */

@@ -1,7 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 
 /** Requests that may wait for the end of a job; more are answered at once. */
-export const MAX_WAITERS = 10_000;
+const MAX_WAITERS = 10_000;
 
 /** Requests that wait for jobs to end (`Prefer: wait`). */
 export class Waiters {

@@ -96,23 +96,21 @@ export class LedgerError extends Error {
 export type MoneyOrder = { accountId: string; amountNano: bigint; reference: string; detail?: string };
 export type Posted = { entry: LedgerEntry; repeated: boolean };
 
-export const ENTRY_KINDS = [
-  "deposit",
-  "promotion",
-  "correction",
-  "usage",
+export type EntryKind =
+  | "deposit"
+  | "promotion"
+  | "correction"
+  | "usage"
   /** A request that did not end well, charged by what was made (contract 5). */
-  "usage_partial",
-  "image",
-  "web",
+  | "usage_partial"
+  | "image"
+  | "web"
   /** A spending window opens. */
-  "grant",
+  | "grant"
   /** What a spending window had left when it closed. */
-  "expire",
+  | "expire"
   /** A cost that no customer pays: the operator's loss, made visible. */
-  "writeoff",
-] as const;
-export type EntryKind = (typeof ENTRY_KINDS)[number];
+  | "writeoff";
 
 /** One transfer. `amountNano` is above 0; `credit` gained what `debit` lost. Both are ledger accounts, not accounts of people. */
 export type LedgerEntry = {

@@ -2,7 +2,7 @@ import type { Payment } from "./ledger.ts";
 import { dearestInput, type Prices, type Rates, ratesFor, toNano } from "./price.ts";
 
 /** Output tokens of the first slice (contract 5), and of the largest one that follows (reliability 3.5 #5). */
-export const FIRST_SLICE = 4_096;
+const FIRST_SLICE = 4_096;
 const MAX_SLICE = 16_384;
 /** A reply of fewer tokens than this is not worth beginning, unless no more were asked for (reliability 3.5 #3). */
 const LEAST_OUTPUT = 256;

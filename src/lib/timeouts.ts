@@ -40,7 +40,7 @@ export function timeoutsOf(clock: Clock, ms: number): Timeouts {
  * Waits of one length, nearly all of which are taken back: every request has some, and a timer for each costs more than what it guards
  * (performance.md).
  */
-export class Timeouts {
+class Timeouts {
   #first: Timeout | undefined;
   #last: Timeout | undefined;
   #armed = false;

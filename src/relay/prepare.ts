@@ -11,7 +11,7 @@ import type { ReasoningCollector } from "./reasoning-collector.ts";
 import { leaveOutRefused } from "./refused-extras.ts";
 
 /** With any value but those of {@link NOT_STRICT} the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
-export const STRICT_HEADER = "x-sluice-strict";
+const STRICT_HEADER = "x-sluice-strict";
 const NOT_STRICT: ReadonlySet<string> = new Set(["", "0", "false"]);
 
 /** What decides what is sent: a job, or one that is only shown. */

@@ -13,8 +13,8 @@ export const KEEP_MS = 24 * 60 * 60_000;
 /** Largest state of one reply, bytes; a longer one is not kept. */
 export const MAX_STATE_BYTES = 1024 * 1024;
 /** What one account may keep; its oldest states make room. */
-export const MAX_ACCOUNT_STATES = 20_000;
-export const MAX_ACCOUNT_BYTES = 64 * 1024 * 1024;
+const MAX_ACCOUNT_STATES = 20_000;
+const MAX_ACCOUNT_BYTES = 64 * 1024 * 1024;
 /** What all accounts may keep together, bytes. */
 export const MAX_TOTAL_BYTES = 512 * 1024 * 1024;
 /** Most states that are put back in one request, and their bytes: the newest ones. */

@@ -39,7 +39,7 @@ function ownNames(body: Record<string, unknown>, offered: readonly OfferedTool[]
 }
 
 /** The offered tools as functions that the model can call. */
-export function toFunctions(body: Record<string, unknown>, offered: readonly OfferedTool[]): ServedFunction[] {
+function toFunctions(body: Record<string, unknown>, offered: readonly OfferedTool[]): ServedFunction[] {
   const taken = ownNames(body, offered);
   return offered.map((tool) => {
     const name = freeName(tool.tool, taken);

@@ -32,9 +32,9 @@ export type VendorRecord = {
 export type Way = { vendor: string; key: number; keys: number; model: string; inside?: boolean };
 
 /** Under this name a vendor's key is known, whatever model it is used for. Holds nothing of the key. */
-export const keyName = ({ vendor, key }: Way): string => `${vendor}#${key + 1}`;
+const keyName = ({ vendor, key }: Way): string => `${vendor}#${key + 1}`;
 /** Under this name the way is known. */
-export const wayName = (way: Way): string => `${keyName(way)}/${way.model}`;
+const wayName = (way: Way): string => `${keyName(way)}/${way.model}`;
 
 /** What a failure did, for the log: a breaker opened, or a key or a way was put to rest for so many ms. */
 export type Consequence = { kind: "opened" | "rested"; name: string; restMs?: number };
@@ -228,8 +228,7 @@ export class VendorHealth {
 }
 
 /** An error that says something about the vendor, and not about the request. */
-export const isVendorsFault = ({ code }: GatewayError): boolean =>
-  code.startsWith("upstream_") || code === "stream_truncated";
+const isVendorsFault = ({ code }: GatewayError): boolean => code.startsWith("upstream_") || code === "stream_truncated";
 
 const statusOf = ({ cause }: GatewayError): unknown => (isObject(cause) ? cause["status"] : undefined);
 

@@ -9,7 +9,7 @@ export type Ran = "no" | "maybe" | "unknown";
 const OVERLOAD_PAUSE_MS = { least: 250, most: 2_000 };
 const CONNECT_PAUSE_MS = { least: 50, most: 250 };
 /** A vendor that asks for a longer wait is not waited for. */
-export const MAX_WAIT_MS = 5_000;
+const MAX_WAIT_MS = 5_000;
 
 /** A doubtful attempt is repeated only in this time after the request came, milliseconds (reliability 6.2). */
 export const DOUBTFUL_WITHIN_MS = 15_000;

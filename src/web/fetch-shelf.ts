@@ -3,8 +3,8 @@ import type { FoundPage } from "./fetch-results.ts";
 
 /** How long a page is kept, milliseconds; how many characters and pages (web-and-mcp.md C4). */
 export const SHELF_MS = 5 * 60_000;
-export const MAX_SHELF_CHARACTERS = 4_000_000;
-export const MAX_SHELF_PAGES = 200;
+const MAX_SHELF_CHARACTERS = 4_000_000;
+const MAX_SHELF_PAGES = 200;
 
 /** Pages read lately, so that an agent that asks again soon does not wait again. The oldest go first. */
 export class PageShelf {

@@ -35,7 +35,7 @@ export function longestRun(text: string, pattern: RegExp): number {
 }
 
 /** A code span: fenced by more backticks than it holds in a row. */
-export function codeSpan(text: string): string {
+function codeSpan(text: string): string {
   const code = text.replace(/\s+/g, " ").trim();
   if (code === "") return "";
   const fence = "`".repeat(longestRun(code, /`+/g) + 1);
@@ -78,7 +78,7 @@ function writeLink(element: Element, context: PageContext): string {
 }
 
 /** An image with a description; one without says nothing to a reader of text. */
-export function writeImage({ attributes }: Element, context: PageContext): string {
+function writeImage({ attributes }: Element, context: PageContext): string {
   const description = cutText(squeeze(attributes["alt"] ?? ""), 300);
   if (description === "" || attributes["width"] === "1") return "";
   const lazy = attributes["data-src"] ?? attributes["data-original"] ?? attributes["data-lazy-src"];

@@ -24,7 +24,7 @@ export const TextBlock = late(() =>
   ),
 );
 
-export const ToolUseBlock = late(() =>
+const ToolUseBlock = late(() =>
   Open(
     {
       type: Type.Literal("tool_use"),
@@ -83,7 +83,7 @@ const OtherBlock = late(() =>
   ),
 );
 
-export const ToolResultBlock = late(() =>
+const ToolResultBlock = late(() =>
   Open(
     {
       type: Type.Literal("tool_result"),
@@ -99,7 +99,7 @@ export const ToolResultBlock = late(() =>
   ),
 );
 
-export const ContentBlock = late(() =>
+const ContentBlock = late(() =>
   Type.Union(
     [
       TextBlock(),
@@ -212,7 +212,7 @@ export const CountTokensReply = late(() =>
   ),
 );
 
-export const MessagesUsage = late(() =>
+const MessagesUsage = late(() =>
   Open(
     {
       input_tokens: Type.Integer({ description: "Input tokens, without both cache counters." }),
@@ -231,7 +231,7 @@ export const MessagesUsage = late(() =>
   ),
 );
 
-export const ReplyBlock = late(() =>
+const ReplyBlock = late(() =>
   Type.Union(
     [
       Open({ type: Type.Literal("text"), text: Type.String() }, { description: "Visible output." }),
@@ -263,45 +263,5 @@ export const MessagesReply = late(() =>
       usage: MessagesUsage(),
     },
     { title: "MessagesReply", description: "The answer of the model." },
-  ),
-);
-
-const index = late(() =>
-  Type.Integer({ minimum: 0, description: "Position of the block: 0, 1, 2, …; never two open at once." }),
-);
-
-/** One record of a stream (contract 7; dialects.md 2.5): each has an `event:` line with the same word as `type`. */
-export const MessagesStreamEvent = late(() =>
-  Type.Union(
-    [
-      Open({ type: Type.Literal("message_start"), message: MessagesReply() }, { description: "First record." }),
-      Open({ type: Type.Literal("content_block_start"), index: index(), content_block: ReplyBlock() }),
-      Open({
-        type: Type.Literal("content_block_delta"),
-        index: index(),
-        delta: Open({
-          type: Type.String({ description: "`text_delta`, `thinking_delta`, `signature_delta` or `input_json_delta`" }),
-        }),
-      }),
-      Open({ type: Type.Literal("content_block_stop"), index: index() }),
-      Open({
-        type: Type.Literal("message_delta"),
-        delta: Open({
-          stop_reason: Type.Union([Type.String(), Type.Null()], { description: STOP_REASONS }),
-          stop_sequence: Type.Union([Type.String(), Type.Null()]),
-        }),
-        usage: MessagesUsage(),
-      }),
-      Open({ type: Type.Literal("message_stop") }, { description: "The terminator: a stream without it has failed." }),
-      Open({ type: Type.Literal("ping") }, { description: "Keeps a silent connection open." }),
-      Open(
-        {
-          type: Type.Literal("error"),
-          error: Open({ type: Type.String(), message: Type.String(), code: Type.String() }),
-        },
-        { description: "The stream has failed; nothing follows." },
-      ),
-    ],
-    { title: "MessagesStreamEvent", description: "One record of a stream." },
   ),
 );

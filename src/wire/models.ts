@@ -46,7 +46,7 @@ const metadata = late(() => ({
 const flags = late(() => ({ vision: Type.Boolean(), tools: Type.Boolean(), reasoning: Type.Boolean() }));
 
 /** A model in the chat shape (interface 2.3). */
-export const ChatModel = late(() =>
+const ChatModel = late(() =>
   Open({ ...metadata(), object: Type.Literal("model"), capabilities: Open(flags()) }, { title: "Model" }),
 );
 
@@ -58,7 +58,7 @@ export const ChatModelList = late(() =>
 const Support = late(() => Open({ supported: Type.Boolean() }));
 
 /** A model in the messages shape (dialects.md 2.7), with the chat shape's fields beside it. */
-export const MessagesModel = late(() =>
+const MessagesModel = late(() =>
   Open(
     {
       ...metadata(),

@@ -34,7 +34,7 @@ const Content = late(() =>
   }),
 );
 
-export const MessageItem = late(() =>
+const MessageItem = late(() =>
   Open(
     {
       type: Type.Optional(Type.Literal("message")),
@@ -48,7 +48,7 @@ export const MessageItem = late(() =>
   ),
 );
 
-export const FunctionCallItem = late(() =>
+const FunctionCallItem = late(() =>
   Open(
     {
       type: Type.Literal("function_call"),
@@ -60,7 +60,7 @@ export const FunctionCallItem = late(() =>
   ),
 );
 
-export const FunctionCallOutputItem = late(() =>
+const FunctionCallOutputItem = late(() =>
   Open(
     {
       type: Type.Literal("function_call_output"),
@@ -71,7 +71,7 @@ export const FunctionCallOutputItem = late(() =>
   ),
 );
 
-export const CustomToolCallItem = late(() =>
+const CustomToolCallItem = late(() =>
   Open(
     {
       type: Type.Literal("custom_tool_call"),
@@ -82,7 +82,7 @@ export const CustomToolCallItem = late(() =>
   ),
 );
 
-export const CustomToolCallOutputItem = late(() =>
+const CustomToolCallOutputItem = late(() =>
   Open(
     { type: Type.Literal("custom_tool_call_output"), output: Content() },
     { description: "a custom_tool_call_output item" },
@@ -102,7 +102,7 @@ const OtherItem = late(() =>
   ),
 );
 
-export const InputItem = late(() =>
+const InputItem = late(() =>
   Type.Union(
     [
       MessageItem(),
@@ -164,7 +164,7 @@ export const ResponsesRequest = late(() =>
   ),
 );
 
-export const ResponsesUsage = late(() =>
+const ResponsesUsage = late(() =>
   Open(
     {
       input_tokens: Type.Integer({ description: "All input tokens, those of the cache included." }),

@@ -18,7 +18,7 @@ const counts = late(() => ({
 }));
 
 /** One settled request. */
-export const UsageEntry = late(() =>
+const UsageEntry = late(() =>
   Open(
     {
       object: Type.Literal("usage"),
@@ -47,7 +47,7 @@ export const UsageEntry = late(() =>
 );
 
 /** What one day, model, key or account came to. */
-export const UsageGroup = late(() =>
+const UsageGroup = late(() =>
   Open(
     {
       object: Type.Literal("usage.group"),

@@ -3,7 +3,7 @@ import { late, Maybe, Open } from "./open.ts";
 
 /** Bounds of the arguments (web-and-mcp.md A3). */
 const MAX_QUERY = 400;
-export const MAX_RESULTS = 20;
+const MAX_RESULTS = 20;
 export const DEFAULT_RESULTS = 10;
 const MAX_DOMAINS = 20;
 const MAX_URLS = 10;

@@ -57,6 +57,23 @@ const STATEMENT = /(?:^|;)[ \t]*(import|export)\s+(type\s+)?((?:[\w*$\s,]|\{[^}]
 const BARE = /(?:^|;)[ \t]*import\s+["']([^"']+)["']/gm;
 const DYNAMIC = /\bimport\(\s*["']([^"']+)["']/g;
 
+const EXPORTED = /^export (?:async )?(?:function\*?|const|let|class) ([\w$]+)/gm;
+/** Tables are read by drizzle-kit, file by file. */
+const TABLES = /^db\/schema/;
+
+/** Values that are exported, and that no other file names, of `sources` or of the `others`, which are texts of tests and of the build. */
+export function findUnusedExports(sources: Sources, others: readonly string[]): string[] {
+  const wordsOf = (text: string) => new Set(text.match(/[\w$]+/g));
+  const words = new Map([...sources].map(([path, text]) => [path, wordsOf(text)]));
+  const further = others.map(wordsOf);
+  const isNamed = (name: string, by: string) =>
+    further.some((known) => known.has(name)) || [...words].some(([path, known]) => path !== by && known.has(name));
+  return [...sources].flatMap(([path, text]) => {
+    const names = TABLES.test(path) ? [] : [...text.matchAll(EXPORTED)].map(([, name = ""]) => name);
+    return names.filter((name) => !isNamed(name, path)).map((name) => `${path}: ${name}`);
+  });
+}
+
 /** `{ type A, type B }` imports nothing at run time, whatever stands before it. */
 function namesTypesOnly(clause: string): boolean {
   const braces = clause.match(/^\{([^}]*)\}$/);

@@ -98,7 +98,7 @@ function decodeUser(body: Wire, dropped: DroppedPaths): string | undefined {
 const isFilled = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
 
 /** Whether a body offers its tools in the older form alone, and wants its answer in it (dialects.md 1.1). */
-export const isLegacy = (body: Wire): boolean => isFilled(body["functions"]) && !isFilled(body["tools"]);
+const isLegacy = (body: Wire): boolean => isFilled(body["functions"]) && !isFilled(body["tools"]);
 
 /** What the client's own forms of tools mean for its reply; undefined for functions in today's form. */
 function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges | undefined {

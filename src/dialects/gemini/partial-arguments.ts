@@ -11,7 +11,7 @@ type Container = Record<Step, unknown>;
 const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[(["'])((?:\\.|(?!\3|\\).)*)\3\]/y;
 
 /** `$.a.b[0]['c d']` as its steps; undefined when it is no such path or leads too far. */
-export function parsePath(path: string): Step[] | undefined {
+function parsePath(path: string): Step[] | undefined {
   if (!path.startsWith("$")) return undefined;
   const steps: Step[] = [];
   STEP.lastIndex = 1;

@@ -1,6 +1,6 @@
 /** Most blocks that may be open at the same time, and most pieces that may wait behind the open one: beyond, the stream is broken. */
-export const MAX_OPEN_BLOCKS = 256;
-export const MAX_WAITING_PIECES = 100_000;
+const MAX_OPEN_BLOCKS = 256;
+const MAX_WAITING_PIECES = 100_000;
 
 /** A block on its way: `index` is the vendor's number for it, `position` its place in the reply. */
 export type Slot<Piece, State> = {

@@ -1,7 +1,7 @@
 import { isObject, keepNumber } from "../../lib/json.ts";
 
 /** The one key under which arguments stand that are no JSON object: this dialect demands an object (dialects.md 4.3). */
-export const WRAPPED_INPUT_KEY = "value";
+const WRAPPED_INPUT_KEY = "value";
 
 /**
  * A tool call's JSON arguments as the object that `input` must be: `{}` for nothing, unpacked once when a vendor encoded them twice,

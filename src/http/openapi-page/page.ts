@@ -4,7 +4,7 @@ import { commonHeaders } from "../errors.ts";
 import { requestIdOf } from "../request.ts";
 
 /** Nothing but our own files runs, nothing is framed, and nothing leaves for elsewhere (reliability 7.3 rule 8). */
-export const PAGE_CSP =
+const PAGE_CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self' data:; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -12,7 +12,7 @@ export const PAGE_CSP =
 const MAX_AGE_SECONDS = 600;
 
 /** Headers of a page and of its files. */
-export function pageHeaders(request: Request, contentType: string): Record<string, string> {
+function pageHeaders(request: Request, contentType: string): Record<string, string> {
   return {
     ...commonHeaders(requestIdOf(request)),
     "content-type": contentType,

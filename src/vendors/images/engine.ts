@@ -10,7 +10,7 @@ export type { GuardedFetch } from "./result.ts";
 /** Calls that one step may lead to: an upload, the request, a second try, the result. */
 const MAX_CALLS = 5;
 /** One question after the state of some work, ms; the work goes on meanwhile. */
-export const POLL_CALL_MS = 20_000;
+const POLL_CALL_MS = 20_000;
 /** Telling a vendor to stop, ms: nobody waits for it. */
 export const CANCEL_MS = 5_000;
 
