@@ -1,7 +1,7 @@
 import type { Caller } from "../accounts/caller.ts";
 import { requireModel } from "../accounts/scopes.ts";
 import { GatewayError, invalidField } from "../canon/errors.ts";
-import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
+import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { ImageOrder } from "../jobs/accept.ts";
 import { nearestRatio, readSize, usualRatio } from "../jobs/aspect-ratio.ts";
@@ -9,7 +9,7 @@ import type { Drawing, ImageJobs } from "../jobs/image-jobs.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { isObject } from "../lib/json.ts";
 import { type Pixels, readRatio } from "../lib/pixels.ts";
-import { switchedOff } from "../relay/switched-off.ts";
+import { refuseModel } from "../relay/refuse-model.ts";
 import { checkImageRequest } from "../wire/images.ts";
 import { readLimit } from "./query.ts";
 
@@ -20,24 +20,16 @@ const MAX_WAIT_SECONDS = 60;
 /** Jobs of a page when no limit is asked for, and the most (contract 8). */
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;
-/** Characters of an unknown model ID that an error repeats. */
-const MAX_SHOWN_ID = 128;
 
 const notFound = (message: string, param?: string) =>
   new GatewayError("not_found", message, param === undefined ? {} : { param });
 
 /** The image model of exactly this ID. Throws GatewayError: model_not_found, vendor_not_configured, invalid_request for one that draws nothing. */
 function findImageModel(catalog: Catalog, model: string): Entry {
-  const param = "model";
   const entry = catalog.find(model);
   if (entry?.modality === "image" || entry?.uncharted) return entry;
-  if (entry) throw invalidField(param, `The model ${entry.id} is of modality ${entry.modality}: it draws no images.`);
-  requirePrefix(model);
-  const known = catalog.all().find((listing) => listing.entry.id === model);
-  if (known) throw switchedOff(known);
-  const shown = model.length > MAX_SHOWN_ID ? `${model.slice(0, MAX_SHOWN_ID)}…` : model;
-  const text = `The model ${shown} does not exist here. GET /v1/models?modality=image lists those that do.`;
-  throw new GatewayError("model_not_found", text, { param });
+  if (entry) throw invalidField("model", `The model ${entry.id} is of modality ${entry.modality}: it draws no images.`);
+  return refuseModel(catalog, model, "GET /v1/models?modality=image");
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);

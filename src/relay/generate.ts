@@ -1,9 +1,9 @@
 import { planOf } from "../accounts/plans.ts";
 import { requireModel } from "../accounts/scopes.ts";
-import { GatewayError, toGatewayError } from "../canon/errors.ts";
+import { GatewayError, invalidField, toGatewayError } from "../canon/errors.ts";
 import type { Event } from "../canon/events.ts";
 import type { Intent } from "../canon/intent.ts";
-import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
+import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { Hold, HoldRequest } from "../ledger/ledger.ts";
 import type { JsonText } from "../lib/json.ts";
@@ -18,6 +18,7 @@ import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { Listener } from "./listener.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
 import { type Reading, readWhole, type Whole } from "./read-reply.ts";
+import { refuseModel } from "./refuse-model.ts";
 import { noteFailure } from "./routes-tries.ts";
 import { Visit } from "./running.ts";
 import { serveTools } from "./server-tools.ts";
@@ -26,13 +27,10 @@ import { finishWhole } from "./server-tools-stream.ts";
 import { Spending } from "./spending.ts";
 import { withoutStrays } from "./stray-fields.ts";
 import { type RelayedStream, relayStream } from "./stream.ts";
-import { switchedOff } from "./switched-off.ts";
 import { settleTools } from "./vendor-tools.ts";
 
 /** Headers of a stream are sent at the latest after this, so that a client hears something while its model thinks. */
 const COMMIT_MS = 5_000;
-/** Characters of an unknown model ID that an error repeats. */
-const MAX_SHOWN_ID = 128;
 
 /**
  * The way of a request: limit, route, hold, orders, translate, send, events, settle. Throws GatewayError for whatever goes wrong
@@ -81,30 +79,12 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   }
 }
 
-/**
- * The model's entry. Throws GatewayError: model_not_found, also for an ID without its vendor prefix; vendor_not_configured for a known
- * model whose vendors are all switched off; invalid_request for a model that generates no text.
- */
+/** The model's entry. Throws GatewayError: invalid_request for a model that generates no text, else as {@link refuseModel} does. */
 export function findEntry(catalog: Catalog, model: string): Entry {
   const entry = catalog.find(model);
-  const param = "model";
   if (entry?.modality === "chat") return entry;
-  if (entry) {
-    throw new GatewayError(
-      "invalid_request",
-      `The model ${entry.id} is of modality ${entry.modality}: it cannot chat.`,
-      { param },
-    );
-  }
-  requirePrefix(model);
-  const known = catalog.all().find((listing) => listing.entry.id === model);
-  if (known) throw switchedOff(known);
-  const shown = model.length > MAX_SHOWN_ID ? `${model.slice(0, MAX_SHOWN_ID)}…` : model;
-  throw new GatewayError(
-    "model_not_found",
-    `The model ${shown} does not exist here. GET /v1/models lists those that do.`,
-    { param },
-  );
+  if (entry) throw invalidField("model", `The model ${entry.id} is of modality ${entry.modality}: it cannot chat.`);
+  return refuseModel(catalog, model, "GET /v1/models");
 }
 
 function hold(

@@ -1,0 +1,32 @@
+import { GatewayError } from "../canon/errors.ts";
+import { type Catalog, type Listing, requirePrefix } from "../catalog/catalog.ts";
+import { variableOf } from "../vendors/registry.ts";
+
+/** Characters of an unknown model ID that an error repeats. */
+const MAX_SHOWN_ID = 128;
+
+/**
+ * Refuses a model that {@link Catalog.find} does not have. `list`: where those are listed that it has. Throws GatewayError: model_not_found, also for
+ * an ID without its vendor prefix; vendor_not_configured for a known model none of whose vendors is switched on.
+ */
+export function refuseModel(catalog: Catalog, id: string, list: string): never {
+  requirePrefix(id);
+  const known = catalog.all().find((listing) => listing.entry.id === id);
+  if (known) throw switchedOff(known);
+  const shown = id.length > MAX_SHOWN_ID ? `${id.slice(0, MAX_SHOWN_ID)}…` : id;
+  const text = `The model ${shown} does not exist here. ${list} lists those that do.`;
+  throw new GatewayError("model_not_found", text, { param: "model" });
+}
+
+/** Says what would switch each vendor of the model on. */
+function switchedOff({ entry, switchedOnBy }: Listing): GatewayError {
+  const where = switchedOnBy.length > 0 ? `: ${switchedOnBy.map(describeVendor).join(", ")}` : "";
+  const text = `The model ${entry.id} is known, but no vendor that serves it is switched on here${where}.`;
+  return new GatewayError("vendor_not_configured", text, { param: "model" });
+}
+
+/** A vendor as whoever has to switch it on looks for it: its id, and the variable that holds its key. */
+function describeVendor(vendorId: string): string {
+  const variable = variableOf(vendorId);
+  return variable ? `${vendorId} (${variable})` : vendorId;
+}
