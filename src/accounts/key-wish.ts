@@ -1,11 +1,11 @@
 import type { KeyKind } from "../db/schema.ts";
+import { DAY_MS } from "../lib/spans.ts";
 import { MAX_CAP_REQUESTS, MAX_NANO, MAX_PATTERN, MAX_PATTERNS, MAX_USD, MODEL_PATTERN } from "../wire/bounds.ts";
 import { AccountError } from "./account-error.ts";
 import type { Scope } from "./caller.ts";
 import { isScope, TOKEN_SCOPES } from "./scopes.ts";
 
 const MODELS = new RegExp(MODEL_PATTERN);
-const DAY_MS = 86_400_000;
 /** A narrow token lives this long at the most (contract 4). */
 export const MAX_TOKEN_DAYS = 90;
 

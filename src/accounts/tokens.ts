@@ -1,9 +1,9 @@
+import { DAY_MS } from "../lib/spans.ts";
 import type { Caller, Scope } from "./caller.ts";
 import { MAX_TOKEN_DAYS } from "./key-wish.ts";
 import type { CreatedKey, KeyRow, Keys } from "./keys.ts";
 import type { TOKEN_SCOPES } from "./scopes.ts";
 
-const DAY_MS = 86_400_000;
 /** What a token is made with where nothing is said (contract 4). The cap bounds what a token that leaks in a log can use up in a day. */
 export const DEFAULT_TOKEN_DAYS = 30;
 const DEFAULT_TOKEN_CALLS = 1_000;

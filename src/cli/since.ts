@@ -1,12 +1,12 @@
 import { readInstant } from "../lib/instant.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../lib/spans.ts";
 import { WrongUsage } from "./output.ts";
 
-const MINUTE_MS = 60_000;
 const UNITS: Readonly<Record<string, number>> = {
   m: MINUTE_MS,
-  h: 60 * MINUTE_MS,
-  d: 24 * 60 * MINUTE_MS,
-  w: 7 * 24 * 60 * MINUTE_MS,
+  h: HOUR_MS,
+  d: DAY_MS,
+  w: 7 * DAY_MS,
 };
 
 /**

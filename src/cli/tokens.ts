@@ -1,12 +1,11 @@
 import { TOKEN_SCOPES } from "../accounts/scopes.ts";
 import { DEFAULT_TOKEN_DAYS, type NewToken, Tokens } from "../accounts/tokens.ts";
+import { DAY_MS } from "../lib/spans.ts";
 import { withBooks } from "./context.ts";
 import { readCount, readExpiry, readScopes } from "./key-limits.ts";
 import { findAccount, printKeys } from "./keys.ts";
 import type { CreateTokenOptions, FolderOptions, JsonOption } from "./options.ts";
 import { formatTime, print, printJson, warn } from "./output.ts";
-
-const DAY_MS = 86_400_000;
 
 function readWish({ expires, scopes, capRequestsDay }: CreateTokenOptions): Omit<NewToken, "accountId" | "name"> {
   const now = Date.now();

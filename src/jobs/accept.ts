@@ -6,6 +6,7 @@ import type { Writer } from "../db/writer.ts";
 import { type Book, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Pixels } from "../lib/pixels.ts";
+import { HOUR_MS } from "../lib/spans.ts";
 import type { JobRow } from "./job.ts";
 import type { JobOrigin } from "./job-traces.ts";
 import type { KeyHolds } from "./key-holds.ts";
@@ -18,7 +19,6 @@ export const JOB_MS = 300_000;
 export const MAX_WAITING = 100_000;
 /** Blocked images in an hour after which an account has to wait: they cost the operator's vendors work (reliability 3.4). */
 const MAX_BLOCKED = 10;
-const HOUR_MS = 60 * 60_000;
 /** Nobody knows when an account's own jobs end, seconds (reliability 9). */
 const FLIGHT_WAIT_SECONDS = 5;
 

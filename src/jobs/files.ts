@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { HOUR_MS } from "../lib/spans.ts";
 import type { ImageType } from "../vendors/image-upstream.ts";
 import { EXTENSIONS } from "./inspect-image.ts";
 
@@ -43,7 +44,7 @@ export interface ImageFiles {
 const isMissing = (thrown: unknown) => (thrown as { code?: string }).code === "ENOENT";
 
 /** Half-written files older than this belong to nobody any more, ms (reliability 5.5). */
-export const PART_MS = 60 * 60_000;
+export const PART_MS = HOUR_MS;
 /** First folders below the root: two hexadecimal digits. */
 const FOLDERS = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, "0"));
 /** Behind every name of a folder in order. */

@@ -1,18 +1,17 @@
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
+import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { type ImageFiles, type NameBatch, PART_MS } from "./files.ts";
 import type { JobStore } from "./store.ts";
 
 /** Between two rounds, ms; and before the first, so that it is not in the way of a start. */
-export const SWEEP_MS = 60 * 60_000;
+export const SWEEP_MS = HOUR_MS;
 const FIRST_SWEEP_MS = 60_000;
 /** Jobs that are forgotten in one transaction. */
 const BATCH = 100;
 /** Missing files that one round tells of. */
 const MAX_TOLD = 20;
-
-const DAY_MS = 24 * 60 * 60_000;
 
 export type SweepParts = {
   jobs: JobStore;

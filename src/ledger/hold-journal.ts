@@ -1,6 +1,7 @@
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
+import { HOUR_MS } from "../lib/spans.ts";
 import type { HoldRequest, Reading } from "./ledger.ts";
 
 /**
@@ -11,7 +12,7 @@ const WRITE_AFTER_MS = 50;
 /** Holds written in one operation. */
 const BATCH = 256;
 /** A hold older than this was forgotten, ms: no request runs so long (reliability 3.3, I7). */
-const DEADLINE_MS = 6 * 60 * 60_000;
+const DEADLINE_MS = 6 * HOUR_MS;
 
 /** How long after a settle that could not be written the row of its hold is tried to be taken away, ms, again and again. */
 const STRIKE_AFTER_MS = 2_000;

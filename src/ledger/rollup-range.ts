@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS } from "./rollup.ts";
+import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
 
 /** A half-open time, Unix ms: `fromMs` belongs to it, `toMs` does not. */
 export type Range = { fromMs: number; toMs: number };

@@ -6,7 +6,7 @@ import { usageKept, usageRollup } from "../db/schema-rollup.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { repeat } from "../lib/repeat.ts";
-import { DAY_MS, HOUR_MS } from "./rollup.ts";
+import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
 import { readKept } from "./usage-report.ts";
 
 /** Sums by hour are kept this long, days; sums by day for good. */

@@ -1,10 +1,7 @@
 import type { Store } from "../db/open.ts";
 import { usageRollup } from "../db/schema-rollup.ts";
 import type { BatchWork } from "../db/writer.ts";
-
-/** The lengths of time that usage is summed up by, ms; both UTC. */
-export const HOUR_MS = 3_600_000;
-export const DAY_MS = 24 * HOUR_MS;
+import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
 
 /** What is summed up of a usage row. */
 export type Counted = {

@@ -1,5 +1,6 @@
 import type { Store } from "../db/open.ts";
 import type { Clock } from "../lib/clock.ts";
+import { DAY_MS } from "../lib/spans.ts";
 import {
   type AllowanceState,
   type Claim,
@@ -13,7 +14,6 @@ import { type Entries, HOUSE } from "./entries.ts";
 import { type Funds, walletOf } from "./funds.ts";
 import type { UsageRow, UsageRows } from "./usage-rows.ts";
 
-const DAY_MS = 24 * 60 * 60_000;
 /** Units of one claim. */
 const MAX_UNITS = 1_000;
 /** Claims of one list. */

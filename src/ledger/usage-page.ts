@@ -2,7 +2,7 @@ import { and, desc, eq, gte, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
 import { usage } from "../db/schema.ts";
 import { usageRollup } from "../db/schema-rollup.ts";
-import { DAY_MS, HOUR_MS } from "./rollup.ts";
+import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
 import { END_OF_TIME, type Kept, type Range } from "./rollup-range.ts";
 import { readKept, rollupOf, type UsageFilter } from "./usage-report.ts";
 

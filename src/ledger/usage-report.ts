@@ -3,7 +3,8 @@ import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { Store } from "../db/open.ts";
 import { account, apiKey, usage } from "../db/schema.ts";
 import { usageKept, usageRollup } from "../db/schema-rollup.ts";
-import { COUNTS, DAY_MS, HOUR_MS, type Totals } from "./rollup.ts";
+import { DAY_MS, HOUR_MS } from "../lib/spans.ts";
+import { COUNTS, type Totals } from "./rollup.ts";
 import { cutRange, END_OF_TIME, type Kept, type Range } from "./rollup-range.ts";
 
 /** What usage is put together by. A day is a UTC day. */

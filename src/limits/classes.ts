@@ -1,4 +1,5 @@
 import type { Plan } from "../accounts/plans.ts";
+import { MINUTE_MS } from "../lib/spans.ts";
 import { type Rate, rateOf } from "./gcra.ts";
 
 /** What is being limited for a caller (reliability 4). */
@@ -26,7 +27,6 @@ export type ClassLimits = {
   concurrent?: number;
 };
 
-const MINUTE_MS = 60_000;
 const SECOND_MS = 1_000;
 
 /** Least of the counts of tokens a minute, and how many more of them there are than generations (reliability 4: 60, 120, 240, …). */

@@ -3,8 +3,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-
-const DAY_MS = 86_400_000;
+import { DAY_MS } from "../lib/spans.ts";
 
 /** What a key has come to in a UTC day (days since 1970), and in all, nano-USD. */
 type Tally = { day: number; requests: number; dayNano: bigint; totalNano: bigint };

@@ -8,10 +8,11 @@ import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import { repeat } from "../lib/repeat.ts";
+import { DAY_MS } from "../lib/spans.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 
 /** How long an answer is kept (contract 5). */
-export const KEEP_MS = 24 * 60 * 60_000;
+export const KEEP_MS = DAY_MS;
 /** Largest answer that is kept, bytes, compressed (reliability 3.8). */
 export const MAX_KEPT_BYTES = 256 * 1024;
 /** Most keys of one account; the oldest answer makes room for a new key (reliability 3.8). */

@@ -4,12 +4,13 @@ import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { repeat } from "../lib/repeat.ts";
+import { DAY_MS } from "../lib/spans.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { MakersShelf } from "./reasoning-makers.ts";
 import { deriveSeed, randomSeed, Sealer } from "./reasoning-seal.ts";
 
 /** How long reasoning is kept for its next turn, ms. */
-export const KEEP_MS = 24 * 60 * 60_000;
+export const KEEP_MS = DAY_MS;
 /** Largest state of one reply, bytes; a longer one is not kept. */
 export const MAX_STATE_BYTES = 1024 * 1024;
 /** What one account may keep; its oldest states make room. */

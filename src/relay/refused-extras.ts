@@ -2,13 +2,14 @@ import type { GatewayError } from "../canon/errors.ts";
 import { BETAS, betasIn, leaveOutExtras, readRefusedExtras } from "../dialects/messages/refused-extras.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject, JsonText, wholeText } from "../lib/json.ts";
+import { HOUR_MS } from "../lib/spans.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
 
 /** How long a refusal is kept in mind, ms: vendors learn later what the dialect's own one knows. */
-export const KEPT_MS = 60 * 60_000;
+export const KEPT_MS = HOUR_MS;
 /** Different things that are refused to one account by one model's vendor, and accounts' models of one vendor, that are kept in mind: the oldest go. */
 const MAX_REFUSED = 32;
 const MAX_MODELS = 1_000;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
-import { DAY_MS, HOUR_MS } from "../../src/ledger/rollup.ts";
 import { HOUR_DAYS, Retention } from "../../src/ledger/rollup-retention.ts";
 import { readUsagePage } from "../../src/ledger/usage-page.ts";
 import { summarise, sumUp } from "../../src/ledger/usage-report.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/spans.ts";
 import { manualClock } from "../support/clock.ts";
 import { until } from "../support/wait.ts";
 import { usageWriter } from "./usage-rows.ts";

@@ -3,10 +3,10 @@ import fc from "fast-check";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
-import { DAY_MS, HOUR_MS } from "../../src/ledger/rollup.ts";
 import { cutRange, type Range } from "../../src/ledger/rollup-range.ts";
 import { type Place, readUsagePage, type UsageRow } from "../../src/ledger/usage-page.ts";
 import { rollupQuery, rowsQuery, summarise, sumUp, type UsageFilter } from "../../src/ledger/usage-report.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/spans.ts";
 import { type TestRow, usageWriter } from "./usage-rows.ts";
 
 const DAY_0 = Date.UTC(2026, 0, 1);

@@ -6,9 +6,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openStore, type Store } from "../../src/db/open.ts";
-import { type Counted, DAY_MS, Rollup } from "../../src/ledger/rollup.ts";
+import { type Counted, Rollup } from "../../src/ledger/rollup.ts";
 import { type Place, readUsagePage } from "../../src/ledger/usage-page.ts";
 import { GROUPINGS, summarise, sumUp, type UsageFilter } from "../../src/ledger/usage-report.ts";
+import { DAY_MS } from "../../src/lib/spans.ts";
 
 const ROWS = Number(process.argv[2] ?? 1_000_000);
 const DAYS = 365;

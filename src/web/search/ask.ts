@@ -1,6 +1,7 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { isObject } from "../../lib/json.ts";
+import { HOUR_MS } from "../../lib/spans.ts";
 import { ResponseAnswer } from "../../vendors/answer.ts";
 import { fetchUpstream, readCapped } from "../../vendors/send.ts";
 import { limit } from "../safe-fetch-time.ts";
@@ -13,7 +14,7 @@ const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** What is read of a refusal, bytes. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 /** The longest pause that an engine can ask for, milliseconds. */
-const MAX_PAUSE_MS = 60 * 60_000;
+const MAX_PAUSE_MS = HOUR_MS;
 
 /** What became of a call that brought no results. Its text is for the log alone. */
 export class EngineFault extends Error {

@@ -1,7 +1,7 @@
+import { DAY_MS } from "../../lib/spans.ts";
 /** A date that a search engine gave. `iso`: of the day (`2026-03-01`) or of the moment; `untilMs`: its last moment, Unix ms. */
 export type FoundDate = { iso: string; untilMs: number };
 
-const DAY_MS = 86_400_000;
 /** Longer texts are no dates. */
 const MAX_LENGTH = 64;
 

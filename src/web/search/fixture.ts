@@ -1,10 +1,10 @@
+import { MINUTE_MS } from "../../lib/spans.ts";
 import type { RawResult, SearchQuery } from "./query.ts";
 
 /** Hosts of the made-up results; nobody can own them (RFC 2606). */
 const HOSTS = ["docs.example.com", "news.example.org", "blog.example.net", "www.example.com", "wiki.example.org"];
 /** Results that it has for every query. */
 const RESULTS = 25;
-const MINUTE_MS = 60_000;
 
 const slugOf = (query: string) =>
   encodeURIComponent(query.toLowerCase().replace(/\s+/g, "-").slice(0, 60).toWellFormed());

@@ -1,9 +1,7 @@
+import { DAY_MS, HOUR_MS } from "../../lib/spans.ts";
 import type { RECENCIES } from "../../wire/web.ts";
 
 export type Recency = (typeof RECENCIES)[number];
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** How far back each reaches, milliseconds; a month is its longest, and so is a year. */
 export const RECENCY_MS: Readonly<Record<Recency, number>> = {
