@@ -146,6 +146,17 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     },
   );
 
+  test.each(
+    registry
+      .filter(({ dialect, modality }) => dialect === "chat" && !modality)
+      .map(({ id }) => id)
+      .concat("openai"),
+  )("%s is told nothing of no tools", (id) => {
+    const none = { tools: [], tool_choice: "auto", parallel_tool_calls: true };
+    const { body, dropped } = send(toVendor(id), { messages: [user], ...none });
+    expect([body, dropped]).toEqual([{ messages: [user], model: "up-1" }, []]);
+  });
+
   test("names the fields of a message that say something and stand nowhere else", () => {
     const messages = [{ ...user, name: "Ann", metadata: { a: 1 }, tags: [] }];
     const named = send(toVendor("mistral"), { messages });

@@ -32,6 +32,11 @@ class EditList {
   readonly edits: Edits = {};
   constructor(readonly body: Wire) {}
 
+  /** A field as it goes out so far; undefined for one that is taken out. */
+  get(field: string): unknown {
+    return Object.hasOwn(this.edits, field) ? this.edits[field] : this.body[field];
+  }
+
   set(field: string, value: unknown): void {
     if (isSame(this.body[field], value)) delete this.edits[field];
     else this.edits[field] = value;
@@ -135,13 +140,20 @@ const reasons = ({ reasoning, dropSampling }: Orders): boolean =>
 
 /** A forced choice in the vendor's spelling. Returns what is to be said in words where the vendor cannot force one. */
 function amendToolChoice(list: EditList, orders: Orders, quirks: Quirks): string | undefined {
-  const choice = Object.hasOwn(list.edits, "tool_choice") ? list.edits["tool_choice"] : list.body["tool_choice"];
+  const choice = list.get("tool_choice");
   const spelled = quirks.toolChoiceRequired;
   if (spelled === "any" && choice === "required") list.set("tool_choice", "any");
   if (spelled !== "auto" && !(spelled === "auto-while-reasoning" && reasons(orders))) return undefined;
   if (choice !== "required" && !isObject(choice)) return undefined;
   list.set("tool_choice", "auto");
   return hintFor(choice);
+}
+
+/** What the vendor does not take of the tools that are left. */
+function amendTools(list: EditList, quirks: Quirks): void {
+  const tools = list.get("tools");
+  if (tools === undefined) return;
+  if (quirks.acceptsCacheControl === false) list.set("tools", unmarkedTools(tools));
 }
 
 function amendStop(list: EditList, quirks: Quirks): void {
@@ -287,7 +299,7 @@ function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHin
 
 /** Prefix caches behind an aggregator, for clients that know nothing of marks (field.md 11). */
 function amendCacheMarks(list: EditList, { upstreamModel }: Orders): void {
-  const messages = list.edits["messages"] ?? list.body["messages"];
+  const messages = list.get("messages");
   const marked = Array.isArray(messages) ? withChatMarks(list.body, messages, upstreamModel) : undefined;
   if (marked) list.edits["messages"] = marked;
 }
@@ -313,7 +325,7 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
     list.remove("seed");
   }
   Object.assign(list.edits, toolEdits(body, quirks));
-  if (quirks.acceptsCacheControl === false) list.set("tools", unmarkedTools(list.edits["tools"] ?? body["tools"]));
+  amendTools(list, quirks);
   amendStop(list, quirks);
   amendMessages(list, orders, quirks, amendToolChoice(list, orders, quirks), amendFormat(list, quirks));
   if (quirks.acceptsCacheControl) amendCacheMarks(list, orders);
