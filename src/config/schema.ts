@@ -59,6 +59,8 @@ const quirkProperties = late(
       unknown_fields: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
       message_fields: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
       no_json_schema: Type.Optional(flag()),
+      plain_schemas: Type.Optional(flag()),
+      letter_first_names: Type.Optional(flag()),
       no_stream_options: Type.Optional(flag()),
       no_developer_role: Type.Optional(flag()),
       tool_choice_required: Type.Optional(Words(["any", "auto", "auto-while-reasoning"])),

@@ -45,6 +45,10 @@ export type Quirks = {
   messageFields?: readonly string[];
   /** chat: no JSON Schema as `response_format`: any JSON is asked for, and the schema stands in the system prompt. */
   noJsonSchema?: boolean;
+  /** chat: tools and formats are told in a subset of JSON Schema, with a type everywhere (Moonshot). */
+  plainSchemas?: boolean;
+  /** chat: a tool's name must begin with a letter (Moonshot). */
+  letterFirstNames?: boolean;
   /** chat: `stream_options` is refused. */
   noStreamOptions?: boolean;
   /** chat, responses: the role `developer` is unknown and becomes `system`. */

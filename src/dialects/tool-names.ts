@@ -1,16 +1,27 @@
 import type { Prompt, Turn } from "../canon/prompt.ts";
-import type { ReplyChanges } from "./dialect.ts";
+import type { Quirks, ReplyChanges } from "./dialect.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { placeOf } from "./tool-place.ts";
 
 /**
  * Which names of tools an upstream takes: `legal` matches them. `strange` matches each character of the others that it does not take; `start`,
- * where given, what must begin a name.
+ * where given, what must begin a name, and
+ * `opening` what is put before one that begins otherwise.
  */
-export type NameRule = { longest: number; legal: RegExp; strange: RegExp; start?: RegExp };
+export type NameRule = { longest: number; legal: RegExp; strange: RegExp; start?: RegExp; opening?: string };
 
 /** Names of OpenAI's two dialects (dialects.md 1.1). */
 export const OPENAI_NAMES: NameRule = { longest: 64, legal: /^[\w-]{1,64}$/, strange: /[^\w-]/g };
+/** And where a letter must begin one (Moonshot: "function name is invalid, must start with a letter"). */
+const LETTER_FIRST: NameRule = {
+  longest: 64,
+  legal: /^[A-Za-z][\w-]{0,63}$/,
+  strange: /[^\w-]/g,
+  start: /^[A-Za-z]/,
+  opening: "t_",
+};
+/** Names that a chat vendor takes. */
+export const chatNames = ({ letterFirstNames }: Quirks): NameRule => (letterFirstNames ? LETTER_FIRST : OPENAI_NAMES);
 /** Names of the messages dialect (dialects.md 2.3), and of Bedrock, which stayed with the older length (4.3). */
 export const MESSAGES_NAMES: NameRule = { longest: 128, legal: /^[\w-]{1,128}$/, strange: /[^\w-]/g };
 export const OLDER_MESSAGES_NAMES: NameRule = OPENAI_NAMES;
@@ -22,9 +33,9 @@ export const GEMINI_NAMES: NameRule = {
   start: /^[A-Za-z_]/,
 };
 
-const clean = (name: string, { strange, start }: NameRule): string => {
+const clean = (name: string, { strange, start, opening = "_" }: NameRule): string => {
   const plain = name.replace(strange, "_");
-  return start && !start.test(plain) ? `_${plain}` : plain;
+  return start && !start.test(plain) ? `${opening}${plain}` : plain;
 };
 
 /** Whether a prompt says any name of a tool. Most do not, and nothing is gathered of those. */

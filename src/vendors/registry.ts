@@ -195,6 +195,8 @@ export const registry: readonly VendorRow[] = [
       reasoningReplay: "reasoning_content",
       reasoningReplayCalls: true,
       toolChoiceRequired: "auto",
+      plainSchemas: true,
+      letterFirstNames: true,
     },
   },
   {

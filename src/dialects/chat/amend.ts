@@ -8,6 +8,7 @@ import { amendFields, removeMarks, unmarkedTools } from "./message-fields.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
+import { withPlainFormat, withPlainSchemas } from "./plain-schema.ts";
 import { LOST_REASONING, lacksReasoning } from "./replay.ts";
 import { inRoleOrder } from "./role-order.ts";
 import { soundMessages } from "./sound-messages.ts";
@@ -153,7 +154,8 @@ function amendToolChoice(list: EditList, orders: Orders, quirks: Quirks): string
 function amendTools(list: EditList, quirks: Quirks): void {
   const tools = list.get("tools");
   if (tools === undefined) return;
-  if (quirks.acceptsCacheControl === false) list.set("tools", unmarkedTools(tools));
+  const unmarked = quirks.acceptsCacheControl === false ? unmarkedTools(tools) : tools;
+  list.set("tools", quirks.plainSchemas ? withPlainSchemas(unmarked) : unmarked);
 }
 
 function amendStop(list: EditList, quirks: Quirks): void {
@@ -165,7 +167,7 @@ function amendStop(list: EditList, quirks: Quirks): void {
 /** Returns what is to be said of the format in words. */
 function amendFormat(list: EditList, quirks: Quirks): string | undefined {
   const { format, hint } = fitFormat(list.body["response_format"], quirks);
-  if (format !== undefined) list.set("response_format", format);
+  if (format !== undefined) list.set("response_format", quirks.plainSchemas ? withPlainFormat(format) : format);
   return hint;
 }
 
@@ -309,7 +311,7 @@ function amendCacheMarks(list: EditList, { upstreamModel }: Orders): void {
  * are named, `undefined` where one is taken out. Of the messages nothing changes that the vendor would take as it is.
  */
 export function amend(body: Wire, orders: Orders, quirks: Quirks): Edits {
-  const named = nameEdits(body);
+  const named = nameEdits(body, quirks);
   return named ? { ...named, ...amendNamed({ ...body, ...named }, orders, quirks) } : amendNamed(body, orders, quirks);
 }
 

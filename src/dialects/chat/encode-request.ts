@@ -7,7 +7,7 @@ import { formatName } from "../format-name.ts";
 import { nameShared } from "../openai-fields.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
-import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
+import { chatNames, fitToolNames } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
 import { encodePart } from "./encode-parts.ts";
 import { TurnWriter } from "./encode-turns.ts";
@@ -133,7 +133,7 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel?: str
   const dropped: string[] = [];
   // The dialect's own vendor answers behind such a turn (dialects.md 4.2); many others go on with it.
   if (given.continues && quirks.customTools) dropped.push("prefill");
-  const { prompt, toolNames } = fitToolNames(given, OPENAI_NAMES, dropped);
+  const { prompt, toolNames } = fitToolNames(given, chatNames(quirks), dropped);
   const writer = new TurnWriter(quirks, dropped, upstreamModel);
   const messages = writer.write(prompt.turns);
   const system = encodeSystem(prompt.system, quirks);

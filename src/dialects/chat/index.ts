@@ -54,7 +54,7 @@ export const chat: Dialect = {
   },
   amend,
   replyChanges: (body, quirks) =>
-    withToolNames(body, ofOneAnswer(body, withUnsaidStops(body, quirks, replyChanges(body, quirks)))),
+    withToolNames(body, quirks, ofOneAnswer(body, withUnsaidStops(body, quirks, replyChanges(body, quirks)))),
   decodeReply,
   encodeReply,
   relabel: relabelReply,

@@ -1,6 +1,6 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
-import type { ReplyChanges } from "../dialect.ts";
-import { OPENAI_NAMES, SaidNames, withOriginalNames } from "../tool-names.ts";
+import type { Quirks, ReplyChanges } from "../dialect.ts";
+import { chatNames, SaidNames, withOriginalNames } from "../tool-names.ts";
 import { isVendorsOwn } from "./decode-tools.ts";
 
 type Wire = Record<string, unknown>;
@@ -29,8 +29,8 @@ const allowedIn = (choice: unknown): unknown =>
   isObject(choice) && isObject(choice["allowed_tools"]) ? choice["allowed_tools"]["tools"] : undefined;
 
 /** Every tool name of the client's that a body says: offered, forced, and called in earlier turns. */
-function namesIn(body: Wire): SaidNames {
-  const names = new SaidNames(OPENAI_NAMES);
+function namesIn(body: Wire, quirks: Quirks): SaidNames {
+  const names = new SaidNames(chatNames(quirks));
   addNames(body["tools"], names);
   for (const called of listOf(body["functions"])) addName(called, names);
   addName(body["function_call"], names);
@@ -57,8 +57,8 @@ function maySayNames(body: Wire): boolean {
   return false;
 }
 
-function mapOf(body: Wire): ReadonlyMap<string, string> | undefined {
-  const mapped = maySayNames(body) ? namesIn(body).map() : undefined;
+function mapOf(body: Wire, quirks: Quirks): ReadonlyMap<string, string> | undefined {
+  const mapped = maySayNames(body) ? namesIn(body, quirks).map() : undefined;
   if (!mapped) return undefined;
   // The names of the vendor's own tools stay, also where a client calls them as any function.
   const own = new Set<string>();
@@ -110,11 +110,11 @@ const FIELDS: Readonly<Record<string, (value: unknown, rename: Rename) => unknow
 };
 
 /**
- * Edits of a client's body in which tools are called as OpenAI takes it, in definitions, choice and history alike (dialects.md 4.3 "Tool
+ * Edits of a client's body in which tools are called as the vendor takes it, in definitions, choice and history alike (dialects.md 4.3 "Tool
  * names"); undefined where all names are so already.
  */
-export function nameEdits(body: Wire): Edits | undefined {
-  const mapped = mapOf(body);
+export function nameEdits(body: Wire, quirks: Quirks): Edits | undefined {
+  const mapped = mapOf(body, quirks);
   if (!mapped) return undefined;
   const edits: Edits = {};
   for (const [field, write] of Object.entries(FIELDS)) {
@@ -137,5 +137,5 @@ export const renameReply = ({ choices }: Wire, rename: Rename): Edits =>
   Array.isArray(choices) ? { choices: choices.map((choice) => renameChosen(choice, rename)) } : {};
 
 /** `changes` with the way back of what {@link nameEdits} renames: the vendor's name → the client's. */
-export const withToolNames = (body: Wire, changes?: ReplyChanges): ReplyChanges | undefined =>
-  withOriginalNames(mapOf(body), changes);
+export const withToolNames = (body: Wire, quirks: Quirks, changes?: ReplyChanges): ReplyChanges | undefined =>
+  withOriginalNames(mapOf(body, quirks), changes);

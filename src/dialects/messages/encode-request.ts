@@ -4,12 +4,13 @@ import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { describedSchema } from "../format-name.ts";
+import { toInputSchema } from "../input-schema.ts";
 import { namePictures, nameShared } from "../openai-fields.ts";
 import { isVisible } from "../text.ts";
 import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
 import { addText, type Block, encodeTurns, type Message, withMark } from "./encode-turns.ts";
-import { toInputSchema, toStrictSchema, withoutOddProperties } from "./schema.ts";
+import { toStrictSchema, withoutOddProperties } from "./schema.ts";
 
 /** Stands in for a JSON mode, which this dialect has only with a schema (dialects.md 4.1). */
 const JSON_INSTRUCTION = "Answer with one JSON object and nothing else: no other text, no code fence.";

@@ -1,0 +1,217 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { isObject } from "../../lib/json.ts";
+import { toInputSchema } from "../input-schema.ts";
+
+type Schema = Record<string, unknown>;
+
+/** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
+const MAX_DEPTH = 64;
+
+/** Anything at all: only the whole of a schema may say so by saying nothing. */
+const ANYTHING: readonly Schema[] = ["string", "number", "boolean", "object", "array", "null"].map((type) => ({
+  type,
+}));
+/** Keywords that constrain one type alone. */
+const OF_TYPE: Readonly<Record<string, readonly string[]>> = {
+  object: ["properties", "required", "additionalProperties"],
+  array: ["items", "minItems", "maxItems"],
+  string: ["enum", "minLength", "maxLength"],
+  number: ["enum", "minimum", "maximum"],
+  integer: ["enum", "minimum", "maximum"],
+};
+const TYPED: ReadonlySet<string> = new Set(Object.values(OF_TYPE).flat());
+
+const schemas = (value: unknown): Schema[] => (Array.isArray(value) ? value.filter(isObject) : []);
+const namesOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+function typeOfValue(value: unknown): string {
+  if (value === null) return "null";
+  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+/** Whether a value of an `enum` is of a type; whole numbers are numbers as well. */
+const isOf = (type: unknown, value: unknown): boolean =>
+  typeOfValue(value) === type || (type === "number" && typeof value === "number");
+
+/** The types that a schema names, or that its other keywords show; none where anything goes. */
+function typesOf({ type, properties, items, enum: values }: Schema): readonly unknown[] {
+  if (Array.isArray(type)) return [...new Set(type)];
+  if (type !== undefined) return [type];
+  if (isObject(properties)) return ["object"];
+  if (items !== undefined) return ["array"];
+  return Array.isArray(values) ? [...new Set(values.map(typeOfValue))] : [];
+}
+
+/** Schemas that must all hold, as one: their properties and required names together, else the later word. */
+function merge(all: readonly Schema[]): Schema {
+  const properties: Schema = {};
+  for (const one of all) if (isObject(one["properties"])) Object.assign(properties, one["properties"]);
+  const required = new Set(all.flatMap((one) => namesOf(one["required"])));
+  const merged: Schema = {};
+  for (const one of all) Object.assign(merged, one);
+  if (Object.keys(properties).length > 0) merged["properties"] = properties;
+  if (required.size > 0) merged["required"] = [...required];
+  return merged;
+}
+
+/** What a path inside a schema leads to. */
+function find(root: Schema, reference: string): Schema | undefined {
+  let value: unknown = root;
+  for (const step of reference.slice(1).split("/").slice(1)) {
+    const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
+    value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+  }
+  return isObject(value) ? value : undefined;
+}
+
+/** A schema whose root is a reference, as some generators write it, as what that leads to. */
+function openRoot(root: Schema): Schema {
+  let open = root;
+  for (let step = 0; step < MAX_DEPTH && typeof open["$ref"] === "string"; step++) {
+    const { $ref: reference, ...rest } = open;
+    open = { ...find(root, String(reference)), ...rest };
+    if (open["$ref"] === reference) break;
+  }
+  const { $ref: _none, ...opened } = open;
+  return opened;
+}
+
+/** One schema being rewritten: its root, for references, and the definitions that these lead to. */
+class Rewriter {
+  readonly #definitions = new Map<string, Schema>();
+
+  constructor(readonly root: Schema) {}
+
+  write(): Schema {
+    const { $schema: _dialect, $defs: _defs, definitions: _definitions, ...rest } = this.root;
+    const written = this.#rewrite(rest, 0);
+    return this.#definitions.size === 0 ? written : { ...written, $defs: Object.fromEntries(this.#definitions) };
+  }
+
+  #rewrite(given: unknown, depth: number): Schema {
+    if (depth > MAX_DEPTH) {
+      throw new GatewayError("invalid_request", `The JSON Schema is nested deeper than ${MAX_DEPTH} levels.`);
+    }
+    if (!isObject(given)) return { anyOf: ANYTHING };
+    const { description, ...constraints } = given;
+    const said = typeof description === "string" ? { description } : {};
+    const schema = this.#flatten(constraints, []);
+    if (typeof schema["$ref"] === "string") return this.#refer(schema["$ref"], said, depth);
+    const { anyOf, oneOf, ...beside } = schema;
+    const branches = [...schemas(anyOf), ...schemas(oneOf)];
+    if (branches.length > 0) {
+      // A type stands in each branch, and not beside them.
+      const spread = branches.map((branch) => (branch["$ref"] === undefined ? merge([beside, branch]) : branch));
+      return { ...said, anyOf: spread.map((branch) => this.#rewrite(branch, depth + 1)) };
+    }
+    const types = typesOf(beside);
+    if (types.length === 0) return { ...said, anyOf: ANYTHING };
+    const isBare = !Object.keys(beside).some((keyword) => TYPED.has(keyword));
+    if (types.length === 1) return { ...said, ...this.#writeTyped(types[0], beside, depth) };
+    if (isBare) return { ...said, ...beside };
+    return { ...said, anyOf: types.map((type) => this.#writeTyped(type, beside, depth)) };
+  }
+
+  /** Nothing may stand beside a reference: what is said of it stands beside a choice of that one. */
+  #refer(reference: string, said: Schema, depth: number): Schema {
+    const name = this.#define(reference, depth);
+    if (name === undefined) return { ...said, anyOf: ANYTHING };
+    return "description" in said ? { ...said, anyOf: [{ $ref: name }] } : { $ref: name };
+  }
+
+  /** A reference as it is taken: to one of the definitions at the root, where what it leads to is written. Undefined where it leads nowhere. */
+  #define(reference: string, depth: number): string | undefined {
+    if (reference === "#") return reference;
+    const target = reference.startsWith("#/") ? find(this.root, reference) : undefined;
+    if (!target) return undefined;
+    const plain = /^#\/(?:\$defs|definitions)\/([\w.-]+)$/.exec(reference)?.[1];
+    const name = plain ?? `at${reference.slice(1).replace(/[^\w.-]/g, "_")}`;
+    if (!this.#definitions.has(name)) {
+      // It may lead back to itself.
+      this.#definitions.set(name, {});
+      this.#definitions.set(name, this.#rewrite(target, depth + 1));
+    }
+    return `#/$defs/${name}`;
+  }
+
+  /** `allOf` at the top laid together. `inside`: the references that led here. */
+  #flatten(schema: Schema, inside: readonly string[]): Schema {
+    const { allOf, ...rest } = schema;
+    const all = schemas(allOf);
+    const [only] = all;
+    if (!only) return rest;
+    // The usual way to say something of a reference.
+    const isAlone = all.length === 1 && !Object.keys(rest).some((keyword) => TYPED.has(keyword) || keyword === "type");
+    if (isAlone && typeof only["$ref"] === "string") return only;
+    const flat = all.map((branch) => this.#flatten(this.#follow(branch, inside), inside));
+    return merge([...flat, rest]);
+  }
+
+  #follow(branch: Schema, inside: readonly string[]): Schema {
+    const { $ref: reference, ...rest } = branch;
+    if (typeof reference !== "string" || inside.includes(reference)) return rest;
+    const target = find(this.root, reference);
+    return target ? { ...this.#flatten(target, [...inside, reference]), ...rest } : rest;
+  }
+
+  #writeTyped(type: unknown, schema: Schema, depth: number): Schema {
+    const own = OF_TYPE[String(type)] ?? [];
+    const out: Schema = { type };
+    for (const [keyword, value] of Object.entries(schema)) {
+      if (keyword === "type" || (TYPED.has(keyword) && !own.includes(keyword))) continue;
+      const written = this.#writeKeyword(keyword, value, { type, schema, depth });
+      if (written !== undefined) out[keyword] = written;
+    }
+    return out;
+  }
+
+  #writeKeyword(keyword: string, value: unknown, at: { type: unknown; schema: Schema; depth: number }): unknown {
+    const next = (inner: unknown) => this.#rewrite(inner, at.depth + 1);
+    switch (keyword) {
+      case "properties":
+        if (!isObject(value)) return undefined;
+        return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, next(inner)]));
+      case "required": {
+        const { properties } = at.schema;
+        const known = namesOf(value).filter((name) => isObject(properties) && Object.hasOwn(properties, String(name)));
+        return known.length > 0 ? known : undefined;
+      }
+      case "additionalProperties":
+        return isObject(value) && Object.keys(value).length > 0 ? next(value) : value;
+      case "items":
+        if (schemas(value).length > 0) return { anyOf: schemas(value).map(next) };
+        return isObject(value) && Object.keys(value).length > 0 ? next(value) : undefined;
+      case "enum": {
+        const values = namesOf(value).filter((one) => isOf(at.type, one));
+        return values.length > 0 ? values : undefined;
+      }
+      default:
+        return value;
+    }
+  }
+}
+
+/**
+ * A tool's schema in the subset that Moonshot's API takes (MoonshotAI/walle on GitHub, "Moonshot Flavored JSON Schema"): an object at the
+ * root, a type everywhere, none beside `anyOf` or `$ref`, references to `#/$defs/` alone, and only properties that are there are required.
+ * What it means stays the same. Throws GatewayError (invalid_request) when it is nested too deep.
+ */
+export const toPlainSchema = (schema: Schema): Schema => new Rewriter(toInputSchema(openRoot(schema))).write();
+
+/** Tools with their schemas so; the same value where there are none. */
+export function withPlainSchemas(tools: unknown): unknown {
+  if (!Array.isArray(tools)) return tools;
+  return tools.map((tool: unknown) => {
+    const called = isObject(tool) ? tool["function"] : undefined;
+    if (!isObject(tool) || !isObject(called) || !isObject(called["parameters"])) return tool;
+    return { ...tool, function: { ...called, parameters: toPlainSchema(called["parameters"]) } };
+  });
+}
+
+/** A format with its schema so; the same value where it has none. */
+export function withPlainFormat(format: unknown): unknown {
+  const wrapped = isObject(format) ? format["json_schema"] : undefined;
+  if (!isObject(format) || !isObject(wrapped) || !isObject(wrapped["schema"])) return format;
+  return { ...format, json_schema: { ...wrapped, schema: toPlainSchema(wrapped["schema"]) } };
+}

@@ -1,0 +1,197 @@
+import { describe, expect, test } from "bun:test";
+import { toPlainSchema } from "../../src/dialects/chat/plain-schema.ts";
+import { registry } from "../../src/vendors/registry.ts";
+import { chatStream, chunk, readBack, send, stream } from "./crossing.ts";
+
+type Schema = Record<string, unknown>;
+
+const quirks = registry.find(({ id }) => id === "moonshotai")?.quirks ?? {};
+const ANY = { anyOf: ["string", "number", "boolean", "object", "array", "null"].map((type) => ({ type })) };
+/** A property in an object, as it comes out. */
+const written = (property: unknown, more: Schema = {}): unknown =>
+  (toPlainSchema({ type: "object", properties: { a: property }, ...more })["properties"] as Schema)["a"];
+
+describe("the subset of JSON Schema that Moonshot takes", () => {
+  test("a schema that is in it comes out as it is", () => {
+    const schema = {
+      type: "object",
+      properties: {
+        q: { anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }], description: "d" },
+        n: { type: "integer", default: 10, minimum: 1 },
+        l: { type: "string", enum: ["a", "b"] },
+        next: { $ref: "#/$defs/node" },
+      },
+      additionalProperties: false,
+      required: ["q"],
+      $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } } },
+    };
+    expect(toPlainSchema(schema)).toEqual(schema);
+  });
+
+  test.each<[string, unknown, unknown]>([
+    ["nothing", {}, ANY],
+    ["a word for anything", true, ANY],
+    ["a description alone", { description: "d" }, { description: "d", ...ANY }],
+    ["values alone", { enum: ["a", "b"] }, { type: "string", enum: ["a", "b"] }],
+    [
+      "values of several types",
+      { enum: ["a", 1, null] },
+      {
+        anyOf: [{ type: "string", enum: ["a"] }, { type: "integer", enum: [1] }, { type: "null" }],
+      },
+    ],
+    [
+      "properties alone",
+      { properties: { b: { type: "string" } } },
+      { properties: { b: { type: "string" } }, type: "object" },
+    ],
+    [
+      "a type beside a choice",
+      { type: "string", anyOf: [{ minLength: 1 }, { maxLength: 9 }], description: "d" },
+      {
+        description: "d",
+        anyOf: [
+          { type: "string", minLength: 1 },
+          { type: "string", maxLength: 9 },
+        ],
+      },
+    ],
+    ["oneOf", { oneOf: [{ type: "string" }, { type: "null" }] }, { anyOf: [{ type: "string" }, { type: "null" }] }],
+    [
+      "allOf",
+      {
+        allOf: [{ type: "object", properties: { b: { type: "string" } }, required: ["b"] }],
+        properties: { c: { type: "null" } },
+      },
+      {
+        type: "object",
+        properties: { b: { type: "string" }, c: { type: "null" } },
+        required: ["b"],
+      },
+    ],
+    ["several types", { type: ["string", "null"] }, { type: ["string", "null"] }],
+    [
+      "several types with constraints",
+      { type: ["string", "null"], enum: ["a", null], format: "x" },
+      {
+        anyOf: [
+          { type: "string", enum: ["a"], format: "x" },
+          { type: "null", format: "x" },
+        ],
+      },
+    ],
+    [
+      "a demand that cannot be met",
+      { type: "object", properties: { b: { type: "string" } }, required: ["b", "c"] },
+      {
+        type: "object",
+        properties: { b: { type: "string" } },
+        required: ["b"],
+      },
+    ],
+    [
+      "a list of items",
+      { type: "array", items: [{ type: "string" }, { type: "number" }] },
+      {
+        type: "array",
+        items: { anyOf: [{ type: "string" }, { type: "number" }] },
+      },
+    ],
+    ["items that are anything", { type: "array", items: {} }, { type: "array" }],
+    ["a reference into nowhere", { $ref: "https://example.com/x" }, ANY],
+  ])("%s", (_name, given, expected) => {
+    expect(written(given)).toEqual(expected);
+  });
+
+  test("references lead to definitions at the root, and nothing stands beside them", () => {
+    const definitions = { "a/b": { type: "string" }, c: { properties: { d: { $ref: "#/definitions/c" } } } };
+    const schema = {
+      $schema: "http://json-schema.org/draft-07/schema#",
+      type: "object",
+      properties: {
+        one: { $ref: "#/definitions/c", description: "d", type: "object" },
+        two: { $ref: "#/definitions/a~1b" },
+        three: { $ref: "#/properties/four" },
+        four: { type: "number" },
+        five: { allOf: [{ $ref: "#/definitions/c" }], description: "e" },
+      },
+      definitions,
+    };
+    const c = { $ref: "#/$defs/c" };
+    expect(toPlainSchema(schema)).toEqual({
+      type: "object",
+      properties: {
+        one: { description: "d", anyOf: [c] },
+        two: { $ref: "#/$defs/at_definitions_a_1b" },
+        three: { $ref: "#/$defs/at_properties_four" },
+        four: { type: "number" },
+        five: { description: "e", anyOf: [c] },
+      },
+      $defs: {
+        c: { type: "object", properties: { d: c } },
+        at_definitions_a_1b: { type: "string" },
+        at_properties_four: { type: "number" },
+      },
+    });
+  });
+
+  test("the root is an object: a choice there is laid together, a reference is followed", () => {
+    const one = { properties: { a: { type: "string" } }, required: ["a"] };
+    const two = { properties: { b: { type: "string" } }, required: ["b"] };
+    expect(toPlainSchema({ type: "object", anyOf: [one, two] })).toEqual({
+      type: "object",
+      properties: { a: { type: "string" }, b: { type: "string" } },
+    });
+    expect(toPlainSchema({ $ref: "#/$defs/x", $defs: { x: { type: "object", ...one } } })).toEqual({
+      type: "object",
+      ...one,
+    });
+    expect(toPlainSchema({ $ref: "#" })).toEqual({ type: "object", properties: {} });
+  });
+
+  test("a schema that is nested without an end is refused", () => {
+    let deep: Schema = { type: "string" };
+    for (let depth = 0; depth < 100; depth++) deep = { type: "array", items: deep };
+    expect(() => toPlainSchema({ type: "object", properties: { deep } })).toThrow("nested deeper");
+  });
+});
+
+describe("tools on their way to it", () => {
+  const schema = { $schema: "s", type: "object", properties: { a: { description: "d" } } };
+  const plain = { type: "object", properties: { a: { description: "d", ...ANY } } };
+  const user = { role: "user", content: "Hi" };
+
+  test("clients of every dialect", () => {
+    const chat = { messages: [user], tools: [{ type: "function", function: { name: "f", parameters: schema } }] };
+    const messages = { messages: [user], tools: [{ name: "f", input_schema: schema }] };
+    const responses = { input: "Hi", tools: [{ type: "function", name: "f", parameters: schema }] };
+    const told = [
+      send({ from: "chat", to: "chat", quirks }, chat),
+      send({ from: "messages", to: "chat", quirks }, messages),
+      send({ from: "responses", to: "chat", quirks }, responses),
+    ];
+    for (const { body, dropped } of told) {
+      expect([(body["tools"] as { function: Schema }[])[0]?.function["parameters"], dropped]).toEqual([plain, []]);
+    }
+    const format = { type: "json_schema", json_schema: { name: "n", schema } };
+    const { body } = send({ from: "chat", to: "chat", quirks }, { messages: [user], response_format: format });
+    expect(body["response_format"]).toEqual({ type: "json_schema", json_schema: { name: "n", schema: plain } });
+  });
+
+  test("a name that begins with no letter has one there, and comes back as the client's", () => {
+    const tools = [{ type: "function", function: { name: "21st_magic", parameters: plain } }];
+    const way = { from: "chat", to: "chat", quirks } as const;
+    const { body, changes } = send(way, { messages: [user], tools });
+    expect((body["tools"] as typeof tools)[0]?.function.name).toBe("t_21st_magic");
+    const called = { index: 0, id: "c", type: "function", function: { name: "t_21st_magic", arguments: "{}" } };
+    const told = stream(
+      way,
+      chatStream(chunk({ role: "assistant", tool_calls: [called] }), chunk({}, "tool_calls")),
+      changes,
+    );
+    expect(readBack("chat", told)).toContainEqual({
+      type: "block-start",
+      block: { kind: "tool-call", id: "c", name: "21st_magic" },
+    });
+  });
+});
