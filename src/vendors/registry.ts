@@ -197,6 +197,7 @@ export const registry: readonly VendorRow[] = [
       toolChoiceRequired: "auto",
       plainSchemas: true,
       letterFirstNames: true,
+      maxStopSequences: 5,
     },
   },
   {

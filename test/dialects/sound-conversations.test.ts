@@ -64,6 +64,20 @@ describe("chat: a client's own messages (dialects.md 1.2)", () => {
       [{ role: "system", content: "" }, user("a"), chatCall("1"), chatResult("1", "")],
     ],
     [
+      "parts of text without any",
+      [
+        user([
+          { type: "text", text: "" },
+          { type: "text", text: "a" },
+        ]),
+        { ...chatCall("1"), content: [{ type: "text", text: "" }] },
+        chatResult("1", [{ type: "text", text: "" }]),
+        assistant([{ type: "text", text: "" }]),
+        user([{ type: "text", text: "" }]),
+      ],
+      [user([{ type: "text", text: "a" }]), chatCall("1"), chatResult("1", ""), user("(empty)")],
+    ],
+    [
       "calls without a type or arguments",
       [
         user("a"),

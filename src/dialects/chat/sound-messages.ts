@@ -23,7 +23,7 @@ const roleOf = (message: unknown): unknown => (isObject(message) ? message["role
 function saysNothing(message: unknown): boolean {
   if (!isObject(message) || message["role"] !== "assistant") return false;
   const { content } = message;
-  if (content != null && content !== "" && !(Array.isArray(content) && content.length === 0)) return false;
+  if (content != null && content !== "" && !(Array.isArray(content) && content.every(isEmptyText))) return false;
   return Object.entries(message).every(
     ([field, value]) =>
       field === "role" ||
@@ -34,6 +34,12 @@ function saysNothing(message: unknown): boolean {
       isEmptyList(value),
   );
 }
+
+/** A part of content that says nothing: Moonshot refuses the request for one ("text content is empty"), and so do others. */
+const isEmptyText = (part: unknown): boolean => isObject(part) && part["type"] === "text" && part["text"] === "";
+
+const hasGap = ({ content }: Wire): boolean =>
+  Array.isArray(content) && (content.length === 0 || content.some(isEmptyText));
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
@@ -60,7 +66,7 @@ function isSound(messages: readonly unknown[]): boolean {
   let waiting: Set<unknown> | undefined;
   for (const message of messages) {
     const role = roleOf(message);
-    if (isObject(message) && isEmptyList(message["content"])) return false;
+    if (isObject(message) && hasGap(message)) return false;
     if (role === "tool") {
       if (!waiting?.delete((message as Wire)["tool_call_id"])) return false;
       continue;
@@ -92,14 +98,17 @@ function withOwnIds(calls: readonly Wire[]): { call: Wire; given: unknown }[] {
   });
 }
 
-/** What stands for an empty list of content, which OpenAI refuses in every role: nothing where that may be said (dialects.md 4.8 #4). */
+/** What stands for a list of content without any, which OpenAI refuses in every role: nothing where that may be said (dialects.md 4.8 #4). */
 function contentFor(role: unknown): string | null {
   if (role === "user") return EMPTY_TEXT;
   return role === "assistant" ? null : "";
 }
 
-const filled = (message: Wire): Wire =>
-  isEmptyList(message["content"]) ? { ...message, content: contentFor(message["role"]) } : message;
+function filled(message: Wire): Wire {
+  if (!hasGap(message)) return message;
+  const said = (message["content"] as unknown[]).filter((part) => !isEmptyText(part));
+  return { ...message, content: said.length > 0 ? said : contentFor(message["role"]) };
+}
 
 /** Puts each result behind its call. A call without one gets a made-up one, a result without a call becomes the user's words. */
 class Rebuilder {
