@@ -37,11 +37,14 @@ function checkPatterns(patterns: readonly string[]): void {
   );
 }
 
+export const CAP_RULE = `A cap in USD is above 0 and at most ${MAX_USD.toLocaleString("en-US")}.`;
+
+/** Whether a cap may be so much, nano-USD. */
+export const isCap = (nano: bigint) => nano > 0n && nano <= MAX_NANO;
+
 function checkCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyLimits): void {
   for (const nano of [capDayNano, capTotalNano]) {
-    if (nano !== null && (nano <= 0n || nano > MAX_NANO)) {
-      throw new AccountError(`A cap in USD is above 0 and at most ${MAX_USD.toLocaleString("en-US")}.`);
-    }
+    if (nano !== null && !isCap(nano)) throw new AccountError(CAP_RULE);
   }
   if (capRequestsDay === null) return;
   if (!Number.isInteger(capRequestsDay) || capRequestsDay < 1 || capRequestsDay > MAX_CAP_REQUESTS) {

@@ -56,7 +56,7 @@ export function showReceipt(
   if (!receipt || !row) {
     throw new GatewayError(
       "not_found",
-      "There is no settled request of this id. One that cost nothing has no receipt.",
+      "There is no settled request of this id. One that cost nothing has no receipt; an image's is known by its job's id.",
     );
   }
   return toReceipt(row, receipt, findAttempts(store, requestId));

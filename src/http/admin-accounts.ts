@@ -22,8 +22,8 @@ import { cutList } from "./admin-page.ts";
 import { toAccountEntry, toEntryView, toPostedView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
-import { badCursor, queryOf, readCursor, readLimit, writeCursor } from "./query.ts";
-import { PAGE_PARAMETERS } from "./usage-detail.ts";
+import { badCursor, queryOf, readCursor, readLimit, readValue, writeCursor } from "./query.ts";
+import { PAGE_PARAMETERS, textParameter } from "./usage-detail.ts";
 
 const checkCreate = checker(CreateAccount);
 const checkPlan = checker(SetPlan);
@@ -38,6 +38,14 @@ export function findAccount(accounts: Accounts, idOrName: string): Account {
   const found = accounts.find(idOrName);
   if (found) return found;
   throw new GatewayError("not_found", "There is no account of this id or name.");
+}
+
+export const ACCOUNT_PARAMETER = textParameter("account", "Only this account's, by id or name.");
+
+/** The id of the account that a list is narrowed to by `?account=`; undefined for all. Throws GatewayError (not_found). */
+export function readOwner(request: Request, accounts: Accounts): string | undefined {
+  const named = readValue(queryOf(request), "account");
+  return named === undefined ? undefined : findAccount(accounts, named).id;
 }
 
 /** Throws GatewayError (invalid_request) for a plan that is not configured. */

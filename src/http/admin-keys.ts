@@ -1,18 +1,17 @@
 import { Elysia } from "elysia";
-import type { KeyLimits } from "../accounts/key-wish.ts";
+import { CAP_RULE, isCap, type KeyLimits } from "../accounts/key-wish.ts";
 import type { TokenScope } from "../accounts/tokens.ts";
 import { GatewayError } from "../canon/errors.ts";
 import { readInstant } from "../lib/instant.ts";
 import { ChangeKey, CreatedKeyView, CreateKey, CreateToken, KeyView, PageOf } from "../wire/admin.ts";
 import { checker } from "../wire/open.ts";
-import { findAccount } from "./admin-accounts.ts";
+import { ACCOUNT_PARAMETER, findAccount, readOwner } from "./admin-accounts.ts";
 import { type AdminDependencies, answerAdmin, readAmount, readBody } from "./admin-answer.ts";
 import { cutList } from "./admin-page.ts";
 import { toCreatedKey, toKeyView } from "./admin-shape.ts";
 import { methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
-import { queryOf, readValue } from "./query.ts";
-import { PAGE_PARAMETERS, textParameter } from "./usage-detail.ts";
+import { PAGE_PARAMETERS } from "./usage-detail.ts";
 
 const checkCreate = checker(CreateKey);
 const checkChange = checker(ChangeKey);
@@ -40,7 +39,10 @@ function readExpiry(text: string): number {
 }
 
 function readCap(amount: string | number | null, param: string): bigint | null {
-  return amount === null ? null : readAmount(amount, param);
+  if (amount === null) return null;
+  const nano = readAmount(amount, param);
+  if (isCap(nano)) return nano;
+  throw new GatewayError("invalid_request", CAP_RULE, { param });
 }
 
 /** The limits that a body names. The store judges whether they can be. */
@@ -98,13 +100,7 @@ function requireKey(rows: readonly { id: string }[], id: string): void {
   if (!rows.some((row) => row.id === id)) throw new GatewayError("not_found", "There is no key of this id.");
 }
 
-/** The account that a list is narrowed to by `?account=`; undefined for all. */
-function readOwner(request: Request, { accounts }: AdminDependencies): string | undefined {
-  const named = readValue(queryOf(request), "account");
-  return named === undefined ? undefined : findAccount(accounts, named).id;
-}
-
-const LIST_PARAMETERS = [textParameter("account", "Only this account's, by id or name."), ...PAGE_PARAMETERS];
+const LIST_PARAMETERS = [ACCOUNT_PARAMETER, ...PAGE_PARAMETERS];
 const ERRORS = errorReplies("chat", ["not_found"]);
 const listDetail = (summary: string, title: string) => ({
   tags: TAGS,
@@ -130,7 +126,7 @@ export function adminKeyRoutes(dependencies: AdminDependencies) {
   const { keys, tokens } = dependencies;
   const list = (request: Request, rows: (accountId?: string) => Parameters<typeof toKeyView>[0][]) =>
     answerAdmin(request, dependencies, () => ({
-      value: cutList(request, rows(readOwner(request, dependencies)), toKeyView),
+      value: cutList(request, rows(readOwner(request, dependencies.accounts)), toKeyView),
     }));
   return new Elysia()
     .get("/admin/v1/keys", ({ request }) => list(request, (accountId) => keys.list(accountId)), {

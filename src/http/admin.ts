@@ -5,7 +5,7 @@ import type { Vendor } from "../vendors/vendor.ts";
 import { PageOf, VendorView } from "../wire/admin.ts";
 import { UsageList, UsageReceipt } from "../wire/usage.ts";
 import { showReceipt } from "./account.ts";
-import { adminAccountRoutes } from "./admin-accounts.ts";
+import { ACCOUNT_PARAMETER, adminAccountRoutes, readOwner } from "./admin-accounts.ts";
 import { type AdminDependencies, answerAdmin } from "./admin-answer.ts";
 import { adminKeyRoutes } from "./admin-keys.ts";
 import { cutList } from "./admin-page.ts";
@@ -52,7 +52,7 @@ async function listVendors(request: Request, { health, vendors, userAgent }: Adm
 
 /** `/admin/v1/*`: what an operator sees and does, with an admin key only (contract 3, 4). */
 export function adminRoutes(dependencies: AdminDependencies) {
-  const { store } = dependencies;
+  const { store, accounts } = dependencies;
   const answer = (request: Request, work: Parameters<typeof answerAdmin>[2]) =>
     answerAdmin(request, dependencies, work);
   return new Elysia({ name: "sluice-admin" })
@@ -60,13 +60,16 @@ export function adminRoutes(dependencies: AdminDependencies) {
     .use(adminKeyRoutes(dependencies))
     .get(
       "/admin/v1/usage",
-      ({ request }) => answer(request, () => answerUsage(request, store, { groupings: GROUPINGS, byAccount: true })),
+      ({ request }) =>
+        answer(request, () =>
+          answerUsage(request, store, { groupings: GROUPINGS, accountId: readOwner(request, accounts) }),
+        ),
       {
         detail: {
           tags: TAGS,
           summary: "Usage of all accounts",
-          parameters: [textParameter("account", "Only the account of this id."), ...usageParameters(GROUPINGS)],
-          responses: usageReplies(UsageList),
+          parameters: [ACCOUNT_PARAMETER, ...usageParameters(GROUPINGS)],
+          responses: { ...usageReplies(UsageList), ...errorReplies("chat", ["not_found"]) },
         },
       },
     )

@@ -3,7 +3,7 @@ import { formatUsd } from "../ledger/price.ts";
 import { type Place, readUsagePage } from "../ledger/usage-page.ts";
 import { type Grouping, type ReportRow, summarise, sumUp, type UsageFilter } from "../ledger/usage-report.ts";
 import { commonHeaders } from "./errors.ts";
-import { badCursor, queryOf, readCursor, readLimit, readValue, writeCursor } from "./query.ts";
+import { badCursor, queryOf, readCursor, readLimit, writeCursor } from "./query.ts";
 import { requestIdOf } from "./request.ts";
 import { EXPORT_PAGE, type ExportPages, exportResponse } from "./usage-export.ts";
 import { readFilter, readFormat, readGrouping, readPlace, writePlace } from "./usage-query.ts";
@@ -101,8 +101,8 @@ function listEntries(store: Store, filter: UsageFilter, query: URLSearchParams) 
   };
 }
 
-/** Whose usage may be seen. `groupings`: what it can be put together by. */
-export type UsageScope = { accountId?: string | undefined; groupings: readonly Grouping[]; byAccount?: boolean };
+/** Whose usage is shown, all accounts' where none is named. `groupings`: what it can be put together by. */
+export type UsageScope = { accountId: string | undefined; groupings: readonly Grouping[] };
 
 /**
  * `GET /v1/usage` and its like (contract 3): requests newest first, or groups, a page at a time; with `format=csv`, `format=json` or
@@ -110,8 +110,7 @@ export type UsageScope = { accountId?: string | undefined; groupings: readonly G
  */
 export function answerUsage(request: Request, store: Store, scope: UsageScope): Response {
   const query = queryOf(request);
-  const accountId = scope.byAccount ? readValue(query, "account") : scope.accountId;
-  const filter: UsageFilter = { ...readFilter(query), accountId };
+  const filter: UsageFilter = { ...readFilter(query), accountId: scope.accountId };
   const groupBy = readGrouping(query, scope.groupings);
   const format = readFormat(query, request);
   const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };

@@ -91,11 +91,16 @@ const limits = late(() => ({
     }),
   ),
   models: Maybe(
-    Type.Array(Type.String({ pattern: MODEL_PATTERN, maxLength: MAX_PATTERN }), {
-      minItems: 1,
-      maxItems: MAX_PATTERNS,
-      description: `an array of 1 to ${MAX_PATTERNS} model IDs or patterns such as openai/*`,
-    }),
+    Type.Array(
+      Type.String({
+        ...{ pattern: MODEL_PATTERN, maxLength: MAX_PATTERN },
+        description: "a model ID such as openai/gpt-5 or a pattern such as openai/*",
+      }),
+      {
+        ...{ minItems: 1, maxItems: MAX_PATTERNS },
+        description: `an array of 1 to ${MAX_PATTERNS} model IDs or patterns such as openai/*`,
+      },
+    ),
   ),
   endpoints: Maybe(
     Type.Array(Type.Union(SCOPES.map((scope) => Type.Literal(scope))), {

@@ -275,6 +275,8 @@ describe("keys and tokens", () => {
     ["/admin/v1/keys", { account: "team", name: "x", expires_at: "2020-01-01T00:00:00Z" }, 400, null],
     ["/admin/v1/keys", { account: "team", name: "x", endpoints: ["everything"] }, 400, "endpoints[0]"],
     ["/admin/v1/keys", { account: "team", name: "x", cap_day_usd: "0.0000000001" }, 400, "cap_day_usd"],
+    ["/admin/v1/keys", { account: "team", name: "x", cap_day_usd: "0" }, 400, "cap_day_usd"],
+    ["/admin/v1/keys", { account: "team", name: "x", cap_total_usd: "1000001" }, 400, "cap_total_usd"],
     ["/admin/v1/keys/key_nobody", { name: "x" }, 404, null],
     ["/admin/v1/tokens", { account: "team", name: "x", days: 91 }, 400, "days"],
     ["/admin/v1/tokens", { account: "team", name: "x", scopes: ["chat"] }, 400, "scopes[0]"],
@@ -282,6 +284,13 @@ describe("keys and tokens", () => {
     const told = errorOf(await post(path, body));
     expect([told[0], told[2]]).toEqual([status, param]);
   });
+});
+
+test("a pattern of models that fits none is refused in words", async () => {
+  const { body } = await post("/admin/v1/keys", { account: "team", name: "x", models: ["a b"] });
+  expect((body["error"] as { message: string }).message).toBe(
+    "models[0] must be a model ID such as openai/gpt-5 or a pattern such as openai/*",
+  );
 });
 
 describe("usage and vendors", () => {
@@ -292,6 +301,8 @@ describe("usage and vendors", () => {
     expect(all.map((row) => row["request_id"])).toEqual(expect.arrayContaining([local, theirs]));
     const ofTeam = dataOf((await get(`/admin/v1/usage?account=${team.id}&limit=1000`)).body);
     expect(ofTeam.every((row) => row["account"] === team.id)).toBe(true);
+    expect(dataOf((await get("/admin/v1/usage?account=team&limit=1000")).body)).toEqual(ofTeam);
+    expect((await get("/admin/v1/usage?account=nobody&group_by=day")).status).toBe(404);
     const { body } = await get("/admin/v1/usage?group_by=account");
     expect(dataOf(body).map((row) => [row["name"], row["requests"]])).toEqual(
       expect.arrayContaining([
