@@ -53,7 +53,9 @@ export const unlimited: Limiter = { take: () => OPEN };
 /** A bucket's standing. Times are µs; `wallNow` is Unix ms. */
 export function describeBucket(tat: number, now: number, rate: Rate, wallNow: number): RateState {
   const resetMs = Math.ceil(resetAfter(tat, now) / US_PER_MS);
-  return { limit: rate.limit, remaining: remaining(tat, now, rate), resetMs, resetAt: wallNow + resetMs };
+  // Of polls more may come at once than in the second that they are counted by: what is left is never above the limit.
+  const limit = Math.max(rate.limit, rate.burst);
+  return { limit, remaining: remaining(tat, now, rate), resetMs, resetAt: wallNow + resetMs };
 }
 
 export type LimiterOptions = {

@@ -121,6 +121,16 @@ describe("speed limits by plan (contract 4, reliability 4)", () => {
     expect(refusalOf(limiter, caller("free"), "generate")).toBeUndefined();
   });
 
+  test.each(["generate", "count-tokens", "image-create", "image-poll", "web", "catalog", "admin"] as const)(
+    "no more is left than the limit: %s",
+    (requests) => {
+      const clock = handClock();
+      const limiter = new SpeedLimiter({ plans: createPlans(), clock });
+      const { state } = limiter.take(caller("free"), requests);
+      expect(state?.remaining).toBeLessThan(state?.limit ?? 0);
+    },
+  );
+
   test("no wait is ever told above a minute, whatever was taken", () => {
     fc.assert(
       fc.property(
