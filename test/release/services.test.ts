@@ -184,6 +184,8 @@ describe("the container", () => {
     expect(said("ENV").join(" ")).toContain(`SLUICE_DATA=${volume}`);
     // Asked where it listens, also when somebody sets another port.
     expect(said("HEALTHCHECK")[0]).toContain(":$SLUICE_PORT/healthz");
+    // Busybox's wget would ask a proxy of the environment for this machine.
+    expect(said("HEALTHCHECK")[0]).toContain("wget -q -Y off ");
     const [command] = said("CMD");
     expect(isTaken(JSON.parse(command ?? "") as string[])).toBe(true);
     // Everything that is copied is let through by the ignore file, and every target of the build is one.
