@@ -67,18 +67,39 @@ const readProtocol: Reader<string> = {
   from: (text) => (/^http\/(?:json|protobuf)$/i.test(text) ? text : undefined),
 };
 
-/** `name=value,name=value`, values percent-encoded, as OpenTelemetry's variables write headers and attributes. */
-function readPairs(text: string): [name: string, value: string][] {
-  return text.split(",").flatMap((pair): [string, string][] => {
+/** Whatever is not `true` means false (OpenTelemetry's variables of truth), and is to be told. */
+const readSwitch: Reader<boolean> = {
+  what: "true or false",
+  from: (text) => (/^(?:true|false)$/i.test(text) ? text.toLowerCase() === "true" : undefined),
+};
+/** Where traces go, of which this program knows one way; whether they go there. */
+const readExporter: Reader<boolean> = {
+  what: "otlp or none",
+  from(text) {
+    const names = text.split(",").map((name) => name.trim().toLowerCase());
+    return names.includes("otlp") ? true : names.includes("none") ? false : undefined;
+  },
+};
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
+
+/**
+ * `name=value,name=value`, values percent-encoded, as OpenTelemetry's variables write headers and attributes. `odd`: something in it is none of that, and
+ * left out.
+ */
+function readPairs(
+  text: string,
+  fits: (name: string) => boolean,
+): { pairs: [name: string, value: string][]; odd: boolean } {
+  let odd = false;
+  const pairs = text.split(",").flatMap((pair): [string, string][] => {
     const at = pair.indexOf("=");
     const name = pair.slice(0, at).trim();
-    return at < 1 || name === "" ? [] : [[name, decode(pair.slice(at + 1).trim())]];
+    if (at >= 1 && fits(name)) return [[name, decode(pair.slice(at + 1).trim())]];
+    odd ||= pair.trim() !== "";
+    return [];
   });
-}
-
-function readHeaders(text: string): Record<string, string> {
-  const pairs = readPairs(text).filter(([name]) => /^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(name));
-  return Object.fromEntries(pairs.map(([name, value]) => [name.toLowerCase(), value]));
+  return { pairs, odd };
 }
 
 function decode(value: string): string {
@@ -133,16 +154,25 @@ export function chooseTelemetry(
     }
     return value;
   };
-  if (read("OTEL_SDK_DISABLED")?.toLowerCase() === "true" || read("OTEL_TRACES_EXPORTER") === "none") return undefined;
+  const readPairsOf = (name: string, fits = (written: string) => written !== "") => {
+    const { pairs, odd } = readPairs(read(name) ?? "", fits);
+    if (odd)
+      warnings.push(`${name}: what is not name=value, with commas between and values percent-encoded, is left aside.`);
+    return pairs;
+  };
   const own = telemetry?.otlp_endpoint;
   const base = own ?? read("OTEL_EXPORTER_OTLP_ENDPOINT");
   const exact = own === undefined ? read("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") : undefined;
   const written = exact ?? base;
+  // Of who sends no traces nothing is said about variables that are there for other programs.
   if (written === undefined) return undefined;
+  if (readAs("OTEL_SDK_DISABLED", readSwitch) || readAs("OTEL_TRACES_EXPORTER", readExporter) === false)
+    return undefined;
   const address = readUrl.from(written);
   if (address === undefined) {
     // Of a variable: that of the file was checked with the file.
-    warnings.push(`No traces are sent: of OTEL_EXPORTER_OTLP_ENDPOINT expected ${readUrl.what}, found another text.`);
+    const name = exact === undefined ? "OTEL_EXPORTER_OTLP_ENDPOINT" : "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+    warnings.push(`No traces are sent: of ${name} expected ${readUrl.what}, found another text.`);
     return undefined;
   }
   const sampling = readSampling(readAs);
@@ -153,10 +183,12 @@ export function chooseTelemetry(
     return read(ofTraces) === undefined ? `OTEL_EXPORTER_OTLP_${name}` : ofTraces;
   };
   readAs(exporter("PROTOCOL"), readProtocol);
-  const { "service.name": named, ...resource } = Object.fromEntries(readPairs(read("OTEL_RESOURCE_ATTRIBUTES") ?? ""));
+  const { "service.name": named, ...resource } = Object.fromEntries(readPairsOf("OTEL_RESOURCE_ATTRIBUTES"));
+  const given = readPairsOf(exporter("HEADERS"), (name) => HEADER_NAME.test(name));
+  const headers = Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value]));
   return {
     url: exact === undefined && !address.endsWith(TRACES_PATH) ? `${address}${TRACES_PATH}` : address,
-    headers: { ...readHeaders(read(exporter("HEADERS")) ?? ""), ...telemetry?.headers },
+    headers: { ...headers, ...telemetry?.headers },
     serviceName: telemetry?.service_name ?? read("OTEL_SERVICE_NAME") ?? (named || DEFAULT_SERVICE),
     resource,
     sampling,

@@ -519,6 +519,9 @@ describe("where traces go", () => {
       url: "http://file.test/v1/traces",
       headers: { x: "2" },
     });
+    // Every time, and without the words, which may be a key that was written as no header is.
+    const told = "what is not name=value, with commas between and values percent-encoded, is left aside.";
+    expect(warnings.splice(0)).toEqual(Array(3).fill(`OTEL_EXPORTER_OTLP_HEADERS: ${told}`));
   });
 
   test("nowhere without an endpoint, or when they are switched off", () => {
@@ -528,7 +531,19 @@ describe("where traces go", () => {
     expect(chooseTelemetry(undefined, { ...endpoint, OTEL_TRACES_EXPORTER: "none" }, warnings)).toBeUndefined();
     expect(warnings).toEqual([]);
     expect(chooseTelemetry(undefined, { OTEL_EXPORTER_OTLP_ENDPOINT: "otel:4317" }, warnings)).toBeUndefined();
-    expect(warnings).toEqual([expect.stringContaining("OTEL_EXPORTER_OTLP_ENDPOINT expected a URL")]);
+    expect(warnings.splice(0)).toEqual([expect.stringContaining("OTEL_EXPORTER_OTLP_ENDPOINT expected a URL")]);
+    const traces = { ...endpoint, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "otel:4317" };
+    expect(chooseTelemetry(undefined, traces, warnings)).toBeUndefined();
+    expect(warnings.splice(0)).toEqual([expect.stringContaining("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT expected a URL")]);
+    // What says neither yes nor no changes nothing, and is told, but to who sends no traces.
+    const odd = { OTEL_SDK_DISABLED: "1", OTEL_TRACES_EXPORTER: "console" };
+    expect(chooseTelemetry(undefined, { ...endpoint, ...odd }, warnings)).toBeDefined();
+    expect(warnings.splice(0)).toEqual(
+      Object.keys(odd).map((name) => expect.stringContaining(`${name} is left aside`)),
+    );
+    expect(chooseTelemetry(undefined, odd, warnings)).toBeUndefined();
+    expect(chooseTelemetry(undefined, { ...endpoint, OTEL_TRACES_EXPORTER: "console, otlp" }, warnings)).toBeDefined();
+    expect(warnings).toEqual([]);
   });
 
   test("a sampler, what the traces come from, and the times that are set", () => {
@@ -546,6 +561,7 @@ describe("where traces go", () => {
       ...{ serviceName: "team", resource: { "deployment.environment.name": "a,b" } },
       ...{ timeoutMs: 500, everyMs: 250, sampling: undefined },
     });
+    expect(warnings.splice(0)).toEqual([expect.stringContaining("OTEL_RESOURCE_ATTRIBUTES: what is not name=value")]);
     expect(chosen({ OTEL_RESOURCE_ATTRIBUTES: "service.name=team", OTEL_SERVICE_NAME: "gate" })?.serviceName).toBe(
       "gate",
     );
