@@ -47,7 +47,7 @@ export const STRICT_PARAMETER = {
   in: "header" as const,
   required: false,
   description:
-    "`1`: a request of which the model's vendor could not be told everything is refused (400, `param` is the first field) instead of being sent without it. Without this header the answer names what was left out in `x-sluice-dropped`.",
+    "`1`: a request goes to no vendor that could not be told everything; where the model has no other, it is refused (400, `param` is the first field) instead of being sent without it. Without this header the answer names what was left out in `x-sluice-dropped`.",
   schema: { type: "string" as const, enum: ["1"] },
 };
 

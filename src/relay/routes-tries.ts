@@ -1,7 +1,7 @@
 import { GatewayError } from "../canon/errors.ts";
 import { upstreamError } from "../dialects/upstream-error.ts";
-import type { VendorRecord, Way } from "../vendors/health.ts";
-import { decideRetry, pauseBeforeRepeat, ranOf } from "../vendors/retry-policy.ts";
+import { isKeysFault, type VendorRecord, type Way } from "../vendors/health.ts";
+import { decideRetry, isUntold, pauseBeforeRepeat, ranOf } from "../vendors/retry-policy.ts";
 import { Ended } from "./ended.ts";
 import type { Job } from "./job.ts";
 import { type Candidate, freeWays, limitEnds, nameConversation, onlyWay, orderWays } from "./routes.ts";
@@ -11,11 +11,19 @@ import { type Candidate, freeWays, limitEnds, nameConversation, onlyWay, orderWa
  * be: clients that slept through the whole of it would stay away long after the vendor is back (reliability 8.2, N10).
  */
 const MAX_TOLD_SECONDS = 5;
-/** Whether a way leads to where another has just failed: to the same host, or to the same model there, whatever key is used. */
-function isInVain({ way }: Candidate, failed: Way, { code }: GatewayError): boolean {
+
+/** Whether a way leads to where another has just failed: to the same host, to the same model there, whatever key is used, or by the same key. */
+function isInVain({ way }: Candidate, failed: Way, error: GatewayError): boolean {
   if (way.vendor !== failed.vendor) return false;
-  return code === "upstream_unreachable" || (code === "upstream_overloaded" && way.model === failed.model);
+  if (isKeysFault(error)) return way.key === failed.key;
+  return error.code === "upstream_unreachable" || (error.code === "upstream_overloaded" && way.model === failed.model);
 }
+
+/** Whether two ways are one but for the key: what cannot be told along the one cannot be told along the other. */
+const isSamePlace = (one: Way, other: Way) => one.vendor === other.vendor && one.model === other.model;
+
+/** A way that was asked and failed. `doubtfulBefore`: attempts before it that may have run. */
+type Failed = { failed: Candidate; error: GatewayError; doubtfulBefore: number; isFirst: boolean };
 
 /** Of a limit nothing but its end is told again. */
 const WORDLESS = { message: "", type: "", code: "" };
@@ -31,12 +39,16 @@ const isWaysOwn = (error: GatewayError) =>
  * time, the vendors' retry budgets and their breakers. Nothing here asks a vendor anything.
  */
 export class Tries {
-  /** All there are. */
-  readonly #all: readonly Candidate[];
+  /** All there are along which the request can be told, as far as that is known. */
+  #all: readonly Candidate[];
   /** Those that are tried. */
-  readonly #ways: readonly Candidate[];
+  #ways: readonly Candidate[];
   #at = -1;
   #failed = 0;
+  /** What goes on after the last way that was asked. */
+  #last: Failed | undefined;
+  /** Why the request could not be told along the first way of those along which it cannot be. */
+  #untold: GatewayError | undefined;
   #doubtfulBefore = 0;
   /** Gives a place in a vendor's budget back. */
   #giveBack: (() => void) | undefined;
@@ -98,20 +110,42 @@ export class Tries {
   }
 
   /**
-   * The way to try after one that failed with `error`, perhaps after a pause. Throws when there is none: `error`, or the limit of a way that will
-   * be free before that one; and why a request was aborted.
+   * The way to try after one that failed with `error`, perhaps after a pause; one along which the request cannot be told is none. Throws when there is none:
+   * `error`, or the limit of a way that will be free before that one; and why a request was aborted.
    */
   async next(failed: Candidate, error: GatewayError): Promise<Candidate> {
     this.#end();
     noteFailure(this.job, failed.way, error);
+    if (isUntold(error)) return this.#besides(failed, error);
+    this.#last = { failed, error, doubtfulBefore: this.#doubtfulBefore, isFirst: this.#failed++ === 0 };
+    if (ranOf(error) !== "no") this.#doubtfulBefore++;
+    return this.#after(this.#last);
+  }
+
+  /**
+   * The way to try in place of one along which the request cannot be told: all goes on as if there were no such way. Where there is no other one, what
+   * the client is told is why not.
+   */
+  async #besides({ way }: Candidate, error: GatewayError): Promise<Candidate> {
+    this.#untold ??= error;
+    const isElse = (candidate: Candidate) => !isSamePlace(candidate.way, way);
+    this.#all = this.#all.filter(isElse);
+    if (this.#last) {
+      this.#ways = [...this.#ways.slice(0, this.#at + 1), ...this.#ways.slice(this.#at + 1).filter(isElse)];
+      return this.#after(this.#last);
+    }
+    if (this.#all.length === 0) throw this.#untold;
+    this.#ways = freeWays(this.#all, this.job.services.health);
+    this.#at = -1;
+    return this.first();
+  }
+
+  async #after({ failed, error, doubtfulBefore, isFirst }: Failed): Promise<Candidate> {
     const { exchange, services } = this.job;
     const elapsedMs = services.clock.monotonic() - exchange.startedAt;
     const isVain = (candidate: Candidate) => isInVain(candidate, failed.way, error);
     const routesLeft = this.#ways.slice(this.#at + 1).filter((candidate) => !isVain(candidate)).length;
-    const doubtfulBefore = this.#doubtfulBefore;
     const doubtful = ranOf(error) !== "no";
-    if (doubtful) this.#doubtfulBefore++;
-    const isFirst = this.#failed++ === 0;
     let next: Candidate | undefined;
     if (decideRetry(error, { elapsedMs, routesLeft, doubtfulBefore }) === "next-route") {
       // A vendor that may be burdened no more leaves the next one to be asked.
@@ -181,7 +215,7 @@ function placeOf({ budget }: Pick<VendorRecord, "budget">, now: number, doubtful
 }
 
 /**
- * Waits until what failed with `error` may be sent along the same way once more, by the table's last column; the failure is noted. Gives what is to be
+ * Waits until what failed with `error` may be sent along the same way once more, by the table's last column. Gives what is to be
  * called when the repeat is answered or has failed; undefined where it is not to be sent. Throws why the request was aborted meanwhile.
  */
 async function waitToRepeat(job: Job, way: Way, error: GatewayError): Promise<(() => void) | undefined> {
@@ -192,7 +226,6 @@ async function waitToRepeat(job: Job, way: Way, error: GatewayError): Promise<((
   const waitMs = pauseBeforeRepeat(error, leftMs, Math.random);
   const giveBack = waitMs === undefined ? undefined : placeOf(health.of(way.vendor), clock.now(), false);
   if (waitMs === undefined || !giveBack) return undefined;
-  noteFailure(job, way, error);
   await pause(job, waitMs);
   if (!abort.aborted && health.enter(way)) return giveBack;
   giveBack();

@@ -5,6 +5,7 @@ import { isObject } from "../lib/json.ts";
 import { Breakers } from "./breakers.ts";
 import { REFUSED_KEY_MS, type Rest, Rests } from "./keys.ts";
 import { RetryBudget } from "./retry-budget.ts";
+import { isUntold } from "./retry-policy.ts";
 
 /**
  * What stands for the time of a limit that named none, seconds, here as in dialects/upstream-error.ts: whoever is limited for no longer is asked
@@ -179,6 +180,10 @@ export class VendorHealth {
       const why = retryAfterSeconds > UNTOLD_SECONDS ? "held" : "limited";
       return this.#rest(wayName(way), retryAfterSeconds * 1_000, why);
     }
+    if (isUntold(error)) {
+      this.cameToNothing(way);
+      return undefined;
+    }
     if (!isVendorsFault(error)) {
       // It answered: what is wrong is the request.
       if (!this.breakers.idle) this.breakers.succeeded(wayName(way));
@@ -236,7 +241,7 @@ const statusOf = ({ cause }: GatewayError): unknown => (isObject(cause) ? cause[
 const isModelsFault = ({ cause }: GatewayError): boolean => isObject(cause) && typeof cause["finish"] === "string";
 
 /** The key itself was refused (401), or the account behind it is empty: no model takes it now. */
-function isKeysFault(error: GatewayError): boolean {
+export function isKeysFault(error: GatewayError): boolean {
   const status = statusOf(error);
   if (error.code === "upstream_auth") return status !== 403;
   return error.code === "upstream_error" && isObject(error.cause) && meansNoCredit(status, error.cause);

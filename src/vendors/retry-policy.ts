@@ -37,6 +37,13 @@ const ANOTHER_ROUTE: ReadonlySet<ErrorCode> = new Set([
 /** Errors that leave open whether the vendor ran the request. All others are the request's own fault, or the end of its time. */
 const DOUBTFUL: ReadonlySet<ErrorCode> = new Set(["upstream_error", "stream_truncated"]);
 
+/**
+ * Whether the request could not be told to the vendor at all, by its dialect or by what a strict client forbids to lose: nobody was asked. What a vendor
+ * refuses itself carries its status. Pure.
+ */
+export const isUntold = ({ code, cause }: GatewayError): boolean =>
+  code === "invalid_request" && !(isObject(cause) && typeof cause["status"] === "number");
+
 /** What an attempt's error tells of whether the vendor ran it (reliability 6.2, column two). Pure. */
 export function ranOf(error: GatewayError): Ran {
   if (!DOUBTFUL.has(error.code)) return "no";

@@ -280,6 +280,21 @@ describe("several routes", () => {
     ]);
   });
 
+  test("a key that was refused is not tried with another model of its vendor", async () => {
+    const routes = ["big", "small"].map((model) => ({ vendor: "one", model }));
+    const app = await twoVendors(undefined, [...routes, ROUTES[1]!]);
+    first.always(PATH, fault(401));
+    second.always(PATH, json(chatReply("two")));
+    expect((await say(app, "well?")).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
+    // One that may not have this model may have another one.
+    first.reset();
+    app.app.services.health.forgetTrouble();
+    first.always(PATH, ({ text }) => (text.includes('"big"') ? fault(403) : json(chatReply("small"))));
+    expect((await say(app, "well?")).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([2, 1]);
+  });
+
   test("a vendor that hangs up on everybody does not keep a hundred clients from the other one", async () => {
     const dead = startUpstream();
     dead.close();
@@ -291,6 +306,86 @@ describe("several routes", () => {
     const replies = await Promise.all(Array.from({ length: 100 }, (_, at) => say(gone, `${at}`)));
     expect(replies.every(({ status }) => status === 200)).toBe(true);
     expect(second.calls).toHaveLength(100);
+  });
+});
+
+describe("a way along which the request cannot be told", () => {
+  const MESSAGES = "/v1/messages";
+  const messagesReply = {
+    ...{ id: "msg_1", type: "message", role: "assistant", model: "big", stop_reason: "end_turn", stop_sequence: null },
+    ...{ content: [{ type: "text", text: "two" }], usage: { input_tokens: 3, output_tokens: 1 } },
+  };
+  /** Only the first one, of chat, takes it: the dialect of the other one has no place for two answers. */
+  const twofold = (app: TestApp, stream = false) =>
+    app.post(PATH, { model: "lab/big", stream, n: 2, messages: [{ role: "user", content: "well?" }] });
+  const mixed = (routes = ROUTES) =>
+    appWith({
+      vendors: [vendorAt(first, "chat", "one"), vendorAt(second, "messages", "two")],
+      models: [{ id: "lab/big", pricing: "free", routes }],
+    });
+  const code = async (response: Response) => ((await response.json()) as { error: { code: string } }).error.code;
+
+  test("is passed by, where another one takes it", async () => {
+    const app = await mixed(ROUTES.toReversed());
+    first.always(PATH, json(chatReply("one")));
+    expect((await twofold(app)).status).toBe(200);
+    expect([first.calls.length, second.calls.length]).toEqual([1, 0]);
+  });
+
+  test("is passed by for a strict client, where the other one loses nothing", async () => {
+    const app = await mixed(ROUTES.toReversed());
+    first.always(PATH, json(chatReply("one")));
+    second.always(MESSAGES, json(messagesReply));
+    const ask = { model: "lab/big", seed: 5, messages: [{ role: "user", content: "well?" }] };
+    const lax = await app.post(PATH, ask);
+    expect([lax.status, lax.headers.get("x-sluice-dropped"), second.calls.length]).toEqual([200, "seed", 1]);
+    const strict = await app.post(PATH, ask, { headers: { "x-sluice-strict": "1" } });
+    expect([strict.status, strict.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
+  });
+
+  test.each([false, true])("makes no fault of the client of another vendor's trouble (stream: %s)", async (stream) => {
+    const app = await mixed();
+    first.always(PATH, fault(503));
+    const busy = await twofold(app, stream);
+    expect([busy.status, await code(busy)]).toEqual([503, "upstream_overloaded"]);
+    // Once more along the only way that there is.
+    expect([first.calls.length, second.calls.length]).toEqual([2, 0]);
+    first.always(PATH, fault(429, { "retry-after": "30" }));
+    const limited = await twofold(app, stream);
+    expect([limited.status, limited.headers.get("retry-after")]).toEqual([429, "30"]);
+    // It is known to be limited by now, and is not asked.
+    const later = await twofold(app, stream);
+    expect([later.status, first.calls.length]).toEqual([429, 3]);
+  });
+
+  test("makes none of a breaker that is open, and closes none", async () => {
+    oneProcessOnly("a breaker");
+    const app = await mixed();
+    first.always(PATH, fault(500));
+    second.always(MESSAGES, json(messagesReply));
+    for (let count = 0; count < 5; count++) expect((await say(app, `${count}`)).status).toBe(200);
+    const probe = await twofold(app);
+    expect([probe.status, first.calls.length]).toEqual([502, 6]);
+    const refused = await twofold(app);
+    expect([refused.status, await code(refused), first.calls.length]).toEqual([503, "upstream_overloaded", 6]);
+    second.always(MESSAGES, fault(500));
+    for (let count = 0; count < 5; count++) await say(app, `again ${count}`);
+    const asked = second.calls.length;
+    expect((await twofold(app)).status).toBe(503);
+    expect((await say(app, "once more")).status).toBe(502);
+    expect((await say(app, "and more")).status).toBe(503);
+    expect(second.calls).toHaveLength(asked + 1);
+  });
+
+  test("is told of where there is no other one", async () => {
+    const app = await appWith({
+      vendors: [vendorAt(first, "messages", "one"), vendorAt(second, "messages", "two")],
+      models: [{ id: "lab/big", pricing: "free", routes: ROUTES }],
+    });
+    const response = await twofold(app);
+    expect([response.status, first.calls.length, second.calls.length]).toEqual([400, 0, 0]);
+    expect(await response.json()).toMatchObject({ error: { code: "invalid_request", param: "n" } });
   });
 });
 
