@@ -11,6 +11,7 @@ import { wholeText } from "../lib/json.ts";
 import { errorFields } from "../observe/log.ts";
 import type { EndCall } from "../observe/work-book.ts";
 import { isOk } from "../vendors/answer.ts";
+import { isKeysFault } from "../vendors/health.ts";
 import { keysOf } from "../vendors/keys.ts";
 import { MAX_ERROR_BYTES, readCapped, send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -23,8 +24,10 @@ import { showTools } from "./server-tools.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 import { settleTools, type Tooled } from "./vendor-tools.ts";
 
-/** A vendor's own counter has this long, milliseconds; then the gateway counts. */
+/** Vendors' own counters have this long together, milliseconds; then the gateway counts. */
 export const VENDOR_COUNT_MS = 3_000;
+/** So many ways are asked for one count at the most. */
+const MOST_ASKED = 2;
 /** A count beyond this is no count, tokens. */
 const MOST_TOKENS = 1_000_000_000;
 /**
@@ -93,51 +96,75 @@ function asServed(job: CountJob): CountJob {
   return job;
 }
 
-/** The first route whose vendor counts by itself, if any does and its key is there; with the first of its keys that it has not refused. */
-function findCounter({ request, entry, services }: CountJob): Counter | undefined {
+/**
+ * The ways whose vendors count by themselves, in the routes' order, with each of a vendor's keys. Where one was refused or fails, as generations have
+ * found out, a count would only wait for it: the gateway has its own.
+ */
+function findCounters({ request, entry, services }: CountJob): Counter[] {
+  const counters: Counter[] = [];
   for (const route of entry.routes) {
     const vendor = services.vendor(route.vendor);
     if (!vendor?.quirks.countTokens || (vendor.auth !== "none" && !vendor.apiKey)) continue;
     const upstream = upstreamFor(request.client, vendor.dialect, route.dialect);
-    if (upstream.counter)
-      return { route, vendor: withKey(vendor, route, services), upstream, counter: upstream.counter };
+    const { counter } = upstream;
+    if (!counter) continue;
+    const each = keysOf(vendor);
+    for (const [key, keyed] of each.entries()) {
+      const way = { vendor: vendor.id, key, keys: each.length, model: route.model };
+      if (services.health.isOfUse(way)) counters.push({ route, vendor: keyed, upstream, counter });
+    }
   }
-  return undefined;
+  return counters;
 }
 
-/** The vendor with the key that it is asked with: a refused one rests for counts too, as long as another is there. */
-function withKey(vendor: Vendor, { model }: Route, { health }: Services): Vendor {
-  const each = keysOf(vendor);
-  const taken = each.findIndex((_, key) => !health.isRefused({ vendor: vendor.id, key, keys: each.length, model }));
-  return each[Math.max(0, taken)] ?? vendor;
+/** Whether a count may go well along this way where it failed along another one: what is wrong with a vendor's counter is so for all of its keys. */
+function isElsewhere({ vendor }: Counter, failed: Counter, error: GatewayError): boolean {
+  return vendor.id !== failed.vendor.id || isKeysFault(error) || error.code === "rate_limit_exceeded";
 }
 
-/** The vendor's count; undefined when no vendor counts, or when it failed or took too long, which is logged. */
+/** A vendor's count; undefined when none counts, or when those that do failed or took too long, which is logged. */
 async function countByVendor(job: CountJob): Promise<Count | undefined> {
   const { request, services } = job;
-  const counter = findCounter(job);
-  if (!counter) return undefined;
-  const { vendor, route } = counter;
-  const end = request.onCall?.(vendor.id, route.model);
+  let left = findCounters(job);
+  if (left.length === 0) return undefined;
   const abort = Abort.of(request.signal);
   const cancel = services.clock.after(VENDOR_COUNT_MS, () =>
     abort.abort(new GatewayError("request_timeout", "The vendor did not count in time.")),
   );
+  try {
+    for (let asked = 0; asked < MOST_ASKED; asked++) {
+      const [counter] = left;
+      if (!counter || abort.aborted) return undefined;
+      const count = await askCounter(job, counter, abort);
+      if (!(count instanceof GatewayError)) return count;
+      left = left.slice(1).filter((other) => isElsewhere(other, counter, count));
+    }
+    return undefined;
+  } finally {
+    cancel();
+  }
+}
+
+/** One vendor's count, or why it gave none. Throws GatewayError when the client has left. */
+async function askCounter(job: CountJob, counter: Counter, abort: Abort): Promise<Count | GatewayError> {
+  const { request, services } = job;
+  const { vendor, route } = counter;
+  const end = request.onCall?.(vendor.id, route.model);
   try {
     const inputTokens = await askVendor(job, counter, abort);
     end?.("served");
     return { inputTokens, by: "vendor", vendor: vendor.id, upstreamModel: route.model };
   } catch (thrown) {
     if (request.signal.aborted) throw new GatewayError("invalid_request", "The client left.");
-    end?.(toGatewayError(abort.aborted ? abort.reason : thrown).code);
+    const reason = abort.aborted ? abort.reason : thrown;
+    const error = toGatewayError(reason);
+    end?.(error.code);
     services.log.warn("count-fallback", {
       request_id: request.requestId,
       vendor: vendor.id,
-      ...errorFields(abort.aborted ? abort.reason : thrown),
+      ...errorFields(reason),
     });
-    return undefined;
-  } finally {
-    cancel();
+    return error;
   }
 }
 

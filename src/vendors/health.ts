@@ -102,6 +102,14 @@ export class VendorHealth {
     return this.restsUntil(way) === 0 && this.breakers.allows(wayName(way));
   }
 
+  /**
+   * Whether a way is of use for what is no generation, such as a count: it was not refused, and its breaker is closed. What limits its generations
+   * does not limit that. Changes nothing.
+   */
+  isOfUse(way: Way): boolean {
+    return this.calm || (!this.isRefused(way) && this.breakers.allows(wayName(way)));
+  }
+
   /** When the rest of a way or of its key ends, monotonic ms; 0 where neither rests. */
   restsUntil(way: Way): number {
     return this.rests.idle ? 0 : Math.max(this.rests.until(keyName(way)), this.rests.until(wayName(way)));

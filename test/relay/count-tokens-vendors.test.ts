@@ -33,6 +33,12 @@ beforeAll(async () => {
       },
       { ...vendorAt(upstream, "responses", "keyless", { countTokens: true }), apiKey: "" },
     ],
+    models: [
+      {
+        ...{ id: "lab/three", pricing: "free" },
+        routes: ["many", "claude", "openai"].map((vendor) => ({ vendor, model: "claude-opus-4-8" })),
+      },
+    ],
   });
 });
 afterEach(() => {
@@ -138,4 +144,42 @@ test("a key that its vendor refused is not asked for a count either, as long as 
   upstream.always(PATH, json({ input_tokens: 77 }));
   expect(await count(body("many/claude-sonnet-4-6"))).toEqual({ status: 200, by: "vendor", tokens: 77 });
   expect(upstream.calls.map(({ headers }) => headers["x-api-key"])).toEqual(["key-b2"]);
+  app.app.services.health.forgetTrouble();
+});
+
+describe("a counter that fails", () => {
+  const keys = () => upstream.calls.map(({ headers }) => headers["x-api-key"]);
+  const refusal = (status: number) => json({ type: "error", error: { type: "x", message: "No." } }, { status });
+
+  test.each([401, 402, 429])("%i: another key of its vendor is asked", async (status) => {
+    upstream.answer(PATH, refusal(status), json({ input_tokens: 77 }));
+    expect(await count(body("many/claude-opus-4-8"))).toEqual({ status: 200, by: "vendor", tokens: 77 });
+    expect(keys()).toEqual(["key-a1", "key-b2"]);
+  });
+
+  test.each([404, 500, 503])("%i: is the same with every key", async (status) => {
+    upstream.answer(PATH, refusal(status));
+    expect(await count(body("many/claude-opus-4-8"))).toMatchObject({ status: 200, by: "local" });
+    expect(upstream.calls).toHaveLength(1);
+  });
+
+  test("another vendor of the model is asked, and no third one", async () => {
+    upstream.answer(PATH, refusal(503), json({ input_tokens: 78 }));
+    expect(await count(body("lab/three"))).toEqual({ status: 200, by: "vendor", tokens: 78 });
+    expect(keys()).toEqual(["key-a1", "vendor-key-of-claude"]);
+    upstream.answer(PATH, refusal(503), refusal(503));
+    expect(await count(body("lab/three"))).toMatchObject({ status: 200, by: "local" });
+    expect(upstream.calls).toHaveLength(4);
+  });
+
+  test("is not waited for where its vendor fails anyway", async () => {
+    insideOnly("what is known of a way");
+    const { health } = app.app.services;
+    const way = { vendor: "claude", key: 0, keys: 1, model: "claude-opus-4-8" };
+    for (let count = 0; count < 5; count++)
+      health.wentWrong(way, upstreamError(500, { message: "", type: "", code: "" }), 0);
+    expect(await count(body("claude/claude-opus-4-8"))).toMatchObject({ status: 200, by: "local" });
+    expect(upstream.calls).toHaveLength(0);
+    health.forgetTrouble();
+  });
 });
