@@ -90,8 +90,14 @@ export const NO_FRAME = new Frame("", undefined, "");
 /** One SSE record longer than this ends the stream as an error. An image travels in one record as base64: one of 4K as a PNG has some 30 MiB. */
 export const MAX_FRAME_CHARACTERS = 48 * 1024 * 1024;
 
-/** Thrown when an upstream's record exceeds {@link MAX_FRAME_CHARACTERS}. */
+/** Nor does one of more lines than this go on: every line of a record is kept by itself for a moment, and would take ten times its size. */
+export const MAX_FRAME_LINES = 100_000;
+
+/** Thrown when an upstream's record exceeds {@link MAX_FRAME_CHARACTERS} or {@link MAX_FRAME_LINES}. */
 export class FrameTooLong extends Error {}
+
+/** An end of a line and another one behind it, whatever ends the lines. */
+const BLANK_LINE = /\n[\r\n]|\r\r/;
 
 /**
  * What was read is let go of from so many characters on, as soon as the rest of a record is waited for: a client that takes nothing more would have it held
@@ -120,7 +126,9 @@ function parseRecord(raw: string): Frame | undefined {
 function parseLines(raw: string): Frame | undefined {
   let event: string | undefined;
   let data: string | undefined;
-  for (const line of raw.split(/\r\n|\n|\r/)) {
+  const lines = raw.split(/\r\n|\n|\r/, MAX_FRAME_LINES + 1);
+  if (lines.length > MAX_FRAME_LINES) throw new FrameTooLong();
+  for (const line of lines) {
     const colon = line.indexOf(":");
     if (colon === 0) continue;
     const field = colon < 0 ? line : line.slice(0, colon);
@@ -143,7 +151,7 @@ export class FrameSplitter {
   #scanned = 0;
   /** Where the line begins that `#scanned` stands in; kept only where lines end with carriage returns. */
   #lineAt = 0;
-  /** What follows the buffer and ends no line: put to it with the first text that does, since each time all of it would be copied. */
+  /** What follows the buffer and completes no record: put to it with the first text that may, since each time all of it would be copied. */
   #endless: string[] = [];
   #endlessLength = 0;
   #started = false;
@@ -161,7 +169,8 @@ export class FrameSplitter {
   add(text: string): void {
     if (text === "") return;
     const held = this.#buffer.length - this.#from + this.#endlessLength;
-    if (held + text.length > MAX_FRAME_CHARACTERS && !text.includes("\n")) throw new FrameTooLong();
+    // What was complete has been given: all that is held is one record.
+    if (held > MAX_FRAME_CHARACTERS) throw new FrameTooLong();
     if (held >= LEAST_LET_GO && this.#isEndless(text)) {
       this.#endless.push(text);
       this.#endlessLength += text.length;
@@ -182,9 +191,13 @@ export class FrameSplitter {
     this.#scanned = 0;
   }
 
-  /** Whether a text completes nothing: neither with what is in it, nor as what follows a carriage return. */
+  /** Whether a text completes nothing: no blank line is in it, nor where it begins. */
   #isEndless(text: string): boolean {
-    return !text.includes("\n") && !text.includes("\r") && !this.#buffer.endsWith("\r");
+    // The first carriage return changes how all that is held is read.
+    if (BLANK_LINE.test(text) || (!this.#carriageReturns && text.includes("\r"))) return false;
+    // A carriage return at the end of the buffer may be a blank line already, on whose line feed was waited.
+    const border = (this.#endless.at(-1) ?? this.#buffer).slice(-2) + text.charAt(0);
+    return !BLANK_LINE.test(border);
   }
 
   /** What has not been read. */

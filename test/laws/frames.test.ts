@@ -2,7 +2,7 @@ import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { chat } from "../../src/dialects/chat/index.ts";
-import { FrameSplitter, FrameTooLong, MAX_FRAME_CHARACTERS } from "../../src/dialects/frames.ts";
+import { FrameSplitter, FrameTooLong, MAX_FRAME_CHARACTERS, MAX_FRAME_LINES } from "../../src/dialects/frames.ts";
 
 type Record = { event: string | undefined; data: string };
 
@@ -135,6 +135,67 @@ describe("FrameSplitter", () => {
       for (let size = 0; size <= MAX_FRAME_CHARACTERS + piece.length; size += piece.length) splitter.push(piece);
     }).toThrow(FrameTooLong);
   });
+
+  test.each([
+    ["line feeds", "data: x\n"],
+    ["carriage returns", "data: x\r"],
+    ["both", "data: x\r\n"],
+    ["both, cut between them", "\ndata: x\r"],
+    ["comments", ": x\n"],
+  ])("a record of lines without end is refused, and soon: %s", (_what, line) => {
+    const splitter = new FrameSplitter();
+    const border = line.startsWith("\n") ? "\ndata: x" : "";
+    const piece = border + line.repeat(Math.ceil((64 * 1024) / line.length));
+    const beganAt = performance.now();
+    expect(() => {
+      for (let size = 0; size <= MAX_FRAME_CHARACTERS + 2 * piece.length; size += piece.length) splitter.push(piece);
+    }).toThrow(FrameTooLong);
+    // Each piece put to all before it takes a minute.
+    expect(performance.now() - beganAt).toBeLessThan(5_000);
+  });
+
+  test("a record of more lines than anybody writes is refused", () => {
+    const lines = "data: x\n".repeat(MAX_FRAME_LINES);
+    expect(new FrameSplitter().push(`${lines}\n`).map(({ data }) => data.length)).toEqual([2 * MAX_FRAME_LINES - 1]);
+    expect(() => new FrameSplitter().push(`${lines}data: x\n\n`)).toThrow(FrameTooLong);
+    const splitter = new FrameSplitter();
+    splitter.push(`${lines}data: x`);
+    expect(() => splitter.end()).toThrow(FrameTooLong);
+  });
+
+  test("behind much that waits, records end where they do in one piece", () => {
+    const piece = fc.constantFrom("\r", "\n", "\r\n", "\n\n", "\r\r", "data: a", "x");
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), fc.constantFrom("\n", "\r", "\r\n", ""), (pieces, ending) => {
+        const long = `data: ${"x".repeat(40_000)}${ending}`;
+        const whole = new FrameSplitter();
+        const cut = new FrameSplitter();
+        const expected = [...whole.push(long + pieces.join("")), ...whole.end()];
+        const found = [long, ...pieces].flatMap((text) => cut.push(text)).concat(cut.end());
+        expect(found.map(({ data }) => data)).toEqual(expected.map(({ data }) => data));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test.each(["\n", "\r", "\r\n"])(
+    "a record in many pieces is given with the last of them: lines end with %j",
+    (end) => {
+      const splitter = new FrameSplitter();
+      const line = `data: ${"x".repeat(100)}${end}`;
+      const record = line.repeat(700);
+      for (const text of [record.slice(0, 40_000), record.slice(40_000, 50_000), record.slice(50_000)]) {
+        expect(splitter.push(text)).toEqual([]);
+      }
+      for (const [index, character] of [...end].entries()) {
+        const given = splitter.push(character);
+        // Behind a carriage return a line feed may come.
+        const isWhole = index === end.length - 1 && end !== "\r";
+        expect(given.length).toBe(isWhole ? 1 : 0);
+      }
+      if (end === "\r") expect(splitter.push("d").length).toBe(1);
+    },
+  );
 
   test("what waits for the rest of its record is held, and not all that it came with", () => {
     const record = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "x".repeat(1_000) } }] })}\n\n`;
