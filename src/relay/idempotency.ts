@@ -1,3 +1,4 @@
+import { requireModel } from "../accounts/scopes.ts";
 import { type ErrorCode, GatewayError } from "../canon/errors.ts";
 import { type Exchange, tellAttempts } from "./exchange.ts";
 import { generate } from "./generate.ts";
@@ -35,7 +36,8 @@ export type Keyed = { kept: KeptAnswers; key: string; route: string };
 /**
  * {@link generate} under an Idempotency-Key (contract 5): runs once, and gives the same answer again for 24 hours, a stream as one stream
  * of the same bytes. An answer is kept when it was charged; one that cost nothing leaves the key free. Throws what `generate` throws,
- * and GatewayError: invalid_request, idempotency_in_progress, idempotency_key_reused.
+ * and GatewayError: invalid_request, idempotency_in_progress, idempotency_key_reused; permission_denied for an answer of a model that the caller's key is
+ * not for.
  */
 export async function generateOnce(request: GenerateRequest, services: Services, keyed: Keyed): Promise<Reply> {
   const { kept, key, route } = keyed;
@@ -44,7 +46,11 @@ export async function generateOnce(request: GenerateRequest, services: Services,
   const { requestId, caller } = request;
   const wish: Wish = { accountId: caller.accountId, route, key, requestId, fingerprint: fingerprint(route, body.text) };
   const claimed = await kept.claim(wish);
-  if (claimed.kind === "kept") return replay(claimed.answer);
+  if (claimed.kind === "kept") {
+    // Another key of the account may have asked, which is for other models.
+    if (caller.narrow) requireModel(caller, request.client.intent(body.value).model);
+    return replay(claimed.answer);
+  }
   const { claim } = claimed;
   let exchange: Exchange | undefined;
   request.readBody = () => Promise.resolve(body);

@@ -108,6 +108,22 @@ describe.each(SIDES)("a %s client", (side) => {
       expect([calls(), lab.rows().length]).toEqual([1, 1]);
     },
   );
+
+  test("an answer is not given to another key of the account that is for other models", async () => {
+    lab.vendors.chat.always(CHAT, answerOf);
+    const { accountId, app } = lab.gateway;
+    const wish = { accountId, name: "narrow", kind: "api" } as const;
+    const other = await app.keys.create({ ...wish, models: ["sluice/echo"] });
+    const same = await app.keys.create({ ...wish, models: [ONE_ROUTE.chat] });
+    const key = freshKey();
+    const body = ask(side, ONE_ROUTE.chat, "blocking");
+    const first = await read(await post(side, body, key));
+    const refused = await readFailure(side, await post(side, body, key, { authorization: `Bearer ${other.key}` }));
+    expect(refused).toMatchObject({ status: 403, code: "permission_denied" });
+    const again = await read(await post(side, body, key, { authorization: `Bearer ${same.key}` }));
+    expect([again.status, again.replayed, again.text]).toEqual([200, "true", first.text]);
+    expect(calls()).toBe(1);
+  });
 });
 
 describe("what is kept", () => {
