@@ -1,4 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
+import { INVISIBLE } from "../lib/invisible.ts";
 import type { Entry, Modality, Route } from "./entry.ts";
 import { type CatalogRow, mergeRows, nameOf, prefixOf, routesOf, toEntry, unchartedEntry } from "./rows.ts";
 
@@ -54,12 +55,13 @@ const MAX_FREE = 1_000;
 /** Names of one vendor's model list beyond these are left out. */
 const MAX_DISCOVERED = 10_000;
 
-/** Blanks, line ends and control characters: no model is called so, and a list or a log should not carry them. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
-const UNFIT = /[\s\u0000-\u001f\u007f]/;
+const BLANK = /\s/;
+
+/** Blanks, and what ends a line, does something to a terminal or turns a text: no model is called so, and a list or a log should not carry them. */
+const isUnfit = (id: string) => BLANK.test(id) || id.search(INVISIBLE) >= 0;
 
 /** Half a surrogate pair is no character either: written down, all halves are one, and two models would be told of as the same. */
-const isFit = (id: string) => id.length <= MAX_ID_LENGTH && !UNFIT.test(id) && id.isWellFormed();
+const isFit = (id: string) => id.length <= MAX_ID_LENGTH && !isUnfit(id) && id.isWellFormed();
 
 /** Throws GatewayError (model_not_found) for an ID without a vendor prefix (interface 1: IDs are `<vendor>/<model_name>`). */
 export function requirePrefix(id: string): void {

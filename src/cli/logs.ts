@@ -3,7 +3,17 @@ import { requestLogFolder } from "../config/data-folder.ts";
 import { LogFollower, type LoggedRequest, readLast } from "../observe/request-log-reader.ts";
 import { dataFolderOf } from "./context.ts";
 import type { LogsOptions } from "./options.ts";
-import { type Column, Failure, formatTable, paint, print, printJson, WrongUsage } from "./output.ts";
+import {
+  type Column,
+  Failure,
+  formatTable,
+  paint,
+  print,
+  printJson,
+  toSafeJson,
+  toShownText,
+  WrongUsage,
+} from "./output.ts";
 import { systemCode } from "./port.ts";
 import { readSince } from "./since.ts";
 
@@ -85,13 +95,14 @@ function toCells(record: LoggedRequest): string[] {
   ];
 }
 
+const toJsonLine = (record: LoggedRequest): string => toSafeJson(JSON.stringify(record));
+
 /** Everything known of one request, a field a line. */
 function printDetails(records: readonly LoggedRequest[]): void {
   for (const record of records) {
     for (const [name, value] of Object.entries(record)) {
       const shown = name === "time" ? new Date(record.time).toISOString() : wordOf(value);
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is being taken out.
-      print(`${paint(name, "bold")}: ${shown.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, "?")}`);
+      print(`${paint(name, "bold")}: ${toShownText(shown)}`);
     }
     print("");
   }
@@ -116,7 +127,7 @@ async function follow(
   const known = new Set(shown.map((record) => JSON.stringify(record)));
   const show = (record: LoggedRequest) => {
     if (known.size > 0 && known.delete(JSON.stringify(record))) return;
-    if (fits(record)) print(json ? JSON.stringify(record) : formatLine(record));
+    if (fits(record)) print(json ? toJsonLine(record) : formatLine(record));
   };
   for (;;) {
     await follower.read(show);
@@ -151,7 +162,7 @@ async function showFolder(folder: string, limit: number, fits: Filter, options: 
   const follower = following ? new LogFollower(folder) : undefined;
   const records = await readLast(folder, limit, fits);
   if (options.json) {
-    if (following) for (const record of records) print(JSON.stringify(record));
+    if (following) for (const record of records) print(toJsonLine(record));
     else printJson(records);
   } else if (following) for (const record of records) print(formatLine(record));
   else if (records.length === 0) print("No such request was noted.");

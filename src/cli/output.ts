@@ -72,7 +72,7 @@ export function warn(sentence: string): void {
 
 /** Writes a value as JSON that people can read too. */
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value, null, 2));
+  print(toSafeJson(JSON.stringify(value, null, 2)));
 }
 
 /** True where colours are seen as such: a terminal, and the user has not said no (NO_COLOR, no-color.org). */
@@ -90,6 +90,19 @@ export function paint(text: string, colour: keyof typeof CODES): string {
 /** What a terminal obeys, or turns and hides what stands beside it. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is being taken out.
 const UNSEEN = /[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+
+/** Of those, what may stand in JSON as it is. */
+const BARE_IN_JSON = /[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+
+/** The same JSON, in which a terminal finds nothing to obey: others named the models in it, and wrote the texts. */
+export const toSafeJson = (json: string): string =>
+  json.replace(BARE_IN_JSON, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** What a terminal obeys in a text, or turns what stands beside it, but for what a text is laid out with. */
+const OBEYED = /(?![\t\n])[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu;
+
+/** A text of several lines for a terminal, the further ones set in, so that none of them can be taken for one that we wrote. */
+export const toShownText = (text: string): string => text.replace(OBEYED, "?").replaceAll("\n", "\n  ");
 
 export type Column = { title: string; align?: "left" | "right" };
 

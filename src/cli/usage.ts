@@ -12,7 +12,7 @@ import {
 } from "../ledger/usage-report.ts";
 import { type Books, withBooks } from "./context.ts";
 import type { UsageOptions } from "./options.ts";
-import { type Column, Failure, formatCount, formatTable, print, printJson } from "./output.ts";
+import { type Column, Failure, formatCount, formatTable, print, printJson, toSafeJson } from "./output.ts";
 import { readSince } from "./since.ts";
 
 const COUNTS = ["requests", "input", "cacheRead", "cacheWrite", "output", "reasoning", "units"] as const;
@@ -49,7 +49,8 @@ function toPublic(row: ReportRow, by: Grouping) {
 /** All requests one by one, as they are read. */
 function writeRequests({ store }: Books, filter: UsageFilter, csv: boolean): void {
   const pages: ExportPages = exportEntries(store, filter);
-  for (const text of csv ? writeCsv(ENTRY_COLUMNS, pages) : writeJson(pages)) process.stdout.write(text);
+  if (csv) for (const text of writeCsv(ENTRY_COLUMNS, pages)) process.stdout.write(text);
+  else for (const text of writeJson(pages)) process.stdout.write(toSafeJson(text));
 }
 
 function writeGroups(

@@ -82,6 +82,9 @@ describe("finding a model", () => {
       "lab",
       "labx/new",
       "lab/with blank",
+      "lab/\u009b31m",
+      "lab/\u202egnp",
+      "lab/\u2066x",
       "lab/a\nb",
       "lab/\ud800",
       `lab/${"x".repeat(300)}`,
@@ -117,7 +120,7 @@ describe("discovery", () => {
     const catalog = open([{ id: "lab", models: "discover" }]);
     expect(catalog.find("lab/anything")?.uncharted).toBe(true);
     expect(catalog.list("all")).toEqual([]);
-    catalog.setDiscovered("lab", ["b", "a", "a", "", "with blank"]);
+    catalog.setDiscovered("lab", ["b", "a", "a", "", "with blank", "\u009b31m", "\u202egnp"]);
     expect(ids(catalog.list("chat"))).toEqual(["lab/b", "lab/a"]);
     expect(catalog.find("lab/anything")).toBeUndefined();
     catalog.setDiscovered("lab", []);

@@ -106,6 +106,21 @@ describe("sluice logs", () => {
     expect(stdout).not.toContain("req_two");
   });
 
+  test("what clients and vendors wrote neither makes a line of its own nor reaches the terminal as a command", async () => {
+    note("req_one", {
+      model: "no/\u009b2J\x1b[31m\nstatus: 200\n\u202emodel: lab/a",
+      error: "model_not_found",
+      status: 404,
+    });
+    await log.flush();
+    const shown = (await sluice(folder, ["logs", "--id", "req_one"])).stdout;
+    expect(shown).toContain("model: no/?2J?[31m\n  status: 200\n  ?model: lab/a\n");
+    expect(shown.match(/^status: .*$/gm)).toEqual(["status: 404"]);
+    const { stdout } = await sluice(folder, ["logs", "--json"]);
+    expect(stdout).toMatch(/^[\x20-\x7e\n]*$/);
+    expect(JSON.parse(stdout)).toMatchObject([{ model: "no/\u009b2J\x1b[31m\nstatus: 200\n\u202emodel: lab/a" }]);
+  });
+
   test("says what is wrong with a filter, and that there is nothing", async () => {
     const wrong = await sluice(folder, ["logs", "--status", "9 lives"]);
     expect([wrong.code, wrong.stderr]).toEqual([
