@@ -97,6 +97,13 @@ export class Exchange {
     return this.stopped || (this.hold?.short === true && this.meter.finish?.reason === "length");
   }
 
+  /** The reply is ended here, where what pays for it is used up: its last events, as of one that has reached its ceiling (contract 5). */
+  runOut(): Event[] {
+    const { usage } = this.counted;
+    this.stopped = true;
+    return [{ type: "block-end" }, { type: "usage", usage }, { type: "finish", finish: { reason: "length" } }];
+  }
+
   /** What the reply came to so far. */
   get counted(): Metered {
     return this.meter.usage(this.estimateInput);

@@ -21,12 +21,9 @@ export class Listener {
     return spending?.exhausted !== true;
   }
 
-  /** The last events of a reply that is ended here: it has reached its ceiling. */
+  /** {@link Exchange.runOut} */
   ending(): Event[] {
-    const { exchange } = this;
-    const { usage } = exchange.counted;
-    exchange.stopped = true;
-    return [{ type: "block-end" }, { type: "usage", usage }, { type: "finish", finish: { reason: "length" } }];
+    return this.exchange.runOut();
   }
 
   /** The attempt has failed, and nothing of it reached the client: nothing of it is paid for. */

@@ -1,54 +1,22 @@
 import { GatewayError, toGatewayError } from "../canon/errors.ts";
-import type { Event } from "../canon/events.ts";
-import type { Decoder } from "../dialects/dialect.ts";
-import { NO_FRAME } from "../dialects/frames.ts";
-import { errorOf, eventWriter, insertUsage, type StreamWriter, streamWriter } from "../dialects/translate.ts";
+import type { StreamWriter } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
-import { type Answer, type ReadTaker, readTo } from "../vendors/answer.ts";
+import { type ReadTaker, readTo } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
 import type { Chunks, PieceTaker } from "./chunks.ts";
 import { type GivenUp, SilenceWatch } from "./deadline.ts";
-import { open, tryRoutes } from "./dispatch.ts";
+import { tryRoutes } from "./dispatch.ts";
 import { clientLeft, Ended } from "./ended.ts";
 import { closingHeaders, type Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import {
-  FINISHING_MS,
-  QuietEnd,
-  readWhole,
-  type Step,
-  StreamReader,
-  type Target,
-  type UpstreamReader,
-} from "./read-reply.ts";
+import { FINISHING_MS, QuietEnd } from "./read-reply.ts";
 import { noteFailure } from "./routes-tries.ts";
 import type { Visit } from "./running.ts";
-import { serveTools } from "./server-tools.ts";
-import { RoundsReader } from "./server-tools-stream.ts";
+import { type KnownDecoder, type Opened, openStream, SILENCE_MS } from "./stream-open.ts";
+import { type Written, writeRest, writeStep } from "./stream-write.ts";
 
-/** An upstream that sends nothing for this long is given up (contract 7). */
-const SILENCE_MS = 90_000;
 /** No stream goes on for longer than this, whatever it brings (reliability 6.1). */
 const STREAM_MS = 30 * 60_000;
-
-/** What a step came to: text for the client, and whether the reply ended, well or badly, or because its money did (`spent`). */
-type Written = {
-  text: string;
-  error?: GatewayError;
-  ended: boolean;
-  spent?: true;
-  tail: readonly Event[];
-  /** What is written when it is known whether there is money for it: that is being asked in another process. */
-  rest?: Step;
-};
-
-/** A stream that has begun: where the rest comes from; no reader: all is there. */
-type Opened = { writer: StreamWriter; reader?: UpstreamReader };
-/** With what to send first. */
-type Begun = Opened & { first: Written };
-
-/** What of a decoder concerns the end of its stream. */
-type KnownDecoder = Pick<Decoder, "finishing" | "untold">;
 
 type Result = IteratorResult<string, undefined>;
 const OVER: Result = { done: true, value: undefined };
@@ -239,21 +207,15 @@ export class RelayedStream implements Chunks, ReadTaker {
     return { done: false, value: text };
   }
 
-  /** The money is used up: the vendor is stopped, and the reply ends as one that has reached its ceiling (contract 5). */
+  /** The money is used up: the vendor is stopped, and the reply ends. */
   async #runOut(text: string, writer: StreamWriter): Promise<Result> {
     const { exchange, abort } = this.#job;
     this.#takeUntold();
-    const { usage } = exchange.counted;
-    exchange.stopped = true;
+    const tail = exchange.runOut();
     this.#tellHealth();
     await exchange.complete();
     this.#ended = true;
     abort.abort(clientLeft());
-    const tail: Event[] = [
-      { type: "block-end" },
-      { type: "usage", usage },
-      { type: "finish", finish: { reason: "length" } },
-    ];
     return { done: false, value: text + closingNote(exchange) + writer.end(tail) };
   }
 
@@ -369,122 +331,4 @@ function forgetRequest({ exchange, body, request, served }: Job): void {
   if (served) return;
   request.headers = NO_HEADERS;
   request.readBody = readNothing;
-}
-
-/** Sends the request along one route and reads until its first content. Throws GatewayError when it fails before. */
-async function openStream(
-  job: Job,
-  target: Target,
-  way: Way,
-  watch: SilenceWatch,
-  onDecoder: (decoder: KnownDecoder) => void,
-): Promise<Begun> {
-  const { exchange, abort } = job;
-  // The silence of one vendor is not the next one's.
-  watch.touch();
-  const loop = job.served && serveTools(job, target, way);
-  if (loop) {
-    const reader = new RoundsReader(loop, await loop.send(), watch);
-    onDecoder(reader.decoder);
-    watch.touch();
-    return readFirst(reader, reader.writer, exchange, watch);
-  }
-  const { answer, type } = await open(job, target);
-  watch.touch();
-  if (type === "application/json") return openWhole(job, target, answer, type);
-  const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
-  onDecoder(decoder);
-  const writer = streamWriter(target.upstream, target.client, target.context);
-  return readFirst(new StreamReader(answer, decoder, abort, watch), writer, exchange, watch);
-}
-
-async function readFirst(
-  reader: UpstreamReader,
-  writer: StreamWriter,
-  exchange: Exchange,
-  watch: SilenceWatch,
-): Promise<Begun> {
-  const { decoder } = reader;
-  const { meter } = exchange;
-  let text = "";
-  try {
-    for (;;) {
-      const begun = writeStep(await reader.next(), writer, exchange);
-      const written = begun.rest ? await writeRest(begun, writer, exchange) : begun;
-      watch.limit(decoder.finishing ? FINISHING_MS : SILENCE_MS);
-      text += written.text;
-      if (written.error && !meter.sawOutput) throw written.error;
-      if (written.error || written.ended || meter.sawOutput) return { writer, first: { ...written, text }, reader };
-    }
-  } catch (thrown) {
-    // Whatever it was: nobody else knows of this reader, whose vendor would wait to be read.
-    reader.close();
-    throw thrown;
-  }
-}
-
-/** An upstream that answered a stream with one whole body: its events are written as a stream (dialects.md 4.8 #28). */
-async function openWhole(job: Job, target: Target, answer: Answer, type: string): Promise<Begun> {
-  const { events } = await readWhole(answer, type, target, { abort: job.abort, clock: job.services.clock });
-  job.exchange.meter.take(events);
-  job.exchange.collector?.take(events);
-  const tail = withUsage(events, job.exchange);
-  return { writer: eventWriter(target.client, target.context), first: { text: "", ended: true, tail } };
-}
-
-/** A vendor that sent no counts: before the finish the client is told those that it will be billed. */
-function withUsage(events: readonly Event[], exchange: Exchange): readonly Event[] {
-  if (!events.some((event) => event.type === "finish")) return events;
-  const { usage, estimated } = exchange.counted;
-  return estimated ? insertUsage(events, usage) : events;
-}
-
-/**
- * What a decoder had held back when its vendor broke off, with the error: it is paid for, so the client gets it. Not beyond the end of a block, which its
- * vendor never ended, and no call.
- */
-function saidBefore(events: readonly Event[]): readonly Event[] {
-  const at = events.findIndex(
-    (event) => event.type === "block-end" || (event.type === "block-start" && event.block.kind === "tool-call"),
-  );
-  const said = at < 0 ? [] : events.slice(0, at);
-  return [...said, ...events.filter((event) => event.type === "error")];
-}
-
-function writeStep(step: Step, writer: StreamWriter, exchange: Exchange): Written {
-  const { meter, spending } = exchange;
-  let text = "";
-  let taken = 0;
-  for (const { frame, events } of step.frames) {
-    taken++;
-    if (events.length > 0) {
-      meter.take(events);
-      exchange.collector?.take(events);
-      spending?.take(events);
-    }
-    const error = errorOf(events);
-    if (error) return { text: text + writer.push(frame, saidBefore(events)), error, ended: true, tail: [] };
-    text += writer.push(frame, withUsage(events, exchange));
-    // What was read beyond is neither shown nor paid: a fast vendor brings thousands of tokens at a time.
-    if (spending?.exhausted) return { text, ended: true, spent: true, tail: [] };
-    if (spending?.asked) return { text, ended: false, tail: [], rest: { ...step, frames: step.frames.slice(taken) } };
-  }
-  meter.take(step.tail);
-  exchange.collector?.take(step.tail);
-  const error = errorOf(step.tail);
-  if (error) text += writer.push(NO_FRAME, saidBefore(step.tail));
-  return { text, ...(error && { error }), ended: step.ended, tail: withUsage(step.tail, exchange) };
-}
-
-/** Goes on with a step that waits for money, until all of it is written or there is none. */
-async function writeRest(held: Written, writer: StreamWriter, exchange: Exchange): Promise<Written> {
-  let written = held;
-  let text = held.text;
-  while (written.rest) {
-    await exchange.spending?.asked;
-    if (exchange.spending?.exhausted) return { text, ended: true, spent: true, tail: [] };
-    written = writeStep(written.rest, writer, exchange);
-    text += written.text;
-  }
-  return { ...written, text };
 }
