@@ -5,7 +5,7 @@ import type { ChangeKeyOptions, CreateKeyOptions, CreateTokenOptions, FolderOpti
 /** What a key can be limited to; on `change`, `none` takes a limit away. */
 const withLimits = (command: Command) =>
   command
-    .option("--expires <time>", "how long it counts: 12h, 30d, 4w, or a date such as 2027-01-31")
+    .option("--expires <time>", "how long it counts: 12h, 30d, 4w, or until a date such as 2027-01-31 begins (UTC)")
     .option("--models <patterns>", "models it may call, by ID or pattern, separated by commas: openai/*,sluice/echo")
     .option("--endpoints <scopes>", "what it may be used for, separated by commas: chat,messages,responses,images,web")
     .option("--cap-usd-day <amount>", "most that it may cost in a UTC day, USD")
@@ -56,7 +56,10 @@ export function addTokens(program: Command, report: Report): void {
     .option("--name <name>", "a name to know it by")
     .option("--account <account>", "id or name of the account it is for (default: local)")
     .option("--scopes <scopes>", "what it is for: web, images:read, or both separated by a comma (default: web)")
-    .option("--expires <time>", "how long it counts, 90 days at the most: 12h, 30d, or a date (default: 30d)")
+    .option(
+      "--expires <time>",
+      "how long it counts, 90 days at the most: 12h, 30d, or until a date begins (UTC) (default: 30d)",
+    )
     .option("--cap-requests-day <count>", "most calls in a UTC day, or none (default: 1000)")
     .action(async (options: CreateTokenOptions) => report(await (await import("./tokens.ts")).createToken(options)));
   withJson(withFolder(tokens.command("list")))

@@ -129,7 +129,7 @@ export function formatCount(count: number | undefined): string {
   return count === undefined ? "-" : count.toLocaleString("en-US");
 }
 
-/** A time as people read it, UTC, to the minute: 2026-01-31 14:05. */
+/** A time as people read it, UTC, to the minute, which it says itself: 2026-01-31 14:05 UTC. */
 export function formatTime(at: number): string {
-  return new Date(at).toISOString().slice(0, 16).replace("T", " ");
+  return `${new Date(at).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }

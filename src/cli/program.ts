@@ -30,7 +30,7 @@ function addReports(program: Command, report: Report): void {
     .option("--model <model>", "only this model ID; anthropic/* for all of a vendor's")
     .option("--status <status>", "only this status (429), its kind (5xx), an outcome, or an error's code")
     .option("--id <request>", "everything known of this request")
-    .option("--since <time>", "from this time on: 30m, 24h, 7d, or a date")
+    .option("--since <time>", "from this time on: 30m, 24h, 7d, or a date (UTC)")
     .option("--limit <lines>", "the last so many (default: 50)")
     .action(async (options: LogsOptions) => report(await (await import("./logs.ts")).showLogs(options)));
   withJson(withConfig(program.command("doctor")))

@@ -56,8 +56,8 @@ describe("what the options say", () => {
     );
     const row = { ...NO_LIMITS, revokedAt: null } as Parameters<typeof describeState>[0];
     expect(describeState(row, NOW)).toBe("in force");
-    expect(describeState({ ...row, expiresAt: NOW }, NOW)).toBe("expired 2026-01-01 00:00");
-    expect(describeState({ ...row, expiresAt: NOW + 1 }, NOW)).toBe("until 2026-01-01 00:00");
+    expect(describeState({ ...row, expiresAt: NOW }, NOW)).toBe("expired 2026-01-01 00:00 UTC");
+    expect(describeState({ ...row, expiresAt: NOW + 1 }, NOW)).toBe("until 2026-01-01 00:00 UTC");
   });
 });
 
