@@ -1,6 +1,7 @@
 import type { Account } from "../accounts/accounts.ts";
 import type { Plan } from "../accounts/plans.ts";
 import type { AllowanceState, Book, UnitKind } from "../ledger/book.ts";
+import type { CapState, CapStates } from "../limits/key-spend.ts";
 import { toBalance, toIso, toUsd } from "./usage-shape.ts";
 
 /** A plan as the API shows it (contract 4). */
@@ -43,6 +44,24 @@ function toWindow(book: Book, accountId: string, plan: Plan) {
     held_usd: toUsd(window.heldNano),
     starts_at: toIsoOrNull(window.startedAtMs),
     ends_at: toIsoOrNull(window.endsAtMs),
+  };
+}
+
+/** A cap as it stands; null for none. */
+function toCap(state: CapState | undefined, show: (value: bigint) => number, resetsAtMs?: number) {
+  if (!state) return null;
+  const { cap, used, left } = state;
+  return { limit: show(cap), used: show(used), remaining: show(left), resets_at: toIsoOrNull(resetsAtMs) };
+}
+
+/** The key that is asking, with how its caps stand; `states` is undefined for a key without. */
+export function toOwnKey(id: string, states: CapStates | undefined) {
+  const { dayNano, totalNano, requestsDay, dayEndsAt } = states ?? {};
+  return {
+    id,
+    cap_day_usd: toCap(dayNano, toUsd, dayEndsAt),
+    cap_total_usd: toCap(totalNano, toUsd),
+    cap_requests_day: toCap(requestsDay, Number, dayEndsAt),
   };
 }
 

@@ -8,10 +8,11 @@ import type { Store } from "../db/open.ts";
 import { findAttempts } from "../ledger/attempts.ts";
 import type { Book } from "../ledger/book.ts";
 import { findUsageRow } from "../ledger/usage-page.ts";
+import type { KeySpend } from "../limits/key-spend.ts";
 import type { Limiter } from "../limits/limiter.ts";
-import { AccountView } from "../wire/account.ts";
+import { OwnAccountView } from "../wire/account.ts";
 import { UsageList, UsageReceipt } from "../wire/usage.ts";
-import { toAccountView } from "./account-shape.ts";
+import { toAccountView, toOwnKey } from "./account-shape.ts";
 import { authenticate } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonReply } from "./openapi-detail.ts";
@@ -28,6 +29,7 @@ export type AccountDependencies = {
   plans: Plans;
   book: Book;
   limiter: Limiter;
+  keySpend: KeySpend;
 };
 
 /** What an account's own usage can be put together by. */
@@ -39,10 +41,11 @@ function ownJson(request: Request, value: unknown, status = 200): Response {
   return Response.json(value, { status, headers });
 }
 
-function showAccount({ accountId }: Caller, { accounts, plans, book }: AccountDependencies) {
+function showAccount({ accountId, keyId }: Caller, { accounts, plans, book, keySpend }: AccountDependencies) {
   const account = accounts.find(accountId);
   if (!account) throw new GatewayError("not_found", "This account is gone.");
-  return toAccountView(account, planOf(plans, account.plan), book);
+  const key = toOwnKey(keyId, keySpend.of(keyId)?.states);
+  return { ...toAccountView(account, planOf(plans, account.plan), book), key };
 }
 
 /** The receipt of a request; of one account alone, where it is given. Throws GatewayError (not_found), also for another account's. */
@@ -82,8 +85,8 @@ export function accountRoutes(dependencies: AccountDependencies) {
         detail: {
           tags: ["Account"],
           summary: "The caller's account",
-          description: "Plan, wallet, spending window and allowances as they stand.",
-          responses: { 200: jsonReply(AccountView, "The account."), ...errorReplies("chat") },
+          description: "Plan, wallet, spending window, allowances, and what is left of the key's own caps.",
+          responses: { 200: jsonReply(OwnAccountView, "The account."), ...errorReplies("chat") },
         },
       },
     )

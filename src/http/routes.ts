@@ -80,7 +80,7 @@ export function mountRoutes(routes: Served, { guard, cors, generation, readAddre
     .use(imageRoutes({ ...generation, ...images }))
     .use(mcpRoutes(webTools))
     .use(webRoutes(webTools))
-    .use(accountRoutes(admin))
+    .use(accountRoutes({ ...admin, keySpend }))
     .use(adminRoutes(admin))
     .use(metricsRoutes({ keys, server: () => app.server as PeerSource, collect: () => observation.collectAll() }))
     .use(new Elysia().onBeforeHandle(boundPublic("models", bounds)).use(modelsRoutes({ catalog })))

@@ -2,6 +2,7 @@ import type { KeyCaps } from "../accounts/keys.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { Store } from "../db/open.ts";
 import type { Writer } from "../db/writer.ts";
+import { atLeastZero } from "../ledger/nano.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/spans.ts";
 
@@ -79,6 +80,22 @@ export class KeySpend {
   }
 }
 
+/** How one cap stands. `left` is beside what is under way, and never below 0. */
+export type CapState = { cap: bigint; used: bigint; left: bigint };
+
+/** How a key's caps stand, money in nano-USD; undefined for one that is not set. */
+export type CapStates = {
+  dayNano: CapState | undefined;
+  totalNano: CapState | undefined;
+  requestsDay: CapState | undefined;
+  /** When the UTC day ends, Unix ms. */
+  dayEndsAt: number;
+};
+
+function capState(cap: bigint | null, used: bigint, held: bigint): CapState | undefined {
+  return cap === null ? undefined : { cap, used, left: atLeastZero(cap - used - held) };
+}
+
 type AccountDesk = {
   /** Unix ms. */
   now(): number;
@@ -121,6 +138,19 @@ export class KeyAccount {
     const day = (capDayNano ?? UNBOUNDED) - dayNano;
     const total = (capTotalNano ?? UNBOUNDED) - totalNano;
     return (day < total ? day : total) - this.#heldNano;
+  }
+
+  /** How its caps stand, as its owner is told. */
+  get states(): CapStates {
+    const { capDayNano, capTotalNano, capRequestsDay } = this.#caps;
+    const { day, dayNano, totalNano, requests } = this.#today();
+    const capRequests = capRequestsDay === null ? null : BigInt(capRequestsDay);
+    return {
+      dayNano: capState(capDayNano, dayNano, this.#heldNano),
+      totalNano: capState(capTotalNano, totalNano, this.#heldNano),
+      requestsDay: capState(capRequests, BigInt(requests), BigInt(this.#heldRequests)),
+      dayEndsAt: (day + 1) * DAY_MS,
+    };
   }
 
   /** Sets requests and money aside. Throws GatewayError (allowance_exhausted) when the day has fewer requests left. */

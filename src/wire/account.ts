@@ -38,36 +38,65 @@ const Allowance = late(() =>
   }),
 );
 
+const account = () => ({
+  object: Type.Literal("account"),
+  id: Type.String(),
+  name: Type.String(),
+  created: Type.Integer({ description: "Unix seconds." }),
+  plan: PlanView(),
+  balance: Open(
+    {
+      usd: Type.Number({ description: "What the wallet has, 6 decimals, rounded down." }),
+      held_usd: Type.Number({ description: "The part of it that running requests hold." }),
+      available_usd: Type.Number({ description: "What a new request can take." }),
+      has_deposit: Type.Boolean({ description: "A real deposit was made: premium models are open." }),
+    },
+    { description: "The wallet." },
+  ),
+  window: Nullable(
+    Open({
+      usd: Type.Number({ description: "What the plan pays in a window." }),
+      available_usd: Type.Number(),
+      held_usd: Type.Number(),
+      starts_at: time("When it was opened; null: it opens at its first use"),
+      ends_at: time("When it ends"),
+    }),
+    "The plan's spending window; null for a plan without one.",
+  ),
+  allowances: Open({ images: Allowance(), web: Allowance() }),
+});
+
 /** An account as it stands: its plan, its money, what is left of its allowances. */
-export const AccountView = late(() =>
+export const AccountView = late(() => Open(account(), { title: "Account" }));
+
+/** One of a key's caps as it stands. */
+const Cap = late(() =>
+  Nullable(
+    Open({
+      limit: Type.Number(),
+      used: Type.Number(),
+      remaining: Type.Number({ description: "What is left beside what is under way." }),
+      resets_at: time("When it begins anew; null: never"),
+    }),
+    "null: there is no such cap.",
+  ),
+);
+
+/** {@link AccountView} as one of its keys sees it, with that key's caps. */
+export const OwnAccountView = late(() =>
   Open(
     {
-      object: Type.Literal("account"),
-      id: Type.String(),
-      name: Type.String(),
-      created: Type.Integer({ description: "Unix seconds." }),
-      plan: PlanView(),
-      balance: Open(
+      ...account(),
+      key: Open(
         {
-          usd: Type.Number({ description: "What the wallet has, 6 decimals, rounded down." }),
-          held_usd: Type.Number({ description: "The part of it that running requests hold." }),
-          available_usd: Type.Number({ description: "What a new request can take." }),
-          has_deposit: Type.Boolean({ description: "A real deposit was made: premium models are open." }),
+          id: Type.String(),
+          cap_day_usd: Cap(),
+          cap_total_usd: Cap(),
+          cap_requests_day: Cap(),
         },
-        { description: "The wallet." },
+        { description: "The key that is asking, and how its caps stand, USD and requests." },
       ),
-      window: Nullable(
-        Open({
-          usd: Type.Number({ description: "What the plan pays in a window." }),
-          available_usd: Type.Number(),
-          held_usd: Type.Number(),
-          starts_at: time("When it was opened; null: it opens at its first use"),
-          ends_at: time("When it ends"),
-        }),
-        "The plan's spending window; null for a plan without one.",
-      ),
-      allowances: Open({ images: Allowance(), web: Allowance() }),
     },
-    { title: "Account" },
+    { title: "OwnAccount" },
   ),
 );

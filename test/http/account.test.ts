@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openapiDocument } from "../../src/http/openapi.ts";
 import { toCell } from "../../src/http/usage-export.ts";
 import { toBalance } from "../../src/http/usage-shape.ts";
-import { AccountView } from "../../src/wire/account.ts";
+import { AccountView, OwnAccountView } from "../../src/wire/account.ts";
 import { checker } from "../../src/wire/open.ts";
 import { UsageList, UsageReceipt } from "../../src/wire/usage.ts";
 import { insideOnly } from "../support/black-box-config.ts";
@@ -55,6 +55,35 @@ describe("GET /v1/account", () => {
       window: { available_usd: 1.990493, starts_at: "2026-06-10T12:00:00.000Z", ends_at: "2026-06-10T17:00:00.000Z" },
     });
     expect(after.headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("what is left of the caps of the key that asks", async () => {
+    insideOnly("dates of a clock that stands still");
+    expect((await get("/v1/account")).body["key"]).toEqual({
+      ...{ id: team.keyId, cap_day_usd: null, cap_total_usd: null, cap_requests_day: null },
+    });
+    const body = { account: "team", name: "capped", cap_day_usd: "1", cap_requests_day: 3 };
+    const made = (await lab.ask(lab.admin, "/admin/v1/keys", { method: "POST", body })).body;
+    const key = String(made["key"]);
+    const id = String(made["id"]);
+    await lab.generate(key);
+    const told = await get("/v1/account", key);
+    expect(checker(OwnAccountView)(told.body)).toBeUndefined();
+    const day = { resets_at: "2026-06-11T00:00:00.000Z" };
+    expect(told.body["key"]).toEqual({
+      ...{ id, cap_total_usd: null },
+      cap_day_usd: { limit: 1, used: 0.009507, remaining: 0.990493, ...day },
+      cap_requests_day: { limit: 3, used: 1, remaining: 2, ...day },
+    });
+    await lab.ask(lab.admin, `/admin/v1/keys/${id}`, {
+      method: "POST",
+      body: { cap_day_usd: null, cap_requests_day: null, cap_total_usd: "0.005" },
+    });
+    // It counts what was spent while another cap was there.
+    expect((await get("/v1/account", key)).body["key"]).toMatchObject({
+      cap_total_usd: { limit: 0.005, used: 0.009507, remaining: 0, resets_at: null },
+      cap_requests_day: null,
+    });
   });
 
   test("plan local: no limits, nothing charged", async () => {
