@@ -17,7 +17,7 @@ export type VendorSources = {
 
 export type Discovery = {
   vendors: Vendor[];
-  /** Rows of the file and keys of the environment that could not switch their vendor on, and why. */
+  /** Rows of the file and keys of the environment that could not switch their vendor on, and why; addresses that cannot be meant. */
   warnings: string[];
 };
 
@@ -134,6 +134,12 @@ function whatIsMissing(vendor: Vendor, registry: readonly VendorRow[]): string |
   return `Vendor ${vendor.id} stays off: it needs an api_key${variable} (or auth: none).`;
 }
 
+const DOUBLED = "its paths begin with /v1 themselves, so that it will be asked at /v1/v1/messages";
+
+/** The address of a messages vendor as those of other dialects are written (contract 2). */
+const isDoubled = ({ dialect, baseUrl, paths }: Vendor) =>
+  dialect === "messages" && paths === undefined && /\/v1\/*$/.test(baseUrl);
+
 /** The variables that a vendor's address is made of. */
 const variablesOf = (row: VendorRow | undefined) =>
   [...(row?.baseUrl ?? "").matchAll(/\{([A-Z0-9_]+)\}/g)].map(([, name = ""]) => name);
@@ -164,6 +170,7 @@ export function resolveVendors(sources: VendorSources): Discovery {
     if (missing === undefined) vendors.push(vendor);
     else warnings.push(missing);
   }
+  warnings.push(...vendors.filter(isDoubled).map(({ id }) => `The base_url of vendor ${id} ends in /v1: ${DOUBLED}.`));
   return { vendors, warnings };
 }
 

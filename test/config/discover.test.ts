@@ -92,6 +92,17 @@ describe("vendors that are on", () => {
     }
   });
 
+  test("a messages vendor's address with /v1 at its end is told: its paths have one", () => {
+    const at = (dialect: "chat" | "messages", base_url: string) =>
+      resolve({}, [{ id: "lab", dialect, base_url }]).warnings;
+    expect(at("messages", "http://x/v1/")).toEqual([
+      "The base_url of vendor lab ends in /v1: its paths begin with /v1 themselves, so that it will be asked at /v1/v1/messages.",
+    ]);
+    expect([...at("messages", "http://x"), ...at("chat", "http://x/v1")]).toEqual([]);
+    const anthropic = resolve({ ANTHROPIC_API_KEY: "k" }, [{ id: "anthropic", base_url: "https://x/v1" }]);
+    expect(anthropic.warnings[0]).toContain("vendor anthropic ends in /v1");
+  });
+
   test("a key in the environment is enough for a row that brings azure's address", () => {
     const { vendors } = resolve({ AZURE_OPENAI_API_KEY: "k" }, [{ id: "azure", base_url: "https://b/openai/v1" }]);
     expect(vendors).toMatchObject([{ id: "azure", apiKey: "k" }]);
