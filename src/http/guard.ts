@@ -1,6 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { AskedHead } from "./asked.ts";
-import { MESSAGES_COUNTS } from "./rate-headers.ts";
+import { RATE_HEADERS } from "./rate-headers.ts";
 import { pathOf } from "./request.ts";
 
 export type GuardSettings = {
@@ -187,15 +187,8 @@ const EXPOSED_HEADERS = [
   "x-sluice-cost-usd",
   "x-sluice-token-count",
   "x-sluice-attempts",
-  "x-ratelimit-limit-requests",
-  "x-ratelimit-remaining-requests",
-  "x-ratelimit-reset-requests",
-  "x-ratelimit-limit-tokens",
-  "x-ratelimit-remaining-tokens",
-  "x-ratelimit-reset-tokens",
-  ...MESSAGES_COUNTS.flatMap((count) =>
-    ["limit", "remaining", "reset"].map((part) => `anthropic-ratelimit-${count}-${part}`),
-  ),
+  ...RATE_HEADERS.chat,
+  ...RATE_HEADERS.messages,
 ].join(", ");
 
 /** How long a browser may keep a preflight's answer, seconds (reliability 7.3 rule 5). */

@@ -62,7 +62,7 @@ export function mcpRoutes(dependencies: McpDependencies) {
       detail: {
         tags: ["Web tools"],
         summary: "MCP server",
-        description: `Model Context Protocol over Streamable HTTP, versions ${VERSIONS.join(", ")}; tools \`web_search\` and \`web_fetch\`. One message with each POST: a request is answered as JSON, a notification with 202. Clients that cannot send headers use \`/mcp/web/t/{token}\` with a narrow token.`,
+        description: `Model Context Protocol over Streamable HTTP, versions ${VERSIONS.join(", ")}; tools \`web_search\` and \`web_fetch\`. One message with each POST: a request is answered as JSON, a notification with 202; GET and DELETE are told 405, for there are no sessions. Clients that cannot send headers use \`/mcp/web/t/{token}\` with a narrow token.`,
         parameters: [IDEMPOTENCY_PARAMETER],
         requestBody: jsonBody(RpcMessageBody),
         responses: {

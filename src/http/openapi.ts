@@ -3,6 +3,7 @@ import packageFile from "../../package.json" with { type: "json" };
 import { isEmpty, isObject } from "../lib/json.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import { sharedSchemas } from "./openapi-detail.ts";
+import { headersOf, sharedHeaders } from "./openapi-headers.ts";
 import { servePage, VIEWER_FILES } from "./openapi-page/page.ts";
 import { requestIdOf } from "./request.ts";
 
@@ -25,6 +26,7 @@ const describeGateway = () =>
     security: [{ bearer: [] }, { apiKey: [] }],
     components: {
       schemas: sharedSchemas(),
+      headers: sharedHeaders(),
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "An API key as `Authorization: Bearer <key>`." },
         apiKey: { type: "apiKey", in: "header", name: "x-api-key", description: "An API key as `x-api-key: <key>`." },
@@ -32,15 +34,18 @@ const describeGateway = () =>
     },
   }) as const;
 
-/** Puts in what OpenAPI demands and the generator leaves out: every response has a description. */
+const entriesOf = (value: unknown) => Object.entries(isObject(value) ? value : {});
+
+/** Puts in what the generator leaves out: every response has a description, which OpenAPI demands, and names the headers it may carry. */
 function completeDocument(document: unknown): Record<string, unknown> {
   if (!isObject(document)) throw new Error("the OpenAPI generator gave no document");
-  const paths = isObject(document["paths"]) ? document["paths"] : {};
-  for (const operations of Object.values(paths)) {
-    for (const operation of Object.values(isObject(operations) ? operations : {})) {
-      const responses = isObject(operation) && isObject(operation["responses"]) ? operation["responses"] : {};
-      for (const response of Object.values(responses)) {
-        if (isObject(response)) response["description"] ??= "OK";
+  for (const [path, operations] of entriesOf(document["paths"])) {
+    for (const [method, operation] of entriesOf(operations)) {
+      if (!isObject(operation)) continue;
+      for (const [status, response] of entriesOf(operation["responses"])) {
+        if (!isObject(response)) continue;
+        response["description"] ??= "OK";
+        response["headers"] ??= headersOf(path, method, operation, Number(status));
       }
     }
   }

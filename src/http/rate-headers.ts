@@ -34,7 +34,15 @@ function chatHeaders({ limit, remaining, resetMs }: RateState): Record<string, s
 }
 
 /** What the messages dialect counts apart; every name has a limit, what remains, and a reset. */
-export const MESSAGES_COUNTS = ["requests", "tokens", "input-tokens", "output-tokens"] as const;
+const MESSAGES_COUNTS = ["requests", "tokens", "input-tokens", "output-tokens"] as const;
+
+const PARTS = ["limit", "remaining", "reset"] as const;
+
+/** The names of the headers of each dialect, for what has to list them. */
+export const RATE_HEADERS = {
+  chat: ["requests", "tokens"].flatMap((what) => PARTS.map((part) => `x-ratelimit-${part}-${what}`)),
+  messages: MESSAGES_COUNTS.flatMap((what) => PARTS.map((part) => `anthropic-ratelimit-${what}-${part}`)),
+} as const;
 
 function messagesHeaders({ limit, remaining, resetAt }: RateState): Record<string, string> {
   const reset = toRfc3339(resetAt);

@@ -13,6 +13,9 @@ const PAUSE_MS = 2_000;
 /** Between the seeds of two operations: runs whose seeds are near share none. */
 const SEED_STEP = 1_000_003;
 
+/** Headers that say something of this gateway, beside those of HTTP itself and what the browser is told. */
+const OWN_HEADERS = /^(?:request-id|retry-after|idempotency-|preference-|www-|anthropic-|x-(?!content-type|accel))/;
+
 const asksFaulty = (body: unknown) =>
   FAULTY_MODELS.some((model) => (JSON.stringify(body) ?? "").includes(`"${model}"`));
 
@@ -129,6 +132,10 @@ export class Fuzz {
     if (!shown && this.lab.addresses.some(tells)) faults.push("tells a vendor's address");
     const declared = operation.responses[String(status)];
     if (!declared) return [...faults, `status ${status} is not declared`];
+    for (const name of response.headers.keys()) {
+      if (OWN_HEADERS.test(name) && !declared.headers?.[name])
+        faults.push(`header ${name} is not declared for ${status}`);
+    }
     const fault = this.#judgeContent(operation, response, text);
     if (fault !== undefined) faults.push(fault);
     return [...faults, ...this.#judgeMeaning(sent, status, text)];

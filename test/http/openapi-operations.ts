@@ -7,7 +7,7 @@ export type Operation = {
   path: string;
   parameters: Parameter[];
   body: Schema | undefined;
-  responses: Record<string, { content?: Record<string, { schema: Schema }> }>;
+  responses: Record<string, { content?: Record<string, { schema: Schema }>; headers?: Record<string, Schema> }>;
 };
 
 /** The operations of a document, in its order. */

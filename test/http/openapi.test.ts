@@ -143,9 +143,11 @@ describe("the document", () => {
     });
     const responses = node(post["responses"]);
     expect(Object.keys(responses)).toEqual(["200", "400", "401", "403", "413", "415", "429", "500", "529"]);
+    const told = ["x-request-id", "request-id", "x-should-retry", "retry-after", "retry-after-ms"];
     expect(responses["529"]).toEqual({
       description: "Error: upstream_overloaded",
       content: { "application/json": { schema: { $ref: "#/components/schemas/MessagesError" } } },
+      headers: Object.fromEntries(told.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
     });
     expect(Object.keys(node(node(responses["200"])["content"]))).toEqual(["application/json", "text/event-stream"]);
   });

@@ -66,7 +66,9 @@ html:not(.dark-mode) .swagger-ui .opblock-post .opblock-summary-method { backgro
 html:not(.dark-mode) .swagger-ui .opblock-get .opblock-summary-method { background: #1565c0; }
 html:not(.dark-mode) .swagger-ui .opblock-delete .opblock-summary-method { background: #c62828; }
 html:not(.dark-mode) .swagger-ui .btn.cancel { border-color: #b71c1c; color: #b71c1c; }
+html:not(.dark-mode) .swagger-ui .renderedMarkdown code { color: #7a00d8; }
 html:not(.dark-mode) .swagger-ui .btn.execute { background: #1565c0; border-color: #1565c0; }
+.dark-mode .swagger-ui table.headers td { color: #e4e6e6; }
 .dark-mode .swagger-ui .btn.cancel { border-color: #ff9090 !important; color: #ff9090 !important; }
 .dark-mode .swagger-ui .language-json span[style*="rgb(211, 99, 99)"] { color: #f09a9a !important; }
 `;
