@@ -53,9 +53,10 @@ function readWord(word: string): string {
   return word;
 }
 
-/** Has every option that takes a word refuse an empty one: taken for none it would mean another store, account or file than was meant. */
+/** Has every option and argument refuse an empty word: taken for none it would mean another store, account or file than was meant. */
 function refuseEmptyWords(command: Command): void {
   for (const option of command.options) if (option.required && !option.parseArg) option.argParser(readWord);
+  for (const argument of command.registeredArguments) if (!argument.parseArg) argument.argParser(readWord);
   for (const below of command.commands) refuseEmptyWords(below);
 }
 

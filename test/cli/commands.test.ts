@@ -126,6 +126,8 @@ describe("wrong usage ends with 2, names the nearest, and touches nothing", () =
     [["serve", "--port", "abc"], 'error: --port: expected a port from 0 to 65535, found "abc"'],
     [["keys", "create", "--data", ""], "error: option '--data <dir>' argument '' is invalid. Expected a value"],
     [["serve", "--config="], "error: option '--config <file>' argument '' is invalid. Expected a value"],
+    [["backup", ""], "error: command-argument value '' is invalid for argument 'file'. Expected a value"],
+    [["keys", "revoke", " "], "error: command-argument value ' ' is invalid for argument 'id'. Expected a value"],
     [["keys", "create", "--account", " "], "error: option '--account <account>' argument ' ' is invalid."],
     [["models", "--modality", "smell"], "Allowed choices are chat, image"],
     [["usage", "--since", "5y"], "error: --since: expected a span such as 24h or 7d"],
