@@ -245,7 +245,7 @@ export class Scheduler {
     // It was claimed while the process began to stop: nothing was asked of anybody yet.
     if (this.#stopping) return this.#letGo(job, Math.max(0, job.tries - 1));
     const upstream = this.parts.upstream(job.vendor);
-    if (!upstream) return { kind: "failed", error: NO_VENDOR };
+    if (!upstream) return { kind: "failed", error: NO_VENDOR, ...(wasNeverSent(job) && { elsewhere: true }) };
     run.upstream = upstream;
     const work = new ImageWork(job, upstream, this.parts);
     run.work = work;
@@ -325,7 +325,7 @@ export class Scheduler {
     return this.#requeue(job, this.#routeAfter(job), { pause, tries, deadline });
   }
 
-  /** To the next vendor at once: this one refuses the gateway. Only to those behind it, so that none is asked twice. */
+  /** To the next vendor at once: this one refuses the gateway, or is not there any more. Only to those behind it, so that none is asked twice. */
   #goElsewhere(job: JobRow, next: Route, { code }: JobError, deadline: number): Promise<void> {
     this.parts.health?.failed(job.vendor, code);
     this.parts.log.warn("image-elsewhere", { job: job.id, vendor: job.vendor, next: next.vendor, error: code });
@@ -405,6 +405,9 @@ export class Scheduler {
     if (await this.parts.closing.failQueued(id, TIMED_OUT)) this.parts.onEnded(id);
   }
 }
+
+/** Nobody has been asked for it yet, as far as is known: this is its first claim, or what came before it was no attempt. */
+const wasNeverSent = ({ tries, vendorJob }: JobRow): boolean => tries <= 1 && vendorJob === null;
 
 /** The next start can go on with the work: its vendor knows it by its name, or knows a second sending from a new request. */
 function canBeFoundAgain({ upstream, work }: Run): boolean {

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { type App, createApp } from "../../src/app.ts";
+import type { Route } from "../../src/catalog/entry.ts";
 import { openStore, type Store } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -32,13 +33,13 @@ afterEach(async () => {
 });
 
 /** A gateway on a folder, like a process of its own: its boot is another one, and it takes over what an earlier one left. */
-async function live(folder: string, vendors: readonly Vendor[]): Promise<Life> {
+async function live(folder: string, vendors: readonly Vendor[], routes?: Route[]): Promise<Life> {
   const store = openStore(join(folder, "sluice.db"), { waitMs: 2_000 });
   const log = createLog({ level: "error", write: () => undefined });
   const config = {
     ...PLAIN_CONFIG,
     dataFolder: folder,
-    models: [{ id: "paint/a", modality: "image" as const, pricing: "free" as const }],
+    models: [{ id: "paint/a", modality: "image" as const, pricing: "free" as const, ...(routes && { routes }) }],
   };
   const app = createApp({ config, vendors, store, clock: systemClock, log, version: "0.0.0-test" });
   const writer = new Writer(store);
@@ -218,6 +219,22 @@ describe("a job whose process died while its vendor worked", () => {
     expect(states.map(({ error_code }) => error_code)).toEqual([
       ...["interrupted", "interrupted", "interrupted", "interrupted", "vendor_not_configured"],
     ]);
+  });
+
+  test("goes to another vendor of its model when it had not begun, and its own is gone", async () => {
+    const folder = newFolder();
+    const painter = new Painter("none");
+    painter.create_ = Array.from({ length: 5 }, () => hang().script);
+    const first = await live(folder, [paintVendor("paint", painter)]);
+    const ids: string[] = [];
+    for (let at = 0; at < 5; at++) ids.push(await create(first));
+    await until(() => painter.running === 4, "full slots");
+    const other = new Painter("none");
+    other.create_ = [IMAGE];
+    const second = await live(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
+    const states = await Promise.all(ids.map((id) => ended(second, id)));
+    expect(states.map(({ state }) => state)).toEqual(["failed", "failed", "failed", "failed", "succeeded"]);
+    expect(other.creates.map(({ model }) => model)).toEqual(["b"]);
   });
 });
 
