@@ -1,5 +1,7 @@
+import { totalmem } from "node:os";
 import type { Clock } from "../lib/clock.ts";
 import { readResident } from "../lib/resident.ts";
+import { memoryBound } from "../limits/memory-share.ts";
 import type { RawPage, ReadPage } from "./extract-page.ts";
 import { startThread, type Thread, type ThreadEvents } from "./extract-thread.ts";
 import type { Done, Work } from "./extract-work.ts";
@@ -11,9 +13,18 @@ export const MAX_WAITING = 200;
 export const MAX_WAITING_BYTES = 100 * 1024 * 1024;
 /** For one page in its thread, milliseconds; then the thread is ended. */
 export const READ_DEADLINE_MS = 10_000;
-/** How often a page's thread is looked after, milliseconds, and by how much the process may grow meanwhile, bytes: a PDF file unpacks itself. */
-export const WATCH_MS = 100;
+/**
+ * How often a page's thread is looked after, milliseconds, and by how much the process may grow meanwhile, bytes: a PDF file unpacks itself, at half a
+ * megabyte a millisecond. Where there is little memory, by that part of it: else one file ends the gateway.
+ */
+export const WATCH_MS = 20;
 export const MAX_GROWTH_BYTES = 768 * 1024 * 1024;
+const GROWTH_PART = 1 / 4;
+
+/** By how much the process may grow while a page is read, on a machine or in a container with so much memory, bytes. */
+export const growthBound = (memoryBytes: number): number => Math.min(MAX_GROWTH_BYTES, memoryBytes * GROWTH_PART);
+
+const ownGrowth = (): number => growthBound(memoryBound(process.constrainedMemory(), totalmem()));
 /** A thread without work is ended after this, milliseconds. */
 export const IDLE_MS = 30_000;
 /** A thread is replaced after so many bytes: what long pages leave behind in it would not come back otherwise. */
@@ -50,6 +61,7 @@ class Reader {
     private readonly start: (events: ThreadEvents) => Thread,
     private readonly onFree: () => void,
     private readonly memory: () => number,
+    private readonly mostGrowth: number,
   ) {}
 
   get busy(): boolean {
@@ -64,7 +76,7 @@ class Reader {
     this.#cancel();
     this.#running = waiting;
     this.#bytes += waiting.size;
-    this.#watch(waiting, READ_DEADLINE_MS, this.memory() + MAX_GROWTH_BYTES);
+    this.#watch(waiting, READ_DEADLINE_MS, this.memory() + this.mostGrowth);
     try {
       this.#thread ??= this.start({ done: (done) => this.#done(done), died: (cause) => this.#died(cause) });
       this.#thread.post(waiting.work);
@@ -141,14 +153,15 @@ export class ReaderPool {
   #bytes = 0;
   #stopped = false;
 
-  /** `memory`: bytes that the process takes. */
+  /** `memory`: bytes that the process takes. `mostGrowth`: by how many it may grow while a page is read. */
   constructor(
     clock: Clock,
     start: (events: ThreadEvents) => Thread = startThread,
     memory: () => number = readResident,
+    mostGrowth = ownGrowth(),
   ) {
     const onFree = () => this.#next();
-    this.#readers = Array.from({ length: MAX_THREADS }, () => new Reader(clock, start, onFree, memory));
+    this.#readers = Array.from({ length: MAX_THREADS }, () => new Reader(clock, start, onFree, memory, mostGrowth));
   }
 
   /** Threads that are there at this moment. */

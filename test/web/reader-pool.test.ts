@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
 import type { RawPage, ReadPage } from "../../src/web/extract-page.ts";
 import {
+  growthBound,
   IDLE_MS,
   MAX_GROWTH_BYTES,
   MAX_THREAD_BYTES,
@@ -32,7 +33,7 @@ function lab() {
       },
     };
   };
-  const pool = new ReaderPool(clock, start, () => memory.bytes);
+  const pool = new ReaderPool(clock, start, () => memory.bytes, MAX_GROWTH_BYTES);
   return { clock, threads, pool, memory };
 }
 
@@ -102,6 +103,13 @@ describe("the pool of readers", () => {
     await clock.advance(WATCH_MS);
     expect(await large).toBe("unreadable");
     expect([threads[0]?.closed, pool.awake, clock.pending]).toEqual([true, 0, 0]);
+  });
+
+  test("where there is little memory, a page takes a quarter of it at the most", () => {
+    const megabytes = (count: number) => count * 1024 * 1024;
+    expect(growthBound(megabytes(400))).toBe(megabytes(100));
+    expect(growthBound(megabytes(3_072))).toBe(MAX_GROWTH_BYTES);
+    expect(growthBound(megabytes(64_000))).toBe(MAX_GROWTH_BYTES);
   });
 
   test("a thread that dies takes its own page with it, and no other", async () => {
