@@ -1,6 +1,6 @@
 import { statfsSync } from "node:fs";
 import type { Config } from "../config/load.ts";
-import { isObject } from "../lib/json.ts";
+import { readOpenFiles } from "../lib/open-files.ts";
 import { type Finding, fault, note, ok } from "./findings.ts";
 import { explainPort, tryPort } from "./port.ts";
 
@@ -79,16 +79,6 @@ export function examinePort({ host, port, portWasGiven }: Config["server"], runn
 /** Each stream holds two sockets, one to the client and one to the vendor. */
 const ENOUGH_FILES = 4_096;
 const FEW_FILES = 256;
-
-/** How many files and sockets this process may have open; undefined where the system does not say. */
-function readOpenFiles(): number | undefined {
-  const report: unknown = process.report?.getReport();
-  const limits = isObject(report) ? report["userLimits"] : undefined;
-  const files = isObject(limits) ? limits["open_files"] : undefined;
-  const soft = isObject(files) ? files["soft"] : undefined;
-  if (soft === "unlimited") return Number.POSITIVE_INFINITY;
-  return typeof soft === "number" ? soft : undefined;
-}
 
 /** The limit of open files, which bounds the streams at the same time. */
 export function examineLimits(files = readOpenFiles()): Finding {

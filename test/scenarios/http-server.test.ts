@@ -2,7 +2,7 @@ import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { UPLOAD_STALL_MS } from "../../src/http/body.ts";
 import type { Door } from "../../src/http/server/connection.ts";
 import { Incoming } from "../../src/http/server/incoming.ts";
-import { HttpServer } from "../../src/http/server/listen.ts";
+import { connectionBound, HttpServer } from "../../src/http/server/listen.ts";
 import { parseRequestHead } from "../../src/http/server/request-head.ts";
 import { Sender } from "../../src/http/server/sender.ts";
 import { release } from "../../src/lib/http1/memory.ts";
@@ -30,9 +30,10 @@ class Bare {
   readonly faults: unknown[] = [];
   readonly server: HttpServer;
 
-  constructor(answer: Door["answer"]) {
+  constructor(answer: Door["answer"], mostConnections?: () => number) {
     this.server = new HttpServer({
       ...{ hostname: "127.0.0.1", port: 0, sharesPort: false, clock: this.clock },
+      ...(mostConnections && { mostConnections }),
       door: {
         answer,
         refuse: (text) => ({ status: 400, headers: {}, body: text }),
@@ -52,8 +53,8 @@ class Bare {
 }
 
 const bares: Bare[] = [];
-function bare(answer: Door["answer"]): Bare {
-  const made = new Bare(answer);
+function bare(answer: Door["answer"], mostConnections?: () => number): Bare {
+  const made = new Bare(answer, mostConnections);
   bares.push(made);
   return made;
 }
@@ -240,6 +241,54 @@ describe("nothing stays open", () => {
     await client.over();
     expect(client.rest).not.toContain("400");
     await at.empty();
+  });
+});
+
+describe("where as many are connected as may be", () => {
+  const MOST = 120;
+
+  test("one that never asked anything makes room, the oldest first, then one that rests, and none that waits for its answer", async () => {
+    const held = gate();
+    const answer = { status: 200, headers: {}, body: "done" };
+    const at = bare(
+      (incoming) => (incoming.headers.path === "/slow" ? held.opened.then(() => answer) : answer),
+      () => MOST,
+    );
+    const connect = async (asks: string | undefined) => {
+      const client = await at.connect();
+      if (asks) await client.send(lines(`GET ${asks} HTTP/1.1`, "Host: a"));
+      if (asks === "/") await client.answer();
+      return client;
+    };
+    const busy = await connect("/slow");
+    const rested = await connect("/");
+    const silent = [await connect(undefined), await connect(undefined)];
+    const others: RawClient[] = [];
+    while (others.length < MOST - 4) others.push(await connect("/slow"));
+    await until(() => at.server.connections === MOST, "all to be there");
+    const newcomers: RawClient[] = [];
+    for (const [index, leaving] of [...silent, rested].entries()) {
+      newcomers.push(await connect("/slow"));
+      await leaving.over();
+      expect([...silent, rested].map(({ ending }) => ending === undefined)).toEqual(
+        [0, 1, 2].map((each) => each > index),
+      );
+      expect(at.server.connections).toBe(MOST);
+    }
+    // There is still some room for those who come when all are at work.
+    newcomers.push(await connect("/slow"));
+    await until(() => at.server.connections === MOST + 1, "one more");
+    held.open();
+    for (const client of [busy, ...others, ...newcomers]) expect((await client.answer()).body).toBe("done");
+  });
+
+  test("an eighth of the files that may be open is left to the rest of the gateway, and 64 at the least", () => {
+    expect([256, 1_024, 20_000, Number.POSITIVE_INFINITY].map(connectionBound)).toEqual([
+      192,
+      896,
+      17_500,
+      Number.POSITIVE_INFINITY,
+    ]);
   });
 });
 

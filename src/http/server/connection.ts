@@ -74,6 +74,8 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   #timer: Timeout | undefined;
   /** What the timer waits for is a head. */
   #awaitsHead = false;
+  /** A request came on it. */
+  #hasAsked = false;
 
   constructor(private readonly rules: ServerRules) {}
 
@@ -84,6 +86,16 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   /** A request that came whole waits for its answer, or an answer has not gone out whole. */
   get isBusy(): boolean {
     return (this.#incoming?.isWhole === true && !this.#isAnswered) || this.#sender?.hasBegun === true;
+  }
+
+  /** Nothing is asked on it. */
+  get isResting(): boolean {
+    return this.#incoming === undefined || this.#lingers;
+  }
+
+  /** Nothing ever was: a client has it for later, or nobody has. */
+  get isSilent(): boolean {
+    return !this.#hasAsked;
   }
 
   /** Ends it, if nothing is under way. */
@@ -207,6 +219,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     this.#timer?.stop();
     this.#awaitsHead = false;
     this.#incoming = incoming;
+    this.#hasAsked = true;
     this.#isAnswered = false;
     const next = at + HEAD_END.length;
     if (held.length > next) {

@@ -1,13 +1,28 @@
 import type { Socket } from "bun";
 import type { Clock } from "../../lib/clock.ts";
+import { readOpenFiles } from "../../lib/open-files.ts";
 import { ClientConnection, type Door, type ServerRules } from "./connection.ts";
 import { incomingOf } from "./incoming.ts";
+
+/** Up to so many connections nobody asks how many there may be: to ask takes a start's time. */
+const FEW_CONNECTIONS = 100;
+/** Of the files that may be open, this part is left to vendors' connections and the store, and as many at the least. */
+const KEPT_PART = 1 / 8;
+const LEAST_KEPT = 64;
+/** Behind one that rests so many are looked at for a better one. */
+const MOST_LOOKED_AT = 1_000;
+
+/** How many clients may be connected at a time. Where a process has no file left it can neither call a vendor nor take up anybody. */
+export const connectionBound = (openFiles: number): number =>
+  Number.isFinite(openFiles) ? openFiles - Math.max(LEAST_KEPT, openFiles * KEPT_PART) : openFiles;
 
 export type ListenSettings = Pick<ServerRules, "clock" | "door"> & {
   hostname: string;
   port: number;
   /** Other processes listen on the same port. */
   sharesPort: boolean;
+  /** How many clients may be connected at a time, once there are some. Default: as the system's limit of open files has it. */
+  mostConnections?(): number;
 };
 
 /** A server of HTTP/1.1 on the runtime's sockets. */
@@ -18,11 +33,14 @@ export class HttpServer implements ServerRules {
   isStopping = false;
   readonly #connections = new Set<ClientConnection>();
   readonly #listener;
+  readonly #readMost: () => number;
+  #most: number | undefined;
   /** Settled once nothing is open any more, where somebody waits for that. */
   #emptied: PromiseWithResolvers<void> | undefined;
 
   /** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
-  constructor({ hostname, port, sharesPort, clock, door }: ListenSettings) {
+  constructor({ hostname, port, sharesPort, clock, door, mostConnections }: ListenSettings) {
+    this.#readMost = mostConnections ?? (() => connectionBound(readOpenFiles() ?? Number.POSITIVE_INFINITY));
     this.clock = clock;
     this.door = door;
     const options = {
@@ -35,6 +53,7 @@ export class HttpServer implements ServerRules {
         binaryType: "buffer" as const,
         open: (socket: Socket<ClientConnection>) => {
           socket.data = new ClientConnection(this);
+          this.#makeRoom();
           this.#connections.add(socket.data);
           socket.data.onOpen(socket);
         },
@@ -52,6 +71,23 @@ export class HttpServer implements ServerRules {
   /** How many connections are open. */
   get connections(): number {
     return this.#connections.size;
+  }
+
+  /**
+   * Ends a connection on which nothing is asked where there are as many as may be: the oldest on which nothing ever was, which is what somebody has who only
+   * wants to keep others out; else one that rests. Where all are at work, the next ones wait at the system's door.
+   */
+  #makeRoom(): void {
+    if (this.#connections.size < FEW_CONNECTIONS) return;
+    this.#most ??= this.#readMost();
+    if (this.#connections.size < this.#most) return;
+    let resting: ClientConnection | undefined;
+    let looked = 0;
+    for (const connection of this.#connections) {
+      if (connection.isResting && (!resting || connection.isSilent)) resting = connection;
+      if (resting?.isSilent || (resting && ++looked >= MOST_LOOKED_AT)) break;
+    }
+    resting?.close();
   }
 
   gone(connection: ClientConnection): void {
