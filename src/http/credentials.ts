@@ -48,10 +48,11 @@ function readPresented(request: AskedHead): string | undefined {
 
 /**
  * Who is calling, by either header form, on every endpoint (interface 5, contract 4): an API key, or a narrow token where its scopes
- * reach. The same key in both headers counts as one. The query string is never read. Throws GatewayError: `invalid_api_key`, whose text
- * neither echoes the key nor says what was wrong with it; `rate_limit_exceeded` in its place for an address that has presented too many
- * wrong keys (a key in force passes all the same: whoever shares the address, a proxy or a machine, is not locked out by another's mistake, and no
- * guessing finds one of 190 bits); `permission_denied` for a key that is not for this endpoint.
+ * reach. The same key in both headers counts as one. The query string is never read. Throws GatewayError:
+ * - `invalid_api_key`, whose text neither echoes the key nor says what was wrong with it;
+ * - `rate_limit_exceeded` in its place, for an address that has presented too many wrong keys. A key in force passes all the same: nobody is locked
+ *   out by the mistake of another behind the same proxy, and no guessing finds a key of 190 bits;
+ * - `permission_denied` for a key that is not for this endpoint.
  */
 export function authenticate(request: AskedHead, keys: KeyFinder): Caller {
   const presented = readPresented(request);

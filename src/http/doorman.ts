@@ -33,8 +33,8 @@ export type PublicBounds = {
 };
 
 /**
- * Bounds pages that need no key, by address (reliability 4); who shows a key is bounded by its plan instead, so that one address with many clients
- * behind it is not one client, and this machine's own programs are not bounded at all. Throws GatewayError (rate_limit_exceeded).
+ * Bounds pages that need no key, by address (reliability 4). Who shows a key is bounded by its plan instead, so that many clients behind one address
+ * are not one client. This machine's own programs are not bounded at all. Throws GatewayError (rate_limit_exceeded).
  */
 export function countPublic(
   request: AskedHead,

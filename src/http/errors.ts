@@ -7,11 +7,11 @@ import { Overloaded } from "../limits/overloaded.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { toResponse, type Whole } from "./answered.ts";
 import type { AskedHead } from "./asked.ts";
-import { UploadCut } from "./body.ts";
 import { nothingAt } from "./lost-path.ts";
 import { isMcpPath, mcpErrorBody } from "./mcp-error.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
+import { UploadCut } from "./upload.ts";
 
 /** Longest wait a client is told, seconds (contract 6). */
 const MAX_RETRY_AFTER_SECONDS = 60;

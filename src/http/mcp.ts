@@ -23,13 +23,14 @@ import {
 import { TOOLS } from "../web/mcp-tools.ts";
 import { RpcMessage as RpcMessageBody, RpcReply } from "../wire/web.ts";
 import type { RequestServer } from "./asked.ts";
-import { checkJson, readText, UploadCut } from "./body.ts";
+import { checkJson, readText } from "./body.ts";
 import { authenticate, authenticateToken } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { MCP_PATH, MCP_TOKEN_PATH } from "./mcp-error.ts";
 import { jsonBody, jsonReply } from "./openapi-detail.ts";
 import { requestIdOf } from "./request.ts";
+import { UploadCut } from "./upload.ts";
 import { noteWorked, runCall } from "./web-call.ts";
 import { Work } from "./work.ts";
 
