@@ -166,9 +166,8 @@ function refusedBy(entry: Entry, active: boolean): readonly string[] {
  * What reasoning a request gets of a model (interface 4.8, dialects.md 5.2 and 5.3): pure, and never an error. `route` is the one the
  * request takes, whose vendor may want another form than the model's own.
  *
- * A model without a control gets nothing and counts as inactive, also one that is known to reason: what it does is its own affair, and
- * its vendor takes the sampling fields. Of a model whose control is unknown the client's own fields are kept, except a value that no
- * dialect knows (rule 4).
+ * A model without a control is told nothing and counts as inactive, even one that is known to reason: its vendor takes the sampling
+ * fields. For a model whose control is unknown the client's own fields are kept, except a value that no dialect knows (rule 4).
  */
 export function planReasoning(intent: ReasoningIntent, entry: Entry, route?: Route): ReasoningPlan {
   if (entry.uncharted) {

@@ -18,8 +18,8 @@ const isNobodyReading = (thrown: unknown) => codeOf(thrown) === "EPIPE";
 let unwatched = false;
 
 /**
- * What happens when whoever reads this process's output goes away: a command has nothing more to do (`sluice logs | head -1`) and ends with 0, and one
- * whose output cannot be kept (a full disk) says so and ends with 1; a server, whose log nobody reads any more or whose log's disk is full, goes on.
+ * What happens when this process's output cannot be written any more. A command whose reader went away (`sluice logs | head -1`) has nothing more to do
+ * and ends with 0; one whose output cannot be kept (a full disk) says so and ends with 1. A server goes on without its log.
  * Without this, Bun ends the process with a trace.
  */
 export function outliveReaders(endsWithThem: boolean): void {

@@ -62,8 +62,8 @@ export const upstreamDialects: Readonly<Record<UpstreamDialectName, UpstreamDial
 };
 
 /**
- * The dialect in which a vendor is asked for a client: the client's own where it is the vendor's own as well, so that nothing has to cross,
- * else `best`, in which this vendor serves the model best, where it speaks more than one.
+ * The dialect in which a vendor is asked for a client: the client's, where the vendor's own is the same, so that nothing has to cross; else `best`, the
+ * one in which a vendor of several serves the model best.
  */
 export const upstreamFor = (
   client: ClientDialect,

@@ -171,9 +171,9 @@ function complete(figures: OverflowFigures, estimate: number, window: number | u
 }
 
 /**
- * The words that agents know: Claude Code compacts at the first sentence, and lowers `max_tokens` where the second one says that the
- * input alone would fit; agents of the chat dialect look for the third, which is its vendor's own: LiteLLM, and with it aider, for the very words
- * (contract 6; field.md 23).
+ * The words that agents know (contract 6; field.md 23). Claude Code compacts at the first sentence, and lowers `max_tokens` where the
+ * second one says that the input alone would fit. Agents of the chat dialect look for the third, which is OpenAI's: LiteLLM, and aider with it, for
+ * the very words.
  */
 function word({ input, output }: OverflowFigures, asked: number, maximum: number): string {
   const fits = input !== undefined && output !== undefined && input < maximum;

@@ -34,8 +34,8 @@ type Terms = { orders: Orders; quirks: Quirks; headers: Fields | undefined; memo
  * The client's body as the upstream takes it. On the diagonal it is the client's own text with only the ordered fields edited in;
  * across, it is decoded to its meaning and encoded again. `memories` is reasoning that the client did not send back: it is put in first.
  *
- * What depends on the one dialect, on the other and on both stands in functions of its own: the runtime compiles a function for the dialects that it has
- * seen there, and one in which both change is thrown away and compiled anew for every pair, each time after twice as many slow calls as before: at last after 12,000.
+ * The steps for one dialect, for the other and for both are functions of their own, on purpose. The runtime compiles a function for the dialects it has
+ * seen in it. One that sees every pair is compiled anew for each, and each time only after twice as many slow calls as before: up to 12,000.
  */
 export function translateRequest(
   body: JsonText,

@@ -32,9 +32,9 @@ const POISONED: JobError = {
 };
 
 /**
- * Goes on with a job whose worker is gone, by what its vendor offers (reliability 5.3): a result that is in its file counts; work that the vendor
- * knows by its name is asked for again; a request that it knows again by its key is sent again; anything else has failed, uncharged, since
- * sending it twice could be paid for twice. Rejects as the writer and the files do.
+ * Goes on with a job whose worker is gone, by what its vendor offers (reliability 5.3). A result that is in its file counts. Work that the vendor
+ * knows by its name is asked for again. A request that it knows again by its key is sent again. Anything else has failed, uncharged: sent twice, it
+ * could be paid for twice. Rejects as the writer and the files do.
  */
 export async function recoverJob(job: JobRow, parts: RecoveryParts): Promise<void> {
   const { closing, files, log, onEnded } = parts;

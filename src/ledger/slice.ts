@@ -39,9 +39,8 @@ export type Slice = {
 export type Refusal = { affordableOutput: number };
 
 /**
- * The wish of a blocking request as one in slices, where holding the whole of it would take more than its part of the money
- * ({@link TIGHT_PART}): other requests of the account want some too (contract 5: a large `max_tokens` does not lock a small wallet out).
- * Itself where it need not.
+ * The wish of a blocking request as one in slices, where holding the whole of it would take more than {@link TIGHT_PART} of the money: other
+ * requests of the account want some too (contract 5: a large `max_tokens` does not lock a small wallet out). Else the wish itself.
  */
 export function loosen(wish: SliceWish, availableNano: bigint): SliceWish {
   const { sliced, collectable, unseenOutput } = wish.payment;

@@ -5,8 +5,8 @@ export type Abortable = { onAbort(reason: unknown): void };
 export type Leaving = { readonly aborted: boolean; add(listener: Abortable): void };
 
 /**
- * Ends a piece of work once, with a reason. What `AbortController` does, at a tenth of its price: that one makes a signal, and an event, a
- * closure and two native calls for every listener. Its signal is made when somebody asks who takes nothing else.
+ * Ends a piece of work once, with a reason. It does what `AbortController` does at a tenth of the price: that one makes a signal, and an event, a
+ * closure and two native calls for every listener. Here a signal is made only when somebody asks for one, since it takes nothing else.
  */
 export class Abort implements Leaving {
   aborted = false;

@@ -8,9 +8,9 @@ export type Posting = {
 const MAX_WAITING = 32;
 
 /**
- * What is sent in a turn of the event loop goes out at its end, all together. Each write to another process of this machine wakes it, and it takes up what
- * it was sent and sleeps again before the next one comes: of 4 KB requests the waking cost a third of all that was done for one. Written in a row they find
- * it awake. And what is not sent any more, since its client has left in the same turn, is not sent at all.
+ * What is sent in a turn of the event loop goes out at its end, all together. Each write to another process of this machine wakes it; it takes what came
+ * and sleeps again before the next write. Waking it cost a third of all the work for a request of 4 KB. Written in a row they find it awake. And what is
+ * for a client that has left in the same turn is not sent at all.
  */
 class Outbox {
   #waiting: Posting[] = [];

@@ -20,9 +20,9 @@ export type WholeHeapParts = {
 };
 
 /**
- * Collects what is garbage among the old as well, before somebody has to be turned away for it. The runtime goes by the memory of the whole machine: in a
- * container of 256 MB it let its heap double as it does beside 24 GB, and the process ran into its bound with half of it garbage. And where
- * nothing is going on it is given back: after a busy hour a quarter of what was resident was garbage, and stayed. It takes some 25 ms.
+ * Collects the garbage among the old as well, before somebody has to be turned away for it. The runtime goes by the memory of the whole machine: in a
+ * container of 256 MB it let its heap double as it does beside 24 GB, and the process ran into its bound while half of it was garbage. It is also given
+ * back where nothing is going on: after a busy hour a quarter of what was resident was garbage, and stayed. It takes some 25 ms.
  */
 export class WholeHeap {
   #least = Number.POSITIVE_INFINITY;

@@ -5,9 +5,9 @@ const LEAST = 512;
 const STEP = 256;
 
 /**
- * Collects what is young while more and more requests stay. What the beginning of each leaves behind is six times what stays of it; the runtime lets its
- * heap double before it looks, and the holes that are then left between what stays belong to the process for as long as the streams go on. Looked at
- * early they are filled by the next ones: 10,000 silent streams took 10 KB each and take 7. It takes 2 ms, for {@link STEP} streams more.
+ * Collects what is young while more and more requests stay. The beginning of each leaves six times as much behind as stays of it, and the runtime lets its
+ * heap double before it looks. Then what stays has holes in between, which the process keeps for as long as the streams go on. Collected early, they are
+ * filled by the next streams: 10,000 silent ones took 10 KB each, and take 7. It takes 2 ms, for {@link STEP} streams more.
  */
 export class YoungHeap {
   #next = LEAST;

@@ -14,12 +14,11 @@ const LEAST_PACE = 1;
 const MOST_PACE = 64;
 /** How long a turn may take, ms: when it took longer, fewer come in with the next one. */
 const TURN_MS = 3;
-/**
- * Requests that may wait to come in; what is kept of the body of each, which is no more than its connection takes before it waits itself, bytes; and
- * how much that may be of all, bytes and as a part of the memory.
- */
+/** Requests that may wait to come in. */
 const MOST_WAITING = 4_096;
+/** What is kept of the body of each, bytes: no more than its connection takes before it waits itself. */
 const KEPT_OF_EACH = 512 * 1024;
+/** How much that may be together, bytes, and as a part of the memory. */
 const MOST_WAITING_BYTES = 256 * 1024 * 1024;
 const WAITING_PART = 1 / 8;
 /** Assumed of a body that does not say how long it is, bytes. */

@@ -4,9 +4,8 @@ import { NO_MEMORY } from "./overloaded.ts";
 
 const MIB = 1024 * 1024;
 /**
- * Part of the memory that the large bodies come to which are read and worked on at the same time: beside its bytes there is of each one its text, what
- * that reads as, and what is sent of it, some four to six times its size until it is gone. At least the largest body that there is, and at the most
- * what keeps a machine busy.
+ * How much of the memory the bytes of large bodies may be that are worked on at the same time. Each costs four to six times its size until it is gone:
+ * its bytes, its text, what that reads as, and what is sent of it. The bounds: the largest body that there is, and what keeps a machine busy.
  */
 const PART = 1 / 8;
 const LEAST_BYTES = 32 * MIB;

@@ -57,9 +57,9 @@ export type TraceParts = TraceSettings & {
 type Refusal = { fault: unknown; spans: number; againMs: number | undefined };
 
 /**
- * Sends a trace of every request that costs or takes time to an OpenTelemetry collector, as OTLP over HTTP in JSON: a span for the request and one for
- * each call to a vendor and of a tool, named by the GenAI conventions. No prompt and no answer is ever in them. What the collector does not take now is kept for it while there is
- * room; what it does not want is lost, and counted.
+ * Sends a trace of every request that costs or takes time to an OpenTelemetry collector, as OTLP over HTTP in JSON: a span for the request, and one for
+ * each call to a vendor and of a tool, named by the GenAI conventions. No prompt and no answer is ever in them. What the collector cannot take now is
+ * kept for it while there is room; what it does not want is lost, and counted.
  */
 export class TraceExporter {
   readonly traces = true;

@@ -101,10 +101,9 @@ export function limitEnds(ways: readonly Candidate[], health: VendorHealth): num
 }
 
 /**
- * The name of a conversation: the account, and what its client says is to find the same cache (`prompt_cache_key`). Where it says nothing of that, who
- * talks, and the first thing that is said, which stands at the beginning of every later turn too: an agent's first words are often its project's
- * instructions, alike in every session, and only the name of its user tells one from the other. Marks such as cache breakpoints move from turn to
- * turn, so only text counts. `body`: a request of any client dialect.
+ * The name of a conversation: the account, and what its client says is to find the same cache (`prompt_cache_key`). Without that: who talks, and the
+ * first thing that is said, which every later turn begins with too. Both are needed: an agent's first words are often its project's instructions,
+ * alike in every session. Only text counts, since marks such as cache breakpoints move from turn to turn. `body`: a request of any client dialect.
  */
 export function nameConversation(accountId: string, body: unknown): string {
   if (!isObject(body)) return `${accountId}\n`;

@@ -13,7 +13,7 @@ export function runsThemselves(
 
 /**
  * The request for a vendor of the client's own dialect, in a conversation in which the gateway ran web tools before, on another route or for another
- * model: what the gateway put where the vendor puts its cipher becomes plain text, as the vendor refuses it, whether the tools are offered this time or
+ * model. What the gateway put where the vendor puts its cipher becomes plain text: the vendor refuses it, whether the tools are offered this time or
  * not. The very same job where there is none, and where the gateway runs the tools of this request: then they are the client's own.
  */
 export function mendHistory<T extends Pick<Job, "body"> & Partial<Pick<Job, "served">>>(job: T, target: Target): T {

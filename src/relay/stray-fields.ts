@@ -54,9 +54,12 @@ function isStray(field: string, value: unknown, caller: Caller, services: Pick<S
 }
 
 /**
- * The intent, by which no field goes on that would have another model answer than the gateway has let pass and counts, or at another price: further
- * models of a caller who is bound, dearer service of one who pays, and what is one of the fields that decide but for the size of its letters. They are
- * named like whatever else is left out.
+ * The intent, with orders to leave out the fields by which another model would answer than the one that was let in and is counted, or at another price:
+ * - further models, for a caller who is bound to those it may call or pays for;
+ * - dearer service, for one who pays;
+ * - a deciding field in other letters (`Model`), which some servers read as the field itself.
+ *
+ * They are named like whatever else is left out.
  */
 export function withoutStrays(
   intent: Intent,

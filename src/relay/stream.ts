@@ -30,8 +30,8 @@ export function relayStream(job: Job, state: { committed: boolean }, visit: Pick
 }
 
 /**
- * The iterator behind {@link relayStream}. A class that reads and is read by calls, where a generator would be half as long: thousands of streams wait
- * at the same time, and a chain of suspended functions, or a promise for each piece, would be most of what a stream costs.
+ * The iterator behind {@link relayStream}. It reads and is read by calls; a generator would be half as long. But thousands of streams wait at the same
+ * time, and a chain of suspended functions, or a promise for each piece, would be most of what one costs.
  */
 export class RelayedStream implements Chunks, ReadTaker {
   readonly #job: Job;

@@ -59,10 +59,10 @@ function without(body: JsonText, places: readonly string[]): JsonText {
 }
 
 /**
- * What becomes of the tools in a checked body that its model's vendor would run. Web tools are served by the gateway: where a vendor runs none, and of
- * callers whose searches are paid for or counted wherever they can be (interface 1 and 8: web tools are metered by the call, and a vendor's searches come
- * with its own bill). What nobody could charge is left out for who pays, and web tools for a key that may use none. Throws GatewayError (invalid_request,
- * with param) for bounds that contradict each other.
+ * What becomes of the tools in a checked body that its model's vendor would run. The gateway serves web tools where the vendor runs none; and wherever
+ * it can, for callers whose searches are paid for or counted: those are metered by the call, and a vendor's searches come with a bill of its own
+ * (interface 1 and 8). Left out are tools that nobody could charge, for who pays, and web tools, for a key that may use none. Throws GatewayError
+ * (invalid_request, with param) for bounds that contradict each other.
  */
 export function settleTools({ client, caller }: Asking, body: JsonText, entry: Entry, services: Services): Tooled {
   const { value } = body;

@@ -52,10 +52,11 @@ const CLIENT = "SLUICE_HTTP_CLIENT";
 /**
  * Sends one request and gives the vendor's answer, whatever its status but a redirect; the caller reads or cancels its body.
  *
- * Throws the abort's reason once there is one, and GatewayError: `upstream_unreachable` when no connection came about (name,
- * refusal, time, TLS), so that nothing ran; `upstream_error` without retry when one was there and broke (its cause is then a
- * {@link ConnectionLost}) or a redirect came (a key and a prompt must not follow one; reliability 0 #10); `vendor_not_configured` when
- * the row itself is at fault.
+ * Throws the abort's reason once there is one, and GatewayError:
+ * - `upstream_unreachable`: no connection came about (name, refusal, time, TLS), so nothing ran;
+ * - `upstream_error` without retry: the connection broke (the cause is then a {@link ConnectionLost}), or a redirect came, which a key and a
+ *   prompt must not follow (reliability 0 #10);
+ * - `vendor_not_configured`: the row itself is at fault.
  */
 export function send(vendor: Vendor, sending: Sending): Promise<Answer> {
   try {

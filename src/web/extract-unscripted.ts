@@ -84,8 +84,9 @@ function placeParts(root: Element, { homes, parts, pairs }: Late): void {
 }
 
 /**
- * Makes of a page what it shows to a reader that runs no programs, as far as that is certain: the `noscript` with the page in it (forums have their
- * threads there) is shown, formulas that a program would draw are formulas, and parts that came late, hidden at the end, stand where the page says that they belong. Changes `root`.
+ * Makes of a page what it shows to a reader that runs no programs, as far as that is certain. A `noscript` with the page in it is shown (forums have
+ * their threads there), formulas that a program would draw become formulas, and parts that came late, hidden at the end, are put where the page says.
+ * Changes `root`.
  */
 export function unscript(root: Element): void {
   const late: Late = { homes: new Map(), parts: new Map(), pairs: [] };

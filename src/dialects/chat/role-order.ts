@@ -6,9 +6,9 @@ const BETWEEN = { role: "assistant", content: "OK." };
 const roleOf = (message: unknown): unknown => (isObject(message) ? message["role"] : undefined);
 
 /**
- * A conversation in the order of roles that Mistral's own validator wants (mistral-common, `_validate_message_order`): behind an assistant's
- * turn or a tool's result no system message, which is lifted up to the others at the beginning (dialects.md 4.1); behind a tool's result no
- * user's turn, which has a word of the assistant put before it. The same array where nothing is in the way.
+ * A conversation in the order of roles that Mistral's own validator wants (mistral-common, `_validate_message_order`). A system message behind an
+ * assistant's turn or a tool's result is lifted up to the others at the beginning (dialects.md 4.1). A user's turn right behind a tool's result has a
+ * word of the assistant put before it. The same array where nothing is in the way.
  */
 export function inRoleOrder(messages: readonly unknown[]): readonly unknown[] {
   const lifted: unknown[] = [];

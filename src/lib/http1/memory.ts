@@ -19,8 +19,8 @@ export function isLent({ buffer }: Uint8Array): boolean {
 }
 
 /**
- * Lets the memory go of bytes that came from a socket, which gives every piece memory of its own, and that nobody looks at any more: it is used again
- * while it is warm, where a collection would give it back cold, and half of it to the system.
+ * Gives back the memory of bytes that came from a socket, which nobody looks at any more: a socket gives every piece memory of its own. So it is used
+ * again while it is warm. A collection would give it back cold, and half of it to the system.
  */
 export function release(bytes: Uint8Array): void {
   if (bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);

@@ -10,11 +10,11 @@ const MAX_IDLE = 1_024;
 /** For how long, ms: less than the servers of vendors keep theirs (most: 60 s and more). */
 const MAX_IDLE_MS = 50_000;
 /**
- * Of a server that closes those that rest for a time of its own (five seconds are a common setting) only such are used again that have rested for less than
- * this part of it: a request that crosses with the end of its connection is lost, and may not be sent twice (reliability 6.2). At the least so long, ms:
- * a server that starts anew closes all of them.
+ * Some servers close a connection that has rested for a time of their own; five seconds are common. It is used again only within this part of that time:
+ * a request that crosses with the end of its connection is lost, and may not be sent twice (reliability 6.2).
  */
 const SAFE_PART = 0.8;
+/** But for so long in any case, ms: a server that starts anew closes all of them, which tells nothing of its time. */
 export const LEAST_IDLE_MS = 1_000;
 /** How often those are looked for that have rested too long, ms. */
 const SWEEP_MS = 5_000;
