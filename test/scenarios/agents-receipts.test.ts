@@ -175,12 +175,14 @@ describe("what is asked of reasoning and has no effect is named (interface 4.8 r
 
 describe("x-sluice-strict", () => {
   const lossy = { logit_bias: { "50256": -100 }, seed: 7 };
+  /** Of a model that is to be had in one dialect alone. */
+  const losing = { ...chat(lossy), model: "messages/some-model" };
 
   test.each(["1", "true", "yes"])(
     "%s: what would be dropped is refused instead: all of it named, nothing sent, nothing charged",
     async (value) => {
       const [calls, rows] = [upstream.calls.length, gateway.rows().length];
-      const response = await gateway.post("/v1/chat/completions", chat(lossy), {
+      const response = await gateway.post("/v1/chat/completions", losing, {
         headers: { "x-sluice-strict": value },
       });
       const { error } = (await response.json()) as { error: Record<string, string> };
@@ -200,11 +202,19 @@ describe("x-sluice-strict", () => {
 
   test("a stream is refused with a status too, not inside a 200", async () => {
     const calls = upstream.calls.length;
-    const body = { ...chat(lossy), stream: true };
+    const body = { ...losing, stream: true };
     const response = await gateway.post("/v1/chat/completions", body, { headers: { "x-sluice-strict": "1" } });
     expect(response.status).toBe(400);
     await response.text();
     expect(upstream.calls.length).toBe(calls);
+  });
+
+  test("of a model's ways it goes the one on which nothing is lost", async () => {
+    const response = await gateway.post("/v1/chat/completions", chat(lossy), { headers: { "x-sluice-strict": "1" } });
+    expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    await response.text();
+    expect(upstream.calls.at(-1)?.path).toBe("/v1/chat/completions");
+    expect(upstream.calls.at(-1)?.json).toMatchObject(lossy);
   });
 
   test.each([undefined, "0", "false", ""])(
