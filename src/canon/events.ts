@@ -52,6 +52,7 @@ export type Event =
   /** At the end of a text block: from the gateway itself, and from chat vendors that search by themselves. */
   | { type: "block-citation"; citation: Citation }
   | { type: "block-end" }
-  | { type: "usage"; usage: Usage }
+  /** `apart`: what the vendor did on top of the reply and bills as calls of its own, each with its counts; none of it is in `usage`. */
+  | { type: "usage"; usage: Usage; apart?: readonly Usage[] }
   | { type: "finish"; finish: Finish }
   | { type: "error"; error: GatewayError };

@@ -61,6 +61,8 @@ export type Settlement = {
   usage: Usage;
   /** What each call of a vendor came to, of a reply that took several; together they are `usage`. Absent: one call. */
   rounds?: readonly Usage[];
+  /** How many of them, the last ones, the vendor made on top of the reply: what was asked for says nothing of their output. */
+  apart?: number;
   /** The vendor sent no counts; these are the gateway's own. */
   estimated: boolean;
   finish?: FinishReason;

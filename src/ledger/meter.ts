@@ -43,8 +43,11 @@ function clampUsage(usage: Usage): Usage {
 const withOutput = (usage: Usage, own: Pick<Usage, "output" | "reasoning">): Usage =>
   usage.output >= own.output ? usage : { ...usage, ...own };
 
-/** Counts, and whether one of them is the gateway's own. `rounds`: of each round, where there were several. */
-export type Metered = { usage: Usage; estimated: boolean; rounds?: readonly Usage[] };
+/**
+ * Counts, and whether one of them is the gateway's own. `rounds`: of each round, where there were several; the last `apart` of them the vendor
+ * made on top of the reply.
+ */
+export type Metered = { usage: Usage; estimated: boolean; rounds?: readonly Usage[]; apart?: number };
 
 /** Reads one reply's events as they pass and says what it came to. It keeps counts, never content. */
 export class Meter {
@@ -58,6 +61,9 @@ export class Meter {
   readonly generated: Generated = { text: 0, reasoning: 0, arguments: 0 };
   #kind: keyof Generated = "text";
   #usage: Usage | undefined;
+  /** What the vendor bills beside the round under way, and beside those before it. */
+  #apart: readonly Usage[] | undefined;
+  #earlierApart: readonly Usage[] | undefined;
   /** The vendor works on a further round of which nothing may be known yet. */
   asked = false;
   /** Whoever asked for it went away: its input is paid, whatever came of it. */
@@ -82,8 +88,10 @@ export class Meter {
     for (const event of events) {
       if (event.type === "block-delta") this.#count(this.#kind, event.text);
       else if (event.type === "block-start") this.#open(event.block);
-      else if (event.type === "usage") this.#usage = event.usage;
-      else if (event.type === "finish") this.finish = event.finish;
+      else if (event.type === "usage") {
+        this.#usage = event.usage;
+        this.#apart = event.apart;
+      } else if (event.type === "finish") this.finish = event.finish;
       else if (event.type === "error") this.error = event.error;
     }
   }
@@ -113,6 +121,8 @@ export class Meter {
     this.#earlier.push(this.#roundUsage(this.#estimateRound ?? estimateInput));
     this.#estimateRound = estimateNext;
     this.#usage = undefined;
+    this.#earlierApart = this.#allApart;
+    this.#apart = undefined;
     this.finish = undefined;
     this.asked = false;
     Object.assign(this.generated, { text: 0, reasoning: 0, arguments: 0 });
@@ -129,8 +139,25 @@ export class Meter {
     this.#left = this.asked;
   }
 
-  /** What the whole reply came to, in tokens: one round, or more where the gateway answered calls of tools itself. */
+  get #allApart(): readonly Usage[] | undefined {
+    return this.#earlierApart ? [...this.#earlierApart, ...(this.#apart ?? [])] : this.#apart;
+  }
+
+  /** What the whole reply came to, in tokens: one round, or more where the gateway answered calls of tools itself or the vendor made some on top. */
   usage(estimateInput: () => number): Metered {
+    const counted = this.#replyUsage(estimateInput);
+    const apart = this.#allApart?.map(clampUsage);
+    if (!apart) return counted;
+    // A vendor that was told to stop behind its summary has made no reply: nothing of one is to be estimated.
+    const told = this.#usage;
+    const isBare = !this.#earlier && told !== undefined && promptTokens(told) + told.output === 0;
+    const rounds = [...(isBare ? [] : (counted.rounds ?? [counted.usage])), ...apart];
+    const usage = rounds.reduce(sumUsage);
+    return { usage, estimated: counted.estimated && !isBare, rounds, apart: apart.length };
+  }
+
+  /** The same of the reply alone. */
+  #replyUsage(estimateInput: () => number): Metered {
     const earlier = this.#earlier;
     if (!earlier) return this.#roundUsage(estimateInput);
     // A round of which nothing came is not charged.

@@ -41,22 +41,28 @@ type Draw = { window: bigint; wallet: bigint; loss: bigint; overrun: boolean };
 /** Counts that can be: a vendor's slip must not become a bill. `suspect`: they could not, and were cut. */
 export type Believed = { usage: Usage; suspect: boolean; rounds?: readonly Usage[] | undefined };
 
+/** The calls of a vendor that a reply took, where it took several. */
+type Calls = Pick<Settlement, "rounds" | "apart">;
+
 /** What can be believed of a paid request: no more output than it was given money for. */
 export function clampUsage(
   usage: Usage,
   { ceiling, wish }: Pick<Settling, "ceiling" | "wish">,
-  rounds?: readonly Usage[],
+  calls: Calls = {},
 ): Believed {
   const { contextLength = Math.max(USUAL_WINDOW, Math.ceil(wish.estimatedInput)) } = wish.payment;
   const { choices = 1 } = wish;
   const asked = Math.min((ceiling ?? Number.POSITIVE_INFINITY) * choices, mostOutput(wish));
-  return clampRounds(usage, rounds, contextLength, asked, choices);
+  return clampRounds(usage, calls, contextLength, asked, choices);
 }
 
-/** {@link clampCounts} of a reply that may have taken several calls: each has the whole window, and what was asked for is for all of them together. */
+/**
+ * {@link clampCounts} of a reply that may have taken several calls: each has the whole window, and what was asked for is for all of them
+ * together, but for those that the vendor made on top.
+ */
 export function clampRounds(
   usage: Usage,
-  rounds: readonly Usage[] | undefined,
+  { rounds, apart = 0 }: Calls,
   contextLength: number,
   asked: number,
   choices = 1,
@@ -64,8 +70,9 @@ export function clampRounds(
   if (!rounds) return clampCounts(usage, contextLength, asked, choices);
   let left = asked;
   let suspect = false;
-  const believed = rounds.map((round) => {
-    const clamped = clampCounts(round, contextLength, left, choices);
+  const own = rounds.length - apart;
+  const believed = rounds.map((round, at) => {
+    const clamped = clampCounts(round, contextLength, at < own ? left : Number.POSITIVE_INFINITY, choices);
     left = Math.max(0, left - clamped.usage.output);
     suspect ||= clamped.suspect;
     return clamped.usage;
@@ -100,7 +107,7 @@ export class Settler {
   /** Writes the usage row and the transfers; the last thing its operation does. Throws SQLite's error when the request was settled before; then nothing is written. */
   book(settling: Settling, settlement: Settlement): Charge {
     const { request, wish, priceId, legs } = settling;
-    const { usage, suspect, rounds } = clampUsage(settlement.usage, settling, settlement.rounds);
+    const { usage, suspect, rounds } = clampUsage(settlement.usage, settling, settlement);
     const cost = costNano(usage, wish.prices, rounds);
     const draw = this.#draw(legs, cost);
     const flags: UsageFlag[] = [];

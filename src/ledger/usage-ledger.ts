@@ -38,7 +38,7 @@ export class UsageLedger implements Ledger {
     // Of the output, a model that cannot be kept from thinking makes more than was asked for: only its window says what cannot be.
     const { contextLength = Number.POSITIVE_INFINITY, choices } = request;
     const asked = Number.POSITIVE_INFINITY;
-    const { usage, suspect, rounds } = clampRounds(settlement.usage, settlement.rounds, contextLength, asked, choices);
+    const { usage, suspect, rounds } = clampRounds(settlement.usage, settlement, contextLength, asked, choices);
     const prices = request.prices?.prices;
     const cost = prices && costNano(usage, prices, rounds);
     const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags: suspect ? SUSPECT : 0 };

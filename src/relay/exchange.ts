@@ -112,7 +112,7 @@ export class Exchange {
   /** The counts that a whole reply will be billed by where its vendor sent none that say anything; undefined where it did. */
   ownCounts(events: readonly Event[]): Usage | undefined {
     const last = events.findLast((event) => event.type === "usage");
-    if (last && promptTokens(last.usage) > 0) return undefined;
+    if (last && (promptTokens(last.usage) > 0 || last.apart)) return undefined;
     const meter = createMeter(this.clock, this.meter.choices);
     meter.take(events);
     return meter.usage(this.estimateInput).usage;
@@ -226,7 +226,7 @@ export class Exchange {
   }
 
   #settlement(outcome: Outcome, error: ErrorCode | undefined): Settlement {
-    const { usage, estimated, rounds } = this.counted;
+    const { usage, estimated, rounds, apart } = this.counted;
     const { finish, firstTokenAt } = this.meter;
     const settlement: Settlement = {
       outcome,
@@ -238,6 +238,7 @@ export class Exchange {
       durationMs: Math.round(this.clock.monotonic() - this.startedAt),
     };
     if (rounds) settlement.rounds = rounds;
+    if (apart !== undefined) settlement.apart = apart;
     if (finish) settlement.finish = finish.reason;
     if (this.ranOut) {
       settlement.finish = "length";

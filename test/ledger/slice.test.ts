@@ -98,6 +98,14 @@ describe("counts that cannot be (reliability 3.1 rule 6)", () => {
     expect(clampUsage({ ...usage, output: 500 }, { ceiling: 100, wish }).usage.output).toBe(116);
   });
 
+  test("of the calls that a vendor made on top, whatever its window allows: they were not asked for", () => {
+    const rounds = [usage, { ...usage, output: 3_500, reasoning: 0 }];
+    const sum = { input: 200, cacheRead: 100, cacheWrite: 40, output: 3_605, reasoning: 80 };
+    const settling = { ceiling: undefined, wish: { ...base, maxOutputTokens: 105 } };
+    expect(clampUsage(sum, settling, { rounds, apart: 1 })).toEqual({ usage: sum, rounds, suspect: false });
+    expect(clampUsage(sum, settling, { rounds })).toMatchObject({ usage: { output: 121 }, suspect: true });
+  });
+
   test("where nobody has told the window, up to twice a million, or twice what the prompt comes to by the gateway's own count", () => {
     const clamp = (input: number, estimatedInput: number) =>
       clampUsage(

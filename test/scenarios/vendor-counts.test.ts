@@ -96,6 +96,41 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
   ],
   messages: [
     [
+      "a summary that the vendor made on top",
+      {
+        ...{ input_tokens: 600, output_tokens: 50 },
+        iterations: [
+          { type: "compaction", input_tokens: 900, cache_read_input_tokens: 70, output_tokens: 300 },
+          { type: "message", input_tokens: 600, output_tokens: 50 },
+        ],
+      },
+      [1_500, 70, 0, 350],
+      { input_tokens: 900, output_tokens: 5 },
+    ],
+    [
+      "another model's advice on top",
+      {
+        ...{ input_tokens: 1_000, output_tokens: 80 },
+        iterations: [
+          { type: "message", input_tokens: 400, output_tokens: 30 },
+          { type: "advisor_message", model: "adviser", input_tokens: 700, output_tokens: 300 },
+          { type: "message", input_tokens: 600, output_tokens: 50 },
+        ],
+      },
+      [1_700, 0, 0, 380],
+    ],
+    [
+      "a model that declined, and the one that took over",
+      {
+        ...{ input_tokens: 412, output_tokens: 50 },
+        iterations: [
+          { type: "message", model: "first", input_tokens: 408, output_tokens: 0 },
+          { type: "fallback_message", model: "second", input_tokens: 412, output_tokens: 50 },
+        ],
+      },
+      [412, 0, 0, 50],
+    ],
+    [
       "the prompt at the beginning",
       { output_tokens: 50 },
       [1_000, 400, 100, 50],
@@ -288,4 +323,31 @@ test.each(TABLE)("$dialect counts $name: $client, $mode", async ({ dialect, said
   ]);
   const lines = receipt.lines.reduce((sum, line) => sum + Number(line["usd"]), 0);
   expect(lines).toBeCloseTo(Number(receipt.cost), 9);
+});
+
+test.each(MODES)("a reply that stops behind its summary costs the summary alone: %s", async (mode) => {
+  const head = { id: "msg_1", type: "message", role: "assistant", model: "m", stop_sequence: null };
+  const said = { input_tokens: 0, output_tokens: 0 };
+  const usage = { ...said, iterations: [{ type: "compaction", input_tokens: 900, output_tokens: 300 }] };
+  const content = { type: "compaction", content: "They greeted each other." };
+  const ending = { stop_reason: "compaction", stop_sequence: null };
+  const stream = records(
+    { type: "message_start", message: { ...head, content: [], usage: { input_tokens: 900, output_tokens: 5 } } },
+    { type: "content_block_start", index: 0, content_block: { type: "compaction", content: "" } },
+    { type: "content_block_delta", index: 0, delta: { type: "compaction_delta", content: content.content } },
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: ending, usage },
+    { type: "message_stop" },
+  );
+  upstream.answer(
+    "/v1/messages",
+    mode === "blocking" ? json({ ...head, ...ending, content: [content], usage }) : sse(stream),
+  );
+  const body = { model: "lab/messages", max_tokens: 1_000, stream: mode === "stream" };
+  const response = await gateway.post("/v1/messages", { ...body, messages: [{ role: "user", content: "Hello?" }] });
+  const text = await response.text();
+  expect([response.status, text.includes(content.content)]).toEqual([200, true]);
+  // What the client reads is what its vendor wrote.
+  expect(text).toContain(JSON.stringify(usage));
+  expect(gateway.rows().at(-1)).toMatchObject({ input: 900, output: 300, estimated: false, flags: 0 });
 });

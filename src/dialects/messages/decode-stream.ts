@@ -17,7 +17,7 @@ import {
   startEvent,
 } from "./blocks.ts";
 import { readFinish } from "./stop-reason.ts";
-import { largerUsage, readUsage, sameUsage } from "./usage.ts";
+import { largerUsage, readApart, readUsage, sameUsage } from "./usage.ts";
 
 /** An open block: how it began, its first content, and for tools and opaque blocks the input that came in fragments. */
 type OpenBlock = { start: BlockStart; block: Block; fragments: boolean; json: string };
@@ -77,6 +77,10 @@ class MessagesDecoder implements Decoder {
   #earlier: Usage = NO_USAGE;
   #usage: Usage = NO_USAGE;
   #reported: Usage = NO_USAGE;
+  /** What the vendor bills beside this message, and beside those before it. */
+  #apart: readonly Usage[] | undefined;
+  #earlierApart: readonly Usage[] | undefined;
+  #reportedApart: number | undefined;
   #stopReason: unknown;
   #stopSequence: unknown;
   #stopDetails: unknown;
@@ -189,6 +193,8 @@ class MessagesDecoder implements Decoder {
       this.#behindStop = 0;
       this.#earlier = sumUsage(this.#earlier, this.#usage);
       this.#usage = NO_USAGE;
+      this.#earlierApart = this.#allApart;
+      this.#apart = undefined;
     }
     const usage = readUsage(fields["usage"], this.#started ? this.#usage : NO_USAGE);
     this.#usage = largerUsage(this.#usage, usage);
@@ -284,6 +290,7 @@ class MessagesDecoder implements Decoder {
   #messageDelta(value: Block, out: Event[]): void {
     this.#start(out);
     this.#usage = readUsage(value["usage"], this.#usage);
+    this.#apart = readApart(value["usage"]) ?? this.#apart;
     if (isObject(value["delta"])) this.#noteStop(value["delta"]);
   }
 
@@ -291,9 +298,15 @@ class MessagesDecoder implements Decoder {
   #report(out: Event[]): void {
     if (!this.#lane.idle) return;
     const usage = this.#earlier === NO_USAGE ? this.#usage : sumUsage(this.#earlier, this.#usage);
-    if (sameUsage(usage, this.#reported)) return;
+    const apart = this.#allApart;
+    if (sameUsage(usage, this.#reported) && apart?.length === this.#reportedApart) return;
     this.#reported = usage;
-    out.push({ type: "usage", usage });
+    this.#reportedApart = apart?.length;
+    out.push(apart ? { type: "usage", usage, apart } : { type: "usage", usage });
+  }
+
+  get #allApart(): readonly Usage[] | undefined {
+    return this.#earlierApart ? [...this.#earlierApart, ...(this.#apart ?? [])] : this.#apart;
   }
 
   #stop(out: Event[]): void {

@@ -11,7 +11,7 @@ import { shownSignature, startOfBlock } from "./encode-stream.ts";
 import { messageIdOf } from "./records.ts";
 import { readFinish, writeFinish } from "./stop-reason.ts";
 import { toInput } from "./tool-input.ts";
-import { readUsage, sameUsage, writeUsage } from "./usage.ts";
+import { readApart, readUsage, sameUsage, writeUsage } from "./usage.ts";
 
 /**
  * A whole reply as events, `finish` last (dialects.md 2.4). Throws GatewayError (upstream_error) when it is no message, and what an
@@ -33,7 +33,9 @@ export function decodeReply(body: unknown): Event[] {
     readWholeBlock(block, events);
   }
   const usage = readUsage(body["usage"], NO_USAGE);
-  if (!sameUsage(usage, NO_USAGE)) events.push({ type: "usage", usage });
+  const apart = readApart(body["usage"]);
+  if (apart) events.push({ type: "usage", usage, apart });
+  else if (!sameUsage(usage, NO_USAGE)) events.push({ type: "usage", usage });
   const { stop_reason: word, stop_sequence: sequence, stop_details: details } = body;
   events.push({ type: "finish", finish: readFinish(word, sequence, details, calledTool) });
   return events;

@@ -1,4 +1,4 @@
-import { longWrite, tokenCount, type Usage, withLong } from "../../canon/usage.ts";
+import { longWrite, NO_USAGE, tokenCount, type Usage, withLong } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 
 /** The count of `field`, or `before` where the vendor left it out or null. */
@@ -19,8 +19,8 @@ export function readUsage(usage: unknown, before: Usage): Usage {
   const cacheWrite = countOf(usage, "cache_creation_input_tokens", before.cacheWrite);
   const written = usage["cache_creation"];
   const long = isObject(written) ? countOf(written, "ephemeral_1h_input_tokens", longWrite(before)) : longWrite(before);
-  // Proxies that know the prompt at the beginning alone write noughts at the end.
-  const isTold = input + cacheRead + cacheWrite > 0;
+  // Proxies that know the prompt at the beginning alone write noughts at the end; where each iteration is told, a nought is none that was left out.
+  const isTold = input + cacheRead + cacheWrite > 0 || Array.isArray(usage["iterations"]);
   const counts = {
     input: isTold ? input : before.input,
     cacheRead: isTold ? cacheRead : before.cacheRead,
@@ -32,6 +32,25 @@ export function readUsage(usage: unknown, before: Usage): Usage {
     ),
   };
   return withLong(counts, isTold ? long : longWrite(before));
+}
+
+/** Iterations that are in no other count of a reply: the others are the reply's own, or one that a fallback model took over and nobody bills. */
+const APART = new Set(["compaction", "advisor_message"]);
+/** More calls than a vendor makes for one reply; a list from a stranger is not read beyond. */
+const MAX_APART = 100;
+
+/**
+ * What the vendor did on top of the message and bills beside it: a summary of the conversation (compaction), the advice of another model.
+ * `usage` tells it in `iterations` alone, and its other counts are those of the message without it; undefined where it tells of none. Advice
+ * has the price of the advising model there; its tokens are counted here as the model's own, whose price is the one that is known.
+ */
+export function readApart(usage: unknown): Usage[] | undefined {
+  const iterations = isObject(usage) ? usage["iterations"] : undefined;
+  if (!Array.isArray(iterations)) return undefined;
+  const apart = iterations
+    .slice(0, MAX_APART)
+    .filter((iteration) => isObject(iteration) && APART.has(String(iteration["type"])));
+  return apart.length > 0 ? apart.map((iteration) => readUsage(iteration, NO_USAGE)) : undefined;
 }
 
 /** The larger of two counts in each place: a repeated message_start must not take back what was counted (dialects.md 4.8 #42). */
