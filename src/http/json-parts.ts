@@ -1,5 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
-import { type Fields, isSpace, JsonText, skipValue, stringEnd } from "../lib/json.ts";
+import { type Fields, JsonText, skipValue, stringEnd } from "../lib/json.ts";
+import { CLOSE_LIST, CLOSE_OBJECT, COLON, COMMA, isSpace, OPEN_LIST, OPEN_OBJECT, QUOTE } from "../lib/json-codes.ts";
 import { MAX_TOKENS, maySpellProto, Scan } from "./json-scan.ts";
 import { KnownPart, type KnownParts } from "./known-parts.ts";
 
@@ -20,8 +21,6 @@ export type Known = { parts: KnownParts; owner: string };
 
 /** Numbers that say where a field stands. */
 const PLACES = 4;
-
-const [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN, CLOSE] = [34, 44, 58, 91, 93, 123, 125] as const;
 
 /** What keys are spelled with everywhere. */
 const PLAIN = /^[\x20-\x7e]*$/;
@@ -44,12 +43,12 @@ class PartReader {
 
   /** False for what is not plainly an object. Throws SyntaxError or TypeError for a part that is no JSON or no UTF-8, GatewayError on a bomb. */
   read(): boolean {
-    if (!this.#pass(OPEN)) return false;
+    if (!this.#pass(OPEN_OBJECT)) return false;
     do {
       if (this.fields.at.length === MOST_FIELDS * PLACES || !this.#readField()) return false;
     } while (this.#pass(COMMA));
     this.fields.close = this.#skipSpace();
-    return this.#pass(CLOSE) && this.#skipSpace() === this.body.length && this.#tokens <= MAX_TOKENS;
+    return this.#pass(CLOSE_OBJECT) && this.#skipSpace() === this.body.length && this.#tokens <= MAX_TOKENS;
   }
 
   #code(at: number): number {

@@ -1,5 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
-import { type Fields, isSpace, stringEnd } from "../lib/json.ts";
+import { type Fields, stringEnd } from "../lib/json.ts";
+import { CLOSE_LIST, CLOSE_OBJECT, COLON, COMMA, isSpace, OPEN_LIST, OPEN_OBJECT, QUOTE } from "../lib/json-codes.ts";
 
 /** Arrays and objects inside each other (reliability 7.5). */
 export const MAX_DEPTH = 64;
@@ -7,8 +8,6 @@ export const MAX_DEPTH = 64;
 export const MAX_TOKENS = 500_000;
 
 const invalid = (message: string) => new GatewayError("invalid_request", message);
-
-const QUOTE = 34;
 
 const isNumberPart = (code: number) =>
   (code >= 48 && code <= 57) || code === 46 || code === 43 || code === 45 || code === 101 || code === 69;
@@ -88,9 +87,16 @@ export class Scan {
         at = numberEnd(text, at);
         continue;
       }
-      if (code === 44 || code === 58 || code === 123 || code === 91 || code === 125 || code === 93) {
+      if (
+        code === COMMA ||
+        code === COLON ||
+        code === OPEN_OBJECT ||
+        code === OPEN_LIST ||
+        code === CLOSE_OBJECT ||
+        code === CLOSE_LIST
+      ) {
         this.#take(code, at);
-        if (this.#depth <= depth && (code === 125 || code === 93)) return at + 1;
+        if (this.#depth <= depth && (code === CLOSE_OBJECT || code === CLOSE_LIST)) return at + 1;
       }
       at++;
     }
@@ -99,13 +105,13 @@ export class Scan {
 
   #take(code: number, at: number): void {
     if (++this.#tokens > MAX_TOKENS) throw invalid(`The request body has more than ${MAX_TOKENS} parts.`);
-    if (code === 44) {
+    if (code === COMMA) {
       if (this.#depth !== 1) return;
       this.#endValue(at);
       this.#keyComes = true;
-    } else if (code === 58) {
+    } else if (code === COLON) {
       if (this.#depth === 1) this.#colonAt = at;
-    } else if (code === 123 || code === 91) {
+    } else if (code === OPEN_OBJECT || code === OPEN_LIST) {
       if (++this.#depth > MAX_DEPTH) throw invalid(`The request body is nested deeper than ${MAX_DEPTH} levels.`);
       this.#keyComes = this.#depth === 1;
     } else {

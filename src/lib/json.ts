@@ -1,4 +1,15 @@
 import { releaseWhole } from "./http1/memory.ts";
+import {
+  BACKSLASH,
+  CLOSE_LIST,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  isSpace,
+  OPEN_LIST,
+  OPEN_OBJECT,
+  QUOTE,
+} from "./json-codes.ts";
 
 /** A stretch of text as characters, or as the bytes of their UTF-8. Places in it count the one or the other. */
 export type Piece = string | Buffer;
@@ -162,10 +173,6 @@ export class JsonText {
 /** New values for top-level fields; `undefined` removes a field. */
 export type Edits = Record<string, unknown>;
 
-const QUOTE = 34;
-const COMMA = 44;
-const BACKSLASH = 92;
-
 /** The character or byte at a place; what JSON is built of is the same in both. */
 const codeAt = (source: Piece, at: number): number =>
   typeof source === "string" ? source.charCodeAt(at) : (source[at] as number);
@@ -224,18 +231,15 @@ function skipString(text: Piece, start: number): number {
   return end < 0 ? text.length : end;
 }
 
-/** What JSON takes as white space, by its character code. */
-export const isSpace = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9;
-
 /** Index just after the value that starts at `start`. Of what is no valid JSON it says nothing; it ends there too. */
 export function skipValue(text: Piece, start: number): number {
   const first = codeAt(text, start);
   if (first === QUOTE) return skipString(text, start);
   let at = start;
-  if (first !== 123 && first !== 91) {
+  if (first !== OPEN_OBJECT && first !== OPEN_LIST) {
     while (at < text.length) {
       const code = codeAt(text, at);
-      if (code === 44 || code === 125 || code === 93 || isSpace(code)) break;
+      if (code === COMMA || code === CLOSE_OBJECT || code === CLOSE_LIST || isSpace(code)) break;
       at++;
     }
     return at;
@@ -247,8 +251,8 @@ export function skipValue(text: Piece, start: number): number {
       at = skipString(text, at);
       continue;
     }
-    if (code === 123 || code === 91) depth++;
-    else if (code === 125 || code === 93) {
+    if (code === OPEN_OBJECT || code === OPEN_LIST) depth++;
+    else if (code === CLOSE_OBJECT || code === CLOSE_LIST) {
       depth--;
       if (depth === 0) return at + 1;
     }
@@ -272,12 +276,12 @@ function findFields(text: string): Fields {
   const found: number[] = [];
   let at = text.indexOf("{") + 1;
   for (;;) {
-    while (isSpace(text.charCodeAt(at)) || text.charCodeAt(at) === 44) at++;
+    while (isSpace(text.charCodeAt(at)) || text.charCodeAt(at) === COMMA) at++;
     if (text.charCodeAt(at) !== QUOTE) return { at: found, close: at };
     const keyAt = at;
     at = skipString(text, at);
     const keyEnd = at;
-    while (text.charCodeAt(at) !== 58) at++;
+    while (text.charCodeAt(at) !== COLON) at++;
     at++;
     while (isSpace(text.charCodeAt(at))) at++;
     const valueAt = at;
@@ -384,7 +388,7 @@ export function fieldText(text: string, field: string): string | undefined {
  */
 export function editInside(text: string, field: string, edits: Edits): string {
   const range = findValue(text, findFields(text), field);
-  if (!range || text.charCodeAt(range[0]) !== 123) return text;
+  if (!range || text.charCodeAt(range[0]) !== OPEN_OBJECT) return text;
   return text.slice(0, range[0]) + editObject(text.slice(range[0], range[1]), edits) + text.slice(range[1]);
 }
 

@@ -1,5 +1,6 @@
 import { type TokenFamily, tokenFamilyOf } from "../catalog/token-families.ts";
 import { type JsonText, stringEnd } from "../lib/json.ts";
+import { BACKSLASH } from "../lib/json-codes.ts";
 import { imageTokens, readImageSize } from "./image-tokens.ts";
 
 /**
@@ -19,7 +20,6 @@ const CHARACTERS_PER_PAGE = 22_000;
 const SOME_TOOLS = /^\[\s*\{/;
 /** It is seen in so many characters. */
 const TOOLS_START = 64;
-const BACKSLASH = 92;
 const LETTER_U = 117;
 
 const LETTER = 1;
