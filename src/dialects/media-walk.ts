@@ -1,5 +1,5 @@
 import type { Edits } from "../lib/json.ts";
-import { isObject } from "../lib/json.ts";
+import { isObject, stringOf } from "../lib/json.ts";
 import { mediaTypeOf, sniffMediaType, textOfMedia } from "./media-type.ts";
 import { hasScheme, isDataUrl, parseDataUrl } from "./media-url.ts";
 
@@ -48,8 +48,6 @@ const HOLDERS = new Map<unknown, string>([
   ["base64", "data"],
   ["url", "url"],
 ]);
-
-const stringOf = (value: unknown) => (typeof value === "string" ? value : "");
 
 /** Nothing stands here, and the vendor's own file is named beside it. */
 const isElsewhere = (url: string, holder: Part) => url === "" && typeof holder["file_id"] === "string";

@@ -1,5 +1,5 @@
 import type { SearchHit, WebPage, WebToolFault, WebToolName } from "../canon/web-tools.ts";
-import type { Edits } from "../lib/json.ts";
+import { type Edits, stringOf } from "../lib/json.ts";
 
 /** Hosts that an engine is told of one filter (web-and-mcp.md A3). */
 export const MAX_DOMAINS = 20;
@@ -100,8 +100,6 @@ export interface ServerToolHalf {
 export const countOf = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isInteger(value) && value > 0 ? value : undefined;
 
-export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
-
 /** The texts of a list; an empty one for anything else. */
 export const textsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((entry): entry is string => typeof entry === "string" && entry !== "") : [];
@@ -109,9 +107,9 @@ export const textsOf = (value: unknown): string[] =>
 /** A place as clients of all dialects tell it: `city`, `region`, `country` and `timezone`. */
 export function readPlace(value: unknown): Pick<OfferedTool, "country" | "near"> {
   const place = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-  const country = textOf(place["country"]);
-  const named = [place["city"], place["region"], country].map(textOf).filter((text) => text !== "");
-  const zone = textOf(place["timezone"]);
+  const country = stringOf(place["country"]);
+  const named = [place["city"], place["region"], country].map(stringOf).filter((text) => text !== "");
+  const zone = stringOf(place["timezone"]);
   const near = [...named, ...(zone === "" ? [] : [`time zone ${zone}`])].join(", ");
   return {
     country: /^[a-z]{2}$/i.test(country) ? country.toUpperCase() : undefined,

@@ -412,3 +412,6 @@ const NO_LIST: readonly unknown[] = [];
 
 /** A value that should be a list; an empty one in the place of anything else. */
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : NO_LIST);
+
+/** A value that should be a string; an empty one in the place of anything else. */
+export const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");

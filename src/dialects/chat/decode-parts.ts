@@ -1,12 +1,10 @@
 import type { DocumentPart, ImagePart, Part, TextPart } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 import { fileSource, imageSource } from "../media-url.ts";
 import { breakpointOf } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 
 type Wire = Record<string, unknown>;
-
-const text = (value: unknown) => (typeof value === "string" ? value : "");
 
 /**
  * A part with its client's cache breakpoint, if `wire` has one: the messages dialect's mark, or OpenAI's own, which is the same wish
@@ -22,9 +20,9 @@ function withCache(part: TextPart | ImagePart | DocumentPart, wire: Wire): Part 
 
 function decodeImage(part: Wire, place: string): Part | undefined {
   const image = part["image_url"];
-  const url = isObject(image) ? text(image["url"]) : text(image);
+  const url = isObject(image) ? stringOf(image["url"]) : stringOf(image);
   if (url === "") return undefined;
-  const detail = isObject(image) ? text(image["detail"]) : "";
+  const detail = isObject(image) ? stringOf(image["detail"]) : "";
   const decoded: ImagePart = { type: "image", source: imageSource(url), place };
   if (detail !== "") decoded.detail = detail;
   return withCache(decoded, part);
@@ -35,22 +33,22 @@ const SHORT_FORMAT = "mp3";
 
 function decodeAudio(part: Wire, place: string): Part | undefined {
   const audio = part["input_audio"];
-  const data = isObject(audio) ? text(audio["data"]) : text(audio);
+  const data = isObject(audio) ? stringOf(audio["data"]) : stringOf(audio);
   if (data === "") return undefined;
-  return { type: "audio", data, format: isObject(audio) ? text(audio["format"]) || "wav" : SHORT_FORMAT, place };
+  return { type: "audio", data, format: isObject(audio) ? stringOf(audio["format"]) || "wav" : SHORT_FORMAT, place };
 }
 
 function decodeFile(part: Wire, place: string): Part | undefined {
   // Mistral's files stand by their id in the part itself.
   const file = part["file"] ?? part;
   if (!isObject(file)) return undefined;
-  const filename = text(file["filename"]);
+  const filename = stringOf(file["filename"]);
   const title = filename === "" ? {} : { title: filename };
-  const data = text(file["file_data"]);
+  const data = stringOf(file["file_data"]);
   if (data !== "") {
     return withCache({ type: "document", source: fileSource(data, filename), place, ...title }, part);
   }
-  const id = text(file["file_id"]);
+  const id = stringOf(file["file_id"]);
   if (id === "") return undefined;
   const path = file === part ? "file_id" : "file.file_id";
   return { type: "document", source: { kind: "file", id, dialect: "chat" }, place: `${place}.${path}`, ...title };
@@ -64,9 +62,9 @@ export function decodePart(part: unknown, path: string): Part | undefined {
   if (!isObject(part)) return undefined;
   switch (part["type"]) {
     case "text":
-      return withCache({ type: "text", text: cleanText(text(part["text"])) }, part);
+      return withCache({ type: "text", text: cleanText(stringOf(part["text"])) }, part);
     case "refusal":
-      return { type: "text", text: cleanText(text(part["refusal"])) };
+      return { type: "text", text: cleanText(stringOf(part["refusal"])) };
     case "image_url":
       return decodeImage(part, path);
     case "input_audio":

@@ -1,5 +1,5 @@
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
-import { isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { customTool } from "../custom-tools.ts";
 import { notOffered } from "../not-offered.ts";
 import { unknownPaths } from "../unknown-fields.ts";
@@ -12,8 +12,6 @@ const TOOL_FIELDS: ReadonlySet<string> = new Set(["type", "function", "custom", 
 const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "description", "parameters", "strict", "cache_control"]);
 const CUSTOM_FIELDS: ReadonlySet<string> = new Set(["name", "description", "format"]);
 const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "grammar"]);
-
-const text = (value: unknown) => (typeof value === "string" ? value : "");
 
 /**
  * Whether a tool, or a call of one, is of a kind that only its vendor knows, such as Moonshot's `builtin_function`: it may have a function's
@@ -29,7 +27,7 @@ function schemaOf(parameters: unknown): Wire {
 
 function decodeFunction(called: Wire, cache: unknown, place: string): Tool {
   const { name, description, parameters, strict } = called;
-  const tool: Tool = { name: text(name), schema: schemaOf(parameters), place };
+  const tool: Tool = { name: stringOf(name), schema: schemaOf(parameters), place };
   if (typeof description === "string") tool.description = description;
   if (typeof strict === "boolean") tool.strict = strict;
   if (cache != null) tool.cache = cache;
@@ -49,7 +47,7 @@ function readTool(tool: unknown, path: string, dropped: DroppedPaths): Tool | un
   const { name, description, format } = custom as Wire;
   dropped.addAll(unknownPaths(custom, CUSTOM_FIELDS, `${path}.custom`));
   dropped.addAll(unknownPaths(format, FORMAT_FIELDS, `${path}.custom.format`));
-  return customTool(text(name), text(description), format, `${path}.custom`);
+  return customTool(stringOf(name), stringOf(description), format, `${path}.custom`);
 }
 
 /** `tools`, and the older `functions`, as tools; those of other kinds are the vendor's own and are dropped by name (dialects.md 1.1). */
@@ -74,7 +72,7 @@ export function decodeTools(body: Wire, dropped: DroppedPaths): Tool[] {
 function nameIn(value: unknown): string {
   if (!isObject(value)) return "";
   const inner = value["function"] ?? value["custom"];
-  return isObject(inner) ? text(inner["name"]) : text(value["name"]);
+  return isObject(inner) ? stringOf(inner["name"]) : stringOf(value["name"]);
 }
 
 function choiceOfWord(word: unknown): ToolChoice | undefined {

@@ -1,4 +1,4 @@
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, stringOf } from "../../lib/json.ts";
 import { customTool, wrapInput } from "../custom-tools.ts";
 import type { Quirks, ReplyChanges } from "../dialect.ts";
 import { inventCallId } from "./tool-calls.ts";
@@ -8,7 +8,6 @@ type Wire = Record<string, unknown>;
 const NO_LIST: Wire[] = [];
 const NO_PLACES: string[] = [];
 const listOf = (value: unknown): Wire[] => (Array.isArray(value) ? value.filter(isObject) : NO_LIST);
-const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 const isCustom = (tool: Wire): boolean => tool["type"] === "custom" && isObject(tool["custom"]);
 
@@ -26,7 +25,7 @@ export function replyChanges(body: Wire, quirks: Quirks): ReplyChanges | undefin
   const custom = hasCustom(body, quirks);
   if (!legacy && !custom) return undefined;
   const names = listOf(body["tools"]).flatMap((tool) =>
-    isObject(tool["custom"]) ? [text(tool["custom"]["name"])] : [],
+    isObject(tool["custom"]) ? [stringOf(tool["custom"]["name"])] : [],
   );
   const inOlderForm = legacy && listOf(body["tools"]).length === 0;
   return { ...(inOlderForm && { legacyFunctions: true }), ...(custom && { customTools: new Set(names) }) };
@@ -35,7 +34,7 @@ export function replyChanges(body: Wire, quirks: Quirks): ReplyChanges | undefin
 function toFunctionTool(tool: Wire, at: number): Wire {
   if (!isCustom(tool)) return tool;
   const { name, description, format } = tool["custom"] as Wire;
-  const made = customTool(text(name), text(description), format, `tools[${at}].custom`);
+  const made = customTool(stringOf(name), stringOf(description), format, `tools[${at}].custom`);
   const called = {
     name: made.name,
     ...(made.description && { description: made.description }),
@@ -66,7 +65,7 @@ function toFunctionCall(call: unknown): unknown {
   if (!isObject(call) || !isObject(call["custom"])) return call;
   const { custom, ...rest } = call;
   const { name, input } = custom as Wire;
-  return { ...rest, type: "function", function: { name, arguments: wrapInput(text(input)) } };
+  return { ...rest, type: "function", function: { name, arguments: wrapInput(stringOf(input)) } };
 }
 
 /** The older choice of a function as today's. */

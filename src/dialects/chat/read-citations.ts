@@ -1,5 +1,5 @@
 import type { Citation } from "../../canon/events.ts";
-import { isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
 
 /** A page that a reply rests on by its vendor's word: where all of its text names it, as far as that was said. */
 export type Cited = { url: string; title: string; quote: string; start?: number; end?: number };
@@ -8,17 +8,20 @@ export type Cited = { url: string; title: string; quote: string; start?: number;
 const MAX_CITED = 50;
 const MAX_QUOTE = 300;
 
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 const isAddress = (url: string): boolean => /^https?:\/\//i.test(url);
 const isPlace = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value >= 0;
 
 function readAnnotation(annotation: unknown): Cited[] {
   const said = isObject(annotation) ? annotation["url_citation"] : undefined;
   if (!isObject(said)) return [];
-  const url = textOf(said["url"]);
+  const url = stringOf(said["url"]);
   if (!isAddress(url)) return [];
   const { start_index: start, end_index: end } = said;
-  const cited: Cited = { url, title: textOf(said["title"]) || url, quote: textOf(said["content"]).slice(0, MAX_QUOTE) };
+  const cited: Cited = {
+    url,
+    title: stringOf(said["title"]) || url,
+    quote: stringOf(said["content"]).slice(0, MAX_QUOTE),
+  };
   return [isPlace(start) && isPlace(end) && end >= start ? { ...cited, start, end } : cited];
 }
 
@@ -27,10 +30,10 @@ export const annotationsIn = (delta: Record<string, unknown>): Cited[] =>
   listOf(delta["annotations"]).slice(0, MAX_CITED).flatMap(readAnnotation);
 
 function readSource(source: unknown): Cited[] {
-  const url = textOf(isObject(source) ? source["url"] : source);
+  const url = stringOf(isObject(source) ? source["url"] : source);
   if (!isAddress(url)) return [];
   const fields = isObject(source) ? source : {};
-  return [{ url, title: textOf(fields["title"]) || url, quote: textOf(fields["snippet"]).slice(0, MAX_QUOTE) }];
+  return [{ url, title: stringOf(fields["title"]) || url, quote: stringOf(fields["snippet"]).slice(0, MAX_QUOTE) }];
 }
 
 /** Whether a reply, or a chunk, lists the pages that it rests on beside its choices (Perplexity, xAI). */

@@ -1,4 +1,4 @@
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 
 /** One entry of `delta.tool_calls` as it came, with what is missing or unusable left empty. */
 export type ToolFragment = {
@@ -23,8 +23,6 @@ export type ToolSlot = {
   arguments: string;
 };
 
-const text = (value: unknown) => (typeof value === "string" ? value : "");
-
 /** Arguments as JSON text: most send text, a few an object (dialects.md 4.8 #10). */
 export function argumentsText(value: unknown): string {
   if (typeof value === "string") return value;
@@ -35,14 +33,14 @@ export function argumentsText(value: unknown): string {
 export function readToolFragment(value: unknown): ToolFragment | undefined {
   if (!isObject(value)) return undefined;
   const index = value["index"];
-  const id = text(value["id"]);
+  const id = stringOf(value["id"]);
   const custom = value["custom"];
   const called = isObject(value["function"]) ? value["function"] : {};
   return {
     index: typeof index === "number" && Number.isInteger(index) ? index : undefined,
     id: id === "null" ? "" : id,
-    name: isObject(custom) ? text(custom["name"]) : text(called["name"]),
-    arguments: isObject(custom) ? text(custom["input"]) : argumentsText(called["arguments"]),
+    name: isObject(custom) ? stringOf(custom["name"]) : stringOf(called["name"]),
+    arguments: isObject(custom) ? stringOf(custom["input"]) : argumentsText(called["arguments"]),
     custom: isObject(custom),
   };
 }

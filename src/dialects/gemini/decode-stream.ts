@@ -2,7 +2,7 @@ import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { newId } from "../../lib/id.ts";
-import { isObject, listOf, mayBeInexact, parseExactly } from "../../lib/json.ts";
+import { isObject, listOf, mayBeInexact, parseExactly, stringOf } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { errorInside } from "./errors.ts";
@@ -17,8 +17,6 @@ const NO_RECORD: Part = Object.freeze({});
 
 /** What a record with a call has in it. */
 const CALL = '"functionCall"';
-
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** The first candidate: the gateway never asks for more than one. */
 function candidateOf(value: Part): Part | undefined {
@@ -132,7 +130,7 @@ export class GeminiDecoder implements Decoder {
       this.#message = candidate?.["finishMessage"];
     }
     const feedback = record["promptFeedback"];
-    const blocked = isObject(feedback) ? textOf(feedback["blockReason"]) : "";
+    const blocked = isObject(feedback) ? stringOf(feedback["blockReason"]) : "";
     if (!candidate && isObject(feedback) && blocked !== "" && blocked !== "BLOCK_REASON_UNSPECIFIED")
       this.#finish ??= blockedFinish(blocked, feedback["blockReasonMessage"]);
     if (this.#open === undefined) this.#report(out);
@@ -142,8 +140,8 @@ export class GeminiDecoder implements Decoder {
   #start(record: Part, out: Event[]): void {
     if (this.#started) return;
     this.#started = true;
-    const id = textOf(record["responseId"]);
-    const model = textOf(record["modelVersion"]);
+    const id = stringOf(record["responseId"]);
+    const model = stringOf(record["modelVersion"]);
     const start: Extract<Event, { type: "start" }> = { type: "start" };
     if (id !== "") start.id = id;
     if (model !== "") start.model = model;
@@ -175,7 +173,7 @@ export class GeminiDecoder implements Decoder {
 
   #readPart(part: Part, out: Event[]): GatewayError | undefined {
     const call = part["functionCall"];
-    const signature = textOf(part["thoughtSignature"]);
+    const signature = stringOf(part["thoughtSignature"]);
     if (isObject(call)) return this.#readCall(call, signature, out);
     if (typeof part["text"] !== "string") {
       // What it drew while it thought is no answer (dialects.md 7).
@@ -197,8 +195,8 @@ export class GeminiDecoder implements Decoder {
 
   #readPicture(inline: unknown, signature: string, out: Event[]): void {
     if (!isObject(inline)) return;
-    const mediaType = textOf(inline["mimeType"]);
-    const data = textOf(inline["data"]);
+    const mediaType = stringOf(inline["mimeType"]);
+    const data = stringOf(inline["data"]);
     if (!mediaType.startsWith("image/") || data === "") return;
     this.#begin({ kind: "image", mediaType, data }, out);
     if (signature !== "") out.push({ type: "block-signature", signature: packProof({ place: "image", signature }) });
@@ -219,7 +217,7 @@ export class GeminiDecoder implements Decoder {
 
   /** A call comes whole, or as a name, pieces of arguments and an empty end, which may be missing (dialects.md 3.3). */
   #readCall(call: Part, signature: string, out: Event[]): GatewayError | undefined {
-    const name = textOf(call["name"]);
+    const name = stringOf(call["name"]);
     if (name !== "") this.#beginCall(call, name, signature, out);
     if (this.#open !== "tool-call") return undefined;
     if (isObject(call["args"]) && Object.keys(call["args"]).length > 0) {
@@ -245,7 +243,7 @@ export class GeminiDecoder implements Decoder {
       this.#sign("call", signature, out);
     }
     this.#calledTool = true;
-    this.#begin({ kind: "tool-call", id: textOf(call["id"]) || newId("call"), name }, out);
+    this.#begin({ kind: "tool-call", id: stringOf(call["id"]) || newId("call"), name }, out);
     if (signature !== "") {
       out.push({ type: "block-signature", signature: packProof({ place: "call", signature }) });
     }

@@ -1,10 +1,8 @@
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 
 export type Block = Record<string, unknown>;
-
-const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** How a block of this dialect begins in canonical events; a type nobody knows is opaque (dialects.md 2.2, 2.4). */
 export function readBlockStart(block: Block): BlockStart {

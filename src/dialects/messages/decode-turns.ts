@@ -8,7 +8,7 @@ import type {
   ToolResultPart,
   Turn,
 } from "../../canon/prompt.ts";
-import { isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { asShown, isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
 import { cleanText, isVisible } from "../text.ts";
 import { unknownFields, unknownPaths } from "../unknown-fields.ts";
@@ -40,8 +40,6 @@ const BLOCK_FIELDS: ReadonlySet<string> = new Set([
 
 /** Fields of a source (dialects.md 2.2). */
 const SOURCE_FIELDS: ReadonlySet<string> = new Set(["type", "media_type", "data", "url", "file_id", "content"]);
-
-const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** A text, if there is any. */
 function addText(text: string, parts: Part[], block?: Block): void {

@@ -1,11 +1,9 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 import { mediaTypeOf, textOfMedia } from "../media-type.ts";
 import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
-
-const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /**
  * A `source` object of an image or document block as a canonical source (dialects.md 2.2).
@@ -13,14 +11,15 @@ const text = (value: unknown): string => (typeof value === "string" ? value : ""
  */
 export function decodeSource(source: unknown, param: string): MediaSource {
   if (isObject(source)) {
-    if (source["type"] === "base64" && text(source["data"]) !== "") {
-      const data = text(source["data"]);
-      return { kind: "base64", mediaType: mediaTypeOf(text(source["media_type"]), data), data };
+    if (source["type"] === "base64" && stringOf(source["data"]) !== "") {
+      const data = stringOf(source["data"]);
+      return { kind: "base64", mediaType: mediaTypeOf(stringOf(source["media_type"]), data), data };
     }
-    if (source["type"] === "url" && text(source["url"]) !== "") return { kind: "url", url: text(source["url"]) };
-    if (source["type"] === "text") return { kind: "text", text: cleanText(text(source["data"])) };
-    if (source["type"] === "file" && text(source["file_id"]) !== "")
-      return { kind: "file", id: text(source["file_id"]), dialect: "messages" };
+    if (source["type"] === "url" && stringOf(source["url"]) !== "")
+      return { kind: "url", url: stringOf(source["url"]) };
+    if (source["type"] === "text") return { kind: "text", text: cleanText(stringOf(source["data"])) };
+    if (source["type"] === "file" && stringOf(source["file_id"]) !== "")
+      return { kind: "file", id: stringOf(source["file_id"]), dialect: "messages" };
   }
   throw new GatewayError("invalid_request", `${param} must be a base64, url, text or file source`, { param });
 }

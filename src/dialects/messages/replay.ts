@@ -1,12 +1,10 @@
 import type { Memories } from "../../canon/memory.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, stringOf } from "../../lib/json.ts";
 import { asShown, isUnsigned } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
 import { isThinking } from "./tool-loop.ts";
 
 type Block = Record<string, unknown>;
-
-const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** The blocks of a message; a string is one text block. */
 function blocksOf(content: unknown): Block[] {

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { WebToolName } from "../../canon/web-tools.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, stringOf } from "../../lib/json.ts";
 import {
   countOf,
   describePage,
@@ -13,7 +13,6 @@ import {
   type ServedFunction,
   type ServedOutcome,
   type ServerToolHalf,
-  textOf,
   textsOf,
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
@@ -41,7 +40,7 @@ export const sealText = (text: string): string => SEAL + Buffer.from(text.toWell
 
 /** The text of {@link sealText}; undefined for the vendor's own cipher. */
 function openText(sealed: unknown): string | undefined {
-  const text = textOf(sealed);
+  const text = stringOf(sealed);
   return text.startsWith(SEAL) ? Buffer.from(text.slice(SEAL.length), "base64url").toString("utf8") : undefined;
 }
 
@@ -69,7 +68,7 @@ const FAULT_OF: Readonly<Record<WebToolName, Readonly<Record<ServedFault, string
 };
 
 function toolOf(entry: unknown): WebToolName | undefined {
-  const type = isObject(entry) ? textOf(entry["type"]) : "";
+  const type = isObject(entry) ? stringOf(entry["type"]) : "";
   return type.startsWith("web_") ? TYPES.find(([pattern]) => pattern.test(type))?.[1] : undefined;
 }
 
@@ -125,9 +124,9 @@ function find(body: Wire): readonly OfferedTool[] {
 
 /** The text of an earlier search result, as far as it can be read: another vendor's own is a title and an address. */
 function readResult(entry: Wire) {
-  const date = textOf(entry["page_age"]);
+  const date = stringOf(entry["page_age"]);
   const snippet = openText(entry["encrypted_content"]) ?? "";
-  return { title: textOf(entry["title"]), url: textOf(entry["url"]), snippet, source: "", date: date || null };
+  return { title: stringOf(entry["title"]), url: stringOf(entry["url"]), snippet, source: "", date: date || null };
 }
 
 /** An earlier result as the content of a tool_result. */
@@ -135,20 +134,20 @@ function resultContent(block: Wire): { content: unknown; is_error?: true } {
   const { content } = block;
   if (Array.isArray(content)) return { content: describeResults(content.filter(isObject).map(readResult)) };
   if (!isObject(content) || content["error_code"] !== undefined) {
-    const code = isObject(content) ? textOf(content["error_code"]) : "";
+    const code = isObject(content) ? stringOf(content["error_code"]) : "";
     return { content: `The tool failed: ${code || "unavailable"}.`, is_error: true };
   }
   const page = content["content"];
   const source = isObject(page) ? page["source"] : undefined;
   if (isObject(source) && source["type"] === "text") {
-    const [url, title, text] = [content["url"], isObject(page) && page["title"], source["data"]].map(textOf);
+    const [url, title, text] = [content["url"], isObject(page) && page["title"], source["data"]].map(stringOf);
     return { content: describePage({ url: url ?? "", title: title ?? "", contentType: "", text: text ?? "" }) };
   }
-  return { content: isObject(page) ? [page] : textOf(content["url"]) };
+  return { content: isObject(page) ? [page] : stringOf(content["url"]) };
 }
 
 const callIdOf = (shown: unknown): string => {
-  const id = textOf(shown);
+  const id = stringOf(shown);
   return id.startsWith(ID_PREFIX) && id.length > ID_PREFIX.length ? id.slice(ID_PREFIX.length) : id;
 };
 
@@ -176,7 +175,7 @@ class TurnCutter {
   }
 
   #take(fields: Wire, block: unknown): void {
-    const type = textOf(fields["type"]);
+    const type = stringOf(fields["type"]);
     if (Object.hasOwn(RESULT_OF, type)) {
       const id = callIdOf(fields["tool_use_id"]);
       this.#results.push({ type: "tool_result", tool_use_id: id, ...resultContent(fields) });
@@ -197,7 +196,7 @@ class TurnCutter {
 }
 
 const isServed = (block: unknown): boolean =>
-  isObject(block) && (block["type"] === "server_tool_use" || Object.hasOwn(RESULT_OF, textOf(block["type"])));
+  isObject(block) && (block["type"] === "server_tool_use" || Object.hasOwn(RESULT_OF, stringOf(block["type"])));
 
 /** The conversation with earlier calls and results of these tools where a client's own would stand; undefined where there are none. */
 function openHistory(messages: unknown, functions: readonly ServedFunction[]): unknown[] | undefined {
@@ -266,9 +265,9 @@ function uncited(messages: unknown): unknown {
 /** A block without what only the gateway can read: its own search becomes text, its own citations go. */
 function mendBlock(block: unknown, own: ReadonlySet<unknown>): unknown {
   if (!isObject(block)) return block;
-  if (isOwnResult(block)) return { type: "text", text: textOf(resultContent(block).content) };
+  if (isOwnResult(block)) return { type: "text", text: stringOf(resultContent(block).content) };
   if (block["type"] === "server_tool_use" && own.has(block["id"])) {
-    const query = isObject(block["input"]) ? textOf(block["input"]["query"]) : "";
+    const query = isObject(block["input"]) ? stringOf(block["input"]["query"]) : "";
     return { type: "text", text: `Searched the web for: ${query}` };
   }
   return withoutOwnCitations(block);

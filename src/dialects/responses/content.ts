@@ -1,10 +1,10 @@
 import type { DocumentPart, ImagePart, MediaSource, Part, TextPart } from "../../canon/prompt.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 import { fileSource, imageSource } from "../media-url.ts";
 import { breakpointOf } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { FILE_UNSEEN, NO_AUDIO, NO_IMAGE_TEXT, unsayable } from "../unsayable.ts";
-import { type Item, stringOf } from "./items.ts";
+import type { Item } from "./items.ts";
 
 /** Dialects whose file ids are this vendor's own: both are OpenAI's. */
 const OWN_FILES = new Set(["chat", "responses"]);

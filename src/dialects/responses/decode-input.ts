@@ -1,5 +1,5 @@
 import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
-import { isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
 import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
@@ -7,7 +7,7 @@ import { cleanText } from "../text.ts";
 import { unknownFields } from "../unknown-fields.ts";
 import { decodeContent, isKnownPart } from "./content.ts";
 import { BROUGHT_TOOLS } from "./decode-tools.ts";
-import { argumentsText, type Item, PICTURE, pictureIn, reasoningSignature, reasoningText, stringOf } from "./items.ts";
+import { argumentsText, type Item, PICTURE, pictureIn, reasoningSignature, reasoningText } from "./items.ts";
 import { joinName } from "./namespaces.ts";
 
 /** Fields of the items that have a meaning elsewhere: those that cross, what a reply says of its own, and what OpenAI's SDK reads out of that. */

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
-import { isObject, put } from "../../lib/json.ts";
+import { isObject, put, stringOf } from "../../lib/json.ts";
 import { DroppedPaths } from "../chat/dropped.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
 import { isShared, share } from "../openai-fields.ts";
@@ -8,7 +8,6 @@ import { cleanText } from "../text.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { decodeInput } from "./decode-input.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
-import { stringOf } from "./items.ts";
 
 type Wire = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { BlockLane, type Slot } from "../messages/block-lane.ts";
@@ -16,7 +16,6 @@ import {
   reasoningSignature,
   startEvent,
   startOfCall,
-  stringOf,
 } from "./items.ts";
 import { phaseSignature } from "./phase.ts";
 import { readUsage } from "./usage.ts";

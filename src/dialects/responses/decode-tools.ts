@@ -1,9 +1,9 @@
 import type { Tool, ToolChoice } from "../../canon/prompt.ts";
-import { isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
 import { customTool } from "../custom-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
-import { type Item, stringOf } from "./items.ts";
+import type { Item } from "./items.ts";
 import { joinName } from "./namespaces.ts";
 
 /** Fields of a tool that cross or are told apart, of a namespace of tools, and of what a custom tool's input is like. */

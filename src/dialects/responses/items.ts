@@ -1,13 +1,11 @@
 import type { BlockStart, Event, Picture } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
-import { isObject, listOf } from "../../lib/json.ts";
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import { mediaTypeOf } from "../media-type.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
 import { phaseSignature } from "./phase.ts";
 
 export type Item = Record<string, unknown>;
-
-export const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** Stands between the parts of a reasoning summary, which are paragraphs. */
 export const PARAGRAPH = "\n\n";

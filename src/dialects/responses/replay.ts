@@ -1,8 +1,8 @@
 import type { Memories } from "../../canon/memory.ts";
-import { type Edits, isObject } from "../../lib/json.ts";
+import { type Edits, isObject, stringOf } from "../../lib/json.ts";
 import { carriedIn, unpackReasoning } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
-import { type Item, messageText, reasoningText, stringOf } from "./items.ts";
+import { type Item, messageText, reasoningText } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
 
 const CALLS = new Set<unknown>(["function_call", "custom_tool_call"]);

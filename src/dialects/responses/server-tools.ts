@@ -1,6 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { SearchHit } from "../../canon/web-tools.ts";
-import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import {
   countOf,
   describeResults,
@@ -11,7 +11,6 @@ import {
   type ServedFunction,
   type ServedOutcome,
   type ServerToolHalf,
-  textOf,
   textsOf,
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
@@ -24,7 +23,7 @@ const TYPE = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/;
 const SEARCH_CALL = "web_search_call";
 const ID_PREFIX = "ws_";
 
-const isSearch = (entry: unknown): entry is Wire => isObject(entry) && TYPE.test(textOf(entry["type"]));
+const isSearch = (entry: unknown): entry is Wire => isObject(entry) && TYPE.test(stringOf(entry["type"]));
 
 /** Fields of the tool, and of its filters, that are heeded or told apart. */
 const OFFER_FIELDS: ReadonlySet<string> = new Set([
@@ -79,7 +78,13 @@ function find(body: Wire): readonly OfferedTool[] {
 
 function readHit(entry: Wire): SearchHit {
   const { title, url, snippet, date } = entry;
-  return { title: textOf(title), url: textOf(url), snippet: textOf(snippet), source: "", date: textOf(date) || null };
+  return {
+    title: stringOf(title),
+    url: stringOf(url),
+    snippet: stringOf(snippet),
+    source: "",
+    date: stringOf(date) || null,
+  };
 }
 
 /** What an earlier search gave: its results where the item still has them, else the addresses. */
@@ -88,7 +93,7 @@ function outputOf(item: Wire): string {
   if (results.length > 0) return describeResults(results);
   if (item["status"] === "failed") return "The search failed.";
   const sources = isObject(item["action"]) ? listOf(item["action"]["sources"]).filter(isObject) : [];
-  const places = sources.map((source) => textOf(source["url"])).filter((url) => url !== "");
+  const places = sources.map((source) => stringOf(source["url"])).filter((url) => url !== "");
   return ["The results of this search are not at hand any more.", ...places].join("\n");
 }
 
@@ -97,9 +102,9 @@ function openItem(item: unknown, name: string): unknown[] {
   if (!isObject(item) || item["type"] !== SEARCH_CALL || !isObject(item["action"])) return [item];
   const { action } = item;
   if (action["type"] !== "search") return [item];
-  const callId = textOf(item["id"]).slice(ID_PREFIX.length) || textOf(item["id"]);
+  const callId = stringOf(item["id"]).slice(ID_PREFIX.length) || stringOf(item["id"]);
   const [first] = textsOf(action["queries"]);
-  const query = JSON.stringify({ query: textOf(action["query"]) || (first ?? "") });
+  const query = JSON.stringify({ query: stringOf(action["query"]) || (first ?? "") });
   return [
     { type: "function_call", call_id: callId, name, arguments: query },
     { type: "function_call_output", call_id: callId, output: outputOf(item) },
@@ -124,7 +129,7 @@ function open(body: Wire, functions: readonly ServedFunction[]): Edits {
     edits["input"] = input.flatMap((item) => openItem(item, first.name));
   }
   const include = listOf(body["include"]);
-  const kept = include.filter((entry) => !textOf(entry).startsWith(`${SEARCH_CALL}.`));
+  const kept = include.filter((entry) => !stringOf(entry).startsWith(`${SEARCH_CALL}.`));
   if (kept.length < include.length) edits["include"] = kept;
   return edits;
 }

@@ -1,8 +1,8 @@
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
 import { callIdOf, NO_RESULT } from "./encode-input.ts";
-import { CUSTOM_CALL, type Item, messageText, stringOf } from "./items.ts";
+import { CUSTOM_CALL, type Item, messageText } from "./items.ts";
 import { isSoundItem, soundItem } from "./sound-item.ts";
 
 const EMPTY_TEXT = "(empty)";

@@ -1,6 +1,6 @@
 import { importPKCS8, SignJWT } from "jose";
 import { GatewayError } from "../../canon/errors.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 import { until } from "../../lib/signals.ts";
 import { isOk, ResponseAnswer, readText } from "../answer.ts";
 
@@ -34,8 +34,6 @@ async function readKey(key: string): Promise<string> {
   }
 }
 
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
-
 /** Keys are sent to this address, so it must be an encrypted one, unless it is this machine's own. */
 const isSafeAddress = (url: string): boolean => /^https:\/\/[^/]|^http:\/\/(?:127\.0\.0\.1|localhost)[:/]/.test(url);
 
@@ -49,10 +47,10 @@ function parseAccount(text: string): Account {
   }
   const fields = isObject(value) ? value : {};
   const account = {
-    email: textOf(fields["client_email"]),
-    privateKey: textOf(fields["private_key"]),
-    keyId: textOf(fields["private_key_id"]),
-    tokenUri: textOf(fields["token_uri"]),
+    email: stringOf(fields["client_email"]),
+    privateKey: stringOf(fields["private_key"]),
+    keyId: stringOf(fields["private_key_id"]),
+    tokenUri: stringOf(fields["token_uri"]),
   };
   if (
     fields["type"] !== "service_account" ||
@@ -109,7 +107,7 @@ function parseToken(text: string, nowMs: number): Token | undefined {
   try {
     const value: unknown = JSON.parse(text);
     if (!isObject(value)) return undefined;
-    const token = textOf(value["access_token"]);
+    const token = stringOf(value["access_token"]);
     const seconds = typeof value["expires_in"] === "number" ? value["expires_in"] : LIFETIME_S;
     return token === "" ? undefined : { value: token, expiresAt: nowMs + seconds * 1000 };
   } catch {

@@ -1,5 +1,5 @@
-import { isObject } from "../../lib/json.ts";
-import { firstText, keyHeader, objectsOf, type SearchEngine, textOf, withDate } from "./engine.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
+import { firstText, keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
 import { type Recency, withSites } from "./query.ts";
 
 /** A query's bounds there. */
@@ -48,16 +48,16 @@ export const brave: SearchEngine = {
   read(answer) {
     const web = isObject(answer) && isObject(answer["web"]) ? answer["web"] : {};
     return objectsOf(web["results"]).map((each) => ({
-      title: textOf(each["title"]),
-      url: textOf(each["url"]),
-      snippet: textOf(each["description"]),
+      title: stringOf(each["title"]),
+      url: stringOf(each["url"]),
+      snippet: stringOf(each["description"]),
       ...withDate(firstText(each["page_age"], each["age"])),
     }));
   },
   /** A key that is not good is told with the status of a query that is not (its reference, "422"): as `error`, or in a list of `errors`. */
   kindOf(answer) {
     const { error, errors } = isObject(answer) ? answer : {};
-    const codes = objectsOf([error, ...objectsOf(errors)]).map(({ code }) => textOf(code));
+    const codes = objectsOf([error, ...objectsOf(errors)]).map(({ code }) => stringOf(code));
     return codes.some((code) => code.startsWith("SUBSCRIPTION_TOKEN_")) ? "auth" : undefined;
   },
 };

@@ -56,9 +56,6 @@ export type SearchEngine = {
   kindOf?(answer: unknown): Refusal | undefined;
 };
 
-/** Text, or "" for anything else. */
-export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
-
 /** The objects of a list; an empty list for anything else. */
 export const objectsOf = (value: unknown): Record<string, unknown>[] =>
   Array.isArray(value) ? value.filter(isObject) : [];

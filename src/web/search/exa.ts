@@ -1,5 +1,5 @@
-import { isObject } from "../../lib/json.ts";
-import { firstText, keyHeader, objectsOf, type SearchEngine, textOf, withDate } from "./engine.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
+import { firstText, keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
 import { RECENCY_MS } from "./query.ts";
 
 /** Characters of each page that are asked for as its snippet. */
@@ -39,10 +39,10 @@ export const exa: SearchEngine = {
   },
   read(answer) {
     return objectsOf(isObject(answer) ? answer["results"] : undefined).map((each) => ({
-      title: textOf(each["title"]),
-      url: textOf(each["url"]),
+      title: stringOf(each["title"]),
+      url: stringOf(each["url"]),
       snippet: snippetOf(each),
-      ...withDate(textOf(each["publishedDate"])),
+      ...withDate(stringOf(each["publishedDate"])),
     }));
   },
   /** A query for what it does not search for has the status of a key that may not (its "content policy"): the key is as good as before. */

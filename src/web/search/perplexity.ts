@@ -1,5 +1,5 @@
-import { isObject } from "../../lib/json.ts";
-import { firstText, keyHeader, objectsOf, type SearchEngine, textOf, withDate } from "./engine.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
+import { firstText, keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
 
 /** Perplexity's search: its arguments have the interface's own names (web-and-mcp.md B1, B2). */
 export const perplexity: SearchEngine = {
@@ -26,9 +26,9 @@ export const perplexity: SearchEngine = {
   },
   read(answer) {
     return objectsOf(isObject(answer) ? answer["results"] : undefined).map((each) => ({
-      title: textOf(each["title"]),
-      url: textOf(each["url"]),
-      snippet: textOf(each["snippet"]),
+      title: stringOf(each["title"]),
+      url: stringOf(each["url"]),
+      snippet: stringOf(each["snippet"]),
       ...withDate(firstText(each["date"], each["last_updated"])),
     }));
   },

@@ -1,5 +1,5 @@
-import { isObject } from "../../lib/json.ts";
-import { objectsOf, type SearchEngine, textOf, withDate } from "./engine.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
+import { objectsOf, type SearchEngine, withDate } from "./engine.ts";
 import { type Recency, withSites } from "./query.ts";
 
 const BOUNDS = { maxCharacters: 2_048, maxWords: 200 };
@@ -48,10 +48,10 @@ export const searxng: SearchEngine = {
   },
   read(answer) {
     return objectsOf(isObject(answer) ? answer["results"] : undefined).map((each) => ({
-      title: textOf(each["title"]),
-      url: textOf(each["url"]),
-      snippet: textOf(each["content"]),
-      ...withDate(textOf(each["publishedDate"])),
+      title: stringOf(each["title"]),
+      url: stringOf(each["url"]),
+      snippet: stringOf(each["content"]),
+      ...withDate(stringOf(each["publishedDate"])),
     }));
   },
   isPartial(answer) {

@@ -1,5 +1,5 @@
-import { isObject } from "../../lib/json.ts";
-import { keyHeader, objectsOf, type SearchEngine, textOf, withDate } from "./engine.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
+import { keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
 import { type Recency, withSites } from "./query.ts";
 
 const BOUNDS = { maxCharacters: 2_048, maxWords: 200 };
@@ -30,14 +30,14 @@ export const serper: SearchEngine = {
   },
   read(answer) {
     return objectsOf(isObject(answer) ? answer["organic"] : undefined).map((each) => ({
-      title: textOf(each["title"]),
-      url: textOf(each["link"]),
-      snippet: textOf(each["snippet"]),
-      ...withDate(textOf(each["date"])),
+      title: stringOf(each["title"]),
+      url: stringOf(each["link"]),
+      snippet: stringOf(each["snippet"]),
+      ...withDate(stringOf(each["date"])),
     }));
   },
   /** An account that is used up is told with the status of a bad query: `{"message":"Not enough credits","statusCode":400}`. */
   kindOf(answer) {
-    return isObject(answer) && /\bcredits\b/i.test(textOf(answer["message"])) ? "busy" : undefined;
+    return isObject(answer) && /\bcredits\b/i.test(stringOf(answer["message"])) ? "busy" : undefined;
   },
 };

@@ -1,6 +1,6 @@
-import { isObject } from "../../lib/json.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
 import { countryName } from "./countries.ts";
-import { keyHeader, objectsOf, type SearchEngine, textOf, withDate } from "./engine.ts";
+import { keyHeader, objectsOf, type SearchEngine, withDate } from "./engine.ts";
 import type { Recency } from "./query.ts";
 
 /** It has an argument of its own for hours. */
@@ -40,10 +40,10 @@ export const tavily: SearchEngine = {
   },
   read(answer) {
     return objectsOf(isObject(answer) ? answer["results"] : undefined).map((each) => ({
-      title: textOf(each["title"]),
-      url: textOf(each["url"]),
-      snippet: textOf(each["content"]),
-      ...withDate(textOf(each["published_date"])),
+      title: stringOf(each["title"]),
+      url: stringOf(each["url"]),
+      snippet: stringOf(each["content"]),
+      ...withDate(stringOf(each["published_date"])),
     }));
   },
 };
