@@ -54,10 +54,10 @@ export type Quirks = {
   /** chat, responses: the role `developer` is unknown and becomes `system`. */
   noDeveloperRole?: boolean;
   /**
-   * chat: a forced tool_choice is spelled `any` (Mistral), or not known at all, or not while the model reasons: it becomes `auto` and a
-   * word in the system prompt.
+   * chat: a forced tool_choice is spelled `any` (Mistral), or not known at all, or not while the model reasons, or only where it is told not to:
+   * it becomes `auto` and a word in the system prompt.
    */
-  toolChoiceRequired?: "any" | "auto" | "auto-while-reasoning";
+  toolChoiceRequired?: "any" | "auto" | "auto-while-reasoning" | "auto-unless-off";
   /**
    * chat: the vendor knows custom tools (dialects.md 1.1). False: they are functions to it, whoever wrote them. Absent: a chat client's
    * own pass as they are, those of other clients are functions.

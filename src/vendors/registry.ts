@@ -87,7 +87,7 @@ export const registry: readonly VendorRow[] = [
       ...OLDER_CHAT,
       // Refuses fields it does not know, and sends its usage unasked.
       unknownFields: [
-        ...without("metadata", "prediction"),
+        ...without("metadata", "prediction", "prompt_cache_key"),
         ...["user", "logit_bias", "logprobs", "top_logprobs"],
         ...OTHERS_FIELDS,
       ],
@@ -132,7 +132,7 @@ export const registry: readonly VendorRow[] = [
       reasoningReplay: "reasoning_content",
       reasoningReplayAlways: true,
       // While it thinks, which is its default, a forced choice is refused.
-      toolChoiceRequired: "auto",
+      toolChoiceRequired: "auto-unless-off",
       maxStopSequences: 16,
       noJsonSchema: true,
     },

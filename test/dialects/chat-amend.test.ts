@@ -103,6 +103,12 @@ describe("an upstream's oddities", () => {
     const onlyThen: Quirks = { toolChoiceRequired: "auto-while-reasoning" };
     expect(amend({ tool_choice: "required" }, {}, onlyThen)).toStrictEqual({});
     expect(amend({ tool_choice: "required" }, { dropSampling: true }, onlyThen)).toMatchObject({ tool_choice: "auto" });
+    const unlessOff: Quirks = { toolChoiceRequired: "auto-unless-off" };
+    const off: Orders["reasoning"] = { kind: "off", form: "thinking-type-effort" };
+    expect(amend({ tool_choice: "required" }, {}, unlessOff)).toMatchObject({ tool_choice: "auto" });
+    expect(amend({ tool_choice: "required" }, { reasoning: off }, unlessOff)).toStrictEqual({
+      thinking: { type: "disabled" },
+    });
     const tools = [{ type: "function", function: { name: "f" } }];
     expect(amend({ tools, tool_choice: "none" }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({});
   });

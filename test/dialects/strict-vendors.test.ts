@@ -19,8 +19,8 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
 
   test("is not told the fields of another vendor, and each is named", () => {
     const { body, dropped } = send(toVendor("mistral"), asked);
-    expect(Object.keys(body).sort()).toEqual(["messages", "metadata", "model"]);
-    expect(dropped.sort()).toEqual(["prompt_cache_key", "store", "user", "verbosity"]);
+    expect(Object.keys(body).sort()).toEqual(["messages", "metadata", "model", "prompt_cache_key"]);
+    expect(dropped.sort()).toEqual(["store", "user", "verbosity"]);
   });
 
   test("Groq and Cerebras are not told what only other servers of the dialect know, and each is told what it knows itself", () => {
@@ -35,6 +35,26 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     expect(Object.keys(toCerebras.body).sort()).toEqual([
       ...["messages", "model", "prediction", "prompt_cache_key", "service_tier"],
     ]);
+  });
+
+  test("the key of a prompt's cache goes to the vendors that know it, from clients of both dialects that have it", () => {
+    const given = { prompt_cache_key: "k", service_tier: "flex", metadata: { a: "b" } };
+    for (const id of ["mistral", "moonshotai", "cerebras"]) {
+      const { body, dropped } = send(
+        { from: "responses", to: "chat", quirks: quirksOf(id) },
+        { input: "Hi", ...given },
+      );
+      expect([id, body["prompt_cache_key"], dropped.sort()]).toEqual([id, "k", ["metadata", "service_tier"]]);
+      expect(send(toVendor(id), { messages: [user], ...given }).body["prompt_cache_key"]).toBe("k");
+    }
+    for (const id of ["groq", "zai", "ollama"]) {
+      const { body, dropped } = send(
+        { from: "responses", to: "chat", quirks: quirksOf(id) },
+        { input: "Hi", ...given },
+      );
+      expect(body).not.toContainKey("prompt_cache_key");
+      expect(dropped.sort()).toEqual(["metadata", "service_tier"]);
+    }
   });
 
   test("Groq is not told a message's name; that of a result says nothing which its call has not said", () => {

@@ -139,12 +139,18 @@ function hintFor(choice: unknown): string | undefined {
 const reasons = ({ reasoning, dropSampling }: Orders): boolean =>
   dropSampling || reasoning.kind === "level" || reasoning.kind === "on" || reasoning.kind === "budget";
 
+/** Whether a vendor cannot be told a forced choice now. */
+function refusesForced(spelled: Quirks["toolChoiceRequired"], orders: Orders): boolean {
+  if (spelled === "auto-while-reasoning") return reasons(orders);
+  return spelled === "auto" || (spelled === "auto-unless-off" && orders.reasoning.kind !== "off");
+}
+
 /** A forced choice in the vendor's spelling. Returns what is to be said in words where the vendor cannot force one. */
 function amendToolChoice(list: EditList, orders: Orders, quirks: Quirks): string | undefined {
   const choice = list.get("tool_choice");
   const spelled = quirks.toolChoiceRequired;
   if (spelled === "any" && choice === "required") list.set("tool_choice", "any");
-  if (spelled !== "auto" && !(spelled === "auto-while-reasoning" && reasons(orders))) return undefined;
+  if (!refusesForced(spelled, orders)) return undefined;
   if (choice !== "required" && !isObject(choice)) return undefined;
   list.set("tool_choice", "auto");
   return hintFor(choice);

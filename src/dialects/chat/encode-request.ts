@@ -4,7 +4,6 @@ import { lostFormats } from "../custom-tools.ts";
 import type { Encoded, Quirks } from "../dialect.ts";
 import { encodedBody } from "../encoded.ts";
 import { formatName } from "../format-name.ts";
-import { nameShared } from "../openai-fields.ts";
 import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { chatNames, fitToolNames } from "../tool-names.ts";
@@ -99,18 +98,21 @@ function encodeStops(prompt: Prompt, quirks: Quirks, body: Wire): readonly strin
   return prompt.stop.slice(most);
 }
 
+/** By which a vendor finds its cache again; several others have taken it over. */
+const CACHE_KEY = "prompt_cache_key";
+const knowsCacheKey = ({ unknownFields = [] }: Quirks): boolean =>
+  unknownFields.length > 0 && !unknownFields.includes(CACHE_KEY);
+
 /**
  * The fields of both of OpenAI's dialects, to who knows all of this one: another vendor may refuse a request for each. Metadata is refused unless the
  * answer is stored, which it never is (dialects.md 1.1; contract 3).
  */
 function addShared(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[]): void {
-  if (!quirks.customTools) {
-    nameShared(prompt, dropped);
-    return;
+  for (const [field, value] of Object.entries(prompt.shared ?? {})) {
+    const isKnown = quirks.customTools ? field !== "metadata" : field === CACHE_KEY && knowsCacheKey(quirks);
+    if (isKnown) body[field] = value;
+    else dropped.push(field);
   }
-  const { metadata, ...shared } = prompt.shared ?? {};
-  Object.assign(body, shared);
-  if (metadata !== undefined) dropped.push("metadata");
 }
 
 function encodeTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string[]): void {
