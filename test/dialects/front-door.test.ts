@@ -229,3 +229,25 @@ test("a refusal is text to a messages client, as its dialect has no other place 
   const whole = (await (await gateway.post("/v1/messages", asked)).json()) as Wire;
   expect(whole).toMatchObject({ content: [{ type: "text", text: REFUSED }], stop_reason: "end_turn" });
 });
+
+test.each([
+  ["in a stream", true],
+  ["whole", false],
+])("a reply whose engine gave up is a failure, not an answer: %s (vLLM, SGLang)", async (_how, isStream) => {
+  const message = { role: "assistant", content: "half an ans" };
+  const whole = { id: "1", choices: [{ index: 0, message, finish_reason: "abort" }] };
+  const text = chatStream(chunk(message), chunk({}, "abort"));
+  upstream.always("/v1/chat/completions", isStream ? sse(text) : json(whole));
+  for (const [path, terminator] of [
+    ["/v1/chat/completions", "[DONE]"],
+    ["/v1/messages", "message_stop"],
+  ] as const) {
+    const response = await gateway.post(path, {
+      ...{ model: "plain/x", max_tokens: 9, messages: [hello], stream: isStream },
+    });
+    const told = await response.text();
+    expect([response.status, told.includes("upstream_error")]).toEqual([isStream ? 200 : 502, true]);
+    expect(told).not.toContain(terminator);
+    gateway.app.services.health.forgetTrouble();
+  }
+});

@@ -24,6 +24,8 @@ const FAILURES: Readonly<Record<string, ErrorCode>> = {
   error: "upstream_error",
   network_error: "upstream_error",
   insufficient_system_resource: "upstream_overloaded",
+  // vLLM and SGLang end a reply so that their engine gave up, as when it goes to sleep.
+  abort: "upstream_error",
 };
 
 /** Vendors that fill `stop_reason` beside `finish_reason` with a plain word and not with the text that matched. */
