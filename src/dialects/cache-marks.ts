@@ -7,6 +7,8 @@ const MAX_MARKS = 4;
 /** Ends of turns that are marked: what the next request shares, and what the last one stored. */
 const MARKED_TURNS = 2;
 const MARK = { type: "ephemeral" } as const;
+const HOUR = "1h";
+const HOUR_MARK = { ...MARK, ttl: HOUR } as const;
 
 const isMarked = (wire: Wire): boolean => wire["cache_control"] != null;
 /** A list of a body that an encoder wrote: there it holds objects alone. */
@@ -38,12 +40,30 @@ class Marker {
     for (const wire of this.#marked.splice(0, this.#marked.length - most)) delete wire["cache_control"];
   }
 
-  /** Marks `wire`, unless one of `group` is marked already or there is no room left. */
-  mark(wire: Wire | undefined, group: readonly Wire[]): void {
+  /**
+   * Marks `wire`, unless one of `group` is marked already or there is no room left. `later`: what stands behind it in the prompt. What is kept for
+   * an hour must not come behind what is kept for less: Anthropic refuses the request ("must not come after"). It costs no more, since all that
+   * stands before a mark for an hour is written for an hour.
+   */
+  mark(wire: Wire | undefined, group: readonly Wire[], later: readonly Wire[]): void {
     if (!wire || this.#marked.length >= MAX_MARKS || group.some(holdsMark)) return;
-    wire["cache_control"] = MARK;
+    wire["cache_control"] = later.some(asksForHour) ? HOUR_MARK : MARK;
     this.#marked.push(wire);
   }
+}
+
+const asksForHour = (wire: Wire): boolean => {
+  const { cache_control: mark, content } = wire;
+  return (isObject(mark) && mark["ttl"] === HOUR) || listOf(content).some(asksForHour);
+};
+
+/** A mark in the text of a body; in a text that a body quotes its quotation marks are escaped. */
+const MARKS = /"cache_control"\s*:\s*\{[^{}]*\}/g;
+
+/** Whether all that this body has its vendor write to a cache is to be kept for an hour: some vendors do not say how much of it was. */
+export function marksForHour(body: string): boolean {
+  const marks = body.match(MARKS);
+  return marks?.every((mark) => /"ttl"\s*:\s*"1h"/.test(mark)) === true;
 }
 
 const holdsMark = (wire: Wire): boolean => isMarked(wire) || listOf(wire["content"]).some(isMarked);
@@ -64,6 +84,9 @@ const isAssistant = (message: Wire): boolean => message["role"] === "assistant";
 const goesOn = (body: Wire, messages: readonly Wire[]): boolean =>
   listOf(body["tools"]).length > 0 || messages.some(isAssistant);
 
+/** What stands behind one of a list. */
+const behind = (wire: Wire, list: readonly Wire[]): readonly Wire[] => list.slice(list.indexOf(wire) + 1);
+
 /** What can carry a mark: not reasoning, whose bytes are its vendor's. */
 const carriesMark = (block: Wire): boolean => block["type"] !== "thinking" && block["type"] !== "redacted_thinking";
 
@@ -81,10 +104,10 @@ export function markMessagesBody(body: Wire): void {
   marker.trim();
   for (const turn of lastOf(messages, isUser)) {
     const blocks = listOf(turn["content"]);
-    marker.mark(blocks.findLast(carriesMark), blocks);
+    marker.mark(blocks.findLast(carriesMark), blocks, behind(turn, messages));
   }
-  marker.mark(system.at(-1), system);
-  marker.mark(tools.at(-1), tools);
+  marker.mark(system.at(-1), system, messages);
+  marker.mark(tools.at(-1), tools, [...system, ...messages]);
 }
 
 /** How many marks stand in a list of a client's own body, at any depth that {@link Marker.note} looks at. */
@@ -153,11 +176,11 @@ export function markChatBody(body: Wire, upstreamModel: string): void {
   marker.trim();
   for (const turn of lastOf(messages, isSaid)) {
     const parts = partsOf(turn);
-    marker.mark(parts.at(-1), parts);
+    marker.mark(parts.at(-1), parts, behind(turn, messages));
   }
   const system = messages.filter((message) => message["role"] === "system");
   const last = system.at(-1);
-  if (last) marker.mark(partsOf(last).at(-1), system);
+  if (last) marker.mark(partsOf(last).at(-1), system, behind(last, messages));
 }
 
 const isMarkedAnywhere = (message: unknown): boolean =>

@@ -89,6 +89,25 @@ describe("a messages vendor and a client of another dialect", () => {
     expect(marksIn(sent)).toEqual(["system[0]", "tools[1]", "messages[0].content[0]", "messages[2].content[1]"]);
   });
 
+  test("nothing that is kept for less stands before what the client keeps for an hour: Anthropic refuses that", () => {
+    const hour = { type: "ephemeral", ttl: "1h" };
+    const markAt = (list: unknown, at: number) => (list as Wire[])[at]?.["cache_control"];
+    const lastPart = (message: unknown) => markAt((message as Wire)["content"], 0);
+    const system = { role: "system", content: [{ type: "text", text: "Always.", cache_control: hour }] };
+    const first = { role: "user", content: [{ type: "text", text: "a", cache_control: hour }] };
+    const second = { role: "user", content: [{ type: "text", text: "b", cache_control: hour }] };
+    const tools = { ...agent, messages: [system, ...agent.messages.slice(1)] };
+    expect(markAt(send(tools, "chat", "messages")["tools"], 1)).toEqual(hour);
+    const turns = [{ role: "user", content: "o" }, { role: "assistant", content: "p" }, second];
+    const sent = send({ model: "m", messages: [{ role: "system", content: "S" }, ...turns] }, "chat", "messages");
+    expect(markAt(sent["system"], 0)).toEqual(hour);
+    expect((sent["messages"] as unknown[]).filter((_one, at) => at !== 1).map(lastPart)).toEqual([hour, hour]);
+    // Behind it the usual ones may stand.
+    const later = [first, { role: "assistant", content: "p" }, { role: "user", content: "q" }];
+    const open = send({ model: "m", messages: later }, "chat", "messages");
+    expect([0, 2].map((at) => lastPart((open["messages"] as unknown[])[at]))).toEqual([hour, MARK]);
+  });
+
   test("of more than four of the client's the last four stay", () => {
     const marked = (text: string) => ({ type: "text", text, cache_control: MARK });
     const content = ["a", "b", "c", "d", "e", "f"].map(marked);
