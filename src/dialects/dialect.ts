@@ -144,12 +144,18 @@ export type ReplyContext = {
   webCalls?: { searches: number; pages: number };
   /** Set once the request is translated, where its reply cannot go back as it comes. */
   changes?: ReplyChanges;
+  /** See {@link DecodeContext.cachesForHour}; set once the request is translated. */
+  cachesForHour?: boolean;
   /** The model that answers, as its vendor calls it; set where the reply crosses dialects, so that its proofs can say whose they are. */
   upstreamModel?: string;
 };
 
 /** What an upstream half must know to read a reply. */
-export type DecodeContext = { quirks: Quirks };
+export type DecodeContext = {
+  quirks: Quirks;
+  /** All that the request has the vendor write to its cache is to be kept for an hour. */
+  cachesForHour?: boolean | undefined;
+};
 
 /** Reads one upstream stream. Tolerant: it accepts every deviation of dialects.md 4.8 and says what was meant. */
 export interface Decoder {

@@ -182,9 +182,10 @@ export function translateReply(
   ownCounts?: (events: readonly Event[]) => Usage | undefined,
 ): { text: string; events: Event[] } {
   try {
-    let events = upstream.decodeReply(body.value, { quirks });
+    const reading = { quirks, cachesForHour: context.cachesForHour };
+    let events = upstream.decodeReply(body.value, reading);
     if (upstream.hasObjectArguments && callsInexactly(events))
-      events = upstream.decodeReply(parseExactly(body.text), { quirks });
+      events = upstream.decodeReply(parseExactly(body.text), reading);
     const own = ownCounts?.(events);
     const told = own ? insertUsage(events, own) : events;
     const { changes } = context;

@@ -1,7 +1,9 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Orders } from "../canon/intent.ts";
+import { marksForHour } from "../dialects/cache-marks.ts";
 import { isSame, passedHeaders, translateRequest } from "../dialects/translate.ts";
 import type { Fields } from "../lib/http1/fields.ts";
+import { wholeText } from "../lib/json.ts";
 import { generationPath } from "../vendors/outgoing.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
@@ -54,6 +56,7 @@ export function prepare(asked: Asked, target: Target): Prepared {
     asked.withoutProofs ? undefined : recall?.memories,
   );
   if (changes) context.changes = changes;
+  if (quirks.acceptsCacheControl) context.cachesForHour = marksForHour(wholeText(text));
   if (!isSame(client, upstream)) context.upstreamModel = route.model;
   const whole: Sending = {
     path: generationPath(vendor, upstream.pathFor, route.model, orders.stream),

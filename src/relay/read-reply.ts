@@ -32,6 +32,10 @@ export type Target = {
   context: ReplyContext;
 };
 
+/** What reads the stream that a target answers with. */
+export const decoderOf = ({ upstream, vendor, context }: Target): Decoder =>
+  upstream.decoder({ quirks: vendor.quirks, cachesForHour: context.cachesForHour });
+
 /** The media type of an answer that may be read, lower-case and without parameters; undefined for one that {@link refuse} explains. */
 export function readableType(answer: Answer): string | undefined {
   if (!isOk(answer)) return undefined;
@@ -90,7 +94,7 @@ function toWhole(text: string, { upstream, client, vendor, context }: Target, re
 
 async function collectStream(answer: Answer, target: Target, reading: Reading): Promise<Whole> {
   const { follower, clock } = reading;
-  const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
+  const decoder = decoderOf(target);
   const events: Event[] = [];
   const reader = new StreamReader(answer, decoder, reading.abort);
   for (;;) {

@@ -7,7 +7,15 @@ import { errorOf, type StreamWriter } from "../dialects/translate.ts";
 import type { Answer, Read } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
 import type { Opened } from "./dispatch.ts";
-import { FINISHING_MS, type Reading, readWhole, type Step, StreamReader, type UpstreamReader } from "./read-reply.ts";
+import {
+  decoderOf,
+  FINISHING_MS,
+  type Reading,
+  readWhole,
+  type Step,
+  StreamReader,
+  type UpstreamReader,
+} from "./read-reply.ts";
 import type { ServedLoop } from "./server-tools-loop.ts";
 
 /** A made-up piece of a body: what it stands for is kept beside it. */
@@ -101,7 +109,7 @@ export class RoundsReader implements UpstreamReader {
   #open({ answer, type }: Opened): Round {
     const { job, target } = this.loop;
     if (type === "application/json") return wholeRound(this.loop, answer, type);
-    const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
+    const decoder = decoderOf(target);
     return new StreamReader(answer, decoder, job.abort, this.watch);
   }
 

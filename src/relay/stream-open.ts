@@ -6,7 +6,7 @@ import type { SilenceWatch } from "./deadline.ts";
 import { open } from "./dispatch.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Job } from "./job.ts";
-import { FINISHING_MS, readWhole, StreamReader, type Target, type UpstreamReader } from "./read-reply.ts";
+import { decoderOf, FINISHING_MS, readWhole, StreamReader, type Target, type UpstreamReader } from "./read-reply.ts";
 import { serveTools } from "./server-tools.ts";
 import { RoundsReader } from "./server-tools-stream.ts";
 import { type Written, withUsage, writeRest, writeStep } from "./stream-write.ts";
@@ -43,7 +43,7 @@ export async function openStream(
   const { answer, type } = await open(job, target);
   watch.touch();
   if (type === "application/json") return openWhole(job, target, answer, type);
-  const decoder = target.upstream.decoder({ quirks: target.vendor.quirks });
+  const decoder = decoderOf(target);
   onDecoder(decoder);
   const writer = streamWriter(target.upstream, target.client, target.context);
   return readFirst(new StreamReader(answer, decoder, abort, watch), writer, exchange, watch);

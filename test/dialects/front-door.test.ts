@@ -15,6 +15,7 @@ beforeAll(async () => {
       vendorAt(upstream, "chat", "plain"),
       vendorAt(upstream, "responses", "open"),
       vendorAt(upstream, "chat", "other", { customTools: false }),
+      vendorAt(upstream, "chat", "hands-on", { acceptsCacheControl: true }),
       vendorAt(upstream, "chat", "free", { customTools: false, toolChoiceRequired: "auto" }),
     ],
   });
@@ -251,3 +252,35 @@ test.each([
     gateway.app.services.health.forgetTrouble();
   }
 });
+
+test.each([
+  ["in a stream", true],
+  ["whole", false],
+])(
+  "what is written to a cache for an hour is counted so where a vendor does not say for how long: %s (OpenRouter)",
+  async (_how, isStream) => {
+    const message = { role: "assistant", content: "a" };
+    const details = { cached_tokens: 0, cache_write_tokens: 40 };
+    const usage = { prompt_tokens: 50, completion_tokens: 4, total_tokens: 54, prompt_tokens_details: details };
+    const whole = { id: "1", choices: [{ index: 0, message, finish_reason: "stop" }], usage };
+    const text = chatStream(chunk(message), chunk({}, "stop"), { ...chunk({}), choices: [], usage });
+    upstream.always("/v1/chat/completions", isStream ? sse(text) : json(whole));
+    const part = (text: string, ttl?: string) => ({
+      type: "text",
+      text,
+      cache_control: { type: "ephemeral", ...(ttl && { ttl }) },
+    });
+    const counted = async (...parts: object[]) => {
+      const content = [...parts, { type: "text", text: 'What is "cache_control": {} for?' }];
+      const asked = { model: "hands-on/anthropic/x", stream: isStream, messages: [{ role: "user", content }] };
+      await (await gateway.post("/v1/chat/completions", asked)).text();
+      const row = gateway.rows().at(-1);
+      return [row?.cacheWrite, row?.cacheWriteLong];
+    };
+    expect(await counted(part("a", "1h"), part("b", "1h"))).toEqual([40, 40]);
+    // Of several kinds nobody knows how much was which, and the lower price is the client's.
+    expect(await counted(part("a", "1h"), part("b"))).toEqual([40, 0]);
+    expect(await counted(part("a", "5m"))).toEqual([40, 0]);
+    expect(await counted()).toEqual([40, 0]);
+  },
+);

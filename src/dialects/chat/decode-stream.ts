@@ -1,6 +1,6 @@
 import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { Event, Picture } from "../../canon/events.ts";
-import type { Usage } from "../../canon/usage.ts";
+import { type Usage, withLong } from "../../canon/usage.ts";
 import { randomBase62 } from "../../lib/id.ts";
 import { isObject } from "../../lib/json.ts";
 import type { DecodeContext, Decoder } from "../dialect.ts";
@@ -306,9 +306,10 @@ export class ChatDecoder implements Decoder {
   #readUsage(value: Record<string, unknown>, out: Event[]): void {
     const exclusive = this.#context.quirks.exclusiveReasoningTokens === true;
     const groq = value["x_groq"];
-    const usage =
+    const read =
       readUsage(value["usage"], exclusive) ?? readUsage(isObject(groq) ? groq["usage"] : undefined, exclusive);
-    if (!usage) return;
+    if (!read) return;
+    const usage = this.#context.cachesForHour ? withLong(read, read.cacheWrite) : read;
     if (!this.#started) this.#start(value, out);
     // Some vendors repeat the same counts on several records.
     if (this.#usage && isSameUsage(this.#usage, usage)) return;
