@@ -56,6 +56,7 @@ export function addUsage(program: Command, report: Report): void {
     .description("usage and cost by model, key, day or account, or request by request")
     .option("--account <account>", "only this account, by id or name")
     .option("--since <time>", "how far back: 30m, 24h, 7d, 4w, or to a date such as 2026-01-31; days are UTC", "7d")
+    .option("--until <time>", "and up to when, as a month that is closed: --since 2026-01-01 --until 2026-02-01")
     .addOption(new Option("--group <what>", "what to put together (default: model)").choices(what))
     .addOption(new Option("--by <what>", "the same").choices(what).hideHelp())
     .addOption(new Option("--csv", "print CSV, amounts in USD with nine decimals").conflicts("json"))

@@ -28,7 +28,7 @@ export type CreateTokenOptions = FolderOptions &
   JsonOption & { name?: string; account?: string; scopes?: string; expires?: string; capRequestsDay?: string };
 export type ModelsOptions = ConfigOptions & JsonOption & { modality: string; allModels?: boolean };
 export type UsageOptions = FolderOptions &
-  JsonOption & { account?: string; since: string; group?: string; by?: string; csv?: boolean };
+  JsonOption & { account?: string; since: string; until?: string; group?: string; by?: string; csv?: boolean };
 export type AccountOptions = ConfigOptions & JsonOption;
 export type CreateAccountOptions = AccountOptions & { plan?: string };
 export type DepositOptions = AccountOptions & {

@@ -20,11 +20,11 @@ export function readSpan(text: string, now: number, direction: 1 | -1): number |
 }
 
 /**
- * The start of a span as Unix ms: `30m`, `24h`, `7d`, `4w` before `now`, or a date (UTC) or date and time. Throws
+ * The start (or with `option` the end) of a span as Unix ms: `30m`, `24h`, `7d`, `4w` before `now`, or a date (UTC) or date and time. Throws
  * WrongUsage for anything else.
  */
-export function readSince(text: string, now: number): number {
+export function readSince(text: string, now: number, option = "--since"): number {
   const at = readSpan(text, now, -1);
   if (at !== undefined) return at;
-  throw new WrongUsage(`--since: expected a span such as 24h or 7d, or a date such as 2026-01-31, found "${text}"`);
+  throw new WrongUsage(`${option}: expected a span such as 24h or 7d, or a date such as 2026-01-31, found "${text}"`);
 }

@@ -12,7 +12,7 @@ import {
 } from "../ledger/usage-report.ts";
 import { type Books, withBooks } from "./context.ts";
 import type { UsageOptions } from "./options.ts";
-import { type Column, Failure, formatCount, formatTable, print, printJson, toSafeJson } from "./output.ts";
+import { type Column, Failure, formatCount, formatTable, print, printJson, toSafeJson, WrongUsage } from "./output.ts";
 import { readSince } from "./since.ts";
 
 const COUNTS = ["requests", "input", "cacheRead", "cacheWrite", "output", "reasoning", "units"] as const;
@@ -64,23 +64,28 @@ function writeGroups(
     const groups = rows.map((row) => toGroup(row, formatUsd));
     for (const text of writeCsv(GROUP_COLUMNS, [groups])) process.stdout.write(text);
   } else if (options.json) printJson(rows.map((row) => toPublic(row, by)));
-  else if (rows.length === 0) print(`No usage since ${new Date(filter.sinceMs).toISOString()}.`);
-  else print(...formatReport(rows, by));
+  else if (rows.length === 0) {
+    const until = filter.untilMs === undefined ? "" : ` until ${new Date(filter.untilMs).toISOString()}`;
+    print(`No usage since ${new Date(filter.sinceMs).toISOString()}${until}.`);
+  } else print(...formatReport(rows, by));
 }
 
 /**
- * `sluice usage`: requests, tokens and cost by model, key, UTC day or account since a time, or request by request. `--json` prints an array
+ * `sluice usage`: requests, tokens and cost by model, key, UTC day or account since a time and before another, or request by request. `--json` prints an array
  * (contract 1), `--csv` a table for spreadsheets.
  */
 export async function showUsage(options: UsageOptions): Promise<number> {
-  const sinceMs = readSince(options.since, Date.now());
+  const now = Date.now();
+  const sinceMs = readSince(options.since, now);
+  const untilMs = options.until === undefined ? undefined : readSince(options.until, now, "--until");
+  if (untilMs !== undefined && untilMs <= sinceMs) throw new WrongUsage("--until: expected a time after --since");
   const what = options.group ?? options.by ?? "model";
   return withBooks(options, (books) => {
     const account = options.account === undefined ? undefined : books.accounts.find(options.account);
     if (options.account !== undefined && !account) {
       throw new Failure(`there is no account ${JSON.stringify(options.account)}`);
     }
-    const filter = { accountId: account?.id, sinceMs };
+    const filter = { accountId: account?.id, sinceMs, untilMs };
     const by = GROUPINGS.find((grouping) => grouping === what);
     if (by) writeGroups(books, filter, by, options);
     else writeRequests(books, filter, options.json !== true);

@@ -204,6 +204,10 @@ describe("beside a running server", () => {
     expect(await json("usage", "--by", "model")).toEqual([byModel]);
     expect((await json("usage", "--group", "account"))[0]).toMatchObject({ name: "local", requests: 3 });
     expect((await json("usage", "--group", "request")).length).toBe(3);
+    for (const group of ["model", "request"]) {
+      expect(await json("usage", "--group", group, "--since", "2d", "--until", "1d")).toEqual([]);
+      expect(await json("usage", "--group", group, "--until", "2100-01-01")).not.toEqual([]);
+    }
     const csv = (await run("usage", "--csv", "--group", "day")).stdout.split("\r\n");
     expect([csv[0]?.startsWith("group,name,requests,"), csv[1]?.split(",")[2]]).toEqual([true, "3"]);
     expect((await run("usage", "--csv", "--group", "request")).stdout.trimEnd().split("\r\n")).toHaveLength(4);

@@ -41,7 +41,7 @@ describe("help", () => {
     ],
     [
       ["usage", "--help"],
-      ["--account", "--since", "--json", "--csv", "--group"],
+      ["--account", "--since", "--until", "--json", "--csv", "--group"],
     ],
     [
       ["accounts", "--help"],
@@ -131,6 +131,8 @@ describe("wrong usage ends with 2, names the nearest, and touches nothing", () =
     [["keys", "create", "--account", " "], "error: option '--account <account>' argument ' ' is invalid."],
     [["models", "--modality", "smell"], "Allowed choices are chat, image"],
     [["usage", "--since", "5y"], "error: --since: expected a span such as 24h or 7d"],
+    [["usage", "--until", "soon"], "error: --until: expected a span such as 24h or 7d"],
+    [["usage", "--since", "1d", "--until", "2d"], "error: --until: expected a time after --since"],
     [["usage", "--json", "--csv"], "error: option '--csv' cannot be used with option '--json'"],
     [["usage", "--by", "moon"], "Allowed choices are model, key, day, account, request"],
   ])("%j", async (args, message) => {
