@@ -134,9 +134,19 @@ export function answerError(error: unknown, request: Request): Response {
   return toResponse(errorAnswerAt(pathOf(request.url), error, request, requestIdOf(request)));
 }
 
+/**
+ * The answer where there is nothing. Who says `anthropic-version` reads the errors of the messages dialect, whatever else of its vendor's
+ * endpoints is asked for (interface 7 rule 2).
+ */
+export function answerLost(request: Request): Response {
+  const path = pathOf(request.url);
+  const error = nothingAt(path);
+  if (isMcpPath(path) || !request.headers.has("anthropic-version")) return answerError(error, request);
+  return toResponse(errorAnswer(error, dialects.messages, requestIdOf(request)));
+}
+
 /** What Elysia's own faults mean. Its texts are not shown: they quote the body and the schema. */
-const ELYSIA_FAULTS: Readonly<Record<string, (path: string) => GatewayError>> = {
-  NOT_FOUND: nothingAt,
+const ELYSIA_FAULTS: Readonly<Record<string, () => GatewayError>> = {
   PARSE: () => new GatewayError("invalid_request", "The request body could not be read."),
   VALIDATION: () => new GatewayError("invalid_request", "The request is not valid."),
   INVALID_COOKIE_SIGNATURE: () => new GatewayError("invalid_request", "A cookie is not valid."),
@@ -158,8 +168,9 @@ export function renderElysiaError(
     if (row.status === 500) logFault(error, request, log);
     return answerError(error, request);
   }
+  if (code === "NOT_FOUND") return answerLost(request);
   const fault = typeof code === "string" && Object.hasOwn(ELYSIA_FAULTS, code) ? ELYSIA_FAULTS[code] : undefined;
-  if (fault) return answerError(fault(pathOf(request.url)), request);
+  if (fault) return answerError(fault(), request);
   logFault(error, request, log);
   return answerError(error, request);
 }

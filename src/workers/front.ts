@@ -2,11 +2,10 @@ import { toGatewayError } from "../canon/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import type { Answered } from "../http/answered.ts";
 import { Entrance } from "../http/entrance.ts";
-import { answerError, errorAnswer } from "../http/errors.ts";
+import { answerError, answerLost, errorAnswer } from "../http/errors.ts";
 import { answerAdmitted, type GenerationDependencies } from "../http/generation.ts";
 import { createCors, createGuard } from "../http/guard.ts";
 import { KnownParts } from "../http/known-parts.ts";
-import { nothingAt } from "../http/lost-path.ts";
 import { pathOf } from "../http/request.ts";
 import { type Incoming, incomingOf } from "../http/server/incoming.ts";
 import { newId } from "../lib/id.ts";
@@ -105,7 +104,7 @@ export class Front {
     if (incoming) this.#passed.add(incoming);
     try {
       const answer = await passOn(request, incoming?.peer ?? "", passage);
-      return answer ?? answerError(nothingAt(pathOf(request.url)), request);
+      return answer ?? answerLost(request);
     } catch (thrown) {
       if (!request.signal.aborted) services.log.error("pass-on", { path: pathOf(request.url), ...errorFields(thrown) });
       return answerError(thrown, request);

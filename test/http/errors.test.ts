@@ -202,6 +202,19 @@ describe("in an app", () => {
     expect(body).toHaveProperty("request_id", response.headers.get("request-id"));
   });
 
+  test.each([
+    ["/v1/files", true],
+    ["/v1/v1/files", true],
+    ["/mcp", true],
+    ["/mcp/web/t/", false],
+  ])("what a messages client asks for in vain is told in its shape: %s", async (path, own) => {
+    const response = await ask(app(), path, { headers: { "anthropic-version": "2023-06-01" } });
+    expect(response.status).toBe(404);
+    const body: unknown = await response.json();
+    if (own) expect(body).toMatchObject({ type: "error", error: { type: "not_found_error", code: "not_found" } });
+    else expect(body).toMatchObject({ jsonrpc: "2.0", id: null });
+  });
+
   test.each(["GET", "PUT", "DELETE", "PATCH"])("%s on a POST path is 405 with Allow", async (method) => {
     const target = app();
     const response = await ask(target, "/v1/messages", { method });
