@@ -25,7 +25,11 @@ export function createTraces(
   if (!settings) return undefined;
   return new TraceExporter({
     ...{ ...settings, version, scrub: log.scrub, after: clock.after, onFault },
-    baseUrlOf: (vendor) => vendorOf(vendor)?.baseUrl,
+    baseUrlOf(id) {
+      const vendor = vendorOf(id);
+      // The built-in one is in this process: its address is a name that nobody can call.
+      return vendor?.serve ? undefined : vendor?.baseUrl;
+    },
     retryAfter: (headers) => retryAfterSeconds(headers, clock.now()),
   });
 }

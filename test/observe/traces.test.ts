@@ -60,6 +60,18 @@ afterAll(() => {
 });
 
 describe("traces", () => {
+  test("a model in this process has no address", async () => {
+    const app = await traced();
+    await (await app.post(PATH, { model: "sluice/echo", messages: [{ role: "user", content: "hi" }] })).text();
+    await app.app.observation.close();
+    const spans = spansOf();
+    expect(spans.map(({ name }) => name)).toEqual(["chat sluice/echo", "chat echo"]);
+    for (const span of spans) {
+      expect(attributesOf(span)).not.toHaveProperty(["server.address"]);
+      expect(attributesOf(span)).not.toHaveProperty(["server.port"]);
+    }
+  });
+
   test("a span for the request and one for each call, inside the client's trace, without prompt and answer", async () => {
     const app = await traced();
     upstream.answer(PATH, json({ error: { message: "No" } }, { status: 503 }), json(REPLY));
