@@ -209,6 +209,12 @@ export function statusOfRawError(raw: RawError): number {
   return 500;
 }
 
+/** How long the vendor wants to be left alone: a limit for a second at the least, an overload where it says so (RFC 9110, 10.2.3). */
+function waitOf(code: ErrorCode, toldSeconds: number | undefined): number | undefined {
+  if (code !== "rate_limit_exceeded" && (code !== "upstream_overloaded" || toldSeconds === undefined)) return undefined;
+  return Math.min(Math.max(1, toldSeconds ?? 1), MAX_RETRY_AFTER);
+}
+
 /** In the midst of a stream these words are all that some agents go by: "rate limit", "overloaded" and "server error" have them ask again. */
 const WORDS: Partial<Record<ErrorCode, string>> = {
   upstream_auth: "The vendor refused this gateway's credentials. The operator has to check the vendor's key.",
@@ -235,13 +241,12 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
   }
   if (meant === 404) retry = false;
   const excerpt = code === "invalid_request" ? scrub(raw.message) : "";
+  const waitSeconds = waitOf(code, retryAfterSeconds);
   const details = {
     cause,
     ...(retry !== undefined && { retry }),
     ...(code === "invalid_request" && raw.param && { param: scrub(raw.param).slice(0, 100) }),
-    ...(code === "rate_limit_exceeded" && {
-      retryAfterSeconds: Math.min(Math.max(1, retryAfterSeconds ?? 1), MAX_RETRY_AFTER),
-    }),
+    ...(waitSeconds !== undefined && { retryAfterSeconds: waitSeconds }),
   };
   if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
   if (status === 402 || retry === false)

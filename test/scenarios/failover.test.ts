@@ -598,6 +598,7 @@ describe("the only way", () => {
     ["500", fault(500)],
     ["401", fault(401)],
     ["429 with a long wait", fault(429, { "retry-after": "6" })],
+    ["503 with a long wait", fault(503, { "retry-after": "6" })],
     ["a connection torn down", reset()],
   ])("%s: is not asked again", async (_name, answer) => {
     const app = await single();
@@ -647,11 +648,25 @@ describe("the only way", () => {
     expect(first.calls).toHaveLength(8);
   });
 
-  test("waits as long as the vendor says before it asks again", async () => {
+  test.each([
+    ["20", "20"],
+    ["3600", "60"],
+  ])("busy for %s s: that is told", async (given, told) => {
+    const app = await single();
+    first.always(PATH, fault(503, { "retry-after": given }));
+    first.always("/v1/messages", fault(529, { "retry-after": given }));
+    const refused = await talk(app);
+    expect([refused.status, refused.headers.get("retry-after"), first.calls.length]).toEqual([503, told, 1]);
+    const body = { model: "one/any", max_tokens: 9, messages: [{ role: "user", content: "well?" }] };
+    const other = await app.post("/v1/messages", body);
+    expect([other.status, other.headers.get("retry-after"), first.calls.length]).toEqual([529, told, 2]);
+  });
+
+  test.each([429, 503])("%i: waits as long as the vendor says before it asks again", async (status) => {
     const clock = manualClock();
     const app = await single(clock);
     delete app.app.services.pause;
-    answers(first, fault(429, { "retry-after": "3" }), json(chatReply("yes")));
+    answers(first, fault(status, { "retry-after": "3" }), json(chatReply("yes")));
     const response = talk(app);
     await clock.armed(3_000);
     await clock.advance(2_999);
