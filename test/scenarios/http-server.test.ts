@@ -210,6 +210,19 @@ describe("nothing stays open", () => {
     expect([(await client.answer()).body, await client.over(), client.rest]).toEqual(["no", "closed", ""]);
   });
 
+  test.each([202, 200, 416])(
+    "of an answer of %d without a body, whose Response says so: it is said once",
+    async (status) => {
+      const at = bare(() => new Response(new Blob([]).stream(), { status, headers: { "content-length": "0" } }));
+      const client = await at.connect();
+      await client.send(GET + GET);
+      for (let answers = 0; answers < 2; answers++) {
+        expect(await client.answer()).toMatchObject({ status, headers: { "content-length": "0" }, body: "" });
+      }
+      client.leave();
+    },
+  );
+
   test("of an answer of which one piece is empty, as chunks end with one", async () => {
     const pieces = ["one", "", "two", "", ""];
     const at = bare(() => new Response(new Blob(["x"]).stream().pipeThrough(toPieces(pieces))));

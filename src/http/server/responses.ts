@@ -41,7 +41,8 @@ export async function sendResponse(
 
 async function sendBody(told: AnswerHead, reader: Reader, sender: Sender): Promise<void> {
   const first = await reader.read();
-  if (first.done) return sender.sendWhole(told, "");
+  // One that another process gave says its length already.
+  if (first.done) return sender.sendWhole(told, null);
   const following = reader.read();
   const second = await soon(following);
   if (second?.done && !("content-length" in told.headers)) return sender.sendBytes(told, first.value);
