@@ -35,6 +35,8 @@ export const ENTRY_COLUMNS = [
   "charged_usd",
   "duration_ms",
   "first_token_ms",
+  // Last, so that no column moved for those who read them by their place.
+  "cache_write_1h_tokens",
 ] as const;
 
 /** The columns of an export of groups. */

@@ -58,6 +58,7 @@ export function toEntry<Money>(row: UsageRow, money: (nano: bigint) => Money) {
     charged_usd: money(row.chargedNano),
     duration_ms: row.durationMs,
     first_token_ms: row.firstTokenMs,
+    cache_write_1h_tokens: row.cacheWriteLong,
   };
 }
 

@@ -41,6 +41,9 @@ const UsageEntry = late(() =>
       charged_usd: usd("What the account paid of that: 0 on plan `local`."),
       duration_ms: Type.Integer(),
       first_token_ms: Nullable(Type.Integer()),
+      cache_write_1h_tokens: tokens(
+        "The part of `cache_write_tokens` that is kept for an hour, where a vendor tells it.",
+      ),
     },
     { title: "Usage" },
   ),

@@ -323,6 +323,14 @@ test.each(TABLE)("$dialect counts $name: $client, $mode", async ({ dialect, said
   ]);
   const lines = receipt.lines.reduce((sum, line) => sum + Number(line["usd"]), 0);
   expect(lines).toBeCloseTo(Number(receipt.cost), 9);
+  // A plan lets an account look so often: those of an hour alone.
+  if (cacheWriteLong === 0) return;
+  const csv = await (await gateway.call("/v1/usage?format=csv", { headers })).text();
+  const [names = [], ...rows] = csv.split("\r\n").map((line) => line.split(","));
+  const own = rows.find(([id]) => id === row?.requestId) ?? [];
+  const counts = ["input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "cache_write_1h_tokens"];
+  const exported = counts.map((name) => Number(own[names.indexOf(name)]));
+  expect(exported).toEqual([input, cacheRead, cacheWrite, output, cacheWriteLong]);
 });
 
 test.each(MODES)("a reply that stops behind its summary costs the summary alone: %s", async (mode) => {
