@@ -136,12 +136,13 @@ export class Exchange {
     this.sent = this.answered = false;
   }
 
-  /**
-   * A later call of the same reply, made at `askedAt`, failed before anything came of it, and is made once more, perhaps along another way: one more call of
-   * a vendor. What came of the calls before it stays.
-   */
-  repeatRound(error: ErrorCode, askedAt: number, { vendor, key, model }: Way): void {
+  /** A later call of the same reply, made at `askedAt`, failed before anything came of it. What came of the calls before it stays. */
+  endRound(error: ErrorCode, askedAt: number): void {
     this.#noteAttempt(error, Math.round(askedAt - this.startedAt));
+  }
+
+  /** A call that has failed is made once more, perhaps along another way: one more call of a vendor. */
+  repeatRound({ vendor, key, model }: Way): void {
     this.attempts++;
     this.vendor = vendor;
     this.upstreamModel = model;

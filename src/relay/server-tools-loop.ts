@@ -321,8 +321,9 @@ export class ServedLoop {
       abort.throwIfAborted();
       exchange.meter.asked = false;
       if (!from || exchange.meter.hasRoundBegun) throw error;
+      exchange.endRound(error.code, calledAt);
       const next = isToBeTold(error, job, this.target) ? from : await tries.next(from, error);
-      exchange.repeatRound(error.code, calledAt, next.way);
+      exchange.repeatRound(next.way);
       if (next !== from) this.target = turnTo(this.target, next, job);
       this.way = next.way;
       from = next;

@@ -86,12 +86,20 @@ describe.each(["chat", "messages"] as const)(
   "a round behind a search that fails before anything came of it: %s",
   (dialect) => {
     test.each([
-      ["an overload", OVERLOADED],
+      [
+        "an overload",
+        json(
+          { error: { message: "busy", type: "overloaded_error" } },
+          { status: 503, headers: { "retry-after": "4" } },
+        ),
+        4_000,
+      ],
       [
         "a limit that ends soon",
         json({ error: { message: "slow down" } }, { status: 429, headers: { "retry-after": "2" } }),
+        2_000,
       ],
-    ])("%s is waited for, and the round is sent once more", async (_, failure) => {
+    ])("%s is waited for, and the round is sent once more", async (_, failure, waitMs) => {
       for (const stream of [false, true]) {
         const started = await start();
         const { first, last } = rounds(started);
@@ -102,6 +110,13 @@ describe.each(["chat", "messages"] as const)(
         expect(calls).toHaveLength(3);
         expect(calls[2]?.text).toBe(calls[1]?.text as string);
         if (!stream) expect(response.headers.get("x-sluice-attempts")).toBe("2");
+        // What was waited for behind the call is no part of it.
+        const receipt = await started.gateway.call(`/v1/usage/${response.headers.get("x-request-id")}`, {
+          headers: { authorization: `Bearer ${started.gateway.key}` },
+        });
+        const { attempt_list: attempts } = (await receipt.json()) as { attempt_list: { duration_ms: number }[] };
+        expect(attempts).toHaveLength(2);
+        expect(attempts[0]?.duration_ms).toBeLessThan(waitMs);
         expect(chatRow(started)).toMatchObject({ outcome: "completed", attempts: 2, output: 2 * COUNTS.output });
         expect(chatRow(started)?.chargedNano).toBeLessThanOrEqual(costOfRounds(2));
         expect(spent(started)).toBe(CALL + (chatRow(started)?.chargedNano ?? 0n));
