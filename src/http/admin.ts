@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { GatewayError } from "../canon/errors.ts";
+import { GROUPINGS } from "../ledger/usage-report.ts";
 import { listModels } from "../vendors/models-list.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { PageOf, VendorView } from "../wire/admin.ts";
@@ -20,7 +21,6 @@ export type { AdminDependencies } from "./admin-answer.ts";
 
 const HIDDEN = { detail: { hide: true } };
 const TAGS = ["Administration"];
-const GROUPINGS = ["day", "model", "key", "account"] as const;
 /** Ways in trouble that are named of each vendor, at the most. */
 const MAX_TROUBLES = 100;
 /** How long a vendor that is asked just now may take, ms. */

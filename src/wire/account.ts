@@ -1,8 +1,5 @@
-import { type TSchema, Type } from "@sinclair/typebox";
-import { late, Open } from "./open.ts";
-
-const Nullable = <T extends TSchema>(schema: T, description: string) =>
-  Type.Union([schema, Type.Null()], { description });
+import { Type } from "@sinclair/typebox";
+import { late, Nullable, Open } from "./open.ts";
 
 const limit = (description: string) => Nullable(Type.Integer(), `${description}; null: no limit.`);
 const time = (description: string) => Nullable(Type.String(), `${description}, ISO 8601, UTC.`);

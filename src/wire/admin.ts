@@ -10,11 +10,8 @@ import {
   MODEL_PATTERN,
   REFERENCE_PATTERN,
 } from "./bounds.ts";
-import { Closed, late, Maybe, Open } from "./open.ts";
+import { Closed, late, Maybe, Nullable, Open } from "./open.ts";
 import { SCOPES } from "./scopes.ts";
-
-const Nullable = <T extends TSchema>(schema: T, description?: string) =>
-  Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
 const name = late(() =>
   Type.String({

@@ -1,8 +1,5 @@
-import { type TSchema, Type } from "@sinclair/typebox";
-import { checker, late, Maybe, Open } from "./open.ts";
-
-const Nullable = <T extends TSchema>(schema: T, description: string) =>
-  Type.Union([schema, Type.Null()], { description });
+import { Type } from "@sinclair/typebox";
+import { checker, late, Maybe, Nullable, Open } from "./open.ts";
 
 /** Body of `POST /v1/images/generations` (interface 4.1). Fields that are not named are ignored. */
 export const ImageRequestBody = late(() =>

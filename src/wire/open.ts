@@ -15,6 +15,10 @@ export const Closed = <T extends TProperties>(properties: T, options: ObjectOpti
 export const Maybe = <T extends TSchema>(schema: T) =>
   Type.Optional(Type.Union([schema, Type.Null()], schema.description ? { description: schema.description } : {}));
 
+/** A value or null, in what the gateway says. */
+export const Nullable = <T extends TSchema>(schema: T, description?: string) =>
+  Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
+
 /** Makes a value when it is first asked for, and keeps it: a start has no need of schemas, and building them takes it milliseconds. */
 export function late<T>(make: () => T): () => T {
   let made: { value: T } | undefined;

@@ -1,8 +1,5 @@
-import { type TSchema, Type } from "@sinclair/typebox";
-import { late, Open } from "./open.ts";
-
-const Nullable = <T extends TSchema>(schema: T, description?: string) =>
-  Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
+import { Type } from "@sinclair/typebox";
+import { late, Nullable, Open } from "./open.ts";
 
 const time = (description: string) => Type.String({ description: `${description}, ISO 8601, UTC.` });
 const usd = (description: string) => Type.Number({ description: `USD. ${description}` });

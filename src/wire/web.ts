@@ -1,5 +1,5 @@
 import { OptionalKind, type Static, type TProperties, Type } from "@sinclair/typebox";
-import { late, Maybe, Open } from "./open.ts";
+import { late, Maybe, Nullable, Open } from "./open.ts";
 
 /** Bounds of the arguments (web-and-mcp.md A3). */
 const MAX_QUERY = 400;
@@ -86,7 +86,7 @@ export const FetchRequest = late(() =>
   Open(orNull(fetchProperties()), { title: "WebFetchRequest", examples: [{ urls: ["https://example.com/"] }] }),
 );
 
-const NullableInteger = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });
+const NullableInteger = (description: string) => Nullable(Type.Integer(), description);
 
 /** How an account's web tools stand after a call. */
 const WebUsage = late(() =>

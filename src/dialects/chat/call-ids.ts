@@ -1,8 +1,7 @@
+import { BASE62 } from "../../lib/id.ts";
 import type { Quirks } from "../dialect.ts";
-
 import { DistinctNames } from "../distinct-names.ts";
 
-const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LENGTH = 9;
 /** Longest id of a call that OpenAI takes, characters (dialects.md 4.3 "ids"), and the bound for others: some read their own long ids. */
 const LONGEST = 40;
@@ -13,7 +12,7 @@ function hashLetters(text: string, length: number): string {
   let rest = BigInt(Bun.hash(text)) + (BigInt(Bun.hash(text, 1)) << 64n);
   let letters = "";
   for (let at = 0; at < length; at++) {
-    letters += ALPHABET[Number(rest % 62n)];
+    letters += BASE62[Number(rest % 62n)];
     rest /= 62n;
   }
   return letters;
