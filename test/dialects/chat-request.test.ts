@@ -285,7 +285,8 @@ describe("a client's request", () => {
     expect(prompt.toolChoice).toEqual({ type: "tool", name: "f" });
   });
 
-  test("images, files and audio", () => {
+  test("images, files, audio and films", () => {
+    const film = { type: "video_url", video_url: { url: "https://a.example/b.mp4" } };
     const { prompt, dropped } = decode([
       {
         role: "user",
@@ -295,11 +296,14 @@ describe("a client's request", () => {
           { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0x" } },
           { type: "file", file: { filename: "a.txt", file_data: "data:text/plain,a%20b" } },
           { type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" } },
-          { type: "video_url", video_url: { url: "https://a.example/b.mp4" } },
+          film,
         ],
       },
     ]);
-    expect(prompt.turns[0]!.parts).toEqual(
+    const parts = prompt.turns[0]!.parts;
+    // Whoever is told no films names it.
+    expect(parts.pop()).toEqual({ type: "opaque", dialect: "chat", name: "messages[0].content[5]", value: film });
+    expect(parts).toEqual(
       [
         { type: "image", source: { kind: "base64", mediaType: "image/png", data: PNG }, detail: "low" },
         { type: "image", source: { kind: "url", url: "https://a.example/b.png" } },
@@ -312,7 +316,7 @@ describe("a client's request", () => {
         { type: "audio", data: "UklGRg==", format: "wav" },
       ].map((part, at) => ({ ...part, place: `messages[0].content[${at}]` })) as Part[],
     );
-    expect(dropped).toEqual(["messages[0].content[5]"]);
+    expect(dropped).toEqual([]);
   });
 
   test("a file id and several answers cannot cross", () => {

@@ -22,7 +22,7 @@ const ASSISTANT_FIELDS: ReadonlySet<string> = new Set([
 ]);
 /** Fields of a content part. */
 const PART_FIELDS: ReadonlySet<string> = new Set([
-  ...["type", "text", "refusal", "image_url", "input_audio", "file", "file_id", "annotations"],
+  ...["type", "text", "refusal", "image_url", "input_audio", "video_url", "file", "file_id", "annotations"],
   ...["cache_control", "prompt_cache_breakpoint"],
 ]);
 

@@ -71,6 +71,9 @@ export function decodePart(part: unknown, path: string): Part | undefined {
       return decodeAudio(part, path);
     case "file":
       return decodeFile(part, path);
+    case "video_url":
+      // Only some vendors see films; the others name it.
+      return part["video_url"] ? { type: "opaque", dialect: "chat", name: path, value: part } : undefined;
     default:
       return undefined;
   }

@@ -13,7 +13,7 @@ import { toInput } from "../messages/tool-input.ts";
 import { cleanText } from "../text.ts";
 import { mergeTurns } from "../turns.ts";
 import { nameLostDetail } from "../unsayable.ts";
-import { encodeAudio, encodeDocument, encodeMedia } from "./media.ts";
+import { encodeAudio, encodeDocument, encodeMedia, encodeVideo } from "./media.ts";
 import { type Proof, unpackProof } from "./proof.ts";
 
 type Wire = Record<string, unknown>;
@@ -40,7 +40,11 @@ function addUserPart(part: Part, parts: Wire[], dropped: string[]): void {
     parts.push(encodeMedia(part));
   } else if (part.type === "document") parts.push(...encodeDocument(part));
   else if (part.type === "audio") parts.push(encodeAudio(part));
-  else if (part.type === "opaque") dropped.push(part.name);
+  else if (part.type === "opaque") {
+    const video = encodeVideo(part.value);
+    if (video) parts.push(video);
+    else dropped.push(part.name);
+  }
 }
 
 const NONE: readonly Wire[] = [];

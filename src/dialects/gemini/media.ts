@@ -1,4 +1,5 @@
 import type { AudioPart, DocumentPart, ImagePart, MediaSource } from "../../canon/prompt.ts";
+import { isObject } from "../../lib/json.ts";
 import { mediaTypeOf, textOfMedia } from "../media-type.ts";
 import { hasScheme, parseDataUrl } from "../media-url.ts";
 import { cleanText } from "../text.ts";
@@ -52,4 +53,18 @@ export function encodeAudio(part: AudioPart): Wire {
   if (read?.mediaType.startsWith("audio/")) return inline(read.mediaType, read.data);
   const format = part.format.trim().toLowerCase();
   return inline(format.includes("/") ? format : `audio/${format || "wav"}`, read?.data ?? part.data);
+}
+
+/**
+ * A film as chat clients send it (`video_url`): its bytes, or an address that the vendor itself can read (dialects.md 3.1). Undefined for any
+ * other address and for what is no film.
+ */
+export function encodeVideo(value: unknown): Wire | undefined {
+  if (!isObject(value) || value["type"] !== "video_url") return undefined;
+  const held = value["video_url"];
+  const url = isObject(held) ? held["url"] : held;
+  if (typeof url !== "string") return undefined;
+  if (OWN_ADDRESS.test(url)) return { fileData: { fileUri: url } };
+  const read = parseDataUrl(url);
+  return read?.mediaType.startsWith("video/") ? inline(read.mediaType, read.data) : undefined;
 }
