@@ -113,29 +113,6 @@ function checkPricing({ id, modality, pricing }: ModelSetting, steps: Steps): Fa
   return missing.map((part) => expected("a price in USD, 0 or more", undefined, [...steps, "pricing", part]));
 }
 
-/**
- * Less than any model costs for a million tokens, and about what one costs for a token: other programs write that. Taken as it stands, a model would be
- * given away.
- */
-const LEAST_USD = 0.0005;
-
-const TOKEN_PRICE = `a price in USD for 1,000,000 tokens, not for one, from ${LEAST_USD} on (or 0)`;
-
-/** Prices that look like those of one token, at `place`. */
-function tinyPrices(prices: object, place: Steps): Fault[] {
-  return Object.entries(prices).flatMap(([name, usd]) => {
-    const isTiny = name !== "per_image" && typeof usd === "number" && usd > 0 && usd < LEAST_USD;
-    return isTiny ? [expected(TOKEN_PRICE, usd, [...place, name])] : [];
-  });
-}
-
-function checkAmounts({ pricing }: ModelSetting, steps: Steps): Fault[] {
-  if (typeof pricing !== "object") return [];
-  const place = [...steps, "pricing"];
-  const ofTiers = (pricing.tiers ?? []).flatMap((tier, at) => tinyPrices(tier, [...place, "tiers", at]));
-  return [...tinyPrices(pricing, place), ...ofTiers];
-}
-
 /** A plan's id is typed on the command line and shown in tables. */
 function checkPlans(plans: ConfigFile["plans"]): Fault[] {
   const problem = "expected an id of 1 to 64 letters, digits, dots, dashes and underscores";
@@ -154,7 +131,7 @@ function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<strin
       faults.push({ steps: [...steps, "id"], problem });
     }
     firstAt.set(row.id, earlier ?? index);
-    faults.push(...checkRoutes(row, steps, vendorIds), ...checkPricing(row, steps), ...checkAmounts(row, steps));
+    faults.push(...checkRoutes(row, steps, vendorIds), ...checkPricing(row, steps));
     const efforts = row.reasoning_efforts;
     if (efforts && !efforts.levels.includes(efforts.default)) {
       const what = `one of ${efforts.levels.map(quoted).join(", ")}`;

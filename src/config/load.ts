@@ -23,7 +23,13 @@ import {
   readWord,
 } from "./values.ts";
 import { ownVariables } from "./variables.ts";
-import { allowedHosts, exposureWarnings, listeningWarnings, lostModelWarnings } from "./warnings.ts";
+import {
+  allowedHosts,
+  exposureWarnings,
+  listeningWarnings,
+  lostModelWarnings,
+  tokenPriceWarnings,
+} from "./warnings.ts";
 
 /** Everything configuration depends on, passed in so that it can be tested. */
 export type LoadContext = Place & KnownVendors & { flags: Flags };
@@ -133,7 +139,7 @@ export function loadConfig(context: LoadContext): Config {
   warnings.push(...listeningWarnings(host, publicUrl), ...search.warnings);
   if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
   const vendorIds = [...context.registryIds, ...context.builtinIds, ...(file.vendors ?? []).map(({ id }) => id)];
-  warnings.push(...lostModelWarnings(file.models ?? [], vendorIds));
+  warnings.push(...lostModelWarnings(file.models ?? [], vendorIds), ...tokenPriceWarnings(file.models ?? []));
   return {
     dataFolder,
     file: path,

@@ -43,6 +43,25 @@ export function lostModelWarnings(models: readonly ModelSetting[], vendorIds: re
   });
 }
 
+/**
+ * Less than any model costs for a million tokens, and about what one costs for a token: other programs write that. Taken as it stands, which it is, a model
+ * is nearly given away.
+ */
+const LEAST_USD = 0.0005;
+
+const isTiny = ([name, usd]: [string, unknown]) =>
+  name !== "per_image" && typeof usd === "number" && usd > 0 && usd < LEAST_USD;
+
+/** Prices of the file that look like those of one token. */
+export function tokenPriceWarnings(models: readonly ModelSetting[]): string[] {
+  return models.flatMap(({ id, pricing }) => {
+    if (typeof pricing !== "object") return [];
+    const prices = [pricing, ...(pricing.tiers ?? [])].flatMap((part) => Object.entries(part));
+    const [found] = prices.filter(isTiny);
+    return found ? [`${id}: its price of ${found[1]} USD (${found[0]}) is for 1,000,000 tokens, not for one.`] : [];
+  });
+}
+
 const isPlainKey = (value: unknown) => typeof value === "string" && !/\$\{|^file:/.test(value);
 
 /** Headers whose values are secrets, as far as their names tell. */

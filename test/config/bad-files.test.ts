@@ -194,18 +194,6 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "models[0].context_length: expected a whole number of tokens, found 1.5",
   ],
   [
-    "the price of a token in place of a million's, as other programs write it",
-    "models: [{ id: lab/a, pricing: { input: 0.0000025, output: 0.00001, cache_read: 0, tiers: [{ input_tokens_above: 9, input: 3, output: 0.0001 }] } }]",
-    ...[
-      ["input", "0.0000025"],
-      ["output", "0.00001"],
-      ["tiers[0].output", "0.0001"],
-    ].map(
-      ([name, found]) =>
-        `models[0].pricing.${name}: expected a price in USD for 1,000,000 tokens, not for one, from 0.0005 on (or 0), found ${found}`,
-    ),
-  ],
-  [
     "an address that is an endpoint's own",
     "vendors: [{ id: lab, dialect: chat, base_url: 'http://x/v1/chat/completions' }, { id: two, dialect: messages, base_url: 'http://x/v1/messages/' }]",
     "vendors[0].base_url: expected an address without /chat/completions, which the gateway adds itself",

@@ -217,4 +217,22 @@ describe("warnings", () => {
       "models[0]: opnai/gpt-5 has no vendor: there is no opnai; did you mean openai?",
     ]);
   });
+
+  test("the price of a token in place of a million's, as other programs write it; it is taken as it stands", () => {
+    const folder = makeFolder();
+    const models = [
+      "{ id: lab/a, pricing: { input: 0.0000025, output: 0.00001 } }",
+      "{ id: lab/b, pricing: { input: 1, output: 0, tiers: [{ input_tokens_above: 9, input: 3, output: 0.0001 }] } }",
+      "{ id: lab/c, pricing: { input: 0, output: 0.001 } }",
+    ];
+    writeIn(
+      folder,
+      "sluice.yaml",
+      `vendors: [{ id: lab, dialect: chat, base_url: 'http://x/v1' }]\nmodels: [${models.join()}]`,
+    );
+    expect(load(folder).warnings).toEqual([
+      "lab/a: its price of 0.0000025 USD (input) is for 1,000,000 tokens, not for one.",
+      "lab/b: its price of 0.0001 USD (output) is for 1,000,000 tokens, not for one.",
+    ]);
+  });
 });
