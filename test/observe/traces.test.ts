@@ -189,7 +189,8 @@ describe("traces", () => {
     await say(app);
     await app.app.observation.close();
     expect(collector.calls).toHaveLength(2);
-  });
+    // Six hundred requests one by one, on a machine that may be busy.
+  }, 30_000);
 
   test("a request that is refused before any book is begun is one span, where a valid key came with it", async () => {
     const app = await traced();
