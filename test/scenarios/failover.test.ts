@@ -345,6 +345,7 @@ describe("a way along which the request cannot be told", () => {
   });
 
   test.each([false, true])("makes no fault of the client of another vendor's trouble (stream: %s)", async (stream) => {
+    oneProcessOnly("ways that rest");
     const app = await mixed();
     first.always(PATH, fault(503));
     const busy = await twofold(app, stream);
