@@ -41,7 +41,7 @@ export const isPriced = ({ plan, narrow }: Caller, { plans }: Pick<Services, "pl
   narrow?.capped === true || planOf(plans, plan).metered;
 
 /** The caller pays, or may not call every model: what another model than the one that was asked for costs is not known, nor whether it may be called. */
-const isBound = (caller: Caller, services: Pick<Services, "plans">) =>
+export const isBound = (caller: Caller, services: Pick<Services, "plans">) =>
   caller.narrow?.models !== undefined || isPriced(caller, services);
 
 function isStray(field: string, value: unknown, caller: Caller, services: Pick<Services, "plans">): boolean {

@@ -5,7 +5,7 @@ import type { ClientDialect } from "../dialects/dialect.ts";
 import type { OfferedTool } from "../dialects/server-tools.ts";
 import { type Edits, isObject, JsonText } from "../lib/json.ts";
 import type { Served, Services } from "./job.ts";
-import { isPriced } from "./stray-fields.ts";
+import { isBound, isPriced } from "./stray-fields.ts";
 
 /** A body, and what is to be done of the tools in it that vendors run. `lost`: those that are left out of it, by their places. */
 export type Tooled = { body: JsonText; served?: Served | undefined; lost?: readonly string[] | undefined };
@@ -29,6 +29,17 @@ function pricedPlaces({ tools }: Wire, types: ReadonlySet<string>): string[] {
   return tools.flatMap((tool: unknown, at) =>
     isObject(tool) && types.has(String(tool["type"])) ? [`tools[${at}]`] : [],
   );
+}
+
+const namesModel = (value: unknown): boolean => isObject(value) && typeof value["model"] === "string";
+
+/** Places of tools by which a vendor has another model answer beside the one that is asked: Anthropic's adviser, and OpenRouter's. */
+function advisedPlaces({ tools }: Wire): string[] {
+  if (!Array.isArray(tools)) return [];
+  return tools.flatMap((tool: unknown, at) => {
+    const isVendors = isObject(tool) && typeof tool["type"] === "string" && tool["type"] !== "function";
+    return isVendors && (namesModel(tool) || namesModel(tool["parameters"])) ? [`tools[${at}]`] : [];
+  });
 }
 
 /** Whether a choice names one of these tools: alone, or among those that are allowed. */
@@ -61,15 +72,17 @@ function without(body: JsonText, places: readonly string[]): JsonText {
 /**
  * What becomes of the tools in a checked body that its model's vendor would run. The gateway serves web tools where the vendor runs none; and wherever
  * it can, for callers whose searches are paid for or counted: those are metered by the call, and a vendor's searches come with a bill of its own
- * (interface 1 and 8). Left out are tools that nobody could charge, for who pays, and web tools, for a key that may use none. Throws GatewayError
- * (invalid_request, with param) for bounds that contradict each other.
+ * (interface 1 and 8). Left out are tools that nobody could charge, for who pays; those that have another model answer, for who may not call
+ * every one; and web tools, for a key that may use none. Throws GatewayError (invalid_request, with param) for bounds that contradict each other.
  */
 export function settleTools({ client, caller }: Asking, body: JsonText, entry: Entry, services: Services): Tooled {
   const { value } = body;
   if (!isObject(value)) return { body };
   const half = client.serverTools;
   const offered = half.find(value);
-  const lost = isPriced(caller, services) ? pricedPlaces(value, half.pricedTypes) : [];
+  const priced = isPriced(caller, services) ? pricedPlaces(value, half.pricedTypes) : [];
+  const advised = isBound(caller, services) ? advisedPlaces(value).filter((place) => !priced.includes(place)) : [];
+  const lost = [...priced, ...advised];
   const isServed = canServe(caller, entry, services);
   if (!isServed && offered.length > 0 && (metersSearch(caller, services) || caller.narrow?.endpoints)) {
     lost.push(...offered.map(({ place }) => place));

@@ -145,3 +145,32 @@ describe("a tool that a vendor runs for money of its own", () => {
     expect([paid.status, paid.dropped, paid.sent[1]?.[field]]).toEqual([200, field, undefined]);
   });
 });
+
+describe("a tool by which a vendor asks another model", () => {
+  const READ = { name: "read", input_schema: { type: "object", properties: {} } };
+  const ADVISER = { type: "advisor_20260301", name: "advisor", model: "dearer" };
+  const tools = [READ, ADVISER];
+
+  test("goes on for who may call every model and pays for none", async () => {
+    lab.vendors.messages.play(says("At dawn."));
+    const { status, dropped, sent } = await ask("messages", { tools });
+    expect([status, dropped, sent[0]?.["tools"]]).toEqual([200, null, tools]);
+  });
+
+  test("is left out for who pays: what the other one costs is not known", async () => {
+    join("paying");
+    lab.vendors.messages.play(says("At dawn."));
+    const { status, dropped, sent } = await ask("messages", { tools });
+    expect([status, dropped, sent[0]?.["tools"]]).toEqual([200, "tools[1]", [READ]]);
+  });
+
+  test("is left out for a key that may not call every model", async () => {
+    const { accountId, app } = lab.gateway;
+    const { key } = await app.keys.create({ accountId, name: "narrow", kind: "api", models: ["lab/*"] });
+    lab.vendors.messages.play(says("At dawn."));
+    const asked = { tools, tool_choice: { type: "tool", name: "advisor" } };
+    const { status, dropped, sent } = await ask("messages", asked, { authorization: `Bearer ${key}` });
+    expect([status, dropped, sent[0]?.["tools"]]).toEqual([200, "tools[1]", [READ]]);
+    expect(sent[0]).not.toContainKey("tool_choice");
+  });
+});
