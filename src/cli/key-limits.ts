@@ -2,6 +2,7 @@ import type { Scope } from "../accounts/caller.ts";
 import type { KeyLimits } from "../accounts/key-wish.ts";
 import type { KeyRow } from "../accounts/keys.ts";
 import { isScope } from "../accounts/scopes.ts";
+import { isoOrNull } from "../http/usage-shape.ts";
 import type { KeyLimitOptions } from "./options.ts";
 import { formatTime, WrongUsage } from "./output.ts";
 import { readSpan } from "./since.ts";
@@ -67,12 +68,11 @@ export function readLimits(options: KeyLimitOptions, known: readonly Scope[], no
 }
 
 const toUsd = (nano: bigint) => Number(nano) / Number(NANO_PER_USD);
-const toIso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
 
 /** A key's limits as `--json` shows them; USD as numbers, null where nothing is limited. */
 export function publicLimits({ expiresAt, models, endpoints, capDayNano, capTotalNano, capRequestsDay }: KeyLimits) {
   return {
-    expires_at: toIso(expiresAt),
+    expires_at: isoOrNull(expiresAt),
     models,
     endpoints,
     cap_day_usd: capDayNano === null ? null : toUsd(capDayNano),

@@ -1,6 +1,7 @@
 import type { Account } from "../accounts/accounts.ts";
 import { SCOPES } from "../accounts/caller.ts";
 import type { KeyChange, KeyRow } from "../accounts/keys.ts";
+import { isoOrNull } from "../http/usage-shape.ts";
 import { type Books, withBooks } from "./context.ts";
 import { describeLimits, describeState, publicLimits, readLimits } from "./key-limits.ts";
 import type { ChangeKeyOptions, CreateKeyOptions, FolderOptions, JsonOption } from "./options.ts";
@@ -40,7 +41,7 @@ export async function createKey(options: CreateKeyOptions): Promise<number> {
 }
 
 /** A key or token as `--json` shows it. */
-export const toPublic = (row: KeyRow, accounts: ReadonlyMap<string, string>) => ({
+const toPublic = (row: KeyRow, accounts: ReadonlyMap<string, string>) => ({
   id: row.id,
   name: row.name,
   account: row.accountId,
@@ -48,13 +49,11 @@ export const toPublic = (row: KeyRow, accounts: ReadonlyMap<string, string>) => 
   kind: row.kind,
   prefix: row.prefix,
   last4: row.last4,
-  created_at: toIso(row.createdAt),
-  last_used_at: toIso(row.lastUsedAt),
-  revoked_at: toIso(row.revokedAt),
+  created_at: isoOrNull(row.createdAt),
+  last_used_at: isoOrNull(row.lastUsedAt),
+  revoked_at: isoOrNull(row.revokedAt),
   ...publicLimits(row),
 });
-
-const toIso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
 
 const accountNames = ({ accounts }: Books) => new Map(accounts.list().map((account) => [account.id, account.name]));
 

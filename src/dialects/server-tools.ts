@@ -120,6 +120,7 @@ export function readPlace(value: unknown): Pick<OfferedTool, "country" | "near">
 /** Results of one search by how much of the context they may take (dialects.md 1.1: search_context_size). */
 const RESULTS_OF_SIZE: Readonly<Record<string, number>> = { low: 5, medium: 10, high: 20 };
 
+/** How many results a client wants that says a size of context; undefined where it says none that is known. */
 export function resultsOfSize(size: unknown): number | undefined {
   return typeof size === "string" && Object.hasOwn(RESULTS_OF_SIZE, size) ? RESULTS_OF_SIZE[size] : undefined;
 }

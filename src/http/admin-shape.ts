@@ -4,9 +4,8 @@ import type { LedgerEntry, Posted } from "../ledger/book.ts";
 import { formatUsd } from "../ledger/price.ts";
 import type { VendorRecord } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
-import { toIso, toUsd } from "./usage-shape.ts";
+import { isoOrNull, toIso, toUsd } from "./usage-shape.ts";
 
-const isoOrNull = (atMs: number | null | undefined) => (atMs == null ? null : toIso(atMs));
 const usdOrNull = (nano: bigint | null) => (nano === null ? null : toUsd(nano));
 
 /** An account in a list. */

@@ -24,7 +24,11 @@ function formatPico(pico: bigint): string {
   return `${digits.slice(0, -12)}.${digits.slice(-12)}`;
 }
 
+/** A time (Unix ms) in ISO 8601, UTC. */
 export const toIso = (atMs: number): string => new Date(atMs).toISOString();
+
+/** {@link toIso}; null where it has not happened. */
+export const isoOrNull = (atMs: number | null | undefined) => (atMs == null ? null : toIso(atMs));
 
 const toTokens = (row: Pick<Totals, "input" | "cacheRead" | "cacheWrite" | "output" | "reasoning" | "units">) => ({
   input_tokens: row.input,

@@ -55,6 +55,7 @@ export function writeFlags(flags: readonly UsageFlag[]): number {
   return flags.reduce((bits, flag) => bits | (1 << USAGE_FLAGS.indexOf(flag)), 0);
 }
 
+/** The flags of a set that {@link writeFlags} wrote. */
 export function readFlags(bits: number): UsageFlag[] {
   return USAGE_FLAGS.filter((_, at) => (bits & (1 << at)) !== 0);
 }

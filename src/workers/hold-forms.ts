@@ -96,6 +96,7 @@ export function writeCharge({ costNano, chargedNano, metered, flags }: Charge): 
   return { cost, charged: String(chargedNano), metered, flags: flags ?? null };
 }
 
+/** What {@link writeCharge} wrote. */
 export function readCharge({ cost, charged, metered, flags }: ChargeForm): Charge {
   const charge = { costNano: cost === null ? undefined : BigInt(cost), chargedNano: BigInt(charged), metered };
   return flags === null ? charge : { ...charge, flags };
