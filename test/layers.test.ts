@@ -136,7 +136,9 @@ describe("the rules find what they are for", () => {
   test("exports for nobody", () => {
     const files = tree({
       "lib/a.ts": "export const used = 1;\nexport function unused() {}\nexport class Tested {}\nconst own = 2;",
-      "lib/b.ts": 'import { used } from "./a.ts";',
+      "lib/b.ts":
+        'import { used, type Other as own } from "./a.ts";\nconst unused = "another one of its own";\nawait import("./c.ts");',
+      "lib/c.ts": "export function later() {}",
       "db/schema.ts": "export const table = 3;",
     });
     expect(findUnusedExports(files, ['import { Tested } from "../src/lib/a.ts";'])).toEqual(["lib/a.ts: unused"]);

@@ -52,7 +52,7 @@ function maskUrl(value: string): string {
 }
 
 /** What was found, in words: the value itself where it is short and no secret, else its kind. */
-export function describeFound(value: unknown, steps: Steps): string {
+function describeFound(value: unknown, steps: Steps): string {
   if (value === undefined) return "nothing";
   if (value === null) return "null";
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";

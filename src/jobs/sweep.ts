@@ -6,7 +6,7 @@ import { type ImageFiles, type NameBatch, PART_MS } from "./files.ts";
 import type { JobStore } from "./store.ts";
 
 /** Between two rounds, ms; and before the first, so that it is not in the way of a start. */
-export const SWEEP_MS = HOUR_MS;
+const SWEEP_MS = HOUR_MS;
 const FIRST_SWEEP_MS = 60_000;
 /** Jobs that are forgotten in one transaction. */
 const BATCH = 100;

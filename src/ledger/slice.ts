@@ -88,7 +88,7 @@ function inputPico(rates: Rates, { estimatedInput, payment }: SliceWish): bigint
 }
 
 /** Output tokens that so much money pays for beside the input; below 0 when it does not even pay that. */
-export function affordableOutput(wish: SliceWish, availableNano: bigint): number {
+function affordableOutput(wish: SliceWish, availableNano: bigint): number {
   const rates = ratesFor(wish.prices, wish.estimatedInput);
   const left = availableNano * 1_000n - inputPico(rates, wish);
   if (left < 0n) return -1;

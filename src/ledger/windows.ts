@@ -5,7 +5,7 @@ import { type Entries, HOUSE } from "./entries.ts";
 import type { Funds } from "./funds.ts";
 
 /** Length of a spending window, ms (contract 4: USD per 5 h). */
-export const WINDOW_MS = 5 * 60 * 60_000;
+const WINDOW_MS = 5 * 60 * 60_000;
 /** A window that begins later than this from now was opened by a clock that stood wrong, ms. */
 const CLOCK_SLIP_MS = 60_000;
 /** Windows kept in memory; beyond these the store is asked. */

@@ -47,9 +47,6 @@ const NO_RATE: Rate = { limit: 0, intervalUs: 0, burst: 1 };
 
 const OPEN: Permit = { state: undefined, release() {} };
 
-/** Plan `local`: everything is allowed (contract 4). */
-export const unlimited: Limiter = { take: () => OPEN };
-
 /** A bucket's standing. Times are µs; `wallNow` is Unix ms. */
 export function describeBucket(tat: number, now: number, rate: Rate, wallNow: number): RateState {
   const resetMs = Math.ceil(resetAfter(tat, now) / US_PER_MS);

@@ -14,7 +14,7 @@ import { errorFields, type Log } from "../observe/log.ts";
 /** How long an answer is kept (contract 5). */
 export const KEEP_MS = DAY_MS;
 /** Largest answer that is kept, bytes, compressed (reliability 3.8). */
-export const MAX_KEPT_BYTES = 256 * 1024;
+const MAX_KEPT_BYTES = 256 * 1024;
 /** Most keys of one account; the oldest answer makes room for a new key (reliability 3.8). */
 export const MAX_KEYS = 1_000;
 /** Expired rows removed in one transaction. */

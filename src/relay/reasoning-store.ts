@@ -17,7 +17,7 @@ export const MAX_STATE_BYTES = 1024 * 1024;
 const MAX_ACCOUNT_STATES = 20_000;
 const MAX_ACCOUNT_BYTES = 64 * 1024 * 1024;
 /** What all accounts may keep together, bytes. */
-export const MAX_TOTAL_BYTES = 512 * 1024 * 1024;
+const MAX_TOTAL_BYTES = 512 * 1024 * 1024;
 /** Most states that are put back in one request, and their bytes: the newest ones. */
 const MAX_FOUND = 2_048;
 const MAX_FOUND_BYTES = 16 * 1024 * 1024;

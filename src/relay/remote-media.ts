@@ -14,7 +14,7 @@ import type { Target } from "./read-reply.ts";
 /** Different addresses in one request, bytes of one file and of all together, and how many are fetched at a time. */
 export const MAX_REMOTE = 20;
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
-export const MAX_TOTAL_BYTES = 20 * 1024 * 1024;
+const MAX_TOTAL_BYTES = 20 * 1024 * 1024;
 const PARALLEL = 4;
 /** For all of a request's files together, milliseconds. */
 export const MEDIA_DEADLINE_MS = 10_000;

@@ -10,7 +10,7 @@ import type { Done, Work } from "./extract-work.ts";
 export const MAX_THREADS = 2;
 /** Pages that may wait, and their bytes in all; more are refused at once. */
 export const MAX_WAITING = 200;
-export const MAX_WAITING_BYTES = 100 * 1024 * 1024;
+const MAX_WAITING_BYTES = 100 * 1024 * 1024;
 /** For one page in its thread, milliseconds; then the thread is ended. */
 export const READ_DEADLINE_MS = 10_000;
 /**

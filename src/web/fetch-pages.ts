@@ -11,9 +11,9 @@ import { limit } from "./safe-fetch-time.ts";
 export const MAX_URLS = 10;
 /** Tokens of one page: where nothing is said, and the most that can be asked for (web-and-mcp.md C4). */
 const DEFAULT_MAX_TOKENS = 10_000;
-export const MOST_TOKENS = 100_000;
+const MOST_TOKENS = 100_000;
 /** Bytes of a page, after decompression; PDF files may be larger. */
-export const MAX_PAGE_BYTES = 10 * 1024 * 1024;
+const MAX_PAGE_BYTES = 10 * 1024 * 1024;
 const MAX_PDF_BYTES = 20 * 1024 * 1024;
 /** For one URL, and for all of a call, milliseconds. */
 export const URL_DEADLINE_MS = 20_000;

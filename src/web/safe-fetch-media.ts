@@ -5,7 +5,7 @@ import { FetchFault } from "./safe-fetch-fault.ts";
 /** An agent sends its whole conversation every turn, images included: they are fetched once in this time, milliseconds. */
 export const KEPT_MS = 5 * 60_000;
 /** Bytes and files that are kept. */
-export const MAX_KEPT_BYTES = 32 * 1024 * 1024;
+const MAX_KEPT_BYTES = 32 * 1024 * 1024;
 const MAX_KEPT = 200;
 
 export type MediaFile = { body: Uint8Array; contentType: string };

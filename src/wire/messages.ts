@@ -13,7 +13,7 @@ const CacheControl = late(() =>
   ),
 );
 
-export const TextBlock = late(() =>
+const TextBlock = late(() =>
   Open(
     {
       type: Type.Literal("text"),
@@ -130,7 +130,7 @@ export const Message = late(() =>
   ),
 );
 
-export const ToolDefinition = late(() =>
+const ToolDefinition = late(() =>
   Type.Union(
     [
       Open({

@@ -1,4 +1,4 @@
-import { dirname, join, normalize } from "node:path";
+import { basename, dirname, join, normalize } from "node:path";
 
 /** Source texts by their path below `src`, such as `dialects/frames.ts`. */
 export type Sources = ReadonlyMap<string, string>;
@@ -61,16 +61,31 @@ const EXPORTED = /^export (?:async )?(?:function\*?|const|let|class) ([\w$]+)/gm
 /** Tables are read by drizzle-kit, file by file. */
 const TABLES = /^db\/schema/;
 
-/** Values that are exported, and that no other file names, of `sources` or of the `others`, which are texts of tests and of the build. */
+const TAKEN = /\b(?:import|export)\s+(?:type\s+)?(?:\w+,\s*)?\{([^}]*)\}\s*from\b/g;
+
+/** The names that a file takes from others, under which those export them. */
+function takenNames(text: string): string[] {
+  const lists = [...text.matchAll(TAKEN)].flatMap(([, names = ""]) => names.split(","));
+  return lists.map((name) =>
+    name
+      .trim()
+      .replace(/^type /, "")
+      .replace(/ as .*$/, ""),
+  );
+}
+
+/**
+ * Values that are exported, and that no file imports, of `sources` or of the `others`, which are texts of tests and of the build. A file that is
+ * imported as a whole when it is needed may be asked for anything.
+ */
 export function findUnusedExports(sources: Sources, others: readonly string[]): string[] {
-  const wordsOf = (text: string) => new Set(text.match(/[\w$]+/g));
-  const words = new Map([...sources].map(([path, text]) => [path, wordsOf(text)]));
-  const further = others.map(wordsOf);
-  const isNamed = (name: string, by: string) =>
-    further.some((known) => known.has(name)) || [...words].some(([path, known]) => path !== by && known.has(name));
+  const texts = [...sources.values(), ...others];
+  const taken = new Set(texts.flatMap(takenNames));
+  const whole = new Set(texts.flatMap((text) => [...text.matchAll(DYNAMIC)].map(([, path = ""]) => basename(path))));
   return [...sources].flatMap(([path, text]) => {
-    const names = TABLES.test(path) ? [] : [...text.matchAll(EXPORTED)].map(([, name = ""]) => name);
-    return names.filter((name) => !isNamed(name, path)).map((name) => `${path}: ${name}`);
+    const isExempt = TABLES.test(path) || whole.has(basename(path));
+    const names = isExempt ? [] : [...text.matchAll(EXPORTED)].map(([, name = ""]) => name);
+    return names.filter((name) => !taken.has(name)).map((name) => `${path}: ${name}`);
   });
 }
 

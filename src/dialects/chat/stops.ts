@@ -10,13 +10,13 @@ type Wire = Record<string, unknown>;
 const NONE: string[] = [];
 
 /** The stop sequences of a chat body, which may name one without a list (dialects.md 1.1). */
-export function stopsOf(body: Wire): string[] {
+function stopsOf(body: Wire): string[] {
   const { stop } = body;
   return (Array.isArray(stop) ? stop : [stop]).filter((one): one is string => typeof one === "string" && one !== "");
 }
 
 /** Those of them that are too many for this vendor; none where its row names no bound: clients keep to the dialect's own. */
-export function unsaidStops(body: Wire, { maxStopSequences: most }: Quirks): string[] {
+function unsaidStops(body: Wire, { maxStopSequences: most }: Quirks): string[] {
   return most === undefined || !Array.isArray(body["stop"]) ? NONE : stopsOf(body).slice(most);
 }
 

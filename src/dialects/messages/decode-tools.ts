@@ -39,7 +39,7 @@ function nameLost(entry: Record<string, unknown>, path: string, dropped: string[
  * One entry of `tools`, which stands at `place`; undefined for one that the vendor's own servers run, which is named in `dropped`. One that the
  * client runs becomes a function. Throws GatewayError (invalid_request) for client-run toolsets, which no single function can stand for.
  */
-export function readTool(entry: unknown, place: string, dropped: string[]): Tool | undefined {
+function readTool(entry: unknown, place: string, dropped: string[]): Tool | undefined {
   if (!isObject(entry)) return undefined;
   const type = entry["type"];
   if (typeof type !== "string" || type === "custom") {

@@ -18,7 +18,7 @@ export const OFF_TYPES: ReadonlySet<unknown> = new Set(["disabled", "between_too
  * What `thinking` and `output_config.effort` ask for together (dialects.md 5.3): the effort wins for depth, but never over `disabled`.
  * An effort alone is an explicit depth too, since it is the only control of models that always think.
  */
-export function readReasoning(body: Record<string, unknown>): ReasoningIntent {
+function readReasoning(body: Record<string, unknown>): ReasoningIntent {
   const thinking = body["thinking"];
   const config = body["output_config"];
   const effort = isObject(config) ? config["effort"] : undefined;

@@ -10,7 +10,7 @@ type Message = Record<string, unknown>;
 
 /** Stands for a turn that says nothing, which this dialect refuses (dialects.md 4.8 #4). */
 export const EMPTY_TEXT = "(empty)";
-export const NO_RESULT_TEXT = "No result was given for this tool call.";
+const NO_RESULT_TEXT = "No result was given for this tool call.";
 
 /** Words of an error result for a call that nobody answered: without one the whole request is refused (dialects.md 2.2). */
 export const unansweredResult = (id: string): Block => ({

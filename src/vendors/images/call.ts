@@ -6,7 +6,7 @@ import type { Vendor } from "../vendor.ts";
 import { type Answer, type Call, type ImageRow, RequestFault } from "./wire.ts";
 
 /** The largest answer that is read: an image of 32 MiB in base64, and a little around it, bytes. */
-export const MAX_ANSWER_BYTES = 48 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 48 * 1024 * 1024;
 
 /** What every call needs from outside. */
 export type ApiTools = {

@@ -12,7 +12,7 @@ const MAX_CALLS = 5;
 /** One question after the state of some work, ms; the work goes on meanwhile. */
 const POLL_CALL_MS = 20_000;
 /** Telling a vendor to stop, ms: nobody waits for it. */
-export const CANCEL_MS = 5_000;
+const CANCEL_MS = 5_000;
 
 /** What the image vendors need from outside. */
 export type ImageTools = ApiTools & {
