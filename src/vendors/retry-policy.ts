@@ -69,7 +69,7 @@ export function decideRetry(error: GatewayError, facts: AttemptFacts): "next-rou
 /**
  * The pause after which the only way is asked once more, milliseconds, or undefined where it is not (reliability 6.2, column three): a busy
  * vendor and a failed connection after a jittered moment, and both a limit and a busy vendor after the wait that the vendor named, where that is short;
- * always within `leftMs`. `random` gives 0 up to 1. Pure.
+ * always within `leftMs`. A busy vendor that names a long one is asked as if it named none: what it says of an overload is a guess. `random` gives 0 up to 1. Pure.
  */
 export function pauseBeforeRepeat(error: GatewayError, leftMs: number, random: () => number): number | undefined {
   const wait = waitOf(error, random);
@@ -79,8 +79,8 @@ export function pauseBeforeRepeat(error: GatewayError, leftMs: number, random: (
 function waitOf({ code, retryAfterSeconds }: GatewayError, random: () => number): number | undefined {
   const between = ({ least, most }: { least: number; most: number }) => least + (most - least) * random();
   if (code === "upstream_unreachable") return between(CONNECT_PAUSE_MS);
-  const named = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000;
-  if (named !== undefined && named > MAX_WAIT_MS) return undefined;
+  const told = (retryAfterSeconds ?? 0) * 1_000;
+  const named = told > 0 && told <= MAX_WAIT_MS ? told : undefined;
   if (code === "upstream_overloaded") return Math.max(named ?? 0, between(OVERLOAD_PAUSE_MS));
   return code === "rate_limit_exceeded" ? named : undefined;
 }

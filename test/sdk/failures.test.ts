@@ -138,8 +138,13 @@ function codeIn(client: ClientName, error: SdkError): unknown {
 }
 
 describe("errors of the vendor", () => {
+  // An overloaded vendor is asked once more after a real second: each vendor and each client once, and not all pairs.
   const rows = VENDOR_ERRORS.flatMap((row) =>
-    waysAndModes.map(([client, upstream, mode]) => [row.fault, client, upstream, mode, row] as const),
+    waysAndModes
+      .filter(([client, upstream, mode]) => {
+        return row.fault !== "overloaded" || (mode === "stream" && (client === "messages" || upstream === "chat"));
+      })
+      .map(([client, upstream, mode]) => [row.fault, client, upstream, mode, row] as const),
   );
   test.each(rows)("%s: %s SDK, %s vendor, %s", async (fault, client, upstream, mode, row) => {
     const secret = `sk-lab-${"x".repeat(24)}`;
@@ -154,8 +159,7 @@ describe("errors of the vendor", () => {
     expect(headers?.get("retry-after") ?? null).toBe(fault === "limit" || fault === "overloaded" ? "7" : null);
     if (row.retry) expect(headers?.get("x-should-retry")).toBe(row.retry);
     expect(headers?.get(client === "messages" ? "request-id" : "x-request-id")).toMatch(/^req_/);
-    // Who wants to be left alone for longer than five seconds is.
-    expect(callsOf(upstream).length).toBe(1);
+    expect(callsOf(upstream).length).toBe(fault === "overloaded" ? 2 : 1);
   });
 
   test.each(ways)("x-should-retry: false is honoured: %s SDK, %s vendor", async (client, upstream) => {
