@@ -305,7 +305,7 @@ describe("the built-in rows", () => {
       owned_by: "Sluice",
       modality: "chat",
       access_tier: "free",
-      context_length: 256000,
+      context_length: 128000,
       max_output_tokens: 128000,
       pricing: { currency: "USD", unit: "per_1m_tokens", input: 0, output: 0 },
       capabilities: { vision: true, tools: true, reasoning: true },

@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { builtInRows } from "../../src/catalog/rows.ts";
 import { manualClock } from "../support/clock.ts";
 import { within } from "../support/wait.ts";
 import {
@@ -196,28 +195,6 @@ describe("echo", () => {
     expect(any.blocks).toMatchObject([{ type: "tool_use", name: "other" }]);
     const free = await echo(side, mode, "Oslo", { tools });
     expect(free.blocks).toEqual([{ type: "text", text: "Oslo" }]);
-  });
-});
-
-describe("the window that the catalog tells", () => {
-  const entry = builtInRows.find((row) => row.id === "sluice/echo");
-  const [window = 0, most = 0] = [entry?.context_length, entry?.max_output_tokens];
-  const words = (count: number) => "a ".repeat(count).trim();
-
-  test.each(SIDES)("a prompt that fills it does not fit: %s", async (side) => {
-    const response = await say(side, "blocking", "sluice/echo", words(window));
-    const told = await readFailure(side, response);
-    expect(told).toMatchObject({ status: 400, code: "context_length_exceeded" });
-    if (side === "messages") expect(told.message).toMatch(/^prompt is too long: \d+ tokens > 256000 maximum/);
-  });
-
-  test.each([
-    [most / 2, most / 2, "stop"],
-    [most, most, "stop"],
-    [most + 1, most - 1, "length"],
-    [window - 1, 1, "length"],
-  ])("input and output share it: %p words get %p back", async (asked, told, finish) => {
-    expect(await echo("chat", "blocking", words(asked))).toMatchObject({ input: asked, output: told, finish });
   });
 });
 

@@ -3,26 +3,19 @@ import { isObject } from "../../lib/json.ts";
 import { countPrompt, lastToolResult, lastUserText, messagesOf } from "./conversation.ts";
 import { exampleOf } from "./example.ts";
 import { countTokens, piecesOf } from "./pieces.ts";
-import { AT_ONCE, type Block, type Play, refuse, refuseLength } from "./play.ts";
+import { AT_ONCE, type Block, type Play, refuse } from "./play.ts";
 
 const GREETING = "Hello! I am sluice/echo: send me a text and I answer with it.";
-
-/** What its row in the catalog says: tokens of input and output together, and of output alone. */
-const WINDOW = 256_000;
-const MAX_OUTPUT = 128_000;
 
 /** Levels at which nothing is thought aloud; every other one says a sentence or two (contract 10). */
 const QUIET = new Set(["none", "minimal", "off", "disabled"]);
 
 /**
  * The model `sluice/echo` (contract 10): answers with the last user text, or with the tool result the conversation ends in, or with a
- * call when `tool_choice` forces one. Takes a chat body. Throws Refusal when the forced tool does not exist, and for a prompt that fills its
- * window.
+ * call when `tool_choice` forces one. Takes a chat body. Throws Refusal when the forced tool does not exist.
  */
 export function playEcho(body: Record<string, unknown>): Play {
   const messages = messagesOf(body);
-  const input = countPrompt(messages);
-  if (input >= WINDOW) throw refuseLength(input, WINDOW);
   const asked = lastUserText(messages);
   const result = lastToolResult(messages);
   const thought = thinkAloud(body["reasoning_effort"], asked);
@@ -30,7 +23,7 @@ export function playEcho(body: Record<string, unknown>): Play {
   const answer = tool ? undefined : untilStop(result || asked || GREETING, stopsOf(body["stop"]));
 
   const blocks: Block[] = [];
-  let left = Math.min(ceilingOf(body), MAX_OUTPUT, WINDOW - input);
+  let left = ceilingOf(body);
   const say = (chunks: string[]) => {
     const said = chunks.slice(0, left);
     left -= said.length;
@@ -53,7 +46,7 @@ export function playEcho(body: Record<string, unknown>): Play {
     finish,
     ...(finish === "stop" && answer?.stop !== undefined && { stopReason: answer.stop }),
     usage: {
-      input,
+      input: countPrompt(messages),
       cacheRead: 0,
       cacheWrite: 0,
       output: Math.max(1, reasoning.length + said.length),

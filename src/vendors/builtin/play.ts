@@ -34,12 +34,6 @@ export class Refusal extends Error {
   }
 }
 
-/** What a model says whose window a prompt of `input` tokens leaves nothing of (dialects.md 1.5). */
-export function refuseLength(input: number, window: number): Refusal {
-  const message = `This model's maximum context length is ${window} tokens. However, your messages resulted in ${input} tokens.`;
-  return new Refusal({ status: 400, message, type: "invalid_request_error", code: "context_length_exceeded" });
-}
-
 /** A 400 in the chat dialect's shape (dialects.md 1.5). */
 export function refuse(message: string): Refusal {
   return new Refusal({ status: 400, message, type: "invalid_request_error", code: "invalid_value" });
