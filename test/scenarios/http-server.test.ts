@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Door } from "../../src/http/server/connection.ts";
 import { Incoming } from "../../src/http/server/incoming.ts";
-import { connectionBound, HttpServer } from "../../src/http/server/listen.ts";
+import { type ConnectionBound, connectionBound, HttpServer } from "../../src/http/server/listen.ts";
 import { parseRequestHead } from "../../src/http/server/request-head.ts";
 import { Sender } from "../../src/http/server/sender.ts";
 import { UPLOAD_STALL_MS } from "../../src/http/upload.ts";
@@ -30,10 +30,10 @@ class Bare {
   readonly faults: unknown[] = [];
   readonly server: HttpServer;
 
-  constructor(answer: Door["answer"], mostConnections?: () => number) {
+  constructor(answer: Door["answer"], bound?: () => ConnectionBound) {
     this.server = new HttpServer({
       ...{ hostname: "127.0.0.1", port: 0, sharesPort: false, clock: this.clock },
-      ...(mostConnections && { mostConnections }),
+      ...(bound && { bound }),
       door: {
         answer,
         refuse: (text) => ({ status: 400, headers: {}, body: text }),
@@ -53,8 +53,8 @@ class Bare {
 }
 
 const bares: Bare[] = [];
-function bare(answer: Door["answer"], mostConnections?: () => number): Bare {
-  const made = new Bare(answer, mostConnections);
+function bare(answer: Door["answer"], bound?: () => ConnectionBound): Bare {
+  const made = new Bare(answer, bound);
   bares.push(made);
   return made;
 }
@@ -265,7 +265,7 @@ describe("where as many are connected as may be", () => {
     const answer = { status: 200, headers: {}, body: "done" };
     const at = bare(
       (incoming) => (incoming.headers.path === "/slow" ? held.opened.then(() => answer) : answer),
-      () => MOST,
+      () => ({ most: MOST, withCrowd: MOST + 10 }),
     );
     const connect = async (asks: string | undefined) => {
       const client = await at.connect();
@@ -279,6 +279,7 @@ describe("where as many are connected as may be", () => {
     const others: RawClient[] = [];
     while (others.length < MOST - 4) others.push(await connect("/slow"));
     await until(() => at.server.connections === MOST, "all to be there");
+    await at.clock.advance(1_000);
     const newcomers: RawClient[] = [];
     for (const [index, leaving] of [...silent, rested].entries()) {
       newcomers.push(await connect("/slow"));
@@ -295,13 +296,39 @@ describe("where as many are connected as may be", () => {
     for (const client of [busy, ...others, ...newcomers]) expect((await client.answer()).body).toBe("done");
   });
 
+  test("who has only just come is given the time to ask: one that rests makes room, and only a crowd beyond all bounds loses its first", async () => {
+    const at = bare(
+      () => ({ status: 200, headers: {}, body: "done" }),
+      () => ({ most: MOST, withCrowd: MOST + 2 }),
+    );
+    const rested = await at.connect();
+    await rested.send(lines("GET / HTTP/1.1", "Host: a"));
+    await rested.answer();
+    const others: RawClient[] = [];
+    while (others.length < MOST) others.push(await at.connect());
+    await rested.over();
+    while (others.length < MOST + 2) others.push(await at.connect());
+    await until(() => at.server.connections === MOST + 2, "the crowd to be there");
+    expect(others.filter(({ ending }) => ending !== undefined)).toEqual([]);
+    others.push(await at.connect());
+    await others[0]?.over();
+    expect(at.server.connections).toBe(MOST + 2);
+    // The crowd is no crowd any more: each newcomer takes the place of two, until there are as many as may be.
+    await at.clock.advance(1_000);
+    for (const left of [MOST + 1, MOST, MOST]) {
+      others.push(await at.connect());
+      await until(() => at.server.connections === left, "room to be made");
+    }
+    expect(others.map(({ ending }) => ending !== undefined).lastIndexOf(true)).toBeLessThan(6);
+  });
+
   test("an eighth of the files that may be open is left to the rest of the gateway, and 64 at the least", () => {
-    expect([256, 1_024, 20_000, Number.POSITIVE_INFINITY].map(connectionBound)).toEqual([
-      192,
-      896,
-      17_500,
-      Number.POSITIVE_INFINITY,
+    expect([256, 1_024, 20_000].map(connectionBound)).toEqual([
+      { most: 192, withCrowd: 224 },
+      { most: 896, withCrowd: 960 },
+      { most: 17_500, withCrowd: 18_750 },
     ]);
+    expect(connectionBound(Number.POSITIVE_INFINITY).most).toBe(Number.POSITIVE_INFINITY);
   });
 });
 

@@ -18,6 +18,8 @@ const HEAD_MS = 12_000;
  * proxy may not send a POST again.
  */
 export const IDLE_MS = 130_000;
+/** For so long nobody is blamed for asking nothing yet, ms: of a crowd that comes at once all are taken in before the first one is read. */
+const NEW_MS = 1_000;
 /** How long a client whose connection ends may go on sending what nobody reads, ms: cut off earlier, it would not see its answer. */
 const LINGER_MS = 5_000;
 /** Bytes of further requests that are kept while one is answered. */
@@ -76,8 +78,12 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   #awaitsHead = false;
   /** A request came on it. */
   #hasAsked = false;
+  /** Monotonic ms. */
+  readonly #since: number;
 
-  constructor(private readonly rules: ServerRules) {}
+  constructor(private readonly rules: ServerRules) {
+    this.#since = rules.clock.monotonic();
+  }
 
   get peer(): string | undefined {
     return this.#socket?.remoteAddress;
@@ -96,6 +102,11 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
   /** Nothing ever was: a client has it for later, or nobody has. */
   get isSilent(): boolean {
     return !this.#hasAsked;
+  }
+
+  /** It has only just come: what it asks may be here, and not read. */
+  get isNew(): boolean {
+    return this.rules.clock.monotonic() - this.#since < NEW_MS;
   }
 
   /** Ends it, if nothing is under way. */

@@ -11,18 +11,26 @@ const KEPT_PART = 1 / 8;
 const LEAST_KEPT = 64;
 /** Behind one that rests so many are looked at for a better one. */
 const MOST_LOOKED_AT = 1_000;
+/** Of what is kept for the rest of the gateway, those who have only just come may have this part. */
+const CROWD_PART = 1 / 2;
 
-/** How many clients may be connected at a time. Where a process has no file left it can neither call a vendor nor take up anybody. */
-export const connectionBound = (openFiles: number): number =>
-  Number.isFinite(openFiles) ? openFiles - Math.max(LEAST_KEPT, openFiles * KEPT_PART) : openFiles;
+/** How many clients may be connected at a time; `withCrowd`: with those who have only just come. */
+export type ConnectionBound = { most: number; withCrowd: number };
+
+/** Where a process has no file left it can neither call a vendor nor take up anybody. */
+export function connectionBound(openFiles: number): ConnectionBound {
+  if (!Number.isFinite(openFiles)) return { most: openFiles, withCrowd: openFiles };
+  const kept = Math.max(LEAST_KEPT, openFiles * KEPT_PART);
+  return { most: openFiles - kept, withCrowd: openFiles - kept * CROWD_PART };
+}
 
 export type ListenSettings = Pick<ServerRules, "clock" | "door"> & {
   hostname: string;
   port: number;
   /** Other processes listen on the same port. */
   sharesPort: boolean;
-  /** How many clients may be connected at a time, once there are some. Default: as the system's limit of open files has it. */
-  mostConnections?(): number;
+  /** Asked once there are some connections. Default: as the system's limit of open files has it. */
+  bound?(): ConnectionBound;
 };
 
 /** A server of HTTP/1.1 on the runtime's sockets. */
@@ -33,14 +41,14 @@ export class HttpServer implements ServerRules {
   isStopping = false;
   readonly #connections = new Set<ClientConnection>();
   readonly #listener;
-  readonly #readMost: () => number;
-  #most: number | undefined;
+  readonly #readBound: () => ConnectionBound;
+  #bound: ConnectionBound | undefined;
   /** Settled once nothing is open any more, where somebody waits for that. */
   #emptied: PromiseWithResolvers<void> | undefined;
 
   /** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
-  constructor({ hostname, port, sharesPort, clock, door, mostConnections }: ListenSettings) {
-    this.#readMost = mostConnections ?? (() => connectionBound(readOpenFiles() ?? Number.POSITIVE_INFINITY));
+  constructor({ hostname, port, sharesPort, clock, door, bound }: ListenSettings) {
+    this.#readBound = bound ?? (() => connectionBound(readOpenFiles() ?? Number.POSITIVE_INFINITY));
     this.clock = clock;
     this.door = door;
     const options = {
@@ -73,21 +81,34 @@ export class HttpServer implements ServerRules {
     return this.#connections.size;
   }
 
-  /**
-   * Ends a connection on which nothing is asked where there are as many as may be: the oldest on which nothing ever was, which is what somebody has who only
-   * wants to keep others out; else one that rests. Where all are at work, the next ones wait at the system's door.
-   */
+  /** Ends a connection on which nothing is asked where there are as many as may be, and one more where a crowd has left more than that. */
   #makeRoom(): void {
     if (this.#connections.size < FEW_CONNECTIONS) return;
-    this.#most ??= this.#readMost();
-    if (this.#connections.size < this.#most) return;
-    let resting: ClientConnection | undefined;
+    this.#bound ??= this.#readBound();
+    for (let ended = 0; ended < 2 && this.#connections.size >= this.#bound.most; ended++) {
+      const resting = this.#findResting(this.#connections.size >= this.#bound.withCrowd);
+      if (!resting) return;
+      resting.close();
+    }
+  }
+
+  /**
+   * The oldest connection on which nothing ever was asked, which is what somebody has who only wants to keep others out; else one that rests; else, `orNew`,
+   * one that has only just come. Where all are at work, the next ones wait at the system's door.
+   */
+  #findResting(orNew: boolean): ClientConnection | undefined {
+    let rested: ClientConnection | undefined;
+    let fresh: ClientConnection | undefined;
     let looked = 0;
     for (const connection of this.#connections) {
-      if (connection.isResting && (!resting || connection.isSilent)) resting = connection;
-      if (resting?.isSilent || (resting && ++looked >= MOST_LOOKED_AT)) break;
+      if (connection.isResting) {
+        if (!connection.isSilent) rested ??= connection;
+        else if (!connection.isNew) return connection;
+        else fresh ??= connection;
+      }
+      if (rested && ++looked >= MOST_LOOKED_AT) break;
     }
-    resting?.close();
+    return rested ?? (orNew ? fresh : undefined);
   }
 
   gone(connection: ClientConnection): void {
