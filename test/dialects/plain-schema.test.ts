@@ -178,6 +178,35 @@ describe("tools on their way to it", () => {
     expect(body["response_format"]).toEqual({ type: "json_schema", json_schema: { name: "n", schema: plain } });
   });
 
+  const chosen = (depth: number): Schema =>
+    depth === 0 ? { type: "string" } : { anyOf: [{}, {}], properties: { a: chosen(depth - 1) } };
+  const places = Array.from({ length: 40 }, (_, at) => [
+    { $ref: `#/$defs/d${at + 1}` },
+    { $ref: `#/$defs/d${at + 1}` },
+  ]);
+  const chain = Object.fromEntries(places.map((allOf, at) => [`d${at}`, { allOf }]));
+  const many = Array.from({ length: 10_000 }, (_, at) => `v${at}`);
+  test.each<[string, unknown, Schema]>([
+    ["choices inside what stands beside choices", chosen(30), {}],
+    ["references that lead to two others each", { $ref: "#/$defs/d0" }, { $defs: chain }],
+    ["many values beside many branches", { enum: many, anyOf: many.map(() => ({})) }, {}],
+    ["many types of many keywords", { type: many, enum: many, ...Object.fromEntries(many.map((key) => [key, 1])) }, {}],
+  ])("%s are refused: written out they would hold up everybody", (_, property, more) => {
+    expect(() => written(property, more)).toThrow("The JSON Schemas of this request are too large");
+  });
+
+  test("all tools of a request count for that together", () => {
+    const tool = {
+      type: "function",
+      function: { name: "t", parameters: { type: "object", properties: { a: chosen(8) } } },
+    };
+    const way = { from: "chat", to: "chat", quirks } as const;
+    const tools = (count: number) =>
+      Array.from({ length: count }, (_, at) => ({ ...tool, function: { ...tool.function, name: `t${at}` } }));
+    expect(send(way, { messages: [user], tools: tools(2) }).body["tools"]).toHaveLength(2);
+    expect(() => send(way, { messages: [user], tools: tools(400) })).toThrow("too large");
+  });
+
   test("a name that begins with no letter has one there, and comes back as the client's", () => {
     const tools = [{ type: "function", function: { name: "21st_magic", parameters: plain } }];
     const way = { from: "chat", to: "chat", quirks } as const;

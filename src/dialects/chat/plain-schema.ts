@@ -6,6 +6,13 @@ type Schema = Record<string, unknown>;
 
 /** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
 const MAX_DEPTH = 64;
+/**
+ * Schemas and keywords that are written for one request at the most: what stands beside a choice is written into each of its branches, and what is
+ * referred to twice twice, so that some hundred bytes could become gigabytes.
+ */
+const MAX_WRITTEN = 100_000;
+/** A longer reference leads nowhere, characters. */
+const MAX_REFERENCE = 1_000;
 
 /** Anything at all: only the whole of a schema may say so by saying nothing. */
 const ANYTHING: readonly Schema[] = ["string", "number", "boolean", "object", "array", "null"].map((type) => ({
@@ -34,6 +41,29 @@ function typeOfValue(value: unknown): string {
 const isOf = (type: unknown, value: unknown): boolean =>
   typeOfValue(value) === type || (type === "number" && typeof value === "number");
 
+/** How much there is to write of a schema itself: its keywords, and the entries of those that are lists and maps. */
+function widthOf(schema: Schema): number {
+  let width = 0;
+  for (const value of Object.values(schema)) {
+    width += typeof value === "object" && value !== null ? Object.keys(value).length + 1 : 1;
+  }
+  return width;
+}
+
+/** What may still be written of {@link MAX_WRITTEN}. */
+class Allowance {
+  #left = MAX_WRITTEN;
+
+  /** Throws GatewayError (invalid_request) when it is used up. */
+  spend(written: number): void {
+    this.#left -= written;
+    if (this.#left >= 0) return;
+    const text =
+      "The JSON Schemas of this request are too large once each of their choices and references is written out.";
+    throw new GatewayError("invalid_request", text);
+  }
+}
+
 /** The types that a schema names, or that its other keywords show; none where anything goes. */
 function typesOf({ type, properties, items, enum: values }: Schema): readonly unknown[] {
   if (Array.isArray(type)) return [...new Set(type)];
@@ -57,6 +87,7 @@ function merge(all: readonly Schema[]): Schema {
 
 /** What a path inside a schema leads to. */
 function find(root: Schema, reference: string): Schema | undefined {
+  if (reference.length > MAX_REFERENCE) return undefined;
   let value: unknown = root;
   for (const step of reference.slice(1).split("/").slice(1)) {
     const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
@@ -81,7 +112,10 @@ function openRoot(root: Schema): Schema {
 class Rewriter {
   readonly #definitions = new Map<string, Schema>();
 
-  constructor(readonly root: Schema) {}
+  constructor(
+    readonly root: Schema,
+    readonly allowance: Allowance,
+  ) {}
 
   write(): Schema {
     const { $schema: _dialect, $defs: _defs, definitions: _definitions, ...rest } = this.root;
@@ -93,6 +127,7 @@ class Rewriter {
     if (depth > MAX_DEPTH) {
       throw new GatewayError("invalid_request", `The JSON Schema is nested deeper than ${MAX_DEPTH} levels.`);
     }
+    this.allowance.spend(1);
     if (!isObject(given)) return { anyOf: ANYTHING };
     const { description, ...constraints } = given;
     const said = typeof description === "string" ? { description } : {};
@@ -102,6 +137,7 @@ class Rewriter {
     const branches = [...schemas(anyOf), ...schemas(oneOf)];
     if (branches.length > 0) {
       // A type stands in each branch, and not beside them.
+      this.allowance.spend(branches.length * widthOf(beside));
       const spread = branches.map((branch) => (branch["$ref"] === undefined ? merge([beside, branch]) : branch));
       return { ...said, anyOf: spread.map((branch) => this.#rewrite(branch, depth + 1)) };
     }
@@ -110,6 +146,7 @@ class Rewriter {
     const isBare = !Object.keys(beside).some((keyword) => TYPED.has(keyword));
     if (types.length === 1) return { ...said, ...this.#writeTyped(types[0], beside, depth) };
     if (isBare) return { ...said, ...beside };
+    this.allowance.spend(types.length * widthOf(beside));
     return { ...said, anyOf: types.map((type) => this.#writeTyped(type, beside, depth)) };
   }
 
@@ -145,12 +182,14 @@ class Rewriter {
     const isAlone = all.length === 1 && !Object.keys(rest).some((keyword) => TYPED.has(keyword) || keyword === "type");
     if (isAlone && typeof only["$ref"] === "string") return only;
     const flat = all.map((branch) => this.#flatten(this.#follow(branch, inside), inside));
+    for (const branch of flat) this.allowance.spend(widthOf(branch));
     return merge([...flat, rest]);
   }
 
   #follow(branch: Schema, inside: readonly string[]): Schema {
     const { $ref: reference, ...rest } = branch;
     if (typeof reference !== "string" || inside.includes(reference)) return rest;
+    this.allowance.spend(1);
     const target = find(this.root, reference);
     return target ? { ...this.#flatten(target, [...inside, reference]), ...rest } : rest;
   }
@@ -195,21 +234,23 @@ class Rewriter {
 /**
  * A tool's schema in the subset that Moonshot's API takes (MoonshotAI/walle on GitHub, "Moonshot Flavored JSON Schema"): an object at the
  * root, a type everywhere, none beside `anyOf` or `$ref`, references to `#/$defs/` alone, and only properties that are there are required.
- * What it means stays the same. Throws GatewayError (invalid_request) when it is nested too deep.
+ * What it means stays the same. Throws GatewayError (invalid_request) when it is nested too deep, or too large once it is written out.
  */
-export const toPlainSchema = (schema: Schema): Schema => new Rewriter(toInputSchema(openRoot(schema))).write();
+export const toPlainSchema = (schema: Schema, allowance = new Allowance()): Schema =>
+  new Rewriter(toInputSchema(openRoot(schema)), allowance).write();
 
-/** Tools with their schemas so; the same value where there are none. */
+/** Tools with their schemas so; the same value where there are none. Throws as {@link toPlainSchema} does, which all of them count for together. */
 export function withPlainSchemas(tools: unknown): unknown {
   if (!Array.isArray(tools)) return tools;
+  const allowance = new Allowance();
   return tools.map((tool: unknown) => {
     const called = isObject(tool) ? tool["function"] : undefined;
     if (!isObject(tool) || !isObject(called) || !isObject(called["parameters"])) return tool;
-    return { ...tool, function: { ...called, parameters: toPlainSchema(called["parameters"]) } };
+    return { ...tool, function: { ...called, parameters: toPlainSchema(called["parameters"], allowance) } };
   });
 }
 
-/** A format with its schema so; the same value where it has none. */
+/** A format with its schema so; the same value where it has none. Throws as {@link toPlainSchema} does. */
 export function withPlainFormat(format: unknown): unknown {
   const wrapped = isObject(format) ? format["json_schema"] : undefined;
   if (!isObject(format) || !isObject(wrapped) || !isObject(wrapped["schema"])) return format;
