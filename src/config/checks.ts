@@ -113,10 +113,10 @@ function checkPricing({ id, modality, pricing }: ModelSetting, steps: Steps): Fa
   return missing.map((part) => expected("a price in USD, 0 or more", undefined, [...steps, "pricing", part]));
 }
 
-/** A plan's id is typed on the command line and shown in tables. */
+/** A plan's id is named by commands and by the admin API, in as many characters as that takes. */
 function checkPlans(plans: ConfigFile["plans"]): Fault[] {
-  const problem = "expected an id of 1 to 64 letters, digits, dots, dashes and underscores";
-  const ids = Object.keys(plans ?? {}).filter((id) => !/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id));
+  const problem = "expected an id of 1 to 100 characters that can be seen";
+  const ids = Object.keys(plans ?? {}).filter((id) => !/^(?! )[^\p{C}]{1,100}(?<! )$/u.test(id));
   return ids.map((id) => ({ steps: ["plans", id], problem }));
 }
 

@@ -19,7 +19,7 @@ export const READ_DEADLINE_MS = 10_000;
  */
 export const WATCH_MS = 20;
 export const MAX_GROWTH_BYTES = 768 * 1024 * 1024;
-const GROWTH_PART = 1 / 4;
+const GROWTH_PART = 1 / 3;
 
 /** By how much the process may grow while a page is read, on a machine or in a container with so much memory, bytes. */
 export const growthBound = (memoryBytes: number): number => Math.min(MAX_GROWTH_BYTES, memoryBytes * GROWTH_PART);
@@ -76,7 +76,7 @@ class Reader {
     this.#cancel();
     this.#running = waiting;
     this.#bytes += waiting.size;
-    this.#watch(waiting, READ_DEADLINE_MS, this.memory() + this.mostGrowth);
+    this.#watch(waiting, this.clock.monotonic() + READ_DEADLINE_MS, this.memory() + this.mostGrowth);
     try {
       this.#thread ??= this.start({ done: (done) => this.#done(done), died: (cause) => this.#died(cause) });
       this.#thread.post(waiting.work);
@@ -85,14 +85,15 @@ class Reader {
     }
   }
 
-  /** Gives the page up after `leftMs`, or once the process takes more than `most` bytes. */
-  #watch(waiting: Waiting, leftMs: number, most: number): void {
-    const ms = Math.min(WATCH_MS, leftMs);
+  /** Gives the page up at `until`, monotonic ms, or once the process takes more than `most` bytes. */
+  #watch(waiting: Waiting, until: number, most: number): void {
+    const ms = Math.min(WATCH_MS, until - this.clock.monotonic());
     this.#cancel = this.clock.after(ms, () => {
-      if (leftMs <= ms) this.drop(waiting, new ReadFault("timeout", "Reading this page takes too long."));
+      if (this.clock.monotonic() >= until)
+        this.drop(waiting, new ReadFault("timeout", "Reading this page takes too long."));
       else if (this.memory() > most) {
         this.drop(waiting, new ReadFault("unreadable", "Reading this page takes too much memory."));
-      } else this.#watch(waiting, leftMs - ms, most);
+      } else this.#watch(waiting, until, most);
     });
   }
 

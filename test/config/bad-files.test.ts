@@ -201,9 +201,9 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
   ],
   [
     "plans that nobody could name",
-    'plans: { "": {}, "a b": {}, toString: {} }',
-    'plans[""]: expected an id of 1 to 64 letters, digits, dots, dashes and underscores',
-    'plans["a b"]: expected an id of 1 to 64 letters, digits, dots, dashes and underscores',
+    'plans: { "": {}, " a": {}, "a b": {}, toString: {} }',
+    'plans[""]: expected an id of 1 to 100 characters that can be seen',
+    'plans[" a"]: expected an id of 1 to 100 characters that can be seen',
   ],
   [
     "figures above what there may be",

@@ -105,10 +105,10 @@ describe("the pool of readers", () => {
     expect([threads[0]?.closed, pool.awake, clock.pending]).toEqual([true, 0, 0]);
   });
 
-  test("where there is little memory, a page takes a quarter of it at the most", () => {
+  test("where there is little memory, a page takes a third of it at the most", () => {
     const megabytes = (count: number) => count * 1024 * 1024;
-    expect(growthBound(megabytes(400))).toBe(megabytes(100));
-    expect(growthBound(megabytes(3_072))).toBe(MAX_GROWTH_BYTES);
+    expect(growthBound(megabytes(300))).toBe(megabytes(100));
+    expect(growthBound(megabytes(2_304))).toBe(MAX_GROWTH_BYTES);
     expect(growthBound(megabytes(64_000))).toBe(MAX_GROWTH_BYTES);
   });
 
