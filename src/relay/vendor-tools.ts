@@ -23,21 +23,12 @@ function canServe({ narrow }: Caller, { capabilities, uncharted }: Entry, { runW
   return narrow?.endpoints === undefined || narrow.endpoints.includes("web");
 }
 
-/** OpenRouter's own tools, by the beginning of their types, and those of them that cost nothing (openrouter.ai, "Server Tools"). */
-const OPENROUTERS = "openrouter:";
-const FREE: ReadonlySet<string> = new Set(["openrouter:datetime", "openrouter:apply_patch", "openrouter:tool_search"]);
-/** And those that ask other models, also where none is named: they have one, or several, by default. */
-const ASKING: ReadonlySet<string> = new Set([
-  ...["openrouter:advisor", "openrouter:subagent", "openrouter:fusion", "openrouter:image_generation"],
-]);
-
 /** Places of tools that a vendor runs for money of its own. */
 function pricedPlaces({ tools }: Wire, types: ReadonlySet<string>): string[] {
-  if (!Array.isArray(tools)) return [];
-  return tools.flatMap((tool: unknown, at) => {
-    const type = isObject(tool) ? String(tool["type"]) : "";
-    return types.has(type) || (type.startsWith(OPENROUTERS) && !FREE.has(type)) ? [`tools[${at}]`] : [];
-  });
+  if (types.size === 0 || !Array.isArray(tools)) return [];
+  return tools.flatMap((tool: unknown, at) =>
+    isObject(tool) && types.has(String(tool["type"])) ? [`tools[${at}]`] : [],
+  );
 }
 
 const namesModel = (value: unknown): boolean => isObject(value) && typeof value["model"] === "string";
@@ -47,9 +38,7 @@ function advisedPlaces({ tools }: Wire): string[] {
   if (!Array.isArray(tools)) return [];
   return tools.flatMap((tool: unknown, at) => {
     const isVendors = isObject(tool) && typeof tool["type"] === "string" && tool["type"] !== "function";
-    if (!isVendors) return [];
-    const asks = ASKING.has(String(tool["type"])) || namesModel(tool) || namesModel(tool["parameters"]);
-    return asks ? [`tools[${at}]`] : [];
+    return isVendors && (namesModel(tool) || namesModel(tool["parameters"])) ? [`tools[${at}]`] : [];
   });
 }
 

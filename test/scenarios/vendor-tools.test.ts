@@ -173,24 +173,4 @@ describe("a tool by which a vendor asks another model", () => {
     expect([status, dropped, sent[0]?.["tools"]]).toEqual([200, "tools[1]", [READ]]);
     expect(sent[0]).not.toContainKey("tool_choice");
   });
-
-  const CALLED = { type: "function", function: { name: "read", parameters: { type: "object", properties: {} } } };
-  const ofOpenRouter = (...names: string[]) => names.map((name) => ({ type: `openrouter:${name}` }));
-  const OTHERS = [CALLED, ...ofOpenRouter("fusion", "image_generation", "web_search", "datetime")];
-
-  test("OpenRouter's are left out for who pays, with the others that cost something, also where no model is named", async () => {
-    join("paying");
-    lab.vendors.chat.play(says("At dawn."));
-    const { status, dropped, sent } = await ask("chat", { tools: OTHERS });
-    expect([status, dropped]).toEqual([200, "tools[1], tools[2], tools[3]"]);
-    expect(sent[0]?.["tools"]).toEqual([CALLED, ...ofOpenRouter("datetime")]);
-  });
-
-  test("and those that ask a model for a key that may not call every model", async () => {
-    const { accountId, app } = lab.gateway;
-    const { key } = await app.keys.create({ accountId, name: "narrow", kind: "api", models: ["lab/*"] });
-    lab.vendors.chat.play(says("At dawn."));
-    const { status, sent } = await ask("chat", { tools: OTHERS }, { authorization: `Bearer ${key}` });
-    expect([status, sent[0]?.["tools"]]).toEqual([200, [CALLED, ...ofOpenRouter("web_search", "datetime")]]);
-  });
 });
