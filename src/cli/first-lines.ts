@@ -14,6 +14,8 @@ export type Start = {
   servers: readonly FoundServer[];
   /** The configuration file; where there is none, the one that would be read. */
   configFile: string;
+  /** The data folder, where `--data` names it: a command without it would look into another one. */
+  dataFlag: string | undefined;
   platform: NodeJS.Platform;
 };
 
@@ -53,13 +55,21 @@ function makeCurl({ askUrl, key, platform }: Start): string {
   return `curl -N ${path} -H ${header} -H 'Content-Type: application/json' -d '${body}'`;
 }
 
+/** The command that makes another key of this server's, for the platform's own shell. */
+function describeKeysCommand({ dataFlag, platform }: Start): string {
+  if (dataFlag === undefined) return "sluice keys create";
+  const isPlain = /^[\w./:\\-]+$/.test(dataFlag) && (platform === "win32" || !dataFlag.includes("\\"));
+  const quoted = platform === "win32" ? `"${dataFlag}"` : `'${dataFlag.replaceAll("'", "'\\''")}'`;
+  return `sluice keys create --data ${isPlain ? dataFlag : quoted}`;
+}
+
 /** The four lines a start says (contract 1): address, key, what was found, and a request to try. */
 export function formatFirstLines(start: Start): string[] {
   const { version, url, key } = start;
   return [
     `Sluice ${version} listening on ${url}`,
     key === undefined
-      ? "API key: shown once, when it was made; `sluice keys create` makes another"
+      ? `API key: shown once, when it was made; \`${describeKeysCommand(start)}\` makes another`
       : `API key (shown once): ${key}`,
     `Found: ${describeFound(start)}`,
     `Try: ${makeCurl(start)}`,

@@ -272,5 +272,5 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers };
   running.stopReloading = await startReloading(options, config, running, hangup);
   const configFile = config.file ?? join(config.dataFolder, "sluice.yaml");
-  printFirst(...formatFirstLines({ ...facts, configFile, platform: process.platform }));
+  printFirst(...formatFirstLines({ ...facts, configFile, dataFlag: options.data, platform: process.platform }));
 }

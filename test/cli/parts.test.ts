@@ -121,6 +121,7 @@ describe("the first lines", () => {
     vendors: [],
     servers: [],
     configFile: "/d/sluice.yaml",
+    dataFlag: undefined,
     platform: "linux",
   };
 
@@ -149,6 +150,19 @@ describe("the first lines", () => {
     expect(lines.join("\n")).not.toContain("canary");
     expect(lines).toHaveLength(4);
   });
+
+  test.each([
+    ["/srv/sluice", "linux", "/srv/sluice"],
+    ["/srv/Ann's data", "linux", "'/srv/Ann'\\''s data'"],
+    ["C:\\data", "win32", "C:\\data"],
+    ["C:\\my data", "win32", '"C:\\my data"'],
+  ] as const)(
+    "the command for another key names the folder that --data named: %p on %s",
+    (dataFlag, platform, word) => {
+      const line = formatFirstLines({ ...start, key: undefined, dataFlag, platform })[1];
+      expect(line).toBe(`API key: shown once, when it was made; \`sluice keys create --data ${word}\` makes another`);
+    },
+  );
 
   test("on Windows the curl has only double quotes", () => {
     const line = formatFirstLines({ ...start, platform: "win32" })[3]!;

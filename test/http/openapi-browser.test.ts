@@ -180,6 +180,15 @@ describe.skipIf(EXECUTABLE === undefined)("the pages in a real browser", () => {
     }
   }, 30_000);
 
+  test("an open operation is no wider than a narrow phone", async () => {
+    const { page } = await open("/openapi");
+    await page.setViewportSize({ width: 320, height: 740 });
+    const operation = page.locator("#operations-Operation-getHealthz");
+    await operation.locator(".opblock-summary-control").click();
+    await operation.locator(".responses-table").first().waitFor();
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(320);
+  }, 30_000);
+
   test("what the keyboard is at is marked, in both schemes", async () => {
     const { page } = await open("/openapi");
     const operation = page.locator(".opblock-summary-control").first();

@@ -54,6 +54,13 @@ const STYLE = `:root { color-scheme: light dark; }
 body { margin: 0; }
 noscript p { margin: 2rem; font: 16px/1.5 system-ui, sans-serif; }
 .swagger-ui .info { margin: 30px 0; }
+/* The document has no links between its answers, and the column that says so pushed the page wider than a phone. */
+.swagger-ui .response-col_links { display: none; }
+/* A narrow page has no room for the first columns of the viewer, and the names of headers are longer than its others (WCAG 2.2, 1.4.10: 320 pixels). */
+@media (max-width: 640px) {
+  .swagger-ui .responses-table .response-col_status { min-width: 3rem !important; }
+  .swagger-ui table.headers td { overflow-wrap: anywhere; }
+}
 /* The viewer takes the mark from what the keyboard is at, in its dark scheme. */
 :focus-visible { outline: 2px solid #1a7fdc !important; }
 /* The viewer's own colours of these are too pale to be read by everybody (WCAG 2.2, 1.4.3: 4.5 to 1). */
