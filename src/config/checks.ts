@@ -156,10 +156,16 @@ function checkSearch(file: ConfigFile, raw: unknown): Fault[] {
   return faults;
 }
 
+/** The vendors that a model of the file may name: those that are known here, and the file's own. */
+export const vendorIdsOf = (
+  vendors: readonly Pick<VendorSetting, "id">[],
+  { registryIds, builtinIds }: Pick<CheckContext, "registryIds" | "builtinIds">,
+): string[] => [...registryIds, ...builtinIds, ...vendors.map(({ id }) => id)];
+
 /** What a schema cannot say of a configuration file: ids used once, routes that lead somewhere, addresses, headers. */
 export function checkConfigFile(file: ConfigFile, context: CheckContext): Fault[] {
   const vendors = file.vendors ?? [];
-  const vendorIds = new Set([...context.registryIds, ...context.builtinIds, ...vendors.map((row) => row.id)]);
+  const vendorIds = new Set(vendorIdsOf(vendors, context));
   const faults = [
     ...checkVendors(vendors, context),
     ...checkModels(file.models ?? [], vendorIds),

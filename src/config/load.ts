@@ -2,6 +2,7 @@ import type { BucketSettings } from "../jobs/files-s3.ts";
 import type { LogLevel } from "../observe/log.ts";
 import type { TraceSettings } from "../observe/traces.ts";
 import type { SearchSource } from "../web/search/search.ts";
+import { vendorIdsOf } from "./checks.ts";
 import { Chooser, type Flags } from "./chooser.ts";
 import { findDataFolder, type Place } from "./data-folder.ts";
 import { ConfigError } from "./faults.ts";
@@ -138,7 +139,7 @@ export function loadConfig(context: LoadContext): Config {
   const search = chooseSearch(file.web ?? {}, context.environment);
   warnings.push(...listeningWarnings(host, publicUrl), ...search.warnings);
   if (path !== undefined) warnings.push(...exposureWarnings(path, raw, context.platform));
-  const vendorIds = [...context.registryIds, ...context.builtinIds, ...(file.vendors ?? []).map(({ id }) => id)];
+  const vendorIds = vendorIdsOf(file.vendors ?? [], context);
   warnings.push(...lostModelWarnings(file.models ?? [], vendorIds), ...tokenPriceWarnings(file.models ?? []));
   return {
     dataFolder,

@@ -103,6 +103,17 @@ async function die(
   return { first, id, late };
 }
 
+/** Four jobs at a vendor that never answers, and a fifth that waits for one of their slots; their ids. */
+async function fillSlots(folder: string): Promise<string[]> {
+  const painter = new Painter("none");
+  painter.create_ = Array.from({ length: 5 }, () => hang().script);
+  const first = await live(folder, [paintVendor("paint", painter)]);
+  const ids: string[] = [];
+  for (let at = 0; at < 5; at++) ids.push(await create(first));
+  await until(() => painter.running === 4, "full slots");
+  return ids;
+}
+
 describe("a job whose process died while its vendor worked", () => {
   test("fails uncharged where nobody can know, is never sent twice, and what comes late is dropped", async () => {
     const folder = newFolder();
@@ -208,12 +219,7 @@ describe("a job whose process died while its vendor worked", () => {
 
   test("waits on when it had not begun, and its vendor is gone: it fails in words", async () => {
     const folder = newFolder();
-    const painter = new Painter("none");
-    painter.create_ = Array.from({ length: 5 }, () => hang().script);
-    const first = await live(folder, [paintVendor("paint", painter)]);
-    const ids: string[] = [];
-    for (let at = 0; at < 5; at++) ids.push(await create(first));
-    await until(() => painter.running === 4, "full slots");
+    const ids = await fillSlots(folder);
     const second = await live(folder, []);
     const states = await Promise.all(ids.map((id) => ended(second, id)));
     expect(states.map(({ error_code }) => error_code)).toEqual([
@@ -223,12 +229,7 @@ describe("a job whose process died while its vendor worked", () => {
 
   test("goes to another vendor of its model when it had not begun, and its own is gone", async () => {
     const folder = newFolder();
-    const painter = new Painter("none");
-    painter.create_ = Array.from({ length: 5 }, () => hang().script);
-    const first = await live(folder, [paintVendor("paint", painter)]);
-    const ids: string[] = [];
-    for (let at = 0; at < 5; at++) ids.push(await create(first));
-    await until(() => painter.running === 4, "full slots");
+    const ids = await fillSlots(folder);
     const other = new Painter("none");
     other.create_ = [IMAGE];
     const second = await live(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
