@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { CAP_RULE, isCap, type KeyLimits } from "../accounts/key-wish.ts";
+import { capRule, isCap, type KeyLimits } from "../accounts/key-wish.ts";
 import type { TokenScope } from "../accounts/tokens.ts";
 import { GatewayError } from "../canon/errors.ts";
 import { readInstant } from "../lib/instant.ts";
@@ -42,7 +42,7 @@ function readCap(amount: string | number | null, param: string): bigint | null {
   if (amount === null) return null;
   const nano = readAmount(amount, param);
   if (isCap(nano)) return nano;
-  throw new GatewayError("invalid_request", CAP_RULE, { param });
+  throw new GatewayError("invalid_request", capRule(), { param });
 }
 
 /** The limits that a body names. The store judges whether they can be. */
