@@ -1,5 +1,4 @@
 import { closeSync, openSync } from "node:fs";
-import { isatty } from "node:tty";
 import { ConfigError } from "../config/faults.ts";
 import type { Config } from "../config/load.ts";
 import { watchFiles } from "../config/watch.ts";
@@ -87,7 +86,8 @@ function hasLostTerminal(): boolean {
 
 /** Hears SIGHUP from now on, which ends a process that does not: a server that has only just been started must outlive it too. */
 export function hearHangup(): Hangup {
-  const inTerminal = isatty(STDIN) && !hasLostTerminal();
+  // In this order: a service has no terminal, and its start need not load what tells.
+  const inTerminal = !hasLostTerminal() && process.getBuiltinModule("node:tty").isatty(STDIN);
   let came = false;
   const note = () => {
     came = true;

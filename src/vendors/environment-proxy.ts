@@ -1,4 +1,4 @@
-import { BlockList, isIP } from "node:net";
+import ipaddr from "ipaddr.js";
 import type { Vendor } from "./vendor.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -22,19 +22,22 @@ const read = (environment: Environment, names: readonly string[]): [name: string
   return undefined;
 };
 
+/** An IP address as URLs have it; undefined for what is none, such as a part of one. */
+function readIp(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
+  return ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : undefined;
+}
+
 /** Whether an entry is the address `host`, or a range of addresses that it is in (`10.0.0.0/8`, `fd00::/8`). `host`: as in a URL. */
 function isInRange(entry: string, host: string): boolean {
-  const address = host.replace(/^\[|\]$/g, "");
-  const [network = "", bits, ...more] = entry.replace(/^\[([^\]]*)\]/, "$1").split("/");
-  const version = isIP(address);
-  if (version === 0 || isIP(network) !== version || more.length > 0) return false;
-  const most = version === 4 ? 32 : 128;
+  const address = readIp(host.replace(/^\[|\]$/g, ""));
+  if (!address) return false;
+  const [first = "", bits, ...more] = entry.replace(/^\[([^\]]*)\]/, "$1").split("/");
+  const network = readIp(first);
+  if (network?.kind() !== address.kind() || more.length > 0) return false;
+  const most = 8 * address.toByteArray().length;
   const length = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
-  if (!(length <= most)) return false;
-  const family = version === 4 ? "ipv4" : "ipv6";
-  const range = new BlockList();
-  range.addSubnet(network, length, family);
-  return range.check(address, family);
+  return length <= most && address.match(network, length);
 }
 
 /**
