@@ -30,7 +30,7 @@ export async function tryRoutes<T>(job: Job, attempt: (target: Target, way: Way)
   const tries = new Tries(job);
   for (let candidate = tries.first(); ; ) {
     const { route, vendor, way } = candidate;
-    exchange.beginAttempt(route.vendor, route.model, way.key);
+    exchange.beginAttempt(way);
     const target = makeTarget(job, route, vendor);
     try {
       const result = await attempt(target, way);
@@ -168,6 +168,7 @@ function sendOn(job: Job, asked: Asked, target: Target): Promise<Answer> {
     exchange.sent = true;
     place?.rest();
   };
+  exchange.goOut();
   return send(target.vendor, sending);
 }
 

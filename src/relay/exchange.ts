@@ -37,6 +37,8 @@ export class Exchange {
   /** Field paths that could not cross to the upstream's dialect. */
   dropped: readonly string[] = [];
   attempts = 0;
+  /** Along which way the request is about to be told; undefined once its vendor is asked. */
+  #next: Way | undefined;
   /** Attempts that failed, in their order; absent where none did. */
   failedAttempts: Attempt[] | undefined;
   /** Web tools that were run for the model; noted only where traces are kept. */
@@ -118,16 +120,23 @@ export class Exchange {
     return meter.usage(this.estimateInput).usage;
   }
 
-  /** Another route is tried. */
-  beginAttempt(vendor: string, upstreamModel: string, key = 0): void {
-    this.vendor = vendor;
-    this.upstreamModel = upstreamModel;
-    this.vendorKey = key;
+  /** Another way is tried. Nobody is asked yet: it may be one along which the request cannot be told. */
+  beginAttempt(way: Way): void {
+    this.#next = way;
     this.attemptAt = this.clock.monotonic();
     this.sent = this.answered = false;
     if (this.attempts > 0) this.forgetReply();
-    else this.observer?.began();
-    this.attempts++;
+  }
+
+  /** The request goes out to a vendor. Only now is it an attempt; a further call of the same reply along the same way is none of its own. */
+  goOut(): void {
+    const way = this.#next;
+    if (!way) return;
+    this.#next = undefined;
+    this.vendor = way.vendor;
+    this.upstreamModel = way.model;
+    this.vendorKey = way.key;
+    if (this.attempts++ === 0) this.observer?.began();
   }
 
   /** The attempt under way failed: until the next one begins, nobody is at work. */
@@ -142,15 +151,14 @@ export class Exchange {
   }
 
   /** A call that has failed is made once more, perhaps along another way: one more call of a vendor. */
-  repeatRound({ vendor, key, model }: Way): void {
-    this.attempts++;
-    this.vendor = vendor;
-    this.upstreamModel = model;
-    this.vendorKey = key;
+  repeatRound(way: Way): void {
+    this.#next = way;
     this.attemptAt = this.clock.monotonic();
   }
 
+  /** What could not be told to a vendor was no call to it. */
   #noteAttempt(outcome: ErrorCode, at: number): void {
+    if (this.#next) return;
     const { vendor, upstreamModel: model, vendorKey: key } = this;
     const ms = Math.round(this.clock.monotonic() - this.startedAt) - at;
     this.failedAttempts ??= [];

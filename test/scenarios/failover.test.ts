@@ -332,6 +332,29 @@ describe("a way along which the request cannot be told", () => {
     expect([first.calls.length, second.calls.length]).toEqual([1, 0]);
   });
 
+  test("is no call to a vendor: neither the header nor the receipt nor the figures know of it", async () => {
+    const app = await mixed(ROUTES.toReversed());
+    first.always(PATH, json(chatReply("one")));
+    const answer = await twofold(app);
+    expect([answer.status, answer.headers.get("x-sluice-attempts")]).toEqual([200, null]);
+    const headers = { authorization: `Bearer ${app.key}` };
+    const receipt = await app.call(`/v1/usage/${answer.headers.get("x-request-id")}`, { headers });
+    expect(await receipt.json()).toMatchObject({ attempts: 1, attempt_list: [{ vendor: "one", outcome: "served" }] });
+    first.always(PATH, fault(500));
+    const failed = await twofold(app);
+    expect([failed.status, failed.headers.get("x-sluice-attempts")]).toEqual([502, null]);
+    first.always(PATH, fault(503));
+    const repeated = await twofold(app);
+    expect([repeated.status, repeated.headers.get("x-sluice-attempts")]).toEqual([503, "2"]);
+    const told = (await (await app.call("/metrics")).text()).split("\n");
+    expect(told.filter((line) => /^sluice_upstream_(?:attempts_total\{|in_flight )/.test(line)).toSorted()).toEqual([
+      'sluice_upstream_attempts_total{vendor="one",outcome="served"} 1',
+      'sluice_upstream_attempts_total{vendor="one",outcome="upstream_error"} 1',
+      'sluice_upstream_attempts_total{vendor="one",outcome="upstream_overloaded"} 2',
+      "sluice_upstream_in_flight 0",
+    ]);
+  });
+
   test("is passed by for a strict client, where the other one loses nothing", async () => {
     const app = await mixed(ROUTES.toReversed());
     first.always(PATH, json(chatReply("one")));
