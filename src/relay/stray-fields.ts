@@ -20,8 +20,8 @@ const PLAIN = /^[a-z\d_]*$/;
 const folded = (name: string) => name.toUpperCase().toLowerCase();
 
 /**
- * Fields by which a vendor serves a request faster or in one place for more than the model's price, or searches for money of its own (OpenRouter's and
- * xAI's), and what asks for that: one of these values, or any.
+ * Fields by which a vendor serves a request faster or in one place for more than the model's price, or searches for money of its own (OpenRouter's,
+ * xAI's and Alibaba's), and what asks for that: one of these values, or any.
  */
 const DEARER: Readonly<Record<string, readonly unknown[] | "any">> = {
   service_tier: ["priority", "fast", "scale"],
@@ -29,6 +29,7 @@ const DEARER: Readonly<Record<string, readonly unknown[] | "any">> = {
   inference_geo: ["us"],
   plugins: "any",
   search_parameters: "any",
+  enable_search: [true],
 };
 
 const isDearer = (field: string, value: unknown): boolean => {

@@ -135,8 +135,27 @@ describe("a tool that a vendor runs for money of its own", () => {
     expect([dropped, sent[0]?.["tools"], sent[0]?.["tool_choice"]]).toEqual([null, [DRAW], DRAW]);
   });
 
-  test.each(["plugins", "search_parameters"])("%s of a chat body as well", async (field) => {
-    const value = field === "plugins" ? [{ id: "web" }] : { mode: "on" };
+  const MOONSHOTS = { type: "builtin_function", function: { name: "$web_search" } };
+  test.each([
+    ["Moonshot's", MOONSHOTS],
+    ["Z.ai's", { type: "web_search", web_search: { enable: true } }],
+    ["OpenRouter's", { type: "openrouter:web_search" }],
+  ])("a search of a chat body by a tool of %s own type as well", async (_whose, tool) => {
+    const CALLED = { type: "function", function: { name: "look", parameters: { type: "object", properties: {} } } };
+    const asked = { tools: [tool, CALLED], web_search_options: undefined };
+    lab.vendors.chat.play(says("Yes."), says("No."));
+    const free = await ask("chat", asked);
+    expect([free.dropped, free.sent[0]?.["tools"]]).toEqual([null, asked.tools]);
+    join("paying");
+    const paid = await ask("chat", asked);
+    expect([paid.status, paid.dropped, paid.sent[1]?.["tools"]]).toEqual([200, "tools[0]", [CALLED]]);
+  });
+
+  test.each([
+    ["plugins", [{ id: "web" }]],
+    ["search_parameters", { mode: "on" }],
+    ["enable_search", true],
+  ])("%s of a chat body as well", async (field, value) => {
     lab.vendors.chat.play(says("Yes."), says("No."));
     const free = await ask("chat", { [field]: value, web_search_options: undefined });
     expect([free.dropped, free.sent[0]?.[field]]).toEqual([null, value]);
