@@ -32,6 +32,16 @@ const DEARER: Readonly<Record<string, readonly unknown[] | "any">> = {
   enable_search: [true],
 };
 
+/**
+ * Where OpenRouter is told which of a model's hosts is asked, and the parts of it by which that is no longer the cheapest one (openrouter.ai, "Provider
+ * Routing"). What becomes of what is said there, and what it may cost at the most, is not among them.
+ */
+const HOSTS = "provider";
+const HOST_CHOICES = ["order", "only", "ignore", "sort", "preferred_min_throughput", "preferred_max_latency"];
+
+/** Hosts in the order of their price are asked anyway. */
+const isByPrice = (sort: unknown): boolean => (isObject(sort) ? sort["by"] : sort) === "price";
+
 const isDearer = (field: string, value: unknown): boolean => {
   const values = DEARER[field];
   return values === "any" ? value != null : values?.includes(value) === true;
@@ -40,6 +50,17 @@ const isDearer = (field: string, value: unknown): boolean => {
 /** What the caller uses is paid for, or counted, at the model's price. */
 export const isPriced = ({ plan, narrow }: Caller, { plans }: Pick<Services, "plans">) =>
   narrow?.capped === true || planOf(plans, plan).metered;
+
+/**
+ * Places in a body at which who pays the model's price has a dearer host of the model asked, such as `provider.order`; an empty list for nearly every
+ * one. They are the parts of fields of which other parts go on.
+ */
+export function dearerParts(body: Readonly<Record<string, unknown>>): string[] {
+  const hosts = body[HOSTS];
+  if (!isObject(hosts)) return [];
+  const parts = HOST_CHOICES.filter((part) => hosts[part] != null && !(part === "sort" && isByPrice(hosts[part])));
+  return parts.map((part) => `${HOSTS}.${part}`);
+}
 
 /** The caller pays, or may not call every model: what another model than the one that was asked for costs is not known, nor whether it may be called. */
 export const isBound = (caller: Caller, services: Pick<Services, "plans">) =>

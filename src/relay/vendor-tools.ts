@@ -5,7 +5,7 @@ import type { ClientDialect } from "../dialects/dialect.ts";
 import type { OfferedTool } from "../dialects/server-tools.ts";
 import { type Edits, isObject, JsonText } from "../lib/json.ts";
 import type { Served, Services } from "./job.ts";
-import { isBound, isPriced } from "./stray-fields.ts";
+import { dearerParts, isBound, isPriced } from "./stray-fields.ts";
 
 /** A body, and what is to be done of the tools in it that vendors run. `lost`: those that are left out of it, by their places. */
 export type Tooled = { body: JsonText; served?: Served | undefined; lost?: readonly string[] | undefined };
@@ -53,11 +53,23 @@ function chooses(choice: unknown, left: readonly unknown[]): boolean {
   );
 }
 
-/** The body without what stands at these places: entries of `tools`, or fields of it. */
+/** Leaves what stands at `field.part` out of a field's value; the field as well, where nothing else is in it. */
+function leavePart(value: Wire, place: string, edits: Edits): void {
+  const [field = "", part = ""] = place.split(".");
+  const whole = edits[field] ?? value[field];
+  if (part === "" || !isObject(whole)) return;
+  const { [part]: _left, ...rest } = whole;
+  edits[field] = Object.keys(rest).length > 0 ? rest : undefined;
+}
+
+/** The body without what stands at these places: entries of `tools`, fields of it, or parts of fields. */
 function without(body: JsonText, places: readonly string[]): JsonText {
   const value = body.value as Wire;
   const edits: Edits = {};
-  for (const place of places) if (Object.hasOwn(value, place)) edits[place] = undefined;
+  for (const place of places) {
+    if (Object.hasOwn(value, place)) edits[place] = undefined;
+    else leavePart(value, place, edits);
+  }
   const { tools } = value;
   if (Array.isArray(tools)) {
     const isLeft = (_tool: unknown, at: number) => places.includes(`tools[${at}]`);
@@ -70,7 +82,7 @@ function without(body: JsonText, places: readonly string[]): JsonText {
 }
 
 /**
- * What becomes of the tools in a checked body that its model's vendor would run. The gateway serves web tools where the vendor runs none; and wherever
+ * What becomes of the tools in a checked body that its model's vendor would run, and of what chooses a dearer host of the model. The gateway serves web tools where the vendor runs none; and wherever
  * it can, for callers whose searches are paid for or counted: those are metered by the call, and a vendor's searches come with a bill of its own
  * (interface 1 and 8). Left out are tools that nobody could charge, for who pays; those that have another model answer, for who may not call
  * every one; and web tools, for a key that may use none. Throws GatewayError (invalid_request, with param) for bounds that contradict each other.
@@ -80,7 +92,7 @@ export function settleTools({ client, caller }: Asking, body: JsonText, entry: E
   if (!isObject(value)) return { body };
   const half = client.serverTools;
   const offered = half.find(value);
-  const priced = isPriced(caller, services) ? pricedPlaces(value, half.pricedTypes) : [];
+  const priced = isPriced(caller, services) ? [...pricedPlaces(value, half.pricedTypes), ...dearerParts(value)] : [];
   const advised = isBound(caller, services) ? advisedPlaces(value).filter((place) => !priced.includes(place)) : [];
   const lost = [...priced, ...advised];
   const isServed = canServe(caller, entry, services);

@@ -80,6 +80,23 @@ test.each(SIDES)("who pays the model's price is not served for a higher one: %s"
   expect(lab.vendors[side].calls[1]?.json).toMatchObject(DEARER[side]);
 });
 
+test("who pays does not choose a dearer host of the model; what a host does with what is said, and what it may cost, stays", async () => {
+  const kept = { data_collection: "deny", max_price: { completion: 2 } };
+  const provider = { order: ["dear"], only: ["dear"], ...kept, ignore: ["cheap"], sort: "throughput" };
+  const named = "provider.order, provider.only, provider.ignore, provider.sort";
+  const paid = await send("chat", { provider });
+  expect([paid.status, paid.dropped, paid.sent?.["provider"]]).toEqual([200, named, kept]);
+  const alone = await send("chat", { provider: { sort: { by: "latency" } } });
+  expect([alone.status, alone.dropped]).toEqual([200, "provider.sort"]);
+  expect(lab.vendors.chat.calls[1]?.json).not.toContainKey("provider");
+  const byPrice = { provider: { sort: "price" } };
+  expect((await send("chat", byPrice)).dropped).toBeNull();
+  expect(lab.vendors.chat.calls[2]?.json).toMatchObject(byPrice);
+  await lab.join("local");
+  expect((await send("chat", { provider })).dropped).toBeNull();
+  expect(lab.vendors.chat.calls[3]?.json).toMatchObject({ provider });
+});
+
 test("who pays may wait for a lower price, and have the usual one", async () => {
   for (const service_tier of ["flex", "auto", "default"]) {
     const { dropped } = await send("chat", { service_tier });
