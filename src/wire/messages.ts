@@ -148,14 +148,19 @@ const ToolDefinition = late(() =>
 /** What the page on the interface tries first: it needs no vendor. */
 const EXAMPLE = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
 
+/** All there are (interface 4.5). One that is not understood would leave the model free where the caller meant to bind it. */
+const ToolChoiceType = late(() =>
+  Type.Union([Type.Literal("auto"), Type.Literal("any"), Type.Literal("tool"), Type.Literal("none")], {
+    description: '"auto", "any", "tool" or "none"',
+  }),
+);
+
 const conversation = late(() => ({
   model: Type.String({ minLength: 1, description: "a model ID, `<vendor>/<model_name>`" }),
   messages: Type.Array(Message(), { minItems: 1, description: "a non-empty array of turns" }),
   system: MaybeOneOf([Type.String(), Type.Array(TextBlock())], "a string or an array of text blocks"),
   tools: Maybe(Type.Array(ToolDefinition(), { description: "an array of tools" })),
-  tool_choice: Maybe(
-    Open({ type: Type.String({ description: '"auto", "any", "tool" or "none"' }) }, { description: "an object" }),
-  ),
+  tool_choice: Maybe(Open({ type: ToolChoiceType() }, { description: "an object" })),
   thinking: Type.Optional(
     Type.Unknown({
       description:

@@ -59,11 +59,14 @@ function mostTelling(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error;
   let best: ValueError | undefined;
   let bestScore = -1;
+  const branches = (error.schema["anyOf"] ?? []) as TSchema[];
+  // What may be null besides is no choice of forms: whatever its type is, this one was meant.
+  const isSole = branches.filter((branch) => branch["type"] !== "null").length === 1;
   for (const branch of error.errors) {
     const all = takeFirst(branch, MAX_LOOKED_AT);
     const first = all[0];
     if (!first) continue;
-    const typeFits = !all.some((entry) => entry.path === `${error.path}/type`);
+    const typeFits = isSole || !all.some((entry) => entry.path === `${error.path}/type`);
     const score = (typeFits && first.path !== error.path ? 1000 : 0) + first.path.length;
     if (score > bestScore) {
       best = first;

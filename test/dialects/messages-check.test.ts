@@ -58,7 +58,7 @@ describe("check", () => {
         ],
       },
     ],
-    [{ ...valid, tools: [{ type: "code_execution_20250825" }], tool_choice: { type: "sometimes" } }],
+    [{ ...valid, tools: [{ type: "code_execution_20250825" }], tool_choice: { type: "any", tomorrow: true } }],
     // What a toolset brings along, nobody knows here.
     [{ ...valid, tools: [{ type: "mcp_toolset" }], tool_choice: { type: "tool", name: "look" } }],
     [
@@ -117,6 +117,8 @@ describe("check", () => {
     [{ ...valid, tools: [{ description: "nameless" }] }, "tools[0].name"],
     [{ ...valid, tools: [{ name: "f", input_schema: { type: "string" } }] }, "tools[0].input_schema.type"],
     [{ ...valid, tool_choice: "auto" }, "tool_choice"],
+    [{ ...valid, tools: [{ name: "f" }], tool_choice: { type: "required" } }, "tool_choice.type"],
+    [{ ...valid, tools: [{ name: "f" }], tool_choice: { name: "f" } }, "tool_choice.type"],
     [{ ...valid, stop_sequences: ["a", 1] }, "stop_sequences[1]"],
     [{ ...valid, temperature: "0.5" }, "temperature"],
     [{ ...valid, top_p: Number.POSITIVE_INFINITY }, "top_p"],
