@@ -310,11 +310,14 @@ describe("encodeRequest", () => {
       temperature: 1,
       top_k: 3,
       stop_sequences: ["END"],
-      metadata: { user_id: "u".repeat(256) },
+      // Users whose names begin alike stay apart.
+      metadata: { user_id: expect.stringMatching(/^[0-9a-f]{64}$/) },
     });
     expect(dropped.sort()).toEqual(["frequency_penalty", "presence_penalty", "seed", "top_p"]);
     // Its own vendor refuses one of white space: the gateway watches for it.
     expect(changes).toEqual({ stops: [" \n"] });
+    const longest = "u".repeat(256);
+    expect(encode({ userId: longest }).body["metadata"]).toEqual({ user_id: longest });
     expect(encode({ topP: 0.5 }).body["top_p"]).toBe(0.5);
     expect(
       messages.encodeRequest(prompt({ temperature: 1.7 }), { unclampedTemperature: true }).body["temperature"],

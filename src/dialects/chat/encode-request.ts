@@ -8,6 +8,7 @@ import { fitStrict } from "../strict-schema.ts";
 import { cleanText, joinTexts } from "../text.ts";
 import { chatNames, fitToolNames } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
+import { fitUserId } from "../user-id.ts";
 import { encodePart } from "./encode-parts.ts";
 import { TurnWriter } from "./encode-turns.ts";
 
@@ -83,12 +84,6 @@ function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
   };
 }
 
-/** An end user's name; one that is too long becomes its hash, which still tells users apart (dialects.md 4.1). */
-function encodeUser(userId: string): string {
-  if (userId.length <= MAX_USER) return userId;
-  return new Bun.CryptoHasher("sha256").update(userId).digest("hex").slice(0, MAX_USER);
-}
-
 /** The stop sequences that this vendor takes; the gateway watches for the others itself (dialects.md 4.1). */
 function encodeStops(prompt: Prompt, quirks: Quirks, body: Wire): readonly string[] {
   if (prompt.stop.length === 0) return prompt.stop;
@@ -151,7 +146,7 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel?: str
   put(body, "frequency_penalty", prompt.frequencyPenalty);
   put(body, "presence_penalty", prompt.presencePenalty);
   put(body, "response_format", prompt.output && encodeFormat(prompt.output, dropped));
-  put(body, "user", prompt.userId && encodeUser(prompt.userId));
+  put(body, "user", prompt.userId && fitUserId(prompt.userId, MAX_USER));
   if (prompt.shared) addShared(prompt, quirks, body, dropped);
   return encodedBody(body, dropped, toolNames, stops);
 }

@@ -9,6 +9,7 @@ import { namePictures, nameShared } from "../openai-fields.ts";
 import { isVisible } from "../text.ts";
 import { fitToolNames, MESSAGES_NAMES, OLDER_MESSAGES_NAMES } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
+import { fitUserId } from "../user-id.ts";
 import { addText, type Block, encodeTurns, type Message, withMark } from "./encode-turns.ts";
 import { toStrictSchema, withoutOddProperties } from "./schema.ts";
 
@@ -129,6 +130,6 @@ export function encodeRequest(given: Prompt, quirks: Quirks, upstreamModel = "")
   addSampling(prompt, quirks, body, dropped);
   const unseen = addStop(prompt.stop, body);
   addOutput(prompt.output, body);
-  if (prompt.userId) body["metadata"] = { user_id: prompt.userId.slice(0, MAX_USER_ID) };
+  if (prompt.userId) body["metadata"] = { user_id: fitUserId(prompt.userId, MAX_USER_ID) };
   return encodedBody(body, dropped, toolNames, unseen);
 }

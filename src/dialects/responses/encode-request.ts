@@ -9,6 +9,7 @@ import { fitStrict } from "../strict-schema.ts";
 import { cleanText } from "../text.ts";
 import { fitToolNames, OPENAI_NAMES } from "../tool-names.ts";
 import { placeOf } from "../tool-place.ts";
+import { fitUserId } from "../user-id.ts";
 import { MIN_OUTPUT_TOKENS, UNORDERED_REASONING } from "./amend.ts";
 import { InputWriter, systemContent, systemItem } from "./encode-input.ts";
 
@@ -75,12 +76,6 @@ function encodeFormat(output: OutputFormat, dropped: string[]): Wire {
   };
 }
 
-/** An end user's name; one that is too long becomes its hash, which still tells users apart (dialects.md 4.1). */
-function encodeUser(userId: string): string {
-  if (userId.length <= MAX_USER) return userId;
-  return new Bun.CryptoHasher("sha256").update(userId).digest("hex");
-}
-
 /** Stands for a conversation that says nothing, which is refused (dialects.md 4.8 #4). */
 const EMPTY_INPUT = { type: "message", role: "user", content: [{ type: "input_text", text: "(empty)" }] };
 
@@ -137,6 +132,6 @@ export function encodeRequest(given: Prompt, quirks: Quirks): Encoded {
     body["text"] = { ...(format && { format }), ...(verbosity !== undefined && { verbosity }) };
   }
   Object.assign(body, shared);
-  if (prompt.userId) body["safety_identifier"] = encodeUser(prompt.userId);
+  if (prompt.userId) body["safety_identifier"] = fitUserId(prompt.userId, MAX_USER);
   return encodedBody(body, dropped, toolNames, prompt.stop);
 }
