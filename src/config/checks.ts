@@ -113,6 +113,17 @@ function checkPricing({ id, modality, pricing }: ModelSetting, steps: Steps): Fa
   return missing.map((part) => expected("a price in USD, 0 or more", undefined, [...steps, "pricing", part]));
 }
 
+/** Two prices from the same length on: only one of them could be meant, and nobody would know which. */
+function checkTiers({ pricing }: ModelSetting, steps: Steps): Fault[] {
+  const lengths = typeof pricing === "object" ? (pricing.tiers ?? []).map((tier) => tier.input_tokens_above) : [];
+  return lengths.flatMap((length, at) => {
+    const first = lengths.indexOf(length);
+    if (first === at) return [];
+    const problem = `expected a length used once, found ${length} again (first in tiers[${first}])`;
+    return [{ steps: [...steps, "pricing", "tiers", at, "input_tokens_above"], problem }];
+  });
+}
+
 /** A plan's id is named by commands and by the admin API, in as many characters as that takes. */
 function checkPlans(plans: ConfigFile["plans"]): Fault[] {
   const problem = "expected an id of 1 to 100 characters that can be seen";
@@ -131,7 +142,7 @@ function checkModels(rows: readonly ModelSetting[], vendorIds: ReadonlySet<strin
       faults.push({ steps: [...steps, "id"], problem });
     }
     firstAt.set(row.id, earlier ?? index);
-    faults.push(...checkRoutes(row, steps, vendorIds), ...checkPricing(row, steps));
+    faults.push(...checkRoutes(row, steps, vendorIds), ...checkPricing(row, steps), ...checkTiers(row, steps));
     const efforts = row.reasoning_efforts;
     if (efforts && !efforts.levels.includes(efforts.default)) {
       const what = `one of ${efforts.levels.map(quoted).join(", ")}`;

@@ -174,6 +174,11 @@ const TABLE: readonly (readonly [name: string, yaml: string, ...lines: string[]]
     "models[0].pricing.output: expected a price in USD, 0 or more, found nothing",
   ],
   [
+    "two prices of prompts of the same length",
+    "models: [{ id: lab/a, pricing: { input: 1, output: 2, tiers: [{ input_tokens_above: 9, input: 2, output: 4 }, { input_tokens_above: 99, input: 3, output: 5 }, { input_tokens_above: 9, input: 3, output: 6 }] } }]",
+    "models[0].pricing.tiers[2].input_tokens_above: expected a length used once, found 9 again (first in tiers[0])",
+  ],
+  [
     "a price by another name",
     "models: [{ id: lab/a, pricing: { inptu: 1 } }]",
     'models[0].pricing.inptu: unknown key; did you mean "input"?',
