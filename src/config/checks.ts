@@ -1,4 +1,5 @@
 import { builtInRows } from "../catalog/rows.ts";
+import { MAX_PLAN_ID } from "../wire/bounds.ts";
 import { expected, type Fault, formatSteps, type Steps, valueAt } from "./faults.ts";
 import { nearest } from "./nearest.ts";
 import type { ConfigFile, ModelSetting, VendorSetting } from "./schema.ts";
@@ -126,8 +127,9 @@ function checkTiers({ pricing }: ModelSetting, steps: Steps): Fault[] {
 
 /** A plan's id is named by commands and by the admin API, in as many characters as that takes. */
 function checkPlans(plans: ConfigFile["plans"]): Fault[] {
-  const problem = "expected an id of 1 to 100 characters that can be seen";
-  const ids = Object.keys(plans ?? {}).filter((id) => !/^(?! )[^\p{C}]{1,100}(?<! )$/u.test(id));
+  const problem = `expected an id of 1 to ${MAX_PLAN_ID} characters that can be seen`;
+  const isSound = (id: string) => /^(?! )[^\p{C}]+(?<! )$/u.test(id) && id.length <= MAX_PLAN_ID;
+  const ids = Object.keys(plans ?? {}).filter((id) => !isSound(id));
   return ids.map((id) => ({ steps: ["plans", id], problem }));
 }
 

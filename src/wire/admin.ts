@@ -6,6 +6,7 @@ import {
   MAX_NAME,
   MAX_PATTERN,
   MAX_PATTERNS,
+  MAX_PLAN_ID,
   MAX_USD,
   MODEL_PATTERN,
   REFERENCE_PATTERN,
@@ -34,25 +35,18 @@ const signedUsd = late(() =>
     { description: `${usdText}; below 0 it is taken away` },
   ),
 );
+const planId = late(() => Type.String({ minLength: 1, maxLength: MAX_PLAN_ID, description: "the id of a plan" }));
 const accountRef = late(() =>
   Type.String({ minLength: 1, maxLength: 100, description: "the id or the name of an account" }),
 );
 
 /** Body of `POST /admin/v1/accounts`. */
 export const CreateAccount = late(() =>
-  Open(
-    { name: name(), plan: Type.String({ minLength: 1, maxLength: 100, description: "the id of a plan" }) },
-    { title: "CreateAccount", examples: [{ name: "team", plan: "pro" }] },
-  ),
+  Open({ name: name(), plan: planId() }, { title: "CreateAccount", examples: [{ name: "team", plan: "pro" }] }),
 );
 
 /** Body of `POST /admin/v1/accounts/{account}/plan`. */
-export const SetPlan = late(() =>
-  Open(
-    { plan: Type.String({ minLength: 1, maxLength: 100, description: "the id of a plan" }) },
-    { title: "SetPlan", examples: [{ plan: "pro" }] },
-  ),
-);
+export const SetPlan = late(() => Open({ plan: planId() }, { title: "SetPlan", examples: [{ plan: "pro" }] }));
 
 const booking = late(() => ({
   reference: Type.String({

@@ -2,6 +2,8 @@
 
 /** The longest name of an account, key or token, characters. */
 export const MAX_NAME = 100;
+/** The longest id of a plan, characters. */
+export const MAX_PLAN_ID = 100;
 
 /** Largest amount of an entry or a cap, USD (reliability 3.2). */
 export const MAX_USD = 1_000_000;
