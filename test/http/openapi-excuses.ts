@@ -26,6 +26,11 @@ export const EXCUSES: readonly Excuse[] = [
   { operation: GENERATION, message: /stands in messages of role/, why: "the message's role" },
   {
     operation: GENERATION,
+    message: /^tool_choice (?:demands a tool, and none is|names a tool that is not) offered/,
+    why: "the tools beside it",
+  },
+  {
+    operation: GENERATION,
     message: /^(?:temperature|top_p) must be a number (?:of at least 0|from 0 to 1)$/,
     why: "whether the model's vendor speaks the dialect",
   },
