@@ -131,13 +131,14 @@ export class WorkerPool {
   /** Has every worker end: what they answer may end first. Resolves when all are gone and their books are closed. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    this.#cancelLook();
     for (const cancel of this.#cancelStarts) cancel();
     const { app, clock } = this.parts;
     const mostMs = longestDrainMs(app.services.blockingMs) + STOP_MS;
     const cancel = clock.after(mostMs, () => this.#tellAll(({ child }) => child.kill("SIGKILL")));
     this.#tellAll(({ session }) => session.channel.note("stop", null));
+    // Until then they are looked at: one that stands still has no answers that could end.
     await Promise.all(this.#burials);
+    this.#cancelLook();
     cancel();
     await this.#passage.close();
   }
