@@ -14,6 +14,12 @@ export type FolderLock = {
 /** Locks in force. Without this the garbage collector would close a connection that nobody asks again, and free the folder. */
 const held = new Set<Database>();
 
+/** Said with whatever keeps a server from its folder: in a home that nobody may write in there is nothing to be put right. */
+const ELSEWHERE = "Put that right, or choose another folder with --data or SLUICE_DATA.";
+
+const withAdvice = (fault: unknown): unknown =>
+  fault instanceof StoreError ? new StoreError(fault.fault, `${fault.message} ${ELSEWHERE}`, fault.cause) : fault;
+
 /**
  * Takes `folder` for one server: an exclusive transaction on the small file `sluice.lock` in it, held until `release` or the end of
  * the process, so that no stale lock can be left behind (reliability 3.9). The store itself stays open to commands of other processes.
@@ -21,7 +27,11 @@ const held = new Set<Database>();
  * server has the folder.
  */
 export function lockDataFolder(folder: string): FolderLock {
-  makePrivateFolder(folder);
+  try {
+    makePrivateFolder(folder);
+  } catch (thrown) {
+    throw withAdvice(thrown);
+  }
   const path = join(folder, "sluice.lock");
   const isNew = !existsSync(path);
   let database: Database | undefined;
@@ -43,7 +53,7 @@ export function lockDataFolder(folder: string): FolderLock {
     };
   } catch (thrown) {
     database?.close();
-    if (!errorCode(thrown).startsWith("SQLITE_BUSY")) throw toStoreError(thrown, path);
+    if (!errorCode(thrown).startsWith("SQLITE_BUSY")) throw withAdvice(toStoreError(thrown, path));
     throw new StoreError(
       "locked",
       `Another Sluice server is already running on the data folder ${folder}. Stop it, or choose another folder with --data.`,

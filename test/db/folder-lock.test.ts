@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { lockDataFolder } from "../../src/db/folder-lock.ts";
 import { openStore } from "../../src/db/open.ts";
@@ -56,4 +57,17 @@ test("two folders have nothing to do with each other", () => {
   const second = lockDataFolder(folder());
   first.release();
   second.release();
+});
+
+test.skipIf(process.platform !== "linux")("a folder that cannot be had: how another one is named is told", () => {
+  expect(thrownBy(() => lockDataFolder("/proc/none"))).toMatchObject({
+    fault: "unusable",
+    message:
+      "The store /proc/none cannot be opened: its folder cannot be made. Put that right, or choose another folder with --data or SLUICE_DATA.",
+  });
+  const home = folder();
+  mkdirSync(join(home, "sluice.lock"));
+  const { fault, message } = thrownBy(() => lockDataFolder(home)) as StoreError;
+  expect(fault).toBe("unusable");
+  expect(message).toEndWith(" Put that right, or choose another folder with --data or SLUICE_DATA.");
 });
