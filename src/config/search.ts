@@ -52,7 +52,9 @@ export function chooseSearch(web: WebSetting, environment: Environment): SearchC
     else warnings.push(whatIsMissing(known.row));
   }
   const told = typeof engine === "string" ? ENGINES : ENGINES.filter(({ id }) => engine.includes(id));
-  warnings.push(...told.flatMap((row) => wrongVariable(row, environment) ?? []));
+  // Whoever has what it needs from the file has no use for the variable.
+  const lacking = told.filter((row) => !complete.some((one) => one.row === row));
+  warnings.push(...lacking.flatMap((row) => wrongVariable(row, environment) ?? []));
   if (typeof engine === "string") {
     sources.push(...complete.filter(({ row }) => row.id !== engine).map(({ source }) => source));
     if (sources.length === 0 && engine === "auto") sources.push(rows.get("tavily")!.source);

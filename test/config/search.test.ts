@@ -51,6 +51,19 @@ describe("which search engines are on (contract 9)", () => {
     expect(named.warnings.filter((line) => line.includes("SEARXNG_URL, for"))).toEqual(warnings.slice(1));
   });
 
+  test("a variable that nobody needs, since the file gives what it would, is not looked at", () => {
+    const environment = { SEARXNG_URL: "search.lan:8888", BRAVE_API_KEY: "a b" };
+    const engines = { brave: { api_key: "own" }, searxng: { base_url: "http://searx.example/s" } };
+    const sources = [{ engine: "brave" as const, apiKey: "own" }, SEARXNG as { engine: "searxng"; baseUrl: string }];
+    expect(chooseSearch({ search: { engines } }, environment)).toEqual({ sources, warnings: [] });
+    expect(chooseSearch({ search: { engine: ["brave", "searxng"], engines } }, environment)).toEqual({
+      sources,
+      warnings: [],
+    });
+    const { warnings } = chooseSearch({ search: { engines: { ...engines, searxng: {} } } }, environment);
+    expect(warnings.map((line) => line.slice(0, 27))).toEqual(["Of the variable SEARXNG_URL"]);
+  });
+
   test("in a file: read, filled in and checked", () => {
     const folder = makeFolder();
     writeIn(
