@@ -7,31 +7,49 @@ const FLOOR = 3;
 /** What counts as lately: two windows of this length, ms. */
 const WINDOW_MS = 5_000;
 
+/** What came within a window of time. */
+type Window = {
+  /** Calls that ended, repeats among them; and how many of them were. */
+  calls: number;
+  ended: number;
+  /** Repeats that were begun, and those of them of what may have run already. */
+  repeats: number;
+  doubtful: number;
+};
+const empty = (): Window => ({ calls: 0, ended: 0, repeats: 0, doubtful: 0 });
+
 /**
- * How many repeats of requests a vendor is burdened with at the same time: at most a fifth of the requests of the last ten seconds, and
- * three in any case. An outage is then not answered with a storm.
+ * How many repeats of requests a vendor is burdened with: at most a fifth of its requests of the last ten seconds, whether they go on or are over, and
+ * three at the same time in any case. An outage is then not answered with a storm: a vendor that fails at once would else be asked again by everybody,
+ * since hardly any of its repeats are under way at the same time.
  */
 export class RetryBudget {
   #windowAt = 0;
-  #recent = 0;
-  #before = 0;
+  #recent = empty();
+  #before = empty();
   #active = 0;
   #doubtful = 0;
 
   /** A call ended. `now`: ms of any clock, always the same one. */
   note(now: number): void {
     this.#roll(now);
-    this.#recent++;
+    this.#recent.calls++;
   }
 
   /** Takes a place for one repeat; give it back with {@link give}. False: the budget is used up. */
   take(now: number, doubtful: boolean): boolean {
     this.#roll(now);
-    const active = this.#recent + this.#before;
-    if (this.#active >= Math.max(FLOOR, active * SHARE)) return false;
-    if (doubtful && this.#doubtful >= Math.max(FLOOR, active * DOUBTFUL_SHARE)) return false;
+    const lately = (what: keyof Window) => this.#recent[what] + this.#before[what];
+    const requests = lately("calls") - lately("ended");
+    const allows = (active: number, begun: number, share: number) =>
+      active < FLOOR || Math.max(active, begun) < requests * share;
+    if (!allows(this.#active, lately("repeats"), SHARE)) return false;
+    if (doubtful && !allows(this.#doubtful, lately("doubtful"), DOUBTFUL_SHARE)) return false;
     this.#active++;
-    if (doubtful) this.#doubtful++;
+    this.#recent.repeats++;
+    if (!doubtful) return true;
+    this.#doubtful++;
+    this.#recent.doubtful++;
     return true;
   }
 
@@ -39,14 +57,15 @@ export class RetryBudget {
   give(doubtful: boolean): void {
     this.#active--;
     if (doubtful) this.#doubtful--;
+    this.#recent.ended++;
   }
 
   #roll(now: number): void {
     const passed = now - this.#windowAt;
     // A clock that was set back begins anew, as one that stood still for long does.
     if (passed >= 0 && passed < WINDOW_MS) return;
-    this.#before = passed >= 0 && passed < 2 * WINDOW_MS ? this.#recent : 0;
-    this.#recent = 0;
+    this.#before = passed >= 0 && passed < 2 * WINDOW_MS ? this.#recent : empty();
+    this.#recent = empty();
     this.#windowAt = now;
   }
 }

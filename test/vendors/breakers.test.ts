@@ -264,4 +264,38 @@ describe("a retry budget (reliability 6.2)", () => {
     // Eleven seconds later those calls are no longer lately.
     expect(Array.from({ length: 5 }, () => budget.take(111_001, false)).filter(Boolean)).toHaveLength(3);
   });
+
+  test.each([
+    ["plain", false, 0.2],
+    ["of what may have run", true, 0.02],
+  ])("repeats that are over count too, and are no requests: %s", (_what, doubtful, share) => {
+    const budget = new RetryBudget();
+    let repeats = 0;
+    // A hundred requests a second fail at once, for a minute; a repeat lasts no longer.
+    for (let at = 0; at < 6_000; at++) {
+      const now = 100_000 + at * 10;
+      budget.note(now);
+      // Those that go on, so that none is allowed only because so few are under way.
+      if (at < 3) expect(budget.take(now, doubtful)).toBe(true);
+      else if (budget.take(now, doubtful)) {
+        repeats++;
+        budget.give(doubtful);
+        budget.note(now);
+      }
+    }
+    expect(repeats / 6_000).toBeLessThanOrEqual(share);
+    expect(repeats / 6_000).toBeGreaterThan(share * 0.9);
+  });
+
+  test("after a storm of repeats the budget is whole again ten seconds later", () => {
+    const budget = new RetryBudget();
+    const takes = (now: number) => Array.from({ length: 100 }, () => budget.take(now, false)).filter(Boolean).length;
+    for (let count = 0; count < 100; count++) budget.note(100_000);
+    expect(takes(100_000)).toBe(20);
+    for (let count = 0; count < 20; count++) budget.give(false);
+    expect(takes(104_000)).toBe(3);
+    for (let count = 0; count < 3; count++) budget.give(false);
+    for (let count = 0; count < 100; count++) budget.note(115_000);
+    expect(takes(115_000)).toBe(20);
+  });
 });
