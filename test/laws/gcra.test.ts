@@ -45,16 +45,17 @@ describe("laws of the generic cell rate algorithm (reliability 4)", () => {
         for (const { pauseUs, count } of path) {
           now += pauseUs;
           const passes = waitFor(tat, now, rate, count) === 0;
-          expect(passes).toBe(bucket(now, count));
+          // Not by `expect`, which takes far longer than the decision.
+          if (passes !== bucket(now, count)) throw new Error(`${passes} at ${now} for ${count}`);
           if (passes) tat = spend(tat, now, rate, count);
           else refused++;
           decisions++;
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: 20_000 },
     );
-    // Both answers were seen in number, or the law says nothing.
-    expect(decisions).toBeGreaterThan(20_000);
+    // Both answers were seen in number, or the law says nothing (reliability 8.1, G8).
+    expect(decisions).toBeGreaterThan(1_000_000);
     expect(refused).toBeGreaterThan(decisions / 50);
   });
 

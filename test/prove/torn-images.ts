@@ -1,7 +1,7 @@
 /**
  * Torn disks (reliability 8.1, G5): images of the store as a power cut may leave them: its write-ahead log cut at every frame's end, cut anywhere, and
  * with sectors of rubbish. `bun test/prove/torn-images.ts [images]`. Exits 1 unless every image opens, is sound, and has every charge that was
- * acknowledged before the place of the cut.
+ * acknowledged before the place of the cut; and unless a fourth as many different states were recovered as there are images: 300 of 1,200.
  */
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,6 +15,8 @@ import { randomOf } from "../ledger/world.ts";
 const HEADER = 32;
 const FRAME_HEADER = 24;
 const SECTOR = 512;
+/** Different states among the images, at the least. */
+const LEAST_DISTINCT = 1 / 4;
 const ACCOUNT = "acct_1";
 const PRICES: ModelPrices = { model: "lab/paid", prices: { input: 3_000_000n, output: 15_000_000n } };
 
@@ -88,7 +90,7 @@ function openImage(folder: string, log: Uint8Array, charges: number): number {
 /** Makes and opens so many images; `seed` makes the random ones the same again. */
 export async function runTorn(images: number, seed: number): Promise<TornReport> {
   const random = randomOf(seed);
-  const picture = await takePicture(Math.max(60, Math.floor(images / 2.5)));
+  const picture = await takePicture(Math.max(60, Math.floor(images / 2)));
   const { folder, log, pageSize, acknowledged } = picture;
   const frame = FRAME_HEADER + pageSize;
   const frames = Math.floor((log.length - HEADER) / frame);
@@ -137,5 +139,6 @@ if (import.meta.main) {
   console.log(
     `${images} torn images in ${seconds} s, seed ${seed}: ${states} distinct states recovered, ${faults.length} bad`,
   );
-  process.exit(faults.length === 0 ? 0 : 1);
+  // Images that all come to the same say nothing of the places at which they were cut.
+  process.exit(faults.length === 0 && states >= images * LEAST_DISTINCT ? 0 : 1);
 }
