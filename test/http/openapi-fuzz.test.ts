@@ -1,9 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Schema } from "../support/json-schema.ts";
 import { EXCUSES } from "./openapi-excuses.ts";
 import { Fuzz } from "./openapi-fuzz.ts";
 import { type FuzzLab, startFuzzLab } from "./openapi-fuzz-lab.ts";
 import { operationsOf } from "./openapi-operations.ts";
+
+// Its world has to start first.
+setDefaultTimeout(60_000);
 
 /** Another one each time; a failure names it, and `FUZZ_SEED` plays it again. */
 const SEED = Number(process.env["FUZZ_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
@@ -38,7 +41,7 @@ test("thousands of random requests made from the document: what comes back is wh
   }
   expect(lab.gateway.log.filter(({ event }) => event === "request-fault")).toEqual([]);
   expect(lab.gateway.app.book.verify()).toEqual([]);
-}, 60_000);
+});
 
 test("a document that says something else is found out", async () => {
   const path = "/v1/account";

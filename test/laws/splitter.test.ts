@@ -1,8 +1,11 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Event } from "../../src/canon/events.ts";
 import { UPSTREAM_DIALECTS, type UpstreamDialectName } from "../../src/dialects/dialect.ts";
 import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { upstreamDialects } from "../../src/dialects/index.ts";
+
+// Tens of thousands of cuts are read from end to end: on a busy machine in more than the runner's five seconds.
+setDefaultTimeout(60_000);
 
 /** A record: its event's name, where it has one, and its data. */
 type Sse = readonly [event: string | undefined, data: string];

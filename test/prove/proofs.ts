@@ -58,7 +58,7 @@ export const PROOFS: readonly Proof[] = [
   {
     name: "ledger-torn",
     claim: "images of a torn write-ahead log",
-    aim: "1,000: 0 bad",
+    aim: "1,000: 0 bad, 300 states",
     onlyCounts: true,
     full: [program("torn-images"), "1200"],
     quick: [program("torn-images"), "200"],

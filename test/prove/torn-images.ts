@@ -47,7 +47,7 @@ async function takePicture(charges: number): Promise<Picture> {
   store.database.run("INSERT INTO account VALUES (?, 'a', 'pro', 1)", [ACCOUNT]);
   const writer = new Writer(store);
   const { ledger, book, stop } = openLedger(store, writer);
-  await book.deposit({ accountId: ACCOUNT, amountNano: 1_000_000_000n, reference: "payment" });
+  await book.deposit({ accountId: ACCOUNT, amountNano: 10_000_000_000n, reference: "payment" });
   const acknowledged: Picture["acknowledged"] = [];
   for (let at = 0; at < charges; ) {
     const together = Math.min(charges - at, at % 5 === 0 ? 3 : 1);
