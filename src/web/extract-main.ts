@@ -46,7 +46,7 @@ const FRAME_ROLES = new Set([
 
 /** Words in a class or an id that say the same. Each is a whole word between dashes, underscores and blanks. */
 const JUNK = new Set(
-  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus feedback footer gdpr masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc topbar".split(
+  "ad ads advert advertisement adsbygoogle banner breadcrumb breadcrumbs consent cookie cookies disqus editsection feedback footer gdpr interlanguage masthead menu modal nav navbar navfooter navheader navigation newsletter outbrain pagination pager paywall popup prevnext promo promoted recommended related share sharing sidebar sidenav skip skiplink social sponsor sponsored subscribe taboola toc topbar".split(
     " ",
   ),
 );
@@ -119,6 +119,8 @@ function hasJunkName(element: Element): boolean {
   const { name, attributes } = element;
   const { class: classes, id } = attributes;
   if (NEVER_JUNK.has(name) || (!classes && !id)) return false;
+  // A remark on the page, which Wikipedia calls `navigation-not-searchable`.
+  if (attributes["role"] === "note") return false;
   if (/\b(?:content|article|post-body)\b/.test(wordsOf(element))) return false;
   if (classes && saysJunk(classes.toLowerCase())) return true;
   return id !== undefined && NAMED_PARTS.test(name) && saysJunk(id.toLowerCase()) && !isNamedByHeading(element);

@@ -3,10 +3,40 @@ import { longestRun } from "./markdown-inline.ts";
 
 /** A cell of a table that numbers the lines of the program in the next one. */
 export const isNumbering = ({ name, attributes }: Element): boolean =>
-  name === "td" && /\b(?:lineno|linenos|line-?numbers?|gutter|blob-num)\b/i.test(attributes["class"] ?? "");
+  name === "td" && /\b(?:lineno|linenos|line-?numbers?|gutter|blob-num|lines-num)\b/i.test(attributes["class"] ?? "");
 
-/** Columns of line numbers and buttons beside a program. */
-const BESIDE = /\b(?:lineno|linenos|line-?numbers?|gutter|copy|clipboard|hljs-ln-n|blob-num|code-toolbar-item)\b/i;
+/** Columns of line numbers, buttons and explanations beside a program; `ln` and `lnt` are Chroma's (Hugo), whole words: `hljs-ln-line` holds the program. */
+const BESIDE =
+  /\b(?:lineno|linenos|line-?numbers?|lines-num|gutter|copy|clipboard|hljs-ln-n|blob-num|code-toolbar-item)\b|(?:^|\s)(?:lnt?|ttc)(?=$|\s)/i;
+
+/** The program's own element may be named for what a highlighter is to put beside it: `<code class="language-php line-numbers">`. */
+const isBeside = ({ name, attributes }: Element): boolean =>
+  name === "button" || (name !== "code" && BESIDE.test(attributes["class"] ?? ""));
+
+/** Elements of a table between which there is nothing but the file's own white space. */
+const BETWEEN = /^(?:table|tbody|tr)$/;
+
+/**
+ * A program that is no `pre`, where white space would be lost: a table with a row for each of its lines, numbered in a cell of its own (GitHub's gists,
+ * Gitea), or Doxygen's.
+ */
+export function isListing(element: Element): boolean {
+  const { name, attributes } = element;
+  if (name === "div") {
+    if (!/(?:^|\s)fragment(?:$|\s)/.test(attributes["class"] ?? "")) return false;
+    const parts = [...elementsOf(element)];
+    return parts.length > 0 && parts.every((part) => /^(?:line|foldopen|ttc)$/.test(part.attributes["class"] ?? ""));
+  }
+  if (name !== "table") return false;
+  let rows = 0;
+  for (const each of walkElements(element)) {
+    if (each.name === "pre" || each.name === "th") return false;
+    if (each.name !== "tr") continue;
+    rows++;
+    if (![...elementsOf(each)].some(isNumbering)) return false;
+  }
+  return rows > 0;
+}
 
 const LANGUAGE =
   /(?:^|\s)(?:language-|lang-|lang:\s?|highlight-source-|highlight-text-html-|highlight-|brush:\s?|sourceCode\s|src-)([a-z][\w+#.-]{0,20})/i;
@@ -57,9 +87,9 @@ function languageOf(pre: Element, around: readonly Element[]): string {
 function codeOf(element: Element): string {
   let text = "";
   for (const child of element.children) {
-    if (typeof child === "string") text += child;
+    if (typeof child === "string") text += BETWEEN.test(element.name) ? child.trim() : child;
     else if (child.name === "br") text += "\n";
-    else if (!BESIDE.test(child.attributes["class"] ?? "") && child.name !== "button") {
+    else if (!isBeside(child)) {
       const inner = codeOf(child);
       const isLine = /^(?:div|p|li|tr)$/.test(child.name);
       text += isLine && text !== "" && !text.endsWith("\n") ? `\n${inner}` : inner;

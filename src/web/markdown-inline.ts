@@ -5,6 +5,8 @@ import { type Element, squeeze, textOf, walkElements } from "./extract-tree.ts";
 export type PageContext = {
   /** Absolute address that links of the page are relative to. */
   base: string;
+  /** Signs of the emphasis that all this stands in already: a second one of the same would be another, `****`. */
+  within?: string;
 };
 
 /** Longest address that is written down: longer ones are data, not places. */
@@ -51,6 +53,13 @@ function mark(text: string, sign: string): string {
   return `${text.slice(0, start)}${sign}${inner}${sign}${text.slice(start + inner.length)}`;
 }
 
+/** Emphasis inside emphasis of the same kind, as editors leave it (`<b><strong>`), is written once. */
+function writeEmphasis(element: Element, sign: string, context: PageContext): string {
+  const { within = "" } = context;
+  if (within.split(" ").includes(sign)) return writeInline(element, context);
+  return mark(writeInline(element, { ...context, within: `${within} ${sign}` }), sign);
+}
+
 const EMPHASIS: Readonly<Record<string, string>> = {
   strong: "**",
   b: "**",
@@ -77,8 +86,13 @@ function writeLink(element: Element, context: PageContext): string {
   return `${/^\s/.test(text) ? " " : ""}[${label}](${href})${/\s$/.test(text) ? " " : ""}`;
 }
 
+/** A formula that is shown as an image, its source being the description: Wikipedia's. */
+const isFormula = ({ attributes }: Element) => /\bmwe-math-fallback-image\b/.test(attributes["class"] ?? "");
+
 /** An image with a description; one without says nothing to a reader of text. */
-function writeImage({ attributes }: Element, context: PageContext): string {
+function writeImage(element: Element, context: PageContext): string {
+  const { attributes } = element;
+  if (isFormula(element) && attributes["alt"]) return `$${squeeze(attributes["alt"])}$`;
   const description = cutText(squeeze(attributes["alt"] ?? ""), 300);
   if (description === "" || attributes["width"] === "1") return "";
   const lazy = attributes["data-src"] ?? attributes["data-original"] ?? attributes["data-lazy-src"];
@@ -132,7 +146,7 @@ function writeMath(element: Element): string {
 function writeElement(element: Element, context: PageContext): string {
   const { name } = element;
   const sign = EMPHASIS[name];
-  if (sign) return mark(writeInline(element, context), sign);
+  if (sign) return writeEmphasis(element, sign, context);
   if (CODE.has(name)) return codeSpan(textOf(element));
   switch (name) {
     case "a":

@@ -1,6 +1,6 @@
 import { cutText } from "../lib/cut-text.ts";
 import { type Element, elementsOf, squeeze, textOf, walkElements } from "./extract-tree.ts";
-import { isNumbering, writePre } from "./markdown-code.ts";
+import { isListing, isNumbering, writePre } from "./markdown-code.ts";
 import { absolute, escapeText, type PageContext, tidyLine, writeInline, writeNode } from "./markdown-inline.ts";
 import { isLayout, writeTable } from "./markdown-table.ts";
 
@@ -73,6 +73,7 @@ class Writer {
   #block(element: Element, around: readonly Element[]): string[] {
     const { name } = element;
     if (isNumbering(element)) return [];
+    if (isListing(element)) return writePre(element, around.slice(1));
     if (/^h[1-6]$/.test(name)) return [this.#heading(element, Number(name[1]))];
     switch (name) {
       case "ul":

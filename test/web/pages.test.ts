@@ -383,4 +383,80 @@ describe("what belongs to a page", () => {
       "programs",
     );
   });
+
+  test("of a wiki's page the languages and the ways to edit are gone, remarks and formulas are there", async () => {
+    const language = (at: number) =>
+      `<li class="interlanguage-link interwiki-l${at} mw-list-item"><a href="https://l${at}.wiki.example/">L${at}</a></li>`;
+    const languages = Array.from({ length: 40 }, (_, at) => language(at)).join("");
+    const header = `<header class="mw-body-header"><h1>Tide</h1><div class="mw-portlet-lang"><div class="vector-menu-content"><ul>${languages}</ul></div></div></header>`;
+    const edit = '<span class="mw-editsection">[<a href="/w/edit">edit</a>]</span>';
+    const remark =
+      '<div role="note" class="hatnote navigation-not-searchable">Main article: <a href="/wiki/Ebb">Ebb</a></div>';
+    const formula =
+      '<span class="mwe-math-element"><span style="display: none;"><math alttext="{x^{2}}"><mi>x</mi></math></span><img src="/math/87f9.svg" class="mwe-math-fallback-image-inline mw-invert" aria-hidden="true" alt="{x^{2}}"></span>';
+    const { markdown } = await readHtml(
+      `<main>${header}<div><h2>Ebb</h2>${edit}</div>${remark}<p>It is ${formula} high. ${TEXT}</p></main>`,
+    );
+    expect(markdown).toBe(
+      `# Tide\n\n## Ebb\n\nMain article: [Ebb](https://site.example/wiki/Ebb)\n\nIt is \${x^{2}}$ high. ${TEXT}`,
+    );
+  });
+
+  test("emphasis inside emphasis of its own kind is written once", async () => {
+    const { markdown } = await readHtml(
+      "<p><b><strong>High</strong></b>, <i>so <span><em>very</em></span></i>, <del>a <s>b</s></del>, <b>a <i>b <b>c</b></i></b>.</p>",
+    );
+    expect(markdown).toBe("**High**, *so very*, ~~a b~~, **a *b c***.");
+  });
+
+  const row = (at: number, code: string) =>
+    `<tr><td id="LC${at}" class="blob-num" data-line-number="${at}"></td><td class="blob-code blob-code-inner">${code}</td></tr>`;
+  const gitea = (at: number, code: string) =>
+    `<tr>\n  <td class="lines-num"><span data-line-number="${at}"></span></td>\n  <td class="lines-code chroma"><code class="code-inner">${code}\n</code></td>\n</tr>`;
+  test.each([
+    [
+      "of a gist, a row for each line",
+      `<table class="highlight">\n<tbody>\n${row(1, "def f():")}\n${row(2, "\n")}\n${row(3, "    pass")}\n</tbody></table>`,
+      "```\ndef f():\n\n    pass\n```",
+    ],
+    [
+      "of Gitea",
+      `<table><tbody>${gitea(1, "def f():")}${gitea(2, "    pass")}</tbody></table>`,
+      "```\ndef f():\n    pass\n```",
+    ],
+    [
+      "of Doxygen",
+      '<div class="fragment"><div class="line"><span class="lineno">    1</span>{</div><div class="line"> </div><div class="foldopen"><div class="line"><span class="lineno">    3</span>  int x;</div></div><div class="ttc"><div class="ttname">x</div></div></div>',
+      "```\n{\n \n  int x;\n```",
+    ],
+    [
+      "of Hugo, the numbers in a column",
+      '<table class="lntable"><tr><td class="lntd"><pre><code><span class="lnt">1\n</span><span class="lnt">2\n</span></code></pre></td><td class="lntd"><pre><code class="language-go">a()\nb()</code></pre></td></tr></table>',
+      "```go\na()\nb()\n```",
+    ],
+    [
+      "of Hugo, the numbers in the lines",
+      '<pre><code><span class="line"><span class="ln">1</span><span class="cl">a()</span></span></code></pre>',
+      "```\na()\n```",
+    ],
+    [
+      "whose own element asks for numbers",
+      '<pre class="wp-block-code"><code lang="php" class="language-php line-numbers">a();</code></pre>',
+      "```php\na();\n```",
+    ],
+    [
+      "with an element for each line of a numbering script",
+      '<pre><code><table class="hljs-ln"><tr><td class="hljs-ln-line hljs-ln-numbers"><div class="hljs-ln-n" data-line-number="1"></div></td><td class="hljs-ln-line hljs-ln-code">a()</td></tr></table></code></pre>',
+      "```\na()\n```",
+    ],
+  ])("a program keeps its lines and blanks, and has no numbers in it: %s", async (_name, html, expected) => {
+    expect((await readHtml(`<main><p>${TEXT}</p>${html}</main>`)).markdown).toBe(`${TEXT}\n\n${expected}`);
+  });
+
+  test("a table whose rows are numbered only in part is a table", async () => {
+    const { markdown } = await readHtml(
+      `<main><p>${TEXT}</p><table>${row(1, "a")}<tr><td>b</td><td>c</td></tr></table></main>`,
+    );
+    expect(markdown).toContain("| b | c |");
+  });
 });
