@@ -21,10 +21,13 @@ export function absolute(href: string | undefined, { base }: PageContext): strin
   return url.href.replaceAll("(", "%28").replaceAll(")", "%29");
 }
 
-/** Text with the signs that Markdown would take for its own made harmless, and no others: most of what reads this is a model. */
+/**
+ * Text with the signs that Markdown would take for its own made harmless, and no others: most of what reads this is a model. A star at an end of it may
+ * touch what stands beside it: `<em><span>*</span><span>args</span></em>`.
+ */
 export function escapeText(text: string): string {
   return text
-    .replace(/\\(?=[!-/:-@[-`{-~])|`|\*(?=\S)|(?<=\S)\*|\](?=[([:])/g, "\\$&")
+    .replace(/\\(?=[!-/:-@[-`{-~])|`|\*(?!\s)|(?<!\s)\*|\](?=[([:])/g, "\\$&")
     .replace(/(^|[^A-Za-z0-9])_(?=\S)|(?<=\S)_(?=[^A-Za-z0-9]|$)/g, (all) => all.replace("_", "\\_"))
     .replace(/<(?=[A-Za-z/!?])/g, "\\<");
 }
@@ -59,6 +62,10 @@ function writeEmphasis(element: Element, sign: string, context: PageContext): st
   if (within.split(" ").includes(sign)) return writeInline(element, context);
   return mark(writeInline(element, { ...context, within: `${within} ${sign}` }), sign);
 }
+
+/** What stands in one line of `element`, all of it strong. "" for nothing. */
+export const writeStrong = (element: Element, context: PageContext): string =>
+  squeeze(tidyLine(writeEmphasis(element, "**", context)));
 
 const EMPHASIS: Readonly<Record<string, string>> = {
   strong: "**",

@@ -1,4 +1,4 @@
-import { type Element, elementsOf, squeeze, walkElements } from "./extract-tree.ts";
+import { type Element, elementsOf, squeeze, textOf, walkElements } from "./extract-tree.ts";
 import { type PageContext, tidyLine, writeInline } from "./markdown-inline.ts";
 
 /** Rows and columns that are written; the rest of a larger table is named by its number. */
@@ -93,13 +93,17 @@ const writeRow = (cells: readonly string[], width: number): string =>
 const mergeHeadings = (rows: readonly string[][], width: number): string[] =>
   Array.from({ length: width }, (_, at) => [...new Set(rows.map((row) => row[at] ?? ""))].filter(Boolean).join(" "));
 
-/** Whether a table only arranges what is in it: its cells hold whole parts of a page, or there is but one column. */
+/** There is something to read in it, be it an image's description. */
+const holdsSomething = ({ element }: Cell): boolean =>
+  squeeze(textOf(element)) !== "" || [...walkElements(element)].some(({ attributes }) => attributes["alt"]);
+
+/** Whether a table only arranges what is in it: its cells hold whole parts of a page, or no row has two with something in them. */
 export function isLayout(table: Element): boolean {
   if (/^(?:presentation|none)$/.test(table.attributes["role"] ?? "")) return true;
   const rows = rowsOf(table);
   if (rows.every(({ cells }) => cells.length <= 1)) return true;
   for (const { name } of walkElements(table)) if (/^(?:table|pre|h[1-6]|article|section|form)$/.test(name)) return true;
-  return false;
+  return rows.every(({ cells }) => cells.filter(holdsSomething).length <= 1);
 }
 
 /** A table of data in GitHub's form, its caption above it. "" for one that holds nothing. */

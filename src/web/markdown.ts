@@ -1,7 +1,15 @@
 import { cutText } from "../lib/cut-text.ts";
 import { type Element, elementsOf, squeeze, textOf, walkElements } from "./extract-tree.ts";
 import { isListing, isNumbering, writePre } from "./markdown-code.ts";
-import { absolute, escapeText, type PageContext, tidyLine, writeInline, writeNode } from "./markdown-inline.ts";
+import {
+  absolute,
+  escapeText,
+  type PageContext,
+  tidyLine,
+  writeInline,
+  writeNode,
+  writeStrong,
+} from "./markdown-inline.ts";
 import { isLayout, writeTable } from "./markdown-table.ts";
 
 /** Elements whose children stand in lines of the element around them. */
@@ -119,8 +127,8 @@ class Writer {
   }
 
   #strong(element: Element): string[] {
-    const text = this.#line(element);
-    return text === "" ? [] : [`**${text.replaceAll("**", "")}**`];
+    const text = writeStrong(element, this.context);
+    return text === "" ? [] : [text];
   }
 
   /** A page that is made of others (`frameset`) is the way to them. */

@@ -459,4 +459,19 @@ describe("what belongs to a page", () => {
     );
     expect(markdown).toContain("| b | c |");
   });
+
+  test("a signature keeps its stars, emphasis in a term or not", async () => {
+    const star = "<em><span>**</span><span>kwargs</span></em>";
+    const { markdown } = await readHtml(
+      `<main><dl><dt>f(<em>x</em>, <b>y</b>, ${star})</dt><dd>${TEXT}</dd></dl><p>Name<span>*</span> and 2 * 3.</p></main>`,
+    );
+    expect(markdown).toBe(`- **f(*x*, y, *\\*\\*kwargs*)**\n  ${TEXT}\n\nName\\* and 2 * 3.`);
+  });
+
+  test("a table of whose cells no two in a row hold something only arranges them", async () => {
+    const comment = '<table><tr><td><img src="s.gif"></td><td></td><td>bob<div>Yes, it rises.</div></td></tr></table>';
+    expect((await readHtml(`<p>${TEXT}</p>${comment}`)).markdown).toBe(`${TEXT}\n\nbob\n\nYes, it rises.`);
+    const table = "<table><tr><th>A</th><th>B</th></tr><tr><td></td><td>1</td></tr></table>";
+    expect((await readHtml(`<p>${TEXT}</p>${table}`)).markdown).toContain("|  | 1 |");
+  });
 });
