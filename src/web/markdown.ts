@@ -37,6 +37,11 @@ function holdsBlocks(element: Element): boolean {
   return holds;
 }
 
+/** An element of a page's own name among words is one of them (`<g-emoji>`, `<relative-time>` of GitHub); such elements alone are parts of the page. */
+const isOwn = ({ name }: Element): boolean => name.includes("-");
+const holdsWords = ({ children }: Element): boolean =>
+  children.some((child) => typeof child === "string" && child.trim() !== "");
+
 /** Signs at a line's start that Markdown would take for a heading, a list, a quotation or a rule. */
 const escapeStart = (line: string) =>
   line.replace(
@@ -62,13 +67,16 @@ class Writer {
   blocks(element: Element, around: readonly Element[]): string[] {
     const blocks: string[] = [];
     let line: Element["children"] = [];
+    let worded: boolean | undefined;
+    const isInLine = (child: Element) =>
+      (INLINE.has(child.name) || (isOwn(child) && (worded ??= holdsWords(element)))) && !holdsBlocks(child);
     const flush = () => {
       const text = tidyLine(line.map((child) => writeNode(child, this.context)).join(""));
       line = [];
       if (text !== "") blocks.push(text.split("\n").map(escapeStart).join("  \n"));
     };
     for (const child of element.children) {
-      if (typeof child === "string" || (INLINE.has(child.name) && !holdsBlocks(child))) line.push(child);
+      if (typeof child === "string" || isInLine(child)) line.push(child);
       else {
         flush();
         for (const block of this.#block(child, [child, ...around])) if (block !== "") blocks.push(block);
@@ -171,6 +179,7 @@ class Writer {
         if (nested !== "") items.push(nested);
         continue;
       }
+      if (/^\d{1,9}$/.test(child.attributes["value"] ?? "")) number = Number(child.attributes["value"]);
       const marker = list.name === "ol" ? `${number}. ` : "- ";
       const item = this.#item(child, around, marker);
       if (item === "") continue;

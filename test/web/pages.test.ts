@@ -474,4 +474,16 @@ describe("what belongs to a page", () => {
     const table = "<table><tr><th>A</th><th>B</th></tr><tr><td></td><td>1</td></tr></table>";
     expect((await readHtml(`<p>${TEXT}</p>${table}`)).markdown).toContain("|  | 1 |");
   });
+
+  test("a page's own elements among words are words, and parts of the page where they stand alone", async () => {
+    const { markdown } = await readHtml(
+      `<main><p>Fast <g-emoji>🚀</g-emoji>, as of <relative-time>May 1</relative-time>. ${TEXT}</p><x-card>One</x-card> <x-card>Two</x-card><div>In <x-part><p>parts</p></x-part></div></main>`,
+    );
+    expect(markdown).toBe(`Fast 🚀, as of May 1. ${TEXT}\n\nOne\n\nTwo\n\nIn\n\nparts`);
+  });
+
+  test("an item of a list has the number that it is given", async () => {
+    const { markdown } = await readHtml(`<p>${TEXT}</p><ol><li>a</li><li value="7">g</li><li>h</li></ol>`);
+    expect(markdown).toBe(`${TEXT}\n\n1. a\n7. g\n8. h`);
+  });
 });
