@@ -110,6 +110,11 @@ export interface Hold {
    * by now, the other one is let go. Absent: there is no money.
    */
   absorb?(beside: Hold): Promise<void>;
+  /**
+   * What {@link settle} would write down as the cost, nano-USD: what cannot be believed of a vendor's counts is cut. Undefined: no price is known.
+   * Writes nothing. Absent: there is no money, or it is kept in another process.
+   */
+  costOf?(settlement: Settlement): bigint | undefined;
   /** Durable when the promise resolves: the terminator of a stream waits for it. A second call waits for the first and gives the same. */
   settle(settlement: Settlement): Promise<Charge>;
   /** Nothing ran, nothing is charged, no usage row is written. */

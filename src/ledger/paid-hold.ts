@@ -3,7 +3,7 @@ import type { HoldJournal, Journaled } from "./hold-journal.ts";
 import type { Charge, Hold, HoldRequest, Reading, Settlement } from "./ledger.ts";
 import type { Legs } from "./legs.ts";
 import type { Pen } from "./pen.ts";
-import type { Settler, Settling } from "./settler.ts";
+import { believedCost, type Settler, type Settling } from "./settler.ts";
 import { ceilingOf, firstOutput, growAt, nextSlice, type Slice, type SliceWish } from "./slice.ts";
 import { NO_CHARGE } from "./usage-ledger.ts";
 
@@ -95,6 +95,10 @@ export class PaidHold implements Hold, Journaled, Settling {
       this.desk.journal.note(this);
     }
     return beside.release();
+  }
+
+  costOf(settlement: Settlement): bigint {
+    return believedCost(this, settlement).costNano;
   }
 
   settle(settlement: Settlement): Promise<Charge> {

@@ -33,14 +33,18 @@ export class UsageLedger implements Ledger {
     return this.priceBook.ensure(prices).then((id) => new CountedHold(this, request, id));
   }
 
+  /** What can be believed of a request's counts, and what that would cost; no cost where no price is known. Writes nothing. */
+  believe({ contextLength = Number.POSITIVE_INFINITY, choices, prices }: HoldRequest, settlement: Settlement) {
+    // Of the output, a model that cannot be kept from thinking makes more than was asked for: only its window says what cannot be.
+    const asked = Number.POSITIVE_INFINITY;
+    const believed = clampRounds(settlement.usage, settlement, contextLength, asked, choices);
+    return { ...believed, cost: prices && costNano(believed.usage, prices.prices, believed.rounds) };
+  }
+
   /** Resolves once the row is on the disk; rejects as the writer does, or when this request has a row already. */
   write(request: HoldRequest, settlement: Settlement, priceId: number | undefined): Promise<Charge> {
-    // Of the output, a model that cannot be kept from thinking makes more than was asked for: only its window says what cannot be.
-    const { contextLength = Number.POSITIVE_INFINITY, choices } = request;
-    const asked = Number.POSITIVE_INFINITY;
-    const { usage, suspect, rounds } = clampRounds(settlement.usage, settlement, contextLength, asked, choices);
+    const { usage, suspect, rounds, cost } = this.believe(request, settlement);
     const prices = request.prices?.prices;
-    const cost = prices && costNano(usage, prices, rounds);
     const billing = { priceId: priceId ?? null, costNano: cost ?? null, chargedNano: 0n, flags: suspect ? SUSPECT : 0 };
     const row = toUsageRow(request, suspect ? { ...settlement, usage } : settlement, this.clock.now(), billing);
     const insert = () => {
@@ -70,6 +74,10 @@ class CountedHold implements Hold {
 
   extend(): boolean {
     return true;
+  }
+
+  costOf(settlement: Settlement): bigint | undefined {
+    return this.ledger.believe(this.request, settlement).cost;
   }
 
   /** A second settle writes nothing and waits for the first, so that "durable when it resolves" holds for both. */

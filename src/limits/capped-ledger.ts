@@ -1,6 +1,6 @@
 import { GatewayError } from "../canon/errors.ts";
 import type { Charge, Hold, HoldRequest, Ledger, Payment, Reading, Settlement } from "../ledger/ledger.ts";
-import { costNano, isFree, type Prices } from "../ledger/price.ts";
+import { isFree, type Prices } from "../ledger/price.ts";
 import { ceilingOf, firstOutput, firstSlice, growAt, nextSlice, type Slice, type SliceWish } from "../ledger/slice.ts";
 import type { KeyAccount, KeyClaim, KeySpend } from "./key-spend.ts";
 
@@ -33,7 +33,7 @@ export class CappedLedger implements Ledger {
     const claim = account.claim(requests, slices?.slice.nano ?? 0n);
     try {
       const inner = await this.inner.hold(request);
-      return new CappedHold(inner, { account, claim, requests, prices, slices });
+      return new CappedHold(inner, { account, claim, requests, slices });
     } catch (thrown) {
       claim.release();
       throw thrown;
@@ -67,7 +67,6 @@ type CappedParts = {
   account: KeyAccount;
   claim: KeyClaim;
   requests: number;
-  prices: Prices | undefined;
   slices: Slices | undefined;
 };
 
@@ -121,13 +120,10 @@ class CappedHold implements Hold {
     await (this.inner.absorb ? this.inner.absorb(inner) : inner.release());
   }
 
-  /**
-   * The key's count goes to the writer first: it is in the store no later than the row of the request. It is the cost of the vendor's own
-   * counts; where the ledger does not believe those, the cap has counted more, never less.
-   */
+  /** The key's count goes to the writer first: it is in the store no later than the row of the request, and both tell the same cost. */
   async settle(settlement: Settlement): Promise<Charge> {
-    const { prices, claim, requests } = this.parts;
-    const counted = claim.count(requests, prices ? costNano(settlement.usage, prices, settlement.rounds) : 0n);
+    const { claim, requests } = this.parts;
+    const counted = claim.count(requests, this.inner.costOf?.(settlement) ?? 0n);
     const [charge] = await Promise.all([this.inner.settle(settlement), counted]);
     return charge;
   }

@@ -198,6 +198,21 @@ describe("caps of a key (contract 4)", () => {
     expect(rows()).toEqual([[20513n, 1n, 1_000n]]);
   });
 
+  test("counts that a vendor cannot mean come to as much of a cap as the usage row says, on plans that pay and on those that do not", async () => {
+    const terms = { windowNano: 10_000_000_000n, premium: false, sliced: false, unseenOutput: 0 };
+    for (const payment of [undefined, { ...terms, contextLength: 1_000 }]) {
+      const { hold, store, rows } = await open({ capTotalNano: 100_000_000n });
+      const held = await hold({ contextLength: 1_000, payment });
+      const { costNano, flags } = await held.settle(used(50_000_000, 10));
+      // Twice the window is what is believed of the input.
+      expect([costNano, flags]).toEqual([2_100_000n, ["usage_suspect"]]);
+      expect(rows()).toEqual([[20513n, 1n, 2_100_000n]]);
+      expect(store.database.query("SELECT cost_nano FROM usage").values()).toEqual([[2_100_000n]]);
+      // What is left of the cap is there for what comes next.
+      await (await hold({ contextLength: 1_000, payment })).release();
+    }
+  });
+
   test("calls of tools: claimed before, counted after, given back where nothing came of them", async () => {
     const { spend, keyId, rows } = await open({ capRequestsDay: 10 });
     const fetch = spend.claim(keyId, 8);
