@@ -67,9 +67,8 @@ class Writer {
   blocks(element: Element, around: readonly Element[]): string[] {
     const blocks: string[] = [];
     let line: Element["children"] = [];
-    let worded: boolean | undefined;
-    const isInLine = (child: Element) =>
-      (INLINE.has(child.name) || (isOwn(child) && (worded ??= holdsWords(element)))) && !holdsBlocks(child);
+    const worded = holdsWords(element);
+    const isInLine = (child: Element) => (INLINE.has(child.name) || (worded && isOwn(child))) && !holdsBlocks(child);
     const flush = () => {
       const text = tidyLine(line.map((child) => writeNode(child, this.context)).join(""));
       line = [];
