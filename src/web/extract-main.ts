@@ -130,28 +130,48 @@ function hasJunkName(element: Element): boolean {
 const MOST = 0.6;
 const LITTLE = 200;
 
+/** What is to be read below an element outside of links, how much of it bears the name of junk, and whether the main part or the page's heading is there. */
+type Weighed = { weight: number; named: number; main: boolean; heading: boolean };
+
 /**
  * The elements below `body` that are junk by their class or id. Frames around everything are named so too, for what stands in them beside the page
  * (`wy-grid-for-nav`, `has-sidebar`): what holds the main part is none, nor, where no part is the main one, what holds most of the text outside of links.
+ * Inside the main part what holds the heading is none (`hero-banner`), nor is anything where most of it is named so: a restaurant's `menu-section`.
  */
 function findJunk(body: Element): Set<Element> {
-  const named: { element: Element; weight: number }[] = [];
-  const weigh = (element: Element): { weight: number; main: boolean } => {
-    const all = { weight: 0, main: isMain(element) };
+  const found: { element: Element; weight: number; inMain: boolean }[] = [];
+  let mainWeight = 0;
+  let mainNamed = 0;
+  const weigh = (element: Element, inMain: boolean): Weighed => {
+    const isTop = !inMain && isMain(element);
+    const all = { weight: 0, named: 0, main: isMain(element), heading: element.name === "h1" };
     for (const child of element.children) {
       if (typeof child === "string") all.weight += squeeze(child).length;
       else if (!isSilent(child) && !isHidden(child)) {
-        const { weight, main } = weigh(child);
-        if (child.name !== "a") all.weight += weight;
+        const { weight, named, main, heading } = weigh(child, inMain || isTop);
+        if (child.name !== "a") {
+          all.weight += weight;
+          all.named += named;
+        }
         all.main ||= main;
+        all.heading ||= heading;
       }
     }
-    if (!all.main && hasJunkName(element)) named.push({ element, weight: all.weight });
+    if (isTop) {
+      mainWeight += all.weight;
+      mainNamed += all.named;
+    }
+    if (!all.main && !(inMain && all.heading) && hasJunkName(element)) {
+      found.push({ element, weight: all.weight, inMain });
+      all.named = all.weight;
+    }
     return all;
   };
-  const { weight: whole, main } = weigh(body);
-  const isBeside = ({ weight }: { weight: number }) => main || weight < LITTLE || weight <= whole * MOST;
-  return new Set(named.filter(isBeside).map(({ element }) => element));
+  const { weight: whole, main } = weigh(body, false);
+  const isMainNamed = mainNamed >= LITTLE && mainNamed > mainWeight * MOST;
+  const isBeside = ({ weight, inMain }: { weight: number; inMain: boolean }) =>
+    inMain ? !isMainNamed : main || weight < LITTLE || weight <= whole * MOST;
+  return new Set(found.filter(isBeside).map(({ element }) => element));
 }
 
 /** The page's own header stands inside its article; every other one is the site's. */

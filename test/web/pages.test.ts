@@ -486,4 +486,16 @@ describe("what belongs to a page", () => {
     const { markdown } = await readHtml(`<p>${TEXT}</p><ol><li>a</li><li value="7">g</li><li>h</li></ol>`);
     expect(markdown).toBe(`${TEXT}\n\n1. a\n7. g\n8. h`);
   });
+
+  test("what is named as junk inside the main part is the page where it holds the heading, or is most of it", async () => {
+    const dishes = (at: number) =>
+      `<section class="menu-section"><h2>Course ${at}</h2><div class="menu-item">A dish with fresh herbs. ${SHORT}</div></section>`;
+    const share = '<div class="share">Share this</div>';
+    const menu = await readHtml(`<main><h1>Dinner</h1><p>${SHORT}</p>${dishes(1)}${dishes(2)}${dishes(3)}</main>`);
+    expect(menu.markdown.match(/fresh herbs/g)).toHaveLength(3);
+    const hero = `<section class="hero-banner"><h1>Tides</h1><p>${SHORT}</p></section>`;
+    expect((await readHtml(`<main>${hero}<p>${TEXT}</p>${share}</main>`)).markdown).toBe(
+      `# Tides\n\n${SHORT}\n\n${TEXT}`,
+    );
+  });
 });
