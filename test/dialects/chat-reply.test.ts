@@ -95,6 +95,9 @@ describe("a vendor's whole reply", () => {
     expect(read(replyWith({ content: "x" }, { matched_stop: "END" })).at(-1)).toBe("finish stop-sequence END");
     expect(read(replyWith({ content: "x" }, { matched_stop: "STOP" })).at(-1)).toBe("finish stop-sequence STOP");
     expect(read(replyWith({ content: "x" }, { matched_stop: 151_645 })).at(-1)).toBe("finish stop");
+    expect(read(replyWith({ content: "x" }, { stop_reason: "END" })).at(-1)).toBe("finish stop-sequence END");
+    const looping = { finish_reason: "repetition", stop_reason: "repetition_detected" };
+    expect(read(replyWith({ content: "x" }, looping)).at(-1)).toBe("finish stop");
   });
 
   const wrong: [string, unknown, ErrorCode][] = [

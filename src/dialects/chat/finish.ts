@@ -38,12 +38,13 @@ export function failureOf(raw: string): ErrorCode | undefined {
 
 /**
  * The stop text that a choice shows to have matched: SGLang's `matched_stop`, whose texts are never anything else, or vLLM's `stop_reason`
- * (dialects.md 4.8 #29), which others fill with plain words.
+ * (dialects.md 4.8 #29), which others fill with plain words, and vLLM itself with `repetition_detected` beside an end of that name.
  */
 export function matchedStop(choice: Record<string, unknown>): string | undefined {
-  const { matched_stop: matched, stop_reason: reason } = choice;
+  const { matched_stop: matched, stop_reason: reason, finish_reason: finish } = choice;
   if (typeof matched === "string" && matched !== "") return matched;
-  return typeof reason === "string" && reason !== "" && !PLAIN_WORDS.has(reason.toLowerCase()) ? reason : undefined;
+  if (finish === "repetition" || typeof reason !== "string" || reason === "") return undefined;
+  return PLAIN_WORDS.has(reason.toLowerCase()) ? undefined : reason;
 }
 
 /**
