@@ -16,6 +16,8 @@ export type Start = {
   configFile: string;
   /** The data folder, where `--data` names it: a command without it would look into another one. */
   dataFlag: string | undefined;
+  /** Whether the program is an executable. From its source it is started by npm, and nothing is called `sluice`. */
+  isExecutable: boolean;
   platform: NodeJS.Platform;
 };
 
@@ -56,11 +58,12 @@ function makeCurl({ askUrl, key, platform }: Start): string {
 }
 
 /** The command that makes another key of this server's, for the platform's own shell. */
-function describeKeysCommand({ dataFlag, platform }: Start): string {
-  if (dataFlag === undefined) return "sluice keys create";
+function describeKeysCommand({ dataFlag, isExecutable, platform }: Start): string {
+  const command = `${isExecutable ? "sluice" : "npm start --"} keys create`;
+  if (dataFlag === undefined) return command;
   const isPlain = /^[\w./:\\-]+$/.test(dataFlag) && (platform === "win32" || !dataFlag.includes("\\"));
   const quoted = platform === "win32" ? `"${dataFlag}"` : `'${dataFlag.replaceAll("'", "'\\''")}'`;
-  return `sluice keys create --data ${isPlain ? dataFlag : quoted}`;
+  return `${command} --data ${isPlain ? dataFlag : quoted}`;
 }
 
 /** The four lines a start says (contract 1): address, key, what was found, and a request to try. */

@@ -269,7 +269,8 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   const { url } = running.server;
   const servers = config.localDiscovery ? await findLocalServers(vendors, url) : [];
   running.server.addVendors(servers.map((found) => found.vendor));
-  const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers };
+  const isExecutable = Bun.isStandaloneExecutable;
+  const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers, isExecutable };
   running.stopReloading = await startReloading(options, config, running, hangup);
   const configFile = config.file ?? join(config.dataFolder, "sluice.yaml");
   printFirst(...formatFirstLines({ ...facts, configFile, dataFlag: options.data, platform: process.platform }));

@@ -122,6 +122,7 @@ describe("the first lines", () => {
     servers: [],
     configFile: "/d/sluice.yaml",
     dataFlag: undefined,
+    isExecutable: true,
     platform: "linux",
   };
 
@@ -163,6 +164,12 @@ describe("the first lines", () => {
       expect(line).toBe(`API key: shown once, when it was made; \`sluice keys create --data ${word}\` makes another`);
     },
   );
+
+  test("from its source the program is called by npm", () => {
+    const source = { ...start, key: undefined, isExecutable: false };
+    expect(formatFirstLines(source)[1]).toContain("; `npm start -- keys create` makes another");
+    expect(formatFirstLines({ ...source, dataFlag: "/d" })[1]).toContain("`npm start -- keys create --data /d`");
+  });
 
   test("on Windows the curl has only double quotes", () => {
     const line = formatFirstLines({ ...start, platform: "win32" })[3]!;
