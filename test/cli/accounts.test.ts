@@ -117,7 +117,7 @@ describe("accounts", () => {
       [["accounts", "plan", "nobody", "pro"], 1, 'there is no account "nobody"; there are: local, team'],
       [["accounts", "deposit", "team", "0"], 2, "the amount"],
       [["accounts", "deposit", "team", "1.0000000001"], 2, "nine decimals at the most"],
-      [["accounts", "deposit", "team", "10000000"], 2, "below ten million"],
+      [["accounts", "deposit", "team", "1000000.000000001"], 2, "at most 1,000,000"],
       [["accounts", "deposit", "team", "1e3"], 2, "the amount"],
       [["accounts", "deposit", "team", "--", "-1"], 2, "the amount: what takes money away is a --correction"],
       [

@@ -22,13 +22,17 @@ describe("what the options say", () => {
     ["5", 5_000_000_000n],
     ["0.25", 250_000_000n],
     ["0.000000001", 1n],
-    ["1234567.123456789", 1_234_567_123_456_789n],
+    ["234567.123456789", 234_567_123_456_789n],
+    ["1000000", 1_000_000_000_000_000n],
   ])("%s USD, to the nano", (text, nano) => {
     expect(readUsd("--cap-usd", text)).toBe(nano);
   });
-  test.each(["0", "-1", "1e3", "0.0000000001", "5 USD", "", "1,5", "12345678"])("%p is no amount", (text) => {
-    expect(() => readUsd("--cap-usd", text)).toThrow(WrongUsage);
-  });
+  test.each(["0", "-1", "1e3", "0.0000000001", "5 USD", "", "1,5", "1000000.1", "12345678"])(
+    "%p is no amount",
+    (text) => {
+      expect(() => readUsd("--cap-usd", text)).toThrow(WrongUsage);
+    },
+  );
   test.each(["0", "1.5", "-1", "x", "1e3", ""])("%p is no count", (text) => {
     expect(() => readCount("--cap-requests-day", text)).toThrow(WrongUsage);
   });
