@@ -11,6 +11,7 @@ import type { Vendor } from "../vendors/vendor.ts";
 import type { Message } from "./channel.ts";
 import { readFigures } from "./messages.ts";
 import { type Listening, Passage } from "./passage.ts";
+import { postTo } from "./post.ts";
 import { Session } from "./session.ts";
 import type { View } from "./view.ts";
 
@@ -211,7 +212,7 @@ export class WorkerPool {
       { keys: app.keys, services: app.services, requests, log, tellPeer: (...told) => this.#passage.tellPeer(...told) },
       { listening: () => listening.resolve(), proof: (told) => this.#learn(number, told) },
       (batch) => {
-        if (worker.isConnected) child.send(batch);
+        if (worker.isConnected) postTo(child, batch);
       },
     );
     const child = Bun.spawn([...command], {

@@ -88,6 +88,7 @@ describe.skipIf(!isLinux)("workers that die, and gateways that do", () => {
     const figures = await (await fetch(`${lab.running.url}/metrics`)).text();
     expect(figures).toContain("sluice_worker_deaths_total 1\n");
     expect(figures).toContain("sluice_requests_running 0\n");
+    expect(figures).toContain("sluice_unhandled_faults_total 0\n");
     expect(await lab.running.stop()).toBe(0);
     expect(lab.running.stderr).toContain('"event":"worker-died"');
     expect((await readBooks(lab, account)).breaches).toEqual([]);
