@@ -41,7 +41,7 @@ export class Accounts {
 
   #insert({ name: given, plan }: { name: string; plan: string }): Account {
     const name = checkName(given, "An account's");
-    if (this.find(name)) throw new AccountError(`There already is an account ${name}.`);
+    if (this.find(name)) throw new AccountError(`There already is an account ${name}.`, "name");
     const row = { id: newId("acct"), name, plan, createdAt: this.clock.now() };
     this.store.query.insert(account).values(row).run();
     return row;

@@ -65,7 +65,7 @@ function checkToken({ expiresAt, endpoints, models }: KeyLimits, now: number): v
 export function checkLimits(kind: KeyKind, limits: KeyLimits, now: number): void {
   const { expiresAt, models, endpoints } = limits;
   if (expiresAt !== null && !(Number.isSafeInteger(expiresAt) && expiresAt > now)) {
-    throw new AccountError("The time a key expires at lies in the future.");
+    throw new AccountError("The time a key expires at lies in the future.", "expires_at");
   }
   if (models) checkPatterns(models);
   if (endpoints && (endpoints.length === 0 || !endpoints.every(isScope))) {
@@ -75,6 +75,6 @@ export function checkLimits(kind: KeyKind, limits: KeyLimits, now: number): void
   if (kind === "token") checkToken(limits, now);
   const narrowed = [models, endpoints, limits.capDayNano, limits.capTotalNano, limits.capRequestsDay];
   if (kind === "admin" && narrowed.some((limit) => limit !== null)) {
-    throw new AccountError("An admin key calls no model: it can expire, and has no other limits.");
+    throw new AccountError("An admin key calls no model: it can expire, and has no other limits.", "kind");
   }
 }

@@ -8,7 +8,8 @@ import { AccountError } from "./account-error.ts";
  */
 export function checkName(given: string, whose: string): string {
   const name = given.trim();
-  if (name === "" || name.length > MAX_NAME) throw new AccountError(`${whose} name has 1 to ${MAX_NAME} characters.`);
-  if (name.search(INVISIBLE) >= 0) throw new AccountError(`${whose} name holds no control characters.`);
+  const refuse = (text: string) => new AccountError(`${whose} name ${text}`, "name");
+  if (name === "" || name.length > MAX_NAME) throw refuse(`has 1 to ${MAX_NAME} characters.`);
+  if (name.search(INVISIBLE) >= 0) throw refuse("holds no control characters.");
   return name;
 }

@@ -41,14 +41,16 @@ const LEDGER_PARAMS: Partial<Record<LedgerError["code"], string>> = {
   reference_reused: "reference",
 };
 
+const invalid = (message: string, param: string | undefined) =>
+  new GatewayError("invalid_request", message, param === undefined ? {} : { param });
+
 /** What the stores throw, as the operator is told it (contract 6). Their sentences are written for operators. */
 function explain(thrown: unknown): unknown {
-  if (thrown instanceof AccountError) return new GatewayError("invalid_request", thrown.message);
+  if (thrown instanceof AccountError) return invalid(thrown.message, thrown.param);
   if (!(thrown instanceof LedgerError)) return thrown;
   if (thrown.code === "no_account") return new GatewayError("not_found", thrown.message);
   if (thrown.code === "insufficient") return new GatewayError("insufficient_quota", thrown.message);
-  const param = LEDGER_PARAMS[thrown.code];
-  return new GatewayError("invalid_request", thrown.message, param === undefined ? {} : { param });
+  return invalid(thrown.message, LEDGER_PARAMS[thrown.code]);
 }
 
 /** Answers a request of an admin key, and no other (contract 4): 401 without a key, 403 with one of another kind. */
