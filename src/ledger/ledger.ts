@@ -82,6 +82,8 @@ export type Charge = {
   metered: boolean;
   /** What was odd about it (`USAGE_FLAGS` of book.ts); absent: nothing. */
   flags?: readonly string[];
+  /** The counts that were written down, where those that were settled could not be (flag `usage_suspect`). */
+  believed?: Usage;
 };
 
 /** What is known of a reply under way. */

@@ -144,7 +144,7 @@ export class Settler {
     }
     this.rows.count(row);
     const charge = { costNano: cost, chargedNano, metered: true };
-    return flags.length === 0 ? charge : { ...charge, flags };
+    return flags.length === 0 ? charge : { ...charge, flags, ...(suspect && { believed: usage }) };
   }
 
   /** What a request is settled by whose process died in the middle of it: its input, and the output that was told of. */

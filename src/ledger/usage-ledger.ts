@@ -52,7 +52,7 @@ export class UsageLedger implements Ledger {
       if (rounds && prices) this.rows.keepRounds(request.requestId, usage, rounds, prices);
       this.rows.count(row);
       const charge = { costNano: cost, chargedNano: 0n, metered: request.payment !== undefined };
-      return suspect ? { ...charge, flags: readFlags(SUSPECT) } : charge;
+      return suspect ? { ...charge, flags: readFlags(SUSPECT), believed: usage } : charge;
     };
     return rounds ? this.writer.run(insert) : this.writer.runSingle(insert);
   }

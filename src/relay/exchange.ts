@@ -301,7 +301,7 @@ export class Exchange {
       startedAt: this.clock.now() - durationMs,
       durationMs,
       firstTokenMs: settlement?.firstTokenMs,
-      usage: settlement?.usage,
+      usage: charge?.believed ?? settlement?.usage,
       costNano: charge?.costNano,
       traceparent: identity.traceparent,
     };

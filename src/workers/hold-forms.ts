@@ -91,13 +91,13 @@ export function writeHold(id: number, { ceiling, asStream, short, growAt }: Hold
 }
 
 /** JSON has no integers beyond 2^53: amounts are text. */
-export function writeCharge({ costNano, chargedNano, metered, flags }: Charge): ChargeForm {
+export function writeCharge({ costNano, chargedNano, metered, flags, believed }: Charge): ChargeForm {
   const cost = costNano === undefined ? null : String(costNano);
-  return { cost, charged: String(chargedNano), metered, flags: flags ?? null };
+  return { cost, charged: String(chargedNano), metered, flags: flags ?? null, believed: believed ?? null };
 }
 
 /** What {@link writeCharge} wrote. */
-export function readCharge({ cost, charged, metered, flags }: ChargeForm): Charge {
+export function readCharge({ cost, charged, metered, flags, believed }: ChargeForm): Charge {
   const charge = { costNano: cost === null ? undefined : BigInt(cost), chargedNano: BigInt(charged), metered };
-  return flags === null ? charge : { ...charge, flags };
+  return { ...charge, ...(flags && { flags }), ...(believed && { believed }) };
 }

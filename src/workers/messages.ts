@@ -1,6 +1,7 @@
 import type { Caller } from "../accounts/caller.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../canon/errors.ts";
 import type { ReasoningMemory } from "../canon/memory.ts";
+import type { Usage } from "../canon/usage.ts";
 import type { WebToolAnswer } from "../canon/web-tools.ts";
 import type { HoldRequest, Payment, Reading, Settlement } from "../ledger/ledger.ts";
 import { RateLimited, type RateState } from "../limits/limiter.ts";
@@ -50,7 +51,13 @@ export type HoldForm = {
 };
 
 /** `ledger.Charge` with its amounts as text. */
-export type ChargeForm = { cost: string | null; charged: string; metered: boolean; flags: readonly string[] | null };
+export type ChargeForm = {
+  cost: string | null;
+  charged: string;
+  metered: boolean;
+  flags: readonly string[] | null;
+  believed: Usage | null;
+};
 
 /** A web tool's call; `call` names it for the word that ends it. */
 export type ToolOrder = Omit<WebToolCall, "signal"> & { call: number };

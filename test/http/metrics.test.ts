@@ -96,6 +96,21 @@ describe("GET /metrics", () => {
     expect(figureOf(text, 'sluice_event_loop_delay_seconds_bucket{le="0.02"}')).toBeGreaterThanOrEqual(0);
   });
 
+  test("counts that a vendor cannot mean are in the figures as they are in the usage", async () => {
+    const app = await appWith({
+      vendors: [vendorAt(upstream, "chat", "lab")],
+      models: [{ id: "lab/m", context_length: 1_000, pricing: { input: 1, output: 2 } }],
+    });
+    const usage = { prompt_tokens: 70_000_000, completion_tokens: 7, total_tokens: 70_000_007 };
+    upstream.answer(PATH, json({ ...REPLY, usage }));
+    await (await say(app)).text();
+    const text = await read(app);
+    const of = 'dialect="chat",vendor="lab",model="lab/m"';
+    expect(app.rows()).toMatchObject([{ input: 2_000, output: 7, costNano: 2_014_000n }]);
+    expect(figureOf(text, `sluice_tokens_total{${of},kind="input"}`)).toBe(2_000);
+    expect(figureOf(text, `sluice_cost_usd_total{${of}}`)).toBeCloseTo(0.002014, 9);
+  });
+
   test("a call whose stream broke off was not served, though its request had no other", async () => {
     const app = await appWith({ vendors: [vendorAt(upstream, "chat", "lab")] });
     const chunk = { choices: [{ index: 0, delta: { role: "assistant", content: "Ye" } }] };

@@ -66,6 +66,7 @@ test.each(TABLE)(
     expect(readFlags(row?.flags ?? 0)).toEqual(suspect ? ["usage_suspect"] : []);
     const told = app.log.filter(({ event }) => event === "generate");
     expect(told).toHaveLength(1);
-    expect(told[0]?.level).toBe(suspect ? "warn" : "info");
+    // The line in the log, and the figures that are made of the same, tell what the row does.
+    expect(told[0]).toMatchObject({ level: suspect ? "warn" : "info", input_tokens: input, output_tokens: output });
   },
 );

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import { NO_USAGE } from "../../src/canon/usage.ts";
 import type { Charge, HoldRequest, ModelPrices, Payment } from "../../src/ledger/ledger.ts";
 import {
   PriceReader,
@@ -86,7 +87,12 @@ test("charges are the same on the other side, to the nano", () => {
   const charge: fc.Arbitrary<Charge> = fc
     .record({ costNano: optional(amount), chargedNano: amount, metered: fc.boolean() })
     .chain((plain) =>
-      fc.record({ flags: fc.array(fc.string()) }, { requiredKeys: [] }).map((more) => ({ ...plain, ...more })),
+      fc
+        .record(
+          { flags: fc.array(fc.string()), believed: fc.constant({ ...NO_USAGE, input: 7 }) },
+          { requiredKeys: [] },
+        )
+        .map((more) => ({ ...plain, ...more })),
     );
   fc.assert(fc.property(charge, (each) => expect(readCharge(cross(writeCharge(each)))).toEqual(each)));
 });
