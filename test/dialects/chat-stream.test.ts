@@ -313,6 +313,24 @@ describe("a relabelled stream", () => {
     expect(records[0]).toMatchObject(filters);
   });
 
+  test("the chunks that are put to a reply are as old as the others: counts that came with the finish, none, and a missing finish", () => {
+    const head = { id: "c1", object: "chat.completion.chunk", created: 7, model: "tiny-1" };
+    const said = { ...head, choices: [{ index: 0, delta: { role: "assistant", content: "a" } }] };
+    const finish = { ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
+    const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+    for (const chunks of [[said, { ...finish, usage }], [said, finish], [said]]) {
+      const records = recordsOf(
+        relabelText(chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("") + DONE),
+      );
+      expect(records.map(({ created }) => created)).toEqual([7, 7, 7]);
+      expect(records.at(-1)).toMatchObject({
+        id: "c1",
+        choices: [],
+        usage: { prompt_tokens: chunks[1] === finish || !chunks[1] ? 0 : 1 },
+      });
+    }
+  });
+
   test("no chunk speaks of an error, not even of none: a client that looks for the field ends there", () => {
     const chunk = { id: "c1", object: "chat.completion.chunk", created: 1, model: "tiny-1", error: null };
     const said = (content: string) => ({ ...chunk, choices: [{ index: 0, delta: { role: "assistant", content } }] });

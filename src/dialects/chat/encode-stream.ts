@@ -16,12 +16,17 @@ export const CHUNK = "chat.completion.chunk";
 /** The id of a reply as this dialect shows it. */
 export const replyIdOf = (context: ReplyContext) => `chatcmpl-${context.replyId}`;
 
-const chunkHead = (context: ReplyContext, id: string) =>
-  `data: {"id":${JSON.stringify(id)},"object":"${CHUNK}","created":${context.created},"model":${JSON.stringify(context.model)},"choices":[`;
+const chunkHead = (context: ReplyContext, id: string, created: number) =>
+  `data: {"id":${JSON.stringify(id)},"object":"${CHUNK}","created":${created},"model":${JSON.stringify(context.model)},"choices":[`;
 
-/** The closing usage chunk: no choices, the id of all other chunks, without which SDKs do not take it (dialects.md 1.4). */
-export function usageChunk(context: ReplyContext, usage: unknown, id = replyIdOf(context)): string {
-  return `${chunkHead(context, id)}],"usage":${JSON.stringify(usage)}}\n\n`;
+/** The closing usage chunk: no choices, the id of all other chunks, without which SDKs do not take it, and their time (dialects.md 1.4). */
+export function usageChunk(
+  context: ReplyContext,
+  usage: unknown,
+  id = replyIdOf(context),
+  created = context.created,
+): string {
+  return `${chunkHead(context, id, created)}],"usage":${JSON.stringify(usage)}}\n\n`;
 }
 
 /** Writes a chat stream in the canonical order of dialects.md 1.4. */
@@ -44,7 +49,7 @@ export class ChatEncoder implements Encoder {
   constructor(context: ReplyContext) {
     this.#context = context;
     const usage = context.wantsUsage ? ',"usage":null' : "";
-    this.#head = `${chunkHead(context, replyIdOf(context))}{"index":0,"delta":`;
+    this.#head = `${chunkHead(context, replyIdOf(context), context.created)}{"index":0,"delta":`;
     this.#tail = `,"logprobs":null,"finish_reason":null}]${usage}}\n\n`;
   }
 

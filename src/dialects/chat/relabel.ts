@@ -40,6 +40,8 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   #literal = "";
   #replacement: string;
   #id: string | undefined;
+  /** When the reply was made, by its vendor's word. */
+  #created: number | undefined;
   #seed: string | undefined;
   #first: ChoiceRepairer | undefined;
   /** Choices beside the first: hardly any stream has some, and thousands of streams wait at once. */
@@ -86,17 +88,17 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     } else {
       edits["choices"] = sound;
     }
-    if (sound.length > 0 || hasUsage) this.#fillId(value, edits);
+    if (sound.length > 0 || hasUsage) this.#fillHead(value, edits);
     // SDKs with checked types refuse a chunk without these two, and Azure's first one, whose object is "".
     if (value["object"] !== CHUNK) edits["object"] = CHUNK;
-    if (typeof value["created"] !== "number") edits["created"] = this.#context.created;
+    if (typeof value["created"] !== "number") edits["created"] = this.#created ?? this.#context.created;
     // What says that there was no error: OpenAI's SDK for Go ends a stream at the field, whatever it holds.
     if ("error" in value) edits["error"] = undefined;
     const usage = hasUsage ? withReasoning(value["usage"]) : undefined;
     if (hasUsage && usage !== value["usage"]) edits["usage"] = usage;
     if (hasUsage && sound.length === 0) return this.#hold(frame, edits);
     if (hasUsage && this.#context.wantsUsage) {
-      this.#usageText = usageChunk(this.#context, usage, this.#id);
+      this.#usageText = this.#usageChunk(usage);
       edits["usage"] = null;
     }
     return this.#write(frame, value, edits);
@@ -152,9 +154,10 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     return first ? [first, ...others] : others;
   }
 
-  /** SDKs take usage only from a chunk with an id, and ids are the same on every chunk: a missing one is filled. */
-  #fillId(value: Wire, edits: Edits): void {
-    const id = value["id"];
+  /** SDKs take usage only from a chunk with an id, and ids and times are the same on every chunk: a missing id is filled, the time is kept for chunks of our own. */
+  #fillHead(value: Wire, edits: Edits): void {
+    const { id, created } = value;
+    if (typeof created === "number") this.#created ??= created;
     if (typeof id === "string" && id !== "") this.#id ??= id;
     else edits["id"] = this.#id ??= replyIdOf(this.#context);
   }
@@ -196,7 +199,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     const chunk = {
       id: this.#id ?? replyIdOf(this.#context),
       object: CHUNK,
-      created: this.#context.created,
+      created: this.#created ?? this.#context.created,
       model: this.#context.model,
       choices: [
         {
@@ -212,6 +215,10 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   }
 
   #ownUsageChunk(): string {
-    return usageChunk(this.#context, writeUsage(this.#usage ?? NO_USAGE), this.#id);
+    return this.#usageChunk(writeUsage(this.#usage ?? NO_USAGE));
+  }
+
+  #usageChunk(usage: unknown): string {
+    return usageChunk(this.#context, usage, this.#id, this.#created);
   }
 }
