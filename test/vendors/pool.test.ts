@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Socket, TCPSocketListener } from "bun";
 import { Abort } from "../../src/lib/abort.ts";
+import type { Answer } from "../../src/vendors/answer.ts";
 import { Pool } from "../../src/vendors/http/pool.ts";
 import { addressOf, writeHead } from "../../src/vendors/http/request.ts";
 import { until } from "../support/wait.ts";
@@ -11,6 +12,8 @@ const RULES = { accept: <T>(answer: T) => answer, explain: (thrown: unknown) => 
 /** Every connection that was made to the server, and those that are open. */
 let made = 0;
 let requests = 0;
+/** What the server does behind each answer. */
+let behind: ((socket: Socket) => void) | undefined;
 let open: Set<Socket>;
 let server: TCPSocketListener<undefined>;
 /** Another server, and the connection to it, on which it says when something is to be done. */
@@ -22,6 +25,7 @@ let pool: Pool;
 beforeEach(() => {
   made = 0;
   requests = 0;
+  behind = undefined;
   now = 0;
   open = new Set();
   pool = new Pool(() => now);
@@ -36,6 +40,7 @@ beforeEach(() => {
       data: (socket) => {
         requests++;
         socket.write(REPLY);
+        behind?.(socket);
       },
       close: (socket) => void open.delete(socket),
     },
@@ -59,10 +64,14 @@ afterEach(() => {
   ringer.stop(true);
 });
 
-async function ask(): Promise<void> {
+function call(abort = new Abort()): Promise<Answer> {
   const address = addressOf(`http://127.0.0.1:${server.port}/x`);
   if (!address) throw new Error("no address");
-  const answer = await pool.call(address.origin, writeHead(address, ""), "{}", new Abort(), RULES);
+  return pool.call(address.origin, writeHead(address, ""), "{}", abort, RULES);
+}
+
+async function ask(): Promise<void> {
+  const answer = await call();
   expect(await answer.text(100)).toBe("ok");
 }
 
@@ -145,6 +154,63 @@ test.each([
     bell.end();
   },
 );
+
+test("what is asked while an answer is read waits until it is known that its server has not closed behind that", async () => {
+  behind = (socket) => void socket.end();
+  const first = await call();
+  // The answer is here whole, and the end of its connection with it, which nobody has been told of.
+  const second = await call();
+  expect([await first.text(100), await second.text(100)]).toEqual(["ok", "ok"]);
+  expect([made, requests]).toEqual([2, 2]);
+});
+
+test("what is given up while it waits for that is never sent", async () => {
+  await call();
+  const left = new Abort();
+  const given = call(left);
+  left.abort(new Error("left"));
+  await expect(given).rejects.toThrow("left");
+  await call();
+  await call();
+  expect([made, requests]).toEqual([2, 3]);
+});
+
+/** The server closes a connection a moment after its answer, when another request may be on its way. */
+async function askOfOneThatClosesAtOnce(times: number): Promise<void> {
+  for (let time = 0; time < times; time++) {
+    await ask();
+    now += 5;
+    await serverCloses();
+  }
+}
+
+test("a server that closes every connection behind its first answer is asked on a new one each time, until one stays open", async () => {
+  await askOfOneThatClosesAtOnce(4);
+  await ask();
+  now += 1;
+  await ask();
+  now += 1;
+  await ask();
+  expect(made).toBe(7);
+  now += 1_000;
+  await ask();
+  // By what was learnt of it those have rested for too long.
+  expect(made).toBe(8);
+  await ask();
+  expect(made).toBe(8);
+});
+
+test("one connection on which a second answer came, and it is none that closes behind each", async () => {
+  await askOfOneThatClosesAtOnce(3);
+  await ask();
+  await ask();
+  expect(made).toBe(4);
+  await serverCloses();
+  await askOfOneThatClosesAtOnce(3);
+  await ask();
+  await ask();
+  expect(made).toBe(8);
+});
 
 test.each([
   ["localhost", true],

@@ -3,6 +3,7 @@ import { restOf } from "../../lib/http1/fields.ts";
 import { outbox, type Posting } from "../../lib/outbox.ts";
 import { type Call, ConnectionReset, type Line } from "./call.ts";
 import { ConnectFailed, ConnectionLost } from "./faults.ts";
+import { type Heard, hearing } from "./hearing.ts";
 import { type Origin, writeBytes } from "./request.ts";
 
 /** A name must be found, a connection made and TLS agreed upon within this, ms (reliability 6.1). */
@@ -22,13 +23,15 @@ export type Keeper = {
 };
 
 /** A connection to an upstream, on which one call follows another. */
-export class Connection implements Line, Posting {
+export class Connection implements Line, Posting, Heard {
   #socket: Socket<Connection> | undefined;
   #call: Call | undefined;
   /** The call's request goes out with the end of the turn: nothing of it has yet. */
   #isDue = false;
   /** It was in its keeper's hands. */
   #hasRested = false;
+  /** Its last answer has only just come: that the other side has closed it behind that may be here, and not read. */
+  #isUnheard = false;
   /** Of a request that has not gone out whole. */
   #unsent: Uint8Array | undefined;
   /** A request can be sent, or could once. */
@@ -39,6 +42,8 @@ export class Connection implements Line, Posting {
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** Since when nothing is done on it, monotonic ms; its keeper's. */
   idleSince = 0;
+  /** How many came on it whole. */
+  answers = 0;
 
   constructor(
     readonly origin: Origin,
@@ -61,7 +66,7 @@ export class Connection implements Line, Posting {
     return this.#opening?.promise ?? Promise.resolve();
   }
 
-  /** Sends a call's request, with the end of this turn of the event loop; nothing else is under way. */
+  /** Sends a call's request, with the end of this turn of the event loop, or of the next one behind an answer; nothing else is under way. */
   start(call: Call): void {
     // Its end was told when nobody was there to hear it.
     if (this.#over) {
@@ -71,7 +76,12 @@ export class Connection implements Line, Posting {
     this.#call = call;
     this.#isDue = true;
     call.attach(this);
-    outbox.add(this);
+    if (!this.#isUnheard) outbox.add(this);
+  }
+
+  onHeard(): void {
+    this.#isUnheard = false;
+    if (this.#isDue) outbox.add(this);
   }
 
   sendNow(): void {
@@ -105,7 +115,10 @@ export class Connection implements Line, Posting {
     // An answer that came before its request had gone out whole leaves a connection that nobody can use.
     if (!clean || this.#unsent || this.#isDue || this.#over) this.close();
     else {
+      this.answers++;
       this.#hasRested = true;
+      this.#isUnheard = true;
+      hearing.add(this);
       this.keeper.freed(this);
     }
   }

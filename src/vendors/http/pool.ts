@@ -16,6 +16,11 @@ const MAX_IDLE_MS = 50_000;
 const SAFE_PART = 0.8;
 /** But for so long in any case, ms: a server that starts anew closes all of them, which tells nothing of its time. */
 export const LEAST_IDLE_MS = 1_000;
+/**
+ * A server that has closed so many connections in a row behind their first answer, within that time, keeps none and does not say so: none is used again
+ * until one has rested for that time.
+ */
+const MOST_CLOSED_AT_ONCE = 4;
 /** How often those are looked for that have rested too long, ms. */
 const SWEEP_MS = 5_000;
 
@@ -28,6 +33,8 @@ export class Pool implements Keeper {
   readonly #open = new Set<Connection>();
   /** For how long connections to an origin may rest and be used again, ms, where one was closed that had rested. */
   readonly #restMs = new Map<string, number>();
+  /** How many connections to an origin were closed in a row behind their first answer. */
+  readonly #closedAtOnce = new Map<string, number>();
   #sweepTimer: ReturnType<typeof setInterval> | undefined;
   /** Since the start. */
   readonly counts = { opened: 0, reused: 0 };
@@ -86,6 +93,7 @@ export class Pool implements Keeper {
   freed(connection: Connection): void {
     const { name } = connection.origin;
     connection.idleSince = this.now();
+    if (connection.answers > 1) this.#closedAtOnce.delete(name);
     const idle = this.#idle.get(name);
     if (!idle) this.#idle.set(name, [connection]);
     else if (idle.length < MAX_IDLE) idle.push(connection);
@@ -102,7 +110,11 @@ export class Pool implements Keeper {
     const idle = this.#idle.get(name);
     const at = idle?.indexOf(connection) ?? -1;
     if (at >= 0) idle?.splice(at, 1);
-    if (rested) this.#restMs.set(name, Math.max(LEAST_IDLE_MS, (this.now() - connection.idleSince) * SAFE_PART));
+    if (!rested) return;
+    const restedMs = this.now() - connection.idleSince;
+    this.#restMs.set(name, Math.max(LEAST_IDLE_MS, restedMs * SAFE_PART));
+    if (connection.answers > 1 || restedMs >= LEAST_IDLE_MS) return;
+    this.#closedAtOnce.set(name, (this.#closedAtOnce.get(name) ?? 0) + 1);
   }
 
   unsent(call: Call, origin: Origin): void {
@@ -110,10 +122,14 @@ export class Pool implements Keeper {
     this.#connect(call, origin);
   }
 
-  /** The connection used last, unless it has rested for too long: then all of them have. */
+  /** The connection used last, unless it has rested for too long: then all of them have. None where the server keeps none. */
   #takeIdle(name: string): Connection | undefined {
     const idle = this.#idle.get(name);
     const last = idle?.at(-1);
+    if ((this.#closedAtOnce.get(name) ?? 0) >= MOST_CLOSED_AT_ONCE) {
+      if (!idle?.[0] || this.now() - idle[0].idleSince < LEAST_IDLE_MS) return undefined;
+      this.#closedAtOnce.delete(name);
+    }
     if (!last || this.now() - last.idleSince >= (this.#restMs.get(name) ?? MAX_IDLE_MS)) return undefined;
     idle?.pop();
     return last;
