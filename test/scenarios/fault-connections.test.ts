@@ -176,19 +176,28 @@ describe("a connection that is kept", () => {
 
   test("and closed when the next request is there: that one is lost, and never sent again by itself", async () => {
     insideOnly("the gateway's own timers");
-    lab.raw.answer(write(sound), write("", "end"));
-    await expectSaid(await askRaw());
-    // Longer it would not be used again: this vendor has closed others that had rested.
+    lab.raw.answer(write(sound), write(sound), write(sound), write("", "end"));
     const own = performance.now.bind(performance);
-    const later = spyOn(performance, "now").mockImplementation(() => own() + LEAST_IDLE_MS / 2);
+    let lateMs = 0;
+    const later = spyOn(performance, "now").mockImplementation(() => own() + lateMs);
     try {
+      // This vendor has closed others behind their first answer: none of its connections is used before one has stayed open.
+      await expectSaid(await askRaw());
+      lateMs += LEAST_IDLE_MS;
+      await expectSaid(await askRaw());
+      await expectSaid(await askRaw());
+      // Longer it would not be used again: it has closed others that had rested.
+      lateMs += LEAST_IDLE_MS / 2;
+      const made = lab.raw.connections();
       const lost = await askRaw();
-      expect([lost.status, lost.headers.get("x-should-retry"), lab.raw.calls.length]).toEqual([502, "false", 2]);
+      expect(lab.raw.connections()).toBe(made);
+      expect([lost.status, lost.headers.get("x-should-retry"), lab.raw.calls.length]).toEqual([502, "false", 4]);
     } finally {
       later.mockRestore();
     }
-    expect(lab.raw.connections()).toBe(1);
-    expect(lab.gateway.log.filter(({ event }) => event === "generate").map(({ attempts }) => attempts)).toEqual([1, 1]);
+    expect(lab.gateway.log.filter(({ event }) => event === "generate").map(({ attempts }) => attempts)).toEqual([
+      1, 1, 1, 1,
+    ]);
   });
 
   test("carries nothing of one request into another: headers and bodies go out as they are", async () => {

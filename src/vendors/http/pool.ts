@@ -17,11 +17,10 @@ const SAFE_PART = 0.8;
 /** But for so long in any case, ms: a server that starts anew closes all of them, which tells nothing of its time. */
 export const LEAST_IDLE_MS = 1_000;
 /**
- * A server that has closed so many connections in a row behind their first answer, within so long (ms), keeps none and does not say so: none is used again
+ * A server that has closed so many connections in a row behind their first answer, within that time, keeps none and does not say so: none is used again
  * until one has rested for that time.
  */
 const MOST_CLOSED_AT_ONCE = 4;
-const AT_ONCE_MS = 100;
 /** How often those are looked for that have rested too long, ms. */
 const SWEEP_MS = 5_000;
 
@@ -114,7 +113,7 @@ export class Pool implements Keeper {
     if (!rested) return;
     const restedMs = this.now() - connection.idleSince;
     this.#restMs.set(name, Math.max(LEAST_IDLE_MS, restedMs * SAFE_PART));
-    if (connection.answers > 1 || restedMs >= AT_ONCE_MS) return;
+    if (connection.answers > 1 || restedMs >= LEAST_IDLE_MS) return;
     this.#closedAtOnce.set(name, (this.#closedAtOnce.get(name) ?? 0) + 1);
   }
 
@@ -128,7 +127,7 @@ export class Pool implements Keeper {
     const idle = this.#idle.get(name);
     const last = idle?.at(-1);
     if ((this.#closedAtOnce.get(name) ?? 0) >= MOST_CLOSED_AT_ONCE) {
-      if (!idle?.[0] || this.now() - idle[0].idleSince < AT_ONCE_MS) return undefined;
+      if (!idle?.[0] || this.now() - idle[0].idleSince < LEAST_IDLE_MS) return undefined;
       this.#closedAtOnce.delete(name);
     }
     if (!last || this.now() - last.idleSince >= (this.#restMs.get(name) ?? MAX_IDLE_MS)) return undefined;
