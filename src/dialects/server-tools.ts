@@ -53,8 +53,8 @@ export type ServedOutcome = { call: ServedCall; subject: string; text: string } 
 export interface ServerToolHalf {
   /** The dialect's own vendor runs them. */
   readonly ownVendorRuns: boolean;
-  /** Types of further tools that a vendor runs for money beside the tokens. */
-  readonly pricedTypes: ReadonlySet<string>;
+  /** Whether a vendor runs this entry of `tools`, which is none of those of {@link find}, for money beside the tokens. */
+  isPriced(tool: Record<string, unknown>): boolean;
   /** Clients send results back in later turns: a reply may then end with calls of their own beside served ones. */
   readonly keepsResults: boolean;
   /** The annotations are all that a client sees of a search, so pages that the text does not name are annotated too. */

@@ -2,7 +2,7 @@ import type { Caller } from "../accounts/caller.ts";
 import { planOf } from "../accounts/plans.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
-import type { OfferedTool } from "../dialects/server-tools.ts";
+import type { OfferedTool, ServerToolHalf } from "../dialects/server-tools.ts";
 import { type Edits, isObject, JsonText } from "../lib/json.ts";
 import type { Served, Services } from "./job.ts";
 import { dearerParts, isBound, isPriced } from "./stray-fields.ts";
@@ -24,11 +24,9 @@ function canServe({ narrow }: Caller, { capabilities, uncharted }: Entry, { runW
 }
 
 /** Places of tools that a vendor runs for money of its own. */
-function pricedPlaces({ tools }: Wire, types: ReadonlySet<string>): string[] {
-  if (types.size === 0 || !Array.isArray(tools)) return [];
-  return tools.flatMap((tool: unknown, at) =>
-    isObject(tool) && types.has(String(tool["type"])) ? [`tools[${at}]`] : [],
-  );
+function pricedPlaces({ tools }: Wire, { isPriced }: ServerToolHalf): string[] {
+  if (!Array.isArray(tools)) return [];
+  return tools.flatMap((tool: unknown, at) => (isObject(tool) && isPriced(tool) ? [`tools[${at}]`] : []));
 }
 
 const namesModel = (value: unknown): boolean => isObject(value) && typeof value["model"] === "string";
@@ -92,7 +90,7 @@ export function settleTools({ client, caller }: Asking, body: JsonText, entry: E
   if (!isObject(value)) return { body };
   const half = client.serverTools;
   const offered = half.find(value);
-  const priced = isPriced(caller, services) ? [...pricedPlaces(value, half.pricedTypes), ...dearerParts(value)] : [];
+  const priced = isPriced(caller, services) ? [...pricedPlaces(value, half), ...dearerParts(value)] : [];
   const advised = isBound(caller, services) ? advisedPlaces(value).filter((place) => !priced.includes(place)) : [];
   const lost = [...priced, ...advised];
   const isServed = canServe(caller, entry, services);

@@ -108,6 +108,15 @@ describe("a tool that a vendor runs for money of its own", () => {
     expect(alone.sent[1]).not.toContainKeys(["tools", "parallel_tool_calls"]);
   });
 
+  test("is a shell in a container of the vendor's, and not one at the client", async () => {
+    join("paying");
+    lab.vendors.responses.play(says("Done."));
+    const at = (environment: Wire) => ({ type: "shell", environment });
+    const tools = [at({ type: "container_auto" }), at({ type: "local" }), { type: "shell" }];
+    const { status, dropped, sent } = await ask("responses", { tools });
+    expect([status, dropped, sent[0]?.["tools"]]).toEqual([200, "tools[0]", tools.slice(1)]);
+  });
+
   test("stands beside a search that the gateway runs", async () => {
     join("paying");
     lab.vendors.responses.play(searches("sluice gates"), says("At dawn."));

@@ -20,7 +20,7 @@ const NONE: readonly OfferedTool[] = [];
  * Tools of a type of their own by which a vendor of this dialect searches for money: Moonshot's `$web_search` (platform.kimi.ai, "WebSearch Pricing"),
  * Z.ai's and OpenRouter's.
  */
-const PRICED_TYPES = ["builtin_function", "web_search", "openrouter:web_search"];
+const PRICED_TYPES: ReadonlySet<unknown> = new Set(["builtin_function", "web_search", "openrouter:web_search"]);
 
 /**
  * `web_search_options` asks for a search, even when it is empty; what offers functions in the older form alone knows none of it. Throws
@@ -76,7 +76,7 @@ function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], las
 /** Searching for clients of the chat dialect (dialects.md 1.1, 1.3): they see the answer and its annotations. */
 export const serverTools: ServerToolHalf = {
   ownVendorRuns: false,
-  pricedTypes: new Set(PRICED_TYPES),
+  isPriced: ({ type }) => PRICED_TYPES.has(type),
   keepsResults: false,
   citesAll: true,
   lost: ["logprobs", "top_logprobs", "audio"],

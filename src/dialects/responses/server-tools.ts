@@ -163,10 +163,20 @@ function resultBlock({ call, subject, ...outcome }: ServedOutcome): Wire {
   };
 }
 
+/** What OpenAI bills by the call, the image, or the minute of a container. */
+const PRICED_TYPES: ReadonlySet<unknown> = new Set(["file_search", "code_interpreter", "image_generation"]);
+
+/** A shell runs at the client, or in a container of the vendor's. */
+const isHosted = (environment: unknown): boolean =>
+  isObject(environment) && stringOf(environment["type"]).startsWith("container");
+
+const isPriced = ({ type, environment }: Wire): boolean =>
+  PRICED_TYPES.has(type) || (type === "shell" && isHosted(environment));
+
 /** Searching for clients of the responses dialect: an item for each search, and annotations in the text. */
 export const serverTools: ServerToolHalf = {
   ownVendorRuns: true,
-  pricedTypes: new Set(["file_search", "code_interpreter", "image_generation"]),
+  isPriced,
   keepsResults: true,
   citesAll: true,
   lost: ["top_logprobs"],
