@@ -29,6 +29,8 @@ export type OpenResult = {
   shed: number;
   /** The client gave up. */
   late: number;
+  /** Never asked: the load holds as many connections as it opens, all of them with a request that is not answered. */
+  unasked: number;
   /** Connections that broke, and answers that are neither. */
   broken: number;
   odd: number;
@@ -45,7 +47,7 @@ export type OpenResult = {
   behindMs: number;
 };
 
-/** More connections than this are not opened; what is due then is counted as broken. */
+/** More connections than this are not opened; what is due then is not asked. */
 const MOST_CONNECTIONS = 12_000;
 const TICK_MS = 1;
 const SWEEP_MS = 100;
@@ -77,7 +79,7 @@ class OpenLoop {
   #latencies: { at: number; ms: number }[] = [];
   #shedMs: number[] = [];
   readonly #servedEachSecond: number[];
-  readonly #counts = { served: 0, shed: 0, late: 0, broken: 0, odd: 0 };
+  readonly #counts = { served: 0, shed: 0, late: 0, unasked: 0, broken: 0, odd: 0 };
   #firstOdd = "";
 
   constructor(private readonly load: OpenLoad) {
@@ -144,7 +146,7 @@ class OpenLoop {
     const waiting = { asked, socket };
     this.#waiting.push(waiting);
     if (socket) this.#send(socket, asked);
-    else if (this.#connections >= MOST_CONNECTIONS) this.#end(asked, "broken");
+    else if (this.#connections >= MOST_CONNECTIONS) this.#end(asked, "unasked");
     else void this.#connect(waiting);
   }
 
@@ -250,7 +252,7 @@ class OpenLoop {
   }
 
   /** Names of what can become of a request. */
-  declare readonly countsShape: { served: 0; shed: 0; late: 0; broken: 0; odd: 0 };
+  declare readonly countsShape: { served: 0; shed: 0; late: 0; unasked: 0; broken: 0; odd: 0 };
 
   #giveUp(now: number): void {
     for (; this.#sweptTo < this.#waiting.length; this.#sweptTo++) {

@@ -117,8 +117,8 @@ class Overload {
     this.#most = Math.max(this.#most, goodput);
     const part = goodput / this.#most;
     const slower = seen.p99Ms / this.#idleP99Ms;
-    const { shed, late, broken, odd, busy, behindMs, connections } = seen;
-    const lost = `${late} gave up, ${broken} broken, ${odd} odd`;
+    const { shed, late, unasked, broken, odd, busy, behindMs, connections } = seen;
+    const lost = `${late} gave up, ${unasked} never asked, ${broken} broken, ${odd} odd`;
     console.log(
       `${name}, ${factor} x: ${rate(goodput)} a second (${(part * 100).toFixed(0)} % of the most), p99 ${ms(seen.p99Ms)} (${slower.toFixed(1)} x), ` +
         `${shed} turned away (p99 ${ms(seen.shedP99Ms)}), ${lost}, as before after ${ms(recoveredMs)}; ` +
