@@ -136,19 +136,19 @@ type Weighed = { weight: number; named: number; main: boolean; heading: boolean 
 /**
  * The elements below `body` that are junk by their class or id. Frames around everything are named so too, for what stands in them beside the page
  * (`wy-grid-for-nav`, `has-sidebar`): what holds the main part is none, nor, where no part is the main one, what holds most of the text outside of links.
- * Inside the main part what holds the heading is none (`hero-banner`), nor is anything where most of it is named so: a restaurant's `menu-section`.
+ * Words of a paragraph are none: manuals mark a program's `menu`. Inside the main part what holds the heading is none (`hero-banner`), nor is anything where most of it is named so: a restaurant's `menu-section`.
  */
 function findJunk(body: Element): Set<Element> {
   const found: { element: Element; weight: number; inMain: boolean }[] = [];
   let mainWeight = 0;
   let mainNamed = 0;
-  const weigh = (element: Element, inMain: boolean): Weighed => {
+  const weigh = (element: Element, inMain: boolean, inText: boolean): Weighed => {
     const isTop = !inMain && isMain(element);
     const all = { weight: 0, named: 0, main: isMain(element), heading: element.name === "h1" };
     for (const child of element.children) {
       if (typeof child === "string") all.weight += squeeze(child).length;
       else if (!isSilent(child) && !isHidden(child)) {
-        const { weight, named, main, heading } = weigh(child, inMain || isTop);
+        const { weight, named, main, heading } = weigh(child, inMain || isTop, inText || element.name === "p");
         if (child.name !== "a") {
           all.weight += weight;
           all.named += named;
@@ -161,13 +161,13 @@ function findJunk(body: Element): Set<Element> {
       mainWeight += all.weight;
       mainNamed += all.named;
     }
-    if (!all.main && !(inMain && all.heading) && hasJunkName(element)) {
+    if (!all.main && !inText && !(inMain && all.heading) && hasJunkName(element)) {
       found.push({ element, weight: all.weight, inMain });
       all.named = all.weight;
     }
     return all;
   };
-  const { weight: whole, main } = weigh(body, false);
+  const { weight: whole, main } = weigh(body, false, false);
   const isMainNamed = mainNamed >= LITTLE && mainNamed > mainWeight * MOST;
   const isBeside = ({ weight, inMain }: { weight: number; inMain: boolean }) =>
     inMain ? !isMainNamed : main || weight < LITTLE || weight <= whole * MOST;

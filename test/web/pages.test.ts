@@ -294,9 +294,11 @@ describe("what belongs to a page", () => {
   test("places that links lead to are no parts of the site, nor are words with a tip", async () => {
     const terms = `<dl><dt id="term-cookie">Cookie</dt><dd>A small file.</dd></dl><h4 id="menu">Menu</h4>`;
     const { markdown } = await readHtml(
-      `<main>${terms}<p>The <span class="tooltip">tide</span> rises. ${TEXT}</p></main>`,
+      `<main>${terms}<p>The <span class="tooltip">tide</span> rises. ${TEXT}</p><p>Choose <b class="menu">File</b> › <b class="menuitem">Save</b>.</p></main>`,
     );
-    expect(markdown).toBe(`- **Cookie**\n  A small file.\n\n#### Menu\n\nThe tide rises. ${TEXT}`);
+    expect(markdown).toBe(
+      `- **Cookie**\n  A small file.\n\n#### Menu\n\nThe tide rises. ${TEXT}\n\nChoose **File** › **Save**.`,
+    );
   });
 
   test("a template that an element is made of is shown, others are not", async () => {
