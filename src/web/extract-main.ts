@@ -73,11 +73,21 @@ const NEVER_JUNK = new Set([
   "th",
 ]);
 
-/** The boxes of a list of tasks are the only controls that say something, and a template is shown where it is what its element is made of. */
-const isSilent = ({ name, attributes }: Element) =>
-  SILENT.has(name) &&
-  !(name === "input" && attributes["type"] === "checkbox") &&
-  !(name === "template" && attributes["shadowrootmode"] !== undefined);
+/** A heading that is a button as a whole opens what it names: a question and its answer. */
+const isHeading = (button: Element, parent: Element) =>
+  /^(?:h[1-6]|dt|summary)$/.test(parent.name) &&
+  parent.children.every((child) => child === button || (typeof child === "string" && child.trim() === ""));
+
+/** Of controls the boxes of a list of tasks and a heading's say something, and a template is shown where it is what its element is made of. */
+const isSilent = (element: Element, parent: Element) => {
+  const { name, attributes } = element;
+  return (
+    SILENT.has(name) &&
+    !(name === "input" && attributes["type"] === "checkbox") &&
+    !(name === "button" && isHeading(element, parent)) &&
+    !(name === "template" && attributes["shadowrootmode"] !== undefined)
+  );
+};
 
 const wordsOf = ({ attributes }: Element) => `${attributes["class"] ?? ""} ${attributes["id"] ?? ""}`.toLowerCase();
 
@@ -147,7 +157,7 @@ function findJunk(body: Element): Set<Element> {
     const all = { weight: 0, named: 0, main: isMain(element), heading: element.name === "h1" };
     for (const child of element.children) {
       if (typeof child === "string") all.weight += squeeze(child).length;
-      else if (!isSilent(child) && !isHidden(child)) {
+      else if (!isSilent(child, element) && !isHidden(child)) {
         const { weight, named, main, heading } = weigh(child, inMain || isTop, inText || element.name === "p");
         if (child.name !== "a") {
           all.weight += weight;
@@ -184,7 +194,7 @@ function dropFrame(element: Element, junk: ReadonlySet<Element>, inArticle = fal
   const children: Element["children"] = [];
   for (const child of element.children) {
     if (typeof child === "string") children.push(child);
-    else if (!isSilent(child) && !isHidden(child) && !isFrame(child, inside) && !junk.has(child)) {
+    else if (!isSilent(child, element) && !isHidden(child) && !isFrame(child, inside) && !junk.has(child)) {
       children.push(dropFrame(child, junk, inside));
     }
   }
@@ -194,7 +204,7 @@ function dropFrame(element: Element, junk: ReadonlySet<Element>, inArticle = fal
 /** A copy without what is silent, and nothing else taken away. */
 function dropSilent(element: Element): Element {
   const children = element.children
-    .filter((child) => typeof child === "string" || !isSilent(child))
+    .filter((child) => typeof child === "string" || !isSilent(child, element))
     .map((child) => (typeof child === "string" ? child : dropSilent(child)));
   return { ...element, children };
 }

@@ -500,4 +500,12 @@ describe("what belongs to a page", () => {
       `# Tides\n\n${SHORT}\n\n${TEXT}`,
     );
   });
+
+  test("a heading that is a button as a whole is shown, a button beside one is not", async () => {
+    const question = '<h3><button type="button" aria-expanded="false">When is <b>low</b> tide?</button></h3>';
+    const { markdown } = await readHtml(
+      `<main>${question}<p>${TEXT}</p><h3>Gates <button>Copy link</button></h3><button>More</button></main>`,
+    );
+    expect(markdown).toBe(`### When is **low** tide?\n\n${TEXT}\n\n### Gates`);
+  });
 });
