@@ -117,7 +117,13 @@ function isNamedByHeading(element: Element): boolean {
   return false;
 }
 
-function isHidden({ attributes, name }: Element): boolean {
+/** What a reader opens on the page itself: a tab's panel, and an accordion's, which is a region named by what opens it (WAI-ARIA practices). */
+const canBeOpened = ({ attributes }: Element): boolean =>
+  attributes["role"] === "tabpanel" || (attributes["role"] === "region" && attributes["aria-labelledby"] !== undefined);
+
+function isHidden(element: Element): boolean {
+  const { attributes, name } = element;
+  if (canBeOpened(element)) return false;
   if (attributes["hidden"] !== undefined && attributes["hidden"] !== "until-found") return true;
   if (attributes["aria-hidden"] === "true" && name !== "math" && name !== "img") return true;
   return /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(attributes["style"] ?? "");

@@ -508,4 +508,14 @@ describe("what belongs to a page", () => {
     );
     expect(markdown).toBe(`### When is **low** tide?\n\n${TEXT}\n\n### Gates`);
   });
+
+  test("panels that a reader opens are shown, what is hidden else is not", async () => {
+    const tabs =
+      '<ul role="tablist"><li role="tab">npm</li></ul><div role="tabpanel"><pre>npm i</pre></div><div role="tabpanel" hidden><pre>yarn add</pre></div>';
+    const answer = '<h3 id="q">When?</h3><div role="region" aria-labelledby="q" hidden><p>At noon.</p></div>';
+    const hidden =
+      '<p hidden>No</p><div role="region" hidden>No</div><div aria-hidden="true">No</div><p style="display: none">No</p>';
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p>${tabs}${answer}${hidden}</main>`);
+    expect(markdown).toBe(`${TEXT}\n\n\`\`\`\nnpm i\n\`\`\`\n\n\`\`\`\nyarn add\n\`\`\`\n\n### When?\n\nAt noon.`);
+  });
 });
