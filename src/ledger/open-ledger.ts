@@ -115,9 +115,10 @@ function createBook({ store, writer, clock, rows, funds, entries, priceBook, win
 }
 
 function describeWindow(windows: Windows, funds: Funds, accountId: string, grantNano: bigint): WindowState | undefined {
+  // What an earlier plan gave pays for nothing on one that gives no window.
+  if (grantNano === 0n) return undefined;
   const open = windows.find(accountId);
   if (!open) {
-    if (grantNano === 0n) return undefined;
     return { grantNano, availableNano: grantNano, heldNano: 0n, startedAtMs: undefined, endsAtMs: undefined };
   }
   const heldNano = funds.running(open.id);

@@ -78,7 +78,7 @@ export class PayingLedger implements Ledger {
     const whole = { prices, payment, estimatedInput, maxOutputTokens, choices };
     const wish = loosen(whole, legs.free());
     const slice = firstSlice(wish, legs.free());
-    if ("affordableOutput" in slice) throw refusal(slice.affordableOutput, windows.find(request.accountId)?.endsAt);
+    if ("affordableOutput" in slice) throw refusal(slice.affordableOutput, window?.endsAt);
     legs.reach(slice.nano);
     const hold = new PaidHold({ request, wish, slice, legs, priceId, createdAt: clock.now() }, this.parts);
     journal.note(hold);

@@ -86,6 +86,19 @@ describe("GET /v1/account", () => {
     });
   });
 
+  test("on a plan without a window, what an earlier one gave is neither shown nor told of in a refusal: it pays for nothing", async () => {
+    const moved = await lab.tenant("moved", "pro");
+    await lab.generate(moved.key);
+    expect((await get("/v1/account", moved.key)).body["window"]).toMatchObject({ usd: 2, available_usd: 1.990493 });
+    const put = await lab.ask(lab.admin, "/admin/v1/accounts/moved/plan", { body: { plan: "free" }, method: "POST" });
+    expect(put.body).toMatchObject({ plan: { id: "free" }, window: null });
+    expect((await get("/v1/account", moved.key)).body["window"]).toBeNull();
+    const body = { model: PRICED, messages: [{ role: "user", content: "Hi" }] };
+    const refused = await lab.ask(moved.key, "/v1/chat/completions", { body, method: "POST" });
+    expect(refused.status).toBe(402);
+    expect((refused.body["error"] as Json)["message"]).not.toContain("window");
+  });
+
   test("plan local: no limits, nothing charged", async () => {
     const { body } = await get("/v1/account", other.key);
     expect(body).toMatchObject({

@@ -123,16 +123,21 @@ test("a window: opened at its first use, spent first, filled up by a better plan
   });
   const opened = clock.now();
   await spend("req_1");
-  expect(book.window(ACCOUNT, 0n)).toMatchObject({
+  expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({
     availableNano: 85_000_000n,
     startedAtMs: opened,
     endsAtMs: opened + 18_000_000,
   });
   await spend("req_2", 300_000_000n);
-  expect(book.window(ACCOUNT, 0n)).toMatchObject({ grantNano: 300_000_000n, availableNano: 270_000_000n });
+  expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({
+    grantNano: 300_000_000n,
+    availableNano: 270_000_000n,
+  });
   // A lesser plan takes nothing away before the window's end.
   await spend("req_3");
-  expect(book.window(ACCOUNT, 0n)).toMatchObject({ availableNano: 255_000_000n });
+  // One without a window is not paid from what an earlier plan gave, and tells none.
+  expect(book.window(ACCOUNT, 0n)).toBeUndefined();
+  expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({ availableNano: 255_000_000n });
   const running = await ledger.hold(wish("req_4", { payment }));
   await clock.advance(18_000_000);
   expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({
@@ -142,7 +147,7 @@ test("a window: opened at its first use, spent first, filled up by a better plan
   await spend("req_5");
   // A request belongs to the window in which it was held: the new one does not pay for it.
   await running.settle(cameTo(0, 1_000));
-  expect(book.window(ACCOUNT, 0n)).toMatchObject({ availableNano: 85_000_000n });
+  expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({ availableNano: 85_000_000n });
   expect(book.balance(ACCOUNT).postedNano).toBe(0n);
   await clock.advance(18_000_000);
   await spend("req_6");
@@ -166,7 +171,7 @@ test("a clock that stood a year ahead leaves no window that lasts as long", asyn
   await (await ledger.hold(wish("req_1", { payment }))).settle(cameTo(0, 1_000));
   clock.setWall(now);
   await (await ledger.hold(wish("req_2", { payment }))).settle(cameTo(0, 1_000));
-  expect(book.window(ACCOUNT, 0n)).toMatchObject({ startedAtMs: now, availableNano: 85_000_000n });
+  expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({ startedAtMs: now, availableNano: 85_000_000n });
   expect(book.verify()).toEqual([]);
 });
 
@@ -176,7 +181,7 @@ test("windows open once for requests that come together", async () => {
   const holds = await Promise.all(Array.from({ length: 20 }, (_, at) => ledger.hold(wish(`req_${at}`, { payment }))));
   expect(book.entries(ACCOUNT).map(({ kind }) => kind)).toEqual(["grant"]);
   await Promise.all(holds.map((hold) => hold.release()));
-  expect(book.window(ACCOUNT, 0n)).toMatchObject({ availableNano: 2n * DOLLAR, heldNano: 0n });
+  expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({ availableNano: 2n * DOLLAR, heldNano: 0n });
 });
 
 test("a full disk: what cannot be charged is not charged, nothing more is begun, reads go on, and it heals by itself", async () => {

@@ -251,8 +251,11 @@ export class World {
       expectSame(`deposit of ${id}`, book.hasDeposit(id), deposited);
       const window = this.#model.openWindow(id);
       const shown = window && { available: window.posted - window.held, ends: window.end, grant: window.grant };
-      const state = book.window(id, 0n);
-      const seen = state && { available: state.availableNano, ends: state.endsAtMs, grant: state.grantNano };
+      const state = book.window(id, 1n);
+      const isOpen = state?.startedAtMs !== undefined;
+      const seen = isOpen
+        ? { available: state.availableNano, ends: state.endsAtMs, grant: state.grantNano }
+        : undefined;
       expectSame(`window of ${id}`, seen, shown);
       for (const kind of ["image", "web"] as const) {
         expectSame(`${kind}s of ${id}`, book.allowance(id, kind, 20).used, this.#model.used(id, kind));
