@@ -125,7 +125,7 @@ describe("a later start", () => {
     expect(readdirSync(join(folder, "data")).filter((name) => name.endsWith("-wal"))).toEqual([]);
     const second = await start(["--port", "0"]);
     expect(second.key).toBe("");
-    expect(second.lines[1]).toContain("sluice keys create");
+    expect(second.lines[1]).toContain("keys create");
     expect(second.lines[3]).toContain("$SLUICE_API_KEY");
     expect(await statusOf(ask(second.url, first.key, ECHO))).toBe(200);
     second.child.kill("SIGINT");
