@@ -24,6 +24,9 @@ export type OfferedTool = {
   lost: readonly string[];
 };
 
+/** A tool that a conversation brings itself. `place`: where the client wrote it, such as `messages[1].content[0]`. */
+export type BroughtTool = { place: string; tool: Record<string, unknown> };
+
 /** A function that stands for an offered tool while the vendor is asked. */
 export type ServedFunction = {
   offered: OfferedTool;
@@ -81,6 +84,13 @@ export interface ServerToolHalf {
     outcomes: readonly ServedOutcome[],
     last: boolean,
   ): Edits;
+  /** Tools that stand in the midst of a conversation as others do in `tools`; absent where the dialect has none. */
+  readonly brought?: {
+    /** Those of a checked body; an empty list for nearly every one. */
+    find(body: Record<string, unknown>): readonly BroughtTool[];
+    /** Edits of the body that take those at `places` out of its conversation. */
+    leave(body: Record<string, unknown>, places: ReadonlySet<string>): Edits;
+  };
   /** What a vendor of this dialect cannot read of what the gateway showed in earlier turns; absent where it can read all of it. */
   readonly mending?: {
     /** What stands in every body that has something to be mended, as JSON spells it. */

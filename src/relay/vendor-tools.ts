@@ -2,7 +2,7 @@ import type { Caller } from "../accounts/caller.ts";
 import { planOf } from "../accounts/plans.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
-import type { OfferedTool, ServerToolHalf } from "../dialects/server-tools.ts";
+import type { BroughtTool, OfferedTool, ServerToolHalf } from "../dialects/server-tools.ts";
 import { type Edits, isObject, JsonText } from "../lib/json.ts";
 import type { Served, Services } from "./job.ts";
 import { dearerParts, isBound, isPriced } from "./stray-fields.ts";
@@ -13,14 +13,18 @@ export type Tooled = { body: JsonText; served?: Served | undefined; lost?: reado
 type Asking = { client: ClientDialect; caller: Caller };
 type Wire = Record<string, unknown>;
 
+const NO_TOOLS: readonly BroughtTool[] = [];
+
 /** Web calls are paid for or counted, so that nobody else may run them. */
 const metersSearch = (caller: Caller, services: Pick<Services, "plans">): boolean =>
   isPriced(caller, services) || planOf(services.plans, caller.plan).webCallsPerDay !== undefined;
 
+/** Its key may use web tools. */
+const mayUseWeb = ({ narrow }: Caller): boolean => narrow?.endpoints === undefined || narrow.endpoints.includes("web");
+
 /** The gateway can serve web tools to this caller of this model: one that is known to take no tools cannot be served any. */
-function canServe({ narrow }: Caller, { capabilities, uncharted }: Entry, { runWebTool }: Services): boolean {
-  if (!runWebTool || !(capabilities.tools || uncharted)) return false;
-  return narrow?.endpoints === undefined || narrow.endpoints.includes("web");
+function canServe(caller: Caller, { capabilities, uncharted }: Entry, { runWebTool }: Services): boolean {
+  return runWebTool !== undefined && (capabilities.tools || uncharted === true) && mayUseWeb(caller);
 }
 
 /** Places of tools that a vendor runs for money of its own. */
@@ -31,13 +35,16 @@ function pricedPlaces({ tools }: Wire, { isPriced }: ServerToolHalf): string[] {
 
 const namesModel = (value: unknown): boolean => isObject(value) && typeof value["model"] === "string";
 
-/** Places of tools by which a vendor has another model answer beside the one that is asked: Anthropic's adviser, and OpenRouter's. */
+/** Whether a vendor has another model answer beside the one that is asked by this tool: Anthropic's adviser, and OpenRouter's. */
+const asksAnother = (tool: Wire): boolean =>
+  typeof tool["type"] === "string" &&
+  tool["type"] !== "function" &&
+  (namesModel(tool) || namesModel(tool["parameters"]));
+
+/** Places of such tools. */
 function advisedPlaces({ tools }: Wire): string[] {
   if (!Array.isArray(tools)) return [];
-  return tools.flatMap((tool: unknown, at) => {
-    const isVendors = isObject(tool) && typeof tool["type"] === "string" && tool["type"] !== "function";
-    return isVendors && (namesModel(tool) || namesModel(tool["parameters"])) ? [`tools[${at}]`] : [];
-  });
+  return tools.flatMap((tool: unknown, at) => (isObject(tool) && asksAnother(tool) ? [`tools[${at}]`] : []));
 }
 
 /** Whether a choice names one of these tools: alone, or among those that are allowed. */
@@ -72,22 +79,62 @@ function without(body: JsonText, places: readonly string[]): JsonText {
   if (Array.isArray(tools)) {
     const isLeft = (_tool: unknown, at: number) => places.includes(`tools[${at}]`);
     const kept = tools.filter((tool, at) => !isLeft(tool, at));
-    if (kept.length < tools.length) edits["tools"] = kept.length > 0 ? kept : undefined;
+    if (kept.length === tools.length) return new JsonText(body.edit(edits));
+    edits["tools"] = kept.length > 0 ? kept : undefined;
     if (kept.length === 0 || chooses(value["tool_choice"], tools.filter(isLeft))) edits["tool_choice"] = undefined;
     if (kept.length === 0) edits["parallel_tool_calls"] = undefined;
   }
   return new JsonText(body.edit(edits));
 }
 
+/** A body whose conversation brings no tools that its caller may not have. `lost`: those that were left out of it. */
+type Cleared = { body: JsonText; lost: readonly string[] };
+
 /**
- * What becomes of the tools in a checked body that its model's vendor would run, and of what chooses a dearer host of the model. The gateway serves web tools where the vendor runs none; and wherever
- * it can, for callers whose searches are paid for or counted: those are metered by the call, and a vendor's searches come with a bill of its own
- * (interface 1 and 8). Left out are tools that nobody could charge, for who pays; those that have another model answer, for who may not call
+ * What becomes of tools that the conversation itself brings: the same as of those in `tools`. A web tool that the gateway is to run moves there, since a
+ * function will stand for it.
+ */
+function clearBrought({ client, caller }: Asking, body: JsonText, entry: Entry, services: Services): Cleared {
+  const { brought, find, isPriced: costs } = client.serverTools;
+  const value = body.value as Wire;
+  const found = brought?.find(value) ?? NO_TOOLS;
+  if (!brought || found.length === 0) return { body, lost: [] };
+  const pays = isPriced(caller, services);
+  const bound = isBound(caller, services);
+  const isWithheld = metersSearch(caller, services) || !mayUseWeb(caller);
+  const isServed = canServe(caller, entry, services);
+  const out = new Map<string, Wire>();
+  const moved: Wire[] = [];
+  const tools = Array.isArray(value["tools"]) ? (value["tools"] as unknown[]) : [];
+  const offers = (list: readonly unknown[]) => find({ tools: list }).map(({ tool }) => tool);
+  const lost: string[] = [];
+  for (const { place, tool } of found) {
+    const isOut = (pays && costs(tool)) || (bound && asksAnother(tool));
+    const [web] = isOut || !isWithheld ? [] : offers([tool]);
+    if (!isOut && !web) continue;
+    out.set(place, tool);
+    if (!web || !isServed) lost.push(place);
+    else if (!offers([...tools, ...moved]).includes(web)) moved.push(tool);
+  }
+  if (out.size === 0) return { body, lost };
+  const edits = brought.leave(value, new Set(out.keys()));
+  if (moved.length > 0) edits["tools"] = [...tools, ...moved];
+  const gone = lost.map((place) => out.get(place));
+  if (chooses(value["tool_choice"], gone)) edits["tool_choice"] = undefined;
+  return { body: new JsonText(body.edit(edits)), lost };
+}
+
+/**
+ * What becomes of the tools in a checked body that its model's vendor would run, and of what chooses a dearer host of the model. The gateway serves web
+ * tools where the vendor runs none; and wherever it can, for callers whose searches are paid for or counted: those are metered by the call, and a
+ * vendor's searches come with a bill of its own (interface 1 and 8). Left out are tools that nobody could charge, for who pays; those that have another model answer, for who may not call
  * every one; and web tools, for a key that may use none. Throws GatewayError (invalid_request, with param) for bounds that contradict each other.
  */
-export function settleTools({ client, caller }: Asking, body: JsonText, entry: Entry, services: Services): Tooled {
-  const { value } = body;
-  if (!isObject(value)) return { body };
+export function settleTools(asking: Asking, whole: JsonText, entry: Entry, services: Services): Tooled {
+  if (!isObject(whole.value)) return { body: whole };
+  const { client, caller } = asking;
+  const { body, lost: brought } = clearBrought(asking, whole, entry, services);
+  const value = body.value as Wire;
   const half = client.serverTools;
   const offered = half.find(value);
   const priced = isPriced(caller, services) ? [...pricedPlaces(value, half), ...dearerParts(value)] : [];
@@ -99,7 +146,8 @@ export function settleTools({ client, caller }: Asking, body: JsonText, entry: E
   }
   const told = lost.length > 0 ? without(body, lost) : body;
   const tools = told === body ? offered : half.find(told.value as Wire);
-  const named = lost.length > 0 ? lost : undefined;
+  const left = [...brought, ...lost];
+  const named = left.length > 0 ? left : undefined;
   if (!isServed || tools.length === 0) return { body: told, lost: named };
   return { body: told, lost: named, served: { tools, always: isSearching(tools) && metersSearch(caller, services) } };
 }

@@ -19,6 +19,8 @@ export type ServedLab = {
 
 /** A model with two routes: the chat vendor's, then the one of Google's dialect. */
 export const TWO_WAYS = "lab/two";
+/** One that takes system turns in the midst of a conversation, as its vendor's name of it tells. */
+export const CLAUDE = "lab/claude";
 
 const SHARED = { pricing: { input: 3, output: 15 }, capabilities: { tools: true, vision: true, reasoning: false } };
 
@@ -48,6 +50,7 @@ export async function startServedLab(
   });
   const models: Config["models"] = [
     ...DIALECTS.map((dialect) => ({ id: modelOf(dialect), ...SHARED, routes: [routeTo(dialect)] })),
+    { id: CLAUDE, ...SHARED, routes: [{ vendor: "lab-messages", model: "claude-opus-5" }] },
     { id: TWO_WAYS, ...SHARED, routes: [routeTo("chat"), routeTo("gemini")] },
   ];
   const gateway = await startApp({

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
+import { CLAUDE, modelOf, type ServedLab, says, searches, startServedLab } from "./server-tools.lab.ts";
 
 type Wire = Record<string, unknown>;
 type Client = "chat" | "messages" | "responses";
@@ -200,5 +200,73 @@ describe("a tool by which a vendor asks another model", () => {
     const { status, dropped, sent } = await ask("messages", asked, { authorization: `Bearer ${key}` });
     expect([status, dropped, sent[0]?.["tools"]]).toEqual([200, "tools[1]", [READ]]);
     expect(sent[0]).not.toContainKey("tool_choice");
+  });
+});
+
+describe("tools that a conversation brings itself", () => {
+  const add = (definition: Wire) => ({ type: "tool_addition", tool: { type: "tool_definition", definition } });
+  const READ = { name: "read", input_schema: { type: "object", properties: {} } };
+  const ADVISER = { type: "advisor_20260301", name: "advisor", model: "dearer" };
+  const SEARCHING = { type: "web_search_20260318", name: "web_search" };
+  const DRAW = { type: "image_generation" };
+  const CALLED = { type: "function", name: "read", parameters: { type: "object", properties: {} } };
+  const user = { role: "user", content: QUESTION };
+  const told = (...definitions: Wire[]) => [user, { role: "system", content: definitions.map(add) }];
+  const brings = (type: string, ...tools: Wire[]) => [
+    user,
+    { type, tools, ...(type === "additional_tools" ? { role: "developer" } : { call_id: "c1" }) },
+  ];
+  const claude = (messages: Wire[], headers?: Record<string, string>) =>
+    ask("messages", { model: CLAUDE, tools: undefined, messages }, headers);
+  const codex = (input: Wire[]) => ask("responses", { tools: undefined, input });
+  const lines = (body: Wire | undefined, field: string) => body?.[field] as Wire[] | undefined;
+
+  test("go on for who neither pays nor is kept from a model", async () => {
+    lab.vendors.messages.play(says("At dawn."));
+    lab.vendors.responses.play(says("At dawn."));
+    const messages = told(READ, ADVISER, SEARCHING);
+    const claimed = await claude(messages);
+    expect([claimed.status, claimed.dropped, claimed.sent[0]?.["messages"]]).toEqual([200, null, messages]);
+    const input = brings("additional_tools", CALLED, DRAW, { type: "web_search" });
+    const drawn = await codex(input);
+    expect([drawn.status, drawn.dropped, drawn.sent[0]?.["input"]]).toEqual([200, null, input]);
+  });
+
+  test("are left out for who pays where they cost money that nobody could charge, and its searches are the gateway's", async () => {
+    join("paying");
+    lab.vendors.messages.play(searches("sluice gates"), says("At dawn."));
+    const { status, dropped, sent } = await claude(told(READ, ADVISER, SEARCHING));
+    expect([status, dropped, sent.length]).toEqual([200, "messages[1].content[1]", 2]);
+    expect(lines(sent[0], "messages")).toEqual(told(READ));
+    expect(lines(sent[0], "tools")?.map(({ name, type }) => [name, type])).toEqual([["web_search", undefined]]);
+    expect(searchRows()).toMatchObject([{ chargedNano: 10_000_000n }]);
+  });
+
+  test.each(["additional_tools", "tool_search_output"])("so are those of an item of the input: %s", async (type) => {
+    join("paying");
+    lab.vendors.responses.play(searches("sluice gates"), says("At dawn."));
+    const { status, dropped, sent } = await codex(brings(type, CALLED, DRAW, { type: "web_search" }));
+    expect([status, dropped, sent.length]).toEqual([200, "input[1].tools[1]", 2]);
+    expect(lines(sent[0], "input")?.slice(0, 2)).toEqual(brings(type, CALLED));
+    expect(lines(sent[0], "tools")?.map((tool) => [tool["name"], tool["type"]])).toEqual([["web_search", "function"]]);
+    expect(searchRows()).toMatchObject([{ chargedNano: 10_000_000n }]);
+  });
+
+  test("are left out with the turn or the item that brought nothing else", async () => {
+    join("paying");
+    lab.vendors.messages.play(says("At dawn."));
+    lab.vendors.responses.play(says("At dawn."));
+    expect((await claude(told(ADVISER))).sent[0]?.["messages"]).toEqual([user]);
+    expect((await codex(brings("additional_tools", DRAW))).sent[0]?.["input"]).toEqual([user]);
+  });
+
+  test("reach no model that a key may not call, and no web for one that may use none", async () => {
+    const { accountId, app } = lab.gateway;
+    const limits = { models: ["lab/*"], endpoints: ["messages" as const] };
+    const { key } = await app.keys.create({ accountId, name: "narrow", kind: "api", ...limits });
+    lab.vendors.messages.play(says("At dawn."));
+    const { status, dropped, sent } = await claude(told(READ, ADVISER, SEARCHING), { authorization: `Bearer ${key}` });
+    expect([status, dropped]).toEqual([200, "messages[1].content[1], messages[1].content[2]"]);
+    expect(sent[0]?.["messages"]).toEqual(told(READ));
   });
 });

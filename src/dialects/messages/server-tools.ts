@@ -16,6 +16,7 @@ import {
   textsOf,
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
+import { broughtTools, leaveBrought } from "./tool-changes.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -371,6 +372,7 @@ export const serverTools: ServerToolHalf = {
   repeats: [],
   find,
   open,
+  brought: { find: broughtTools, leave: leaveBrought },
   mending: { seal: `"${SEAL}`, edit: mend },
   extend,
   // The model's own name is found again in later turns.

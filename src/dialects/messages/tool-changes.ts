@@ -1,4 +1,5 @@
-import { isObject, listOf } from "../../lib/json.ts";
+import { type Edits, isObject, listOf } from "../../lib/json.ts";
+import type { BroughtTool } from "../server-tools.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -38,3 +39,22 @@ export const definedTools = (messages: unknown): unknown[] =>
   toolChanges(messages)
     .filter(isDefinition)
     .map(({ tool }) => tool["definition"]);
+
+/** The tools that a conversation itself defines, each by the place of the block that brings it. */
+export function broughtTools({ messages }: Wire): BroughtTool[] {
+  return toolChanges(messages)
+    .filter(isDefinition)
+    .flatMap(({ path, tool: { definition } }) => (isObject(definition) ? [{ place: path, tool: definition }] : []));
+}
+
+/** Edits of a body without the blocks at `places`, and without turns in which nothing else was said. */
+export function leaveBrought({ messages }: Wire, places: ReadonlySet<string>): Edits {
+  const kept = listOf(messages).flatMap((message, at) => {
+    const content = isObject(message) ? message["content"] : undefined;
+    if (!Array.isArray(content)) return [message];
+    const left = content.filter((_block, index) => !places.has(`messages[${at}].content[${index}]`));
+    if (left.length === content.length) return [message];
+    return left.length > 0 ? [{ ...(message as Wire), content: left }] : [];
+  });
+  return { messages: kept };
+}

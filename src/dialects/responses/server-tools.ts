@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import type { SearchHit } from "../../canon/web-tools.ts";
 import { type Edits, isObject, listOf, stringOf } from "../../lib/json.ts";
 import {
+  type BroughtTool,
   countOf,
   describeResults,
   MAX_DOMAINS,
@@ -14,6 +15,7 @@ import {
   textsOf,
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
+import { BROUGHT_TOOLS } from "./decode-tools.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -173,10 +175,33 @@ const isHosted = (environment: unknown): boolean =>
 const isPriced = ({ type, environment }: Wire): boolean =>
   PRICED_TYPES.has(type) || (type === "shell" && isHosted(environment));
 
+/** Items that bring tools: agents' own, and what a search for tools gave (openai/codex, "Responses Lite"; tool search). */
+const BRINGING: ReadonlySet<unknown> = new Set([BROUGHT_TOOLS, "tool_search_output"]);
+
+function broughtTools({ input }: Wire): BroughtTool[] {
+  return listOf(input).flatMap((item, at) => {
+    if (!isObject(item) || !BRINGING.has(item["type"])) return [];
+    const places = listOf(item["tools"]).map((tool, index) => ({ place: `input[${at}].tools[${index}]`, tool }));
+    return places.filter((brought): brought is BroughtTool => isObject(brought.tool));
+  });
+}
+
+/** An item that brings nothing any more goes as well; what a search gave stays, since its call wants an answer. */
+function leaveBrought({ input }: Wire, places: ReadonlySet<string>): Edits {
+  const kept = listOf(input).flatMap((item, at) => {
+    if (!isObject(item) || !Array.isArray(item["tools"])) return [item];
+    const tools = item["tools"].filter((_tool, index) => !places.has(`input[${at}].tools[${index}]`));
+    if (tools.length === item["tools"].length) return [item];
+    return tools.length > 0 || item["type"] !== BROUGHT_TOOLS ? [{ ...item, tools }] : [];
+  });
+  return { input: kept };
+}
+
 /** Searching for clients of the responses dialect: an item for each search, and annotations in the text. */
 export const serverTools: ServerToolHalf = {
   ownVendorRuns: true,
   isPriced,
+  brought: { find: broughtTools, leave: leaveBrought },
   keepsResults: true,
   citesAll: true,
   lost: ["top_logprobs"],
