@@ -98,9 +98,9 @@ describe("a tool that a vendor runs for money of its own", () => {
   test("is left out for who pays, with the choice of it; what is the client's own stays", async () => {
     join("paying");
     lab.vendors.responses.play(says("I cannot draw."), says("Nor can I."));
-    const tools = [DRAW, OWN, { type: "code_interpreter", container: { type: "auto" } }];
+    const tools = [DRAW, OWN, { type: "code_interpreter", container: { type: "auto" } }, { type: "x_search" }];
     const { status, dropped, sent } = await ask("responses", { tools, tool_choice: DRAW });
-    expect([status, dropped]).toEqual([200, "tools[0], tools[2]"]);
+    expect([status, dropped]).toEqual([200, "tools[0], tools[2], tools[3]"]);
     expect(sent[0]).toMatchObject({ tools: [OWN] });
     expect(sent[0]).not.toContainKey("tool_choice");
     const alone = await ask("responses", { tools: [DRAW], parallel_tool_calls: false });

@@ -165,8 +165,10 @@ function resultBlock({ call, subject, ...outcome }: ServedOutcome): Wire {
   };
 }
 
-/** What OpenAI bills by the call, the image, or the minute of a container. */
-const PRICED_TYPES: ReadonlySet<unknown> = new Set(["file_search", "code_interpreter", "image_generation"]);
+/** What OpenAI bills by the call, the image, or the minute of a container, and xAI's searches beside that of the web (docs.x.ai, "Tools"). */
+const PRICED_TYPES: ReadonlySet<unknown> = new Set([
+  ...["file_search", "code_interpreter", "image_generation", "x_search", "collections_search"],
+]);
 
 /** A shell runs at the client, or in a container of the vendor's. */
 const isHosted = (environment: unknown): boolean =>
