@@ -31,6 +31,8 @@ const WINDOW_MS = 100;
 const GROWTH = 0.1;
 const SHORT_WAIT_MS = 100;
 const BURST_MS = 2_500;
+/** One look counts for no longer than this, ms: a turn that took seconds, as of a machine that stood still, says nothing of how it went on meanwhile. */
+const MOST_LOOK_MS = 2 * WINDOW_MS;
 /** From then on so many may wait, no longer than this (ms), until nobody has been turned away for so long (ms). */
 const STRICT_WAITING = 16;
 const STRICT_WAIT_MS = 100;
@@ -272,7 +274,7 @@ export class Admission {
     const more = this.waiting + refused - waiting;
     const tookMs = now - this.#windowAt;
     const grows = refused > 0 || (more > came * GROWTH && this.waiting * tookMs > came * SHORT_WAIT_MS);
-    this.#beginWindow(now, Math.max(0, this.#growingMs + (grows ? tookMs : -tookMs)));
+    this.#beginWindow(now, Math.max(0, this.#growingMs + (grows ? Math.min(tookMs, MOST_LOOK_MS) : -tookMs)));
     if (this.#growingMs < BURST_MS) return;
     if (now >= this.#strictUntil) this.#giveUp();
     this.#strictUntil = now + CALM_MS;

@@ -150,6 +150,16 @@ describe("more than can be done", () => {
     expect(admission.waiting).toBeLessThanOrEqual(16);
   });
 
+  test("a turn of more than that in which many came is one look, and no reason to turn anybody away", async () => {
+    const { inside, refused, askMany, turn, admission } = machine();
+    askMany(500);
+    await turn();
+    askMany(3_000);
+    await turn(2_600);
+    for (let turns = 0; admission.waiting > 0 && turns < 1_000; turns++) await turn();
+    expect([inside.length, refused.length]).toEqual([3_500, 0]);
+  });
+
   test("the last to come is the first to be let in while those who wait become more, else the first", async () => {
     const { inside, askMany, turn, overload } = machine();
     askMany(200);
