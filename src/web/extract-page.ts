@@ -55,6 +55,7 @@ const NEEDS_SCRIPT = "This page shows its text only after running programs, whic
 /** Of a font that names a table of its reader's for its letters (Adobe's predefined CMaps), as older Chinese, Japanese and Korean files do, nothing is told. */
 const NO_TEXT =
   "No text can be read from this file: it may be made of pictures, or of letters whose table is not in the file.";
+const LOST_LETTERS = "Some of the text may be missing: the table of its letters is not in the file.";
 const EMPTY = "There is no text on this page.";
 const TOO_MUCH = "This page is too large, or nested too deeply, for any of its text to be read.";
 
@@ -149,8 +150,9 @@ async function readPdfFile(page: RawPage): Promise<Content> {
   const enough = (blocks: readonly string[]) =>
     blocks.reduce((sum, block) => sum + estimateTokens(block), 0) > page.maxTokens;
   try {
-    const { pages: _pages, ...content } = await readPdf(page.bytes, enough);
-    return content.blocks.length === 0 ? { ...content, note: NO_TEXT } : content;
+    const { pages: _pages, lost, ...content } = await readPdf(page.bytes, enough);
+    const note = content.blocks.length === 0 ? NO_TEXT : lost ? LOST_LETTERS : undefined;
+    return { ...content, ...(note && { note }) };
   } catch (cause) {
     throw new UnreadablePage("unreadable", "The PDF file is damaged or locked.", cause);
   }

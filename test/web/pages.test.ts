@@ -206,22 +206,61 @@ describe("pages of every kind", () => {
     await expect(readPage({ ...page, bytes: whole, cut: true })).rejects.toMatchObject({ code: "unreadable" });
   });
 
-  test("a PDF file of which nothing can be read says what may be the matter", async () => {
-    const font =
-      "<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/UniJIS-UCS2-H/DescendantFonts[<</Type/Font/Subtype/CIDFontType0/BaseFont/X/CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)/Supplement 2>>>>]>>";
-    const draw = "BT /F 12 Tf 50 700 Td <65E5672C> Tj ET";
-    const file = [
-      ...["%PDF-1.4", "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj"],
-      "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj",
-      `3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F ${font}>>>>>>endobj`,
-      `4 0 obj<</Length ${draw.length}>>stream\n${draw}\nendstream endobj`,
-      "trailer<</Root 1 0 R>>",
-    ].join("\n");
-    const bytes = new TextEncoder().encode(file);
-    const { note, markdown } = await readPage({
-      ...{ url: BASE, bytes, contentType: "application/pdf", cut: false, maxTokens: 100 },
+  describe("a PDF file whose letters' table is not in it", () => {
+    /** Each font with its letters, on a line of its own. */
+    const write = (...lines: [encoding: string, ordering: string, letters: string][]) => {
+      const font = ([encoding, ordering]: string[], at: number) =>
+        `/F${at} <</Type/Font/Subtype/Type0/BaseFont/X${at}/Encoding/${encoding}/DescendantFonts[<</Type/Font/Subtype/CIDFontType0/BaseFont/X${at}/CIDSystemInfo<</Registry(Adobe)/Ordering(${ordering})/Supplement 2>>>>]>>`;
+      const line = ([, , letters]: string[], at: number) =>
+        `BT /F${at} 12 Tf 50 ${700 - 100 * at} Td <${letters}> Tj ET`;
+      const plain = "BT /P 12 Tf 50 100 Td (Plain) Tj ET";
+      const draw = [...lines.map(line), plain].join("\n");
+      const fonts = [...lines.map(font), "/P <</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"].join(" ");
+      return [
+        ...["%PDF-1.4", "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj"],
+        "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj",
+        `3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<<${fonts}>>>>>>endobj`,
+        `4 0 obj<</Length ${draw.length}>>stream\n${draw}\nendstream endobj`,
+        "trailer<</Root 1 0 R>>",
+      ].join("\n");
+    };
+    const readFile = (file: string) =>
+      readPage({
+        ...{ url: BASE, bytes: new TextEncoder().encode(file), contentType: "application/pdf" },
+        ...{ cut: false, maxTokens: 100 },
+      });
+
+    test.each([
+      ["UniJIS-UCS2-H", "Japan1", "65E5672C00413042FF21", "日本AあＡ"],
+      ["UniGB-UTF16-H", "GB1", "4E2D6587", "中文"],
+      ["UniCNS-UCS2-H", "CNS1", "6F225B57", "漢字"],
+      ["UniKS-UCS2-H", "Korea1", "D55CAE00", "한글"],
+    ])("is read where it writes in Unicode: %s", async (encoding, ordering, letters, text) => {
+      const { markdown, note } = await readFile(write([encoding, ordering, letters]));
+      expect([markdown, note]).toEqual([`## Page 1\n\n${text}\n\nPlain`, undefined]);
     });
-    expect([markdown, note]).toEqual(["", expect.stringContaining("letters whose table is not in the file")]);
+
+    test("says that text may be missing where it cannot be read, and gives the rest", async () => {
+      const { markdown, note } = await readFile(
+        write(["90ms-RKSJ-H", "Japan1", "93FA967B"], ["UniJIS-UCS2-H", "Japan1", "65E5672C"]),
+      );
+      expect(markdown).toBe("## Page 1\n\n日本\n\nPlain");
+      expect(note).toContain("may be missing");
+    });
+
+    test("is not read by the numbers of another font", async () => {
+      const { markdown, note } = await readFile(
+        write(["UniJIS-UCS2-H", "Japan1", "65E5672C"], ["Identity-H", "Japan1", "04B004B1"]),
+      );
+      expect(markdown).toBe("## Page 1\n\n日本\n\nPlain");
+      expect(note).toContain("may be missing");
+    });
+
+    test("says what may be the matter where nothing can be read", async () => {
+      const nothing = write(["90ms-RKSJ-H", "Japan1", "93FA967B"]).replace("(Plain)", "()     ");
+      const { markdown, note } = await readFile(nothing);
+      expect([markdown, note]).toEqual(["", expect.stringContaining("letters whose table is not in the file")]);
+    });
   });
 
   test("pages of a PDF file are read until there is no room", async () => {
