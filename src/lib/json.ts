@@ -413,5 +413,9 @@ const NO_LIST: readonly unknown[] = [];
 /** A value that should be a list; an empty one in the place of anything else. */
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : NO_LIST);
 
+/** What a table holds under a word of a stranger's: nothing of what every object has from its prototype, such as `constructor`. */
+export const entryOf = <T>(table: Readonly<Record<string, T>>, word: string): T | undefined =>
+  Object.hasOwn(table, word) ? table[word] : undefined;
+
 /** A value that should be a string; an empty one in the place of anything else. */
 export const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -1,5 +1,5 @@
 import { EventStreamCodec } from "@smithy/eventstream-codec";
-import { isObject } from "../lib/json.ts";
+import { entryOf, isObject } from "../lib/json.ts";
 
 /** One message larger than this breaks the stream: the framing's own limit, with room for its headers. */
 const MAX_MESSAGE_BYTES = 24 * 1024 * 1024;
@@ -54,7 +54,7 @@ function toRecord(bytes: Uint8Array): string {
   }
   const name = String(headers[":exception-type"]?.value ?? headers[":error-code"]?.value ?? "");
   const told = kind === "exception" ? parse(payload)["message"] : headers[":error-message"]?.value;
-  const error = { type: EXCEPTIONS[name] ?? "api_error", message: typeof told === "string" ? told : name };
+  const error = { type: entryOf(EXCEPTIONS, name) ?? "api_error", message: typeof told === "string" ? told : name };
   return record("error", JSON.stringify({ type: "error", error }));
 }
 

@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../../canon/errors.ts";
 import type { Finish, FinishReason } from "../../canon/events.ts";
+import { entryOf } from "../../lib/json.ts";
 
 /** Every vendor's word for the end of a reply, lower case (dialects.md 1.3 and 4.5). What is not here is a natural end. */
 const REASONS: Readonly<Record<string, FinishReason>> = {
@@ -33,7 +34,7 @@ const PLAIN_WORDS = new Set(["stop", "eos", "eos_token", "end_turn", "complete",
 
 /** The error a finish reason stands for, if it is one (dialects.md 1.3). */
 export function failureOf(raw: string): ErrorCode | undefined {
-  return FAILURES[raw.toLowerCase()];
+  return entryOf(FAILURES, raw.toLowerCase());
 }
 
 /**
@@ -62,7 +63,7 @@ export function readFinish(raw: string | undefined, hasCalls: boolean, stopSeque
 const STOPPED = "stop-sequence";
 
 function reasonOf(raw: string | undefined, hasCalls: boolean, stopped: boolean): FinishReason {
-  const reason = REASONS[raw?.toLowerCase() ?? ""] ?? "stop";
+  const reason = entryOf(REASONS, raw?.toLowerCase() ?? "") ?? "stop";
   if (reason === "length" || reason === "content-filter") return reason;
   if (hasCalls) return "tool-calls";
   if (stopped) return STOPPED;
@@ -86,7 +87,7 @@ const OWN_WORDS = new Set([...Object.values(WORDS), "function_call"]);
  */
 export function fittingWord(word: string, hasCalls: boolean): string | undefined {
   if (failureOf(word)) return undefined;
-  const reason = REASONS[word.toLowerCase()] ?? "stop";
+  const reason = entryOf(REASONS, word.toLowerCase()) ?? "stop";
   if (hasCalls && (reason === "stop" || reason === "stop-sequence")) return "tool_calls";
   if (!hasCalls && reason === "tool-calls") return "stop";
   return OWN_WORDS.has(word) ? undefined : WORDS[reason];

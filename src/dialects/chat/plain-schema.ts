@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { isObject } from "../../lib/json.ts";
+import { entryOf, isObject } from "../../lib/json.ts";
 import { toInputSchema } from "../input-schema.ts";
 
 type Schema = Record<string, unknown>;
@@ -195,7 +195,7 @@ class Rewriter {
   }
 
   #writeTyped(type: unknown, schema: Schema, depth: number): Schema {
-    const own = OF_TYPE[String(type)] ?? [];
+    const own = entryOf(OF_TYPE, String(type)) ?? [];
     const out: Schema = { type };
     for (const [keyword, value] of Object.entries(schema)) {
       if (keyword === "type" || (TYPED.has(keyword) && !own.includes(keyword))) continue;

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { isObject } from "../../lib/json.ts";
+import { entryOf, isObject } from "../../lib/json.ts";
 
 /** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
 const MAX_DEPTH = 64;
@@ -109,7 +109,7 @@ class Rewriter {
     else if (words && words.length > 0) said.push(`one of: ${JSON.stringify(words)}`);
     const { format } = schema;
     if (typeof format !== "string") return;
-    if (type !== undefined && FORMATS[type]?.has(format)) out["format"] = format;
+    if (type !== undefined && entryOf(FORMATS, type)?.has(format)) out["format"] = format;
     else said.push(`format: ${JSON.stringify(format)}`);
   }
 

@@ -1,6 +1,6 @@
 import type { Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
-import { type Edits, editObject, isObject, type JsonText } from "../../lib/json.ts";
+import { type Edits, editObject, entryOf, isObject, type JsonText } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
@@ -19,7 +19,7 @@ const FIRST_TEXTS: Record<string, readonly string[]> = { text: ["text"], thinkin
 /** What the beginning of a block lacks, as edits of its record; undefined where it lacks nothing. */
 function missingTexts(block: unknown): Edits | undefined {
   if (!isObject(block)) return undefined;
-  const missing = FIRST_TEXTS[String(block["type"])]?.filter((field) => typeof block[field] !== "string");
+  const missing = entryOf(FIRST_TEXTS, String(block["type"]))?.filter((field) => typeof block[field] !== "string");
   if (!missing || missing.length === 0) return undefined;
   return { content_block: { ...block, ...Object.fromEntries(missing.map((field) => [field, ""])) } };
 }

@@ -1,4 +1,4 @@
-import { isObject } from "../../lib/json.ts";
+import { entryOf, isObject } from "../../lib/json.ts";
 
 /** Schemas nest and refer to each other; below this an example ends in null. */
 const MAX_DEPTH = 16;
@@ -42,7 +42,7 @@ function example(schema: unknown, context: Context, depth: number): unknown {
     if (Array.isArray(choice) && choice.length > 0) return example(choice[0], context, depth + 1);
   }
   if (Array.isArray(schema["allOf"])) return exampleOfAll(schema, schema["allOf"], context, depth);
-  const make = MAKERS[typeOf(schema)];
+  const make = entryOf(MAKERS, typeOf(schema));
   return make ? make(schema, context, depth) : null;
 }
 
@@ -91,7 +91,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     return Array.from({ length: least }, () => example(schema["items"], context, depth + 1));
   },
   string(schema, { text }) {
-    const format = FORMATS[String(schema["format"])];
+    const format = entryOf(FORMATS, String(schema["format"]));
     if (format !== undefined) return format;
     const least = Math.min(MAX_FILL, numberOr(schema["minLength"], 0));
     return (text === "" ? "text" : text).padEnd(least, ".").slice(0, numberOr(schema["maxLength"], Infinity));
@@ -107,7 +107,7 @@ function makeObject(schema: Record<string, unknown>, context: Context, depth: nu
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
   const entries = required
     .filter((name): name is string => typeof name === "string")
-    .map((name) => [name, example(properties[name] ?? { type: "string" }, context, depth + 1)] as const);
+    .map((name) => [name, example(entryOf(properties, name) ?? { type: "string" }, context, depth + 1)] as const);
   return Object.fromEntries(entries);
 }
 

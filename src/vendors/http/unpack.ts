@@ -1,4 +1,5 @@
 import { codingOf } from "../../lib/http1/coding.ts";
+import { entryOf } from "../../lib/json.ts";
 import { type Answer, type Read, ResponseAnswer } from "../answer.ts";
 import { ConnectionLost } from "./faults.ts";
 
@@ -46,7 +47,7 @@ function toStream(answer: Answer): ReadableStream<Uint8Array<ArrayBuffer>> {
 export function unpack(answer: Answer): Answer {
   const coding = codingOf(answer.headers.get("content-encoding"));
   if (coding === undefined) return answer;
-  const format = FORMATS[coding];
+  const format = entryOf(FORMATS, coding);
   if (!format) {
     answer.cancel();
     throw new ConnectionLost("The answer is packed in a way that nobody asked for.");
