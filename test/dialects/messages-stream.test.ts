@@ -143,6 +143,44 @@ describe("decoder", () => {
     expect(relabeled).toContain('"index":1,"content_block":{"type":"text","text":""}');
   });
 
+  test("deltas of nothing are left out, and arguments that come as an object or whole as text are taken: SDKs join what they get", async () => {
+    const start = {
+      type: "message_start",
+      message: { id: "m", type: "message", content: [], usage: { input_tokens: 1 } },
+    };
+    const began = (index: number, content_block: object) => ({ type: "content_block_start", index, content_block });
+    const delta = (index: number, one: unknown) => ({ type: "content_block_delta", index, delta: one });
+    const ended = (index: number) => ({ type: "content_block_stop", index });
+    const call = (id: string, more: object) => ({ type: "tool_use", id, name: "f", ...more });
+    const records = [
+      start,
+      began(0, { type: "text", text: null }),
+      delta(0, null),
+      delta(0, { type: "text_delta", text: null }),
+      delta(0, { type: "text_delta", text: "Hi" }),
+      ended(0),
+      began(1, call("a", { input: null })),
+      delta(1, { type: "input_json_delta", partial_json: { big: 1 } }),
+      ended(1),
+      began(2, call("b", { input: '{"a":12345678901234567890}' })),
+      ended(2),
+      { type: "message_delta", delta: { stop_reason: "tool_use" }, usage: { output_tokens: 1 } },
+      { type: "message_stop" },
+    ];
+    const sse = records.map((record) => `event: ${record.type}\ndata: ${JSON.stringify(record)}\n\n`).join("");
+    const { events, relabeled } = run([sse]);
+    expect(relabeled).toContain('"input":{"a":12345678901234567890}');
+    for (const text of [relabeled, encode(events)]) {
+      const { content } = await accumulate(text);
+      expect(content[0]).toMatchObject({ type: "text", text: "Hi" });
+      expect(content.slice(1)).toMatchObject([
+        { id: "a", input: { big: 1 } },
+        // As near as a number of JavaScript comes.
+        { id: "b", input: { a: Number("12345678901234567890") } },
+      ]);
+    }
+  });
+
   test("the second of two messages is broken off: the reply is an error", async () => {
     const text = await streamOf("text");
     const { events, relabeled } = run([text + text.slice(0, text.indexOf("event: message_delta"))]);

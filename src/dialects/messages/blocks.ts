@@ -34,6 +34,9 @@ export function inputText(input: unknown): string {
   return JSON.stringify(input);
 }
 
+/** A piece of a tool's input as text: a few servers send the whole input as an object in its place (dialects.md 4.8 #11). "" for anything else. */
+export const fragmentText = (piece: unknown): string => (isObject(piece) ? inputText(piece) : stringOf(piece));
+
 /** The event by which a reply begins, from its message's fields. */
 export function startEvent({ id, model }: Block): Event {
   const start: Extract<Event, { type: "start" }> = { type: "start" };

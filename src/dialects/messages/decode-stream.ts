@@ -9,6 +9,7 @@ import { BlockLane, type Slot } from "./block-lane.ts";
 import {
   type Block,
   blockOfDelta,
+  fragmentText,
   initialSignature,
   initialText,
   inputText,
@@ -248,8 +249,8 @@ class MessagesDecoder implements Decoder {
     const { kind } = slot.state.start;
     const type = delta["type"];
     if (type === "input_json_delta") {
-      const text = delta["partial_json"];
-      if (typeof text !== "string" || text === "") return;
+      const text = fragmentText(delta["partial_json"]);
+      if (text === "") return;
       if (kind === "opaque") slot.state.json += text;
       else if (kind === "tool-call") {
         slot.state.fragments = true;

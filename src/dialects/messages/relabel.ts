@@ -1,11 +1,11 @@
 import type { Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
-import { type Edits, editObject, entryOf, isObject, type JsonText } from "../../lib/json.ts";
+import { type Edits, editObject, entryOf, isObject, type JsonText, parseExactly } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
 import { BlockLane, type Slot } from "./block-lane.ts";
-import { type Block, blockOfDelta } from "./blocks.ts";
+import { type Block, blockOfDelta, fragmentText } from "./blocks.ts";
 import { isEmptyFrame, readAnother, typeOf } from "./decode-stream.ts";
 import { blockStart, blockStop, MESSAGE_STOP, messageDelta, messageIdOf, messageStart, record } from "./records.ts";
 import { fittingStopReason } from "./stop-reason.ts";
@@ -17,11 +17,42 @@ const isFilled = (value: unknown): boolean => typeof value === "string" && value
 const FIRST_TEXTS: Record<string, readonly string[]> = { text: ["text"], thinking: ["thinking", "signature"] };
 
 /** What the beginning of a block lacks, as edits of its record; undefined where it lacks nothing. */
-function missingTexts(block: unknown): Edits | undefined {
+function missingFields(block: unknown): Edits | undefined {
   if (!isObject(block)) return undefined;
+  if (block["type"] === "tool_use") {
+    return isObject(block["input"]) ? undefined : { content_block: { ...block, input: inputOf(block["input"]) } };
+  }
   const missing = entryOf(FIRST_TEXTS, String(block["type"]))?.filter((field) => typeof block[field] !== "string");
   if (!missing || missing.length === 0) return undefined;
   return { content_block: { ...block, ...Object.fromEntries(missing.map((field) => [field, ""])) } };
+}
+
+/** The arguments that a call begins with, from what a vendor wrote in their place: clients take an object for granted. */
+function inputOf(input: unknown): Block {
+  try {
+    const value: unknown = typeof input === "string" ? parseExactly(input) : undefined;
+    return isObject(value) ? value : {};
+  } catch {
+    // No JSON: what the call really asks comes in pieces, or not at all.
+    return {};
+  }
+}
+
+/** Where each kind of delta has its text: SDKs join whatever stands there, and a null is the word "null" to them. */
+const DELTA_TEXTS: Record<string, string> = {
+  text_delta: "text",
+  thinking_delta: "thinking",
+  signature_delta: "signature",
+  input_json_delta: "partial_json",
+};
+
+/** A delta that clients can join to its block: itself, or with its arguments as JSON text; undefined where it says nothing. */
+function soundDelta(delta: unknown): Block | undefined {
+  if (!isObject(delta)) return undefined;
+  const field = entryOf(DELTA_TEXTS, String(delta["type"]));
+  if (field === undefined || typeof delta[field] === "string") return delta;
+  const text = field === "partial_json" ? fragmentText(delta[field]) : "";
+  return text === "" ? undefined : { ...delta, [field]: text };
 }
 
 /**
@@ -267,19 +298,21 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
     const earlier = index === undefined ? undefined : this.#lane.find(index);
     if (earlier) this.#lane.close(earlier, blockStop(earlier.position), out);
     const slot = this.#lane.open(index, undefined);
-    this.#lane.write(slot, this.#placed(frame, value, slot, missingTexts(value["content_block"])), out);
+    this.#lane.write(slot, this.#placed(frame, value, slot, missingFields(value["content_block"])), out);
   }
 
   #delta(frame: Frame, value: Block, out: string[]): void {
+    const delta = soundDelta(value["delta"]);
+    if (!delta) return;
     let slot = this.#lane.find(value["index"]);
     if (!slot) {
-      const block = isObject(value["delta"]) ? blockOfDelta(value["delta"]) : undefined;
+      const block = blockOfDelta(delta);
       if (!block) return;
       this.#begin(out);
       slot = this.#lane.open(value["index"], undefined);
       this.#lane.write(slot, blockStart(slot.position, block), out);
     }
-    this.#lane.write(slot, this.#placed(frame, value, slot), out);
+    this.#lane.write(slot, this.#placed(frame, value, slot, delta === value["delta"] ? undefined : { delta }), out);
   }
 
   #closeAll(out: string[]): void {
