@@ -121,7 +121,7 @@ describe("traces", () => {
   test("the key that was used is told, also where the first call was served", async () => {
     const app = await traced({}, { apiKey: "key-a1", apiKeys: ["key-a1", "key-b2"] });
     upstream.always(PATH, json(REPLY));
-    for (let count = 0; count < 8; count++) await say(app, {}, `talk ${count}`);
+    for (let count = 0; count < 32; count++) await say(app, {}, `talk ${count}`);
     await app.app.observation.close();
     const told = spansOf().filter(({ kind }) => kind === 3);
     const used = upstream.calls.map(({ headers }) => (headers["authorization"] === "Bearer key-b2" ? "2" : "1"));
