@@ -43,6 +43,12 @@ const WAITS = new Set([409, 429, 503, 529]);
 
 const isLimited = (path: string) => GENERATION.has(path) || LIMITED.has(path) || path.startsWith(IMAGE_JOBS);
 
+/** The catalog answers in either dialect, as its asker has it (interface 4.4). */
+function rateHeadersOf(path: string): readonly string[] {
+  if (path.startsWith("/v1/models")) return [...RATE_HEADERS.chat, ...RATE_HEADERS.messages];
+  return RATE_HEADERS[path.startsWith("/v1/messages") ? "messages" : "chat"];
+}
+
 function namesOf(path: string, method: string, operation: Record<string, unknown>, status: number): string[] {
   const names = ["x-request-id", "request-id"];
   const fine = status < 300;
@@ -55,9 +61,8 @@ function namesOf(path: string, method: string, operation: Record<string, unknown
   if (GENERATION.has(path)) names.push("x-sluice-attempts");
   if (fine && GENERATION.has(path)) names.push("x-sluice-dropped", "x-sluice-cost-usd", "x-sluice-stop");
   if (fine && path === "/v1/messages/count_tokens") names.push("x-sluice-token-count");
-  // Who was not let in has no account whose limit could be told.
-  if (status !== 401 && isLimited(path))
-    names.push(...RATE_HEADERS[path.startsWith("/v1/messages") ? "messages" : "chat"]);
+  // Who was not let in has no account whose limit could be told. Of an address that comes with too many wrong keys it is told everywhere.
+  if (status === 429 || (status !== 401 && isLimited(path))) names.push(...rateHeadersOf(path));
   return names;
 }
 

@@ -149,6 +149,8 @@ describe("the document", () => {
       content: { "application/json": { schema: { $ref: "#/components/schemas/MessagesError" } } },
       headers: Object.fromEntries(told.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
     });
+    // An address that comes with too many wrong keys is told its limit at every endpoint.
+    expect(Object.keys(node(node(responses["429"])["headers"]))).toContain("x-ratelimit-remaining-requests");
     expect(Object.keys(node(node(responses["200"])["content"]))).toEqual(["application/json", "text/event-stream"]);
   });
 
