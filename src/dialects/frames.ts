@@ -39,6 +39,16 @@ export class TextRun {
     return this.#text;
   }
 
+  /** The first of its records alone. */
+  get first(): TextRun {
+    return new TextRun(this.pattern, this.literals.slice(0, 1), this.hasEscapes);
+  }
+
+  /** The records with other words around their strings: `link` stands between two of them. */
+  write({ head, link, last }: Pick<TextPattern, "head" | "link" | "last">): string {
+    return head + (this.literals.length === 1 ? (this.literals[0] as string) : this.literals.join(link)) + last;
+  }
+
   /** The records as single frames, for who cannot use the run as a whole. */
   *frames(): Generator<Frame> {
     const { head, tail } = this.pattern;

@@ -1,21 +1,26 @@
 import type { Event } from "../canon/events.ts";
+import { ownText } from "../lib/own-text.ts";
 import type { Frame, TextPattern, TextRun } from "./frames.ts";
 
 /** The two ways of writing records. */
 export type RecordWriter = {
   /** One record, as carefully as any other. */
   writeRecord(record: Frame): string;
-  /** The raw text of one record, or of many of one pattern, with the last blank line. */
+  /** The raw text of what stands in a record before its words, or behind them. */
   writeRaw(raw: string): string;
 };
 
+/** What stands around the words of a pattern's records, as the client gets it. */
+type Around = Pick<TextPattern, "head" | "link" | "last">;
+
 /**
- * Writes runs for a relabeler. The first record of a pattern tells for all of them whether the quick way, which takes the raw text of
- * one record or of many, gives what the careful one gives; where it does not, every record goes the careful way.
+ * Writes runs for a relabeler. The first record of a pattern tells for all of them whether the quick way, which writes what stands around their words once
+ * for all, gives what the careful one gives; where it does not, every record goes the careful way.
  */
 export class RunWriter {
   #pattern: TextPattern | undefined;
-  #isQuick = false;
+  /** Absent: the careful way. */
+  #around: Around | undefined;
 
   constructor(private readonly writer: RecordWriter) {}
 
@@ -23,14 +28,27 @@ export class RunWriter {
   write(frame: Frame, run: TextRun, events: readonly Event[]): string {
     if (events.at(-1)?.type === "error") return "";
     if (run.pattern === this.#pattern)
-      return this.#isQuick ? this.writer.writeRaw(frame.raw) : this.#writeEach(run.frames());
+      return this.#around ? this.#writeQuick(frame, run, this.#around) : this.#writeEach(run.frames());
     this.#pattern = run.pattern;
+    this.#around = undefined;
     const records = run.frames();
     const first = records.next().value;
     if (!first) return "";
     const text = this.writer.writeRecord(first);
-    this.#isQuick = this.writer.writeRaw(`${first.raw}\n\n`) === text;
-    return this.#isQuick ? this.writer.writeRaw(frame.raw) : text + this.#writeEach(records);
+    const around = this.#writeAround(run.pattern);
+    if (run.first.write(around) !== text) return text + this.#writeEach(records);
+    this.#around = around;
+    return this.#writeQuick(frame, run, around);
+  }
+
+  /** Where nothing around the words is another, the records go on as they came. */
+  #writeQuick(frame: Frame, run: TextRun, around: Around): string {
+    return around.link === run.pattern.link ? frame.raw : run.write(around);
+  }
+
+  #writeAround({ head, last }: TextPattern): Around {
+    const [before, behind] = [this.writer.writeRaw(head), this.writer.writeRaw(last)];
+    return { head: before, last: behind, link: ownText(behind + before) };
   }
 
   #writeEach(records: Iterable<Frame>): string {
