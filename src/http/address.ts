@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import { type Ip, type IpRange, isInIpRange, parseIp, parseIpRange } from "../lib/ip-range.ts";
 import type { Address } from "../limits/addresses.ts";
 import type { AskedHead } from "./asked.ts";
 
@@ -9,50 +10,31 @@ const MAX_HOPS = 20;
 /** Longest text that can be an address with a zone and a port, characters. */
 const MAX_LENGTH = 80;
 
-type Parsed = ipaddr.IPv4 | ipaddr.IPv6;
-type Range = readonly [Parsed, number];
-
 /** Whatever knows from where a request's connection comes: Bun's server. */
 export type PeerSource = { requestIP(request: AskedHead): { address: string } | null } | null;
 
 /** An address, an IPv4 one in IPv6 clothes as what it is; undefined for anything else. */
-function parse(text: string): Parsed | undefined {
-  if (text.length > MAX_LENGTH || !ipaddr.isValid(text)) return undefined;
-  const parsed = ipaddr.process(text);
-  // `127.1` and `0x7f.1` are addresses to the C library alone; nobody's proxy writes them.
-  if (parsed.kind() === "ipv4" && !text.includes(":") && !ipaddr.IPv4.isValidFourPartDecimal(text)) return undefined;
-  return parsed;
+function parse(text: string): Ip | undefined {
+  const ip = text.length > MAX_LENGTH ? undefined : parseIp(text);
+  return ip instanceof ipaddr.IPv6 && ip.isIPv4MappedAddress() ? ip.toIPv4Address() : ip;
 }
 
 /** A hop as proxies write it: `1.2.3.4`, `2001:db8::1`, and either with a port. */
-function parseHop(text: string): Parsed | undefined {
+function parseHop(text: string): Ip | undefined {
   const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1];
   if (bracketed !== undefined) return parse(bracketed);
   const withPort = /^(\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/.exec(text)?.[1];
   return parse(withPort ?? text);
 }
 
-/**
- * One configured proxy: an address (`10.0.0.7`) or a range (`10.0.0.0/8`, `fd00::/8`). Returns undefined when the text is neither.
- */
-export function parseProxyRange(text: string): Range | undefined {
-  const [address = "", bits, ...more] = text.split("/");
-  const parsed = parse(address);
-  if (!parsed || more.length > 0) return undefined;
-  const most = parsed.kind() === "ipv4" ? 32 : 128;
-  if (bits === undefined) return [parsed, most];
-  const length = /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
-  return length >= 0 && length <= most ? [parsed, length] : undefined;
-}
-
-const isIn = (address: Parsed, ranges: readonly Range[]) =>
-  ranges.some(([network, bits]) => network.kind() === address.kind() && address.match([network, bits] as never));
+/** One configured proxy, an address or a range; undefined when the text is neither. */
+export const parseProxyRange = (text: string): IpRange | undefined => parseIpRange(text, parse);
 
 /**
  * How an address is counted (reliability 4): IPv4 each by itself, with its /24 for when there are too many; IPv6 always by its /64,
  * because one household has that many.
  */
-function toAddress(parsed: Parsed): Address {
+function toAddress(parsed: Ip): Address {
   if (parsed instanceof ipaddr.IPv4) {
     const [a, b, c] = parsed.octets;
     return { name: parsed.toString(), network: `${a}.${b}.${c}.0/24` };
@@ -63,11 +45,11 @@ function toAddress(parsed: Parsed): Address {
 }
 
 /** The client behind trusted proxies: from the right the first hop that is none of them; the connection's own address when no hop tells more. */
-function behindProxies(peer: Parsed, forwarded: string, trusted: readonly Range[]): Parsed {
+function behindProxies(peer: Ip, forwarded: string, trusted: readonly IpRange[]): Ip {
   let client = peer;
   const hops = forwarded.split(",");
   for (let at = hops.length - 1; at >= Math.max(0, hops.length - MAX_HOPS); at--) {
-    if (!isIn(client, trusted)) return client;
+    if (!trusted.some((range) => isInIpRange(client, range))) return client;
     const hop = parseHop(hops[at]?.trim() ?? "");
     if (!hop) return client;
     client = hop;

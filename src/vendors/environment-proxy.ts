@@ -1,4 +1,4 @@
-import ipaddr from "ipaddr.js";
+import { isInIpRange, parseIp, parseIpRange } from "../lib/ip-range.ts";
 import type { Vendor } from "./vendor.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -22,22 +22,11 @@ const read = (environment: Environment, names: readonly string[]): [name: string
   return undefined;
 };
 
-/** An IP address as URLs have it; undefined for what is none, such as a part of one. */
-function readIp(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
-  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
-  return ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : undefined;
-}
-
 /** Whether an entry is the address `host`, or a range of addresses that it is in (`10.0.0.0/8`, `fd00::/8`). `host`: as in a URL. */
 function isInRange(entry: string, host: string): boolean {
-  const address = readIp(host.replace(/^\[|\]$/g, ""));
-  if (!address) return false;
-  const [first = "", bits, ...more] = entry.replace(/^\[([^\]]*)\]/, "$1").split("/");
-  const network = readIp(first);
-  if (network?.kind() !== address.kind() || more.length > 0) return false;
-  const most = 8 * address.toByteArray().length;
-  const length = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
-  return length <= most && address.match(network, length);
+  const address = parseIp(host.replace(/^\[|\]$/g, ""));
+  const range = parseIpRange(entry.replace(/^\[([^\]]*)\]/, "$1"));
+  return address !== undefined && range !== undefined && isInIpRange(address, range);
 }
 
 /**
