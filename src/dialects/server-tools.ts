@@ -1,5 +1,5 @@
 import { type SearchHit, WEB_FRAME, type WebPage, type WebToolFault, type WebToolName } from "../canon/web-tools.ts";
-import { type Edits, stringOf } from "../lib/json.ts";
+import { type Edits, entryOf, stringOf } from "../lib/json.ts";
 
 /** Hosts that an engine is told of one filter (web-and-mcp.md A3). */
 export const MAX_DOMAINS = 20;
@@ -132,7 +132,7 @@ const RESULTS_OF_SIZE: Readonly<Record<string, number>> = { low: 5, medium: 10, 
 
 /** How many results a client wants that says a size of context; undefined where it says none that is known. */
 export function resultsOfSize(size: unknown): number | undefined {
-  return typeof size === "string" && Object.hasOwn(RESULTS_OF_SIZE, size) ? RESULTS_OF_SIZE[size] : undefined;
+  return typeof size === "string" ? entryOf(RESULTS_OF_SIZE, size) : undefined;
 }
 
 /** A page as the model reads it. */

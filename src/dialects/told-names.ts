@@ -1,4 +1,4 @@
-import { isObject } from "../lib/json.ts";
+import { entryOf, isObject } from "../lib/json.ts";
 
 /**
  * What a client calls the things that encoders and repairs name when they are lost (contract 6, x-sluice-dropped): encoders use the chat
@@ -22,7 +22,7 @@ export function tellLost(
 ): readonly string[] {
   if (lost.length === 0) return lost;
   const told = lost.flatMap((name) => {
-    const own = Object.hasOwn(ownNames, name) ? ownNames[name] : undefined;
+    const own = entryOf(ownNames, name);
     if (own === undefined || typeof own === "string") return own ?? name;
     return own.find((path) => isSaid(sent, path)) ?? [];
   });

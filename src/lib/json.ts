@@ -417,5 +417,15 @@ export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(val
 export const entryOf = <T>(table: Readonly<Record<string, T>>, word: string): T | undefined =>
   Object.hasOwn(table, word) ? table[word] : undefined;
 
+/** What a reference inside a document leads to, such as `#/$defs/point` (RFC 6901, 6); undefined where it leads nowhere. */
+export function atPointer(root: unknown, reference: string): unknown {
+  let value = root;
+  for (const step of reference.slice(1).split("/").slice(1)) {
+    const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
+    value = isObject(value) ? entryOf(value, key) : undefined;
+  }
+  return value;
+}
+
 /** A value that should be a string; an empty one in the place of anything else. */
 export const stringOf = (value: unknown): string => (typeof value === "string" ? value : "");

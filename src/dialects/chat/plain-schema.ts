@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { entryOf, isObject } from "../../lib/json.ts";
+import { atPointer, entryOf, isObject } from "../../lib/json.ts";
 import { toInputSchema } from "../input-schema.ts";
 
 type Schema = Record<string, unknown>;
@@ -88,11 +88,7 @@ function merge(all: readonly Schema[]): Schema {
 /** What a path inside a schema leads to. */
 function find(root: Schema, reference: string): Schema | undefined {
   if (reference.length > MAX_REFERENCE) return undefined;
-  let value: unknown = root;
-  for (const step of reference.slice(1).split("/").slice(1)) {
-    const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-  }
+  const value = atPointer(root, reference);
   return isObject(value) ? value : undefined;
 }
 

@@ -1,5 +1,6 @@
 import { GatewayError } from "../../canon/errors.ts";
 import type { Finish, FinishReason } from "../../canon/events.ts";
+import { entryOf } from "../../lib/json.ts";
 import { scrub } from "../upstream-error.ts";
 
 const FILTERED = "content-filter";
@@ -58,7 +59,7 @@ const explained = (finish: Finish, message: unknown): Finish =>
  * candidate's `finishMessage`.
  */
 export function readFinish(word: string, calledTool: boolean, message: unknown): Finish {
-  const reason = (Object.hasOwn(MEANING, word) && MEANING[word]) || "stop";
+  const reason = entryOf(MEANING, word) ?? "stop";
   return explained({ reason: reason === "stop" && calledTool ? "tool-calls" : reason, raw: word }, message);
 }
 

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../canon/errors.ts";
-import { entryOf, isObject } from "../../lib/json.ts";
+import { atPointer, entryOf, isObject } from "../../lib/json.ts";
 
 /** Deepest nesting of a schema that is rewritten; a deeper one is refused. */
 const MAX_DEPTH = 64;
@@ -85,11 +85,7 @@ class Rewriter {
 
   #resolve(reference: string): Schema | undefined {
     if (!reference.startsWith("#")) return undefined;
-    let value: unknown = this.root;
-    for (const step of reference.slice(1).split("/").slice(1)) {
-      const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
-      value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-    }
+    const value = atPointer(this.root, reference);
     return isObject(value) ? value : undefined;
   }
 

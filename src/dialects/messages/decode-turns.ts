@@ -8,7 +8,7 @@ import type {
   ToolResultPart,
   Turn,
 } from "../../canon/prompt.ts";
-import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import { entryOf, isObject, listOf, stringOf } from "../../lib/json.ts";
 import { asShown, isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
 import { cleanText, isVisible } from "../text.ts";
 import { unknownFields, unknownPaths } from "../unknown-fields.ts";
@@ -154,7 +154,7 @@ function addContent(content: unknown, parts: Part[], path: string, dropped: stri
     if (!isObject(block)) continue;
     const type = stringOf(block["type"]);
     const blockPath = `${path}[${at}]`;
-    const read = Object.hasOwn(READERS, type) ? READERS[type] : undefined;
+    const read = entryOf(READERS, type);
     if (read) {
       read(block, parts, blockPath, dropped);
       dropped.push(...unknownPaths(block, BLOCK_FIELDS, blockPath));

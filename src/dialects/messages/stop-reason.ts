@@ -1,5 +1,5 @@
 import type { Finish, FinishReason } from "../../canon/events.ts";
-import { isObject } from "../../lib/json.ts";
+import { entryOf, isObject } from "../../lib/json.ts";
 
 /** What each word of `stop_reason` means (dialects.md 2.4, 4.5). */
 const MEANING: Readonly<Record<string, FinishReason>> = {
@@ -39,7 +39,7 @@ export function fittingStopReason(word: unknown, calledTool: boolean): string | 
  */
 export function readFinish(word: unknown, sequence: unknown, details: unknown, calledTool: boolean): Finish {
   const raw = typeof word === "string" && word !== "" ? word : undefined;
-  const meaning = raw !== undefined && Object.hasOwn(MEANING, raw) ? MEANING[raw] : undefined;
+  const meaning = raw === undefined ? undefined : entryOf(MEANING, raw);
   const reason = consistent(meaning ?? "stop", calledTool);
   const finish: Finish = { reason };
   if (raw !== undefined) finish.raw = raw;
@@ -55,7 +55,7 @@ export function writeFinish(
   calledTool: boolean,
 ): { stop_reason: string; stop_sequence: string | null; stop_details?: Record<string, unknown> } {
   const reason = consistent(finish.reason, calledTool);
-  const own = finish.raw !== undefined && Object.hasOwn(MEANING, finish.raw) && MEANING[finish.raw] === reason;
+  const own = finish.raw !== undefined && entryOf(MEANING, finish.raw) === reason;
   return {
     stop_reason: own && finish.raw !== undefined ? finish.raw : WORD[reason],
     stop_sequence: reason === "stop-sequence" ? (finish.stopSequence ?? null) : null,

@@ -1,5 +1,5 @@
 import type { Finish, FinishReason } from "../../canon/events.ts";
-import { isObject } from "../../lib/json.ts";
+import { entryOf, isObject } from "../../lib/json.ts";
 import { withTier } from "../openai-fields.ts";
 
 /** What each `incomplete_details.reason` means; one that nobody knows is a natural end that was cut by the vendor's own rules. */
@@ -26,7 +26,7 @@ function readEnd(response: Record<string, unknown>, incomplete: boolean, calledT
   const details = response["incomplete_details"];
   const raw = isObject(details) && typeof details["reason"] === "string" ? details["reason"] : "incomplete";
   if (raw === "incomplete") return { reason: "length", raw };
-  return { reason: (Object.hasOwn(INCOMPLETE, raw) ? INCOMPLETE[raw] : undefined) ?? natural, raw };
+  return { reason: entryOf(INCOMPLETE, raw) ?? natural, raw };
 }
 
 type WrittenFinish = { status: string; incomplete_details: { reason: string } | null; tier?: string };

@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { entryOf } from "../../lib/json.ts";
 import type { ImageRequest, ImageStep, ImageTraits, ImageUpstream } from "../image-upstream.ts";
 import { DrawingThread } from "./canvas-thread.ts";
 import type { Work } from "./canvas-work.ts";
@@ -12,7 +13,7 @@ const MODELS: Readonly<Record<string, { kind: "scene" | "sketch"; takesSource: b
   sketch: { kind: "sketch", takesSource: false },
 };
 
-const modelOf = (name: string) => (Object.hasOwn(MODELS, name) ? MODELS[name] : undefined);
+const modelOf = (name: string) => entryOf(MODELS, name);
 
 /** Words in a prompt by which these models refuse or fail, so that clients can be tried against them (contract 10). */
 function askedOutcome(prompt: string): ImageStep | undefined {

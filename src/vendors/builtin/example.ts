@@ -1,4 +1,4 @@
-import { entryOf, isObject } from "../../lib/json.ts";
+import { atPointer, entryOf, isObject } from "../../lib/json.ts";
 
 /** Schemas nest and refer to each other; below this an example ends in null. */
 const MAX_DEPTH = 16;
@@ -49,12 +49,7 @@ function example(schema: unknown, context: Context, depth: number): unknown {
 /** A local reference such as `#/$defs/point`; undefined when it leads nowhere. */
 function resolve(reference: string, root: unknown): unknown {
   if (!reference.startsWith("#")) return undefined;
-  let at: unknown = root;
-  for (const step of reference.slice(1).split("/").slice(1)) {
-    const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
-  }
-  return at;
+  return atPointer(root, reference);
 }
 
 /** Every part of an `allOf` holds at once: their fields and what they require, together. */

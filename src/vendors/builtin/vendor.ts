@@ -1,7 +1,7 @@
 import { Abort } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { randomBase62 } from "../../lib/id.ts";
-import { isObject } from "../../lib/json.ts";
+import { entryOf, isObject } from "../../lib/json.ts";
 import type { Answer } from "../answer.ts";
 import type { UpstreamRequest, Vendor } from "../vendor.ts";
 import { builtinImages } from "./canvas.ts";
@@ -44,7 +44,7 @@ async function serve(request: UpstreamRequest, clock: Clock): Promise<Response |
     const body = readBody(request.body);
     const model = String(body["model"] ?? "");
     const name = model.replace(/^sluice\//, "");
-    const play = Object.hasOwn(MODELS, name) ? MODELS[name] : undefined;
+    const play = entryOf(MODELS, name);
     if (!play) throw notFound("The built-in vendor has no model of this name.");
     const options = body["stream_options"];
     return await perform(play(body), {

@@ -1,5 +1,5 @@
 import type { UpstreamDialectName } from "../../dialects/dialect.ts";
-import { isObject } from "../../lib/json.ts";
+import { entryOf, isObject } from "../../lib/json.ts";
 import type { Vendor } from "../vendor.ts";
 import { listAt, objectAt, textAt } from "./answers.ts";
 import { automaticWire } from "./automatic.ts";
@@ -396,5 +396,5 @@ const BY_DIALECT: Partial<Record<UpstreamDialectName, ImageRow>> = {
 export function rowOf(vendor: Pick<Vendor, "id" | "dialect" | "drawing" | "serve">): ImageRow | undefined {
   if (vendor.serve) return undefined;
   const named = vendor.drawing?.wire ?? vendor.id;
-  return Object.hasOwn(imageRows, named) ? imageRows[named] : BY_DIALECT[vendor.dialect];
+  return entryOf(imageRows, named) ?? BY_DIALECT[vendor.dialect];
 }
