@@ -1,6 +1,6 @@
 import type { KeyKind } from "../db/schema.ts";
 import { DAY_MS } from "../lib/spans.ts";
-import { MAX_CAP_REQUESTS, MAX_NANO, MAX_PATTERN, MAX_PATTERNS, MAX_USD, MODEL_PATTERN } from "../wire/bounds.ts";
+import { isAmount, MAX_CAP_REQUESTS, MAX_PATTERN, MAX_PATTERNS, MAX_USD, MODEL_PATTERN } from "../wire/bounds.ts";
 import { AccountError } from "./account-error.ts";
 import type { Scope } from "./caller.ts";
 import { isScope, TOKEN_SCOPES } from "./scopes.ts";
@@ -40,12 +40,9 @@ function checkPatterns(patterns: readonly string[]): void {
 /** What a cap must be, in a sentence. Not a constant: writing a number as people do loads the runtime's languages, which takes a start 3 ms. */
 export const capRule = (): string => `A cap in USD is above 0 and at most ${MAX_USD.toLocaleString("en-US")}.`;
 
-/** Whether a cap may be so much, nano-USD. */
-export const isCap = (nano: bigint) => nano > 0n && nano <= MAX_NANO;
-
 function checkCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyLimits): void {
   for (const nano of [capDayNano, capTotalNano]) {
-    if (nano !== null && !isCap(nano)) throw new AccountError(capRule());
+    if (nano !== null && !isAmount(nano)) throw new AccountError(capRule());
   }
   if (capRequestsDay === null) return;
   if (!Number.isInteger(capRequestsDay) || capRequestsDay < 1 || capRequestsDay > MAX_CAP_REQUESTS) {

@@ -3,9 +3,9 @@ import type { KeyLimits } from "../accounts/key-wish.ts";
 import type { KeyRow } from "../accounts/keys.ts";
 import { isScope } from "../accounts/scopes.ts";
 import { isoOrNull } from "../http/usage-shape.ts";
-import { MAX_NANO, MAX_USD } from "../wire/bounds.ts";
+import { isAmount, MAX_USD } from "../wire/bounds.ts";
 import type { KeyLimitOptions } from "./options.ts";
-import { formatTime, WrongUsage } from "./output.ts";
+import { formatCount, formatTime, WrongUsage } from "./output.ts";
 import { readSpan } from "./since.ts";
 
 const NANO_PER_USD = 1_000_000_000n;
@@ -16,9 +16,9 @@ const NONE = "none";
 export function readUsd(option: string, text: string): bigint {
   const [, whole, fraction = ""] = /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   const nano = whole === undefined ? 0n : BigInt(whole) * NANO_PER_USD + BigInt(fraction.padEnd(9, "0"));
-  if (nano > 0n && nano <= MAX_NANO) return nano;
+  if (isAmount(nano)) return nano;
   throw new WrongUsage(
-    `${option}: expected an amount in USD above 0 and at most ${MAX_USD.toLocaleString("en-US")}, with nine decimals at the most, such as 5 or 0.25, found "${text}"`,
+    `${option}: expected an amount in USD above 0 and at most ${formatCount(MAX_USD)}, with nine decimals at the most, such as 5 or 0.25, found "${text}"`,
   );
 }
 

@@ -1,9 +1,10 @@
 import { Elysia } from "elysia";
-import { capRule, isCap, type KeyLimits } from "../accounts/key-wish.ts";
+import { capRule, type KeyLimits } from "../accounts/key-wish.ts";
 import type { TokenScope } from "../accounts/tokens.ts";
 import { GatewayError } from "../canon/errors.ts";
 import { readInstant } from "../lib/instant.ts";
 import { ChangeKey, CreatedKeyView, CreateKey, CreateToken, KeyView, PageOf } from "../wire/admin.ts";
+import { isAmount } from "../wire/bounds.ts";
 import { checker } from "../wire/open.ts";
 import { ACCOUNT_PARAMETER, findAccount, readOwner } from "./admin-accounts.ts";
 import { type AdminDependencies, answerAdmin, readAmount, readBody } from "./admin-answer.ts";
@@ -41,7 +42,7 @@ function readExpiry(text: string): number {
 function readCap(amount: string | number | null, param: string): bigint | null {
   if (amount === null) return null;
   const nano = readAmount(amount, param);
-  if (isCap(nano)) return nano;
+  if (isAmount(nano)) return nano;
   throw new GatewayError("invalid_request", capRule(), { param });
 }
 

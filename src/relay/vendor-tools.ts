@@ -3,7 +3,7 @@ import { planOf } from "../accounts/plans.ts";
 import type { Entry } from "../catalog/entry.ts";
 import type { ClientDialect } from "../dialects/dialect.ts";
 import type { BroughtTool, OfferedTool, ServerToolHalf } from "../dialects/server-tools.ts";
-import { type Edits, isObject, JsonText } from "../lib/json.ts";
+import { type Edits, isObject, JsonText, listOf } from "../lib/json.ts";
 import type { Served, Services } from "./job.ts";
 import { dearerParts, isBound, isPriced } from "./stray-fields.ts";
 
@@ -27,11 +27,12 @@ function canServe(caller: Caller, { capabilities, uncharted }: Entry, { runWebTo
   return runWebTool !== undefined && (capabilities.tools || uncharted === true) && mayUseWeb(caller);
 }
 
+/** Places of the tools of which something is so. */
+const placesOf = ({ tools }: Wire, isSo: (tool: Wire) => boolean): string[] =>
+  listOf(tools).flatMap((tool, at) => (isObject(tool) && isSo(tool) ? [`tools[${at}]`] : []));
+
 /** Places of tools that a vendor runs for money of its own. */
-function pricedPlaces({ tools }: Wire, { isPriced }: ServerToolHalf): string[] {
-  if (!Array.isArray(tools)) return [];
-  return tools.flatMap((tool: unknown, at) => (isObject(tool) && isPriced(tool) ? [`tools[${at}]`] : []));
-}
+const pricedPlaces = (body: Wire, { isPriced }: ServerToolHalf): string[] => placesOf(body, (tool) => isPriced(tool));
 
 const namesModel = (value: unknown): boolean => isObject(value) && typeof value["model"] === "string";
 
@@ -42,10 +43,7 @@ const asksAnother = (tool: Wire): boolean =>
   (namesModel(tool) || namesModel(tool["parameters"]));
 
 /** Places of such tools. */
-function advisedPlaces({ tools }: Wire): string[] {
-  if (!Array.isArray(tools)) return [];
-  return tools.flatMap((tool: unknown, at) => (isObject(tool) && asksAnother(tool) ? [`tools[${at}]`] : []));
-}
+const advisedPlaces = (body: Wire): string[] => placesOf(body, asksAnother);
 
 /** Whether a choice names one of these tools: alone, or among those that are allowed. */
 function chooses(choice: unknown, left: readonly unknown[]): boolean {
@@ -75,14 +73,14 @@ function without(body: JsonText, places: readonly string[]): JsonText {
     if (Object.hasOwn(value, place)) edits[place] = undefined;
     else leavePart(value, place, edits);
   }
-  const { tools } = value;
-  if (Array.isArray(tools)) {
-    const isLeft = (_tool: unknown, at: number) => places.includes(`tools[${at}]`);
-    const kept = tools.filter((tool, at) => !isLeft(tool, at));
-    if (kept.length === tools.length) return new JsonText(body.edit(edits));
-    edits["tools"] = kept.length > 0 ? kept : undefined;
-    if (kept.length === 0 || chooses(value["tool_choice"], tools.filter(isLeft))) edits["tool_choice"] = undefined;
-    if (kept.length === 0) edits["parallel_tool_calls"] = undefined;
+  const tools = listOf(value["tools"]);
+  const isLeft = (_tool: unknown, at: number) => places.includes(`tools[${at}]`);
+  const kept = tools.filter((tool, at) => !isLeft(tool, at));
+  if (kept.length < tools.length) {
+    const isEmpty = kept.length === 0;
+    edits["tools"] = isEmpty ? undefined : kept;
+    if (isEmpty || chooses(value["tool_choice"], tools.filter(isLeft))) edits["tool_choice"] = undefined;
+    if (isEmpty) edits["parallel_tool_calls"] = undefined;
   }
   return new JsonText(body.edit(edits));
 }
@@ -105,7 +103,7 @@ function clearBrought({ client, caller }: Asking, body: JsonText, entry: Entry, 
   const isServed = canServe(caller, entry, services);
   const out = new Map<string, Wire>();
   const moved: Wire[] = [];
-  const tools = Array.isArray(value["tools"]) ? (value["tools"] as unknown[]) : [];
+  const tools = listOf(value["tools"]);
   const offers = (list: readonly unknown[]) => find({ tools: list }).map(({ tool }) => tool);
   const lost: string[] = [];
   for (const { place, tool } of found) {

@@ -7,7 +7,9 @@ export const MAX_PLAN_ID = 100;
 
 /** Largest amount of an entry or a cap, USD (reliability 3.2). */
 export const MAX_USD = 1_000_000;
-export const MAX_NANO = BigInt(MAX_USD) * 1_000_000_000n;
+const MAX_NANO = BigInt(MAX_USD) * 1_000_000_000n;
+/** Whether an entry or a cap may be so much, nano-USD. */
+export const isAmount = (nano: bigint): boolean => nano > 0n && nano <= MAX_NANO;
 
 /** A payment's own name, by which it is booked once: 1 to 200 printable ASCII characters. */
 export const REFERENCE_PATTERN = "^[ -~]{1,200}$";
