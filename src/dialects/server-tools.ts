@@ -1,5 +1,5 @@
 import { type SearchHit, WEB_FRAME, type WebPage, type WebToolFault, type WebToolName } from "../canon/web-tools.ts";
-import { type Edits, entryOf, stringOf } from "../lib/json.ts";
+import { type Edits, entryOf, isObject, listOf, stringOf } from "../lib/json.ts";
 
 /** Hosts that an engine is told of one filter (web-and-mcp.md A3). */
 export const MAX_DOMAINS = 20;
@@ -26,6 +26,26 @@ export type OfferedTool = {
 
 /** A tool that a conversation brings itself. `place`: where the client wrote it, such as `messages[1].content[0]`. */
 export type BroughtTool = { place: string; tool: Record<string, unknown> };
+
+/**
+ * Edits of a body without what stands at `places`, such as `messages[1].content[0]`, in the lists `inner` of what `outer` lists. An entry of which nothing
+ * is left goes as well, unless it `stays`.
+ */
+export function leavePlaces(
+  body: Record<string, unknown>,
+  [outer, inner]: readonly [outer: string, inner: string],
+  places: ReadonlySet<string>,
+  stays: (entry: Record<string, unknown>) => boolean = () => false,
+): Edits {
+  const kept = listOf(body[outer]).flatMap((entry, at) => {
+    const list = isObject(entry) ? entry[inner] : undefined;
+    if (!isObject(entry) || !Array.isArray(list)) return [entry];
+    const left = list.filter((_one, index) => !places.has(`${outer}[${at}].${inner}[${index}]`));
+    if (left.length === list.length) return [entry];
+    return left.length > 0 || stays(entry) ? [{ ...entry, [inner]: left }] : [];
+  });
+  return { [outer]: kept };
+}
 
 /** A function that stands for an offered tool while the vendor is asked. */
 export type ServedFunction = {

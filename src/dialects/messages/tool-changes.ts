@@ -1,5 +1,5 @@
 import { type Edits, isObject, listOf } from "../../lib/json.ts";
-import type { BroughtTool } from "../server-tools.ts";
+import { type BroughtTool, leavePlaces } from "../server-tools.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -48,13 +48,5 @@ export function broughtTools({ messages }: Wire): BroughtTool[] {
 }
 
 /** Edits of a body without the blocks at `places`, and without turns in which nothing else was said. */
-export function leaveBrought({ messages }: Wire, places: ReadonlySet<string>): Edits {
-  const kept = listOf(messages).flatMap((message, at) => {
-    const content = isObject(message) ? message["content"] : undefined;
-    if (!Array.isArray(content)) return [message];
-    const left = content.filter((_block, index) => !places.has(`messages[${at}].content[${index}]`));
-    if (left.length === content.length) return [message];
-    return left.length > 0 ? [{ ...(message as Wire), content: left }] : [];
-  });
-  return { messages: kept };
-}
+export const leaveBrought = (body: Wire, places: ReadonlySet<string>): Edits =>
+  leavePlaces(body, ["messages", "content"], places);

@@ -5,6 +5,7 @@ import {
   type BroughtTool,
   countOf,
   describeResults,
+  leavePlaces,
   MAX_DOMAINS,
   type OfferedTool,
   readPlace,
@@ -189,15 +190,8 @@ function broughtTools({ input }: Wire): BroughtTool[] {
 }
 
 /** An item that brings nothing any more goes as well; what a search gave stays, since its call wants an answer. */
-function leaveBrought({ input }: Wire, places: ReadonlySet<string>): Edits {
-  const kept = listOf(input).flatMap((item, at) => {
-    if (!isObject(item) || !Array.isArray(item["tools"])) return [item];
-    const tools = item["tools"].filter((_tool, index) => !places.has(`input[${at}].tools[${index}]`));
-    if (tools.length === item["tools"].length) return [item];
-    return tools.length > 0 || item["type"] !== BROUGHT_TOOLS ? [{ ...item, tools }] : [];
-  });
-  return { input: kept };
-}
+const leaveBrought = (body: Wire, places: ReadonlySet<string>): Edits =>
+  leavePlaces(body, ["input", "tools"], places, ({ type }) => type !== BROUGHT_TOOLS);
 
 /** Searching for clients of the responses dialect: an item for each search, and annotations in the text. */
 export const serverTools: ServerToolHalf = {
