@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { dialects } from "../../src/dialects/index.ts";
+import { leastWork } from "../support/wait.ts";
 import { BAD_MEDIA, GOOD_MEDIA, held, PLACES } from "./bad-media.ts";
 import {
   CLIENTS,
@@ -216,13 +217,8 @@ describe("media that no vendor can read is a 400 that names its field, on the di
     const data = Buffer.alloc(5 * 1024 * 1024, 7).toString("base64");
     const body = MESSAGES({ type: "image", source: { type: "base64", media_type: "image/png", data } });
     const whole = { model: "a/b", max_tokens: 9, ...body };
-    const times = Array.from({ length: 5 }, () => {
-      const startedAt = performance.now();
-      dialects.messages.check(whole);
-      return performance.now() - startedAt;
-    });
     // A third of a millisecond; character by character it is ten times as much as is allowed here.
-    expect(Math.min(...times)).toBeLessThan(2);
+    expect(leastWork(() => dialects.messages.check(whole), 20)).toBeLessThan(2);
   });
 });
 

@@ -10,6 +10,7 @@ import { FrameSplitter } from "../../src/dialects/frames.ts";
 import { gemini } from "../../src/dialects/gemini/index.ts";
 import { packProof } from "../../src/dialects/gemini/proof.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
+import { countWork } from "../support/wait.ts";
 import { grammarFault, plain, run } from "./gemini-run.ts";
 
 const ROOT = `${import.meta.dir}/../fixtures/gemini`;
@@ -238,9 +239,9 @@ describe("decoder", () => {
 
   test("a place of backslashes that never ends is refused at once", () => {
     const call = { name: "f", partialArgs: [{ jsonPath: `$['${"\\".repeat(60)}`, stringValue: "x" }] };
-    const began = performance.now();
+    const work = countWork();
     expect(lastOf(parts([{ functionCall: call }]))).toEqual({ type: "error", code: "upstream_error" });
-    expect(performance.now() - began).toBeLessThan(100);
+    expect(work()).toBeLessThan(500);
   });
 
   test("keys of arguments are words, whatever they say", () => {

@@ -37,13 +37,12 @@ test("after the process stood still, what came meanwhile takes its waits back be
 });
 
 test("a timer that is a little late is only late", async () => {
-  const { alarms, standStill } = setUp();
-  let wokenAt = 0;
-  alarms.after(20, () => {
-    wokenAt = performance.now();
-  });
-  standStill(1_900);
-  const from = performance.now();
-  await until(() => wokenAt > 0, "the alarm");
-  expect(wokenAt - from).toBeLessThan(400);
+  let now = 0;
+  const alarms = new Alarms(() => now);
+  const { promise, resolve } = Promise.withResolvers<string>();
+  alarms.after(20, () => resolve("only late"));
+  now = 2_000;
+  // Timers ring in their order, however busy the machine is.
+  setTimeout(() => resolve("granted a grace"), 400);
+  expect(await promise).toBe("only late");
 });

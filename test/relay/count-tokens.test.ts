@@ -6,6 +6,7 @@ import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { html, json, neverAnswer, reset, startUpstream, truncatedJson, type Upstream } from "../support/upstream.ts";
+import { countWork } from "../support/wait.ts";
 
 const PATH = "/v1/messages/count_tokens";
 const GPT = "openai/gpt-4o";
@@ -261,9 +262,9 @@ describe("counted here", () => {
 
   test("a megabyte of one character takes well under a second", async () => {
     await tokensOf(ask("warm"));
-    const startedAt = performance.now();
+    const work = countWork();
     const tokens = await tokensOf(ask("a".repeat(1_000_000)));
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(work()).toBeLessThan(1_000);
     expect(tokens).toBeGreaterThan(100_000);
   });
 

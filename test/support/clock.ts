@@ -11,8 +11,8 @@ export type ManualClock = Clock & {
   advance(ms: number): Promise<void>;
   /** Sets the wall clock alone, forwards or back, as an operator or a time server would; timers do not notice. */
   setWall(now: number): void;
-  /** Resolves once a timer of exactly `delayMs` waits to run. */
-  armed(delayMs: number): Promise<void>;
+  /** Resolves once `count` timers of exactly `delayMs` wait to run, one if nothing is said. */
+  armed(delayMs: number, count?: number): Promise<void>;
   /** Timers that wait to run. */
   readonly pending: number;
 };
@@ -28,7 +28,7 @@ export function manualClock(startAt = Date.UTC(2026, 0, 2, 3, 4, 5)): ManualCloc
   let wallOffset = startAt;
   let nextId = 1;
   const timers = new Map<number, Timer>();
-  const waiters: { delayMs: number; resolve: () => void }[] = [];
+  const waiters: { delayMs: number; count: number; resolve: () => void }[] = [];
 
   const firstDue = (until: number): Timer | undefined => {
     let first: Timer | undefined;
@@ -38,7 +38,8 @@ export function manualClock(startAt = Date.UTC(2026, 0, 2, 3, 4, 5)): ManualCloc
     }
     return first;
   };
-  const isArmed = (delayMs: number) => [...timers.values()].some((timer) => timer.delayMs === delayMs);
+  const isArmed = (delayMs: number, count: number) =>
+    [...timers.values()].filter((timer) => timer.delayMs === delayMs).length >= count;
 
   return {
     // Whole ms, as the system's wall has them, whatever a timer was set to.
@@ -48,7 +49,7 @@ export function manualClock(startAt = Date.UTC(2026, 0, 2, 3, 4, 5)): ManualCloc
       const id = nextId++;
       timers.set(id, { id, dueAt: elapsedMs + Math.max(0, ms), delayMs: ms, callback });
       for (const waiter of waiters.splice(0)) {
-        if (waiter.delayMs === ms) waiter.resolve();
+        if (isArmed(waiter.delayMs, waiter.count)) waiter.resolve();
         else waiters.push(waiter);
       }
       return () => timers.delete(id);
@@ -68,9 +69,9 @@ export function manualClock(startAt = Date.UTC(2026, 0, 2, 3, 4, 5)): ManualCloc
     setWall(now) {
       wallOffset = now - elapsedMs;
     },
-    armed(delayMs) {
-      if (isArmed(delayMs)) return Promise.resolve();
-      return new Promise((resolve) => waiters.push({ delayMs, resolve }));
+    armed(delayMs, count = 1) {
+      if (isArmed(delayMs, count)) return Promise.resolve();
+      return new Promise((resolve) => waiters.push({ delayMs, count, resolve }));
     },
     get pending() {
       return timers.size;
