@@ -1,5 +1,5 @@
 /** How long a test waits for a thing before it says that it did not come, milliseconds. */
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 15_000;
 
 /** Waits until `condition` holds. Throws with `what` in its words when it does not within `patienceMs`. */
 export async function until(
