@@ -33,8 +33,14 @@ export function readServeWords(words: readonly string[]): ServeOptions | undefin
   return options;
 }
 
+/** How long after its start a server compiles what runs often as early as usual (boot.ts), ms: its first requests run code once as well. */
+const STARTED_MS = 500;
+
 /** Serves, or works for a process that does. The exit code, or undefined while it goes on. */
 export async function startServing(options: ServeOptions): Promise<number | undefined> {
-  if (options.asWorker) return (await import("./work.ts")).work();
-  return (await import("./serve.ts")).serve(options);
+  const code = await (options.asWorker
+    ? (await import("./work.ts")).work()
+    : (await import("./serve.ts")).serve(options));
+  setTimeout(() => Bun.unsafe.setJITPolicy(1), STARTED_MS).unref();
+  return code;
 }
