@@ -78,19 +78,21 @@ export function firstOutput(wish: SliceWish): number {
 
 /** Cost at the most of the estimated input and so much output, nano-USD, rounded up. */
 export function sliceCost(wish: SliceWish, output: number): bigint {
-  const rates = ratesFor(wish.prices, wish.estimatedInput);
-  return toNano(inputPico(rates, wish) + BigInt(output) * rates.output);
+  const { rates, inputPico } = upperInput(wish);
+  return toNano(inputPico + BigInt(output) * rates.output);
 }
 
-function inputPico(rates: Rates, { estimatedInput, payment }: SliceWish): bigint {
+/** What the input costs at the most, pico-USD, and the rates of a prompt as long as that: one that may be beyond a price tier's edge is held as one that is. */
+function upperInput({ prices, estimatedInput, payment }: SliceWish): { rates: Rates; inputPico: bigint } {
   const upper = (BigInt(Math.ceil(estimatedInput)) * ESTIMATE_TENTHS + 9n) / 10n;
-  return upper * dearestInput(rates, payment.cachesLong === true);
+  const rates = ratesFor(prices, Number(upper));
+  return { rates, inputPico: upper * dearestInput(rates, payment.cachesLong === true) };
 }
 
 /** Output tokens that so much money pays for beside the input; below 0 when it does not even pay that. */
 function affordableOutput(wish: SliceWish, availableNano: bigint): number {
-  const rates = ratesFor(wish.prices, wish.estimatedInput);
-  const left = availableNano * 1_000n - inputPico(rates, wish);
+  const { rates, inputPico } = upperInput(wish);
+  const left = availableNano * 1_000n - inputPico;
   if (left < 0n) return -1;
   if (rates.output === 0n) return Number.MAX_SAFE_INTEGER;
   return Number(left / rates.output);

@@ -30,6 +30,14 @@ describe("slices (contract 5, reliability 3.5)", () => {
     expect(first({ ...wish, payment: { ...PAYMENT, cachesLong: true } }).nano).toBe(2_200n * 6_000n + 1_000n * 15_000n);
   });
 
+  test("a prompt that may be beyond a tier's edge is held at the tier's price, one that is well below it is not", () => {
+    const prices = { ...PRICES.prices, tiers: [{ above: 2_100, input: 6_000_000n, output: 30_000_000n }] };
+    const wish = { ...base, prices, maxOutputTokens: 1_000 };
+    expect(first(wish).nano).toBe(2_200n * 6_000n + 1_000n * 30_000n);
+    expect(firstSlice(wish, first(wish).nano - 1n)).toMatchObject({ output: 999 });
+    expect(first({ ...wish, estimatedInput: 1_900 }).nano).toBe(2_090n * 3_000n + 1_000n * 15_000n);
+  });
+
   test("a 64,000-token answer grows five times", () => {
     const wish = { ...base, maxOutputTokens: 64_000 };
     let slice = first(wish);
@@ -84,7 +92,7 @@ describe("slices (contract 5, reliability 3.5)", () => {
     const tiers = [{ above: 1_000, input: 6_000_000n, output: 30_000_000n }];
     const wish = { ...base, prices: { ...PRICES.prices, cacheWrite: 3_750_000n, tiers } };
     expect(sliceCost(wish, 10)).toBe(2_200n * 6_000n + 10n * 30_000n);
-    expect(sliceCost({ ...wish, estimatedInput: 1_000 }, 10)).toBe(1_100n * 3_750n + 10n * 15_000n);
+    expect(sliceCost({ ...wish, estimatedInput: 900 }, 10)).toBe(990n * 3_750n + 10n * 15_000n);
   });
 });
 
