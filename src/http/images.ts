@@ -110,10 +110,14 @@ class ImageEndpoints {
       const read = () => readJson(request, { maxBytes: MAX_IMAGE_REQUEST_BYTES, clock, room: admission?.bodies });
       const take = () => {
         admission?.checkStore();
-        const permit = limiter.take(caller, "image-create");
+        // With the rate's own bound, so that waiting for a place takes nothing of it.
+        const bound = (rate: RateState | undefined) => {
+          answered.rate = rate;
+          this.dependencies.jobs.acceptance.checkFlight(caller);
+        };
+        const permit = limiter.take(caller, "image-create", { bound });
         answered.rate = permit.state;
         permit.release();
-        this.dependencies.jobs.acceptance.checkFlight(caller);
       };
       const key = request.headers.get("idempotency-key");
       if (key === null) {

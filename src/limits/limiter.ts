@@ -21,8 +21,11 @@ export type Permit = {
   release(): void;
 };
 
-/** What a request weighs: how many units it counts as (a `web_fetch`: one per URL), and the job it asks about. */
-export type Weight = { count?: number; jobId?: string };
+/**
+ * What a request weighs: how many units it counts as (a `web_fetch`: one per URL), and the job it asks about. `bound`: one more that its endpoint
+ * has, looked at last and told how the bucket stands; what it throws is a denial like any other.
+ */
+export type Weight = { count?: number; jobId?: string; bound?: (state: RateState | undefined) => void };
 
 /** Speed limits per caller. */
 export interface Limiter {
@@ -89,7 +92,10 @@ export class SpeedLimiter implements Limiter {
   /** Throws RateLimited: rate_limit_exceeded with the wait after which the same call passes, or concurrency_exceeded. */
   take(caller: Caller, requestClass: RequestClass, weight?: Weight): Permit {
     const limits = this.#limitsOf(caller.plan)[requestClass];
-    if (limits === undefined) return OPEN;
+    if (limits === undefined) {
+      weight?.bound?.(undefined);
+      return OPEN;
+    }
     const { rate = NO_RATE, jobRate, concurrent } = limits;
     const { accountId } = caller;
     const count = weight?.count ?? 1;
@@ -105,6 +111,7 @@ export class SpeedLimiter implements Limiter {
       const text = `This account may run ${concurrent} such requests at the same time, and does. Try again when one has ended.`;
       throw new RateLimited("concurrency_exceeded", text, CONCURRENCY_WAIT_SECONDS, this.#describe(tat, rate, now));
     }
+    weight?.bound?.(this.#describe(tat, rate, now));
     tat = spend(tat, now, rate, count);
     buckets.setTat(place, tat);
     buckets.enter(place);
