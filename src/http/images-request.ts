@@ -78,7 +78,11 @@ export function readOrder(body: unknown, caller: Caller, jobs: ImageJobs, catalo
   const fields = isObject(body) ? body : {};
   const source = findSource(jobs, caller, textOf(fields["source_job_id"]));
   const model = textOf(fields["model"]) ?? source?.model;
-  if (model === undefined) throw invalidField("model", "model is required: the ID of an image model.");
+  if (model === undefined) {
+    // The source that was to name it may be no text at all.
+    checkShape(fields);
+    throw invalidField("model", "model is required: the ID of an image model.");
+  }
   const entry = findImageModel(catalog, model);
   if (caller.narrow) requireModel(caller, entry.id);
   const drawing = jobs.drawingOf(entry);

@@ -197,6 +197,7 @@ describe("what is wrong with a request is told, and nothing is left of it", () =
       "invalid_request",
       "source_job_id",
     ],
+    ["a source without a model that is no text", { source_job_id: 1 }, 400, "invalid_request", "source_job_id"],
     ["no JSON", "{", 400, "invalid_request", null],
     ["a list", "[]", 400, "invalid_request", null],
     ["a key __proto__", '{"model":"paint/priced","prompt":"x","__proto__":{}}', 400, "invalid_request", "__proto__"],
