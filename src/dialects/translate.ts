@@ -156,7 +156,7 @@ const MAX_PATH = 200;
  * Paths that may stand in a header and a log line, each once: a client may call a field anything, and a header that cannot be written would turn
  * a paid answer into an error.
  */
-function showPaths(paths: readonly string[]): string[] {
+export function showPaths(paths: readonly string[]): string[] {
   if (paths.length === 0) return [];
   return [...new Set(paths)].slice(0, MAX_TOLD).map((path) => path.slice(0, MAX_PATH).replace(/[^\x21-\x7e]/g, "?"));
 }

@@ -3,6 +3,8 @@ import { requireModel } from "../accounts/scopes.ts";
 import { GatewayError, invalidField } from "../canon/errors.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/entry.ts";
+import { showPaths } from "../dialects/translate.ts";
+import { unknownFields } from "../dialects/unknown-fields.ts";
 import type { ImageOrder } from "../jobs/accept.ts";
 import { nearestRatio, readSize, usualRatio } from "../jobs/aspect-ratio.ts";
 import type { Drawing, ImageJobs } from "../jobs/image-jobs.ts";
@@ -10,7 +12,7 @@ import type { JobRow } from "../jobs/job.ts";
 import { isObject } from "../lib/json.ts";
 import { type Pixels, readRatio } from "../lib/pixels.ts";
 import { refuseModel } from "../relay/refuse-model.ts";
-import { checkImageRequest } from "../wire/images.ts";
+import { checkImageRequest, ImageRequestBody } from "../wire/images.ts";
 import { readLimit } from "./query.ts";
 
 /** Characters of a prompt (reliability 7.5). */
@@ -104,6 +106,14 @@ function readWish(fields: Record<string, unknown>, source: (JobRow & { file: str
     style: textOf(fields["style"]) || null,
     source: source && { id: source.id, file: source.file },
   };
+}
+
+let known: ReadonlySet<string> | undefined;
+
+/** The fields of a request that no image is made by: no vendor is told of them (contract 6, x-sluice-dropped). */
+export function lostFields(body: unknown): readonly string[] {
+  known ??= new Set(Object.keys(ImageRequestBody().properties));
+  return isObject(body) ? showPaths(unknownFields(body, known)) : [];
 }
 
 /** Seconds of `Prefer: wait=N` (RFC 7240), at most 60; 0 where it is not there or cannot be read. */

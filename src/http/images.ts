@@ -13,6 +13,7 @@ import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import { fingerprint } from "../relay/idempotency.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
+import { refuseLoss, tellLoss } from "../relay/prepare.ts";
 import { IMAGE_TYPES } from "../vendors/image-upstream.ts";
 import { ImageJobList, ImageJobView, ImageRequestBody } from "../wire/images.ts";
 import type { RequestServer } from "./asked.ts";
@@ -21,9 +22,9 @@ import { authenticate } from "./credentials.ts";
 import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { answerFile } from "./images-files.ts";
-import { readOrder, readPage, readWait, requireJob } from "./images-request.ts";
+import { lostFields, readOrder, readPage, readWait, requireJob } from "./images-request.ts";
 import { type LinkOf, toJobList, toJobView } from "./images-shape.ts";
-import { errorReplies, jsonBody, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
+import { errorReplies, jsonBody, jsonReply, PUBLIC_ERRORS, STRICT_PARAMETER } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 import { Work } from "./work.ts";
@@ -85,8 +86,9 @@ class ImageEndpoints {
     return Response.json(value, { status, headers });
   }
 
-  #job(request: Request, job: JobRow, status: number, waited: number): Response {
+  #job(request: Request, job: JobRow, status: number, waited: number, more: Record<string, string> = {}): Response {
     return this.#json(request, toJobView(job, this.#linkOf(request)), status, {
+      ...more,
       ...(!isEnded(job.state) && { "retry-after": POLL_SECONDS }),
       ...(waited > 0 && { "preference-applied": `wait=${waited}` }),
     });
@@ -145,24 +147,34 @@ class ImageEndpoints {
     if (work && isObject(body) && typeof body["model"] === "string") work.note({ subject: body["model"] });
     const order = readOrder(body, caller, jobs, catalog);
     if (work) order.origin = { requestId: requestIdOf(request), traceparent: work.traceparent };
+    const lost = lostFields(body);
+    if (lost.length > 0) refuseLoss(request.headers, lost);
+    const told: Record<string, string> = {};
+    tellLoss(told, lost);
     const capped = caller.narrow?.capped ? spend.claim(caller.keyId, 1) : undefined;
     try {
-      const job = await jobs.create(order, keyed && ((made) => this.#keep(request, caller, keyed, made)));
+      const job = await jobs.create(order, keyed && ((made) => this.#keep(request, caller, keyed, made, told)));
       // The job is a span of its own.
       work?.leave();
       await capped?.count(1, 0n);
-      return this.#job(request, ...insert(202, await this.#wait(request, job)));
+      return this.#job(request, ...insert(202, await this.#wait(request, job)), told);
     } finally {
       capped?.release();
     }
   }
 
   /** The answer of a keyed request, kept in the transaction of its job: no crash between the two can make a second one (reliability 5.2). */
-  #keep(request: Request, { accountId }: Caller, { key, text }: { key: string; text: string }, job: JobRow): void {
+  #keep(
+    request: Request,
+    { accountId }: Caller,
+    { key, text }: { key: string; text: string },
+    job: JobRow,
+    told: Record<string, string>,
+  ): void {
     const route = pathOf(request.url);
     const wish = { accountId, route, key, requestId: requestIdOf(request), fingerprint: fingerprint(route, text) };
     const body = JSON.stringify(toJobView(job, this.#linkOf(request)));
-    const headers = { "content-type": "application/json", "retry-after": POLL_SECONDS };
+    const headers = { "content-type": "application/json", "retry-after": POLL_SECONDS, ...told };
     this.dependencies.kept.write(wish, { status: 202, headers, body }, Bun.zstdCompressSync(body));
   }
 
@@ -221,7 +233,7 @@ const CREATE_DETAIL = {
   summary: "Create an image job",
   description:
     "Answers 202 with the job; ask for it until it has ended. One image is one unit, free in the plan's allowance of 24 hours and from the wallet beyond it; failed and cancelled jobs cost nothing.",
-  parameters: [IDEMPOTENCY_PARAMETER, WAIT_PARAMETER],
+  parameters: [IDEMPOTENCY_PARAMETER, WAIT_PARAMETER, STRICT_PARAMETER],
   requestBody: jsonBody(ImageRequestBody),
   responses: {
     "202": jsonReply(ImageJobView, "The job was accepted."),

@@ -59,7 +59,8 @@ function namesOf(path: string, method: string, operation: Record<string, unknown
   if (fine && takes(operation, "Idempotency-Key")) names.push("idempotency-replayed");
   if (fine && takes(operation, "Prefer")) names.push("preference-applied");
   if (GENERATION.has(path)) names.push("x-sluice-attempts");
-  if (fine && GENERATION.has(path)) names.push("x-sluice-dropped", "x-sluice-cost-usd", "x-sluice-stop");
+  if (fine && takes(operation, "x-sluice-strict")) names.push("x-sluice-dropped");
+  if (fine && GENERATION.has(path)) names.push("x-sluice-cost-usd", "x-sluice-stop");
   if (fine && path === "/v1/messages/count_tokens") names.push("x-sluice-token-count");
   // Who was not let in has no account whose limit could be told. Of an address that comes with too many wrong keys it is told everywhere.
   if (status === 429 || (status !== 401 && isLimited(path))) names.push(...rateHeadersOf(path));

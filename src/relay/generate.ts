@@ -17,6 +17,7 @@ import { closingHeaders, Exchange, tellAttempts } from "./exchange.ts";
 import type { GenerateRequest, Job, Reply, Services } from "./job.ts";
 import { Listener } from "./listener.ts";
 import { paymentOf, pricesOf, termsOf } from "./payment.ts";
+import { tellLoss } from "./prepare.ts";
 import { type Reading, readWhole, type Whole } from "./read-reply.ts";
 import { refuseModel } from "./refuse-model.ts";
 import { noteFailure } from "./routes-tries.ts";
@@ -247,6 +248,6 @@ function replyHeaders(exchange: Exchange): Record<string, string> {
   const { dropped, charge } = exchange;
   const headers: Record<string, string> = charge?.metered ? closingHeaders(exchange) : {};
   tellAttempts(headers, exchange.attempts);
-  if (dropped.length > 0) headers["x-sluice-dropped"] = dropped.join(", ").slice(0, 2_000);
+  tellLoss(headers, dropped);
   return headers;
 }

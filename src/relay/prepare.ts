@@ -15,6 +15,8 @@ import { leaveOutRefused } from "./refused-extras.ts";
 /** With any value but those of {@link NOT_STRICT} the client would rather have a 400 than a request that lost something on its way (contract 6, x-sluice-dropped). */
 const STRICT_HEADER = "x-sluice-strict";
 const NOT_STRICT: ReadonlySet<string> = new Set(["", "0", "false"]);
+/** Most characters of the header that tells it. */
+const MAX_TOLD_LOSS = 2_000;
 
 /** What decides what is sent: a job, or one that is only shown. */
 export type Asked = Pick<
@@ -75,6 +77,11 @@ export function prepare(asked: Asked, target: Target): Prepared {
     sending,
     collector: recall?.collector,
   };
+}
+
+/** Adds to an answer's headers what its request lost on its way, where it lost anything. */
+export function tellLoss(headers: Record<string, string>, dropped: readonly string[]): void {
+  if (dropped.length > 0) headers["x-sluice-dropped"] = dropped.join(", ").slice(0, MAX_TOLD_LOSS);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { checker, late, Maybe, Nullable, Open } from "./open.ts";
 
-/** Body of `POST /v1/images/generations` (interface 4.1). Fields that are not named are ignored. */
+/** Body of `POST /v1/images/generations` (interface 4.1). Fields that are not named are left out, and told in `x-sluice-dropped`. */
 export const ImageRequestBody = late(() =>
   Open(
     {

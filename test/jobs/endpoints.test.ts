@@ -213,6 +213,27 @@ describe("what is wrong with a request is told, and nothing is left of it", () =
     expect(lab.painter.creates).toEqual([]);
   });
 
+  test("fields that no image is made by are named, also when the answer comes again, and refused where nothing may be lost", async () => {
+    lab = await startImageLab();
+    const body = {
+      ...{ model: "paint/priced", prompt: "a cat", n: 1, size: "1024x1024", style: "ink", source_job_id: null },
+      ...{ quality: "high", "né\r\nx: y": 1, user: "", response_format: null },
+    };
+    const headers = { "idempotency-key": "one" };
+    for (const replayed of [null, "true"]) {
+      const told = await lab.post(body, headers);
+      expect([told.status, told.headers.get("x-sluice-dropped"), told.headers.get("idempotency-replayed")]).toEqual([
+        ...[202, "quality, n???x:?y", replayed],
+      ]);
+    }
+    expect((await lab.post({ model: "paint/priced", prompt: "a cat" })).headers.get("x-sluice-dropped")).toBeNull();
+    expect(lab.stored()).toHaveLength(2);
+    const strict = await lab.post({ model: "paint/priced", prompt: "a cat", seed: 4 }, { "x-sluice-strict": "1" });
+    const { error } = (await strict.json()) as Fault;
+    expect([strict.status, error.code, error.param]).toEqual([400, "invalid_request", "seed"]);
+    expect(lab.stored()).toHaveLength(2);
+  });
+
   test("32,000 characters pass, however many units of text they take", async () => {
     lab = await startImageLab();
     const job = await lab.create({ prompt: "🖼".repeat(32_000) });
