@@ -34,6 +34,8 @@ type Running = {
   requests: RequestLog | undefined;
   /** Ends the watch on the configuration. */
   stopReloading?: () => void;
+  /** A signal has told it to end. */
+  stopping?: boolean;
 };
 
 function createServerLog(config: Config, vendors: readonly Vendor[]): Log {
@@ -140,7 +142,10 @@ async function findSharedPort(host: string, wanted: number, given: boolean): Pro
   }
 }
 
-/** The key of a first start, made once the server listens: a start that fails must not use up its one showing. */
+/**
+ * The key of a first start, made when nothing stands between it and its line any more: a start that fails, or is ended while it looks for model
+ * servers, must not use up its one showing.
+ */
 async function makeFirstKey({ server, store }: Running): Promise<string | undefined> {
   if (Accounts.exist(store)) return undefined;
   const writer = new Writer(store);
@@ -162,10 +167,9 @@ const ENDED_AT_ONCE = 130;
 
 /** The first signal lets running answers end and closes the books; the second ends the process where it stands. */
 function stopOnSignals(running: Running): void {
-  let stopping = false;
   const onSignal = async () => {
-    if (stopping) process.exit(ENDED_AT_ONCE);
-    stopping = true;
+    if (running.stopping) process.exit(ENDED_AT_ONCE);
+    running.stopping = true;
     if (running.server.app.atWork() > 0) warn("Stopping: running answers may end. A second signal ends at once.");
     try {
       await close(running);
@@ -259,6 +263,13 @@ export async function serve(options: ServeOptions): Promise<undefined> {
   );
   stopOnSignals(running);
   for (const sentence of findLostPlans(running.store, config.plans)) warn(`warning: ${sentence}`);
+  const { url } = running.server;
+  const servers = config.localDiscovery ? await findLocalServers(vendors, url) : [];
+  running.server.addVendors(servers.map((found) => found.vendor));
+  const isExecutable = Bun.isStandaloneExecutable;
+  running.stopReloading = await startReloading(options, config, running, hangup);
+  const configFile = config.file ?? join(config.dataFolder, "sluice.yaml");
+  if (running.stopping) return undefined;
   let key: string | undefined;
   try {
     key = await makeFirstKey(running);
@@ -266,12 +277,6 @@ export async function serve(options: ServeOptions): Promise<undefined> {
     await close(running);
     throw error;
   }
-  const { url } = running.server;
-  const servers = config.localDiscovery ? await findLocalServers(vendors, url) : [];
-  running.server.addVendors(servers.map((found) => found.vendor));
-  const isExecutable = Bun.isStandaloneExecutable;
   const facts = { version: VERSION, url, askUrl: askable(url), key, vendors, servers, isExecutable };
-  running.stopReloading = await startReloading(options, config, running, hangup);
-  const configFile = config.file ?? join(config.dataFolder, "sluice.yaml");
   printFirst(...formatFirstLines({ ...facts, configFile, dataFlag: options.data, platform: process.platform }));
 }

@@ -118,6 +118,45 @@ describe("a first start", () => {
   });
 });
 
+/** Where model servers of this machine are looked for. */
+const LOCAL_PORTS = [1234, 11434, 8000, 8080, 7860, 8188];
+
+/** Listens on the first of those that nobody has, and never answers. `asked` resolves when somebody has come. */
+function listenSilently(): { asked: Promise<void>; stop(): void } {
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  for (const port of LOCAL_PORTS) {
+    try {
+      const silent = Bun.listen({
+        port,
+        hostname: "127.0.0.1",
+        exclusive: true,
+        socket: { open: () => resolve(), data() {} },
+      });
+      return { asked, stop: () => silent.stop(true) };
+    } catch (thrown) {
+      if ((thrown as { code?: string }).code !== "EADDRINUSE") throw thrown;
+    }
+  }
+  throw new Error("every usual port of a model server is taken");
+}
+
+describe("a first start that is ended while it looks for model servers", () => {
+  test.each(["SIGKILL", "SIGTERM"] as const)("makes no key that it does not show: %s", async (signal) => {
+    const silent = listenSilently();
+    const env = cleanEnvironment({ folder, env: { SLUICE_LOG_LEVEL: "error" } });
+    const child = Bun.spawn([...COMMAND, "serve", "--port", "0"], { env, stderr: "inherit" });
+    await silent.asked;
+    child.kill(signal);
+    const said = await new Response(child.stdout).text();
+    await child.exited;
+    silent.stop();
+    const next = await start(["--port", "0"]);
+    const shown = [said, next.lines.join("\n")].filter((lines) => lines.includes("API key (shown once)"));
+    expect(shown).toHaveLength(1);
+    expect(await statusOf(ask(next.url, /sk-sluice-\w{38}/.exec(shown[0]!)?.[0] ?? "", ECHO))).toBe(200);
+  });
+});
+
 describe("a later start", () => {
   test("shows no key, and the first one still works; SIGTERM ends with 0 and leaves no log behind", async () => {
     const first = await start(["--port", "0"]);
