@@ -77,10 +77,11 @@ export class WebMeter {
           return work();
         });
         call.onWorked?.(worked);
-        const paid = BigInt(Math.max(0, worked.used - claim.free)) * claim.unitNano;
-        // Both in one commit: neither is waited for before the other is asked for.
         const ended = this.#end(call, tool, worked, this.parts.clock.monotonic() - startedAt);
-        const noted = worked.used > 0 ? keyClaim?.count(worked.used, paid) : undefined;
+        // Free calls that others gave back meanwhile have taken the place of paid ones: what is charged is known when it is booked. Where it can be
+        // nothing alone, both are in one commit: neither is waited for before the other is asked for.
+        const chargedNano = keyClaim && claim.paid > 0 ? await ended : 0n;
+        const noted = worked.used > 0 ? keyClaim?.count(worked.used, chargedNano) : undefined;
         await Promise.all([ended, noted]);
         return { value: worked.value, rate: permit.state };
       } finally {
@@ -181,12 +182,17 @@ export class WebMeter {
     }
   }
 
-  #end<T>({ requestId, dialect }: WebCall, tool: string, worked: Worked<T>, durationMs: number): Promise<unknown> {
+  /** Resolves with what is charged, nano-USD, once it is booked. */
+  async #end<T>({ requestId, dialect }: WebCall, tool: string, worked: Worked<T>, durationMs: number): Promise<bigint> {
     const { used, vendor, upstreamModel, attempts } = worked;
-    if (used === 0) return this.#giveBack(requestId);
+    if (used === 0) {
+      await this.#giveBack(requestId);
+      return 0n;
+    }
     const { book, writer } = this.parts;
     const usage = { dialect, model: tool, vendor, upstreamModel, outcome: "completed", attempts, durationMs } as const;
-    return writer.run(() => book.countUnits({ claimId: requestId, used, usage }));
+    const { chargedNano } = await writer.run(() => book.countUnits({ claimId: requestId, used, usage }));
+    return chargedNano;
   }
 
   /** A claim that cannot be given back now is given back by the next start: the call's own outcome is told all the same. */

@@ -245,6 +245,34 @@ describe("a key that is capped in money", () => {
     expect((await ask("a")).isError).toBe(true);
     expect(rowsOf(tenant)).toHaveLength(21);
   });
+
+  test("counts what is charged: a page that others' failures have made free takes nothing of its cap", async () => {
+    const tenant = await lab.tenant("free", "1");
+    await searchOften(tenant, 18);
+    const { key } = await lab.gateway.app.keys.create({
+      ...{ accountId: tenant.id, name: "capped", kind: "api" },
+      capTotalNano: CENT,
+    });
+    // Two pages that are not there take the last free calls, until they turn out to be none.
+    const letGo = lab.hold();
+    const failing = lab.call("web_fetch", { urls: urlsOf("missing?a", "missing?b") }, tenant.key);
+    await until(() => lab.fetched === 2, "the pages that are not there are asked for");
+    const letLateGo = lab.hold();
+    const paying = lab.call("web_fetch", { urls: urlsOf("late/a") }, key);
+    await until(() => balanceOf(tenant).heldNano === CENT, "the third is to be paid");
+    letGo();
+    expect((await failing).isError).toBe(true);
+    await until(() => usedOf(tenant) === 18, "their calls are given back");
+    letLateGo();
+    expect((await paying).isError).toBe(false);
+    expect([usedOf(tenant), balanceOf(tenant).availableNano]).toEqual([19, CENT * 100n]);
+    expect((await account({ ...tenant, key }))["key"].cap_total_usd).toMatchObject({ used: 0, remaining: 0.01 });
+    // What the wallet pays counts.
+    await lab.clock.advance(60_000);
+    for (const name of ["b", "c"])
+      expect((await lab.call("web_fetch", { urls: urlsOf(name) }, key)).isError).toBe(false);
+    expect((await account({ ...tenant, key }))["key"].cap_total_usd).toMatchObject({ used: 0.01, remaining: 0 });
+  });
 });
 
 describe("narrow tokens in the path (contract 3, 4)", () => {
