@@ -10,6 +10,7 @@ const LISTS = /^GET /;
 export const EXCUSES: readonly Excuse[] = [
   { operation: /^POST/, message: /__proto__ is not allowed/, why: "no body may have such a key, at any depth" },
   { operation: GENERATION, message: /x-sluice-strict forbids/, why: "what the model's vendor can be told" },
+  { operation: IMAGES, message: /x-sluice-strict forbids/, why: "fields that the document has not" },
   { operation: GENERATION, message: /of a kind that this model's vendor cannot/, why: "what the vendor can be told" },
   { operation: CHAT, message: /^n must be 1 with /, why: "what the model's vendor can be told" },
   { operation: GENERATION, message: /^The vendor refused the request/, why: "the vendor" },
