@@ -1,3 +1,4 @@
+import { readHeap, readResident } from "../lib/resident.ts";
 import { type Figure, single } from "./figures.ts";
 import type { LoopLag } from "./loop-lag.ts";
 import { unhandled } from "./unhandled.ts";
@@ -13,7 +14,6 @@ export const fetchLimit = (): number => Number(process.env["BUN_CONFIG_MAX_HTTP_
 
 /** What this process takes of its machine, and how late its event loop is. */
 export function collectProcess(version: string, lag: LoopLag): Figure[] {
-  const { rss, heapUsed } = process.memoryUsage();
   const { user, system } = process.cpuUsage();
   const { median, p99, worst } = lag.read();
   return [
@@ -23,14 +23,14 @@ export function collectProcess(version: string, lag: LoopLag): Figure[] {
     },
     single("process_start_time_seconds", "gauge", "When the process started, Unix time.", STARTED_AT),
     single("process_cpu_seconds_total", "counter", "Processor time, user and system.", (user + system) / US_PER_SECOND),
-    single("process_resident_memory_bytes", "gauge", "Memory that is in use and not swapped out.", rss),
+    single("process_resident_memory_bytes", "gauge", "Memory that is in use and not swapped out.", readResident()),
     single(
       "sluice_unhandled_faults_total",
       "counter",
       "Faults that nobody caught; none are expected.",
       unhandled.count,
     ),
-    single("sluice_heap_used_bytes", "gauge", "What JavaScript holds of it.", heapUsed),
+    single("sluice_heap_used_bytes", "gauge", "What JavaScript holds of it.", readHeap()),
     {
       // Of type gauge, a checker of figures takes offence at the label.
       ...{ name: "sluice_event_loop_lag_seconds", type: "summary" },
