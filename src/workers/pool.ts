@@ -280,8 +280,10 @@ export class WorkerPool {
       worker.figures = readFigures(told);
       worker.unheard = 0;
     } catch (thrown) {
-      // It died meanwhile: what it told last stands.
-      if (this.#workers.get(worker.number) === worker) log.warn("worker-figures", errorFields(thrown));
+      // It died meanwhile, or cannot tell: what it told last stands. Who says that it cannot does not stand still.
+      if (this.#workers.get(worker.number) !== worker) return;
+      if (worker.isConnected) worker.unheard = 0;
+      log.warn("worker-figures", errorFields(thrown));
     } finally {
       cancel();
     }

@@ -1,15 +1,23 @@
 import { afterEach, expect, test } from "bun:test";
-import { silentLog } from "../../src/observe/log.ts";
+import { type Log, silentLog } from "../../src/observe/log.ts";
 import { WorkerPool } from "../../src/workers/pool.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
-import { manualClock } from "../support/clock.ts";
-import { within } from "../support/wait.ts";
+import { type ManualClock, manualClock } from "../support/clock.ts";
+import { until, within } from "../support/wait.ts";
 
 /** A process that keeps its channel open and never says a word on it, as one that stands still. */
 const MUTE = [
   "-e",
   'process.on("message", () => {}); process.on("disconnect", () => process.exit()); setInterval(() => {}, 1e6);',
+];
+
+/** One that says it cannot whatever it is asked. */
+const UNABLE = [
+  "-e",
+  `const error = { code: "internal_error", message: "no", param: null, wait: null, retry: false, extra: {}, cause: null, rate: null };
+   process.on("message", (batch) => process.send(batch.filter(([kind]) => kind === "?").map(([, id]) => ["!", id, error])));
+   process.on("disconnect", () => process.exit());`,
 ];
 
 /** Seven looks, one each five seconds: what a worker that stands still has at the most; its answers alone would have 101 seconds. */
@@ -26,26 +34,50 @@ afterEach(async () => {
   gateway = folder = pool = undefined;
 });
 
+/** A pool of one process that does not say that it listens. */
+async function startPool(program: readonly string[], clock: ManualClock, log: Log): Promise<WorkerPool> {
+  gateway = await startApp({ clock });
+  folder = makeFolder();
+  const { app } = gateway;
+  app.gateway.setServer({ requestIP: () => null, timeout() {}, port: 1 } as never);
+  const made = new WorkerPool({
+    ...{ app, count: 1, clock, log, requests: undefined, folder },
+    secretsOf: () => [],
+    command: [process.execPath, ...program],
+    shownAs: "worker",
+    environment: process.env,
+    place: { version: "0", host: "127.0.0.1", port: 1, store: ":memory:" },
+  });
+  pool = made;
+  const started = made.start();
+  await clock.advance(10_000);
+  await within(started, "a start goes on without it");
+  expect(made.processIds.length).toBe(1);
+  return made;
+}
+
+test.skipIf(process.platform !== "linux")(
+  "a worker that says that it cannot tell its figures is left at work",
+  async () => {
+    const clock = manualClock();
+    let said = 0;
+    const log = { ...silentLog, warn: (event: string) => void (said += Number(event === "worker-figures")) };
+    const made = await startPool(UNABLE, clock, log);
+    const [worker] = made.processIds;
+    for (let look = 1; look <= 10; look++) {
+      const before = said;
+      await clock.advance(5_000);
+      await until(() => said > before, "its answer");
+    }
+    expect(made.processIds).toEqual([worker ?? 0]);
+  },
+);
+
 test.skipIf(process.platform !== "linux")(
   "a stop does not wait for a worker that stands still until its answers would have ended",
   async () => {
     const clock = manualClock();
-    gateway = await startApp({ clock });
-    folder = makeFolder();
-    const { app } = gateway;
-    app.gateway.setServer({ requestIP: () => null, timeout() {}, port: 1 } as never);
-    pool = new WorkerPool({
-      ...{ app, count: 1, clock, log: silentLog, requests: undefined, folder },
-      secretsOf: () => [],
-      command: [process.execPath, ...MUTE],
-      shownAs: "worker",
-      environment: process.env,
-      place: { version: "0", host: "127.0.0.1", port: 1, store: ":memory:" },
-    });
-    const started = pool.start();
-    await clock.advance(10_000);
-    await within(started, "a start goes on without it");
-    expect(pool.processIds.length).toBe(1);
+    pool = await startPool(MUTE, clock, silentLog);
     let stopped = false;
     const stopping = pool.stop().then(() => {
       stopped = true;
