@@ -3,6 +3,7 @@ import { IDLE_MS } from "./http/server/connection.ts";
 import { HttpServer } from "./http/server/listen.ts";
 import { type Stoppable, stopListening } from "./http/server/stop-listening.ts";
 import type { Clock } from "./lib/clock.ts";
+import { openToVendors } from "./vendors/send.ts";
 import type { Vendor } from "./vendors/vendor.ts";
 
 /** Nothing larger is let into the process, bytes; the endpoints' own caps lie below and answer with JSON (runtime.md 2). */
@@ -73,7 +74,10 @@ type Listener = Stoppable & { readonly port?: number | undefined };
 
 function listen({ gateway }: App, { host, port, clock, processes = 1 }: ServerSettings): Listener {
   const { entrance, setServer } = gateway;
-  const server = new HttpServer({ hostname: host, port, sharesPort: processes > 1, clock, door: entrance });
+  const server = new HttpServer({
+    ...{ hostname: host, port, sharesPort: processes > 1, clock, door: entrance },
+    elsewhere: openToVendors,
+  });
   setServer(server as object as Parameters<typeof setServer>[0]);
   return server;
 }

@@ -4,6 +4,7 @@ import { stopListening } from "../http/server/stop-listening.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, errorFields, type Log } from "../observe/log.ts";
 import { outliveFaults } from "../observe/unhandled.ts";
+import { openToVendors } from "../vendors/send.ts";
 import type { Message } from "../workers/channel.ts";
 import { type Link, openLink } from "../workers/link.ts";
 import type { View } from "../workers/view.ts";
@@ -26,7 +27,10 @@ class Working {
     this.#worker = new Worker({ view, link, clock: systemClock, log: this.#log });
     const { host: hostname, port } = view;
     const { entrance: door } = this.#worker.front;
-    this.#server = new HttpServer({ hostname, port, sharesPort: true, clock: systemClock, door });
+    this.#server = new HttpServer({
+      ...{ hostname, port, sharesPort: true, clock: systemClock, door },
+      elsewhere: openToVendors,
+    });
   }
 
   get worker(): Worker {

@@ -40,6 +40,9 @@ export type Sending = {
 /** Connections to vendors, for the whole process. */
 const pool = new Pool();
 
+/** How many of them are open, also those on which nothing is done. */
+export const openToVendors = (): number => pool.open;
+
 /** How those are used: for the operator to see. */
 export const poolFigures = (): { open: number; idle: number; opened: number; reused: number } => ({
   ...pool.figures,

@@ -30,9 +30,12 @@ class Bare {
   readonly faults: unknown[] = [];
   readonly server: HttpServer;
 
+  /** Connections to others than its clients. */
+  elsewhere = 0;
+
   constructor(answer: Door["answer"], bound?: () => ConnectionBound) {
     this.server = new HttpServer({
-      ...{ hostname: "127.0.0.1", port: 0, sharesPort: false, clock: this.clock },
+      ...{ hostname: "127.0.0.1", port: 0, sharesPort: false, clock: this.clock, elsewhere: () => this.elsewhere },
       ...(bound && { bound }),
       door: {
         answer,
@@ -320,6 +323,34 @@ describe("where as many are connected as may be", () => {
       await until(() => at.server.connections === left, "room to be made");
     }
     expect(others.map(({ ending }) => ending !== undefined).lastIndexOf(true)).toBeLessThan(6);
+  });
+
+  test("connections to vendors count along: who comes, and who asks what may want another one, has one end that rests", async () => {
+    const at = bare(
+      () => ({ status: 200, headers: {}, body: "done" }),
+      () => ({ most: MOST, withCrowd: MOST + 10 }),
+    );
+    const clients: RawClient[] = [];
+    const gone = () => clients.filter(({ ending }) => ending !== undefined).length;
+    const have = (count: number) => until(() => at.server.connections === count, `${count} connections`);
+    while (clients.length < 110) clients.push(await at.connect());
+    await have(110);
+    await at.clock.advance(1_000);
+    at.elsewhere = 10;
+    clients.push(await at.connect());
+    await clients[0]?.over();
+    await have(110);
+    const [last] = clients.slice(-1);
+    const ask = async () => {
+      await last?.send(lines("GET / HTTP/1.1", "Host: a"));
+      await last?.answer();
+    };
+    await ask();
+    expect([at.server.connections, gone()]).toEqual([110, 1]);
+    at.elsewhere = 12;
+    await ask();
+    await clients[2]?.over();
+    expect([at.server.connections, gone()]).toEqual([108, 3]);
   });
 
   test("an eighth of the files that may be open is left to the rest of the gateway, and 64 at the least", () => {

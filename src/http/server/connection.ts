@@ -49,6 +49,8 @@ export type ServerRules = {
   door: Door;
   /** The connection is over. */
   gone(connection: ClientConnection): void;
+  /** Something is asked on one, which may want a connection to somebody else. */
+  asked(): void;
   /** Nothing more is taken: behind what is under way, connections end. */
   readonly isStopping: boolean;
 };
@@ -232,6 +234,7 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
     this.#incoming = incoming;
     this.#hasAsked = true;
     this.#isAnswered = false;
+    this.rules.asked();
     const next = at + HEAD_END.length;
     if (held.length > next) {
       if (incoming.isWhole) this.#keep(held.subarray(next));

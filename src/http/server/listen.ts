@@ -31,6 +31,8 @@ export type ListenSettings = Pick<ServerRules, "clock" | "door"> & {
   sharesPort: boolean;
   /** Asked once there are some connections. Default: as the system's limit of open files has it. */
   bound?(): ConnectionBound;
+  /** How many connections to others than its clients this process has open. Default: none. */
+  elsewhere?(): number;
 };
 
 /** A server of HTTP/1.1 on the runtime's sockets. */
@@ -42,12 +44,14 @@ export class HttpServer implements ServerRules {
   readonly #connections = new Set<ClientConnection>();
   readonly #listener;
   readonly #readBound: () => ConnectionBound;
+  readonly #elsewhere: () => number;
   #bound: ConnectionBound | undefined;
   /** Settled once nothing is open any more, where somebody waits for that. */
   #emptied: PromiseWithResolvers<void> | undefined;
 
   /** Listens. Throws the system's error (`EADDRINUSE`) when the port is taken. */
-  constructor({ hostname, port, sharesPort, clock, door, bound }: ListenSettings) {
+  constructor({ hostname, port, sharesPort, clock, door, bound, elsewhere }: ListenSettings) {
+    this.#elsewhere = elsewhere ?? (() => 0);
     this.#readBound = bound ?? (() => connectionBound(readOpenFiles() ?? Number.POSITIVE_INFINITY));
     this.clock = clock;
     this.door = door;
@@ -61,7 +65,7 @@ export class HttpServer implements ServerRules {
         binaryType: "buffer" as const,
         open: (socket: Socket<ClientConnection>) => {
           socket.data = new ClientConnection(this);
-          this.#makeRoom();
+          this.#makeRoom(1);
           this.#connections.add(socket.data);
           socket.data.onOpen(socket);
         },
@@ -81,12 +85,21 @@ export class HttpServer implements ServerRules {
     return this.#connections.size;
   }
 
-  /** Ends a connection on which nothing is asked where there are as many as may be, and one more where a crowd has left more than that. */
-  #makeRoom(): void {
+  asked(): void {
+    this.#makeRoom(0);
+  }
+
+  /**
+   * Ends a connection on which nothing is asked where with `coming` new ones there are more than may be, and one more where a crowd has left more than that.
+   * Those to vendors count: what is under way has one of each kind, and the files would be used up while all clients were within the bound.
+   */
+  #makeRoom(coming: number): void {
     if (this.#connections.size < FEW_CONNECTIONS) return;
     this.#bound ??= this.#readBound();
-    for (let ended = 0; ended < 2 && this.#connections.size >= this.#bound.most; ended++) {
-      const resting = this.#findResting(this.#connections.size >= this.#bound.withCrowd);
+    const { most, withCrowd } = this.#bound;
+    const besides = coming + this.#elsewhere();
+    for (let ended = 0; ended < 2 && this.#connections.size + besides > most; ended++) {
+      const resting = this.#findResting(this.#connections.size + besides > withCrowd);
       if (!resting) return;
       resting.close();
     }

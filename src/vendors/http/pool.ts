@@ -65,6 +65,11 @@ export class Pool implements Keeper {
     return answered;
   }
 
+  /** How many connections are open. */
+  get open(): number {
+    return this.#open.size;
+  }
+
   /** Connections that are open, and those of them on which nothing is done. */
   get figures(): { open: number; idle: number } {
     let idle = 0;
