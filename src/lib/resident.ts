@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 
 let last = 0;
 let lastPrivate = 0;
-let lastHeap = 0;
 /** So much of the program's file is at work all the time, bytes: what a process that has just started has of it. */
 const AT_WORK_BYTES = 48 * 1024 * 1024;
 
@@ -17,16 +16,6 @@ export function readResident(): number {
     // Whoever wants to know asks again.
   }
   return last;
-}
-
-/** What JavaScript holds, bytes: as it was last known where the system cannot say what is resident, which is asked along with it. Never throws. */
-export function readHeap(): number {
-  try {
-    lastHeap = process.memoryUsage().heapUsed;
-  } catch {
-    // As above.
-  }
-  return lastHeap;
 }
 
 /**

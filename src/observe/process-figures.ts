@@ -1,4 +1,3 @@
-import { readHeap, readResident } from "../lib/resident.ts";
 import { type Figure, single } from "./figures.ts";
 import type { LoopLag } from "./loop-lag.ts";
 import { unhandled } from "./unhandled.ts";
@@ -12,8 +11,21 @@ const STARTED_AT = Math.round(Date.now() / MS_PER_SECOND - process.uptime());
 /** Requests to vendors that this process may have in flight; Bun queues more without a word (runtime.md 0.2). */
 export const fetchLimit = (): number => Number(process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"]) || 256;
 
+let lastMemory = { rss: 0, heapUsed: 0 };
+
+/** Bytes, as they were last known where the system cannot say, as it cannot to a process that may open no further file. Never throws. */
+function readMemory(): { rss: number; heapUsed: number } {
+  try {
+    lastMemory = process.memoryUsage();
+  } catch {
+    // All other figures are known all the same.
+  }
+  return lastMemory;
+}
+
 /** What this process takes of its machine, and how late its event loop is. */
 export function collectProcess(version: string, lag: LoopLag): Figure[] {
+  const { rss, heapUsed } = readMemory();
   const { user, system } = process.cpuUsage();
   const { median, p99, worst } = lag.read();
   return [
@@ -23,14 +35,14 @@ export function collectProcess(version: string, lag: LoopLag): Figure[] {
     },
     single("process_start_time_seconds", "gauge", "When the process started, Unix time.", STARTED_AT),
     single("process_cpu_seconds_total", "counter", "Processor time, user and system.", (user + system) / US_PER_SECOND),
-    single("process_resident_memory_bytes", "gauge", "Memory that is in use and not swapped out.", readResident()),
+    single("process_resident_memory_bytes", "gauge", "Memory that is in use and not swapped out.", rss),
     single(
       "sluice_unhandled_faults_total",
       "counter",
       "Faults that nobody caught; none are expected.",
       unhandled.count,
     ),
-    single("sluice_heap_used_bytes", "gauge", "What JavaScript holds of it.", readHeap()),
+    single("sluice_heap_used_bytes", "gauge", "What JavaScript holds of it.", heapUsed),
     {
       // Of type gauge, a checker of figures takes offence at the label.
       ...{ name: "sluice_event_loop_lag_seconds", type: "summary" },

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, setSystemTime, test } from "bun:test";
+import { afterAll, beforeEach, describe, expect, setSystemTime, spyOn, test } from "bun:test";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
@@ -214,6 +214,26 @@ describe("figures", () => {
       ["_sum", undefined, 12],
       ["_count", undefined, 4],
     ]);
+  });
+
+  test("a process that may open no further file tells its memory as it was last known, and all else as it is", () => {
+    const figures = () =>
+      new Map(collectProcess("1", new LoopLag(() => 0)).map(({ name, samples }) => [name, samples]));
+    const before = figures();
+    const fail = () => {
+      throw new Error("Failed to get memory usage");
+    };
+    const broken = spyOn(process, "memoryUsage").mockImplementation(Object.assign(fail, { rss: fail }));
+    try {
+      const after = figures();
+      expect([...after.keys()]).toEqual([...before.keys()]);
+      for (const name of ["process_resident_memory_bytes", "sluice_heap_used_bytes"]) {
+        expect(after.get(name)).toEqual(before.get(name) ?? []);
+        expect(after.get(name)?.[0]?.value).toBeGreaterThan(0);
+      }
+    } finally {
+      broken.mockRestore();
+    }
   });
 
   test("a process has started once, whatever the clock is set to", () => {
