@@ -1,6 +1,6 @@
 /**
- * What a release has beside its executables: for each an archive in two compressions, and for all the bill of materials, the install script
- * and SHA256SUMS. All of it follows from the commit and the pinned Bun alone, byte by byte.
+ * What a release has beside its executables: for each an archive in two compressions, and for all the bill of materials, the install script,
+ * the unit files, the Dockerfile and SHA256SUMS. All of it follows from the commit and the pinned Bun alone, byte by byte.
  */
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -28,6 +28,9 @@ export type ReleaseFacts = {
 /** Higher ones take ten times as long for two percent less. */
 const ZSTD_LEVEL = 9;
 const GZIP_LEVEL = 6;
+
+/** Files of this folder that a release has as they are. The Dockerfile builds from the sources of the same commit. */
+const PLAIN_FILES = ["sluice.service", "sluice.plist", "Dockerfile"];
 
 /** The licence a package's manifest names. */
 function readLicence(root: string, place: string): string | undefined {
@@ -136,7 +139,8 @@ export function writeRelease(
   const script = readFileSync(join(root, ".release/install.sh"), "utf8");
   writeFileSync(join(folder, "install.sh"), makeInstaller(script, facts.releaseUrl));
   chmodSync(join(folder, "install.sh"), 0o755);
-  keep([sbom, "install.sh"]);
+  for (const name of PLAIN_FILES) writeFileSync(join(folder, name), readFileSync(join(root, ".release", name)));
+  keep([sbom, "install.sh", ...PLAIN_FILES]);
   writeFileSync(join(folder, "SHA256SUMS"), writeSums(folder, names));
   keep(["SHA256SUMS"]);
   return names;

@@ -92,6 +92,9 @@ describe("a release", () => {
       expect(inside("darwin-arm64", form)).toEqual(["sluice", ...always, "sluice.plist", "THIRD-PARTY-NOTICES.txt"]);
       expect(inside("windows-x64", form)).toEqual(["sluice.exe", ...always, "THIRD-PARTY-NOTICES.txt"]);
     }
+    for (const name of ["sluice.service", "sluice.plist", "Dockerfile"]) {
+      expect(readFileSync(join(into, name), "utf8")).toBe(readFileSync(join(ROOT, ".release", name), "utf8"));
+    }
     const sums = readFileSync(join(into, "SHA256SUMS"), "utf8").trimEnd().split("\n");
     const summed = sums.map((line) => {
       const [, hash, name] = /^([0-9a-f]{64}) {2}(\S+)$/.exec(line) ?? [];
