@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Orders } from "../../src/canon/intent.ts";
 import { BlockWriter } from "../../src/dialects/chat/block-writer.ts";
-import { ToolTracker } from "../../src/dialects/chat/tool-calls.ts";
+import { type ToolFragment, ToolTracker } from "../../src/dialects/chat/tool-calls.ts";
 import { InputReader } from "../../src/dialects/custom-tools.ts";
 import { type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from "../../src/dialects/dialect.ts";
 import { DistinctNames } from "../../src/dialects/distinct-names.ts";
@@ -110,6 +110,22 @@ describe("the time of a translation grows with the request, not with its square"
   }
 });
 
+const fragmentOf = (fields: Partial<ToolFragment>): ToolFragment => ({
+  index: undefined,
+  id: "",
+  name: "",
+  arguments: "",
+  custom: false,
+  ...fields,
+});
+
+/** A reply's calls from the fragments they come in. */
+function writeCalls(fragments: readonly ToolFragment[]): void {
+  const writer = new BlockWriter();
+  const tools = new ToolTracker();
+  for (const fragment of fragments) writer.tool(tools.add(fragment, ""), fragment.arguments, []);
+}
+
 describe("the time of a call's arguments grows with them, not with their square", () => {
   const SHORT = 5_000;
   const LONG = 80_000;
@@ -132,6 +148,21 @@ describe("the time of a call's arguments grows with them, not with their square"
       for (let at = 0; at < count; at++) {
         writer.tool(tools.add({ ...fragment, name: "", arguments: piece }, ""), piece, []);
       }
+    },
+    "of two calls by turns"(piece, count) {
+      const start = [0, 1].map((index) =>
+        fragmentOf({ index, id: `c${index}`, name: "write", arguments: '{"text":[' }),
+      );
+      const more = [0, 1].map((index) => fragmentOf({ index, arguments: `{"${piece}":1},{}` }));
+      writeCalls([...start, ...times(count, (at) => more[at % 2] as ToolFragment)]);
+    },
+    "under a name that is repeated, and no id"(piece, count) {
+      const start = fragmentOf({ index: 0, name: "write", arguments: '{"text":[' });
+      const more = { ...start, arguments: `{"${piece}":1},{}` };
+      writeCalls([start, ...times(count, () => more)]);
+    },
+    "of many calls without a number"(_piece, count) {
+      writeCalls(times(count, (at) => fragmentOf({ id: `c${at}`, name: "run", arguments: "{}" })));
     },
     "of a custom tool, under another name than its own"(piece, count) {
       const reader = new InputReader();

@@ -1,4 +1,5 @@
 import { isObject, stringOf } from "../../lib/json.ts";
+import { ObjectEnd } from "./object-end.ts";
 
 /** One entry of `delta.tool_calls` as it came, with what is missing or unusable left empty. */
 export type ToolFragment = {
@@ -19,8 +20,9 @@ export type ToolSlot = {
   readonly ownId: boolean;
   readonly custom: boolean;
   name: string;
-  /** All arguments text so far. */
+  /** All arguments text so far, and whether it is whole. */
   arguments: string;
+  readonly end: ObjectEnd;
 };
 
 /** Arguments as JSON text: most send text, a few an object (dialects.md 4.8 #10). */
@@ -46,17 +48,7 @@ export function readToolFragment(value: unknown): ToolFragment | undefined {
 }
 
 /** Whether a call's arguments form a whole JSON object, after which no fragment can follow. */
-export function isComplete(slot: ToolSlot): boolean {
-  const trimmed = slot.arguments.trimEnd();
-  if (!trimmed.endsWith("}")) return false;
-  try {
-    JSON.parse(trimmed);
-    return true;
-  } catch {
-    // Not whole yet: the closing brace belonged to an inner object or to a string.
-    return false;
-  }
-}
+export const isComplete = ({ end, arguments: text }: ToolSlot): boolean => end.isReached(text);
 
 /** An id for a call that came without one: the same for the same reply and place, different in every other reply. */
 export function inventCallId(replySeed: string, ordinal: number): string {
@@ -71,6 +63,8 @@ export function inventCallId(replySeed: string, ordinal: number): string {
 export class ToolTracker {
   readonly slots: ToolSlot[] = [];
   #byIndex = new Map<number, ToolSlot>();
+  /** Calls by their vendor's own ids: made for the first fragment that says no index. */
+  #byId: Map<string, ToolSlot> | undefined;
   #last: ToolSlot | undefined;
 
   /** Adds a fragment to its call, and returns that call. `replySeed` makes up a missing id. */
@@ -80,13 +74,15 @@ export class ToolTracker {
       const ordinal = this.slots.length;
       const ownId = fragment.id !== "";
       const id = ownId ? fragment.id : inventCallId(replySeed, ordinal);
-      slot = { ordinal, id, ownId, custom: fragment.custom, name: "", arguments: "" };
+      slot = { ordinal, id, ownId, custom: fragment.custom, name: "", arguments: "", end: new ObjectEnd() };
       this.slots.push(slot);
+      if (ownId && this.#byId?.has(id) === false) this.#byId.set(id, slot);
       if (fragment.index !== undefined) this.#byIndex.set(fragment.index, slot);
     }
     this.#last = slot;
     if (fragment.name !== "" && slot.arguments === "") slot.name = joinName(slot.name, fragment.name);
     slot.arguments += fragment.arguments;
+    slot.end.add(fragment.arguments);
     return slot;
   }
 
@@ -97,12 +93,20 @@ export class ToolTracker {
     }
     const last = this.#last;
     if (fragment.id !== "") {
-      const known = this.slots.find((slot) => slot.ownId && slot.id === fragment.id);
-      return known ?? (fragment.name === "" ? last : undefined);
+      return this.#withId(fragment.id) ?? (fragment.name === "" ? last : undefined);
     }
     if (!last || fragment.name === "") return last;
     const unfinished = last.arguments !== "" && !isComplete(last);
     return unfinished && last.name === fragment.name ? last : undefined;
+  }
+
+  /** The first call that its vendor calls so. */
+  #withId(id: string): ToolSlot | undefined {
+    if (!this.#byId) {
+      this.#byId = new Map();
+      for (const slot of this.slots) if (slot.ownId && !this.#byId.has(slot.id)) this.#byId.set(slot.id, slot);
+    }
+    return this.#byId.get(id);
   }
 }
 

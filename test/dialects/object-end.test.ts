@@ -1,0 +1,63 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { ObjectEnd } from "../../src/dialects/chat/object-end.ts";
+
+/** What is meant, found by reading all of it again. */
+function isObjectText(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+/** Texts that are an object, nearly one, or none: JSON of any value, cut and spoilt. */
+const texts = fc
+  .tuple(
+    fc.oneof(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })), fc.jsonValue({ maxDepth: 3 })),
+    fc.constantFrom("", " ", "\n", "}", "{}", '"', "\\", "]", "x"),
+    fc.constantFrom("", " ", "\t{", "[", '"'),
+    fc.nat(),
+  )
+  .map(([value, behind, before, cut]) => {
+    const text = before + JSON.stringify(value) + behind;
+    return cut % 3 === 0 ? text.slice(0, cut % (text.length + 1)) : text;
+  });
+
+test("a text in pieces is whole exactly when it is one JSON object, whenever somebody asks", () => {
+  fc.assert(
+    fc.property(texts, fc.array(fc.tuple(fc.integer({ min: 1, max: 9 }), fc.boolean())), (text, steps) => {
+      const end = new ObjectEnd();
+      let at = 0;
+      for (const [length, asks] of steps) {
+        end.add(text.slice(at, at + length));
+        at += length;
+        if (asks) expect(end.isReached(text.slice(0, at))).toBe(isObjectText(text.slice(0, at)));
+      }
+      end.add(text.slice(at));
+      expect(end.isReached(text)).toBe(isObjectText(text));
+      expect(end.isReached(text)).toBe(isObjectText(text));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test.each(['{"a":"}"}', '{"a":"\\\\"}', '{"a":"\\""}', "{}", ' {"a":[{}]} \n'])(
+  "%s is whole at its end and not before",
+  (text) => {
+    const end = new ObjectEnd();
+    const whole: string[] = [];
+    for (let at = 1; at <= text.length; at++) {
+      end.add(text.charAt(at - 1));
+      if (end.isReached(text.slice(0, at))) whole.push(text.slice(0, at).trim());
+    }
+    expect(new Set(whole)).toEqual(new Set([text.trim()]));
+  },
+);
+
+test.each(["{a}", "{]", '{"a":1}}', '{"a":1}{', "[{}]", '"{}"'])("%s is never whole", (text) => {
+  const end = new ObjectEnd();
+  for (const unit of text) end.add(unit);
+  expect(end.isReached(text)).toBe(false);
+});
