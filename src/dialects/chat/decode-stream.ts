@@ -59,6 +59,12 @@ function finishOf(choice: Record<string, unknown>): string | undefined {
   return typeof word === "string" && word !== "" ? word : undefined;
 }
 
+/** The counts that stand inside a choice, with its end, where Moonshot has them. */
+function usageInside(choices: unknown): unknown {
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  return isObject(choice) ? choice["usage"] : undefined;
+}
+
 /** Reads a chat stream. It accepts every deviation of dialects.md 4.8 #9 to #29. */
 export class ChatDecoder implements Decoder {
   done = false;
@@ -191,7 +197,7 @@ export class ChatDecoder implements Decoder {
         if (this.done) return;
       }
     }
-    if (value["usage"] || value["x_groq"]) this.#readUsage(value, out);
+    if (value["usage"] || value["x_groq"] || usageInside(choices)) this.#readUsage(value, out);
   }
 
   #start(value: Record<string, unknown>, out: Event[]): void {
@@ -307,7 +313,9 @@ export class ChatDecoder implements Decoder {
     const exclusive = this.#context.quirks.exclusiveReasoningTokens === true;
     const groq = value["x_groq"];
     const read =
-      readUsage(value["usage"], exclusive) ?? readUsage(isObject(groq) ? groq["usage"] : undefined, exclusive);
+      readUsage(value["usage"], exclusive) ??
+      readUsage(isObject(groq) ? groq["usage"] : undefined, exclusive) ??
+      readUsage(usageInside(value["choices"]), exclusive);
     if (!read) return;
     const usage = this.#context.cachesForHour ? withLong(read, read.cacheWrite) : read;
     if (!this.#started) this.#start(value, out);
