@@ -45,10 +45,22 @@ export function promptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;
 }
 
+/** A count as text: servers that write JSON from protocol buffers put every 64-bit integer in quotes. */
+const COUNT_TEXT = /^\d{1,15}$/;
+
+/** A count that was written as text, as a number; anything else as it is. */
+export const countAsNumber = (value: unknown): unknown =>
+  typeof value === "string" && COUNT_TEXT.test(value) ? Number(value) : value;
+
 /**
- * A count as a vendor sent it: a non-negative integer, or 0 for anything else.
+ * A count as a vendor sent it: a non-negative integer; 0 for a number that is none, undefined for anything else.
  * Usage is input from a stranger (reliability 3.1 rule 6).
  */
-export function tokenCount(value: unknown): number {
-  return typeof value === "number" && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
+export function readCount(value: unknown): number | undefined {
+  const count = countAsNumber(value);
+  if (typeof count !== "number") return undefined;
+  return Number.isFinite(count) && count > 0 ? Math.floor(count) : 0;
 }
+
+/** See {@link readCount}; what is no count is 0. */
+export const tokenCount = (value: unknown): number => readCount(value) ?? 0;

@@ -90,8 +90,17 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
     ],
     [
       "details that are no counts",
-      { prompt_tokens: 100, completion_tokens: 50, prompt_tokens_details: { cached_tokens: "30" }, cached_tokens: -5 },
+      { prompt_tokens: 100, completion_tokens: 50, prompt_tokens_details: { cached_tokens: "3e1" }, cached_tokens: -5 },
       [100, 0, 0, 50],
+    ],
+    [
+      "in text",
+      {
+        ...{ prompt_tokens: "1000", completion_tokens: "250", total_tokens: "1250" },
+        prompt_tokens_details: { cached_tokens: "400" },
+        completion_tokens_details: { reasoning_tokens: "200" },
+      },
+      [600, 400, 0, 250],
     ],
   ],
   messages: [
@@ -164,6 +173,12 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       [100, 0, 700, 50, 700],
       { input_tokens: 100, cache_creation_input_tokens: 700, output_tokens: 1 },
     ],
+    [
+      "in text",
+      { output_tokens: "50" },
+      [1_000, 400, 0, 50],
+      { input_tokens: "1000", cache_read_input_tokens: "400", output_tokens: "1" },
+    ],
   ],
   responses: [
     [
@@ -180,6 +195,11 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       { input_tokens: 100, output_tokens: 50, input_tokens_details: { cached_tokens: 300 } },
       [0, 100, 0, 50],
     ],
+    [
+      "in text",
+      { input_tokens: "1000", output_tokens: "50", input_tokens_details: { cached_tokens: "400" } },
+      [600, 400, 0, 50],
+    ],
   ],
   gemini: [
     [
@@ -191,6 +211,11 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       "what tools brought in",
       { promptTokenCount: 1_000, toolUsePromptTokenCount: 70, candidatesTokenCount: 50 },
       [1_070, 0, 0, 50],
+    ],
+    [
+      "in text",
+      { promptTokenCount: "1000", cachedContentTokenCount: "400", candidatesTokenCount: "50" },
+      [600, 400, 0, 50],
     ],
   ],
 };
@@ -331,6 +356,55 @@ test.each(TABLE)("$dialect counts $name: $client, $mode", async ({ dialect, said
   const counts = ["input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "cache_write_1h_tokens"];
   const exported = counts.map((name) => Number(own[names.indexOf(name)]));
   expect(exported).toEqual([input, cacheRead, cacheWrite, output, cacheWriteLong]);
+});
+
+/** Each client's own way to ask, and what its dialect counts of the vendor's 1,000 read, 400 of them from the cache, and 50 made. */
+const ASKING = {
+  chat: {
+    asked: { messages: [{ role: "user", content: "Hello?" }] },
+    read: "prompt_tokens",
+    made: "completion_tokens",
+  },
+  messages: {
+    ...{ asked: { max_tokens: 1_000, messages: [{ role: "user", content: "Hello?" }] } },
+    ...{ read: "input_tokens", made: "output_tokens" },
+  },
+  responses: { asked: { input: "Hello?" }, read: "input_tokens", made: "output_tokens" },
+} as const;
+
+const SAME = (["chat", "messages", "responses"] as const).flatMap((dialect) =>
+  MODES.map((mode) => ({ dialect, mode })),
+);
+
+test.each(SAME)(
+  "counts in text are numbers to a client of the same dialect: $dialect, $mode",
+  async ({ dialect, mode }) => {
+    const { asked, read, made } = ASKING[dialect];
+    const [, said, , first = {}] = CASES[dialect].find(([name]) => name === "in text") as Case;
+    upstream.answer(PATHS[dialect](mode), ANSWERS[dialect](mode, said, first));
+    const wish = dialect === "chat" && mode === "stream" ? { stream_options: { include_usage: true } } : {};
+    const body = { model: `lab/${dialect}`, stream: mode === "stream", ...asked, ...wish };
+    const text = await (await gateway.post(PATHS[dialect](mode), body)).text();
+    expect(text).toMatch(new RegExp(`"${read}": ?1000\\b`));
+    expect(text).toMatch(new RegExp(`"${made}": ?${dialect === "chat" ? 250 : 50}\\b`));
+    expect(text).not.toMatch(/_tokens": ?"/);
+  },
+);
+
+test("counts inside the choice that ends, as Moonshot has them, are the vendor's own", async () => {
+  const head = { id: "c1", created: 1, model: "m" };
+  const usage = { prompt_tokens: 1_000, completion_tokens: 50, total_tokens: 1_050, cached_tokens: 400 };
+  const said = { ...head, choices: [{ index: 0, delta: { role: "assistant", content: SAID }, finish_reason: null }] };
+  const end = { ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop", usage }] };
+  for (const client of ["chat", "messages"] as const) {
+    upstream.answer("/v1/chat/completions", sse(`${records(said, end)}data: [DONE]\n\n`));
+    const { asked } = ASKING[client];
+    const wish = client === "chat" ? { stream_options: { include_usage: true } } : {};
+    const body = { model: "lab/chat", stream: true, ...asked, ...wish };
+    const text = await (await gateway.post(PATHS[client]("stream"), body)).text();
+    expect(gateway.rows().at(-1)).toMatchObject({ input: 600, cacheRead: 400, output: 50, estimated: false, flags: 0 });
+    expect(text).toContain(client === "chat" ? '"usage":{"prompt_tokens":1000,' : '"output_tokens":50');
+  }
 });
 
 test.each(MODES)("a reply that stops behind its summary costs the summary alone: %s", async (mode) => {

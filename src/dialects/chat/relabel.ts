@@ -9,7 +9,7 @@ import { isTerminator, replySeed } from "./decode-stream.ts";
 import { CHUNK, replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
 import { writeFinish } from "./finish.ts";
 import { ChoiceRepairer } from "./repair.ts";
-import { readUsage, withReasoning, writeUsage } from "./usage.ts";
+import { readUsage, soundUsage, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -94,7 +94,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     if (typeof value["created"] !== "number") edits["created"] = this.#created ?? this.#context.created;
     // What says that there was no error: OpenAI's SDK for Go ends a stream at the field, whatever it holds.
     if ("error" in value) edits["error"] = undefined;
-    const usage = hasUsage ? withReasoning(value["usage"]) : undefined;
+    const usage = hasUsage ? soundUsage(value["usage"]) : undefined;
     if (hasUsage && usage !== value["usage"]) edits["usage"] = usage;
     if (hasUsage && sound.length === 0) return this.#hold(frame, edits);
     if (hasUsage && this.#context.wantsUsage) {

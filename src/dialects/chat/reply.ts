@@ -12,7 +12,7 @@ import { fittingWord, writeFinish } from "./finish.ts";
 import { PICTURES, pictureOf, withProof } from "./pictures.ts";
 import { repairTexts } from "./repair.ts";
 import { inventCallId, readToolFragment } from "./tool-calls.ts";
-import { withReasoning, writeUsage } from "./usage.ts";
+import { soundUsage, writeUsage } from "./usage.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -203,7 +203,7 @@ export function relabelReply(body: JsonText, context: ReplyContext): string {
     const { choices } = value;
     const repaired = Array.isArray(choices) ? repairChoices(choices, seed) : choices;
     if (repaired !== choices) edits["choices"] = repaired;
-    const usage = withReasoning(value["usage"]);
+    const usage = soundUsage(value["usage"]);
     if (usage !== value["usage"]) edits["usage"] = usage;
   }
   return body.edit(edits);

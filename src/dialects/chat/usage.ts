@@ -1,5 +1,6 @@
 import { tokenCount, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
+import { withNumbers } from "../count-texts.ts";
 
 const NONE: Record<string, unknown> = {};
 
@@ -83,10 +84,11 @@ export function writeUsage(usage: Usage): Record<string, unknown> {
 }
 
 /**
- * A vendor's usage object with its reasoning inside `completion_tokens`, where its own totals show that it leaves it out: clients add up
- * prompt and completion (dialects.md 1.3 and 4.6). The very object where nothing is amiss.
+ * A vendor's usage object as clients can read it: its counts as numbers, and its reasoning inside `completion_tokens`, where its own totals show that
+ * it leaves it out, since clients add up prompt and completion (dialects.md 1.3 and 4.6). The very object where nothing is amiss.
  */
-export function withReasoning(value: unknown): unknown {
+export function soundUsage(said: unknown): unknown {
+  const value = withNumbers(said);
   if (!isObject(value)) return value;
   const told = firstCount(detailsOf(value["completion_tokens_details"])["reasoning_tokens"], value["reasoning_tokens"]);
   const usage = told === 0 ? undefined : readUsage(value, false);

@@ -1,4 +1,4 @@
-import { tokenCount, type Usage } from "../../canon/usage.ts";
+import { readCount, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 
 /** Counts as this dialect sends them: cumulative, on every record (dialects.md 3.2). */
@@ -8,7 +8,7 @@ export const NO_RAW_USAGE: RawUsage = { prompt: 0, toolUse: 0, cached: 0, candid
 
 /** The count of `field`, or `before` where this record holds none. */
 const countOf = (metadata: Record<string, unknown>, field: string, before: number): number =>
-  typeof metadata[field] === "number" ? tokenCount(metadata[field]) : before;
+  readCount(metadata[field]) ?? before;
 
 /** `usageMetadata` over what was known before: a count that is left out stands, since some records hold none at all (dialects.md 3.2). */
 export function readUsage(metadata: unknown, before: RawUsage): RawUsage {

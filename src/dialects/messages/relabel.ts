@@ -1,6 +1,7 @@
 import type { Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { type Edits, editObject, entryOf, isObject, type JsonText, parseExactly } from "../../lib/json.ts";
+import { withNumbers } from "../count-texts.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame } from "../frames.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
@@ -60,15 +61,17 @@ function soundDelta(delta: unknown): Block | undefined {
  * it was. `body` is known to be an object.
  */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
-  const { id, type, role, content, stop_reason: word } = body.value as Block;
+  const { id, type, role, content, stop_reason: word, usage } = body.value as Block;
   const calledTool = Array.isArray(content) && content.some((block) => isObject(block) && block["type"] === "tool_use");
   const fitting = fittingStopReason(word, calledTool);
+  const counts = withNumbers(usage);
   return body.edit({
     model: context.model,
     ...(!isFilled(id) && { id: messageIdOf(context) }),
     ...(!isFilled(type) && { type: "message" }),
     ...(!isFilled(role) && { role: "assistant" }),
     ...(fitting !== undefined && { stop_reason: fitting }),
+    ...(counts !== usage && { usage: counts }),
   });
 }
 
@@ -120,7 +123,9 @@ function spliceModel(frame: Frame, before: string, model: string): Frame | undef
 
 /** message_start with the client's model ID, and with the id, content and usage that SDKs build upon (dialects.md 2.5). */
 function relabelStart(frame: Frame, value: Block, message: Block, context: ReplyContext): string {
-  const sound = isFilled(message["id"]) && Array.isArray(message["content"]) && isObject(message["usage"]);
+  const counts = withNumbers(message["usage"]);
+  const hasCounts = isObject(counts) && counts === message["usage"];
+  const sound = isFilled(message["id"]) && Array.isArray(message["content"]) && hasCounts;
   if (sound && message["model"] === context.model) return forward(frame, value);
   const before = message["model"];
   const spliced = sound && typeof before === "string" ? spliceModel(frame, before, context.model) : undefined;
@@ -134,9 +139,7 @@ function relabelStart(frame: Frame, value: Block, message: Block, context: Reply
     ...(!isFilled(message["id"]) && { id: messageIdOf(context) }),
     model: context.model,
     ...(!Array.isArray(message["content"]) && { content: [] }),
-    ...(!isObject(message["usage"]) && {
-      usage: { input_tokens: context.estimatedInputTokens, output_tokens: 0 },
-    }),
+    usage: isObject(counts) ? counts : { input_tokens: context.estimatedInputTokens, output_tokens: 0 },
   };
   return forward(frame, value, { message: repaired });
 }
@@ -326,7 +329,8 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
 
   /** The message_delta as it came, but with a reason that fits, counts where it has none, and all of them with `isCounted`. */
   #messageDelta({ frame, value }: Closing, isCounted: boolean): string {
-    const { delta, usage } = value;
+    const { delta } = value;
+    const usage = withNumbers(value["usage"]);
     const edits: Edits = {};
     if (!isObject(delta)) edits["delta"] = { stop_reason: null, stop_sequence: null };
     else {
@@ -336,7 +340,7 @@ class MessagesRelabeler implements Relabeler, RecordWriter {
     if (isCounted) edits["usage"] = { ...fieldsOf(usage), ...writeUsage(this.#usage) };
     else if (!isObject(usage) || typeof usage["output_tokens"] !== "number") {
       edits["usage"] = { ...fieldsOf(usage), output_tokens: this.#usage.output };
-    }
+    } else if (usage !== value["usage"]) edits["usage"] = usage;
     if (!frame) return record("message_delta", JSON.stringify({ ...value, ...edits, type: "message_delta" }));
     return forward(frame, value, Object.keys(edits).length === 0 ? undefined : edits);
   }

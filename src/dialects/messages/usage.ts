@@ -1,9 +1,9 @@
-import { longWrite, NO_USAGE, tokenCount, type Usage, withLong } from "../../canon/usage.ts";
+import { longWrite, NO_USAGE, readCount, type Usage, withLong } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 
 /** The count of `field`, or `before` where the vendor left it out or null. */
 const countOf = (usage: Record<string, unknown>, field: string, before: number): number =>
-  typeof usage[field] === "number" ? tokenCount(usage[field]) : before;
+  readCount(usage[field]) ?? before;
 
 /**
  * `usage` as disjoint counts over what was known before: counts that are present replace, as they are cumulative for the whole message

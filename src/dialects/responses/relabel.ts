@@ -2,6 +2,7 @@ import type { GatewayError } from "../../canon/errors.ts";
 import type { Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { editInside, editObject, isObject, type JsonText } from "../../lib/json.ts";
+import { withNumbers } from "../count-texts.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
@@ -13,7 +14,9 @@ import { readUsage, writeUsage } from "./usage.ts";
 
 /** A whole reply with the client's model ID, every other byte as it was. `body` is known to be an object. */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
-  return body.edit({ model: context.model });
+  const { usage } = body.value as Record<string, unknown>;
+  const counts = withNumbers(usage);
+  return body.edit({ model: context.model, ...(counts !== usage && { usage: counts }) });
 }
 
 /** The record with new data. Lines other than `data:` (the event's name) are kept before it. */
@@ -26,9 +29,11 @@ function rewrite(frame: Frame, data: string): string {
 const lastUsage = (events: readonly Event[]): Usage | undefined =>
   events.findLast((event) => event.type === "usage")?.usage;
 
-/** The usage to put into a last response whose vendor counted nothing; undefined where it did, or where nobody knows better. */
-function ownUsage(response: unknown, events: readonly Event[]): Record<string, unknown> | undefined {
-  if (!isObject(response) || readUsage(response["usage"])) return undefined;
+/** The usage to put into a last response whose vendor counted nothing, or in text; undefined where it did, or where nobody knows better. */
+function otherUsage(response: unknown, events: readonly Event[]): Record<string, unknown> | undefined {
+  if (!isObject(response)) return undefined;
+  const counts = withNumbers(response["usage"]);
+  if (readUsage(counts)) return isObject(counts) && counts !== response["usage"] ? counts : undefined;
   const usage = lastUsage(events);
   return usage && { ...(isObject(response["usage"]) && response["usage"]), ...writeUsage(usage) };
 }
@@ -54,7 +59,7 @@ class ResponsesRelabeler implements Relabeler {
     if (typeof sequence === "number") this.#sequence = sequence + 1;
     this.#id ??= isObject(value["response"]) ? value["response"]["id"] : undefined;
     if (!isTerminal(type)) return this.#forward(frame, value, type);
-    this.#terminal = this.#forward(frame, value, type, ownUsage(value["response"], events));
+    this.#terminal = this.#forward(frame, value, type, otherUsage(value["response"], events));
     return "";
   }
 
