@@ -148,7 +148,7 @@ describe("usage", () => {
       prompt_tokens_details: { cached_tokens: 50 },
     };
     expect(count(beside)).toEqual([20, 50, 0, 10, 0]);
-    expect(count({ prompt_tokens: -5, completion_tokens: "9", total_tokens: Number.NaN })).toBeUndefined();
+    expect(count({ prompt_tokens: -5, completion_tokens: "nine", total_tokens: Number.NaN })).toBeUndefined();
   });
 
   test("reasoning that stands beside the output is added to it", () => {

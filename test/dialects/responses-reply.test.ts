@@ -130,7 +130,7 @@ describe("whole replies", () => {
         output_tokens_details: { reasoning_tokens: 50 },
       }),
     ).toEqual({ input: 0, cacheRead: 5, cacheWrite: 0, output: 2, reasoning: 2 });
-    expect(usageOf({ input_tokens: -5, output_tokens: "9" })).toBeUndefined();
+    expect(usageOf({ input_tokens: -5, output_tokens: "nine" })).toBeUndefined();
     expect(usageOf(null)).toBeUndefined();
   });
 });
