@@ -1,50 +1,26 @@
-import type { Citation } from "../../canon/events.ts";
-import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import type { Citation, Event } from "../canon/events.ts";
+import { stringOf } from "../lib/json.ts";
 
-/** A page that a reply rests on by its vendor's word: where all of its text names it, as far as that was said. */
+/** A page that a reply rests on by its vendor's word: where the text names it, as far as that was said. */
 export type Cited = { url: string; title: string; quote: string; start?: number; end?: number };
 
 /** Citations of one reply, and characters of a page that one may repeat. */
-const MAX_CITED = 50;
+export const MAX_CITED = 50;
 const MAX_QUOTE = 300;
 
 const isAddress = (url: string): boolean => /^https?:\/\//i.test(url);
+
+/** A page as a vendor names it, alone in a list; an empty one where it is at no address of the web. */
+export function citedPage(address: unknown, title: unknown, quote: unknown): Cited[] {
+  const url = stringOf(address);
+  return isAddress(url) ? [{ url, title: stringOf(title) || url, quote: stringOf(quote).slice(0, MAX_QUOTE) }] : [];
+}
+
 const isPlace = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value >= 0;
 
-function readAnnotation(annotation: unknown): Cited[] {
-  const said = isObject(annotation) ? annotation["url_citation"] : undefined;
-  if (!isObject(said)) return [];
-  const url = stringOf(said["url"]);
-  if (!isAddress(url)) return [];
-  const { start_index: start, end_index: end } = said;
-  const cited: Cited = {
-    url,
-    title: stringOf(said["title"]) || url,
-    quote: stringOf(said["content"]).slice(0, MAX_QUOTE),
-  };
-  return [isPlace(start) && isPlace(end) && end >= start ? { ...cited, start, end } : cited];
-}
-
-/** The annotations of a message or a delta (dialects.md 1.3). */
-export const annotationsIn = (delta: Record<string, unknown>): Cited[] =>
-  listOf(delta["annotations"]).slice(0, MAX_CITED).flatMap(readAnnotation);
-
-function readSource(source: unknown): Cited[] {
-  const url = stringOf(isObject(source) ? source["url"] : source);
-  if (!isAddress(url)) return [];
-  const fields = isObject(source) ? source : {};
-  return [{ url, title: stringOf(fields["title"]) || url, quote: stringOf(fields["snippet"]).slice(0, MAX_QUOTE) }];
-}
-
-/** Whether a reply, or a chunk, lists the pages that it rests on beside its choices (Perplexity, xAI). */
-export const listsSources = ({ search_results: results, citations }: Record<string, unknown>): boolean =>
-  listOf(results).length > 0 || listOf(citations).length > 0;
-
-/** Those pages, in the order in which the text numbers them. */
-export function sourcesIn({ search_results: results, citations }: Record<string, unknown>): Cited[] {
-  const found = listOf(results).slice(0, MAX_CITED).flatMap(readSource);
-  return found.length > 0 ? found : listOf(citations).slice(0, MAX_CITED).flatMap(readSource);
-}
+/** A page with the place where the text names it, if it is one. */
+export const citedAt = (cited: Cited, start: unknown, end: unknown): Cited =>
+  isPlace(start) && isPlace(end) && end >= start ? { ...cited, start, end } : cited;
 
 /** Citations on their way to the end of the block of text that they belong to. */
 export class CitationKeeper {
@@ -66,5 +42,27 @@ export class CitationKeeper {
       const inside = (place: number | undefined) => Math.min(Math.max((place ?? before + length) - before, 0), length);
       return { url, title, quote, start: inside(start), end: inside(end), before };
     });
+  }
+}
+
+const NO_EVENTS: readonly Event[] = [];
+
+/** Citations of a reply whose vendor gives each block of text its own. */
+export class BlockCiter {
+  /** Made for the first one: hardly any reply has some. */
+  #keeper: CitationKeeper | undefined;
+  /** Characters of the blocks of text before. */
+  #before = 0;
+
+  /** The events that go before the end of a block of text of `length` characters. Places count from its beginning; without one, all of it rests on the page. */
+  end(length: number, cited: readonly Cited[]): readonly Event[] {
+    const before = this.#before;
+    this.#before += length;
+    if (cited.length === 0) return NO_EVENTS;
+    this.#keeper ??= new CitationKeeper();
+    this.#keeper.add(
+      cited.map((one) => ({ ...one, start: before + (one.start ?? 0), end: before + (one.end ?? length) })),
+    );
+    return this.#keeper.take(length, before).map((citation) => ({ type: "block-citation", citation }));
   }
 }

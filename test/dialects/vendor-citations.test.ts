@@ -1,13 +1,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, sse, startUpstream, type Upstream } from "../support/upstream.ts";
-import { chatStream, chunk, type Wire } from "./crossing.ts";
+import { chatStream, chunk, typedStream, type Wire } from "./crossing.ts";
 
 let upstream: Upstream;
 let gateway: TestApp;
 beforeAll(async () => {
   upstream = startUpstream();
-  gateway = await startApp({ vendors: [vendorAt(upstream, "chat", "plain")] });
+  const dialects = ["messages", "responses"] as const;
+  gateway = await startApp({
+    vendors: [vendorAt(upstream, "chat", "plain"), ...dialects.map((dialect) => vendorAt(upstream, dialect, dialect))],
+  });
 });
 afterAll(async () => {
   await gateway.stop();
@@ -74,5 +77,146 @@ describe.each(replies)("%s reach clients of other dialects as citations", (_what
       .map(({ delta }) => delta as Wire | undefined)
       .filter((one) => one?.["type"] === "citations_delta");
     expect(deltas).toMatchObject([{ citation }]);
+  });
+});
+
+const said = { type: "text", text: "" };
+const page = { type: "web_search_result_location", url: URL, title: "A", cited_text: "Dawn.", encrypted_index: "E" };
+const found = { type: "search_result_location", source: "https://b.example", title: null, cited_text: "b" };
+const place = { type: "char_location", cited_text: "c", document_index: 0, document_title: "D", start_char_index: 0 };
+const asked = { role: "user", content: "Hi" };
+
+/** What the vendor said, and each of its citations: the first of a page in a block, by where its block stands in all of the text. */
+const SAID = "It is said: at dawn and at dusk.";
+const ANNOTATED = [
+  { url: URL, title: "A", start_index: 12, end_index: 19 },
+  { url: "https://b.example", title: "https://b.example", start_index: 12, end_index: 19 },
+  { url: URL, title: "A", start_index: 24, end_index: 31 },
+];
+const CITED: [text: string, citations: Wire[]][] = [
+  ["It is said: ", []],
+  ["at dawn", [page, { ...page, cited_text: "Dawn again." }, found, place]],
+  [" and ", [place]],
+  ["at dusk", [page]],
+  [".", []],
+];
+
+/** A message of those blocks, as its vendor sends it whole or in a stream, each letter by itself. */
+const message = { id: "msg_1", type: "message", role: "assistant", model: "m", stop_sequence: null };
+const wholeMessage = json({
+  ...message,
+  content: CITED.map(([text, citations]) => ({ ...said, text, ...(citations.length > 0 && { citations }) })),
+  stop_reason: "end_turn",
+  usage: { input_tokens: 9, output_tokens: 9 },
+});
+const streamedMessage = typedStream(
+  { type: "message_start", message: { ...message, content: [], usage: { input_tokens: 9, output_tokens: 1 } } },
+  ...CITED.flatMap(([text, citations], index) => [
+    { type: "content_block_start", index, content_block: { ...said, citations: [] } },
+    ...citations.map((citation) => ({
+      type: "content_block_delta",
+      index,
+      delta: { type: "citations_delta", citation },
+    })),
+    ...[...text].map((letter) => ({ type: "content_block_delta", index, delta: { type: "text_delta", text: letter } })),
+    { type: "content_block_stop", index },
+  ]),
+  { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 9 } },
+  { type: "message_stop" },
+);
+
+/** A response of the same, in two parts of one message behind another one. */
+const annotation = (url: string, title: string, start: number, end: number) => ({
+  ...{ type: "url_citation", url, title },
+  ...{ start_index: start, end_index: end },
+});
+const file = { type: "file_citation", file_id: "f", filename: "F", index: 3 };
+const part = (text: string, ...all: Wire[]) => ({ type: "output_text", text, annotations: all, logprobs: [] });
+const item = (id: string, ...content: Wire[]) => ({
+  id,
+  type: "message",
+  role: "assistant",
+  status: "completed",
+  content,
+});
+const items = [
+  item("msg_1", part("It is said: ", file)),
+  item(
+    "msg_2",
+    part("at dawn and ", annotation(URL, "A", 0, 7), annotation("https://b.example", "", 0, 7), file),
+    part("at dusk.", annotation(URL, "A", 0, 7)),
+  ),
+];
+const response = { id: "resp_1", object: "response", created_at: 1, status: "completed", model: "m", output: items };
+const counted = { ...response, usage: { input_tokens: 9, output_tokens: 9, total_tokens: 18 } };
+const streamedResponse = typedStream(
+  { type: "response.created", response: { ...response, status: "in_progress", output: [] } },
+  ...items.flatMap(({ content, ...head }, index) => [
+    { type: "response.output_item.added", output_index: index, item: { ...head, status: "in_progress", content: [] } },
+    ...content.flatMap((one, at) =>
+      [...String(one.text)].map((delta) => ({
+        ...{ type: "response.output_text.delta", output_index: index, content_index: at },
+        ...{ item_id: head.id, delta },
+      })),
+    ),
+    { type: "response.output_item.done", output_index: index, item: { ...head, content } },
+  ]),
+  { type: "response.completed", response: counted },
+);
+
+describe.each([
+  { vendor: "messages", path: "/v1/messages", whole: wholeMessage, stream: streamedMessage },
+  { vendor: "responses", path: "/v1/responses", whole: json(counted), stream: streamedResponse },
+])("what a $vendor vendor cites reaches clients of other dialects", ({ vendor, path, whole, stream }) => {
+  const annotations = ANNOTATED.map((url_citation) => ({ type: "url_citation", url_citation }));
+
+  test("whole", async () => {
+    upstream.always(path, whole);
+    const chat = await gateway.post("/v1/chat/completions", { model: `${vendor}/x`, messages: [asked] });
+    const { choices } = (await chat.json()) as { choices: Wire[] };
+    expect(choices).toMatchObject([{ message: { content: SAID, annotations } }]);
+    expect((choices[0] as { message: { annotations: Wire[] } }).message.annotations).toHaveLength(3);
+  });
+
+  test("streamed", async () => {
+    upstream.answer(path, sse(stream));
+    const body = { model: `${vendor}/x`, messages: [asked], stream: true };
+    const records = dataOf(await (await gateway.post("/v1/chat/completions", body)).text());
+    const deltas = records.flatMap(({ choices }) => (choices as { delta: Wire }[]).map(({ delta }) => delta));
+    expect(deltas.map(({ content }) => content ?? "").join("")).toBe(SAID);
+    expect(deltas.flatMap(({ annotations: all }) => (all as Wire[] | undefined) ?? [])).toEqual(annotations);
+  });
+
+  test("in the blocks or items of the third dialect", async () => {
+    for (const [mode, answer] of [["whole", whole] as const, ["stream", sse(stream)] as const]) {
+      upstream.answer(path, answer);
+      if (vendor === "messages") {
+        const body = { model: "messages/x", input: "Hi", stream: mode === "stream" };
+        const reply = await gateway.post("/v1/responses", body);
+        const text = await reply.text();
+        const told = mode === "stream" ? dataOf(text).at(-1)?.["response"] : JSON.parse(text);
+        const { output } = told as { output: { content: { annotations: Wire[] }[] }[] };
+        const each = output.map(({ content }) => content.flatMap(({ annotations: all }) => all));
+        const inside = (url: string, title: string) => annotation(url, title, 0, 7);
+        const other = inside("https://b.example", "https://b.example");
+        expect(each).toEqual([[], [inside(URL, "A"), other], [], [inside(URL, "A")], []]);
+      } else {
+        const body = { model: "responses/x", max_tokens: 99, messages: [asked], stream: mode === "stream" };
+        const reply = await (await gateway.post("/v1/messages", body)).text();
+        const urls = [...reply.matchAll(/"type":"web_search_result_location","url":"([^"]+)"/g)].map(([, url]) => url);
+        expect(urls).toEqual([URL, "https://b.example", URL]);
+      }
+    }
+  });
+
+  test("and those of its own as they came", async () => {
+    upstream.answer(path, whole, sse(stream));
+    const body = { model: `${vendor}/x`, max_tokens: 99, messages: [asked], input: "Hi" };
+    const told = await (await gateway.post(path, body)).text();
+    const streamed = await (await gateway.post(path, { ...body, stream: true })).text();
+    for (const text of [told, streamed]) {
+      for (const own of vendor === "messages" ? [page, found, place] : [file, annotation(URL, "A", 0, 7)])
+        expect(text).toContain(JSON.stringify(own));
+    }
   });
 });

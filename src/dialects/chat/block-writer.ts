@@ -1,5 +1,5 @@
 import type { Event, Picture } from "../../canon/events.ts";
-import { CitationKeeper, type Cited } from "./read-citations.ts";
+import { CitationKeeper, type Cited } from "../cited.ts";
 import { isComplete, type ToolSlot } from "./tool-calls.ts";
 
 type TextKind = "text" | "reasoning" | "refusal";

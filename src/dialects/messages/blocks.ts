@@ -1,6 +1,8 @@
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
+import type { BlockCiter } from "../cited.ts";
+import { citedIn } from "./citations.ts";
 
 export type Block = Record<string, unknown>;
 
@@ -45,14 +47,15 @@ export function startEvent({ id, model }: Block): Event {
   return start;
 }
 
-/** Adds a whole block's events to `events`. */
-export function readWholeBlock(block: Block, events: Event[]): void {
+/** Adds a whole block's events to `events`. `citer`: that of its reply. */
+export function readWholeBlock(block: Block, citer: BlockCiter, events: Event[]): void {
   const start = readBlockStart(block);
   events.push({ type: "block-start", block: start });
   const text = start.kind === "tool-call" ? inputText(block["input"]) : initialText(block);
   if (text !== "") events.push({ type: "block-delta", text });
   const signature = initialSignature(block);
   if (signature !== "") events.push({ type: "block-signature", signature });
+  if (start.kind === "text") events.push(...citer.end(text.length, citedIn(block["citations"])));
   events.push({ type: "block-end" });
 }
 

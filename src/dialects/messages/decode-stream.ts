@@ -2,6 +2,7 @@ import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { NO_USAGE, sumUsage, type Usage } from "../../canon/usage.ts";
 import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
+import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import { type Frame, learnPattern, type TextPattern, type TextRun } from "../frames.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
@@ -17,11 +18,22 @@ import {
   readWholeBlock,
   startEvent,
 } from "./blocks.ts";
+import { citedIn } from "./citations.ts";
 import { readFinish } from "./stop-reason.ts";
 import { largerUsage, readApart, readUsage, sameUsage } from "./usage.ts";
 
-/** An open block: how it began, its first content, and for tools and opaque blocks the input that came in fragments. */
-type OpenBlock = { start: BlockStart; block: Block; fragments: boolean; json: string };
+/**
+ * An open block: how it began, its first content, for tools and opaque blocks the input that came in fragments, and for text how much has come and
+ * what it rests on.
+ */
+type OpenBlock = {
+  start: BlockStart;
+  block: Block;
+  fragments: boolean;
+  json: string;
+  length: number;
+  cited: Cited[] | undefined;
+};
 type OpenSlot = Slot<Event, OpenBlock>;
 
 const BLOCK_END: Event = { type: "block-end" };
@@ -74,6 +86,9 @@ class MessagesDecoder implements Decoder {
   #behindStop = 0;
   #calledTool = false;
   #lane = new BlockLane<Event, OpenBlock>();
+  /** The block that text was last added to, which is that of a run. */
+  #written: OpenSlot | undefined;
+  readonly #citer = new BlockCiter();
   /** What the messages before this one came to. */
   #earlier: Usage = NO_USAGE;
   #usage: Usage = NO_USAGE;
@@ -100,7 +115,9 @@ class MessagesDecoder implements Decoder {
   #readRun(run: TextRun): Event[] {
     if (this.done) return [];
     try {
-      return run.text === "" ? [] : [{ type: "block-delta", text: run.text }];
+      if (run.text === "") return [];
+      if (this.#written) this.#written.state.length += run.text.length;
+      return [{ type: "block-delta", text: run.text }];
     } catch (cause) {
       return this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is not JSON.", { cause }));
     }
@@ -205,7 +222,7 @@ class MessagesDecoder implements Decoder {
       for (const block of content) {
         if (!isObject(block)) continue;
         this.#calledTool ||= block["type"] === "tool_use";
-        readWholeBlock(block, out);
+        readWholeBlock(block, this.#citer, out);
       }
     }
     this.#noteStop(fields);
@@ -222,10 +239,12 @@ class MessagesDecoder implements Decoder {
   #open(index: unknown, block: Block, out: Event[]): OpenSlot {
     const start = readBlockStart(block);
     if (start.kind === "tool-call") this.#calledTool = true;
-    const slot = this.#lane.open(index, { start, block, fragments: false, json: "" });
+    const text = initialText(block);
+    const cited = start.kind === "text" ? citedIn(block["citations"]) : [];
+    const state = { start, block, fragments: false, json: "", length: text.length };
+    const slot = this.#lane.open(index, { ...state, cited: cited.length > 0 ? cited : undefined });
     if (start.kind === "opaque") return slot;
     this.#lane.write(slot, { type: "block-start", block: start }, out);
-    const text = initialText(block);
     if (text !== "") this.#lane.write(slot, { type: "block-delta", text }, out);
     const signature = initialSignature(block);
     if (signature !== "") this.#lane.write(slot, { type: "block-signature", signature }, out);
@@ -260,15 +279,26 @@ class MessagesDecoder implements Decoder {
     }
     if (kind !== "text" && kind !== "reasoning") return;
     const text = type === "text_delta" ? delta["text"] : type === "thinking_delta" ? delta["thinking"] : undefined;
-    if (typeof text === "string" && text !== "") this.#lane.write(slot, { type: "block-delta", text }, out);
+    if (typeof text === "string" && text !== "") {
+      slot.state.length += text.length;
+      this.#written = slot;
+      this.#lane.write(slot, { type: "block-delta", text }, out);
+    }
+    if (type === "citations_delta" && kind === "text") this.#cite(slot.state, delta["citation"]);
     const signature = type === "signature_delta" && kind === "reasoning" ? delta["signature"] : undefined;
     if (typeof signature === "string" && signature !== "") {
       this.#lane.write(slot, { type: "block-signature", signature }, out);
     }
   }
 
+  #cite(state: OpenBlock, citation: unknown): void {
+    state.cited ??= [];
+    if (state.cited.length < MAX_CITED) state.cited.push(...citedIn([citation]));
+  }
+
   #close(slot: OpenSlot, out: Event[]): void {
-    const { start, block, fragments } = slot.state;
+    const { start, block, fragments, length, cited = [] } = slot.state;
+    if (start.kind === "text") for (const event of this.#citer.end(length, cited)) this.#lane.write(slot, event, out);
     if (start.kind === "opaque") this.#lane.write(slot, { type: "block-start", block: foldOpaque(slot.state) }, out);
     // Some servers give the whole input with the start of the block and no fragments.
     const whole = start.kind === "tool-call" && !fragments ? inputText(block["input"]) : "";

@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
+import { BlockCiter } from "../cited.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { unseenPicture } from "../pictures.ts";
 import { readRawError, statusOfRawError, upstreamError } from "../upstream-error.ts";
@@ -26,11 +27,12 @@ export function decodeReply(body: unknown): Event[] {
     throw new GatewayError("upstream_error", "The vendor's answer is not a message.");
   }
   const events: Event[] = [startEvent(body)];
+  const citer = new BlockCiter();
   let calledTool = false;
   for (const block of body["content"]) {
     if (!isObject(block)) continue;
     calledTool ||= isToolUse(block);
-    readWholeBlock(block, events);
+    readWholeBlock(block, citer, events);
   }
   const usage = readUsage(body["usage"], NO_USAGE);
   const apart = readApart(body["usage"]);

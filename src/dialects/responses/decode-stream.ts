@@ -1,6 +1,7 @@
 import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
 import { isObject, stringOf } from "../../lib/json.ts";
+import { BlockCiter } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { BlockLane, type Slot } from "../messages/block-lane.ts";
@@ -8,6 +9,7 @@ import { readRawError, statusOfRawError, upstreamError } from "../upstream-error
 import { readFinish } from "./finish.ts";
 import {
   callText,
+  citedIn,
   type Item,
   isCallType,
   messageText,
@@ -20,8 +22,19 @@ import {
 import { phaseSignature } from "./phase.ts";
 import { readUsage } from "./usage.ts";
 
-/** An output item on its way. `began`: its block-start is written. `source`: which of two spellings of its text is taken, and which part. */
-type OpenItem = { type: string; item: Item; began: boolean; wrote: boolean; source: string; part: unknown };
+/**
+ * An output item on its way. `began`: its block-start is written. `source`: which of two spellings of its text is taken, and which part. `length`: of
+ * the answer's text so far.
+ */
+type OpenItem = {
+  type: string;
+  item: Item;
+  began: boolean;
+  wrote: boolean;
+  source: string;
+  part: unknown;
+  length: number;
+};
 /** A piece of the lane is a run of events, so that an item without content can end with none. */
 type OpenSlot = Slot<Event[], OpenItem>;
 
@@ -75,6 +88,9 @@ function statusOfFailure(code: string, general: number): number {
     : general;
 }
 
+/** Whether what an item says just now is its answer's text. */
+const isAnswer = ({ type, source }: OpenItem): boolean => type === "message" && source !== REFUSAL_DELTA;
+
 /** Reads one stream of this dialect. Items are taken in the order in which they began, whatever interleaves (contract 7). */
 class ResponsesDecoder implements Decoder {
   done = false;
@@ -83,6 +99,7 @@ class ResponsesDecoder implements Decoder {
   #calledTool = false;
   #sawItem = false;
   #lane = new BlockLane<Event[], OpenItem>();
+  readonly #citer = new BlockCiter();
 
   push(frame: Frame): Event[] {
     if (this.done || isEmptyFrame(frame)) return [];
@@ -135,7 +152,7 @@ class ResponsesDecoder implements Decoder {
   #open(index: unknown, type: string, item: Item, out: Event[][]): OpenSlot {
     this.#start(undefined, out);
     this.#sawItem = true;
-    return this.#lane.open(index, { type, item, began: false, wrote: false, source: "", part: undefined });
+    return this.#lane.open(index, { type, item, began: false, wrote: false, source: "", part: undefined, length: 0 });
   }
 
   #added(value: Item, out: Event[][]): void {
@@ -177,7 +194,12 @@ class ResponsesDecoder implements Decoder {
   #write(slot: OpenSlot, text: string, turns: boolean, out: Event[][]): void {
     const { state } = slot;
     const events: Event[] = [];
-    if (turns) events.push({ type: "block-end" });
+    if (turns) {
+      // What it rests on is told with the item's end, and this block's is now.
+      if (!isAnswer(state)) this.#citer.end(state.length, []);
+      state.length = 0;
+      events.push({ type: "block-end" });
+    }
     if (!state.began || turns) {
       state.began = true;
       const kind = state.type === "reasoning" ? "reasoning" : "text";
@@ -185,6 +207,7 @@ class ResponsesDecoder implements Decoder {
       events.push({ type: "block-start", block });
     }
     state.wrote = true;
+    if (isAnswer(state)) state.length += text.length;
     events.push({ type: "block-delta", text });
     this.#lane.write(slot, events, out);
   }
@@ -210,7 +233,7 @@ class ResponsesDecoder implements Decoder {
     const { state } = slot;
     if (!state.began && !state.wrote) {
       if (isCallType(state.type)) this.#calledTool = true;
-      this.#lane.close(slot, eventsOf({ ...item, type: state.type }), out);
+      this.#lane.close(slot, this.#eventsOf({ ...item, type: state.type }), out);
       return;
     }
     if (!state.wrote) {
@@ -219,7 +242,8 @@ class ResponsesDecoder implements Decoder {
     }
     const signature = state.type === "reasoning" ? reasoningSignature(item) : phaseSignature(item);
     const proof: Event[] = signature === "" ? [] : [{ type: "block-signature", signature }];
-    this.#lane.close(slot, [...proof, { type: "block-end" }], out);
+    const citations = isAnswer(state) ? this.#citer.end(state.length, citedIn(item)) : [];
+    this.#lane.close(slot, [...proof, ...citations, { type: "block-end" }], out);
   }
 
   #terminal(type: string, value: Item, out: Event[][]): GatewayError | undefined {
@@ -236,7 +260,7 @@ class ResponsesDecoder implements Decoder {
     if (!this.#sawItem) {
       for (const item of items) {
         this.#calledTool ||= isCallType(item["type"]);
-        out.push(eventsOf(item));
+        out.push(this.#eventsOf(item));
       }
     }
     const usage = readUsage(response["usage"]);
@@ -246,12 +270,12 @@ class ResponsesDecoder implements Decoder {
     this.done = true;
     return undefined;
   }
-}
 
-function eventsOf(item: Item): Event[] {
-  const events: Event[] = [];
-  readWholeItem(item, events);
-  return events;
+  #eventsOf(item: Item): Event[] {
+    const events: Event[] = [];
+    readWholeItem(item, this.#citer, events);
+    return events;
+  }
 }
 
 /** A reader for one upstream stream of this dialect. It never throws, and ends with `finish` only on a terminal record. */

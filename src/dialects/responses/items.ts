@@ -1,6 +1,7 @@
 import type { BlockStart, Event, Picture } from "../../canon/events.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import { type BlockCiter, type Cited, citedAt, citedPage, MAX_CITED } from "../cited.ts";
 import { mediaTypeOf } from "../media-type.ts";
 import { carriedIn, packReasoning } from "../reasoning-proof.ts";
 import { phaseSignature } from "./phase.ts";
@@ -26,6 +27,26 @@ function textOfParts(parts: unknown, between: string, fields: readonly string[] 
 /** Visible text of a message item. */
 export const messageText = (item: Item): string =>
   typeof item["content"] === "string" ? item["content"] : textOfParts(item["content"], "");
+
+const placeIn = (place: unknown, before: number): unknown => (typeof place === "number" ? before + place : undefined);
+
+/** The pages that a message item's text rests on (dialects.md 1.6); files, which have no address, are not among them. */
+export function citedIn(item: Item): Cited[] {
+  const cited: Cited[] = [];
+  let before = 0;
+  for (const part of listOf(item["content"])) {
+    if (!isObject(part)) continue;
+    for (const annotation of listOf(part["annotations"])) {
+      if (cited.length >= MAX_CITED) return cited;
+      if (!isObject(annotation)) continue;
+      const { url, title, start_index: start, end_index: end } = annotation;
+      for (const page of citedPage(url, title, ""))
+        cited.push(citedAt(page, placeIn(start, before), placeIn(end, before)));
+    }
+    before += stringOf(part["text"]).length;
+  }
+  return cited;
+}
 
 /** Text of a reasoning item: the model's own where the vendor shows it, else the summary (dialects.md 4.8 #24: never both). */
 export const reasoningText = (item: Item): string =>
@@ -83,20 +104,29 @@ export function pictureIn(item: Item): Picture | undefined {
     : { mediaType: mediaTypeOf(`image/${stringOf(item["output_format"]) || "png"}`, data), data };
 }
 
-function writeBlock(block: BlockStart, text: string, signature: string, events: Event[]): void {
+function writeBlock(
+  block: BlockStart,
+  text: string,
+  signature: string,
+  events: Event[],
+  citations: readonly Event[] = [],
+): void {
   events.push({ type: "block-start", block });
   if (text !== "") events.push({ type: "block-delta", text });
   if (signature !== "") events.push({ type: "block-signature", signature });
+  events.push(...citations);
   events.push({ type: "block-end" });
 }
 
-/** Adds a whole output item's events to `events`: none for one that says nothing, an opaque block for a type of this dialect's own. */
-export function readWholeItem(item: Item, events: Event[]): void {
+/** Adds a whole output item's events to `events`: none for one that says nothing, an opaque block for a type of this dialect's own. `citer`: that of its reply. */
+export function readWholeItem(item: Item, citer: BlockCiter, events: Event[]): void {
   const type = item["type"];
   if (type === "message") {
     const { content } = item;
     const text = typeof content === "string" ? content : textOfParts(content, "", ["text"]);
-    if (text !== "") writeBlock({ kind: "text" }, text, phaseSignature(item), events);
+    if (text !== "") {
+      writeBlock({ kind: "text" }, text, phaseSignature(item), events, citer.end(text.length, citedIn(item)));
+    }
     const refusal = textOfParts(content, "", ["refusal"]);
     if (refusal !== "") writeBlock({ kind: "text", refusal: true }, refusal, "", events);
   } else if (type === "reasoning") readWholeReasoning(item, events);

@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
+import { BlockCiter } from "../cited.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { failureOf } from "./decode-stream.ts";
 import { readFinish, writeFinish } from "./finish.ts";
@@ -24,11 +25,12 @@ export function decodeReply(body: unknown): Event[] {
     throw new GatewayError("upstream_error", "The vendor's answer is not a finished response.");
   }
   const events: Event[] = [startEvent(body)];
+  const citer = new BlockCiter();
   let calledTool = false;
   for (const item of output) {
     if (!isObject(item)) continue;
     calledTool ||= isCallType(item["type"]);
-    readWholeItem(item, events);
+    readWholeItem(item, citer, events);
   }
   const usage = readUsage(body["usage"]);
   if (usage) events.push({ type: "usage", usage });
