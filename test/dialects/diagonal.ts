@@ -68,6 +68,14 @@ export function plain(events: readonly Event[]): unknown[] {
   );
 }
 
+/** Events that stand between a block's start and its end, the end itself too. */
+const INSIDE_BLOCKS: ReadonlySet<Event["type"]> = new Set([
+  "block-delta",
+  "block-signature",
+  "block-citation",
+  "block-end",
+]);
+
 /** The grammar of events: what is wrong with a list of them, or undefined. */
 export function grammarFault(events: readonly Event[]): string | undefined {
   let open = false;
@@ -76,7 +84,7 @@ export function grammarFault(events: readonly Event[]): string | undefined {
     if ((event.type === "finish" || event.type === "error") !== isLast) return `${event.type} at ${index}`;
     if (event.type === "start" && index !== 0) return "start is not first";
     if (event.type === "block-delta" && event.text === "") return "an empty delta";
-    const inside = event.type === "block-delta" || event.type === "block-signature" || event.type === "block-end";
+    const inside = INSIDE_BLOCKS.has(event.type);
     if (inside !== open && event.type !== "error") return `${event.type} at ${index} while open is ${open}`;
     if (event.type === "block-start") open = true;
     if (event.type === "block-end") open = false;
