@@ -93,11 +93,11 @@ describe("whole replies", () => {
 
   test("relabel changes the model and no other byte", () => {
     const text =
-      '{ "id":"msg_1","type":"message", "role":"assistant", "model" : "upstream-name",\n "content":[{"type":"new","n":12345678901234567890}] }';
+      '{ "id":"msg_1","type":"message", "role":"assistant", "model" : "upstream-name",\n "stop_reason":"end_turn", "content":[{"type":"new","n":12345678901234567890}] }';
     expect(messages.relabel(new JsonText(text), context)).toBe(text.replace('"upstream-name"', '"some/model-id"'));
   });
 
-  test("relabel adds the id, type and role that a message lacks", () => {
+  test("relabel adds the id, type, role and stop reason that a message lacks", () => {
     const content = [{ type: "text", text: "a" }];
     expect(JSON.parse(messages.relabel(new JsonText(JSON.stringify({ content })), context))).toEqual({
       id: `msg_${context.replyId}`,
@@ -105,7 +105,27 @@ describe("whole replies", () => {
       role: "assistant",
       model: context.model,
       content,
+      stop_reason: "end_turn",
     });
+  });
+
+  test("relabel makes an object of a call's input that is text or none, and says that there is a call", () => {
+    const call = (input: string) => `{"type":"tool_use","id":"t","name":"f"${input}}`;
+    const blocks = [
+      call(""),
+      call(',"input":"{\\"n\\":12345678901234567890}"'),
+      call(',"input":{"n":12345678901234567890}'),
+    ];
+    const text = `{"id":"msg_1","type":"message","role":"assistant","content":[${blocks.join()}],"stop_reason":null}`;
+    const { content, ...rest } = JSON.parse(messages.relabel(new JsonText(text), context)) as { content: unknown[] };
+    expect(rest).toMatchObject({ stop_reason: "tool_use", model: context.model });
+    expect(content).toHaveLength(3);
+    const told = messages.relabel(new JsonText(text), context);
+    expect([...told.matchAll(/"input":(\{[^}]*\})/g)].map(([, input]) => input)).toEqual([
+      "{}",
+      '{"n":12345678901234567890}',
+      '{"n":12345678901234567890}',
+    ]);
   });
 
   test("an error inside a 200 is thrown as what it is, and no reply is an upstream error", () => {

@@ -1,6 +1,6 @@
 import type { Event, Finish } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
-import { type Edits, editObject, entryOf, isObject, type JsonText, parseExactly } from "../../lib/json.ts";
+import { type Edits, editObject, entryOf, isObject, type JsonText, listOf, parseExactly } from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import { Frame } from "../frames.ts";
@@ -56,20 +56,32 @@ function soundDelta(delta: unknown): Block | undefined {
   return text === "" ? undefined : { ...delta, [field]: text };
 }
 
+const isCall = (block: unknown): block is Block => isObject(block) && block["type"] === "tool_use";
+const lacksInput = (block: unknown): boolean => isCall(block) && !isObject(block["input"]);
+
+/** Blocks with the arguments of each call as the object that clients take for granted, their numbers digit for digit. */
+function withInputs(body: JsonText): unknown[] {
+  const { content } = parseExactly(body.text) as { content: unknown[] };
+  return content.map((block) =>
+    isCall(block) && lacksInput(block) ? { ...block, input: inputOf(block["input"]) } : block,
+  );
+}
+
 /**
- * A whole reply with the client's model ID, what every message says of itself and a stop reason that fits its blocks, every other byte as
- * it was. `body` is known to be an object.
+ * A whole reply with the client's model ID, what every message says of itself, calls that can be made and a stop reason that fits its blocks, every
+ * other byte as it was. `body` is known to be an object.
  */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
   const { id, type, role, content, stop_reason: word, usage } = body.value as Block;
-  const calledTool = Array.isArray(content) && content.some((block) => isObject(block) && block["type"] === "tool_use");
-  const fitting = fittingStopReason(word, calledTool);
+  const blocks = listOf(content);
+  const fitting = fittingStopReason(word, blocks.some(isCall));
   const counts = withNumbers(usage);
   return body.edit({
     model: context.model,
     ...(!isFilled(id) && { id: messageIdOf(context) }),
     ...(!isFilled(type) && { type: "message" }),
     ...(!isFilled(role) && { role: "assistant" }),
+    ...(blocks.some(lacksInput) && { content: withInputs(body) }),
     ...(fitting !== undefined && { stop_reason: fitting }),
     ...(counts !== usage && { usage: counts }),
   });

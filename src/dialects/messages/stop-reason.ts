@@ -27,8 +27,12 @@ function consistent(reason: FinishReason, calledTool: boolean): FinishReason {
   return !calledTool && reason === "tool-calls" ? "stop" : reason;
 }
 
-/** The stop reason to put in place of one that does not fit the blocks that were sent; undefined where the vendor's own does. */
+/**
+ * The stop reason to put in place of one that does not fit the blocks that were sent, or is none, though the reply has ended; undefined where the
+ * vendor's own does.
+ */
 export function fittingStopReason(word: unknown, calledTool: boolean): string | undefined {
+  if (typeof word !== "string" || word === "") return WORD[calledTool ? "tool-calls" : "stop"];
   if (calledTool && (word === "end_turn" || word === "stop_sequence")) return "tool_use";
   return !calledTool && word === "tool_use" ? "end_turn" : undefined;
 }
