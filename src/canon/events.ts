@@ -49,7 +49,7 @@ export type Event =
   | { type: "block-delta"; text: string }
   /** The vendor's proof of the open block: reasoning, a tool call, or text (Gemini); replaces an earlier one. */
   | { type: "block-signature"; signature: string }
-  /** At the end of a text block: from the gateway itself, and from vendors that search, or read what a client found, and say where it stands. */
+  /** At the end of a text block: from the gateway itself, and from vendors that say what a text rests on. */
   | { type: "block-citation"; citation: Citation }
   | { type: "block-end" }
   /** `apart`: what the vendor did on top of the reply and bills as calls of its own, each with its counts; none of it is in `usage`. */

@@ -9,7 +9,11 @@ beforeAll(async () => {
   upstream = startUpstream();
   const dialects = ["messages", "responses"] as const;
   gateway = await startApp({
-    vendors: [vendorAt(upstream, "chat", "plain"), ...dialects.map((dialect) => vendorAt(upstream, dialect, dialect))],
+    vendors: [
+      vendorAt(upstream, "chat", "plain"),
+      ...dialects.map((dialect) => vendorAt(upstream, dialect, dialect)),
+      { ...vendorAt(upstream, "chat", "gemini"), dialect: "gemini" },
+    ],
   });
 });
 afterAll(async () => {
@@ -219,4 +223,90 @@ describe.each([
         expect(text).toContain(JSON.stringify(own));
     }
   });
+});
+
+/** What Gemini says of its sources: places are bytes of UTF-8, and the first of them, at 0, is not written. */
+const GROUNDED = "Früh dämmert es, 😀 so früh.";
+const bytesBefore = (text: string) => Buffer.byteLength(GROUNDED.slice(0, GROUNDED.indexOf(text)));
+const segmentOf = (text: string) => ({
+  startIndex: bytesBefore(text),
+  endIndex: bytesBefore(text) + Buffer.byteLength(text),
+  text,
+});
+const grounding = {
+  groundingMetadata: {
+    webSearchQueries: ["dawn"],
+    groundingChunks: [
+      { web: { uri: URL, title: "A" } },
+      { web: { uri: "https://b.example" } },
+      { web: { title: "no address" } },
+    ],
+    groundingSupports: [
+      { segment: { endIndex: Buffer.byteLength("Früh") }, groundingChunkIndices: [0, 1, 2, 9] },
+      { segment: segmentOf("so früh"), groundingChunkIndices: [1] },
+      { segment: { ...segmentOf("Früh"), endIndex: 9_999 }, groundingChunkIndices: [0] },
+    ],
+  },
+  citationMetadata: { citations: [{ ...segmentOf("dämmert"), uri: "https://c.example", license: "mit" }] },
+};
+const GROUNDS: [string, string, string][] = [
+  [URL, "A", "Früh"],
+  ["https://b.example", "https://b.example", "Früh"],
+  ["https://b.example", "https://b.example", "so früh"],
+  [URL, "A", GROUNDED],
+  ["https://c.example", "https://c.example", "dämmert"],
+];
+const candidate = (parts: Wire[], more: Wire = {}) => ({
+  candidates: [{ content: { role: "model", parts }, index: 0, ...more }],
+});
+const counts = { usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 9, totalTokenCount: 18 } };
+
+test("the pages that a Gemini vendor's answer rests on, or repeats, reach clients of every dialect", async () => {
+  const annotations = GROUNDS.map(([url, title, text]) => {
+    const start_index = GROUNDED.indexOf(text);
+    return { type: "url_citation", start_index, end_index: start_index + text.length, title, url };
+  });
+  const ending = { finishReason: "STOP", ...grounding };
+  // A thought in between does not count, and all is said with the last record.
+  const streamed = [
+    candidate([{ text: "Hm.", thought: true }]),
+    ...[...GROUNDED].map((text) => candidate([{ text }])),
+    { ...candidate([], ending), ...counts },
+  ];
+  upstream.always("/v1/models/x:generateContent", json({ ...candidate([{ text: GROUNDED }], ending), ...counts }));
+  upstream.always(
+    "/v1/models/x:streamGenerateContent",
+    sse(streamed.map((one) => `data: ${JSON.stringify(one)}\r\n\r\n`).join("")),
+  );
+  for (const stream of [false, true]) {
+    const body = { model: "gemini/x", max_tokens: 99, messages: [asked], stream };
+    const chat = await (await gateway.post("/v1/chat/completions", body)).text();
+    const choices = (stream ? dataOf(chat) : [JSON.parse(chat) as Wire]).flatMap(
+      (record) => record["choices"] as Wire[],
+    );
+    const said = choices.map((choice) => (choice["delta"] ?? choice["message"]) as Wire);
+    const told = said.flatMap((one) => (one["annotations"] as { url_citation: Wire }[] | undefined) ?? []);
+    expect(told.map(({ url_citation: cited }) => ({ type: "url_citation", ...cited }))).toEqual(annotations);
+    const responses = await (await gateway.post("/v1/responses", { model: "gemini/x", input: "Hi", stream })).text();
+    for (const one of annotations) expect(responses).toContain(JSON.stringify(one));
+    const messages = await (await gateway.post("/v1/messages", body)).text();
+    const urls = [...messages.matchAll(/"type":"web_search_result_location","url":"([^"]+)"/g)].map(([, url]) => url);
+    expect(urls).toEqual(annotations.map(({ url }) => url));
+  }
+});
+
+test("pages that a Gemini vendor only lists stand at all of the text", async () => {
+  const { groundingChunks } = grounding.groundingMetadata;
+  const reply = {
+    ...candidate([{ text: GROUNDED }], { finishReason: "STOP", groundingMetadata: { groundingChunks } }),
+    ...counts,
+  };
+  upstream.answer("/v1/models/x:generateContent", json(reply));
+  const chat = await gateway.post("/v1/chat/completions", { model: "gemini/x", messages: [asked] });
+  const { choices } = (await chat.json()) as { choices: { message: { annotations: Wire[] } }[] };
+  const whole = { start_index: 0, end_index: GROUNDED.length };
+  expect(choices[0]?.message.annotations).toEqual([
+    { type: "url_citation", url_citation: { ...whole, title: "A", url: URL } },
+    { type: "url_citation", url_citation: { ...whole, title: "https://b.example", url: "https://b.example" } },
+  ]);
 });

@@ -3,10 +3,12 @@ import type { BlockStart, Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { newId } from "../../lib/id.ts";
 import { isObject, listOf, mayBeInexact, parseExactly, stringOf } from "../../lib/json.ts";
+import { BlockCiter, type Cited } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { errorInside } from "./errors.ts";
 import { blockedFinish, failureOf, finishWord, readFinish } from "./finish.ts";
+import { AnswerText, citedIn, isCiting } from "./grounding.ts";
 import { PartialArguments } from "./partial-arguments.ts";
 import { type Place, packProof } from "./proof.ts";
 import { NO_RAW_USAGE, type RawUsage, readUsage, sameUsage, toUsage } from "./usage.ts";
@@ -48,6 +50,12 @@ export class GeminiDecoder implements Decoder {
   #word: string | undefined;
   /** The vendor's sentence about that. */
   #message: unknown;
+  readonly #answer = new AnswerText();
+  /** Characters of the answer in earlier blocks. */
+  #before = 0;
+  /** The last record that said what the text rests on: each says all that is known by then. */
+  #citing: Part | undefined;
+  readonly #citer = new BlockCiter();
 
   get finishing(): boolean {
     return this.#word !== undefined || this.#finish !== undefined;
@@ -118,6 +126,7 @@ export class GeminiDecoder implements Decoder {
     this.#start(record, out);
     this.#usage = readUsage(record["usageMetadata"], this.#usage);
     const candidate = candidateOf(record);
+    if (candidate && isCiting(candidate)) this.#citing = candidate;
     for (const part of partsOf(candidate)) {
       const broken = isObject(part) ? this.#readPart(part, out) : undefined;
       if (broken) return broken;
@@ -159,9 +168,23 @@ export class GeminiDecoder implements Decoder {
     if (this.#open === undefined) return;
     const json = this.#partial?.json ?? "";
     if (json !== "") out.push({ type: "block-delta", text: json });
+    if (this.#open === "text") this.#endText(out);
     this.#partial = undefined;
     this.#open = undefined;
     out.push({ type: "block-end" });
+  }
+
+  /** What the block of text that ends rests on, each with its place in that block. */
+  #endText(out: Event[]): void {
+    const before = this.#before;
+    const isHere = ({ end }: Cited) => end === undefined || end > before;
+    const moved = ({ start, end, ...cited }: Cited): Cited =>
+      start === undefined || end === undefined
+        ? cited
+        : { ...cited, start: Math.max(start - before, 0), end: end - before };
+    const cited = this.#citing ? citedIn(this.#citing, this.#answer).filter(isHere).map(moved) : [];
+    this.#before = this.#answer.length;
+    out.push(...this.#citer.end(this.#before - before, cited));
   }
 
   /** Usage stands between blocks only, so a count that comes inside one waits for its end. */
@@ -206,6 +229,7 @@ export class GeminiDecoder implements Decoder {
   #append(kind: "text" | "reasoning", text: string, out: Event[]): void {
     if (text === "") return;
     if (this.#open !== kind) this.#begin({ kind }, out);
+    if (kind === "text") this.#answer.add(text);
     out.push({ type: "block-delta", text });
   }
 
