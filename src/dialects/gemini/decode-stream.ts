@@ -53,7 +53,7 @@ export class GeminiDecoder implements Decoder {
   readonly #answer = new AnswerText();
   /** Characters of the answer in earlier blocks. */
   #before = 0;
-  /** The last record that said what the text rests on: each says all that is known by then. */
+  /** The last record since the last block of text that said what the text rests on: each says all that is known by then. */
   #citing: Part | undefined;
   readonly #citer = new BlockCiter();
 
@@ -183,6 +183,7 @@ export class GeminiDecoder implements Decoder {
         ? cited
         : { ...cited, start: Math.max(start - before, 0), end: end - before };
     const cited = this.#citing ? citedIn(this.#citing, this.#answer).filter(isHere).map(moved) : [];
+    this.#citing = undefined;
     this.#before = this.#answer.length;
     out.push(...this.#citer.end(this.#before - before, cited));
   }

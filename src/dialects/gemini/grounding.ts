@@ -43,14 +43,14 @@ export class AnswerText {
   }
 }
 
-/** A page that an entry names, at the part of the text that a segment tells; the default of a number is not written. */
-function citedBy(page: unknown, segment: unknown, text: AnswerText): Cited[] {
-  const { uri, title } = isObject(page) ? page : ({} as Wire);
+/** The pages that are named, at the part of the text that a segment tells; the default of a number is not written. */
+function citedBy(pages: readonly unknown[], segment: unknown, text: AnswerText): Cited[] {
+  const named = pages.filter(isObject).flatMap(({ uri, title }) => citedPage(uri, title, ""));
   const { startIndex = 0, endIndex, partIndex = 0 } = isObject(segment) ? segment : ({} as Wire);
-  return citedPage(uri, title, "").map((cited) =>
-    // Where another part begins is not known in a stream, whose parts are pieces of one.
-    partIndex === 0 ? citedAt(cited, text.placeOf(startIndex), text.placeOf(endIndex)) : cited,
-  );
+  // Where another part begins is not known in a stream, whose parts are pieces of one.
+  if (named.length === 0 || endIndex === undefined || partIndex !== 0) return named;
+  const [start, end] = [text.placeOf(startIndex), text.placeOf(endIndex)];
+  return named.map((cited) => citedAt(cited, start, end));
 }
 
 const pageOf = (chunk: unknown): unknown =>
@@ -61,12 +61,13 @@ function groundsIn(metadata: unknown, text: AnswerText): Cited[] {
   if (!isObject(metadata)) return [];
   const chunks = listOf(metadata["groundingChunks"]).slice(0, MAX_CITED);
   const supports = listOf(metadata["groundingSupports"]).slice(0, MAX_CITED).filter(isObject);
-  if (supports.length === 0) return chunks.flatMap((chunk) => citedBy(pageOf(chunk), undefined, text));
-  return supports.flatMap(({ segment, groundingChunkIndices: indices }) =>
-    listOf(indices)
+  if (supports.length === 0) return citedBy(chunks.map(pageOf), undefined, text);
+  return supports.flatMap(({ segment, groundingChunkIndices: indices }) => {
+    const pages = listOf(indices)
       .slice(0, MAX_CITED)
-      .flatMap((index) => (typeof index === "number" ? citedBy(pageOf(chunks[index]), segment, text) : [])),
-  );
+      .map((index) => (typeof index === "number" ? pageOf(chunks[index]) : undefined));
+    return citedBy(pages, segment, text);
+  });
 }
 
 /** Whether a candidate says where its text stands elsewhere. */
@@ -78,6 +79,6 @@ export function citedIn({ groundingMetadata: grounds, citationMetadata: repeats 
   const sources = isObject(repeats) ? [...listOf(repeats["citationSources"]), ...listOf(repeats["citations"])] : [];
   return [
     ...groundsIn(grounds, text),
-    ...sources.slice(0, MAX_CITED).flatMap((source) => citedBy(source, source, text)),
+    ...sources.slice(0, MAX_CITED).flatMap((source) => citedBy([source], source, text)),
   ];
 }
