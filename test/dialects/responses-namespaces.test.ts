@@ -37,6 +37,32 @@ describe("tools of namespaces, and those that the input brings, for another dial
     expect(dropped).toEqual(["input[0].tools[4]"]);
   });
 
+  /** Two searches of the client's, one of which finds the other's tool again (openai/codex). */
+  const searched: Wire = {
+    tools: [search()],
+    input: [
+      user,
+      { type: "tool_search_call", call_id: "s1", execution: "client", arguments: { query: "a" } },
+      { type: "tool_search_output", call_id: "s1", execution: "client", tools: [space("mcp__a", search())] },
+      { type: "tool_search_call", call_id: "s2", execution: "client", arguments: { query: "b" } },
+      {
+        type: "tool_search_output",
+        call_id: "s2",
+        execution: "client",
+        tools: [space("mcp__a", search()), space("mcp__b", search())],
+      },
+      { type: "function_call", call_id: "c1", namespace: "mcp__b", name: "search", arguments: "{}" },
+      { type: "function_call_output", call_id: "c1", output: "r" },
+    ],
+  };
+
+  test.each(UPSTREAMS.filter((to) => to !== "responses"))("%s: what a search has found is offered, once", (to) => {
+    const { body, dropped } = send({ from: "responses", to }, searched);
+    const offered = [...JSON.stringify(body["tools"]).matchAll(/"name":"(\w+)"/g)].map(([, name]) => name);
+    expect(offered).toEqual(["search", "mcp__a_search", "mcp__b_search"]);
+    expect(dropped).toEqual(["input[1]", "input[3]"]);
+  });
+
   const call = (id: string, name: string, given: string) => ({
     id,
     type: "function",

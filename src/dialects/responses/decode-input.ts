@@ -6,7 +6,7 @@ import { carriedIn } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
 import { unknownFields } from "../unknown-fields.ts";
 import { decodeContent, isKnownPart } from "./content.ts";
-import { BROUGHT_TOOLS } from "./decode-tools.ts";
+import { BROUGHT_TOOLS, FOUND_TOOLS } from "./decode-tools.ts";
 import { argumentsText, type Item, PICTURE, pictureIn, reasoningSignature, reasoningText } from "./items.ts";
 import { joinName } from "./namespaces.ts";
 
@@ -26,7 +26,7 @@ const ITEM_FIELDS: ReadonlySet<string> = new Set([
     "input",
     "output",
   ],
-  ...["summary", "encrypted_content", "caller", "async", "created_by", "tools", "parsed_arguments"],
+  ...["summary", "encrypted_content", "caller", "async", "created_by", "tools", "execution", "parsed_arguments"],
   ...["result", "output_format", "revised_prompt", "action", "background", "quality", "size"],
 ]);
 /** Fields of a content part. */
@@ -81,6 +81,7 @@ class InputReader {
       case PICTURE:
         return this.#readPicture(item, path);
       case BROUGHT_TOOLS:
+      case FOUND_TOOLS:
         // Read with all other tools.
         break;
       default:

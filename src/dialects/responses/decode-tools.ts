@@ -70,16 +70,32 @@ function decodeList(
 /** The type of an item of the input that brings tools along: newer agents leave `tools` empty (openai/codex, "Responses Lite"). */
 export const BROUGHT_TOOLS = "additional_tools";
 
+/** The type of an item that says which tools a search for tools has found: from there on the model may call them. */
+export const FOUND_TOOLS = "tool_search_output";
+
+/** Adds the tools that a search found to `decoded`: another search finds many of them again, and vendors refuse a name that is there twice. */
+function decodeFound(tools: readonly unknown[], path: string, dropped: DroppedPaths, decoded: Tool[]): void {
+  const found: Tool[] = [];
+  decodeList(tools, path, undefined, dropped, found);
+  const known = new Set(decoded.map(({ name }) => name));
+  for (const tool of found) {
+    if (!known.has(tool.name)) decoded.push(tool);
+    known.add(tool.name);
+  }
+}
+
 /**
  * The tools of a body as canonical ones: functions and custom ones, those of namespaces under both names, and those that items of the input
- * bring. Those that the vendor runs are named in `dropped`.
+ * bring or a search has found. Those that the vendor runs are named in `dropped`.
  */
 export function decodeTools({ tools, input }: Item, dropped: DroppedPaths): Tool[] {
   const decoded: Tool[] = [];
   decodeList(listOf(tools), "tools", undefined, dropped, decoded);
   for (const [at, item] of listOf(input).entries()) {
-    if (!isObject(item) || item["type"] !== BROUGHT_TOOLS) continue;
-    decodeList(listOf(item["tools"]), `input[${at}].tools`, undefined, dropped, decoded);
+    if (!isObject(item)) continue;
+    const path = `input[${at}].tools`;
+    if (item["type"] === BROUGHT_TOOLS) decodeList(listOf(item["tools"]), path, undefined, dropped, decoded);
+    if (item["type"] === FOUND_TOOLS) decodeFound(listOf(item["tools"]), path, dropped, decoded);
   }
   return decoded;
 }

@@ -16,7 +16,7 @@ import {
   textsOf,
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
-import { BROUGHT_TOOLS } from "./decode-tools.ts";
+import { BROUGHT_TOOLS, FOUND_TOOLS } from "./decode-tools.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -179,7 +179,7 @@ const isPriced = ({ type, environment }: Wire): boolean =>
   PRICED_TYPES.has(type) || (type === "shell" && isHosted(environment));
 
 /** Items that bring tools: agents' own, and what a search for tools gave (openai/codex, "Responses Lite"; tool search). */
-const BRINGING: ReadonlySet<unknown> = new Set([BROUGHT_TOOLS, "tool_search_output"]);
+const BRINGING: ReadonlySet<unknown> = new Set([BROUGHT_TOOLS, FOUND_TOOLS]);
 
 function broughtTools({ input }: Wire): BroughtTool[] {
   return listOf(input).flatMap((item, at) => {
