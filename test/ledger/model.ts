@@ -130,8 +130,10 @@ export class Model {
 
   #hold(tariff: Tariff, estimate: number, output: number): bigint {
     const dearest = Math.max(tariff.input, tariff.cacheRead, tariff.cacheWrite);
-    const input = BigInt(Math.ceil((estimate * 11) / 10)) * this.#rate(tariff, estimate, dearest);
-    const pico = input + BigInt(output) * this.#rate(tariff, estimate, tariff.output);
+    // As long as it may be: beyond a tier's edge all of it costs the tier's price.
+    const upper = Math.ceil((estimate * 11) / 10);
+    const pico =
+      BigInt(upper) * this.#rate(tariff, upper, dearest) + BigInt(output) * this.#rate(tariff, upper, tariff.output);
     return pico / 1_000n + (pico % 1_000n > 0n ? 1n : 0n);
   }
 

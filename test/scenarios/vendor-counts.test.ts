@@ -284,27 +284,37 @@ const PATHS: Record<UpstreamDialectName, (mode: Mode) => string> = {
 const DIALECTS = ["chat", "messages", "responses", "gemini"] as const;
 
 let upstream: Upstream;
-let gateway: TestApp;
-beforeAll(async () => {
-  upstream = startUpstream();
-  gateway = await startApp({
-    vendors: DIALECTS.map((dialect) => ({
-      ...{ id: `vendor-${dialect}`, name: dialect, dialect, auth: "bearer", apiKey: "k", models: "any", quirks: {} },
-      baseUrl: `${upstream.url}${{ chat: "/v1", responses: "/v1", messages: "", gemini: "/v1beta" }[dialect]}`,
-    })),
-    models: DIALECTS.map((dialect) => ({
-      ...{ id: `lab/${dialect}`, pricing: PRICING },
-      routes: [{ vendor: `vendor-${dialect}`, model: "m" }],
-    })),
+/** One for each dialect of vendors: an account may not look at a receipt for each row of the table at once. */
+const gateways = new Map<UpstreamDialectName, TestApp>();
+const gatewayOf = (dialect: UpstreamDialectName): TestApp => gateways.get(dialect) as TestApp;
+
+async function startFor(dialect: (typeof DIALECTS)[number]): Promise<TestApp> {
+  const gateway = await startApp({
+    vendors: [
+      {
+        ...{ id: "vendor", name: dialect, dialect, auth: "bearer", apiKey: "k", models: "any", quirks: {} },
+        baseUrl: `${upstream.url}${{ chat: "/v1", responses: "/v1", messages: "", gemini: "/v1beta" }[dialect]}`,
+      },
+    ],
+    models: [{ id: `lab/${dialect}`, pricing: PRICING, routes: [{ vendor: "vendor", model: "m" }] }],
     config: { plans: { paying: { requests_per_minute: 1_000_000, concurrent_generations: 1_000 } } },
   });
   gateway.store.database.run("UPDATE account SET plan = 'paying' WHERE id = ?", [gateway.accountId]);
   gateway.app.keys.reload();
   await gateway.app.book.deposit({ accountId: gateway.accountId, amountNano: DEPOSIT, reference: "first" });
+  return gateway;
+}
+
+beforeAll(async () => {
+  upstream = startUpstream();
+  for (const dialect of DIALECTS) gateways.set(dialect, await startFor(dialect));
 });
 afterAll(async () => {
-  expect([gateway.app.book.verify(), upstream.unexpected]).toEqual([[], []]);
-  await gateway.stop();
+  for (const gateway of gateways.values()) {
+    expect(gateway.app.book.verify()).toEqual([]);
+    await gateway.stop();
+  }
+  expect(upstream.unexpected).toEqual([]);
   upstream.close();
 });
 
@@ -317,6 +327,7 @@ const TABLE = DIALECTS.flatMap((dialect) =>
 );
 
 test.each(TABLE)("$dialect counts $name: $client, $mode", async ({ dialect, said, paid, first, mode, client }) => {
+  const gateway = gatewayOf(dialect);
   upstream.answer(PATHS[dialect](mode), ANSWERS[dialect](mode, said, first));
   const before = gateway.app.book.balance(gateway.accountId).postedNano;
   const body = {
@@ -384,7 +395,7 @@ test.each(SAME)(
     upstream.answer(PATHS[dialect](mode), ANSWERS[dialect](mode, said, first));
     const wish = dialect === "chat" && mode === "stream" ? { stream_options: { include_usage: true } } : {};
     const body = { model: `lab/${dialect}`, stream: mode === "stream", ...asked, ...wish };
-    const text = await (await gateway.post(PATHS[dialect](mode), body)).text();
+    const text = await (await gatewayOf(dialect).post(PATHS[dialect](mode), body)).text();
     expect(text).toMatch(new RegExp(`"${read}": ?1000\\b`));
     expect(text).toMatch(new RegExp(`"${made}": ?${dialect === "chat" ? 250 : 50}\\b`));
     expect(text).not.toMatch(/_tokens": ?"/);
@@ -396,6 +407,7 @@ test("counts inside the choice that ends, as Moonshot has them, are the vendor's
   const usage = { prompt_tokens: 1_000, completion_tokens: 50, total_tokens: 1_050, cached_tokens: 400 };
   const said = { ...head, choices: [{ index: 0, delta: { role: "assistant", content: SAID }, finish_reason: null }] };
   const end = { ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop", usage }] };
+  const gateway = gatewayOf("chat");
   for (const client of ["chat", "messages"] as const) {
     upstream.answer("/v1/chat/completions", sse(`${records(said, end)}data: [DONE]\n\n`));
     const { asked } = ASKING[client];
@@ -426,6 +438,7 @@ test.each(MODES)("a reply that stops behind its summary costs the summary alone:
     mode === "blocking" ? json({ ...head, ...ending, content: [content], usage }) : sse(stream),
   );
   const body = { model: "lab/messages", max_tokens: 1_000, stream: mode === "stream" };
+  const gateway = gatewayOf("messages");
   const response = await gateway.post("/v1/messages", { ...body, messages: [{ role: "user", content: "Hello?" }] });
   const text = await response.text();
   expect([response.status, text.includes(content.content)]).toEqual([200, true]);
