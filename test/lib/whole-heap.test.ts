@@ -45,10 +45,17 @@ describe("all of the heap is collected", () => {
     expect(look(256, 1_000, grow(true, 150, 50, 5, 5, 1, 3, 16)).at).toEqual([1, 5, 6]);
   });
 
-  test("and where nothing goes on, when there is some; not where little is, nor in the middle of work", () => {
+  test("and where nothing goes on, when there is some; not where little is", () => {
     const still = grow(false, ...Array.from({ length: 8 }, () => 0));
     expect(look(8_000, 150, [...grow(true, 150, 20, 20), ...still, ...still]).at).toEqual([7]);
     expect(look(8_000, 150, [...grow(true, 150, 15), ...still]).at).toEqual([]);
+  });
+
+  test("and in the midst of work, once a minute at the most, and for a two-thousandth of the time", () => {
+    const work = grow(true, 150, ...Array.from({ length: 150 }, () => 1));
+    expect(look(8_000, 150, work).at).toEqual([59, 119]);
+    expect(look(8_000, 150, work, 40).at).toEqual([59, 139]);
+    expect(look(8_000, 150, grow(true, 150, ...Array.from({ length: 150 }, () => 0.1))).at).toEqual([]);
   });
 
   test("for a twentieth of the time at the most", () => {
