@@ -51,8 +51,12 @@ const NO_EVENTS: readonly Event[] = [];
 export class BlockCiter {
   /** Made for the first one: hardly any reply has some. */
   #keeper: CitationKeeper | undefined;
-  /** Characters of the blocks of text before. */
   #before = 0;
+
+  /** Characters of the blocks of text so far. */
+  get before(): number {
+    return this.#before;
+  }
 
   /** The events that go before the end of a block of text of `length` characters. Places count from its beginning; without one, all of it rests on the page. */
   end(length: number, cited: readonly Cited[]): readonly Event[] {

@@ -3,7 +3,7 @@ import type { Caller } from "../accounts/caller.ts";
 import type { Keys } from "../accounts/keys.ts";
 import { GatewayError } from "../canon/errors.ts";
 import type { Clock } from "../lib/clock.ts";
-import { isObject } from "../lib/json.ts";
+import { isJson, isObject } from "../lib/json.ts";
 import type { BodyRoom } from "../limits/body-room.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
@@ -185,15 +185,6 @@ async function readMessageText(request: Request, { clock, room }: McpDependencie
     const isCut = thrown instanceof UploadCut;
     if (thrown instanceof GatewayError && thrown.code === "invalid_request" && !isCut) return "";
     throw thrown;
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
   }
 }
 

@@ -53,6 +53,17 @@ const keepLongInteger: typeof keepNumber = (key, value, context) =>
 /** `JSON.parse`, in which whole numbers that are longer than a double is exact stay the text they came as. Throws SyntaxError. */
 export const parseExactly = (text: string): unknown => JSON.parse(text, keepLongInteger);
 
+/** Whether a text is JSON. */
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    // That it throws is the answer.
+    return false;
+  }
+}
+
 /**
  * A JSON document as it came and, once somebody asks, as a value: parsed once, lazily. One that came as bytes need not become text for that:
  * of a long one that would cost more than all else that is done with it.

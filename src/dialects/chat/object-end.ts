@@ -1,3 +1,5 @@
+import { isJson } from "../../lib/json.ts";
+
 const [QUOTE, BACKSLASH, OPENING, CLOSING] = [0x22, 0x5c, 0x7b, 0x7d];
 const [OPENING_LIST, CLOSING_LIST] = [0x5b, 0x5d];
 
@@ -17,7 +19,7 @@ export class ObjectEnd {
   /** The outermost brace is closed; what comes behind it can only spoil that. */
   #isClosed = false;
   #isNone = false;
-  /** Whether what was closed is JSON. */
+  /** Whether what was closed is JSON: its braces may be even, and it none all the same. */
   #isJson: boolean | undefined;
 
   /** Adds the next piece, which may be empty. */
@@ -57,15 +59,5 @@ export class ObjectEnd {
     if (unit <= SPACE) return;
     if (unit === OPENING && !this.#isClosed) this.#depth = 1;
     else this.#isNone = true;
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    // Its braces are even, and it is none all the same.
-    return false;
   }
 }

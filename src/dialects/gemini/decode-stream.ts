@@ -51,8 +51,6 @@ export class GeminiDecoder implements Decoder {
   /** The vendor's sentence about that. */
   #message: unknown;
   readonly #answer = new AnswerText();
-  /** Characters of the answer in earlier blocks. */
-  #before = 0;
   /** The last record since the last block of text that said what the text rests on: each says all that is known by then. */
   #citing: Part | undefined;
   readonly #citer = new BlockCiter();
@@ -176,7 +174,7 @@ export class GeminiDecoder implements Decoder {
 
   /** What the block of text that ends rests on, each with its place in that block. */
   #endText(out: Event[]): void {
-    const before = this.#before;
+    const { before } = this.#citer;
     const isHere = ({ end }: Cited) => end === undefined || end > before;
     const moved = ({ start, end, ...cited }: Cited): Cited =>
       start === undefined || end === undefined
@@ -184,8 +182,7 @@ export class GeminiDecoder implements Decoder {
         : { ...cited, start: Math.max(start - before, 0), end: end - before };
     const cited = this.#citing ? citedIn(this.#citing, this.#answer).filter(isHere).map(moved) : [];
     this.#citing = undefined;
-    this.#before = this.#answer.length;
-    out.push(...this.#citer.end(this.#before - before, cited));
+    out.push(...this.#citer.end(this.#answer.length - before, cited));
   }
 
   /** Usage stands between blocks only, so a count that comes inside one waits for its end. */

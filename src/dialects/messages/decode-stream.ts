@@ -32,7 +32,7 @@ type OpenBlock = {
   fragments: boolean;
   json: string;
   length: number;
-  cited: Cited[] | undefined;
+  cited: Cited[];
 };
 type OpenSlot = Slot<Event, OpenBlock>;
 
@@ -241,8 +241,7 @@ class MessagesDecoder implements Decoder {
     if (start.kind === "tool-call") this.#calledTool = true;
     const text = initialText(block);
     const cited = start.kind === "text" ? citedIn(block["citations"]) : [];
-    const state = { start, block, fragments: false, json: "", length: text.length };
-    const slot = this.#lane.open(index, { ...state, cited: cited.length > 0 ? cited : undefined });
+    const slot = this.#lane.open(index, { start, block, fragments: false, json: "", length: text.length, cited });
     if (start.kind === "opaque") return slot;
     this.#lane.write(slot, { type: "block-start", block: start }, out);
     if (text !== "") this.#lane.write(slot, { type: "block-delta", text }, out);
@@ -284,20 +283,18 @@ class MessagesDecoder implements Decoder {
       this.#written = slot;
       this.#lane.write(slot, { type: "block-delta", text }, out);
     }
-    if (type === "citations_delta" && kind === "text") this.#cite(slot.state, delta["citation"]);
+    const { cited } = slot.state;
+    if (type === "citations_delta" && kind === "text" && cited.length < MAX_CITED) {
+      cited.push(...citedIn([delta["citation"]]));
+    }
     const signature = type === "signature_delta" && kind === "reasoning" ? delta["signature"] : undefined;
     if (typeof signature === "string" && signature !== "") {
       this.#lane.write(slot, { type: "block-signature", signature }, out);
     }
   }
 
-  #cite(state: OpenBlock, citation: unknown): void {
-    state.cited ??= [];
-    if (state.cited.length < MAX_CITED) state.cited.push(...citedIn([citation]));
-  }
-
   #close(slot: OpenSlot, out: Event[]): void {
-    const { start, block, fragments, length, cited = [] } = slot.state;
+    const { start, block, fragments, length, cited } = slot.state;
     if (start.kind === "text") for (const event of this.#citer.end(length, cited)) this.#lane.write(slot, event, out);
     if (start.kind === "opaque") this.#lane.write(slot, { type: "block-start", block: foldOpaque(slot.state) }, out);
     // Some servers give the whole input with the start of the block and no fragments.

@@ -73,15 +73,15 @@ export const BROUGHT_TOOLS = "additional_tools";
 /** The type of an item that says which tools a search for tools has found: from there on the model may call them. */
 export const FOUND_TOOLS = "tool_search_output";
 
-/** Adds the tools that a search found to `decoded`: another search finds many of them again, and vendors refuse a name that is there twice. */
-function decodeFound(tools: readonly unknown[], path: string, dropped: DroppedPaths, decoded: Tool[]): void {
-  const found: Tool[] = [];
-  decodeList(tools, path, undefined, dropped, found);
-  const known = new Set(decoded.map(({ name }) => name));
-  for (const tool of found) {
-    if (!known.has(tool.name)) decoded.push(tool);
+/** The tools without those that a search found again: vendors refuse a name that is there twice. */
+function withoutRepeated(tools: Tool[], found: ReadonlySet<Tool>): Tool[] {
+  if (found.size === 0) return tools;
+  const known = new Set<string>();
+  return tools.filter((tool) => {
+    const isRepeated = found.has(tool) && known.has(tool.name);
     known.add(tool.name);
-  }
+    return !isRepeated;
+  });
 }
 
 /**
@@ -90,14 +90,15 @@ function decodeFound(tools: readonly unknown[], path: string, dropped: DroppedPa
  */
 export function decodeTools({ tools, input }: Item, dropped: DroppedPaths): Tool[] {
   const decoded: Tool[] = [];
+  const found = new Set<Tool>();
   decodeList(listOf(tools), "tools", undefined, dropped, decoded);
   for (const [at, item] of listOf(input).entries()) {
-    if (!isObject(item)) continue;
-    const path = `input[${at}].tools`;
-    if (item["type"] === BROUGHT_TOOLS) decodeList(listOf(item["tools"]), path, undefined, dropped, decoded);
-    if (item["type"] === FOUND_TOOLS) decodeFound(listOf(item["tools"]), path, dropped, decoded);
+    if (!isObject(item) || (item["type"] !== BROUGHT_TOOLS && item["type"] !== FOUND_TOOLS)) continue;
+    const before = decoded.length;
+    decodeList(listOf(item["tools"]), `input[${at}].tools`, undefined, dropped, decoded);
+    if (item["type"] === FOUND_TOOLS) for (const tool of decoded.slice(before)) found.add(tool);
   }
-  return decoded;
+  return withoutRepeated(decoded, found);
 }
 
 export type Choice = { tools: Tool[]; toolChoice?: ToolChoice };
