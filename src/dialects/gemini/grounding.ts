@@ -6,12 +6,13 @@ type Wire = Record<string, unknown>;
 const isAscii = (text: string): boolean => /^[\0-\x7f]*$/.test(text);
 
 /** Bytes of UTF-8 that a character takes. */
-function bytesOf(character: string): number {
-  const point = character.codePointAt(0) ?? 0;
+function bytesOf(point: number): number {
   if (point < 0x80) return 1;
   if (point < 0x800) return 2;
   return point < 0x10000 ? 3 : 4;
 }
+
+const START = { bytes: 0, units: 0 };
 
 /** An answer's text as far as it has come, whose vendor tells places in it by bytes of UTF-8 (Segment of its API). */
 export class AnswerText {
@@ -21,25 +22,32 @@ export class AnswerText {
   #plain = 0;
   /** All behind that, without which no place in it could be found. */
   #rest = "";
+  /** Where in that the last place was found: bytes and units before it. Vendors tell places in their order, and each is looked for from there. */
+  #found = START;
 
   add(text: string): void {
     this.length += text.length;
     if (this.#rest === "" && isAscii(text)) this.#plain += text.length;
-    else this.#rest += text;
+    else {
+      this.#rest += text;
+      // Half a character at the end may be whole now.
+      this.#found = START;
+    }
   }
 
   /** The place of a byte, in UTF-16 units; undefined for what is no place in the text. */
   placeOf(byte: unknown): number | undefined {
     if (typeof byte !== "number" || !Number.isInteger(byte) || byte < 0) return undefined;
     if (byte <= this.#plain) return byte;
-    let left = byte - this.#plain;
-    let place = this.#plain;
-    for (const character of this.#rest) {
-      if (left <= 0) return place;
-      left -= bytesOf(character);
-      place += character.length;
+    const wanted = byte - this.#plain;
+    let { bytes, units } = wanted < this.#found.bytes ? START : this.#found;
+    while (bytes < wanted && units < this.#rest.length) {
+      const point = this.#rest.codePointAt(units) ?? 0;
+      bytes += bytesOf(point);
+      units += point < 0x10000 ? 1 : 2;
     }
-    return left <= 0 ? place : undefined;
+    this.#found = { bytes, units };
+    return bytes >= wanted ? this.#plain + units : undefined;
   }
 }
 
