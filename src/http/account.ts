@@ -13,6 +13,7 @@ import type { Limiter } from "../limits/limiter.ts";
 import { OwnAccountView } from "../wire/account.ts";
 import { UsageList, UsageReceipt } from "../wire/usage.ts";
 import { toAccountView, toOwnKey } from "./account-shape.ts";
+import { jsonResponse } from "./answered.ts";
 import { authenticate } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonReply } from "./openapi-detail.ts";
@@ -38,7 +39,7 @@ const OWN_GROUPINGS = ["day", "model", "key"] as const;
 /** JSON that nobody keeps: it is a caller's own and changes with every request. */
 function ownJson(request: Request, value: unknown, status = 200): Response {
   const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
-  return Response.json(value, { status, headers });
+  return jsonResponse(value, { status, headers });
 }
 
 function showAccount({ accountId, keyId }: Caller, { accounts, plans, book, keySpend }: AccountDependencies) {

@@ -11,6 +11,7 @@ import type { Limiter } from "../limits/limiter.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Fault } from "../wire/open.ts";
+import { jsonResponse } from "./answered.ts";
 import { MAX_ADMIN_BYTES, readJson } from "./body.ts";
 import { authenticateAdmin } from "./credentials.ts";
 import { answerError, commonHeaders } from "./errors.ts";
@@ -64,7 +65,7 @@ export async function answerAdmin(
     const reply = await work();
     if (reply instanceof Response) return reply;
     const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
-    return Response.json(reply.value, { status: reply.status ?? 200, headers });
+    return jsonResponse(reply.value, { status: reply.status ?? 200, headers });
   } catch (thrown) {
     return answerError(explain(thrown), request);
   }

@@ -4,6 +4,7 @@ import { checkCountTokens } from "../dialects/messages/index.ts";
 import { type CountRequest, countTokens } from "../relay/count-tokens.ts";
 import type { Tokenizer } from "../relay/tokenizer/tokenizer.ts";
 import { CountTokensReply, CountTokensRequest } from "../wire/messages.ts";
+import { wholeResponse } from "./answered.ts";
 import { AskedRequest } from "./asked.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
@@ -72,7 +73,7 @@ async function answerCount(
     asked = made;
     const { inputTokens, by, vendor, upstreamModel } = await countTokens(asked, services, tokenizer);
     work?.done({ subject: asked.model, inputTokens, vendor, upstreamModel });
-    return new Response(JSON.stringify({ input_tokens: inputTokens }), {
+    return wholeResponse(JSON.stringify({ input_tokens: inputTokens }), {
       headers: {
         "content-type": "application/json",
         ...commonHeaders(requestId),

@@ -6,6 +6,7 @@ import { fieldText, JsonText } from "../lib/json.ts";
 import { type ShownRoute, type ShownTranslation, showTranslation } from "../relay/show-translation.ts";
 import { TranslateReply, TranslateRequest } from "../wire/debug-translate.ts";
 import { checker } from "../wire/open.ts";
+import { wholeResponse } from "./answered.ts";
 import { MAX_GENERATION_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
@@ -54,7 +55,7 @@ async function answerTranslation(request: Request, dependencies: RequestDependen
       { client: dialects[dialect], caller, requestId, headers: request.headers, body },
       services,
     );
-    return new Response(write(dialect, shown), {
+    return wholeResponse(write(dialect, shown), {
       headers: { "content-type": "application/json", "cache-control": "no-store", ...commonHeaders(requestId) },
     });
   } catch (thrown) {

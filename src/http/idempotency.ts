@@ -1,5 +1,6 @@
 import { checkIdempotencyKey, fingerprint, replayHeaders } from "../relay/idempotency.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
+import { wholeResponse } from "./answered.ts";
 import { commonHeaders } from "./errors.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 
@@ -35,7 +36,7 @@ export async function answerOnce(
   const claimed = await kept.claim({ accountId, route, key, requestId, fingerprint: fingerprint(route, body) });
   if (claimed.kind === "kept") {
     const { status, headers, body: text } = claimed.answer;
-    return new Response(text, { status, headers: { ...replayHeaders(headers), ...commonHeaders(requestId) } });
+    return wholeResponse(text, { status, headers: { ...replayHeaders(headers), ...commonHeaders(requestId) } });
   }
   try {
     const response = await run();
@@ -47,7 +48,7 @@ export async function answerOnce(
     const { status } = response;
     const headers = Object.fromEntries([...response.headers].filter(([name]) => !OWN_HEADERS.has(name)));
     await claimed.claim.keep({ status, headers, body: text });
-    return new Response(text, { status, headers: response.headers });
+    return wholeResponse(text, { status, headers: response.headers });
   } catch (thrown) {
     claimed.claim.drop();
     throw thrown;

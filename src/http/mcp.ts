@@ -22,6 +22,7 @@ import {
 } from "../web/mcp-message.ts";
 import { TOOLS } from "../web/mcp-tools.ts";
 import { RpcMessage as RpcMessageBody, RpcReply } from "../wire/web.ts";
+import { wholeResponse } from "./answered.ts";
 import type { RequestServer } from "./asked.ts";
 import { checkJson, readText } from "./body.ts";
 import { authenticate, authenticateToken } from "./credentials.ts";
@@ -102,7 +103,7 @@ export function mcpRoutes(dependencies: McpDependencies) {
 
 function answer(request: Request, status: number, body: string): Response {
   const headers = { "content-type": "application/json", "cache-control": "no-store" };
-  return new Response(body, { status, headers: { ...headers, ...commonHeaders(requestIdOf(request)) } });
+  return wholeResponse(body, { status, headers: { ...headers, ...commonHeaders(requestIdOf(request)) } });
 }
 
 /** The order of checks is that of web-and-mcp.md A2: credentials, types, size, JSON, form, version, then the message itself. */

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { type Figure, writeFigures } from "../observe/figures.ts";
 import { isFromHere, type PeerSource } from "./address.ts";
+import { wholeResponse } from "./answered.ts";
 import { authenticateAdmin, type KeyFinder } from "./credentials.ts";
 import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
 import { errorReplies } from "./openapi-detail.ts";
@@ -32,7 +33,7 @@ export function metricsRoutes({ keys, server, collect }: MetricsDependencies) {
         "content-type": CONTENT_TYPE,
         "cache-control": "no-store",
       };
-      return new Response(writeFigures(await collect()), { headers });
+      return wholeResponse(writeFigures(await collect()), { headers });
     } catch (thrown) {
       return answerError(thrown, request);
     }

@@ -3,6 +3,7 @@ import { GatewayError, invalidField } from "../canon/errors.ts";
 import { type Catalog, requirePrefix } from "../catalog/catalog.ts";
 import { type Entry, MODALITIES, type Modality, toChatEntry, toMessagesEntry } from "../catalog/entry.ts";
 import { ModelListReply, ModelReply } from "../wire/models.ts";
+import { wholeResponse } from "./answered.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonReply, PUBLIC_ERRORS } from "./openapi-detail.ts";
 import { readLimit } from "./query.ts";
@@ -106,7 +107,7 @@ function createReadyLists(catalog: Catalog): (shape: Shape, selection: Selection
 
 /** 200 with a body that any cache may keep for a minute, apart for the two shapes of the one URL (interface 4.4 rule 4). */
 function answer(body: string | Uint8Array<ArrayBuffer>, request: Request): Response {
-  return new Response(body, {
+  return wholeResponse(body, {
     headers: {
       "content-type": "application/json",
       "cache-control": "public, max-age=60",

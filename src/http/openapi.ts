@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import packageFile from "../../package.json" with { type: "json" };
 import { isEmpty, isObject } from "../lib/json.ts";
+import { jsonResponse } from "./answered.ts";
 import { commonHeaders, methodNotAllowed } from "./errors.ts";
 import { sharedSchemas } from "./openapi-detail.ts";
 import { headersOf, sharedHeaders } from "./openapi-headers.ts";
@@ -104,7 +105,7 @@ export function openapiRoutes() {
     .get(
       "/openapi/json",
       async ({ request }) =>
-        Response.json(await generate(), {
+        jsonResponse(await generate(), {
           headers: { ...commonHeaders(requestIdOf(request)), "cache-control": "no-cache" },
         }),
       hidden,

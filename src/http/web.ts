@@ -12,6 +12,7 @@ import { isFault, readFetchArguments, readSearchArguments, type WebTools } from 
 import type { WebCall } from "../web/tools-meter.ts";
 import { describePage } from "../web/tools-text.ts";
 import { FetchReply, FetchRequest, SearchReply, SearchRequest } from "../wire/web.ts";
+import { jsonResponse } from "./answered.ts";
 import type { RequestServer } from "./asked.ts";
 import { MAX_WEB_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
@@ -124,7 +125,7 @@ async function answerWeb(request: Request, dependencies: WebDependencies, name: 
       );
       work?.done();
       const headers = { "cache-control": "no-store", ...commonHeaders(requestId) };
-      return Response.json(told.body, { headers: { ...headers, ...(told.rate && rateHeaders("chat", told.rate)) } });
+      return jsonResponse(told.body, { headers: { ...headers, ...(told.rate && rateHeaders("chat", told.rate)) } });
     });
   } catch (thrown) {
     work?.failed(thrown);

@@ -1,3 +1,4 @@
+import { bodyOf } from "../answered.ts";
 import type { AnswerHead, Sender } from "./sender.ts";
 
 type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
@@ -24,10 +25,13 @@ export async function sendResponse(
   const headers: Record<string, string> = {};
   for (const [name, value] of response.headers) headers[name] = value;
   const told: AnswerHead = { ...head, status: response.status, headers };
+  const whole = bodyOf(response);
   if (isHead) {
-    response.body?.cancel().catch(ignoreCancelled);
+    if (whole === undefined) response.body?.cancel().catch(ignoreCancelled);
     return sender.sendHead(told);
   }
+  if (typeof whole === "string") return sender.sendWhole(told, whole);
+  if (whole) return sender.sendBytes(told, whole);
   if (response.body === null) return sender.sendWhole(told, null);
   const reader: Reader = response.body.getReader();
   sender.follow(reader);
