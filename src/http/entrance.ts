@@ -4,9 +4,10 @@ import { dialects } from "../dialects/index.ts";
 import { newId } from "../lib/id.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { Answered, Whole } from "./answered.ts";
-import { dialectOfPath, errorAnswer, errorAnswerAt } from "./errors.ts";
+import { addHeaders, dialectOfPath, errorAnswer, errorAnswerAt } from "./errors.ts";
 import type { Cors, Guard } from "./guard.ts";
 import { type Health, healthAnswer } from "./health-answer.ts";
+import { polledJob } from "./images-poll.ts";
 import { pathOf } from "./request.ts";
 import type { Door } from "./server/connection.ts";
 import type { Incoming } from "./server/incoming.ts";
@@ -32,6 +33,8 @@ export type EntranceParts = {
   generate(dialect: Dialect, incoming: Incoming): Given;
   /** How the gateway does, where it is told here, and what bounds who asks without a key (throws GatewayError). */
   health?: { state: Health; countPublic(incoming: Incoming): void };
+  /** Answers who looks at an image job and does not want to wait for it, where that is told here. */
+  poll?(incoming: Incoming, jobId: string, requestId: string): Whole;
   /** Answers everything else. */
   answerRequest(request: Request): Response | Promise<Response>;
   log: Log;
@@ -50,7 +53,7 @@ export class Entrance implements Door {
     const refused = guard(incoming);
     if (refused) return this.#tell(refused, incoming);
     const dialect = incoming.method === "POST" ? GENERATING.get(pathOf(incoming.headers.path)) : undefined;
-    if (!dialect) return this.#answerHealth(incoming) ?? this.#handOn(incoming);
+    if (!dialect) return this.#answerHealth(incoming) ?? this.#answerPoll(incoming) ?? this.#handOn(incoming);
     const answered = generate(dialect, incoming);
     if (cors.isOff) return answered;
     return Promise.resolve(answered).then((told) => {
@@ -83,6 +86,16 @@ export class Entrance implements Door {
     } catch (thrown) {
       return this.#tell(thrown, incoming);
     }
+  }
+
+  /** Whoever waits for an image asks for its job again and again, and most of all when much else is under way. */
+  #answerPoll(incoming: Incoming): Whole | undefined {
+    const { poll, cors } = this.parts;
+    const jobId = poll && polledJob(incoming, incoming.headers.path);
+    if (!poll || jobId === undefined) return undefined;
+    const told = poll(incoming, jobId, newId("req"));
+    addHeaders(told.headers, cors.headers(incoming));
+    return told;
   }
 
   async #handOn(incoming: Incoming): Promise<Whole | Response> {

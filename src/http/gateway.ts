@@ -4,6 +4,7 @@ import { countPublic, createDoorman } from "./doorman.ts";
 import { Entrance } from "./entrance.ts";
 import { answerGeneration } from "./generation.ts";
 import { createCors, createGuard } from "./guard.ts";
+import { answerPoll } from "./images-poll.ts";
 import { KnownParts } from "./known-parts.ts";
 import type { Served } from "./served.ts";
 
@@ -27,7 +28,7 @@ export type Gateway = {
 
 /** The endpoints of a gateway, with a doorman for its keys. */
 export function openGateway(served: Served): Gateway {
-  const { reach, log, keys, services, kept, bodies, addresses } = served;
+  const { reach, log, keys, services, jobs, kept, bodies, addresses } = served;
   const { allowedHosts, corsOrigins, trustedProxies } = reach;
   let listener: Listener = null;
   let mounted: AnyElysia | undefined;
@@ -37,6 +38,7 @@ export function openGateway(served: Served): Gateway {
   keys.doorman = createDoorman(addresses, readAddress);
   const guard = createGuard({ allowedHosts, corsOrigins });
   const cors = createCors(corsOrigins);
+  const polls = { jobs, keys, limiter: services.limiter, publicUrl: reach.publicUrl, cdnUrl: reach.cdnUrl };
   const generation = { services, keys, kept, bodies, server, knownParts: new KnownParts(services.clock) };
   const mount = async () => {
     const { mountRoutes } = await import("./routes.ts");
@@ -54,6 +56,7 @@ export function openGateway(served: Served): Gateway {
     entrance: new Entrance({
       ...{ guard, cors, answerRequest, log },
       generate: (dialect, incoming) => answerGeneration(dialect, incoming, generation),
+      poll: (incoming, jobId, requestId) => answerPoll(incoming, jobId, requestId, polls),
       health: {
         state: served,
         countPublic: (incoming) =>

@@ -134,9 +134,3 @@ export function readPage(query: URLSearchParams): { before: number; limit: numbe
   }
   return { before, limit: readLimit(query, DEFAULT_PAGE, MAX_PAGE) };
 }
-
-/** Throws GatewayError (not_found) where a job is not there: the same for one that never was and for another account's. */
-export function requireJob(job: JobRow | undefined): JobRow {
-  if (job) return job;
-  throw notFound("There is no image job of this id.");
-}

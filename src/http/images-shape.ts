@@ -1,4 +1,4 @@
-import { type JobErrorCode, type JobRow, statusOf } from "../jobs/job.ts";
+import { type JobErrorCode, type JobRow, type ShownJob, statusOf } from "../jobs/job.ts";
 
 /** Where the file of that name is had. */
 export type LinkOf = (file: string) => string;
@@ -12,7 +12,7 @@ const ERROR_TYPES: Readonly<Partial<Record<JobErrorCode, string>>> = {
 };
 
 /** A job as callers see it (interface 2.1): its fields in their order. */
-export function toJobView(job: JobRow, linkOf: LinkOf) {
+export function toJobView(job: ShownJob, linkOf: LinkOf) {
   const { errorCode, errorMessage, file } = job;
   const status = statusOf(job.state);
   return {

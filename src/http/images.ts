@@ -1,40 +1,48 @@
 import { Elysia } from "elysia";
 import type { Caller } from "../accounts/caller.ts";
-import type { Keys } from "../accounts/keys.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { dialects } from "../dialects/index.ts";
-import type { ImageJobs } from "../jobs/image-jobs.ts";
-import { isEnded, type JobRow } from "../jobs/job.ts";
+import type { JobRow } from "../jobs/job.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json.ts";
 import type { Admission } from "../limits/admission.ts";
 import type { KeySpend } from "../limits/key-spend.ts";
-import type { Limiter, RateState } from "../limits/limiter.ts";
+import type { RateState } from "../limits/limiter.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import { fingerprint } from "../relay/idempotency.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
 import { refuseLoss, tellLoss } from "../relay/prepare.ts";
 import { IMAGE_TYPES } from "../vendors/image-upstream.ts";
 import { ImageJobList, ImageJobView, ImageRequestBody } from "../wire/images.ts";
+import { toResponse } from "./answered.ts";
 import type { RequestServer } from "./asked.ts";
 import { MAX_IMAGE_REQUEST_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
-import { commonHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
+import { addHeaders, errorResponse, methodNotAllowed } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { answerFile } from "./images-files.ts";
-import { lostFields, readOrder, readPage, readWait, requireJob } from "./images-request.ts";
-import { type LinkOf, toJobList, toJobView } from "./images-shape.ts";
+import {
+  answerPoll,
+  FILES_PATH,
+  IMAGES_PATH,
+  jobAnswer,
+  linkOf,
+  ownJson,
+  POLL_SECONDS,
+  type PollDependencies,
+  requireJob,
+  takePoll,
+} from "./images-poll.ts";
+import { lostFields, readOrder, readPage, readWait } from "./images-request.ts";
+import { toJobList, toJobView } from "./images-shape.ts";
 import { errorReplies, jsonBody, jsonReply, PUBLIC_ERRORS, STRICT_PARAMETER } from "./openapi-detail.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 import { Work } from "./work.ts";
 
 /** What the image endpoints need. */
-export type ImageDependencies = {
-  jobs: ImageJobs;
-  keys: Keys;
+export type ImageDependencies = PollDependencies & {
   catalog: Catalog;
-  limiter: Limiter;
   /** The caps of keys that have some. */
   spend: KeySpend;
   kept: IdempotencyStore;
@@ -42,56 +50,34 @@ export type ImageDependencies = {
   clock: Clock;
   observer: RequestObserver | undefined;
   server(): RequestServer;
-  /** Where clients reach the gateway, and where its files, when that was configured; without a slash at the end. */
-  publicUrl: string | undefined;
-  cdnUrl: string | undefined;
 };
 
-const IMAGES_PATH = "/v1/images/generations";
-const FILES_PATH = "/v1/images/files";
-/** How soon a client is asked to look again while its job is at work, seconds (contract 8). */
-const POLL_SECONDS = "2";
-
-type Answered = { rate: RateState | undefined };
-type Run = (caller: Caller, answered: Answered) => Promise<Response> | Response;
+type Taken = { rate: RateState | undefined };
+type Run = (caller: Caller, taken: Taken) => Promise<Response> | Response;
 
 class ImageEndpoints {
   constructor(private readonly dependencies: ImageDependencies) {}
 
   /** Credentials first; whatever goes wrong is told in the chat dialect, with the rate as it stands. */
   async #answer(request: Request, run: Run, work?: Work): Promise<Response> {
-    const answered: Answered = { rate: undefined };
+    const taken: Taken = { rate: undefined };
     try {
-      const response = await run(authenticate(request, this.dependencies.keys), answered);
-      for (const [name, value] of Object.entries(answered.rate ? rateHeaders("chat", answered.rate) : {})) {
+      const response = await run(authenticate(request, this.dependencies.keys), taken);
+      for (const [name, value] of Object.entries(taken.rate ? rateHeaders("chat", taken.rate) : {})) {
         response.headers.set(name, value);
       }
       return response;
     } catch (thrown) {
       work?.failed(thrown);
-      return errorResponse(thrown, dialects.chat, requestIdOf(request), answered.rate);
+      return errorResponse(thrown, dialects.chat, requestIdOf(request), taken.rate);
     }
   }
 
-  /** Where this request's caller gets files: the configured address, else the one it used itself. */
-  #linkOf(request: Request): LinkOf {
-    const { jobs, cdnUrl, publicUrl } = this.dependencies;
-    const { url } = request;
-    const own = () => publicUrl ?? url.slice(0, url.indexOf("/", url.indexOf("://") + 3));
-    return (file) => jobs.files.link(file) ?? `${cdnUrl ?? `${own()}${FILES_PATH}`}/${file}`;
-  }
-
-  #json(request: Request, value: unknown, status: number, more: Record<string, string> = {}): Response {
-    const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store", ...more };
-    return Response.json(value, { status, headers });
-  }
-
   #job(request: Request, job: JobRow, status: number, waited: number, more: Record<string, string> = {}): Response {
-    return this.#json(request, toJobView(job, this.#linkOf(request)), status, {
-      ...more,
-      ...(!isEnded(job.state) && { "retry-after": POLL_SECONDS }),
-      ...(waited > 0 && { "preference-applied": `wait=${waited}` }),
-    });
+    const told = jobAnswer(job, linkOf(request, this.dependencies), requestIdOf(request), status);
+    addHeaders(told.headers, more);
+    if (waited > 0) told.headers["preference-applied"] = `wait=${waited}`;
+    return toResponse(told);
   }
 
   /** The job as it is when it has ended, or after the seconds the client wants to wait. */
@@ -106,7 +92,7 @@ class ImageEndpoints {
     const { limiter, kept, clock, server, admission } = this.dependencies;
     const known = { operation: "image_generation", dialect: "images", subject: "" } as const;
     const work = Work.begin(request, known, this.dependencies);
-    const run: Run = async (caller, answered) => {
+    const run: Run = async (caller, taken) => {
       work?.by(caller);
       server()?.timeout(request, 0);
       const read = () => readJson(request, { maxBytes: MAX_IMAGE_REQUEST_BYTES, clock, room: admission?.bodies });
@@ -114,11 +100,11 @@ class ImageEndpoints {
         admission?.checkStore();
         // With the rate's own bound, so that waiting for a place takes nothing of it.
         const bound = (rate: RateState | undefined) => {
-          answered.rate = rate;
+          taken.rate = rate;
           this.dependencies.jobs.acceptance.checkFlight(caller);
         };
         const permit = limiter.take(caller, "image-create", { bound });
-        answered.rate = permit.state;
+        taken.rate = permit.state;
         permit.release();
       };
       const key = request.headers.get("idempotency-key");
@@ -173,22 +159,23 @@ class ImageEndpoints {
   ): void {
     const route = pathOf(request.url);
     const wish = { accountId, route, key, requestId: requestIdOf(request), fingerprint: fingerprint(route, text) };
-    const body = JSON.stringify(toJobView(job, this.#linkOf(request)));
+    const body = JSON.stringify(toJobView(job, linkOf(request, this.dependencies)));
     const headers = { "content-type": "application/json", "retry-after": POLL_SECONDS, ...told };
     this.dependencies.kept.write(wish, { status: 202, headers, body }, Bun.zstdCompressSync(body));
   }
 
   #poll(request: Request, work: (caller: Caller) => Promise<Response> | Response, jobId?: string): Promise<Response> {
-    return this.#answer(request, (caller, answered) => {
-      const permit = this.dependencies.limiter.take(caller, "image-poll", jobId === undefined ? {} : { jobId });
-      answered.rate = permit.state;
-      permit.release();
+    return this.#answer(request, (caller, taken) => {
+      taken.rate = takePoll(this.dependencies.limiter, caller, jobId);
       return work(caller);
     });
   }
 
-  show(request: Request, id: string): Promise<Response> {
+  show(request: Request, id: string): Promise<Response> | Response {
     const { jobs } = this.dependencies;
+    if (readWait(request.headers) === 0) {
+      return toResponse(answerPoll(request, id, requestIdOf(request), this.dependencies));
+    }
     const work = async (caller: Caller) => {
       const job = requireJob(jobs.find(caller, id));
       return this.#job(request, ...insert(200, await this.#wait(request, job)));
@@ -211,7 +198,8 @@ class ImageEndpoints {
     return this.#poll(request, (caller) => {
       const query = new URLSearchParams(mark < 0 ? "" : request.url.slice(mark + 1));
       const { before, limit } = readPage(query);
-      return this.#json(request, toJobList(jobs.page(caller, before, limit), limit, this.#linkOf(request)), 200);
+      const page = toJobList(jobs.page(caller, before, limit), limit, linkOf(request, this.dependencies));
+      return toResponse(ownJson(page, requestIdOf(request)));
     });
   }
 }

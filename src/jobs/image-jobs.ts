@@ -15,7 +15,7 @@ import type { ImageTraits, ImageUpstream } from "../vendors/image-upstream.ts";
 import { Acceptance, type ImageOrder } from "./accept.ts";
 import { Closing } from "./closing.ts";
 import type { ImageFiles } from "./files.ts";
-import { isEnded, type JobRow } from "./job.ts";
+import { isEnded, type JobRow, type ShownJob } from "./job.ts";
 import { JobTraces } from "./job-traces.ts";
 import { KeyHolds } from "./key-holds.ts";
 import { Scheduler } from "./scheduler.ts";
@@ -111,6 +111,11 @@ export class ImageJobs {
   /** A caller's own job; undefined for any other id, also for another account's. */
   find(caller: Caller, id: string): JobRow | undefined {
     return this.#jobs.find(id, caller.accountId);
+  }
+
+  /** {@link find} of what the caller is shown alone: whoever waits for a job asks for it again and again. */
+  show(caller: Caller, id: string): ShownJob | undefined {
+    return this.#jobs.show(id, caller.accountId);
   }
 
   /** A caller's jobs just below `before` (Unix ms), newest first; `limit` of them, and one more where there is one. */

@@ -5,6 +5,12 @@ export type { JobState };
 /** A job as the store has it. */
 export type JobRow = typeof imageJob.$inferSelect;
 
+/** What its caller is shown of a job. */
+export type ShownJob = Pick<
+  JobRow,
+  "id" | "state" | "createdMs" | "model" | "prompt" | "ratio" | "style" | "errorCode" | "errorMessage" | "file"
+>;
+
 /** What happens to a job. */
 export const JOB_EVENTS = [
   /** A worker took it; committed before its vendor is called. */

@@ -1,7 +1,15 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, isNotNull, lt, lte, max, ne, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
 import { imageJob } from "../db/schema-jobs.ts";
-import { type JobError, type JobEvent, type JobRow, type JobState, nextState, statesBefore } from "./job.ts";
+import {
+  type JobError,
+  type JobEvent,
+  type JobRow,
+  type JobState,
+  nextState,
+  type ShownJob,
+  statesBefore,
+} from "./job.ts";
 
 /** Who works on a job: a result of any other attempt, or of an earlier process, counts for nothing (reliability 5.2). */
 export type Fence = { id: string; attempt: number; boot: string };
@@ -40,12 +48,30 @@ const WAITING = {
   deadlineMs: imageJob.deadlineMs,
 };
 
+const SHOWN = {
+  id: imageJob.id,
+  state: imageJob.state,
+  createdMs: imageJob.createdMs,
+  model: imageJob.model,
+  prompt: imageJob.prompt,
+  ratio: imageJob.ratio,
+  style: imageJob.style,
+  errorCode: imageJob.errorCode,
+  errorMessage: imageJob.errorMessage,
+  file: imageJob.file,
+} satisfies Record<keyof ShownJob, unknown>;
+
 function prepare({ query }: Store) {
   const byId = eq(imageJob.id, hole("id"));
   return {
     find: query.select().from(imageJob).where(byId).prepare(),
     ofAccount: query
       .select()
+      .from(imageJob)
+      .where(and(byId, eq(imageJob.accountId, hole("accountId"))))
+      .prepare(),
+    shown: query
+      .select(SHOWN)
       .from(imageJob)
       .where(and(byId, eq(imageJob.accountId, hole("accountId"))))
       .prepare(),
@@ -105,6 +131,11 @@ export class JobStore {
   find(id: string, accountId?: string): JobRow | undefined {
     if (accountId === undefined) return this.#statements.find.get({ id });
     return this.#statements.ofAccount.get({ id, accountId });
+  }
+
+  /** What this account is shown of a job of its own. */
+  show(id: string, accountId: string): ShownJob | undefined {
+    return this.#statements.shown.get({ id, accountId });
   }
 
   /** An account's jobs from just below `before` (Unix ms), newest first. */

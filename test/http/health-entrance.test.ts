@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { startApp, type TestApp } from "../support/app.ts";
+import { describeAnswer } from "../support/describe-answer.ts";
 import { type Listening, listen } from "../support/listening.ts";
 
 let app: TestApp;
@@ -12,16 +13,6 @@ afterEach(async () => {
   await listening.stop();
   await app.stop();
 });
-
-/** What of an answer has to be the same, whoever gives it. */
-async function describeAnswer(response: Response) {
-  const { headers, status } = response;
-  const own = new Set(["date", "content-length", "connection", "x-request-id", "request-id", "transfer-encoding"]);
-  const kept = [...headers].filter(([name]) => !own.has(name)).toSorted();
-  expect(headers.get("x-request-id")).toMatch(/^req_/);
-  const body = (await response.text()).replaceAll(headers.get("x-request-id")!, "req");
-  return { status, headers: Object.fromEntries(kept), body };
-}
 
 const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${listening.port}${path}`, init);
 

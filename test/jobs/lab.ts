@@ -147,7 +147,13 @@ export type ImageLab = {
 
 /** A gateway with vendors that draw as they are told. The account is on plan `local`. */
 export async function startImageLab(
-  options: { clock?: Clock; painter?: Painter; second?: Painter; plans?: Config["plans"] } = {},
+  options: {
+    clock?: Clock;
+    painter?: Painter;
+    second?: Painter;
+    plans?: Config["plans"];
+    server?: Config["server"];
+  } = {},
 ): Promise<ImageLab> {
   const { clock, painter = new Painter(), second = new Painter() } = options;
   const fast = { requests_per_minute: 100_000, web_calls_per_minute: 100_000, image_jobs_in_flight: 1_000 };
@@ -155,6 +161,7 @@ export async function startImageLab(
     vendors: [paintVendor("paint", painter), paintVendor("paint2", second)],
     models: MODELS,
     config: {
+      ...(options.server && { server: options.server }),
       plans: {
         fast: { ...fast, images_per_day: 3 },
         pro_window: { ...fast, images_per_day: 0, spending_window_usd: 5 },
