@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { builtInRows } from "../catalog/rows.ts";
+import { LOOPBACK } from "../http/guard.ts";
 import { isObject } from "../lib/json.ts";
 import { nearest } from "./nearest.ts";
 import type { ModelSetting } from "./schema.ts";
@@ -7,10 +8,11 @@ import { isLoopback } from "./values.ts";
 
 const hostOf = (url: string) => new URL(url).hostname.toLowerCase();
 
-/** The names a request's Host may have beside loopback: those of the public addresses and the one listened on. */
+/** The names a request's Host may have beside those that are always served: of the public addresses, and the one listened on, such as 127.0.0.2. */
 export function allowedHosts(host: string, urls: readonly (string | undefined)[]): string[] {
   const names = urls.filter((url) => url !== undefined).map(hostOf);
-  if (!isLoopback(host) && !isWildcard(host)) names.push(host.includes(":") ? `[${host}]` : host.toLowerCase());
+  const listened = host.includes(":") ? `[${host}]` : host.toLowerCase();
+  if (!LOOPBACK.includes(listened) && !isWildcard(host)) names.push(listened);
   return [...new Set(names)];
 }
 

@@ -87,6 +87,14 @@ describe("a first start", () => {
     }
   });
 
+  // Elsewhere the machine has but one such address.
+  test.skipIf(process.platform !== "linux")("answers where it says that it listens, on 127.0.0.2 too", async () => {
+    const { lines, url, key } = await start(["--port", "0", "--host", "127.0.0.2"]);
+    expect(lines[0]).toEndWith(`listening on ${url}`);
+    expect(url).toStartWith("http://127.0.0.2:");
+    expect(await statusOf(ask(url, key, ECHO))).toBe(200);
+  });
+
   test("tells of vendors by name and of local servers by their models, never of a key", async () => {
     using local = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json({ data: [{ id: "a" }] }) });
     mkdirSync(join(folder, "data"), { recursive: true });

@@ -165,6 +165,12 @@ describe("values of flags and variables", () => {
     expect(load(makeFolder(), { flags: { host: "fd00::7" } }).server.allowedHosts).toEqual(["[fd00::7]"]);
   });
 
+  test("an address of this machine is served by its name where it is the one listened on", () => {
+    const served = (host: string) => load(makeFolder(), { flags: { host } }).server.allowedHosts;
+    expect(served("127.0.0.2")).toEqual(["127.0.0.2"]);
+    for (const host of ["127.0.0.1", "localhost", "LocalHost", "0.0.0.0", "::"]) expect(served(host)).toEqual([]);
+  });
+
   test("variables a container platform sets for a service called sluice are not ours", () => {
     const environment = {
       SLUICE_PORT: "tcp://10.0.0.7:4600",
