@@ -4,7 +4,9 @@ import { upstreamDialects } from "../dialects/index.ts";
 import { isObject } from "../lib/json.ts";
 import { ResponseAnswer } from "./answer.ts";
 import { authorize } from "./auth/authorize.ts";
+import { isKeysFault } from "./health.ts";
 import { rowOf } from "./images/rows.ts";
+import { keysOf } from "./keys.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import { fetchUpstream, MAX_ERROR_BYTES, readCapped } from "./send.ts";
 import type { Vendor, VendorRow } from "./vendor.ts";
@@ -37,34 +39,55 @@ const LIST_PATH: Record<UpstreamDialectName, string> = {
 
 /**
  * The names of a vendor's models, in its own order, each once: all pages, any of the shapes vendors use, at most 10,000 names, 4 MiB a
- * page and 10 s. Models that say of themselves that they do not chat are left out.
+ * page and 10 s. Models that say of themselves that they do not chat are left out. Of several keys the first that is taken asks.
  * Throws what aborted it, and GatewayError as a generation would: unreachable, refused key, an answer that is no model list.
  */
 export async function listModels(vendor: Vendor, signal: AbortSignal, options: ListOptions = {}): Promise<string[]> {
-  const images = vendor.modality === "image" ? rowOf(vendor)?.list : undefined;
   const timeout = AbortSignal.timeout(options.timeoutMs ?? LIST_TIMEOUT_MS);
-  const both = AbortSignal.any([signal, timeout]);
-  const names = new Set<string>();
   try {
-    let after: string | undefined;
-    for (let page = 0; page < MAX_PAGES && names.size < MAX_NAMES; page++) {
-      const path = images?.path ?? LIST_PATH[vendor.dialect];
-      const value = await askPage(vendor, path, after, both, options);
-      const before = names.size;
-      if (images) {
-        for (const name of images.read(value) ?? refuseList(vendor))
-          if (isPlausible(name) && names.size < MAX_NAMES) names.add(name);
-        break;
-      }
-      for (const name of readNames(value, vendor)) if (names.size < MAX_NAMES) names.add(name);
-      after = nextPage(value);
-      // A server that ignores the cursor would send its first page for ever.
-      if (after === undefined || names.size === before) break;
-    }
+    return await listByAnyKey(vendor, AbortSignal.any([signal, timeout]), options);
   } catch (thrown) {
     if (signal.aborted || !timeout.aborted) throw thrown;
     const message = "The vendor did not send its model list in time.";
     throw new GatewayError("upstream_unreachable", message, { cause: thrown });
+  }
+}
+
+/** Another key may well be taken: this one was refused, has no credit, or is limited. */
+const isKeysOwn = (thrown: unknown): boolean =>
+  thrown instanceof GatewayError &&
+  (thrown.code === "upstream_auth" || thrown.code === "rate_limit_exceeded" || isKeysFault(thrown));
+
+async function listByAnyKey(vendor: Vendor, signal: AbortSignal, options: ListOptions): Promise<string[]> {
+  let refusal: unknown;
+  for (const keyed of keysOf(vendor)) {
+    try {
+      return await listByKey(keyed, signal, options);
+    } catch (thrown) {
+      if (!isKeysOwn(thrown)) throw thrown;
+      refusal ??= thrown;
+    }
+  }
+  throw refusal;
+}
+
+async function listByKey(vendor: Vendor, signal: AbortSignal, options: ListOptions): Promise<string[]> {
+  const images = vendor.modality === "image" ? rowOf(vendor)?.list : undefined;
+  const names = new Set<string>();
+  let after: string | undefined;
+  for (let page = 0; page < MAX_PAGES && names.size < MAX_NAMES; page++) {
+    const path = images?.path ?? LIST_PATH[vendor.dialect];
+    const value = await askPage(vendor, path, after, signal, options);
+    const before = names.size;
+    if (images) {
+      for (const name of images.read(value) ?? refuseList(vendor))
+        if (isPlausible(name) && names.size < MAX_NAMES) names.add(name);
+      break;
+    }
+    for (const name of readNames(value, vendor)) if (names.size < MAX_NAMES) names.add(name);
+    after = nextPage(value);
+    // A server that ignores the cursor would send its first page for ever.
+    if (after === undefined || names.size === before) break;
   }
   return [...names];
 }

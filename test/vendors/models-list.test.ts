@@ -106,6 +106,31 @@ describe("listModels", () => {
     expect((thrown as GatewayError).message).not.toContain("sk-lab");
   });
 
+  const keysAsked = () => upstream.calls.map(({ headers }) => headers["authorization"]);
+  const two = () => vendorAt({ apiKeys: ["sk-lab", "sk-second"] });
+
+  test.each([
+    ["is refused", 401],
+    ["may not see the list", 403],
+    ["has no credit", 402],
+    ["is limited", 429],
+  ])("a key that %s leaves the next one to ask", async (_what, status) => {
+    upstream.answer("/v1/models", json({ error: { message: "No" } }, { status }));
+    upstream.answer("/v1/models", json({ data: [{ id: "a" }] }));
+    expect(await listModels(two(), never)).toEqual(["a"]);
+    expect(keysAsked()).toEqual(["Bearer sk-lab", "Bearer sk-second"]);
+  });
+
+  test("each key is asked with once, and what no key can mend is not asked twice", async () => {
+    upstream.always("/v1/models", json({ error: { message: "No" } }, { status: 401 }));
+    await expect(listModels(two(), never)).rejects.toMatchObject({ code: "upstream_auth" });
+    expect(keysAsked()).toEqual(["Bearer sk-lab", "Bearer sk-second"]);
+    upstream.reset();
+    upstream.always("/v1/models", json({ error: { message: "No" } }, { status: 500 }));
+    await expect(listModels(two(), never)).rejects.toMatchObject({ code: "upstream_error" });
+    expect(keysAsked()).toEqual(["Bearer sk-lab"]);
+  });
+
   test("has its own deadline, and the caller's abort stays the caller's", async () => {
     upstream.always("/v1/models", neverAnswer());
     const late = await listModels(vendorAt(), never, { timeoutMs: 20 }).catch((error: unknown) => error);
