@@ -2,6 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
 import { isObject } from "../lib/json.ts";
+import { keysOf } from "../vendors/keys.ts";
 import { listModels, probeLocal } from "../vendors/models-list.ts";
 import { registry } from "../vendors/registry.ts";
 import type { Vendor } from "../vendors/vendor.ts";
@@ -34,13 +35,14 @@ function diagnoseUnreached(check: string, host: string, error: GatewayError): Fi
   return fault(check, detail, known?.[2] ?? "check base_url, the network, and a firewall in between");
 }
 
-/** What a vendor's refusal to list its models says about it. */
-function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError): Finding {
+/** What a vendor's refusal to list its models says about it. `key`: which of several keys it was asked with, in words. */
+function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError, key: string | undefined): Finding {
   const check = `vendor ${id}`;
   const { host } = new URL(baseUrl);
   const status = upstreamStatus(error);
-  const checkKey = `check ${env ?? `api_key of vendor ${id} in the configuration file`}`;
-  if (error.code === "upstream_auth") return fault(check, `${host} refuses the key`, checkKey);
+  const inFile = `${key === undefined ? "api_key" : "api_keys"} of vendor ${id} in the configuration file`;
+  const checkKey = `check ${key === undefined ? (env ?? inFile) : inFile}`;
+  if (error.code === "upstream_auth") return fault(check, `${host} refuses ${key ?? "the key"}`, checkKey);
   if (error.code === "vendor_not_configured") return fault(check, `${host}: ${error.message}`, checkKey);
   if (status === 404 || status === 405)
     return note(check, `${host} answers, but has no model list: its key is not proven`);
@@ -50,22 +52,31 @@ function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError): Finding {
   return fault(check, `${host}: ${error.message}`, advice);
 }
 
-async function examineVendor(vendor: Vendor): Promise<Finding> {
+async function examineKey(vendor: Vendor, key: string | undefined): Promise<Finding> {
   try {
     const options = { userAgent: `sluice/${VERSION}`, timeoutMs: ANSWER_MS };
     const names = await listModels(vendor, new AbortController().signal, options);
     return ok(`vendor ${vendor.id}`, `${new URL(vendor.baseUrl).host} answers; its models: ${names.length}`);
   } catch (error) {
-    if (error instanceof GatewayError) return diagnose(vendor, error);
+    if (error instanceof GatewayError) return diagnose(vendor, error, key);
     return fault(`vendor ${vendor.id}`, error instanceof Error ? error.message : String(error));
   }
 }
 
-/** Asks every vendor that is on for its models, all at the same time: is it there, and does it take the key. */
+/** Each of a vendor's keys: a dead one among good ones is found out by every conversation that would have it. */
+async function examineVendor(vendor: Vendor): Promise<Finding[]> {
+  const each = keysOf(vendor);
+  const nameOf = (at: number) => (each.length > 1 ? `key ${at + 1} of ${each.length}` : undefined);
+  const found = await Promise.all(each.map((keyed, at) => examineKey(keyed, nameOf(at))));
+  // What is not a single key's doing is told alike by all of them.
+  return found.filter(({ detail }, at) => found.findIndex((other) => other.detail === detail) === at);
+}
+
+/** Asks every vendor that is on for its models, all at the same time: is it there, and does it take its keys. */
 export async function examineVendors(config: Config): Promise<Finding[]> {
   const { vendors, warnings } = readVendors(config);
   const servers = config.localDiscovery ? await probeLocal(localCandidates(registry, vendors)) : [];
-  const asked = await Promise.all(vendors.map(examineVendor));
+  const asked = (await Promise.all(vendors.map(examineVendor))).flat();
   const found = servers.map(({ vendor, models }) =>
     ok(`vendor ${vendor.id}`, `found at ${new URL(vendor.baseUrl).host}; its models: ${models.length}`),
   );

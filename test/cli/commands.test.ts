@@ -349,12 +349,13 @@ describe("doctor", () => {
       },
     });
     mkdirSync(join(folder, "data"), { mode: 0o700 });
-    const row = (id: string, url: string, key: string) =>
-      `  - { id: ${id}, dialect: chat, base_url: "${url}", api_key: ${key} }\n`;
+    const row = (id: string, url: string, ...keys: string[]) =>
+      `  - { id: ${id}, dialect: chat, base_url: "${url}", api_key${keys.length > 1 ? `s: [${keys}]` : `: ${keys}`} }\n`;
     const file = [
       row("good", `${upstream.url}v1`, "sk-good-key-0001"),
       row("wrong", `${upstream.url}v1`, "sk-wrong-key-0002"),
       row("gone", "http://127.0.0.1:9/v1", "sk-gone-key-0003"),
+      row("two", `${upstream.url}v1`, "sk-good-key-0001", "sk-wrong-key-0002"),
     ];
     writeFileSync(join(folder, "data", "sluice.yaml"), `vendors:\n${file.join("")}  - { id: openai }\n`, {
       mode: 0o600,
@@ -364,6 +365,14 @@ describe("doctor", () => {
     expect(of("vendor good")).toMatchObject([{ state: "ok", detail: expect.stringContaining("its models: 1") }]);
     expect(of("vendor wrong")).toMatchObject([{ state: "fault", detail: expect.stringContaining("refuses the key") }]);
     expect(of("vendor gone")).toMatchObject([{ state: "fault", detail: expect.stringContaining("cannot be reached") }]);
+    expect(of("vendor two")).toMatchObject([
+      { state: "ok", detail: expect.stringContaining("its models: 1") },
+      {
+        state: "fault",
+        detail: expect.stringContaining("refuses key 2 of 2"),
+        advice: expect.stringContaining("api_keys"),
+      },
+    ]);
     expect(of("vendors")).toMatchObject([{ state: "fault", detail: expect.stringContaining("OPENAI_API_KEY") }]);
     expect(JSON.stringify(findings)).not.toMatch(/sk-(good|wrong|gone)/);
   });
