@@ -30,8 +30,9 @@ const CHUNK_LINES_WITH_BODIES = 64;
 /** The log is cut into this many files, by size and by age, so that the oldest can go one by one. */
 const FILES = 8;
 const MIN_FILE_BYTES = 64 * 1024;
-/** How much of a prompt and of an answer is written, characters. */
+/** How much of a prompt and of an answer is written, characters, and how much is looked through before: what is cut first may end within a secret. */
 const MAX_BODY = 64 * 1024;
+const MAX_LOOKED_THROUGH = 2 * MAX_BODY;
 const DAY_MS = 86_400_000;
 /** How the log's files are called: by when they were begun. */
 export const FILE_NAME = /^requests-\d{8}T\d{9}Z\.jsonl$/;
@@ -131,13 +132,10 @@ export class RequestLog {
 
   /** Notes a prompt and its answer, cut to a bound, where that is switched on. */
   addBodies(requestId: string, request: string, reply: string): void {
-    if (!this.#settings.bodies) return;
-    this.add("info", {
-      event: "bodies",
-      request_id: requestId,
-      request: request.slice(0, MAX_BODY),
-      reply: reply.slice(0, MAX_BODY),
-    });
+    const { bodies, scrub } = this.#settings;
+    if (!bodies) return;
+    const cut = (text: string) => scrub(text.slice(0, MAX_LOOKED_THROUGH)).slice(0, MAX_BODY);
+    this.add("info", { event: "bodies", request_id: requestId, request: cut(request), reply: cut(reply) });
   }
 
   /** Writes what waits. Resolves when it is handed to the system. */

@@ -94,6 +94,16 @@ describe("the request log", () => {
     expect(JSON.parse(text())).toHaveProperty("cause");
   });
 
+  test("a secret that a prompt is cut within is taken out whole", async () => {
+    const source = createLog({ level: "silent" });
+    source.addSecret("very-secret-value-1");
+    const { log, lines } = open({ scrub: source.scrub, bodies: true });
+    log.addBodies("req_1", `${"x".repeat(64 * 1024 - 12)}very-secret-value-1 and on`, "Yes");
+    await log.flush();
+    const [{ request, reply } = {}] = lines();
+    expect([request, reply]).toEqual([`${"x".repeat(64 * 1024 - 12)}[removed] an`, "Yes"]);
+  });
+
   test("bounded by size: the oldest file goes; by age: what is old goes", async () => {
     let at = Date.UTC(2026, 0, 1);
     const { log, path, files } = open({ maxBytes: 512 * 1024, now: () => ++at });
