@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { isObject } from "../lib/json.ts";
 import { giveToFolderOwner } from "./folder-owner.ts";
-import { migrate } from "./migrations.ts";
+import { isOwnStore, migrate } from "./migrations.ts";
 import * as schema from "./schema.ts";
 import { StoreError, toStoreError } from "./store-error.ts";
 
@@ -95,9 +95,8 @@ function setWait(database: Database, waitMs: number): void {
   if (wait !== String(waitMs)) throw new StoreError("unusable", `SQLite refused to wait ${waitMs} ms for a lock.`);
 }
 
-/** reliability 2 #1; the wait comes first, else two processes that open at once make each other fail (runtime.md 4). */
+/** reliability 2 #1. */
 function setPragmas(database: Database, inMemory: boolean): void {
-  setWait(database, OPEN_WAIT_MS);
   setPragma(database, "journal_mode", "WAL", inMemory ? "memory" : "wal");
   setPragma(database, "synchronous", "FULL", "2");
   setPragma(database, "foreign_keys", "ON", "1");
@@ -108,6 +107,14 @@ function setPragmas(database: Database, inMemory: boolean): void {
   if (process.platform !== "darwin") return;
   setPragma(database, "fullfsync", "ON", "1");
   setPragma(database, "checkpoint_fullfsync", "ON", "1");
+}
+
+/** Another program's database stays as it is: its tables are not joined by ours. */
+function checkForStranger(database: Database, path: string): void {
+  // No table was ever made in it.
+  const isNew = readPragma(database, "schema_version") === "0";
+  if (isNew || isOwnStore(database)) return;
+  throw new StoreError("unusable", `${path} is a database, but no store of Sluice.`);
 }
 
 function checkForDamage(database: Database, path: string): void {
@@ -192,6 +199,9 @@ export function openStore(path: string, options: StoreOptions = {}): Store {
     const opened = withPrivateFiles(() => {
       database = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
       if (options.brief) endStatementsWith(database);
+      // Comes first, else two processes that open at once make each other fail (runtime.md 4).
+      setWait(database, OPEN_WAIT_MS);
+      checkForStranger(database, path);
       setPragmas(database, inMemory);
       const checked = options.check ?? true;
       if (checked) checkForDamage(database, path);

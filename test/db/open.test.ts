@@ -116,6 +116,26 @@ describe("refusing", () => {
     expect(readFileSync(path, "utf8").startsWith("This is a letter")).toBe(true);
   });
 
+  test.each([
+    ["with tables of its own", "CREATE TABLE letters (text)"],
+    [
+      "whose steps are counted the same way",
+      "CREATE TABLE __drizzle_migrations (id INTEGER PRIMARY KEY, hash text, created_at numeric); INSERT INTO __drizzle_migrations VALUES (1, 'a', 1)",
+    ],
+  ])("another program's database, %s, and leaves it as it is", (_which, statements) => {
+    const path = join(folder(), "sluice.db");
+    const other = new Database(path);
+    other.run(statements);
+    other.close();
+    const before = readFileSync(path);
+    expectFault(
+      thrownBy(() => openStore(path)),
+      "unusable",
+      /sluice\.db is a database, but no store of Sluice/,
+    );
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
   test("a store with a damaged page", () => {
     const path = join(folder(), "sluice.db");
     const store = openStore(path);
