@@ -2,6 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import { localCandidates } from "../config/discover.ts";
 import type { Config } from "../config/load.ts";
 import { isObject } from "../lib/json.ts";
+import { isKeysFault } from "../vendors/health.ts";
 import { keysOf } from "../vendors/keys.ts";
 import { listModels, probeLocal } from "../vendors/models-list.ts";
 import { registry } from "../vendors/registry.ts";
@@ -44,6 +45,10 @@ function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError, key: string
   const checkKey = `check ${key === undefined ? (env ?? inFile) : inFile}`;
   if (error.code === "upstream_auth") return fault(check, `${host} refuses ${key ?? "the key"}`, checkKey);
   if (error.code === "vendor_not_configured") return fault(check, `${host}: ${error.message}`, checkKey);
+  if (isKeysFault(error)) {
+    const detail = `${host}: the account behind ${key ?? "the key"} has no credit left`;
+    return fault(check, detail, "pay in there, or use another account's key");
+  }
   if (status === 404 || status === 405)
     return note(check, `${host} answers, but has no model list: its key is not proven`);
   if (error.code === "upstream_unreachable") return diagnoseUnreached(check, host, error);

@@ -343,8 +343,10 @@ describe("doctor", () => {
     using upstream = Bun.serve({
       port: 0,
       fetch(request) {
-        if (request.headers.get("authorization") === "Bearer sk-good-key-0001")
-          return Response.json({ data: [{ id: "a" }] });
+        const key = request.headers.get("authorization");
+        if (key === "Bearer sk-good-key-0001") return Response.json({ data: [{ id: "a" }] });
+        if (key === "Bearer sk-empty-key-0004")
+          return Response.json({ error: { message: "Insufficient Balance" } }, { status: 402 });
         return Response.json({ error: { message: "bad key sk-wrong-key-0002" } }, { status: 401 });
       },
     });
@@ -355,6 +357,7 @@ describe("doctor", () => {
       row("good", `${upstream.url}v1`, "sk-good-key-0001"),
       row("wrong", `${upstream.url}v1`, "sk-wrong-key-0002"),
       row("gone", "http://127.0.0.1:9/v1", "sk-gone-key-0003"),
+      row("empty", `${upstream.url}v1`, "sk-empty-key-0004"),
       row("two", `${upstream.url}v1`, "sk-good-key-0001", "sk-wrong-key-0002"),
     ];
     writeFileSync(join(folder, "data", "sluice.yaml"), `vendors:\n${file.join("")}  - { id: openai }\n`, {
@@ -365,6 +368,9 @@ describe("doctor", () => {
     expect(of("vendor good")).toMatchObject([{ state: "ok", detail: expect.stringContaining("its models: 1") }]);
     expect(of("vendor wrong")).toMatchObject([{ state: "fault", detail: expect.stringContaining("refuses the key") }]);
     expect(of("vendor gone")).toMatchObject([{ state: "fault", detail: expect.stringContaining("cannot be reached") }]);
+    expect(of("vendor empty")).toMatchObject([
+      { state: "fault", detail: expect.stringContaining("no credit left"), advice: expect.stringContaining("pay in") },
+    ]);
     expect(of("vendor two")).toMatchObject([
       { state: "ok", detail: expect.stringContaining("its models: 1") },
       {
@@ -374,7 +380,7 @@ describe("doctor", () => {
       },
     ]);
     expect(of("vendors")).toMatchObject([{ state: "fault", detail: expect.stringContaining("OPENAI_API_KEY") }]);
-    expect(JSON.stringify(findings)).not.toMatch(/sk-(good|wrong|gone)/);
+    expect(JSON.stringify(findings)).not.toMatch(/sk-(good|wrong|gone|empty)/);
   });
 
   test("a taken port is a fault only when somebody chose it", async () => {
