@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DIALECTS, type DialectName } from "../../src/dialects/dialect.ts";
 import { PaidGateway } from "../prove/paid-gateway.ts";
 import { startUpstream, type Upstream } from "../support/upstream.ts";
-import { type RawVendor, startRawVendor } from "./fault-sockets.ts";
+import { type RawVendor, startRawVendor, startTlsBreaker } from "./fault-sockets.ts";
 import {
   askAs,
   CLIENT_PATH,
@@ -82,6 +82,7 @@ const CELLS = [
 
 let vendors: Record<Shown, RawVendor>;
 let spare: Upstream;
+let breaker: ReturnType<typeof startTlsBreaker>;
 let gateway: PaidGateway;
 
 /** A gateway of its own process: which authorities it trusts is settled when it starts. */
@@ -90,6 +91,7 @@ beforeAll(async () => {
   const at = (name: Shown) => startRawVendor({ cert: certificate(name), key });
   const others = { "other-name": at("other-name"), "other-address": at("other-name") };
   vendors = { sound: at("sound"), ...others, expired: at("expired"), stranger: at("stranger") };
+  breaker = startTlsBreaker(vendors.sound);
   spare = startUpstream();
   spare.always(CLIENT_PATH.chat, ({ json }) => soundAnswerOf(FAULT_WIRES.chat, isStream(json) ? "stream" : "blocking"));
   gateway = new PaidGateway(spare.url);
@@ -102,16 +104,20 @@ beforeAll(async () => {
         vendorRow(name, vendors[name].url.replace("127.0.0.1", name === BY_ADDRESS ? "127.0.0.1" : "localhost")),
       ),
       vendorRow(NAMELESS, "http://vendor.example:81"),
+      vendorRow("broken", breaker.url.replace("127.0.0.1", "localhost")),
       vendorRow("spare", spare.url),
     ],
     // Each cell has a model of its own, and by that a breaker.
-    models: CELLS.map((cell) => ({
-      id: modelOf(cell),
-      pricing: { input: 3, output: 15 },
-      routes: [cell.vendor, "spare"]
-        .slice(0, cell.routes)
-        .map((vendor) => ({ vendor, model: `${HIDDEN_MODEL}-${modelOf(cell).slice(4)}` })),
-    })),
+    models: [
+      ...CELLS.map((cell) => ({
+        id: modelOf(cell),
+        pricing: { input: 3, output: 15 },
+        routes: [cell.vendor, "spare"]
+          .slice(0, cell.routes)
+          .map((vendor) => ({ vendor, model: `${HIDDEN_MODEL}-${modelOf(cell).slice(4)}` })),
+      })),
+      { id: "broken/m", pricing: { input: 3, output: 15 } },
+    ],
     plans: { paying: { requests_per_minute: 1_000_000, concurrent_generations: 100_000, spending_window_usd: 0 } },
     local_discovery: false,
   };
@@ -123,7 +129,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway.kill();
   gateway.remove();
-  for (const closable of [...Object.values(vendors), spare]) closable.close();
+  for (const closable of [...Object.values(vendors), breaker, spare]) closable.close();
   mute?.close();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -136,6 +142,21 @@ function answerTo(mode: Mode): string {
   const type = mode === "stream" ? "text/event-stream" : "application/json";
   return `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 }
+
+test("TLS that breaks when the request is at its vendor: it may have run, and is not sent again", async () => {
+  for (const mode of MODES) {
+    vendors.sound.answer({ pieces: [answerTo(mode)], finish: "keep" });
+    const response = await fetch(gateway.url + CLIENT_PATH.chat, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${gateway.accounts[0]?.key}` },
+      body: JSON.stringify(askAs("chat", "broken/m", mode)),
+    });
+    expect([response.status, response.headers.get("x-should-retry")]).toEqual([502, "false"]);
+    expect(readErrorOf("chat", await response.json()).code).toBe("upstream_error");
+    expect(vendors.sound.calls.length).toBe(1);
+    vendors.sound.reset();
+  }
+});
 
 type Seen = { status: number; headers: Headers; body: string; ms: number };
 

@@ -1,4 +1,5 @@
 import { dlopen, FFIType } from "bun:ffi";
+import { type AddressInfo, connect, createServer } from "node:net";
 import type { Socket } from "bun";
 
 /** A listener that lets everybody connect and hangs up at once. */
@@ -125,6 +126,26 @@ export function startRawVendor(tls?: { cert: string; key: string }): RawVendor {
       connections = 0;
     },
     close: () => server.stop(true),
+  };
+}
+
+/** Hands on what a caller and a vendor over TLS say, until the vendor has a request: its answer becomes what is no TLS. */
+export function startTlsBreaker(vendor: RawVendor): Pick<RawVendor, "url" | "close"> {
+  const server = createServer((caller) => {
+    const before = vendor.calls.length;
+    const line = connect(Number(new URL(vendor.url).port), "127.0.0.1");
+    caller.pipe(line);
+    line.on("data", (bytes) => caller.write(vendor.calls.length > before ? "HTTP/1.1 400 Bad Request\r\n\r\n" : bytes));
+    for (const [one, other] of [
+      [caller, line],
+      [line, caller],
+    ] as const) {
+      one.on("error", () => {}).on("close", () => other.destroy());
+    }
+  }).listen(0, "127.0.0.1");
+  return {
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => void server.close(),
   };
 }
 

@@ -178,7 +178,8 @@ export class Connection implements Line, Posting, Heard {
 
   onFailure(error: unknown): void {
     this.#refuse(codeOf(error), error);
-    this.#call?.fail(error);
+    // TLS that breaks under way is told by the same words as one that was never agreed upon: by then the request may be at work (reliability 6.2).
+    this.#call?.fail(new ConnectionLost(`The connection broke (${codeOf(error)}).`, { cause: error }));
     this.close();
   }
 
