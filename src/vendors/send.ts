@@ -210,7 +210,7 @@ export async function fetchUnfollowed(
       proxy: proxy ?? false,
     });
   } catch (thrown) {
-    throw signal.aborted ? signal.reason : connectionError(thrown);
+    throw signal.aborted ? signal.reason : connectionError(method === "GET" ? asUnsent(thrown) : thrown);
   }
 }
 
@@ -228,15 +228,23 @@ async function refuseRedirect(response: Response): Promise<never> {
 
 /** Codes of a connection that never came about: nothing of the request was read. Any other failure counts as one that may have run. */
 const NEVER_CONNECTED =
-  /^(?:ECONNREFUSED|ConnectionRefused|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|EPROTO|FailedToOpenSocket|ERR_INVALID_URL|ERR_(?:TLS|SSL)_\w+|\w*CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|INVALID_CA|\w*PROXY\w*)$/;
+  /^(?:ECONNREFUSED|ConnectionRefused|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|FailedToOpenSocket|ERR_INVALID_URL|\w*CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|INVALID_CA|\w*PROXY\w*)$/;
+/** What Bun's client says of TLS that was never agreed upon, and of one that broke when a request was at work. */
+const TLS_BROKE = /^(?:EPROTO|ERR_(?:TLS|SSL)_\w+)$/;
+
+const codeOf = (thrown: unknown): string => String((thrown as { code?: unknown }).code ?? "");
+
+/** What only reads runs nothing: of such a request TLS that broke is a connection that did not come about. */
+const asUnsent = (thrown: unknown): unknown =>
+  TLS_BROKE.test(codeOf(thrown)) ? new ConnectFailed(codeOf(thrown), { cause: thrown }) : thrown;
 
 function connectionError(thrown: unknown): GatewayError {
-  const { code = "", message = String(thrown) } = thrown as { code?: unknown; message?: string };
-  if (thrown instanceof ConnectFailed || NEVER_CONNECTED.test(String(code))) {
+  if (thrown instanceof ConnectFailed || NEVER_CONNECTED.test(codeOf(thrown))) {
     return new GatewayError("upstream_unreachable", "The vendor cannot be reached from this gateway.", {
       cause: thrown,
     });
   }
+  const { message = String(thrown) } = thrown as { message?: string };
   const cause = thrown instanceof ConnectionLost ? thrown : new ConnectionLost(message, { cause: thrown });
   return new GatewayError("upstream_error", "The vendor closed the connection before it answered.", {
     retry: false,

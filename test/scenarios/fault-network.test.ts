@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -117,6 +117,7 @@ beforeAll(async () => {
           .map((vendor) => ({ vendor, model: `${HIDDEN_MODEL}-${modelOf(cell).slice(4)}` })),
       })),
       { id: "broken/m", pricing: { input: 3, output: 15 } },
+      { id: "broken/image", modality: "image", pricing: { per_image: 0.01 } },
     ],
     plans: { paying: { requests_per_minute: 1_000_000, concurrent_generations: 100_000, spending_window_usd: 0 } },
     local_discovery: false,
@@ -143,30 +144,39 @@ function answerTo(mode: Mode): string {
   return `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 }
 
-test("TLS that breaks when the request is at its vendor: it may have run, and is not sent again", async () => {
-  for (const mode of MODES) {
-    vendors.sound.answer({ pieces: [answerTo(mode)], finish: "keep" });
-    const response = await fetch(gateway.url + CLIENT_PATH.chat, {
-      method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${gateway.accounts[0]?.key}` },
-      body: JSON.stringify(askAs("chat", "broken/m", mode)),
-    });
-    expect([response.status, response.headers.get("x-should-retry")]).toEqual([502, "false"]);
-    expect(readErrorOf("chat", await response.json()).code).toBe("upstream_error");
+const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+  fetch(gateway.url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${gateway.accounts[0]?.key}`, ...headers },
+    body: JSON.stringify(body),
+  });
+
+describe("TLS that breaks when a request is at its vendor: it may have run, and is not sent again", () => {
+  afterEach(() => {
     expect(vendors.sound.calls.length).toBe(1);
     vendors.sound.reset();
-  }
+  });
+
+  test.each(MODES)("%s", async (mode) => {
+    vendors.sound.answer({ pieces: [answerTo(mode)], finish: "keep" });
+    const response = await post(CLIENT_PATH.chat, askAs("chat", "broken/m", mode));
+    expect([response.status, response.headers.get("x-should-retry")]).toEqual([502, "false"]);
+    expect(readErrorOf("chat", await response.json()).code).toBe("upstream_error");
+  });
+
+  test("an image", async () => {
+    vendors.sound.answer({ pieces: [answerTo("blocking")], finish: "keep" });
+    const order = { model: "broken/image", prompt: "a lighthouse" };
+    const response = await post("/v1/images/generations", order, { prefer: "wait=30" });
+    expect(await response.json()).toMatchObject({ status: "failed", error: { code: "upstream_error" } });
+  });
 });
 
 type Seen = { status: number; headers: Headers; body: string; ms: number };
 
 async function ask(cell: Cell): Promise<Seen> {
   const startedAt = performance.now();
-  const response = await fetch(gateway.url + CLIENT_PATH[cell.client], {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${gateway.accounts[0]?.key}` },
-    body: JSON.stringify(askAs(cell.client, modelOf(cell), cell.mode)),
-  });
+  const response = await post(CLIENT_PATH[cell.client], askAs(cell.client, modelOf(cell), cell.mode));
   const body = await response.text();
   return { status: response.status, headers: response.headers, body, ms: performance.now() - startedAt };
 }
