@@ -13,7 +13,7 @@ import type { EndCall } from "../observe/work-book.ts";
 import { isOk } from "../vendors/answer.ts";
 import { isKeysFault } from "../vendors/health.ts";
 import { keysOf } from "../vendors/keys.ts";
-import { MAX_ERROR_BYTES, readCapped, send } from "../vendors/send.ts";
+import { MAX_ERROR_BYTES, readCapped, readRefusal, send } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { estimateInputTokens } from "./estimate.ts";
 import { findEntry } from "./generate.ts";
@@ -181,9 +181,8 @@ async function askVendor(job: CountJob, asked: Counter, abort: Abort): Promise<n
     userAgent: services.userAgent,
     requestId: request.requestId,
   });
-  const text = await readCapped(answer, MAX_ERROR_BYTES);
-  if (!isOk(answer)) throw upstream.decodeError(answer.status, text, undefined);
-  const count = readCount(text, counter);
+  if (!isOk(answer)) throw upstream.decodeError(answer.status, await readRefusal(answer), undefined);
+  const count = readCount(await readCapped(answer, MAX_ERROR_BYTES), counter);
   if (count * MOST_DOUBTED < estimateInputTokens(body, entry.id)) {
     throw new GatewayError("upstream_error", `The vendor's count of ${count} is far too small.`);
   }

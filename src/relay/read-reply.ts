@@ -12,7 +12,7 @@ import { JsonText } from "../lib/json.ts";
 import { PieceDecoder } from "../lib/piece-decoder.ts";
 import { type Answer, isOk, type Read, type ReadTaker, readTo } from "../vendors/answer.ts";
 import type { Way } from "../vendors/health.ts";
-import { MAX_ERROR_BYTES, MAX_REPLY_BYTES, readCapped } from "../vendors/send.ts";
+import { MAX_REPLY_BYTES, readCapped, readRefusal } from "../vendors/send.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import { Ended } from "./ended.ts";
 
@@ -51,8 +51,7 @@ export async function refuse(answer: Answer, target: Target, now: number): Promi
     answer.cancel();
     throw new GatewayError("upstream_error", "The vendor answered with a web page instead of a reply.");
   }
-  const body = await readCapped(answer, MAX_ERROR_BYTES);
-  throw target.upstream.decodeError(answer.status, body, retryAfterSeconds(answer.headers, now));
+  throw target.upstream.decodeError(answer.status, await readRefusal(answer), retryAfterSeconds(answer.headers, now));
 }
 
 /** A whole reply: its text for the client, and its events. `heard`: whoever follows it has told the meter of them. */

@@ -8,7 +8,7 @@ import { isKeysFault } from "./health.ts";
 import { rowOf } from "./images/rows.ts";
 import { keysOf } from "./keys.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
-import { fetchUpstream, MAX_ERROR_BYTES, readCapped } from "./send.ts";
+import { fetchUpstream, readCapped, readRefusal } from "./send.ts";
 import type { Vendor, VendorRow } from "./vendor.ts";
 
 /** The largest page of a model list that is read, bytes. */
@@ -129,7 +129,7 @@ async function askPage(
   const response = await fetchUpstream("GET", request, vendor.proxy);
   if (!response.ok) {
     const { decodeError } = upstreamDialects[vendor.dialect];
-    throw decodeError(response.status, await readCapped(new ResponseAnswer(response), MAX_ERROR_BYTES), undefined);
+    throw decodeError(response.status, await readRefusal(new ResponseAnswer(response)), undefined);
   }
   const text = await readCapped(new ResponseAnswer(response), MAX_PAGE_BYTES);
   try {

@@ -2,7 +2,7 @@ import { GatewayError } from "../canon/errors.ts";
 import type { Abort } from "../lib/abort.ts";
 import { writeFields } from "../lib/http1/fields.ts";
 import { type Text, wholeText } from "../lib/json.ts";
-import { type Answer, ResponseAnswer } from "./answer.ts";
+import { type Answer, ResponseAnswer, readText } from "./answer.ts";
 import { authorize, isSigned } from "./auth/authorize.ts";
 import type { CallRules } from "./http/call.ts";
 import { ConnectFailed, ConnectionLost } from "./http/faults.ts";
@@ -16,6 +16,8 @@ import type { UpstreamRequest, Vendor } from "./vendor.ts";
 export const MAX_REPLY_BYTES = 48 * 1024 * 1024;
 /** The most that is read of an error answer, bytes (reliability 6.3). */
 export const MAX_ERROR_BYTES = 64 * 1024;
+/** How long is waited for what an error answer says, ms: its status is there, and tells the most. */
+const REFUSAL_MS = 2_000;
 
 /** One generation call to a vendor. */
 export type Sending = {
@@ -259,6 +261,23 @@ function connectionError(thrown: unknown): GatewayError {
 export function readCapped(answer: Answer, maxBytes: number): string | Promise<string> {
   const text = answer.text(maxBytes);
   return typeof text === "string" ? text : text.catch(tellBroken);
+}
+
+/**
+ * What an error answer says. Its status is known, and stands: words that break off, cannot be unpacked or do not come are none (""). Throws what aborted the
+ * call.
+ */
+export async function readRefusal(answer: Answer): Promise<string> {
+  const timer = setTimeout(() => answer.cancel(), REFUSAL_MS);
+  try {
+    // Not at one go: of Bun's client that could not be given up.
+    return await readText(answer, MAX_ERROR_BYTES);
+  } catch (thrown) {
+    if (isBrokenConnection(thrown)) return "";
+    throw thrown;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function tellBroken(thrown: unknown): never {

@@ -295,6 +295,24 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([2, 1]);
   });
 
+  const limited = fault(429, { "retry-after": "20" });
+  test.each<[string, Answer]>([
+    ["breaks off", { ...limited, claimedLength: 100_000, finish: "cut" }],
+    ["is torn down", { ...limited, claimedLength: 100_000, finish: "reset" }],
+    ["does not come", { ...limited, claimedLength: 100_000, finish: "silence" }],
+    ["is not packed as it says", fault(429, { "retry-after": "20", "content-encoding": "gzip" })],
+    ["is nothing, and packed", { ...fault(429, { "retry-after": "20", "content-encoding": "gzip" }), parts: [] }],
+  ])("a refusal of which what it says %s is what its status tells", async (_name, answer) => {
+    const app = await appWith({
+      vendors: [vendorAt(first, "chat", "one")],
+      models: [{ id: "lab/big", pricing: "free", routes: ROUTES.slice(0, 1) }],
+    });
+    first.always(PATH, answer);
+    const refused = await say(app, "well?");
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "20"]);
+    expect(first.calls.length).toBe(1);
+  });
+
   test("a vendor that hangs up on everybody does not keep a hundred clients from the other one", async () => {
     const dead = startUpstream();
     dead.close();
