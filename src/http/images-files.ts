@@ -85,8 +85,10 @@ function answerBytes(request: Request, file: Blob, headers: Record<string, strin
     const { "content-type": _type, ...rest } = headers;
     return new Response(null, { status: 416, headers: { ...rest, "content-range": `bytes */${size}` } });
   }
-  if (!range) return new Response(file, { headers });
+  // Told here: who sends the file on piece by piece does not know how long it is, and a client that is cut off would not see it.
+  if (!range) return new Response(file, { headers: { ...headers, "content-length": String(size) } });
   const { start, end } = range;
   const part = file.slice(start, end + 1, headers["content-type"]);
-  return new Response(part, { status: 206, headers: { ...headers, "content-range": `bytes ${start}-${end}/${size}` } });
+  const told = { "content-range": `bytes ${start}-${end}/${size}`, "content-length": String(end + 1 - start) };
+  return new Response(part, { status: 206, headers: { ...headers, ...told } });
 }

@@ -108,6 +108,15 @@ describe("the executable draws", () => {
     const part = await fetch(job.data[0].url, { headers: { range: "bytes=-8" } });
     expect([part.status, part.headers.get("content-length")]).toEqual([206, "8"]);
     expect(Buffer.from(await part.bytes()).equals(Buffer.from(whole.bytes.slice(-8)))).toBe(true);
+    // Of more than is read from the disk at a time the length is told as well.
+    for (const [range, status, length] of [
+      ["", 200, whole.bytes.length],
+      ["bytes=1-", 206, whole.bytes.length - 1],
+    ] as const) {
+      const long = await fetch(job.data[0].url, { headers: { range } });
+      expect([long.status, long.headers.get("content-length")]).toEqual([status, String(length)]);
+      expect((await long.bytes()).length).toBe(length);
+    }
     const etag = head.headers.get("etag") ?? "";
     expect((await fetch(job.data[0].url, { headers: { "if-none-match": etag } })).status).toBe(304);
     for (const name of ["..%2f..%2fsluice.db", "%2e%2e/%2e%2e/sluice.db", "sluice.db"]) {
