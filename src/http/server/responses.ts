@@ -28,6 +28,8 @@ export async function sendResponse(
   const whole = bodyOf(response);
   if (isHead) {
     if (whole === undefined) response.body?.cancel().catch(ignoreCancelled);
+    // The routes take it for the length of no body, and it would be that of what the client has (RFC 9110, 8.6).
+    if (response.status === 304) delete headers["content-length"];
     return sender.sendHead(told);
   }
   if (typeof whole === "string") return sender.sendWhole(told, whole);
