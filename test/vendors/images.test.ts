@@ -116,15 +116,22 @@ for (const each of CASES) {
         [500, { ran: "maybe" }],
         [502, { ran: "maybe" }],
       ];
-      for (const [status, expected] of table) {
-        lab.upstream.answer(each.path, json(words, { status, headers: { "retry-after": "7" } }));
+      const whole = table.map(([status, expected]) => {
+        return [status, expected, json(words, { status, headers: { "retry-after": "7" } })] as const;
+      });
+      // Its status tells it, also where its words break off.
+      const cut = whole.map(([status, expected, answer]) => {
+        return [status, expected, { ...answer, claimedLength: 100_000, finish: "cut" as const }] as const;
+      });
+      for (const [status, expected, answer] of [...whole, ...cut]) {
+        lab.upstream.answer(each.path, answer);
         const step = await lab.draw.create(wanted(each), new AbortController().signal);
         const { message, ...rest } = step as ImageStep & { kind: "failed" };
         expect([status, rest]).toEqual([status, { kind: "failed", ...expected } as typeof rest]);
         expect(message).toMatch(/^[A-Z].*\.$/);
         expect(JSON.stringify(step)).not.toMatch(/inside\.example|sk-abc/);
       }
-      expect(lab.upstream.calls).toHaveLength(table.length);
+      expect(lab.upstream.calls).toHaveLength(2 * table.length);
     });
 
     test("pages, half answers and redirects are no image", async () => {

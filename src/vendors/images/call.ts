@@ -1,7 +1,8 @@
 import type { Clock } from "../../lib/clock.ts";
+import { ResponseAnswer } from "../answer.ts";
 import { authorize, isSigned } from "../auth/authorize.ts";
 import { upstreamHeaders, upstreamUrl } from "../outgoing.ts";
-import { fetchUpstream, MAX_ERROR_BYTES, toBrokenBody } from "../send.ts";
+import { fetchUpstream, readRefusal, toBrokenBody } from "../send.ts";
 import type { Vendor } from "../vendor.ts";
 import { type Answer, type Call, type ImageRow, RequestFault } from "./wire.ts";
 
@@ -22,14 +23,10 @@ export class TooLarge extends Error {
 }
 
 /**
- * A body whole. One longer than `maxBytes` is cut there, or TooLarge is thrown; its sender is hung up on either way. Throws GatewayError (upstream_error) when the connection
- * breaks under way, and the reason of the signal that its request was made with.
+ * A body whole. Throws TooLarge for one longer than `maxBytes`, whose sender is hung up on, GatewayError (upstream_error) when the connection breaks under
+ * way, and the reason of the signal that its request was made with.
  */
-export async function readBytes(
-  response: Response,
-  maxBytes: number,
-  whenLonger: "cut" | "refuse" = "refuse",
-): Promise<Uint8Array> {
+export async function readBytes(response: Response, maxBytes: number): Promise<Uint8Array> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -41,7 +38,6 @@ export async function readBytes(
       chunks.push(value);
       if (size <= maxBytes) continue;
       await reader.cancel();
-      if (whenLonger === "cut") return Buffer.concat(chunks, maxBytes);
       throw new TooLarge(`The vendor's answer is larger than ${Math.floor(maxBytes / 1_048_576)} MiB.`);
     }
   } catch (thrown) {
@@ -105,7 +101,8 @@ export async function call(
     ? await authorize(vendor, method === "GET" ? "GET" : "POST", plain, vendor.proxy)
     : plain;
   const response = await fetchUpstream(method, body instanceof FormData ? { ...signed, body } : signed, vendor.proxy);
-  const { ok } = response;
-  const bytes = await readBytes(response, ok ? MAX_ANSWER_BYTES : MAX_ERROR_BYTES, ok ? "refuse" : "cut");
+  const bytes = response.ok
+    ? await readBytes(response, MAX_ANSWER_BYTES)
+    : Buffer.from(await readRefusal(new ResponseAnswer(response)));
   return { status: response.status, headers: response.headers, bytes, json: parse(bytes) };
 }
