@@ -77,6 +77,8 @@ export type Tool = {
    * constrains the text.
    */
   custom?: { format?: Record<string, unknown> };
+  /** The client's own search for tools (responses dialect): the tools that it finds are offered from then on. */
+  search?: true;
 } & Marked &
   Placed;
 

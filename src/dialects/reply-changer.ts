@@ -69,7 +69,9 @@ export class ReplyChanger {
     if (isCustom && !block.custom) this.#open = { kind: "free-text", reader: new InputReader() };
     else if (block.custom && !isCustom) this.#open = { kind: "function", text: "" };
     const { custom: _custom, ...call } = block;
-    return [{ type: "block-start", block: { ...call, name, ...(isCustom && { custom: true }) } }];
+    const isSearch = name === this.#changes.toolSearch;
+    const kind = { ...(isCustom && { custom: true as const }), ...(isSearch && { search: true as const }) };
+    return [{ type: "block-start", block: { ...call, name, ...kind } }];
   }
 
   #delta(text: string): readonly Event[] {

@@ -9,8 +9,16 @@ type Names = ReadonlyMap<string, string>;
  * The names, where they are all that a reply must be changed back in: then it goes back as it came but for them, with whatever it holds that no
  * event says. Undefined for every other change.
  */
-export function namesAlone({ toolNames, customTools, legacyFunctions, stops }: ReplyChanges): Names | undefined {
-  return customTools || legacyFunctions || (stops && stops.length > 0) ? undefined : toolNames;
+export function namesAlone({
+  toolNames,
+  customTools,
+  toolSearch,
+  legacyFunctions,
+  stops,
+}: ReplyChanges): Names | undefined {
+  return customTools || toolSearch !== undefined || legacyFunctions || (stops && stops.length > 0)
+    ? undefined
+    : toolNames;
 }
 
 /** The edits of a reply, or of a record of one, by which its tools are called as the client calls them; none where it names none of them. */

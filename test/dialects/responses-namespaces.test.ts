@@ -1,10 +1,16 @@
 import { describe, expect, test } from "bun:test";
+import type { Event } from "../../src/canon/events.ts";
+import { dialects } from "../../src/dialects/index.ts";
+import { changeEvents } from "../../src/dialects/reply-changer.ts";
 import { countWork } from "../support/wait.ts";
-import { chatStream, chunk, recordsOf, reply, send, stream, UPSTREAMS, type Wire } from "./crossing.ts";
+import { chatStream, chunk, contextOf, recordsOf, reply, send, stream, UPSTREAMS, type Wire } from "./crossing.ts";
 
 const search = (more: Wire = {}) => ({ type: "function", name: "search", parameters: { type: "object" }, ...more });
 const space = (name: string, ...tools: Wire[]) => ({ type: "namespace", name, tools });
 const user = { role: "user", content: "Hi" };
+/** What a search for tools is given, and how agents mark what it finds (openai/codex). */
+const FINDER = { type: "object", properties: { query: { type: "string" } } };
+const LATE = { defer_loading: true };
 /** A conversation as newer Codex sends it: no tools in their list, a call of one in a namespace. */
 const asked: Wire = {
   tools: [],
@@ -40,17 +46,17 @@ describe("tools of namespaces, and those that the input brings, for another dial
 
   /** Two searches of the client's, one of which finds the other's tool again (openai/codex). */
   const searched: Wire = {
-    tools: [search()],
+    tools: [search(), { type: "tool_search", execution: "client", description: "d", parameters: FINDER }],
     input: [
       user,
       { type: "tool_search_call", call_id: "s1", execution: "client", arguments: { query: "a" } },
-      { type: "tool_search_output", call_id: "s1", execution: "client", tools: [space("mcp__a", search())] },
+      { type: "tool_search_output", call_id: "s1", execution: "client", tools: [space("mcp__a", search(LATE))] },
       { type: "tool_search_call", call_id: "s2", execution: "client", arguments: { query: "b" } },
       {
         type: "tool_search_output",
         call_id: "s2",
         execution: "client",
-        tools: [space("mcp__a", search()), space("mcp__b", search())],
+        tools: [space("mcp__a", search(LATE)), space("mcp__b", search(LATE))],
       },
       { type: "function_call", call_id: "c1", namespace: "mcp__b", name: "search", arguments: "{}" },
       { type: "function_call_output", call_id: "c1", output: "r" },
@@ -60,8 +66,86 @@ describe("tools of namespaces, and those that the input brings, for another dial
   test.each(UPSTREAMS.filter((to) => to !== "responses"))("%s: what a search has found is offered, once", (to) => {
     const { body, dropped } = send({ from: "responses", to }, searched);
     const offered = [...JSON.stringify(body["tools"]).matchAll(/"name":"(\w+)"/g)].map(([, name]) => name);
-    expect(offered).toEqual(["search", "mcp__a_search", "mcp__b_search"]);
-    expect(dropped).toEqual(["input[1]", "input[3]"]);
+    expect(offered).toEqual(["search", "tool_search", "mcp__a_search", "mcp__b_search"]);
+    expect(dropped).toEqual([]);
+  });
+
+  test("a client's own search for tools is a function for other dialects, what it found its result", () => {
+    const { body } = send(WAY, searched);
+    const [, offered] = body["tools"] as Wire[];
+    expect(offered).toEqual({
+      type: "function",
+      function: { name: "tool_search", description: "d", parameters: FINDER },
+    });
+    const told = "These tools can be called from now on: mcp__a_search";
+    expect((body["messages"] as Wire[]).slice(1, 5)).toMatchObject([
+      { role: "assistant", tool_calls: [{ id: "s1", function: { name: "tool_search", arguments: '{"query":"a"}' } }] },
+      { role: "tool", tool_call_id: "s1", content: told },
+      { role: "assistant", tool_calls: [{ id: "s2", function: { name: "tool_search", arguments: '{"query":"b"}' } }] },
+      { role: "tool", tool_call_id: "s2", content: `${told}, mcp__b_search` },
+    ]);
+  });
+
+  test("a search that found nothing says so; one that the vendor ran is none of the client's", () => {
+    const hosted = { execution: "server", call_id: null };
+    const found = [search({ name: "late" })];
+    const input = [
+      user,
+      { type: "tool_search_call", ...hosted, arguments: { paths: ["crm"] } },
+      { type: "tool_search_output", ...hosted, tools: found },
+      { type: "tool_search_call", call_id: "s", execution: "client", arguments: {} },
+      { type: "tool_search_output", call_id: "s", execution: "client", tools: [] },
+    ];
+    const { body, dropped } = send(WAY, { tools: [{ type: "tool_search" }], input });
+    expect(dropped).toEqual(["input[1]", "tools[0]"]);
+    expect((body["messages"] as Wire[]).slice(1)).toMatchObject([
+      { role: "assistant", tool_calls: [{ id: "s", function: { name: "tool_search", arguments: "{}" } }] },
+      { role: "tool", tool_call_id: "s", content: "No tools were found." },
+    ]);
+    expect(body["tools"]).toMatchObject([{ function: { name: "late" } }]);
+  });
+
+  test.each(UPSTREAMS.filter((to) => to !== "responses"))("%s: a call of the search comes back as one", (to) => {
+    const { changes } = send({ from: "responses", to }, { ...searched, stream: true });
+    const events: Event[] = [
+      { type: "start" },
+      { type: "block-start", block: { kind: "tool-call", id: "s3", name: "tool_search" } },
+      { type: "block-delta", text: '{"query":' },
+      { type: "block-delta", text: '"c"}' },
+      { type: "block-end" },
+      { type: "block-start", block: { kind: "tool-call", id: "s4", name: "tool_search" } },
+      { type: "block-end" },
+      { type: "finish", finish: { reason: "tool-calls" } },
+    ];
+    const one = { type: "tool_search_call", execution: "client" };
+    const whole = [
+      { ...one, call_id: "s3", status: "completed", arguments: { query: "c" } },
+      { ...one, call_id: "s4", status: "completed", arguments: {} },
+    ];
+    const context = contextOf(changes);
+    const changed = changeEvents(events, changes);
+    expect(dialects.responses.encodeReply(changed, context)["output"]).toMatchObject(whole);
+    const encoder = dialects.responses.encoder(context);
+    const records = recordsOf(changed.map((event) => encoder.push(event)).join("") + encoder.end());
+    const items = records.flatMap(({ type, item }) => (item === undefined ? [] : [{ type, item }]));
+    expect(items).toMatchObject(
+      whole.flatMap((item) => [
+        { type: "response.output_item.added", item: { ...item, status: "in_progress", arguments: {} } },
+        { type: "response.output_item.done", item },
+      ]),
+    );
+    // Its vendor has no records for what it is given.
+    expect(records.map(({ type }) => type)).toEqual([
+      "response.created",
+      "response.in_progress",
+      ...items.map(({ type }) => type),
+      "response.completed",
+    ]);
+    // An agent sends it back as it came.
+    const output = { type: "tool_search_output", call_id: "s3", execution: "client", tools: [] };
+    const again = send({ from: "responses", to }, { ...searched, input: [user, items[1]?.item, output] });
+    expect(again.text).toContain("No tools were found.");
+    expect(again.dropped).toEqual([]);
   });
 
   const call = (id: string, name: string, given: string) => ({

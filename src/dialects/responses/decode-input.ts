@@ -6,9 +6,20 @@ import { carriedIn } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
 import { unknownFields } from "../unknown-fields.ts";
 import { decodeContent, isKnownPart } from "./content.ts";
-import { BROUGHT_TOOLS, FOUND_TOOLS } from "./decode-tools.ts";
-import { argumentsText, type Item, PICTURE, pictureIn, reasoningSignature, reasoningText } from "./items.ts";
-import { joinName } from "./namespaces.ts";
+import { BROUGHT_TOOLS, namesIn } from "./decode-tools.ts";
+import {
+  argumentsText,
+  FOUND_TOOLS,
+  type Item,
+  isOwnSearch,
+  PICTURE,
+  pictureIn,
+  reasoningSignature,
+  reasoningText,
+  SEARCH_CALL,
+  TOOL_SEARCH,
+} from "./items.ts";
+import { joinName, spokenName } from "./namespaces.ts";
 
 /** Fields of the items that have a meaning elsewhere: those that cross, what a reply says of its own, and what OpenAI's SDK reads out of that. */
 const ITEM_FIELDS: ReadonlySet<string> = new Set([
@@ -80,8 +91,15 @@ class InputReader {
         break;
       case PICTURE:
         return this.#readPicture(item, path);
-      case BROUGHT_TOOLS:
+      case SEARCH_CALL:
+        if (!isOwnSearch(item)) return false;
+        this.#addCall({ ...item, name: TOOL_SEARCH }, argumentsText(item["arguments"]));
+        break;
       case FOUND_TOOLS:
+        // The tools themselves are read with all others.
+        if (isOwnSearch(item)) this.#addResult(item, [{ type: "text", text: tellFound(item) }]);
+        break;
+      case BROUGHT_TOOLS:
         // Read with all other tools.
         break;
       default:
@@ -149,8 +167,11 @@ class InputReader {
   #readOutput(item: Item, path: string): void {
     const parts = decodeContent(item["output"], `${path}.output`);
     this.#nameDetails(item["output"], `${path}.output`);
-    const seen = parts.some(isOpaque) ? parts.map(textOfUnknown) : parts;
-    const result: Part = { type: "tool-result", callId: stringOf(item["call_id"]), parts: seen };
+    this.#addResult(item, parts.some(isOpaque) ? parts.map(textOfUnknown) : parts);
+  }
+
+  #addResult(item: Item, parts: Part[]): void {
+    const result: Part = { type: "tool-result", callId: stringOf(item["call_id"]), parts };
     const last = this.turns.at(-1);
     if (last?.role !== "user") {
       this.turns.push({ role: "user", parts: [result] });
@@ -171,6 +192,12 @@ class InputReader {
     const part = readReasoning(item);
     if (part) this.#addAssistant([part]);
   }
+}
+
+/** What a model is told of the tools that its search has found: they are offered beside this, by these names. */
+function tellFound(item: Item): string {
+  const names = namesIn(item["tools"]).map(spokenName);
+  return names.length === 0 ? "No tools were found." : `These tools can be called from now on: ${names.join(", ")}`;
 }
 
 function readReasoning(item: Item): ReasoningPart | RedactedReasoningPart | undefined {

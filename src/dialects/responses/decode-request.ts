@@ -98,7 +98,12 @@ function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges {
     if (value !== undefined && value !== null) request[field] = value;
   }
   const custom = tools.filter((tool) => tool.custom);
-  return custom.length === 0 ? { request } : { request, customTools: new Set(custom.map((tool) => tool.name)) };
+  const search = tools.find((tool) => tool.search);
+  return {
+    request,
+    ...(custom.length > 0 && { customTools: new Set(custom.map((tool) => tool.name)) }),
+    ...(search && { toolSearch: search.name }),
+  };
 }
 
 /**

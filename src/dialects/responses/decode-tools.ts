@@ -3,7 +3,7 @@ import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
 import { customTool } from "../custom-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
-import type { Item } from "./items.ts";
+import { FOUND_TOOLS, type Item, TOOL_SEARCH } from "./items.ts";
 import { joinName } from "./namespaces.ts";
 
 /** Fields of a tool that cross or are told apart, of a namespace of tools, and of what a custom tool's input is like. */
@@ -11,16 +11,17 @@ const TOOL_FIELDS: ReadonlySet<string> = new Set([
   ...["type", "name", "description", "parameters", "strict", "format"],
   ...["defer_loading", "async", "allowed_callers", "output_schema"],
 ]);
+const SEARCH_FIELDS: ReadonlySet<string> = new Set(["type", "execution", "description", "parameters"]);
 const NAMESPACE_FIELDS: ReadonlySet<string> = new Set(["type", "name", "description", "tools"]);
 const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "syntax", "definition"]);
 
 /**
  * Names what is lost of a tool elsewhere: what steers its use (late loading, callers other than the model, calls that nobody waits for), and what nobody
- * knows.
+ * knows. `isFound`: a search has loaded it by now.
  */
-function nameLost(entry: Item, place: string, dropped: DroppedPaths): void {
+function nameLost(entry: Item, place: string, dropped: DroppedPaths, isFound: boolean): void {
   const { allowed_callers: callers, output_schema: result } = entry;
-  if (entry["defer_loading"] === true) dropped.add(`${place}.defer_loading`);
+  if (entry["defer_loading"] === true && !isFound) dropped.add(`${place}.defer_loading`);
   if (entry["async"] === true) dropped.add(`${place}.async`);
   if (listOf(callers).some((caller) => caller !== "direct")) dropped.add(`${place}.allowed_callers`);
   if (isObject(result)) dropped.add(`${place}.output_schema`);
@@ -39,30 +40,38 @@ function decodeFunction(name: string, { description, parameters, strict }: Item,
   };
 }
 
-/** Adds the tools of a list that stands at `path`, perhaps inside a namespace, to `decoded`. */
+/** Whether an entry is a tool that is called by its name. */
+const isCallable = ({ type, name }: Item): boolean =>
+  (type === "custom" || type === "function") && stringOf(name) !== "";
+
+/** Adds the tools of a list that stands at `path`, perhaps inside a namespace, to `decoded`. `isFound`: a search has found them. */
 function decodeList(
   tools: readonly unknown[],
   path: string,
   space: unknown,
   dropped: DroppedPaths,
   decoded: Tool[],
+  isFound = false,
 ): void {
   for (const [at, entry] of tools.entries()) {
     if (!isObject(entry)) continue;
     const place = `${path}[${at}]`;
     const own = stringOf(entry["name"]);
     const name = joinName(space, own);
-    if ((entry["type"] === "custom" || entry["type"] === "function") && own !== "") {
+    if (isCallable(entry)) {
       decoded.push(
         entry["type"] === "custom"
           ? customTool(name, stringOf(entry["description"]), entry["format"], place)
           : decodeFunction(name, entry, place),
       );
-      nameLost(entry, place, dropped);
+      nameLost(entry, place, dropped, isFound);
+    } else if (entry["type"] === "tool_search" && entry["execution"] === "client") {
+      decoded.push({ ...decodeFunction(TOOL_SEARCH, entry, place), search: true });
+      dropped.addAll(unknownPaths(entry, SEARCH_FIELDS, place));
     } else if (entry["type"] === "namespace" && space === undefined) {
       if (entry["description"]) dropped.add(`${place}.description`);
       dropped.addAll(unknownPaths(entry, NAMESPACE_FIELDS, place));
-      decodeList(listOf(entry["tools"]), `${place}.tools`, own, dropped, decoded);
+      decodeList(listOf(entry["tools"]), `${place}.tools`, own, dropped, decoded, isFound);
     } else dropped.add(place);
   }
 }
@@ -70,8 +79,14 @@ function decodeList(
 /** The type of an item of the input that brings tools along: newer agents leave `tools` empty (openai/codex, "Responses Lite"). */
 export const BROUGHT_TOOLS = "additional_tools";
 
-/** The type of an item that says which tools a search for tools has found: from there on the model may call them. */
-export const FOUND_TOOLS = "tool_search_output";
+/** The names of the functions and custom tools in a list, those of its namespaces among them. */
+export const namesIn = (tools: unknown, space?: unknown): string[] =>
+  listOf(tools).flatMap((entry) => {
+    if (!isObject(entry)) return [];
+    if (entry["type"] === "namespace")
+      return space === undefined ? namesIn(entry["tools"], stringOf(entry["name"])) : [];
+    return isCallable(entry) ? [joinName(space, stringOf(entry["name"]))] : [];
+  });
 
 /** The tools without those that a search found again: vendors refuse a name that is there twice. */
 function withoutRepeated(tools: Tool[], found: ReadonlySet<Tool>): Tool[] {
@@ -95,8 +110,9 @@ export function decodeTools({ tools, input }: Item, dropped: DroppedPaths): Tool
   for (const [at, item] of listOf(input).entries()) {
     if (!isObject(item) || (item["type"] !== BROUGHT_TOOLS && item["type"] !== FOUND_TOOLS)) continue;
     const before = decoded.length;
-    decodeList(listOf(item["tools"]), `input[${at}].tools`, undefined, dropped, decoded);
-    if (item["type"] === FOUND_TOOLS) for (const tool of decoded.slice(before)) found.add(tool);
+    const isFound = item["type"] === FOUND_TOOLS;
+    decodeList(listOf(item["tools"]), `input[${at}].tools`, undefined, dropped, decoded, isFound);
+    if (isFound) for (const tool of decoded.slice(before)) found.add(tool);
   }
   return withoutRepeated(decoded, found);
 }

@@ -23,6 +23,9 @@ const declines = ({ block }: Current): boolean => block.kind === "text" && block
 
 const isCustom = ({ item }: Current): boolean => item["type"] === CUSTOM_CALL;
 
+/** A search for tools is none: it has no records of its own for what it is given, which stands in the item at its end. */
+const isFunction = ({ item }: Current): boolean => item["type"] === "function_call";
+
 /**
  * Writes one client stream: every item with its whole sequence of added, delta and done records, one item at a time, and the terminal
  * record with the whole response from `end` (contract 7).
@@ -126,8 +129,7 @@ class ResponsesEncoder implements Encoder {
       return this.#about(current, "response.output_text.delta", { content_index: 0, delta, logprobs: [] });
     }
     if (isCustom(current)) return this.#about(current, "response.custom_tool_call_input.delta", { delta });
-    if (current.block.kind === "tool-call")
-      return this.#about(current, "response.function_call_arguments.delta", { delta });
+    if (isFunction(current)) return this.#about(current, "response.function_call_arguments.delta", { delta });
     if (current.block.kind !== "reasoning") return "";
     const part = first
       ? this.#about(current, "response.reasoning_summary_part.added", { summary_index: 0, part: summaryPart("") })
@@ -138,8 +140,7 @@ class ResponsesEncoder implements Encoder {
   #endBlock(): string {
     const current = this.#current;
     if (!current) return "";
-    const empty =
-      current.block.kind === "tool-call" && !isCustom(current) && current.text === "" ? this.#delta("{}") : "";
+    const empty = isFunction(current) && current.text === "" ? this.#delta("{}") : "";
     const parts = this.#endParts(current);
     const { block, text, signature, annotations } = current;
     const item = finishItem(current.item, block, text, signature, this.context, annotations);
@@ -177,7 +178,7 @@ class ResponsesEncoder implements Encoder {
       );
     }
     if (isCustom(current)) return this.#about(current, "response.custom_tool_call_input.done", { input: text });
-    if (kind === "tool-call") {
+    if (isFunction(current)) {
       const fields = { name: current.item["name"], arguments: text };
       return this.#about(current, "response.function_call_arguments.done", fields);
     }

@@ -8,6 +8,9 @@ const BETWEEN = "\u001f";
 export const joinName = (namespace: unknown, name: string): string =>
   typeof namespace === "string" && namespace !== "" ? `${namespace}${BETWEEN}${name}` : name;
 
+/** A name that {@link joinName} gave, as it is most often written for a model: in words about it. */
+export const spokenName = (joined: string): string => joined.replaceAll(BETWEEN, "_");
+
 /** The fields of a call that say what {@link joinName} joined. */
 export function splitName(joined: string): { name: string; namespace?: string } {
   const at = joined.indexOf(BETWEEN);

@@ -2,11 +2,8 @@ import type { Memories } from "../../canon/memory.ts";
 import { type Edits, isObject, stringOf } from "../../lib/json.ts";
 import { carriedIn, unpackReasoning } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
-import { type Item, messageText, reasoningText } from "./items.ts";
+import { type Item, isCall, isCallType, isOutput, messageText, reasoningText } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
-
-const CALLS = new Set<unknown>(["function_call", "custom_tool_call"]);
-const OUTPUTS = new Set<unknown>(["function_call_output", "custom_tool_call_output"]);
 
 type Speaker = "assistant" | "user" | "system";
 
@@ -15,8 +12,8 @@ const isMessage = (item: Item): boolean => (item["type"] ?? "message") === "mess
 
 /** Who said an item; undefined for one that makes no turn. */
 function speakerOf(item: Item, isFirst: boolean): Speaker | undefined {
-  if (CALLS.has(item["type"])) return "assistant";
-  if (OUTPUTS.has(item["type"])) return "user";
+  if (isCall(item)) return "assistant";
+  if (isOutput(item)) return "user";
   if (isReasoning(item))
     return reasoningText(item) === "" && stringOf(item["encrypted_content"]) === "" ? undefined : "assistant";
   if (!isMessage(item)) return undefined;
@@ -49,7 +46,7 @@ function runsOf(input: unknown): { speaker: Speaker | undefined; items: Item[] }
 }
 
 function callIdOf(item: Item): string | undefined {
-  return CALLS.has(item["type"]) ? stringOf(item["call_id"]) : undefined;
+  return isCall(item) ? stringOf(item["call_id"]) : undefined;
 }
 
 function isProof(encrypted: string): boolean {
@@ -118,7 +115,7 @@ export function withoutLoneIds(input: unknown): unknown {
   return changed ? items : input;
 }
 
-const isNamedCall = (item: Item): boolean => CALLS.has(item["type"]) && item["id"] !== undefined;
+const isNamedCall = (item: Item): boolean => isCallType(item["type"]) && item["id"] !== undefined;
 
 /** Clients of this dialect send its items back as they came; some keep the calls alone. */
 export const replay: ReplayHalf = { forgets: false, read, restore };

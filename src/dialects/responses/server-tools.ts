@@ -16,7 +16,8 @@ import {
   textsOf,
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
-import { BROUGHT_TOOLS, FOUND_TOOLS } from "./decode-tools.ts";
+import { BROUGHT_TOOLS } from "./decode-tools.ts";
+import { FOUND_TOOLS } from "./items.ts";
 
 type Wire = Record<string, unknown>;
 
