@@ -3,9 +3,18 @@ import type { BlockStart, Citation, Event, Finish } from "../../canon/events.ts"
 import type { Usage } from "../../canon/usage.ts";
 import type { Encoder, ReplyContext } from "../dialect.ts";
 import { encodeFailure } from "./errors.ts";
-import { writeFinish } from "./finish.ts";
+import { endItem, writeFinish } from "./finish.ts";
 import { CUSTOM_CALL, type Item, PICTURE } from "./items.ts";
-import { annotationOf, finishItem, proofItem, refusalPart, startItem, summaryPart, textPart } from "./output-items.ts";
+import {
+  annotationOf,
+  finishItem,
+  mayBeCut,
+  proofItem,
+  refusalPart,
+  startItem,
+  summaryPart,
+  textPart,
+} from "./output-items.ts";
 import { isProof } from "./phase.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
@@ -35,6 +44,8 @@ class ResponsesEncoder implements Encoder {
   #started = false;
   #output: Item[] = [];
   #current: Current | undefined;
+  /** The current block has ended, and what follows tells whether it is whole. */
+  #isEnding = false;
   #usage: Usage;
   #finish: Finish = { reason: "stop" };
 
@@ -51,11 +62,15 @@ class ResponsesEncoder implements Encoder {
     // The edge writes an error, since only that knows the request's id.
     if (event.type === "usage" || event.type === "block-signature" || event.type === "error") return "";
     const opening = this.#open();
-    if (event.type === "block-start") return opening + this.#startBlock(event.block);
     if (event.type === "block-citation") return opening + this.#cite(event.citation);
-    if (event.type === "block-end") return opening + this.#endBlock();
+    if (event.type === "block-end") {
+      const current = this.#current;
+      this.#isEnding = current !== undefined;
+      return current && mayBeCut(current.block, current.text) ? opening : opening + this.#endBlock();
+    }
     if (event.type === "finish") this.#finish = event.finish;
-    return opening;
+    const ended = opening + this.#endBlock();
+    return event.type === "block-start" ? ended + this.#startBlock(event.block) : ended;
   }
 
   end(): string {
@@ -65,7 +80,7 @@ class ResponsesEncoder implements Encoder {
   }
 
   fail(error: GatewayError): string {
-    const opening = this.#open();
+    const opening = this.#open() + this.#endBlock();
     const response = writeResponse(this.context, { status: "failed", output: this.#output });
     return opening + encodeFailure(error, response, this.#sequence);
   }
@@ -137,13 +152,17 @@ class ResponsesEncoder implements Encoder {
     return part + this.#about(current, "response.reasoning_summary_text.delta", { summary_index: 0, delta });
   }
 
+  /** The records by which the current block ends, if it has. */
   #endBlock(): string {
     const current = this.#current;
-    if (!current) return "";
+    if (!current || !this.#isEnding) return "";
+    this.#isEnding = false;
+    const isOpen = mayBeCut(current.block, current.text);
     const empty = isFunction(current) && current.text === "" ? this.#delta("{}") : "";
     const parts = this.#endParts(current);
     const { block, text, signature, annotations } = current;
-    const item = finishItem(current.item, block, text, signature, this.context, annotations);
+    const whole = finishItem(current.item, block, text, signature, this.context, annotations);
+    const item = isOpen ? endItem(whole, this.#finish) : whole;
     this.#current = undefined;
     return empty + parts + this.#finishItem(item) + (block.kind === "text" ? this.#proveText(signature) : "");
   }

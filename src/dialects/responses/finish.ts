@@ -1,6 +1,7 @@
 import type { Finish, FinishReason } from "../../canon/events.ts";
 import { entryOf, isObject } from "../../lib/json.ts";
 import { withTier } from "../openai-fields.ts";
+import type { Item } from "./items.ts";
 
 /** What each `incomplete_details.reason` means; one that nobody knows is a natural end that was cut by the vendor's own rules. */
 const INCOMPLETE: Readonly<Record<string, FinishReason>> = {
@@ -28,6 +29,10 @@ function readEnd(response: Record<string, unknown>, incomplete: boolean, calledT
   if (raw === "incomplete") return { reason: "length", raw };
   return { reason: entryOf(INCOMPLETE, raw) ?? natural, raw };
 }
+
+/** The item that a reply ended in, as its finish leaves it: one that might be cut off is, where the reply is. */
+export const endItem = (item: Item, { reason }: Finish): Item =>
+  WORDS[reason] ? { ...item, status: "incomplete" } : item;
 
 type WrittenFinish = { status: string; incomplete_details: { reason: string } | null; tier?: string };
 

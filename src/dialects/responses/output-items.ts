@@ -1,4 +1,5 @@
 import type { BlockStart, Citation } from "../../canon/events.ts";
+import { isJson } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { toInput } from "../messages/tool-input.ts";
 import { carryRedacted, carrySignature, carryUnsigned, makerOf, unpackReasoning } from "../reasoning-proof.ts";
@@ -86,6 +87,15 @@ export function startItem(block: BlockStart, id: string, answering: Answering): 
   if (block.kind === "image") return { id: `ig_${id}`, type: PICTURE, status: "in_progress", result: null };
   return block.dialect === "responses" ? { id: `item_${id}`, ...block.value } : undefined;
 }
+
+/**
+ * Whether a block that has ended may still be cut off, which only the reply's finish tells: text, or a call whose arguments are no JSON. Clients run a call
+ * that is `completed`.
+ */
+export const mayBeCut = (block: BlockStart, text: string): boolean =>
+  block.kind === "text"
+    ? block.refusal !== true
+    : block.kind === "tool-call" && (block.custom === true || !isJson(text));
 
 /** An announced item once it is whole. */
 export function finishItem(

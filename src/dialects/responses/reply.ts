@@ -5,9 +5,9 @@ import { isObject } from "../../lib/json.ts";
 import { BlockCiter } from "../cited.ts";
 import type { ReplyContext } from "../dialect.ts";
 import { failureOf } from "./decode-stream.ts";
-import { readFinish, writeFinish } from "./finish.ts";
+import { endItem, readFinish, writeFinish } from "./finish.ts";
 import { type Item, isCallType, readWholeItem, startEvent } from "./items.ts";
-import { annotationOf, finishItem, proofItem, startItem } from "./output-items.ts";
+import { annotationOf, finishItem, mayBeCut, proofItem, startItem } from "./output-items.ts";
 import { isProof } from "./phase.ts";
 import { estimatedUsage, writeResponse } from "./response-object.ts";
 import { readUsage } from "./usage.ts";
@@ -47,6 +47,8 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
   let annotations: Item[] = [];
   let usage: Usage | undefined;
   let finish: Finish = { reason: "stop" };
+  /** Where the last block's item stands, if that may be cut off. */
+  let cutAt: number | undefined;
   for (const event of events) {
     if (event.type === "block-start") {
       block = event.block;
@@ -59,6 +61,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
     else if (event.type === "block-citation") annotations.push(annotationOf(event.citation));
     else if (event.type === "block-end" && block) {
       const item = startItem(block, `${context.replyId}_${output.length}`, context);
+      cutAt = item && mayBeCut(block, text) ? output.length : undefined;
       if (item) output.push(finishItem(item, block, text, signature, context, annotations));
       if (block.kind === "text" && isProof(signature)) {
         output.push(proofItem(`${context.replyId}_${output.length}`, signature, context));
@@ -67,6 +70,7 @@ export function encodeReply(events: readonly Event[], context: ReplyContext): Re
     } else if (event.type === "usage") usage = event.usage;
     else if (event.type === "finish") finish = event.finish;
   }
+  if (cutAt !== undefined) output[cutAt] = endItem(output[cutAt] ?? {}, finish);
   // Only a vendor that counts nothing leaves it to the estimate.
   return writeResponse(context, { ...writeFinish(finish), output, usage: usage ?? estimatedUsage(context) });
 }
