@@ -86,6 +86,29 @@ describe("tools of namespaces, and those that the input brings, for another dial
     ]);
   });
 
+  test("tools that are loaded late wait for the client's own search, which says what it can load", () => {
+    const late = search({ name: "late", description: "Later.", ...LATE });
+    const crm = { ...space("crm", search(LATE)), description: "Orders." };
+    const finder = { type: "tool_search", execution: "client", description: "Loads tools.", parameters: FINDER };
+    const tools = [search(), late, crm, finder];
+    const { body, dropped } = send(WAY, { tools, input: [user] });
+    expect(dropped).toEqual([]);
+    expect(body["tools"]).toMatchObject([
+      { function: { name: "search" } },
+      {
+        function: { name: "tool_search", description: "Loads tools.\n\nIt can load:\n- late: Later.\n- crm: Orders." },
+      },
+    ]);
+    const found = { type: "tool_search_output", call_id: "s", execution: "client", tools: [crm] };
+    const call = { type: "tool_search_call", call_id: "s", execution: "client", arguments: {} };
+    const after = send(WAY, { tools, input: [user, call, found] }).body["tools"] as { function: Wire }[];
+    expect(after.map((tool) => tool.function["name"])).toEqual(["search", "tool_search", "crm_search"]);
+    // What its own vendor would search for is offered at once.
+    const hosted = send(WAY, { tools: [late, { type: "tool_search" }], input: [user] });
+    expect(hosted.body["tools"]).toMatchObject([{ function: { name: "late" } }]);
+    expect(hosted.dropped).toEqual(["tools[0].defer_loading", "tools[1]"]);
+  });
+
   test("a search that found nothing says so; one that the vendor ran is none of the client's", () => {
     const hosted = { execution: "server", call_id: null };
     const found = [search({ name: "late" })];

@@ -16,12 +16,10 @@ const NAMESPACE_FIELDS: ReadonlySet<string> = new Set(["type", "name", "descript
 const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "syntax", "definition"]);
 
 /**
- * Names what is lost of a tool elsewhere: what steers its use (late loading, callers other than the model, calls that nobody waits for), and what nobody
- * knows. `isFound`: a search has loaded it by now.
+ * Names what is lost of a tool elsewhere: what steers its use (callers other than the model, calls that nobody waits for), and what nobody knows.
  */
-function nameLost(entry: Item, place: string, dropped: DroppedPaths, isFound: boolean): void {
+function nameLost(entry: Item, place: string, dropped: DroppedPaths): void {
   const { allowed_callers: callers, output_schema: result } = entry;
-  if (entry["defer_loading"] === true && !isFound) dropped.add(`${place}.defer_loading`);
   if (entry["async"] === true) dropped.add(`${place}.async`);
   if (listOf(callers).some((caller) => caller !== "direct")) dropped.add(`${place}.allowed_callers`);
   if (isObject(result)) dropped.add(`${place}.output_schema`);
@@ -44,35 +42,75 @@ function decodeFunction(name: string, { description, parameters, strict }: Item,
 const isCallable = ({ type, name }: Item): boolean =>
   (type === "custom" || type === "function") && stringOf(name) !== "";
 
-/** Adds the tools of a list that stands at `path`, perhaps inside a namespace, to `decoded`. `isFound`: a search has found them. */
-function decodeList(
-  tools: readonly unknown[],
-  path: string,
-  space: unknown,
-  dropped: DroppedPaths,
-  decoded: Tool[],
-  isFound = false,
-): void {
-  for (const [at, entry] of tools.entries()) {
-    if (!isObject(entry)) continue;
-    const place = `${path}[${at}]`;
-    const own = stringOf(entry["name"]);
-    const name = joinName(space, own);
-    if (isCallable(entry)) {
-      decoded.push(
-        entry["type"] === "custom"
-          ? customTool(name, stringOf(entry["description"]), entry["format"], place)
-          : decodeFunction(name, entry, place),
-      );
-      nameLost(entry, place, dropped, isFound);
-    } else if (entry["type"] === "tool_search" && entry["execution"] === "client") {
-      decoded.push({ ...decodeFunction(TOOL_SEARCH, entry, place), search: true });
-      dropped.addAll(unknownPaths(entry, SEARCH_FIELDS, place));
-    } else if (entry["type"] === "namespace" && space === undefined) {
-      if (entry["description"]) dropped.add(`${place}.description`);
-      dropped.addAll(unknownPaths(entry, NAMESPACE_FIELDS, place));
-      decodeList(listOf(entry["tools"]), `${place}.tools`, own, dropped, decoded, isFound);
-    } else dropped.add(place);
+/** Whether an entry is a client's own search for tools: the vendor runs the others. */
+const isSearch = (entry: unknown): boolean =>
+  isObject(entry) && entry["type"] === "tool_search" && entry["execution"] === "client";
+
+/** A list of tools that stands at `path`. `isFound`: a search has found them. */
+type ToolList = { entries: readonly unknown[]; path: string; isFound: boolean };
+
+/** Reads lists of tools. `searches`: the client's own search is among them, so that tools which are loaded late are held back until it finds them. */
+class ToolReader {
+  readonly decoded: Tool[] = [];
+  readonly found = new Set<Tool>();
+  /** What the search can load, as a model is told of it. */
+  readonly #late: string[] = [];
+
+  constructor(
+    readonly dropped: DroppedPaths,
+    readonly searches: boolean,
+  ) {}
+
+  /** Reads a list, perhaps one inside the namespace `space`. The result: whether any of its tools is held back. */
+  read({ entries, path, isFound }: ToolList, space?: string): boolean {
+    let heldBack = false;
+    for (const [at, entry] of entries.entries()) {
+      const isHeld = isObject(entry) && this.#readEntry(entry, `${path}[${at}]`, isFound, space);
+      heldBack ||= isHeld;
+      if (isHeld && space === undefined)
+        this.#late.push(`- ${stringOf(entry["name"])}: ${stringOf(entry["description"])}`);
+    }
+    return heldBack;
+  }
+
+  #readEntry(entry: Item, place: string, isFound: boolean, space: string | undefined): boolean {
+    const { type } = entry;
+    if (isCallable(entry)) return this.#readCallable(entry, place, isFound, space);
+    if (isSearch(entry) && space === undefined) {
+      this.decoded.push({ ...decodeFunction(TOOL_SEARCH, entry, place), search: true });
+      this.dropped.addAll(unknownPaths(entry, SEARCH_FIELDS, place));
+    } else if (type === "namespace" && space === undefined) {
+      const list = { entries: listOf(entry["tools"]), path: `${place}.tools`, isFound };
+      const isHeld = this.read(list, stringOf(entry["name"]));
+      if (entry["description"] && !isHeld) this.dropped.add(`${place}.description`);
+      this.dropped.addAll(unknownPaths(entry, NAMESPACE_FIELDS, place));
+      return isHeld;
+    } else this.dropped.add(place);
+    return false;
+  }
+
+  #readCallable(entry: Item, place: string, isFound: boolean, space: string | undefined): boolean {
+    const isLate = entry["defer_loading"] === true && !isFound;
+    if (isLate && !this.searches) this.dropped.add(`${place}.defer_loading`);
+    nameLost(entry, place, this.dropped);
+    if (isLate && this.searches) return true;
+    const name = joinName(space, stringOf(entry["name"]));
+    const tool =
+      entry["type"] === "custom"
+        ? customTool(name, stringOf(entry["description"]), entry["format"], place)
+        : decodeFunction(name, entry, place);
+    this.decoded.push(tool);
+    if (isFound) this.found.add(tool);
+    return false;
+  }
+
+  /** The tools that were read. The search says what it can load: its vendor shows a model the names and descriptions of that. */
+  tools(): Tool[] {
+    if (this.#late.length === 0) return this.decoded;
+    const told = `It can load:\n${this.#late.join("\n")}`;
+    return this.decoded.map((tool) =>
+      tool.search ? { ...tool, description: tool.description ? `${tool.description}\n\n${told}` : told } : tool,
+    );
   }
 }
 
@@ -99,22 +137,27 @@ function withoutRepeated(tools: Tool[], found: ReadonlySet<Tool>): Tool[] {
   });
 }
 
+/** The lists of tools in a body: its own, and those that items of the input bring or a search has found. */
+function listsIn({ tools, input }: Item): ToolList[] {
+  const brought = listOf(input).flatMap((item, at): ToolList[] => {
+    if (!isObject(item) || (item["type"] !== BROUGHT_TOOLS && item["type"] !== FOUND_TOOLS)) return [];
+    return [{ entries: listOf(item["tools"]), path: `input[${at}].tools`, isFound: item["type"] === FOUND_TOOLS }];
+  });
+  return [{ entries: listOf(tools), path: "tools", isFound: false }, ...brought];
+}
+
 /**
  * The tools of a body as canonical ones: functions and custom ones, those of namespaces under both names, and those that items of the input
  * bring or a search has found. Those that the vendor runs are named in `dropped`.
  */
-export function decodeTools({ tools, input }: Item, dropped: DroppedPaths): Tool[] {
-  const decoded: Tool[] = [];
-  const found = new Set<Tool>();
-  decodeList(listOf(tools), "tools", undefined, dropped, decoded);
-  for (const [at, item] of listOf(input).entries()) {
-    if (!isObject(item) || (item["type"] !== BROUGHT_TOOLS && item["type"] !== FOUND_TOOLS)) continue;
-    const before = decoded.length;
-    const isFound = item["type"] === FOUND_TOOLS;
-    decodeList(listOf(item["tools"]), `input[${at}].tools`, undefined, dropped, decoded, isFound);
-    if (isFound) for (const tool of decoded.slice(before)) found.add(tool);
-  }
-  return withoutRepeated(decoded, found);
+export function decodeTools(body: Item, dropped: DroppedPaths): Tool[] {
+  const lists = listsIn(body);
+  const reader = new ToolReader(
+    dropped,
+    lists.some(({ entries }) => entries.some(isSearch)),
+  );
+  for (const list of lists) reader.read(list);
+  return withoutRepeated(reader.tools(), reader.found);
 }
 
 export type Choice = { tools: Tool[]; toolChoice?: ToolChoice };
