@@ -155,6 +155,7 @@ export function withFewerMarks(body: Wire): Wire | undefined {
 
 /** Models behind an aggregator that cache only what is marked. */
 const MARKED_MODELS = /^anthropic\//;
+export const cachesMarked = (upstreamModel: string): boolean => MARKED_MODELS.test(upstreamModel);
 
 /** A chat message as the parts that can carry a mark: a string becomes one (dialects.md 4.1, 4.2). */
 function partsOf(message: Wire): readonly Wire[] {
@@ -170,7 +171,7 @@ const isSaid = ({ role, content }: Wire): boolean => (role === "tool" || role ==
  */
 export function markChatBody(body: Wire, upstreamModel: string): void {
   const messages = listOf(body["messages"]);
-  if (!MARKED_MODELS.test(upstreamModel) || !goesOn(body, messages)) return;
+  if (!cachesMarked(upstreamModel) || !goesOn(body, messages)) return;
   const marker = new Marker();
   marker.note(messages);
   marker.trim();
@@ -196,7 +197,7 @@ const endsSound = ({ content }: Wire): boolean =>
  * be done, above all when the client sets marks itself.
  */
 export function withChatMarks(body: Wire, messages: readonly unknown[], upstreamModel: string): unknown[] | undefined {
-  if (!MARKED_MODELS.test(upstreamModel) || messages.some(isMarkedAnywhere)) return undefined;
+  if (!cachesMarked(upstreamModel) || messages.some(isMarkedAnywhere)) return undefined;
   const wires = messages.filter(isObject);
   if (!goesOn(body, wires)) return undefined;
   const system = wires.findLast((message) => message["role"] === "system" && endsSound(message));

@@ -241,6 +241,23 @@ describe("an aggregator of the chat dialect", () => {
     });
   });
 
+  test("a result's own mark, or one inside it, goes with it, for as long as its client asks", () => {
+    const hour = { type: "ephemeral", ttl: "1h" };
+    const results = [
+      { tool_use_id: "a", content: "one", cache_control: hour },
+      { tool_use_id: "a", is_error: true, content: [{ type: "text", text: "one", cache_control: hour }] },
+    ];
+    const contents = results.map((result) => {
+      const [asked, called] = claude.messages;
+      const messages = [asked, called, { role: "user", content: [{ type: "tool_result", ...result }] }];
+      const system = [{ type: "text", text: "You are an agent.", cache_control: hour }];
+      const sent = send({ ...claude, system, messages }, "messages", "chat", quirks, "anthropic/claude-5");
+      return (sent["messages"] as Wire[])[3]?.["content"];
+    });
+    const one = { type: "text", text: "one", cache_control: hour };
+    expect(contents).toEqual([[one], [{ type: "text", text: "Error:" }, one]]);
+  });
+
   test("models that cache by themselves are sent plain strings", () => {
     const sent = send(claude, "messages", "chat", quirks, "openai/gpt-5");
     expect((sent["messages"] as Wire[]).slice(1).map(({ content }) => content)).toEqual(["Do it.", null, "one"]);

@@ -1,4 +1,5 @@
 import type { Part, ToolCallPart, ToolResultPart, Turn } from "../../canon/prompt.ts";
+import { cachesMarked } from "../cache-marks.ts";
 import { inputOf } from "../custom-tools.ts";
 import type { Quirks } from "../dialect.ts";
 import { Lines } from "../lines.ts";
@@ -40,12 +41,15 @@ export class TurnWriter {
   #attachedMedia = 0;
   /** Where reasoning text goes back; undefined where the vendor does not want it, or the model not without its proof. */
   readonly #textField: Quirks["reasoningReplay"];
+  /** Whether results keep their cache marks: for models that cache by themselves they are plain strings, which every server takes. */
+  readonly #keepsMarks: boolean;
 
   constructor(
     readonly quirks: Quirks,
     readonly dropped: string[],
     model = "",
   ) {
+    this.#keepsMarks = quirks.acceptsCacheControl === true && cachesMarked(model);
     this.#textField = needsProof(makerOf(model)) ? undefined : quirks.reasoningReplay;
   }
 
@@ -232,7 +236,9 @@ export class TurnWriter {
         this.#attached.push({ type: "text", text: `[${label} of the tool result above]` }, encoded);
       }
     }
-    if (texts.some((part) => part[BREAKPOINT] !== undefined)) {
+    const last = texts.at(-1);
+    if (last && result.cache != null && this.#keepsMarks) last["cache_control"] ??= result.cache;
+    if (texts.some((part) => part[BREAKPOINT] !== undefined || (this.#keepsMarks && part["cache_control"] != null))) {
       return result.isError ? [{ type: "text", text: "Error:" }, ...texts] : texts;
     }
     const text = texts.map((part) => String(part["text"])).join("\n");
