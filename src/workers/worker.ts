@@ -132,10 +132,13 @@ export class Worker {
     this.#reloads = view.reloads;
   }
 
-  /** A key counts no more: its running requests end (contract 4). */
+  /**
+   * A key counts no more: its running requests end (contract 4). With the end of this turn, since they begin to run only behind the batch that let them in,
+   * and this word may be of the same one.
+   */
   endKey(keyId: string): void {
     const error = new GatewayError("invalid_api_key", "The API key is not valid any more.");
-    this.running.endKey(keyId, new Ended("client-left", error));
+    setImmediate(() => this.running.endKey(keyId, new Ended("client-left", error)));
   }
 
   /** Another process has learnt who made a proof of reasoning. */

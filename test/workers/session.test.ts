@@ -100,6 +100,22 @@ describe("what a worker asks of the gateway", () => {
     expect(pair.session.open.permits).toBe(0);
     held.open();
   });
+
+  test("a key that is revoked in the moment in which a request is let in ends that request", async () => {
+    const { keys } = await start();
+    upstream.always(PATH, () => json(REPLY));
+    const find = keys.find.bind(keys);
+    keys.find = (...presented) => {
+      const caller = find(...presented);
+      // It crosses with the answer, in one batch.
+      if (caller) pair.session.channel.note("revoked", caller.keyId);
+      return caller;
+    };
+    const response = await ask();
+    expect([response.status, await response.json()]).toMatchObject([401, { error: { code: "invalid_api_key" } }]);
+    await until(() => pair.session.open.permits === 0, "the place is free");
+    expect([upstream.calls.length, gateway.rows().length]).toEqual([0, 0]);
+  });
 });
 
 describe("money for a further call of a vendor", () => {
