@@ -42,7 +42,7 @@ export async function generate(request: GenerateRequest, services: Services): Pr
   request.rate = permit.state;
   const exchange = new Exchange(services.clock, services.log, permit, services.observer);
   request.onExchange?.(exchange);
-  const visit = new Visit(services.running, request.caller.keyId, request.left);
+  const visit = request.visit ?? new Visit(services.running, request.caller.keyId, request.left);
   const { abort } = visit;
   try {
     const reading = request.readBody();

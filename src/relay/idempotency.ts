@@ -4,6 +4,7 @@ import { type Exchange, tellAttempts } from "./exchange.ts";
 import { generate } from "./generate.ts";
 import type { Answer, Claim, IdempotencyStore, Wish } from "./idempotency-store.ts";
 import type { GenerateRequest, Reply, Services } from "./job.ts";
+import { Visit } from "./running.ts";
 
 /** Characters of a stream that are collected to be kept; a longer one is not kept. */
 const MAX_COLLECTED = 16 * 1024 * 1024;
@@ -40,8 +41,24 @@ export type Keyed = { kept: KeptAnswers; key: string; route: string };
  * not for.
  */
 export async function generateOnce(request: GenerateRequest, services: Services, keyed: Keyed): Promise<Reply> {
-  const { kept, key, route } = keyed;
-  checkIdempotencyKey(key);
+  checkIdempotencyKey(keyed.key);
+  // Before anything is waited for: a key that is revoked while the body comes in, or the claim is written, ends this request too (contract 4).
+  const visit = new Visit(services.running, request.caller.keyId, request.left);
+  request.visit = visit;
+  try {
+    return await claimAndRun(request, services, keyed, visit);
+  } catch (thrown) {
+    visit.end();
+    throw thrown;
+  }
+}
+
+async function claimAndRun(
+  request: GenerateRequest,
+  services: Services,
+  { kept, key, route }: Keyed,
+  visit: Visit,
+): Promise<Reply> {
   const body = await request.readBody();
   const { requestId, caller } = request;
   const wish: Wish = { accountId: caller.accountId, route, key, requestId, fingerprint: fingerprint(route, body.text) };
@@ -49,6 +66,7 @@ export async function generateOnce(request: GenerateRequest, services: Services,
   if (claimed.kind === "kept") {
     // Another key of the account may have asked, which is for other models.
     if (caller.narrow) requireModel(caller, request.client.intent(body.value).model);
+    visit.end();
     return replay(claimed.answer);
   }
   const { claim } = claimed;

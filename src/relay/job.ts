@@ -21,7 +21,7 @@ import type { Chunks } from "./chunks.ts";
 import type { Exchange } from "./exchange.ts";
 import type { FetchMedia } from "./fetch-media.ts";
 import type { ReasoningState } from "./reasoning-state.ts";
-import type { Running } from "./running.ts";
+import type { Running, Visit } from "./running.ts";
 import type { RunWebTool } from "./server-tools-run.ts";
 
 /** What the way of a request needs of the rest of the house. */
@@ -64,6 +64,8 @@ export type GenerateRequest = {
   left: Leaving;
   /** Throws GatewayError when the body is too large, no JSON or no object. */
   readBody(): JsonText | Promise<JsonText>;
+  /** Its place among the requests under way, where it had to wait for something before it could be run. */
+  visit?: Visit | undefined;
   /** How its caller's limit stood when it was let in; undefined where nothing is limited. Set on its way. */
   rate?: RateState | undefined;
   /** Where its body is among those that are worked on. Set on its way, where it is large. */

@@ -322,6 +322,30 @@ describe("keys", () => {
   });
 });
 
+test("a key that is revoked while the body comes in: nothing runs, and nothing stays under the key", async () => {
+  lab.vendors.chat.always(CHAT, answerOf);
+  const { app, accountId } = lab.gateway;
+  const revoked = await app.keys.create({ accountId, name: "revoked", kind: "api" });
+  const [key, text] = [freshKey(), JSON.stringify(ask("chat", ONE_ROUTE.chat, "stream"))];
+  let upload: ReadableStreamDefaultController<Uint8Array> | undefined;
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      upload = controller;
+      controller.enqueue(Buffer.from(text.slice(0, 9)));
+    },
+  });
+  const authorization = `Bearer ${revoked.key}`;
+  const headers = { "content-type": "application/json", "idempotency-key": key, authorization };
+  const asked = lab.gateway.call(PATH.chat, { method: "POST", headers, body });
+  await app.keys.revoke(revoked.id);
+  upload?.enqueue(Buffer.from(text.slice(9)));
+  upload?.close();
+  expect(await readFailure("chat", await asked)).toMatchObject({ status: 401, code: "invalid_api_key" });
+  expect([calls(), lab.rows().length, app.running.count]).toEqual([0, 0, 0]);
+  // Another key of the account may send it again.
+  expect((await read(await post("chat", text, key))).replayed).toBe(null);
+});
+
 test("an HTML page in place of an answer costs nothing and is not kept", async () => {
   lab.vendors.chat.answer(CHAT, html());
   lab.vendors.chat.always(CHAT, answerOf);
