@@ -140,22 +140,23 @@ export class WebMeter {
     }
   }
 
-  async #claim({ caller, requestId }: WebCall, units: number): Promise<Claim> {
+  #claim({ caller, requestId }: WebCall, units: number): Promise<Claim> {
     const { book, writer, plans } = this.parts;
     const plan = planOf(plans, caller.plan);
     const { accountId, keyId } = caller;
-    try {
-      return await writer.run(() =>
-        book.claimUnits({
+    return writer.run(() => {
+      try {
+        return book.claimUnits({
           ...{ claimId: requestId, accountId, keyId, kind: "web", units },
           ...{ freeUnits: plan.webCallsPerDay, unitNano: plan.metered ? plan.webCallNano : undefined },
-        }),
-      );
-    } catch (thrown) {
-      if (!(thrown instanceof LedgerError)) throw thrown;
-      if (thrown.code !== "insufficient" && thrown.code !== "allowance_exhausted") throw thrown;
-      throw this.#refusal(thrown.code, accountId, plan, units);
-    }
+        });
+      } catch (thrown) {
+        if (!(thrown instanceof LedgerError)) throw thrown;
+        if (thrown.code !== "insufficient" && thrown.code !== "allowance_exhausted") throw thrown;
+        // Looked at here and now: a moment later others may have given calls back, and the sentence would say what was not so.
+        throw this.#refusal(thrown.code, accountId, plan, units);
+      }
+    });
   }
 
   /** Why there are no more calls today, in one sentence and until when. */

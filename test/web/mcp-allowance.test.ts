@@ -78,6 +78,33 @@ describe("the day's allowance (interface 8)", () => {
     expect(usedOf(tenant)).toBe(1);
   });
 
+  test("a refusal says how it stood when it was refused, whatever others give back a moment later", async () => {
+    const { id: accountId, key } = await lab.tenant("free");
+    const { app, store } = lab.gateway;
+    const { book } = app;
+    const order = {
+      accountId,
+      keyId: "key_other",
+      kind: "web",
+      units: 20,
+      freeUnits: 20,
+      unitNano: undefined,
+    } as const;
+    await new Writer(store, lab.clock).run(() => book.claimUnits({ ...order, claimId: "others" }));
+    const claim = book.claimUnits.bind(book);
+    book.claimUnits = (wanted) => {
+      // Behind the refusal, and before whoever asked hears of it.
+      queueMicrotask(() => book.giveBackUnits("others"));
+      return claim(wanted);
+    };
+    const { content, isError } = await lab.call("web_search", { query: "over" }, key);
+    expect([isError, content[0]?.text]).toEqual([
+      true,
+      `The 20 web calls that plan free includes a day are used up, and the wallet does not pay 0.01 USD a call for more; they begin anew at ${DAY_END}.`,
+    ]);
+    expect(book.allowance(accountId, "web", 20).used).toBe(0);
+  });
+
   test("a plan that does not pay as it goes: 429 allowance_exhausted, never the wallet", async () => {
     const tenant = await lab.tenant("pro", "5");
     for (let at = 0; at < 10; at++) {
