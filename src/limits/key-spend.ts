@@ -199,13 +199,27 @@ export class KeyAccount {
     this.#heldNano -= nano;
   }
 
-  /** Counts what was used, now in memory and with the writer's next batch in the store: resolves when it is there. */
-  post(requests: number, nano: bigint): Promise<void> {
+  /**
+   * Counts what was used, now in memory and with the writer's next batch in the store: resolves when it is there. What could not be written is taken
+   * back, as its charge is: rejects as the writer does.
+   */
+  async post(requests: number, nano: bigint): Promise<void> {
+    const { day } = this.#today();
+    this.#add(requests, nano, day);
+    try {
+      await this.desk.write(day, requests, nano);
+    } catch (thrown) {
+      this.#add(-requests, -nano, day);
+      throw thrown;
+    }
+  }
+
+  #add(requests: number, nano: bigint, day: number): void {
     const tally = this.#today();
+    tally.totalNano += nano;
+    if (day !== tally.day) return;
     tally.requests += requests;
     tally.dayNano += nano;
-    tally.totalNano += nano;
-    return this.desk.write(tally.day, requests, nano);
   }
 }
 

@@ -88,6 +88,22 @@ describe("caps of a key (contract 4)", () => {
     ]);
   });
 
+  test("what could not be written down counts against no cap, now or after a restart", async () => {
+    const { hold, store, spend, keyId, rows } = await open({ capRequestsDay: 2, capTotalNano: 50_000_000n });
+    await (await hold()).settle(used(1, 1));
+    const unwritten = await hold();
+    store.database.run("PRAGMA query_only = ON");
+    await expect(unwritten.settle(used(1, 1))).rejects.toThrow();
+    store.database.run("PRAGMA query_only = OFF");
+    expect(spend.of(keyId)?.states).toMatchObject({
+      requestsDay: { used: 1n, left: 1n },
+      totalNano: { used: 11_000n, left: 49_989_000n },
+    });
+    await (await hold()).settle(used(1, 1));
+    expect(rows()).toEqual([[20513n, 2n, 22_000n]]);
+    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+  });
+
   test("a request that began yesterday and ends today counts today", async () => {
     const { hold, clock, rows } = await open({ capRequestsDay: 1 });
     const late = await hold();
