@@ -221,7 +221,8 @@ export class RelayedStream implements Chunks, ReadTaker {
 
   async #breakOff(thrown: unknown): Promise<Result> {
     const { exchange, request, abort } = this.#job;
-    const reason: unknown = abort.aborted ? abort.reason : thrown;
+    // What became of the books while the vendor had nothing more to say is told, and not that it was quiet.
+    const reason: unknown = abort.reason instanceof Ended ? abort.reason : thrown;
     const ended = reason instanceof Ended ? reason : new Ended("upstream-failed", toGatewayError(reason));
     if (ended.outcome === "upstream-failed") this.#tellHealth(ended.error);
     this.#takeUntold();

@@ -11,8 +11,11 @@ export const UNPAID = {
   extend: () => true,
 };
 
-/** Replaces the lab's ledger by one that notes what it is told, and settles once `written` is open. A hold grows at what `terms` say when it is asked. */
-export function slowLedger(lab: ScenarioLab, terms: Partial<Hold> = {}) {
+/**
+ * Replaces the lab's ledger by one that notes what it is told, and settles once `written` is open; with `fault`, which then cannot be written for that. A hold
+ * grows at what `terms` say when it is asked.
+ */
+export function slowLedger(lab: ScenarioLab, terms: Partial<Hold> = {}, fault?: Error) {
   const written = gate();
   const settlements: Settlement[] = [];
   const released: string[] = [];
@@ -26,6 +29,7 @@ export function slowLedger(lab: ScenarioLab, terms: Partial<Hold> = {}) {
       async settle(settlement) {
         settlements.push(settlement);
         await written.opened;
+        if (fault) throw fault;
         return { costNano: undefined, chargedNano: 0n, metered: false };
       },
       async release() {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, spyOn, test } from "bun:test";
 import { connect } from "node:net";
+import { StoreError } from "../../src/db/store-error.ts";
 import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock, settle } from "../support/clock.ts";
 import { listen } from "../support/listening.ts";
@@ -287,6 +288,24 @@ describe("the settle comes before the end", () => {
     expectFinished(way.client, readRecords(await reading.end()));
     expect(settlements).toHaveLength(1);
   });
+
+  test.each(WAYS)(
+    "of one that could not be written down after a while: the stream tells that, and no end: $name",
+    async (way) => {
+      const { settlements, written } = slowLedger(lab, {}, new StoreError("locked", "Another program has the store."));
+      const wire = WIRES[way.upstream];
+      const open = gate();
+      play(way.upstream, [begun(wire), open.opened, rest(wire)]);
+      const reading = readAlong(await post(way));
+      await reading.has(PIECES[0]);
+      open.open();
+      await until(() => settlements.length > 0, "the settle");
+      // Longer than a vendor may be quiet behind its finish reason.
+      await clock.advance(5_000);
+      written.open();
+      expect(expectBroken(way.client, readRecords(await reading.end())).code).toBe("upstream_overloaded");
+    },
+  );
 
   test.each(WAYS)("of a broken stream: $name", async (way) => {
     const { settlements, written } = slowLedger(lab);
