@@ -1,6 +1,7 @@
 import type { Caller } from "../accounts/caller.ts";
 import { type Plan, type Plans, planOf } from "../accounts/plans.ts";
 import { GatewayError } from "../canon/errors.ts";
+import { StoreError } from "../db/store-error.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Book, type Claim, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -11,6 +12,9 @@ import { errorFields, type Log } from "../observe/log.ts";
 const NANO_PER_USD = 1_000_000_000;
 /** Stands for no limit where the book wants one: it cannot be reached. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
+
+/** How long after a claim could not be ended it is tried to be given back, ms, again and again. */
+const GIVE_BACK_AFTER_MS = 2_000;
 
 /** What metering needs of the rest of the house. */
 export type MeterParts = {
@@ -57,6 +61,10 @@ const secondsOf = (seconds: number | undefined) => Math.max(1, Math.ceil(seconds
  * day's free calls, then the wallet (interface 8, contract 5, reliability 3.4). All of a call's units or none of them.
  */
 export class WebMeter {
+  /** Claims that are to be given back as soon as the store takes writes again. */
+  readonly #owed = new Set<string>();
+  #isDue = false;
+
   constructor(private readonly parts: MeterParts) {}
 
   /**
@@ -192,17 +200,40 @@ export class WebMeter {
     }
     const { book, writer } = this.parts;
     const usage = { dialect, model: tool, vendor, upstreamModel, outcome: "completed", attempts, durationMs } as const;
-    const { chargedNano } = await writer.run(() => book.countUnits({ claimId: requestId, used, usage }));
-    return chargedNano;
+    try {
+      const { chargedNano } = await writer.run(() => book.countUnits({ claimId: requestId, used, usage }));
+      return chargedNano;
+    } catch (thrown) {
+      // Whoever called is told that it came to nothing.
+      this.#giveBackLater([requestId]);
+      throw thrown;
+    }
   }
 
-  /** A claim that cannot be given back now is given back by the next start: the call's own outcome is told all the same. */
-  async #giveBack(claimId: string): Promise<void> {
+  /** What cannot be given back now is later: the call's own outcome is told all the same. */
+  async #giveBack(...claimIds: readonly string[]): Promise<void> {
     const { book, writer, log } = this.parts;
     try {
-      await writer.run(() => book.giveBackUnits(claimId));
+      await writer.run(() => {
+        for (const claimId of claimIds) book.giveBackUnits(claimId);
+      });
     } catch (thrown) {
       log.error("web-give-back", errorFields(thrown));
+      // What is no fault of the store would not be mended by waiting, and one that is closed is for the next start.
+      if (thrown instanceof StoreError && thrown.fault !== "closed") this.#giveBackLater(claimIds);
     }
+  }
+
+  /** Until then the units count as used, and their money is held. */
+  #giveBackLater(claimIds: readonly string[]): void {
+    for (const claimId of claimIds) this.#owed.add(claimId);
+    if (this.#isDue) return;
+    this.#isDue = true;
+    this.parts.clock.after(GIVE_BACK_AFTER_MS, () => {
+      this.#isDue = false;
+      const owed = [...this.#owed];
+      this.#owed.clear();
+      void this.#giveBack(...owed);
+    });
   }
 }

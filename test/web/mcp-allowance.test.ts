@@ -105,6 +105,30 @@ describe("the day's allowance (interface 8)", () => {
     expect(book.allowance(accountId, "web", 20).used).toBe(0);
   });
 
+  test("calls that could not be written down are given back once the store takes writes again, and not only with the next start", async () => {
+    const tenant = await lab.tenant("free", "0.05");
+    await searchOften(tenant, 19);
+    const { database } = lab.gateway.store;
+    const { claimUnits } = lab.gateway.app.book;
+    lab.gateway.app.book.claimUnits = (order) => {
+      // Its claim is written, and nothing behind it.
+      queueMicrotask(() => database.run("PRAGMA query_only = ON"));
+      return claimUnits.call(lab.gateway.app.book, order);
+    };
+    // One that brought something and could not be counted, one free and one paid; nobody is told that it did.
+    expect((await rest(tenant.key, "/v1/web/fetch", { urls: urlsOf("a", "b") })).status).toBe(503);
+    expect([usedOf(tenant), balanceOf(tenant).heldNano]).toEqual([20, CENT]);
+    await lab.clock.advance(2_000);
+    expect([usedOf(tenant), balanceOf(tenant).heldNano]).toEqual([20, CENT]);
+    database.run("PRAGMA query_only = OFF");
+    await lab.clock.advance(2_000);
+    expect([usedOf(tenant), balanceOf(tenant)]).toEqual([
+      19,
+      { postedNano: 5n * CENT, heldNano: 0n, availableNano: 5n * CENT },
+    ]);
+    expect(rowsOf(tenant)).toHaveLength(19);
+  });
+
   test("a plan that does not pay as it goes: 429 allowance_exhausted, never the wallet", async () => {
     const tenant = await lab.tenant("pro", "5");
     for (let at = 0; at < 10; at++) {
