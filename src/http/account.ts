@@ -13,10 +13,11 @@ import type { Limiter } from "../limits/limiter.ts";
 import { OwnAccountView } from "../wire/account.ts";
 import { UsageList, UsageReceipt } from "../wire/usage.ts";
 import { toAccountView, toOwnKey } from "./account-shape.ts";
-import { jsonResponse } from "./answered.ts";
+import { toResponse } from "./answered.ts";
 import { authenticate } from "./credentials.ts";
-import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
+import { answerError, methodNotAllowed } from "./errors.ts";
 import { errorReplies, jsonReply } from "./openapi-detail.ts";
+import { ownJson } from "./own-json.ts";
 import { requestIdOf } from "./request.ts";
 import { usageParameters, usageReplies } from "./usage-detail.ts";
 import { answerUsage } from "./usage-list.ts";
@@ -36,11 +37,7 @@ export type AccountDependencies = {
 /** What an account's own usage can be put together by. */
 const OWN_GROUPINGS = ["day", "model", "key"] as const;
 
-/** JSON that nobody keeps: it is a caller's own and changes with every request. */
-function ownJson(request: Request, value: unknown, status = 200): Response {
-  const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
-  return jsonResponse(value, { status, headers });
-}
+const ownAnswer = (request: Request, value: unknown) => toResponse(ownJson(value, requestIdOf(request)));
 
 function showAccount({ accountId, keyId }: Caller, { accounts, plans, book, keySpend }: AccountDependencies) {
   const account = accounts.find(accountId);
@@ -81,7 +78,7 @@ export function accountRoutes(dependencies: AccountDependencies) {
   return new Elysia({ name: "sluice-account" })
     .get(
       "/v1/account",
-      ({ request }) => answer(request, (caller) => ownJson(request, showAccount(caller, dependencies))),
+      ({ request }) => answer(request, (caller) => ownAnswer(request, showAccount(caller, dependencies))),
       {
         detail: {
           tags: ["Account"],
@@ -109,7 +106,7 @@ export function accountRoutes(dependencies: AccountDependencies) {
     .get(
       "/v1/usage/:request_id",
       ({ request, params }) =>
-        answer(request, ({ accountId }) => ownJson(request, showReceipt(params.request_id, dependencies, accountId))),
+        answer(request, ({ accountId }) => ownAnswer(request, showReceipt(params.request_id, dependencies, accountId))),
       {
         detail: {
           tags: ["Account"],

@@ -11,10 +11,11 @@ import type { Limiter } from "../limits/limiter.ts";
 import type { VendorHealth } from "../vendors/health.ts";
 import type { Vendor } from "../vendors/vendor.ts";
 import type { Fault } from "../wire/open.ts";
-import { jsonResponse } from "./answered.ts";
+import { toResponse } from "./answered.ts";
 import { MAX_ADMIN_BYTES, readJson } from "./body.ts";
 import { authenticateAdmin } from "./credentials.ts";
-import { answerError, commonHeaders } from "./errors.ts";
+import { answerError } from "./errors.ts";
+import { ownJson } from "./own-json.ts";
 import { requestIdOf } from "./request.ts";
 
 /** What the operator's endpoints need. */
@@ -64,8 +65,7 @@ export async function answerAdmin(
     limiter.take(authenticateAdmin(request, keys), "admin").release();
     const reply = await work();
     if (reply instanceof Response) return reply;
-    const headers = { ...commonHeaders(requestIdOf(request)), "cache-control": "no-store" };
-    return jsonResponse(reply.value, { status: reply.status ?? 200, headers });
+    return toResponse(ownJson(reply.value, requestIdOf(request), reply.status));
   } catch (thrown) {
     return answerError(explain(thrown), request);
   }

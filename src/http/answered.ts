@@ -21,15 +21,6 @@ export function wholeResponse(body: string | Uint8Array<ArrayBuffer>, settings: 
   return response;
 }
 
-/** {@link wholeResponse} of a value as JSON, with the content type that `Response.json` gives unless `settings` names another. */
-export function jsonResponse(
-  value: unknown,
-  { status, headers }: Settings & { headers: Record<string, string> },
-): Response {
-  const named = { "content-type": "application/json;charset=utf-8", ...headers };
-  return wholeResponse(JSON.stringify(value), { ...(status !== undefined && { status }), headers: named });
-}
-
 /** The body of a Response that {@link wholeResponse} made, and nobody has read; undefined for any other. */
 export function bodyOf(response: Response): string | Uint8Array | undefined {
   return response.bodyUsed ? undefined : bodies.get(response);

@@ -1,5 +1,5 @@
 import type { Whole } from "./answered.ts";
-import { commonHeaders } from "./errors.ts";
+import { ownJson } from "./own-json.ts";
 
 export type Health = { ready(): boolean };
 
@@ -13,13 +13,5 @@ function isWell(path: string, health: Health): boolean | undefined {
 export function healthAnswer(path: string, health: Health, requestId: string): Whole | undefined {
   const well = isWell(path, health);
   if (well === undefined) return undefined;
-  return {
-    status: well ? 200 : 503,
-    headers: {
-      "content-type": "application/json;charset=utf-8",
-      "cache-control": "no-store",
-      ...commonHeaders(requestId),
-    },
-    body: JSON.stringify({ status: well ? "ok" : "unavailable" }),
-  };
+  return ownJson({ status: well ? "ok" : "unavailable" }, requestId, well ? 200 : 503);
 }

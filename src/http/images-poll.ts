@@ -7,8 +7,9 @@ import type { Limiter, RateState } from "../limits/limiter.ts";
 import type { Whole } from "./answered.ts";
 import type { AskedHead } from "./asked.ts";
 import { authenticate, type KeyFinder } from "./credentials.ts";
-import { addHeaders, commonHeaders, errorAnswer } from "./errors.ts";
+import { addHeaders, errorAnswer } from "./errors.ts";
 import { type LinkOf, toJobView } from "./images-shape.ts";
+import { ownJson } from "./own-json.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf } from "./request.ts";
 
@@ -28,20 +29,12 @@ export const FILES_PATH = "/v1/images/files";
 export const POLL_SECONDS = "2";
 
 /** The path of a job as it is told: any other spelling is left to the routes. */
-const JOB_PATH = /^\/v1\/images\/generations\/([\da-f-]{36})$/;
+const JOB_PATH = new RegExp(`^${IMAGES_PATH}/([\\da-f-]{36})$`);
 
 /** Where this request's caller gets files: the configured address, else the one it used itself. */
 export function linkOf({ url }: Pick<AskedHead, "url">, { jobs, cdnUrl, publicUrl }: PollDependencies): LinkOf {
   const own = () => publicUrl ?? url.slice(0, url.indexOf("/", url.indexOf("://") + 3));
   return (file) => jobs.files.link(file) ?? `${cdnUrl ?? `${own()}${FILES_PATH}`}/${file}`;
-}
-
-/** JSON that is its caller's own. */
-export function ownJson(value: unknown, requestId: string, status = 200): Whole {
-  const headers = commonHeaders(requestId);
-  headers["cache-control"] = "no-store";
-  headers["content-type"] = "application/json;charset=utf-8";
-  return { status, headers, body: JSON.stringify(value) };
 }
 
 /** A job as its caller is told of it. */

@@ -27,7 +27,6 @@ import {
   IMAGES_PATH,
   jobAnswer,
   linkOf,
-  ownJson,
   POLL_SECONDS,
   type PollDependencies,
   requireJob,
@@ -36,6 +35,7 @@ import {
 import { lostFields, readOrder, readPage, readWait } from "./images-request.ts";
 import { toJobList, toJobView } from "./images-shape.ts";
 import { errorReplies, jsonBody, jsonReply, PUBLIC_ERRORS, STRICT_PARAMETER } from "./openapi-detail.ts";
+import { ownJson } from "./own-json.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { pathOf, requestIdOf } from "./request.ts";
 import { Work } from "./work.ts";

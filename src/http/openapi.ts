@@ -1,11 +1,12 @@
 import { Elysia } from "elysia";
 import packageFile from "../../package.json" with { type: "json" };
 import { isEmpty, isObject } from "../lib/json.ts";
-import { jsonResponse } from "./answered.ts";
-import { commonHeaders, methodNotAllowed } from "./errors.ts";
+import { toResponse } from "./answered.ts";
+import { methodNotAllowed } from "./errors.ts";
 import { sharedSchemas } from "./openapi-detail.ts";
 import { headersOf, sharedHeaders } from "./openapi-headers.ts";
 import { servePage, VIEWER_FILES } from "./openapi-page/page.ts";
+import { ownJson } from "./own-json.ts";
 import { requestIdOf } from "./request.ts";
 
 export { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
@@ -104,10 +105,11 @@ export function openapiRoutes() {
   routes
     .get(
       "/openapi/json",
-      async ({ request }) =>
-        jsonResponse(await generate(), {
-          headers: { ...commonHeaders(requestIdOf(request)), "cache-control": "no-cache" },
-        }),
+      async ({ request }) => {
+        const told = ownJson(await generate(), requestIdOf(request));
+        told.headers["cache-control"] = "no-cache";
+        return toResponse(told);
+      },
       hidden,
     )
     .all("/openapi/json", methodNotAllowed("GET, HEAD"), hidden)

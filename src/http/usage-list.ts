@@ -2,8 +2,9 @@ import type { Store } from "../db/open.ts";
 import { formatUsd } from "../ledger/price.ts";
 import { type Place, readUsagePage } from "../ledger/usage-page.ts";
 import { type Grouping, type ReportRow, summarise, sumUp, type UsageFilter } from "../ledger/usage-report.ts";
-import { jsonResponse } from "./answered.ts";
+import { toResponse } from "./answered.ts";
 import { commonHeaders } from "./errors.ts";
+import { ownJson } from "./own-json.ts";
 import { badCursor, queryOf, readCursor, readLimit, writeCursor } from "./query.ts";
 import { requestIdOf } from "./request.ts";
 import { EXPORT_PAGE, type ExportPages, exportResponse } from "./usage-export.ts";
@@ -123,5 +124,5 @@ export function answerUsage(request: Request, store: Store, scope: UsageScope): 
   }
   if (format) return exportResponse(format, "usage", ENTRY_COLUMNS, exportEntries(store, filter), headers);
   const body = groupBy ? listGroups(store, filter, groupBy, query) : listEntries(store, filter, query);
-  return jsonResponse(body, { headers });
+  return toResponse(ownJson(body, requestIdOf(request)));
 }

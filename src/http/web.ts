@@ -12,13 +12,14 @@ import { isFault, readFetchArguments, readSearchArguments, type WebTools } from 
 import type { WebCall } from "../web/tools-meter.ts";
 import { describePage } from "../web/tools-text.ts";
 import { FetchReply, FetchRequest, SearchReply, SearchRequest } from "../wire/web.ts";
-import { jsonResponse } from "./answered.ts";
+import { toResponse } from "./answered.ts";
 import type { RequestServer } from "./asked.ts";
 import { MAX_WEB_BYTES, readJson } from "./body.ts";
 import { authenticate } from "./credentials.ts";
-import { answerError, commonHeaders, methodNotAllowed } from "./errors.ts";
+import { addHeaders, answerError, methodNotAllowed } from "./errors.ts";
 import { answerOnce, IDEMPOTENCY_PARAMETER } from "./idempotency.ts";
 import { errorReplies, jsonBody, jsonReply } from "./openapi-detail.ts";
+import { ownJson } from "./own-json.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { requestIdOf } from "./request.ts";
 import { noteWorked, runCall } from "./web-call.ts";
@@ -124,8 +125,9 @@ async function answerWeb(request: Request, dependencies: WebDependencies, name: 
         run({ caller, requestId, dialect: "web", signal, onWorked: noteWorked(work) }),
       );
       work?.done();
-      const headers = { "cache-control": "no-store", ...commonHeaders(requestId) };
-      return jsonResponse(told.body, { headers: { ...headers, ...(told.rate && rateHeaders("chat", told.rate)) } });
+      const answer = ownJson(told.body, requestId);
+      if (told.rate) addHeaders(answer.headers, rateHeaders("chat", told.rate));
+      return toResponse(answer);
     });
   } catch (thrown) {
     work?.failed(thrown);

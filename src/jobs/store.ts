@@ -63,18 +63,11 @@ const SHOWN = {
 
 function prepare({ query }: Store) {
   const byId = eq(imageJob.id, hole("id"));
+  const own = and(byId, eq(imageJob.accountId, hole("accountId")));
   return {
     find: query.select().from(imageJob).where(byId).prepare(),
-    ofAccount: query
-      .select()
-      .from(imageJob)
-      .where(and(byId, eq(imageJob.accountId, hole("accountId"))))
-      .prepare(),
-    shown: query
-      .select(SHOWN)
-      .from(imageJob)
-      .where(and(byId, eq(imageJob.accountId, hole("accountId"))))
-      .prepare(),
+    ofAccount: query.select().from(imageJob).where(own).prepare(),
+    shown: query.select(SHOWN).from(imageJob).where(own).prepare(),
     page: query
       .select()
       .from(imageJob)
