@@ -272,8 +272,8 @@ describe("the end", () => {
 });
 
 describe("the settle comes before the end", () => {
-  test.each(WAYS)("of a whole stream: $name", async (way) => {
-    const { settlements, written } = slowLedger(lab);
+  /** A stream that its vendor has ended, read along until its settle is asked for. */
+  async function readToSettle(way: (typeof WAYS)[number], { settlements }: ReturnType<typeof slowLedger>) {
     const wire = WIRES[way.upstream];
     const open = gate();
     play(way.upstream, [begun(wire), open.opened, rest(wire)]);
@@ -281,6 +281,13 @@ describe("the settle comes before the end", () => {
     await reading.has(PIECES[0]);
     open.open();
     await until(() => settlements.length > 0, "the settle");
+    return reading;
+  }
+
+  test.each(WAYS)("of a whole stream: $name", async (way) => {
+    const ledger = slowLedger(lab);
+    const { settlements, written } = ledger;
+    const reading = await readToSettle(way, ledger);
     await settle(20);
     expect(reading.ended).toBe(false);
     for (const end of ["[DONE]", "message_stop"]) expect(reading.text).not.toContain(end);
@@ -292,17 +299,11 @@ describe("the settle comes before the end", () => {
   test.each(WAYS)(
     "of one that could not be written down after a while: the stream tells that, and no end: $name",
     async (way) => {
-      const { settlements, written } = slowLedger(lab, {}, new StoreError("locked", "Another program has the store."));
-      const wire = WIRES[way.upstream];
-      const open = gate();
-      play(way.upstream, [begun(wire), open.opened, rest(wire)]);
-      const reading = readAlong(await post(way));
-      await reading.has(PIECES[0]);
-      open.open();
-      await until(() => settlements.length > 0, "the settle");
+      const ledger = slowLedger(lab, {}, new StoreError("locked", "Another program has the store."));
+      const reading = await readToSettle(way, ledger);
       // Longer than a vendor may be quiet behind its finish reason.
       await clock.advance(5_000);
-      written.open();
+      ledger.written.open();
       expect(expectBroken(way.client, readRecords(await reading.end())).code).toBe("upstream_overloaded");
     },
   );
