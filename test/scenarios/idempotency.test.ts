@@ -3,6 +3,7 @@ import { count, eq } from "drizzle-orm";
 import fc from "fast-check";
 import { idempotency } from "../../src/db/schema-idempotency.ts";
 import { KEEP_MS, MAX_KEYS } from "../../src/relay/idempotency-store.ts";
+import { insideOnly } from "../support/black-box-config.ts";
 import { manualClock } from "../support/clock.ts";
 import { type Answer, type Call, html, json, sse } from "../support/upstream.ts";
 import { gate, until } from "../support/wait.ts";
@@ -323,6 +324,7 @@ describe("keys", () => {
 });
 
 test("a key that is revoked while the body comes in: nothing runs, and nothing stays under the key", async () => {
+  insideOnly("what is under way");
   lab.vendors.chat.always(CHAT, answerOf);
   const { app, accountId } = lab.gateway;
   const revoked = await app.keys.create({ accountId, name: "revoked", kind: "api" });

@@ -3,6 +3,7 @@ import { openStore } from "../../src/db/open.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { KeySpend } from "../../src/limits/key-spend.ts";
 import { givenExecutable } from "../support/binary.ts";
+import { insideOnly } from "../support/black-box-config.ts";
 import { neverAnswer, startUpstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { DAY_END, type Json, type McpLab, request, startMcpLab, type Tenant } from "./mcp-lab.ts";
@@ -79,6 +80,7 @@ describe("the day's allowance (interface 8)", () => {
   });
 
   test("a refusal says how it stood when it was refused, whatever others give back a moment later", async () => {
+    insideOnly("the moment behind a refusal");
     const { id: accountId, key } = await lab.tenant("free");
     const { app, store } = lab.gateway;
     const { book } = app;
