@@ -1,4 +1,5 @@
 import type { Store } from "../db/open.ts";
+import { OwedWrites } from "../db/owed-writes.ts";
 import type { Writer } from "../db/writer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/spans.ts";
@@ -13,11 +14,6 @@ const WRITE_AFTER_MS = 50;
 const BATCH = 256;
 /** A hold older than this was forgotten, ms: no request runs so long (reliability 3.3, I7). */
 const DEADLINE_MS = 6 * HOUR_MS;
-
-/** How long after a settle that could not be written the row of its hold is tried to be taken away, ms, again and again. */
-const STRIKE_AFTER_MS = 2_000;
-/** Rows that wait for that; those beyond are closed at the next start. */
-const MAX_STRUCK = 10_000;
 
 /** What the journal keeps of an open hold. */
 export type Journaled = {
@@ -40,9 +36,8 @@ export class HoldJournal {
   /** In the order in which they came. */
   #waiting = new Set<Journaled>();
   #cancel: (() => void) | undefined;
-  /** Requests whose rows are to go. */
-  readonly #struck = new Set<string>();
-  #cancelStrike: (() => void) | undefined;
+  /** Rows that are to go. */
+  readonly #struck: OwedWrites;
   #stopped = false;
   readonly #upsert;
   readonly #remove;
@@ -60,6 +55,7 @@ export class HoldJournal {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#remove = store.database.prepare("DELETE FROM ledger_hold WHERE request_id = ?");
+    this.#struck = new OwedWrites(writer, clock, (requestId) => this.remove(requestId), onFault);
   }
 
   /** A hold was opened, or has grown: it is written soon, unless it is closed before. */
@@ -84,37 +80,15 @@ export class HoldJournal {
    * would stand as held until the next start, which would charge by it what the client was told is not charged.
    */
   strike({ request, written }: Journaled): void {
-    if (!written || this.#struck.size >= MAX_STRUCK) return;
-    this.#struck.add(request.requestId);
-    this.#strikeLater();
+    if (written) this.#struck.add(request.requestId);
   }
 
   /** Nothing is written any more, but for the rows that are to go: the next start would charge by them. */
   stop(): void {
     this.#stopped = true;
     this.#cancel?.();
-    this.#cancelStrike?.();
     this.#waiting.clear();
-    if (this.#struck.size > 0) void this.#strikeAll();
-  }
-
-  #strikeLater(): void {
-    if (this.#cancelStrike || this.#stopped || this.#struck.size === 0) return;
-    this.#cancelStrike = this.clock.after(STRIKE_AFTER_MS, () => void this.#strikeAll());
-  }
-
-  async #strikeAll(): Promise<void> {
-    this.#cancelStrike = undefined;
-    const requestIds = [...this.#struck];
-    try {
-      await this.writer.run(() => {
-        for (const requestId of requestIds) this.#remove.run(requestId);
-      });
-      for (const requestId of requestIds) this.#struck.delete(requestId);
-    } catch (thrown) {
-      this.onFault(thrown);
-    }
-    this.#strikeLater();
+    this.#struck.stop();
   }
 
   #sweep(): void {

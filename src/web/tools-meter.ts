@@ -1,7 +1,7 @@
 import type { Caller } from "../accounts/caller.ts";
 import { type Plan, type Plans, planOf } from "../accounts/plans.ts";
 import { GatewayError } from "../canon/errors.ts";
-import { StoreError } from "../db/store-error.ts";
+import { canPass, OwedWrites } from "../db/owed-writes.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Book, type Claim, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -12,9 +12,6 @@ import { errorFields, type Log } from "../observe/log.ts";
 const NANO_PER_USD = 1_000_000_000;
 /** Stands for no limit where the book wants one: it cannot be reached. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
-
-/** How long after a claim could not be ended it is tried to be given back, ms, again and again. */
-const GIVE_BACK_AFTER_MS = 2_000;
 
 /** What metering needs of the rest of the house. */
 export type MeterParts = {
@@ -61,11 +58,13 @@ const secondsOf = (seconds: number | undefined) => Math.max(1, Math.ceil(seconds
  * day's free calls, then the wallet (interface 8, contract 5, reliability 3.4). All of a call's units or none of them.
  */
 export class WebMeter {
-  /** Claims that are to be given back as soon as the store takes writes again. */
-  readonly #owed = new Set<string>();
-  #isDue = false;
+  /** Claims that are to be given back: until then their units count as used, and their money is held. */
+  readonly #owed: OwedWrites;
 
-  constructor(private readonly parts: MeterParts) {}
+  constructor(private readonly parts: MeterParts) {
+    const { writer, clock, book } = parts;
+    this.#owed = new OwedWrites(writer, clock, (claimId) => book.giveBackUnits(claimId), this.#tell);
+  }
 
   /**
    * Runs `work` for `units` calls of `tool`. What it does not use is given back, the wallet's first; nothing at all when it throws. Throws GatewayError:
@@ -205,35 +204,21 @@ export class WebMeter {
       return chargedNano;
     } catch (thrown) {
       // Whoever called is told that it came to nothing.
-      this.#giveBackLater([requestId]);
+      this.#owed.add(requestId);
       throw thrown;
     }
   }
 
   /** What cannot be given back now is later: the call's own outcome is told all the same. */
-  async #giveBack(...claimIds: readonly string[]): Promise<void> {
-    const { book, writer, log } = this.parts;
+  async #giveBack(claimId: string): Promise<void> {
+    const { book, writer } = this.parts;
     try {
-      await writer.run(() => {
-        for (const claimId of claimIds) book.giveBackUnits(claimId);
-      });
+      await writer.run(() => book.giveBackUnits(claimId));
     } catch (thrown) {
-      log.error("web-give-back", errorFields(thrown));
-      // What is no fault of the store would not be mended by waiting, and one that is closed is for the next start.
-      if (thrown instanceof StoreError && thrown.fault !== "closed") this.#giveBackLater(claimIds);
+      this.#tell(thrown);
+      if (canPass(thrown)) this.#owed.add(claimId);
     }
   }
 
-  /** Until then the units count as used, and their money is held. */
-  #giveBackLater(claimIds: readonly string[]): void {
-    for (const claimId of claimIds) this.#owed.add(claimId);
-    if (this.#isDue) return;
-    this.#isDue = true;
-    this.parts.clock.after(GIVE_BACK_AFTER_MS, () => {
-      this.#isDue = false;
-      const owed = [...this.#owed];
-      this.#owed.clear();
-      void this.#giveBack(...owed);
-    });
-  }
+  readonly #tell = (thrown: unknown): void => this.parts.log.error("web-give-back", errorFields(thrown));
 }
