@@ -19,7 +19,7 @@ export type Finish = {
 export type Picture = { mediaType: string; data: string };
 
 /**
- * A `custom` tool call's deltas are free text and no JSON (dialects.md 1.1); a `search` is one for tools, by its client. `opaque` is a block only its own dialect understands;
+ * A `custom` tool call's deltas are free text and no JSON (dialects.md 1.1); `form`: that of {@link Tool}. `opaque` is a block only its own dialect understands;
  * encoders of other dialects skip it whole. `refusal`: text by which the model declines, for clients that are shown it apart from the answer.
  * An `image` comes whole, with its block's start.
  */
@@ -27,7 +27,7 @@ export type BlockStart =
   | { kind: "text"; refusal?: true }
   | { kind: "reasoning" }
   | { kind: "redacted-reasoning"; data: string }
-  | { kind: "tool-call"; id: string; name: string; custom?: true; search?: true }
+  | { kind: "tool-call"; id: string; name: string; custom?: true; form?: string }
   | ({ kind: "image" } & Picture)
   | { kind: "opaque"; dialect: string; value: Record<string, unknown> };
 

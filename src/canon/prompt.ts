@@ -77,8 +77,8 @@ export type Tool = {
    * constrains the text.
    */
   custom?: { format?: Record<string, unknown> };
-  /** The client's own search for tools (responses dialect): the tools that it finds are offered from then on. */
-  search?: true;
+  /** A tool that the client's dialect has given a type, and items of their own for its calls: that type. */
+  form?: string;
 } & Marked &
   Placed;
 

@@ -121,8 +121,8 @@ export type ReplyChanges = {
   toolNames?: ReadonlyMap<string, string>;
   /** The client's names of its custom tools: their calls go out as free text. */
   customTools?: ReadonlySet<string>;
-  /** responses: the name under which the client's own search for tools is offered as a function. */
-  toolSearch?: string;
+  /** responses: the client's names of the tools that have items of their own for their calls, and which those are. */
+  toolForms?: ReadonlyMap<string, string>;
   /** chat: the client offered `functions`, so it is answered with a `function_call`. */
   legacyFunctions?: boolean;
   /** Stop sequences that the upstream was not told: the gateway ends the text at them itself (dialects.md 4.1). */

@@ -69,8 +69,8 @@ export class ReplyChanger {
     if (isCustom && !block.custom) this.#open = { kind: "free-text", reader: new InputReader() };
     else if (block.custom && !isCustom) this.#open = { kind: "function", text: "" };
     const { custom: _custom, ...call } = block;
-    const isSearch = name === this.#changes.toolSearch;
-    const kind = { ...(isCustom && { custom: true as const }), ...(isSearch && { search: true as const }) };
+    const form = this.#changes.toolForms?.get(name);
+    const kind = { ...(isCustom && { custom: true as const }), ...(form !== undefined && { form }) };
     return [{ type: "block-start", block: { ...call, name, ...kind } }];
   }
 

@@ -12,13 +12,11 @@ type Names = ReadonlyMap<string, string>;
 export function namesAlone({
   toolNames,
   customTools,
-  toolSearch,
+  toolForms,
   legacyFunctions,
   stops,
 }: ReplyChanges): Names | undefined {
-  return customTools || toolSearch !== undefined || legacyFunctions || (stops && stops.length > 0)
-    ? undefined
-    : toolNames;
+  return customTools || toolForms || legacyFunctions || (stops && stops.length > 0) ? undefined : toolNames;
 }
 
 /** The edits of a reply, or of a record of one, by which its tools are called as the client calls them; none where it names none of them. */

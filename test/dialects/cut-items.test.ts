@@ -8,7 +8,7 @@ import { contextOf, recordsOf, type Wire, write } from "./crossing.ts";
 const call = (id: string): BlockStart => ({ kind: "tool-call", id, name: "run" });
 const TEXT: BlockStart = { kind: "text" };
 const CUSTOM: BlockStart = { kind: "tool-call", id: "c", name: "patch", custom: true };
-const SEARCH: BlockStart = { kind: "tool-call", id: "s", name: "tool_search", search: true };
+const SEARCH: BlockStart = { kind: "tool-call", id: "s", name: "tool_search", form: "tool_search" };
 
 type Block = [block: BlockStart, text: string];
 
@@ -23,7 +23,7 @@ const eventsOf = (blocks: readonly Block[], reason: FinishReason): Event[] => [
   { type: "finish", finish: { reason } },
 ];
 
-const CHANGES = { customTools: new Set(["patch"]), toolSearch: "tool_search" };
+const CHANGES = { customTools: new Set(["patch"]), toolForms: new Map([["tool_search", "tool_search"]]) };
 
 const statusesOf = (items: unknown): unknown[] => (items as Wire[]).map(({ status }) => status);
 

@@ -1,4 +1,5 @@
 import type { Tool } from "../../canon/prompt.ts";
+import { integer, object, string } from "../argument-schema.ts";
 
 /**
  * Tools that a vendor has given a type but that the client itself runs: their schemas are fixed and known, so another vendor's model
@@ -6,8 +7,6 @@ import type { Tool } from "../../canon/prompt.ts";
  */
 type ClientTool = { pattern: RegExp; name: string; description: string; schema: Record<string, unknown> };
 
-const string = (description: string) => ({ type: "string", description });
-const integer = (description: string) => ({ type: "integer", description });
 const pair = (description: string) => ({
   type: "array",
   items: { type: "integer" },
@@ -15,7 +14,6 @@ const pair = (description: string) => ({
   maxItems: 2,
   description,
 });
-const object = (properties: Record<string, unknown>, required: string[]) => ({ type: "object", properties, required });
 
 const EDITING = {
   path: string("Absolute path of the file or folder."),

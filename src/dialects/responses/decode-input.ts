@@ -5,21 +5,11 @@ import { wrapInput } from "../custom-tools.ts";
 import { carriedIn } from "../reasoning-proof.ts";
 import { cleanText } from "../text.ts";
 import { unknownFields } from "../unknown-fields.ts";
+import { callIdIn, clientAnswer, clientCall, FOUND_TOOLS } from "./client-tools.ts";
 import { decodeContent, isKnownPart } from "./content.ts";
-import { BROUGHT_TOOLS, namesIn } from "./decode-tools.ts";
-import {
-  argumentsText,
-  FOUND_TOOLS,
-  type Item,
-  isOwnSearch,
-  PICTURE,
-  pictureIn,
-  reasoningSignature,
-  reasoningText,
-  SEARCH_CALL,
-  TOOL_SEARCH,
-} from "./items.ts";
-import { joinName, spokenName } from "./namespaces.ts";
+import { BROUGHT_TOOLS } from "./decode-tools.ts";
+import { argumentsText, type Item, PICTURE, pictureIn, reasoningSignature, reasoningText } from "./items.ts";
+import { joinName } from "./namespaces.ts";
 
 /** Fields of the items that have a meaning elsewhere: those that cross, what a reply says of its own, and what OpenAI's SDK reads out of that. */
 const ITEM_FIELDS: ReadonlySet<string> = new Set([
@@ -39,6 +29,7 @@ const ITEM_FIELDS: ReadonlySet<string> = new Set([
   ],
   ...["summary", "encrypted_content", "caller", "async", "created_by", "tools", "execution", "parsed_arguments"],
   ...["result", "output_format", "revised_prompt", "action", "background", "quality", "size"],
+  ...["operation", "environment", "max_output_length"],
 ]);
 /** Fields of a content part. */
 const PART_FIELDS: ReadonlySet<string> = new Set([
@@ -58,6 +49,8 @@ const textOfUnknown = (part: Part): Part =>
 class InputReader {
   readonly system: TextPart[] = [];
   readonly turns: Turn[] = [];
+  /** The ids of the items of calls of the client's own tools, by which some clients answer them, and of the calls. */
+  readonly #callIds = new Map<string, string>();
 
   constructor(readonly dropped: DroppedPaths) {}
 
@@ -91,19 +84,11 @@ class InputReader {
         break;
       case PICTURE:
         return this.#readPicture(item, path);
-      case SEARCH_CALL:
-        if (!isOwnSearch(item)) return false;
-        this.#addCall({ ...item, name: TOOL_SEARCH }, argumentsText(item["arguments"]));
-        break;
-      case FOUND_TOOLS:
-        // The tools themselves are read with all others.
-        if (isOwnSearch(item)) this.#addResult(item, [{ type: "text", text: tellFound(item) }]);
-        break;
       case BROUGHT_TOOLS:
         // Read with all other tools.
         break;
       default:
-        return false;
+        return this.#readClientTool(item);
     }
     return true;
   }
@@ -156,7 +141,7 @@ class InputReader {
   #addCall(item: Item, text: string, custom = false): void {
     const call: ToolCallPart = {
       type: "tool-call",
-      id: stringOf(item["call_id"]),
+      id: callIdIn(item),
       name: joinName(item["namespace"], stringOf(item["name"])),
       arguments: cleanText(text),
     };
@@ -170,8 +155,21 @@ class InputReader {
     this.#addResult(item, parts.some(isOpaque) ? parts.map(textOfUnknown) : parts);
   }
 
+  /** A call of a tool that the client runs and that has items of its own, or the answer to one. */
+  #readClientTool(item: Item): boolean {
+    const call = clientCall(item);
+    const answer = clientAnswer(item);
+    if (call) {
+      this.#callIds.set(stringOf(item["id"]), callIdIn(item));
+      this.#addCall({ ...item, name: call.name }, call.arguments);
+    } else if (answer !== undefined) this.#addResult(item, [{ type: "text", text: cleanText(answer) }]);
+    // Tools that a vendor's own search has found are read with all others.
+    return call !== undefined || answer !== undefined || item["type"] === FOUND_TOOLS;
+  }
+
   #addResult(item: Item, parts: Part[]): void {
-    const result: Part = { type: "tool-result", callId: stringOf(item["call_id"]), parts };
+    const callId = callIdIn(item);
+    const result: Part = { type: "tool-result", callId: this.#callIds.get(callId) ?? callId, parts };
     const last = this.turns.at(-1);
     if (last?.role !== "user") {
       this.turns.push({ role: "user", parts: [result] });
@@ -192,12 +190,6 @@ class InputReader {
     const part = readReasoning(item);
     if (part) this.#addAssistant([part]);
   }
-}
-
-/** What a model is told of the tools that its search has found: they are offered beside this, by these names. */
-function tellFound(item: Item): string {
-  const names = namesIn(item["tools"]).map(spokenName);
-  return names.length === 0 ? "No tools were found." : `These tools can be called from now on: ${names.join(", ")}`;
 }
 
 function readReasoning(item: Item): ReasoningPart | RedactedReasoningPart | undefined {

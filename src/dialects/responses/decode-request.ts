@@ -98,11 +98,11 @@ function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges {
     if (value !== undefined && value !== null) request[field] = value;
   }
   const custom = tools.filter((tool) => tool.custom);
-  const search = tools.find((tool) => tool.search);
+  const formed = tools.flatMap(({ name, form }) => (form === undefined ? [] : [[name, form] as const]));
   return {
     request,
     ...(custom.length > 0 && { customTools: new Set(custom.map((tool) => tool.name)) }),
-    ...(search && { toolSearch: search.name }),
+    ...(formed.length > 0 && { toolForms: new Map(formed) }),
   };
 }
 

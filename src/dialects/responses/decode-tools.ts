@@ -3,15 +3,15 @@ import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
 import { customTool } from "../custom-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
-import { FOUND_TOOLS, type Item, TOOL_SEARCH } from "./items.ts";
-import { joinName } from "./namespaces.ts";
+import { CLIENT_TOOL_FIELDS, clientTool, FOUND_TOOLS, TOOL_SEARCH } from "./client-tools.ts";
+import type { Item } from "./items.ts";
+import { isCallable, joinName } from "./namespaces.ts";
 
 /** Fields of a tool that cross or are told apart, of a namespace of tools, and of what a custom tool's input is like. */
 const TOOL_FIELDS: ReadonlySet<string> = new Set([
   ...["type", "name", "description", "parameters", "strict", "format"],
   ...["defer_loading", "async", "allowed_callers", "output_schema"],
 ]);
-const SEARCH_FIELDS: ReadonlySet<string> = new Set(["type", "execution", "description", "parameters"]);
 const NAMESPACE_FIELDS: ReadonlySet<string> = new Set(["type", "name", "description", "tools"]);
 const FORMAT_FIELDS: ReadonlySet<string> = new Set(["type", "syntax", "definition"]);
 
@@ -38,13 +38,9 @@ function decodeFunction(name: string, { description, parameters, strict }: Item,
   };
 }
 
-/** Whether an entry is a tool that is called by its name. */
-const isCallable = ({ type, name }: Item): boolean =>
-  (type === "custom" || type === "function") && stringOf(name) !== "";
-
 /** Whether an entry is a client's own search for tools: the vendor runs the others. */
 const isSearch = (entry: unknown): boolean =>
-  isObject(entry) && entry["type"] === "tool_search" && entry["execution"] === "client";
+  isObject(entry) && entry["type"] === TOOL_SEARCH && clientTool(entry, "") !== undefined;
 
 /** A list of tools that stands at `path`. `isFound`: a search has found them. */
 type ToolList = { entries: readonly unknown[]; path: string; isFound: boolean };
@@ -76,9 +72,10 @@ class ToolReader {
   #readEntry(entry: Item, place: string, isFound: boolean, space: string | undefined): boolean {
     const { type } = entry;
     if (isCallable(entry)) return this.#readCallable(entry, place, isFound, space);
-    if (isSearch(entry) && space === undefined) {
-      this.decoded.push({ ...decodeFunction(TOOL_SEARCH, entry, place), search: true });
-      this.dropped.addAll(unknownPaths(entry, SEARCH_FIELDS, place));
+    const own = space === undefined ? clientTool(entry, place) : undefined;
+    if (own) {
+      this.decoded.push(own);
+      this.dropped.addAll(unknownPaths(entry, CLIENT_TOOL_FIELDS, place));
     } else if (type === "namespace" && space === undefined) {
       const list = { entries: listOf(entry["tools"]), path: `${place}.tools`, isFound };
       const isHeld = this.read(list, stringOf(entry["name"]));
@@ -109,7 +106,9 @@ class ToolReader {
     if (this.#late.length === 0) return this.decoded;
     const told = `It can load:\n${this.#late.join("\n")}`;
     return this.decoded.map((tool) =>
-      tool.search ? { ...tool, description: tool.description ? `${tool.description}\n\n${told}` : told } : tool,
+      tool.form === TOOL_SEARCH
+        ? { ...tool, description: tool.description ? `${tool.description}\n\n${told}` : told }
+        : tool,
     );
   }
 }
@@ -117,14 +116,18 @@ class ToolReader {
 /** The type of an item of the input that brings tools along: newer agents leave `tools` empty (openai/codex, "Responses Lite"). */
 export const BROUGHT_TOOLS = "additional_tools";
 
-/** The names of the functions and custom tools in a list, those of its namespaces among them. */
-export const namesIn = (tools: unknown, space?: unknown): string[] =>
-  listOf(tools).flatMap((entry) => {
-    if (!isObject(entry)) return [];
-    if (entry["type"] === "namespace")
-      return space === undefined ? namesIn(entry["tools"], stringOf(entry["name"])) : [];
-    return isCallable(entry) ? [joinName(space, stringOf(entry["name"]))] : [];
+/** The tools without those whose form has given them the name of another one, or that are there twice; those are named in `dropped`. */
+function withoutNamesakes(tools: Tool[], dropped: DroppedPaths): Tool[] {
+  if (!tools.some(({ form }) => form !== undefined)) return tools;
+  const taken = new Set(tools.flatMap(({ form, name }) => (form === undefined ? [name] : [])));
+  return tools.filter(({ form, name, place = "tools" }) => {
+    if (form === undefined) return true;
+    if (taken.has(name)) dropped.add(place);
+    const isFree = !taken.has(name);
+    taken.add(name);
+    return isFree;
   });
+}
 
 /** The tools without those that a search found again: vendors refuse a name that is there twice. */
 function withoutRepeated(tools: Tool[], found: ReadonlySet<Tool>): Tool[] {
@@ -157,17 +160,18 @@ export function decodeTools(body: Item, dropped: DroppedPaths): Tool[] {
     lists.some(({ entries }) => entries.some(isSearch)),
   );
   for (const list of lists) reader.read(list);
-  return withoutRepeated(reader.tools(), reader.found);
+  return withoutNamesakes(withoutRepeated(reader.tools(), reader.found), dropped);
 }
 
 export type Choice = { tools: Tool[]; toolChoice?: ToolChoice };
 
 /** `allowed_tools` as fewer tools and a mode (dialects.md 4.1). */
 function decodeAllowed(choice: Item, tools: Tool[], dropped: DroppedPaths): Choice {
+  // A tool that has no name of its own is called by its type.
   const allowed = new Set(
     listOf(choice["tools"])
       .filter(isObject)
-      .map((entry) => entry["name"]),
+      .map((entry) => entry["name"] ?? entry["type"]),
   );
   const kept = tools.filter((tool) => allowed.has(tool.name));
   if (kept.length < allowed.size) dropped.add("tool_choice.tools");
@@ -188,6 +192,8 @@ export function decodeToolChoice(choice: unknown, tools: Tool[], dropped: Droppe
     if ((choice["type"] === "function" || choice["type"] === "custom") && tools.some((tool) => tool.name === name)) {
       return { tools, toolChoice: { type: "tool", name } };
     }
+    const own = tools.find(({ form }) => form !== undefined && form === choice["type"]);
+    if (own) return { tools, toolChoice: { type: "tool", name: own.name } };
   }
   dropped.add("tool_choice");
   return { tools };

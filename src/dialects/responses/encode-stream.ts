@@ -32,7 +32,7 @@ const declines = ({ block }: Current): boolean => block.kind === "text" && block
 
 const isCustom = ({ item }: Current): boolean => item["type"] === CUSTOM_CALL;
 
-/** A search for tools is none: it has no records of its own for what it is given, which stands in the item at its end. */
+/** The client's other tools are none: there are no records here for what they are given, which stands in the item at its end. */
 const isFunction = ({ item }: Current): boolean => item["type"] === "function_call";
 
 /**

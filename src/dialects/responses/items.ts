@@ -71,28 +71,6 @@ export function startOfCall(item: Item): BlockStart {
 /** The item of a custom tool's call, whose input is free text. */
 export const CUSTOM_CALL = "custom_tool_call";
 
-/** The name by which a client's own search for tools is offered and called where only functions are known: on the wire it has none. */
-export const TOOL_SEARCH = "tool_search";
-
-/** The item by which a model searches for tools. */
-export const SEARCH_CALL = "tool_search_call";
-
-/** The item that says which tools a search for tools has found: from there on the model may call them. */
-export const FOUND_TOOLS = "tool_search_output";
-
-/** Whether a search for tools, or what it found, is its client's own: the vendor's own search has no call id. */
-export const isOwnSearch = ({ execution, call_id: id }: Item): boolean => execution !== "server" && stringOf(id) !== "";
-
-/** Whether an item is a call that its client answers, the client's own search for tools among them. */
-export const isCall = (item: Item): boolean =>
-  isCallType(item["type"]) || (item["type"] === SEARCH_CALL && isOwnSearch(item));
-
-/** Whether an item is the client's answer to a call. */
-export const isOutput = (item: Item): boolean =>
-  OUTPUTS.has(item["type"]) || (item["type"] === FOUND_TOOLS && isOwnSearch(item));
-
-const OUTPUTS: ReadonlySet<unknown> = new Set(["function_call_output", "custom_tool_call_output"]);
-
 /** Whether an item of this type is a call of a function or a custom tool. */
 export const isCallType = (type: unknown): boolean => type === "function_call" || type === CUSTOM_CALL;
 

@@ -1,3 +1,6 @@
+import { isObject, listOf, stringOf } from "../../lib/json.ts";
+import type { Item } from "./items.ts";
+
 /**
  * Between a namespace and a tool's name: a character that no vendor's names hold, so that both together are written as a legal name for every
  * upstream and found again in its reply (dialects.md 4.3 "Tool names").
@@ -16,3 +19,16 @@ export function splitName(joined: string): { name: string; namespace?: string } 
   const at = joined.indexOf(BETWEEN);
   return at < 0 ? { name: joined } : { name: joined.slice(at + BETWEEN.length), namespace: joined.slice(0, at) };
 }
+
+/** Whether an entry is a tool that is called by its name. */
+export const isCallable = ({ type, name }: Item): boolean =>
+  (type === "custom" || type === "function") && stringOf(name) !== "";
+
+/** The names of the functions and custom tools in a list, those of its namespaces among them. */
+export const namesIn = (tools: unknown, space?: unknown): string[] =>
+  listOf(tools).flatMap((entry) => {
+    if (!isObject(entry)) return [];
+    if (entry["type"] === "namespace")
+      return space === undefined ? namesIn(entry["tools"], stringOf(entry["name"])) : [];
+    return isCallable(entry) ? [joinName(space, stringOf(entry["name"]))] : [];
+  });

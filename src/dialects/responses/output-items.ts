@@ -1,9 +1,9 @@
 import type { BlockStart, Citation } from "../../canon/events.ts";
 import { isJson } from "../../lib/json.ts";
 import type { ReplyContext } from "../dialect.ts";
-import { toInput } from "../messages/tool-input.ts";
 import { carryRedacted, carrySignature, carryUnsigned, makerOf, unpackReasoning } from "../reasoning-proof.ts";
-import { CUSTOM_CALL, type Item, PICTURE, SEARCH_CALL } from "./items.ts";
+import { finishClientCall, startClientCall } from "./client-tools.ts";
+import { CUSTOM_CALL, type Item, PICTURE } from "./items.ts";
 import { splitName } from "./namespaces.ts";
 import { phaseField } from "./phase.ts";
 
@@ -70,10 +70,7 @@ export function startItem(block: BlockStart, id: string, answering: Answering): 
     const call = { call_id: block.id, ...splitName(block.name), input: "" };
     return { id: `ctc_${id}`, type: CUSTOM_CALL, status: "in_progress", ...call };
   }
-  if (block.kind === "tool-call" && block.search) {
-    const call = { call_id: block.id, execution: "client", arguments: {} };
-    return { id: `tsc_${id}`, type: SEARCH_CALL, status: "in_progress", ...call };
-  }
+  if (block.kind === "tool-call" && block.form !== undefined) return startClientCall(block.form, id, block.id);
   if (block.kind === "tool-call") {
     return {
       id: `fc_${id}`,
@@ -112,7 +109,7 @@ export function finishItem(
     return { ...item, status: "completed", content: [part], ...phaseField(signature) };
   }
   if (item["type"] === CUSTOM_CALL) return { ...item, status: "completed", input: text };
-  if (item["type"] === SEARCH_CALL) return { ...item, status: "completed", arguments: toInput(text) };
+  if (kind === "tool-call" && block.form !== undefined) return finishClientCall(item, text) ?? item;
   // Clients parse arguments as JSON: none at all are an empty object (dialects.md 4.8 #10).
   if (kind === "tool-call") return { ...item, status: "completed", arguments: text || "{}" };
   if (kind === "image") {

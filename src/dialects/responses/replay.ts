@@ -2,7 +2,8 @@ import type { Memories } from "../../canon/memory.ts";
 import { type Edits, isObject, stringOf } from "../../lib/json.ts";
 import { carriedIn, unpackReasoning } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
-import { type Item, isCall, isCallType, isOutput, messageText, reasoningText } from "./items.ts";
+import { callIdIn, isCall, isOutput } from "./client-tools.ts";
+import { type Item, isCallType, messageText, reasoningText } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
 
 type Speaker = "assistant" | "user" | "system";
@@ -46,7 +47,7 @@ function runsOf(input: unknown): { speaker: Speaker | undefined; items: Item[] }
 }
 
 function callIdOf(item: Item): string | undefined {
-  return isCall(item) ? stringOf(item["call_id"]) : undefined;
+  return isCall(item) ? callIdIn(item) : undefined;
 }
 
 function isProof(encrypted: string): boolean {

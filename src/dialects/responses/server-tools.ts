@@ -16,8 +16,8 @@ import {
   textsOf,
 } from "../server-tools.ts";
 import { unknownPaths } from "../unknown-fields.ts";
+import { FOUND_TOOLS, isHosted } from "./client-tools.ts";
 import { BROUGHT_TOOLS } from "./decode-tools.ts";
-import { FOUND_TOOLS } from "./items.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -171,10 +171,6 @@ function resultBlock({ call, subject, ...outcome }: ServedOutcome): Wire {
 const PRICED_TYPES: ReadonlySet<unknown> = new Set([
   ...["file_search", "code_interpreter", "image_generation", "x_search", "collections_search"],
 ]);
-
-/** A shell runs at the client, or in a container of the vendor's. */
-const isHosted = (environment: unknown): boolean =>
-  isObject(environment) && stringOf(environment["type"]).startsWith("container");
 
 const isPriced = ({ type, environment }: Wire): boolean =>
   PRICED_TYPES.has(type) || (type === "shell" && isHosted(environment));
