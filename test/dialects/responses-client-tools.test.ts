@@ -32,7 +32,7 @@ const CASES: Case[] = [
   {
     tool: { type: "shell", environment: { type: "local" } },
     required: ["commands"],
-    given: { commands: ["ls", "pwd"], timeout_ms: 5000, max_output_length: null },
+    given: { commands: ["ls", "pwd"], timeout_ms: 5000 },
     call: {
       type: "shell_call",
       action: { commands: ["ls", "pwd"], timeout_ms: 5000, max_output_length: null },

@@ -99,7 +99,7 @@ const CLIENT_TOOLS: readonly ClientTool[] = [
     write: ({ command, env, ...rest }) => ({
       action: { ...rest, type: "exec", command: wordsOf(command), env: isObject(env) ? env : {} },
     }),
-    read: ({ action }) => withoutType(action),
+    read: ({ action }) => givenIn(action),
     tell: ({ output }) => stringOf(output),
   },
   {
@@ -124,7 +124,7 @@ const CLIENT_TOOLS: readonly ClientTool[] = [
       },
       environment: null,
     }),
-    read: ({ action }) => action,
+    read: ({ action }) => givenIn(action),
     tell: ({ output }) => (typeof output === "string" ? output : JSON.stringify(output ?? [])),
   },
   {
@@ -156,10 +156,10 @@ const CLIENT_TOOLS: readonly ClientTool[] = [
   },
 ];
 
-function withoutType(action: unknown): unknown {
+/** What a model has said of an action: not its type, nor what the item has to name as left out. */
+function givenIn(action: unknown): unknown {
   if (!isObject(action)) return action;
-  const { type: _type, ...rest } = action;
-  return rest;
+  return Object.fromEntries(Object.entries(action).filter(([name, value]) => name !== "type" && value !== null));
 }
 
 /** Fields of a client's tool that are told elsewhere. */
