@@ -165,7 +165,14 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "FIREWORKS_API_KEY",
     models: "discover",
-    quirks: { ...OLDER_CHAT, acceptsTopK: true, inlineThinkTags: true },
+    quirks: {
+      ...OLDER_CHAT,
+      acceptsTopK: true,
+      inlineThinkTags: true,
+      // "Extra inputs are not permitted", of messages and of the parts of their content.
+      acceptsCacheControl: false,
+      messageFields: [...MESSAGE_FIELDS, "reasoning_content"],
+    },
   },
   {
     id: "cerebras",

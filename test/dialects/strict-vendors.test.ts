@@ -99,7 +99,8 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     expect(dropped).toEqual(["metadata.user_id"]);
   });
 
-  test.each(["mistral", "groq", "cerebras"])("%s is not sent what SDKs add to a reply that they send back", (id) => {
+  const checking = ["mistral", "groq", "cerebras", "fireworks"];
+  test.each(checking)("%s is not sent what SDKs add to a reply that they send back", (id) => {
     const added = { refusal: null, annotations: [], audio: null, function_call: null, parsed: null };
     const called = { name: "f", arguments: "{}" };
     const call = { id: "abcdefghi", type: "function", function: called };
@@ -132,7 +133,7 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     ]);
   });
 
-  test.each(["openai", "azure", "mistral"])(
+  test.each(["openai", "azure", "mistral", "fireworks"])(
     "%s is not sent marks for a cache, nor images that another one drew",
     (id) => {
       const cache_control = { type: "ephemeral" };
