@@ -169,6 +169,8 @@ export const registry: readonly VendorRow[] = [
       ...OLDER_CHAT,
       acceptsTopK: true,
       inlineThinkTags: true,
+      // Its document wants it inside a tool loop, and has models that know nothing of it pass over it (docs.fireworks.ai, "Reasoning").
+      reasoningReplay: "reasoning_content",
       // "Extra inputs are not permitted", of messages and of the parts of their content.
       acceptsCacheControl: false,
       messageFields: [...MESSAGE_FIELDS, "reasoning_content"],

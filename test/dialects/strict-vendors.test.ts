@@ -207,6 +207,29 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
   });
 });
 
+test("Fireworks gets its reasoning back, from clients of every dialect, and keeps what one of its own sends", () => {
+  const quirks = quirksOf("fireworks");
+  const call = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
+  const result = { role: "tool", tool_call_id: "c1", content: "x" };
+  const thought = { role: "assistant", content: null, reasoning_content: "Hm.", tool_calls: [call] };
+  const own = send({ from: "chat", to: "chat", quirks }, { messages: [user, thought, result] });
+  const turns = [
+    user,
+    {
+      role: "assistant",
+      content: [
+        { type: "thinking", thinking: "Hm.", signature: "unsigned:up-1" },
+        { type: "tool_use", id: "c1", name: "f", input: {} },
+      ],
+    },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "c1", content: "x" }] },
+  ];
+  const across = send({ from: "messages", to: "chat", quirks }, { messages: turns });
+  for (const { body, dropped } of [own, across]) {
+    expect([body["messages"], dropped]).toEqual([[user, thought, result], []]);
+  }
+});
+
 test("a vendor that knows its own dialect alone is not sent images of earlier replies, and each place is named", () => {
   const images = [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg" } }];
   const messages = [user, { role: "assistant", content: "Here.", images }, user];
