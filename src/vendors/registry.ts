@@ -167,6 +167,7 @@ export const registry: readonly VendorRow[] = [
     models: "discover",
     quirks: {
       ...OLDER_CHAT,
+      unknownFields: without("prompt_cache_key", "prediction", "metadata"),
       acceptsTopK: true,
       inlineThinkTags: true,
       // Its document wants it inside a tool loop, and has models that know nothing of it pass over it (docs.fireworks.ai, "Reasoning").

@@ -39,7 +39,7 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
 
   test("the key of a prompt's cache goes to the vendors that know it, from clients of both dialects that have it", () => {
     const given = { prompt_cache_key: "k", service_tier: "flex", metadata: { a: "b" } };
-    for (const id of ["mistral", "moonshotai", "cerebras"]) {
+    for (const id of ["mistral", "moonshotai", "cerebras", "fireworks"]) {
       const { body, dropped } = send(
         { from: "responses", to: "chat", quirks: quirksOf(id) },
         { input: "Hi", ...given },
