@@ -72,6 +72,7 @@ const quirkProperties = late(
       document_urls: Type.Optional(flag()),
       strict_role_order: Type.Optional(flag()),
       max_stop_sequences: Type.Optional(count("a whole number from 0 to 100", 0, 100)),
+      max_temperature: Type.Optional(amount("a temperature, 0 or more")),
       seed_field: Type.Optional(Words(["seed", "random_seed"])),
       accepts_top_k: Type.Optional(flag()),
       accepts_cache_control: Type.Optional(flag()),

@@ -75,6 +75,8 @@ export type Quirks = {
   strictRoleOrder?: boolean;
   /** chat: at most this many stop sequences; the gateway drops and names the rest. Default 4. */
   maxStopSequences?: number;
+  /** chat: a higher temperature is refused; it is brought down to this. Default: as it is. */
+  maxTemperature?: number;
   /** chat: a document's bytes stand in a part of type `document_url`, not in a `file` (Mistral). */
   documentUrls?: boolean;
   /** chat: seed is spelled `random_seed` (Mistral). */

@@ -100,6 +100,7 @@ export const registry: readonly VendorRow[] = [
       strictRoleOrder: true,
       // DocumentURLChunk of its API; its FileChunk takes nothing but the ID of a file that it holds.
       documentUrls: true,
+      maxTemperature: 1.5,
       seedField: "random_seed",
       prefill: "prefix",
     },
@@ -189,6 +190,7 @@ export const registry: readonly VendorRow[] = [
       ...CHECKED_CHAT,
       // The others of OpenAI's are in the types of its own SDK.
       unknownFields: [...without("prompt_cache_key", "service_tier", "prediction"), ...OTHERS_FIELDS],
+      maxTemperature: 1.5,
     },
   },
   {
@@ -223,6 +225,8 @@ export const registry: readonly VendorRow[] = [
       reasoningReplay: "reasoning_content",
       toolChoiceRequired: "auto",
       maxStopSequences: 1,
+      // "The temperature parameter is illegal.：限制数值范围[0,1]", of every model.
+      maxTemperature: 1,
       noJsonSchema: true,
     },
   },

@@ -411,6 +411,22 @@ describe("what every vendor refuses is refused here, with its place", () => {
     }
   });
 
+  test.each([
+    ["zai", 1],
+    ["mistral", 1.5],
+    ["cerebras", 1.5],
+    ["deepseek", 1.9],
+  ])("a chat vendor's own most is kept too, from clients of every dialect: %s %p", (id, most) => {
+    for (const from of ["chat", "responses"] as const) {
+      const asked = from === "chat" ? { messages: [user] } : { input: "Hi" };
+      const way = { from, to: "chat", quirks: quirksOf(id) } as const;
+      expect(send(way, { ...asked, temperature: 1.9 }).body["temperature"]).toBe(most);
+      expect(send(way, { ...asked, temperature: 0.9 }).body["temperature"]).toBe(0.9);
+      const reasons = send({ ...way, orders: { dropSampling: true } }, { ...asked, temperature: 1.9 });
+      expect(reasons.body).not.toContainKey("temperature");
+    }
+  });
+
   test("what nobody knows of a choice is named", () => {
     const tools = [{ type: "function", function: { name: "f" } }];
     const chosen = (tool_choice: unknown) =>

@@ -76,6 +76,11 @@ function amendMaxTokens(list: EditList, orders: Orders, quirks: Quirks): void {
   list.remove(other);
 }
 
+function amendTemperature(list: EditList, { maxTemperature: most }: Quirks): void {
+  const { temperature } = list.body;
+  if (most !== undefined && typeof temperature === "number" && temperature > most) list.set("temperature", most);
+}
+
 const thinkingType = (value: string | undefined, usual: string) =>
   value !== undefined && THINKING_TYPES.has(value) ? value : usual;
 
@@ -327,6 +332,7 @@ function amendNamed(body: Wire, orders: Orders, quirks: Quirks): Edits {
   list.set("model", orders.upstreamModel);
   amendStream(list, orders, quirks);
   amendMaxTokens(list, orders, quirks);
+  amendTemperature(list, quirks);
   if (orders.dropSampling) for (const field of ["temperature", "top_p", "top_k"]) list.remove(field);
   if (quirks.seedField === "random_seed" && body["seed"] != null) {
     list.set("random_seed", body["seed"]);
