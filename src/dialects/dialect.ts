@@ -69,6 +69,8 @@ export type Quirks = {
   prefill?: "prefix" | "continue";
   /** chat: a null assistant content is refused, `""` is sent. */
   emptyContent?: boolean;
+  /** chat: content must be a string, save the user's: parts of text are joined. */
+  joinedContent?: boolean;
   /** chat: tool-call ids must be exactly nine alphanumeric characters (Mistral). */
   nineCharacterToolIds?: boolean;
   /** chat: no user's turn may stand right behind a tool's result, and no system message behind that or an assistant's turn (Mistral). */

@@ -20,6 +20,8 @@ const CHECKED_CHAT = {
   refusesReasoning: true,
   acceptsCacheControl: false,
   messageFields: MESSAGE_FIELDS,
+  // "for 'role:system' the following must be satisfied[('messages.0.content' : value must be a string)]"
+  joinedContent: true,
 } as const;
 /** Most of these also know only the older name of the ceiling. */
 const OLDER_CHAT = { ...OTHER_CHAT, maxTokensField: "max_tokens" } as const;
@@ -132,6 +134,8 @@ export const registry: readonly VendorRow[] = [
       ...OLDER_CHAT,
       reasoningReplay: "reasoning_content",
       reasoningReplayAlways: true,
+      // "invalid type: sequence, expected a string"
+      joinedContent: true,
       // While it thinks, which is its default, a forced choice is refused.
       toolChoiceRequired: "auto-unless-off",
       maxStopSequences: 16,
@@ -266,7 +270,8 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "NVIDIA_API_KEY",
     models: "discover",
-    quirks: { ...OLDER_CHAT, inlineThinkTags: true },
+    // "For system and assistant roles, the object list format is not supported" (docs.api.nvidia.com).
+    quirks: { ...OLDER_CHAT, inlineThinkTags: true, joinedContent: true },
   },
   {
     id: "azure",

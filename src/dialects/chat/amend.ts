@@ -4,7 +4,7 @@ import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { shortCallId } from "./call-ids.ts";
 import { isUsageWish } from "./intent.ts";
-import { amendFields, removeMarks, unmarkedTools } from "./message-fields.ts";
+import { amendFields, joinContent, removeMarks, unmarkedTools } from "./message-fields.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
@@ -233,6 +233,7 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
   if (quirks.reasoningReplayCalls && lacksReasoning(message)) changes["reasoning_content"] = LOST_REASONING;
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
   if (quirks.acceptsCacheControl === false) removeMarks(message, changes);
+  if (quirks.joinedContent) joinContent(message, changes);
   if (quirks.messageFields) amendFields(message, quirks.messageFields, changes);
   if (quirks.documentUrls)
     amendDocuments(changes["content"] === undefined ? message : { ...message, ...changes }, changes);
@@ -283,6 +284,7 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
     quirks.unknownFields?.length ||
     quirks.nineCharacterToolIds ||
     quirks.messageFields ||
+    quirks.joinedContent ||
     quirks.acceptsCacheControl === false ||
     quirks.documentUrls;
   if (!hasOddity) return messages;

@@ -33,6 +33,21 @@ export function unmarkedTools(tools: unknown): unknown {
   });
 }
 
+/** What a part of text says; undefined for any other part. */
+function saidIn(part: unknown): string | undefined {
+  if (!isObject(part)) return undefined;
+  const said = part["type"] === "refusal" ? part["refusal"] : part["type"] === "text" ? part["text"] : undefined;
+  return typeof said === "string" ? said : undefined;
+}
+
+/** Adds to `changes` the content of a message as one string, where parts of text are all that it is. The user's may be in parts everywhere. */
+export function joinContent(message: Wire, changes: Wire): void {
+  const content = changes["content"] ?? message["content"];
+  if (message["role"] === "user" || !Array.isArray(content)) return;
+  const said = content.map(saidIn);
+  if (said.every((text) => text !== undefined)) changes["content"] = said.join("\n");
+}
+
 /** A call and its function hold nothing else (`index` and `parsed_arguments` are the SDKs' own). */
 const isPlainCall = (call: unknown): boolean => {
   if (!isObject(call) || !isObject(call["function"])) return true;
