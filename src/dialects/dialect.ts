@@ -45,6 +45,8 @@ export type Quirks = {
   messageFields?: readonly string[];
   /** chat: no JSON Schema as `response_format`: any JSON is asked for, and the schema stands in the system prompt. */
   noJsonSchema?: boolean;
+  /** chat: no `json_object` as `response_format`: it is asked for in words. */
+  noJsonObject?: boolean;
   /** chat: tools and formats are told in a subset of JSON Schema, with a type everywhere (Moonshot). */
   plainSchemas?: boolean;
   /** chat: a tool's name must begin with a letter (Moonshot). */
@@ -75,6 +77,8 @@ export type Quirks = {
   nineCharacterToolIds?: boolean;
   /** chat: no user's turn may stand right behind a tool's result, and no system message behind that or an assistant's turn (Mistral). */
   strictRoleOrder?: boolean;
+  /** chat: behind the system messages, which all stand first, user and assistant take turns: neighbours of one role become one message (Perplexity). */
+  alternatingRoles?: boolean;
   /** chat: at most this many stop sequences; the gateway drops and names the rest. Default 4. */
   maxStopSequences?: number;
   /** chat: a higher temperature is refused; it is brought down to this. Default: as it is. */

@@ -256,6 +256,8 @@ export const registry: readonly VendorRow[] = [
     quirks: {
       ...OLDER_CHAT,
       noStreamOptions: true,
+      alternatingRoles: true,
+      noJsonObject: true,
       acceptsTopK: true,
       inlineThinkTags: true,
       refusesReasoning: true,

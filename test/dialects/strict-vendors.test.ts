@@ -324,6 +324,64 @@ describe("a vendor that minds the order of roles (Mistral: Unexpected role 'user
   });
 });
 
+describe("a vendor to which user and assistant take turns (Perplexity)", () => {
+  const says = (role: string, content: unknown) => ({ role, content });
+
+  test("gets neighbours of one role as one message, and all system messages first", () => {
+    const picture = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
+    const messages = [
+      says("system", "1"),
+      says("user", "file"),
+      says("user", "question"),
+      says("assistant", "a"),
+      says("assistant", "b"),
+      says("system", "2"),
+      says("user", "c"),
+      says("developer", "3"),
+      says("user", [picture]),
+    ];
+    const { body, dropped } = send(toVendor("perplexity"), { messages });
+    expect([body["messages"], dropped]).toEqual([
+      [
+        ...["1", "2", "3"].map((text) => says("system", text)),
+        says("user", "file\nquestion"),
+        says("assistant", "a\nb"),
+        says("user", [{ type: "text", text: "c" }, picture]),
+      ],
+      [],
+    ]);
+  });
+
+  test("gets what is in turns already as it is, and calls with their results where they stand", () => {
+    const call = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
+    const messages = [
+      says("system", "1"),
+      says("system", "2"),
+      user,
+      { ...says("assistant", null), tool_calls: [call] },
+      { ...says("tool", "x"), tool_call_id: "c1" },
+      says("assistant", "a"),
+      user,
+    ];
+    expect(send(toVendor("perplexity"), { messages }).body["messages"]).toEqual(messages);
+  });
+
+  test("is asked for JSON in words where no schema is given, which is all that it knows", () => {
+    const schema = { type: "object", properties: { a: { type: "string" } } };
+    const { body, dropped } = send(toVendor("perplexity"), {
+      messages: [user],
+      response_format: { type: "json_object" },
+    });
+    expect([body, dropped]).toEqual([
+      { model: "up-1", messages: [says("system", "Answer with one JSON object and nothing else."), user] },
+      [],
+    ]);
+    const format = { type: "json_schema", json_schema: { name: "o", schema } };
+    const told = send(toVendor("perplexity"), { messages: [user], response_format: format });
+    expect([told.body["response_format"], told.body["messages"]]).toEqual([format, [user]]);
+  });
+});
+
 describe("stop sequences of a chat client beyond those its vendor takes (dialects.md 4.1)", () => {
   const { body, dropped, changes } = send(toVendor("zai"), { messages: [user], stop: ["A", "B", "C"] });
 

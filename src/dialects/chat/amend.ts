@@ -10,7 +10,7 @@ import { fitFormat } from "./output-format.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
 import { withPlainFormat, withPlainSchemas } from "./plain-schema.ts";
 import { LOST_REASONING, lacksReasoning } from "./replay.ts";
-import { inRoleOrder } from "./role-order.ts";
+import { inRoleOrder, inTurns } from "./role-order.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { saidStops } from "./stops.ts";
 import { nameEdits } from "./wire-names.ts";
@@ -178,7 +178,8 @@ function amendStop(list: EditList, quirks: Quirks): void {
 /** Returns what is to be said of the format in words. */
 function amendFormat(list: EditList, quirks: Quirks): string | undefined {
   const { format, hint } = fitFormat(list.body["response_format"], quirks);
-  if (format !== undefined) list.set("response_format", quirks.plainSchemas ? withPlainFormat(format) : format);
+  if (format === undefined) list.remove("response_format");
+  else list.set("response_format", quirks.plainSchemas ? withPlainFormat(format) : format);
   return hint;
 }
 
@@ -301,13 +302,18 @@ function amendOddities(messages: readonly unknown[], quirks: Quirks): readonly u
 const mindsRoleOrder = (quirks: Quirks, { upstreamModel }: Orders): boolean =>
   quirks.strictRoleOrder === true || upstreamModel.startsWith("mistralai/");
 
+function inOrder(messages: readonly unknown[], orders: Orders, quirks: Quirks): readonly unknown[] {
+  if (quirks.alternatingRoles) return inTurns(messages);
+  return mindsRoleOrder(quirks, orders) ? inRoleOrder(messages) : messages;
+}
+
 function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHint?: string, formatHint?: string): void {
   const messages = list.body["messages"];
   if (!Array.isArray(messages)) return;
   const sound = soundMessages(toFunctionMessages(messages, quirks));
   const told = withHint(withHint(sound, choiceHint), formatHint);
   const known = amendOddities(told, quirks);
-  const amended = amendPrefill(mindsRoleOrder(quirks, orders) ? inRoleOrder(known) : known, list, quirks);
+  const amended = amendPrefill(inOrder(known, orders, quirks), list, quirks);
   // Not through `set`, which would write a long conversation twice only to compare it.
   if (amended !== messages) list.edits["messages"] = amended;
 }

@@ -16,18 +16,23 @@ export function schemaHolder(format: Record<string, unknown>): Record<string, un
 export const losesStrict = (format: unknown, { noJsonSchema }: Quirks): boolean =>
   noJsonSchema === true && isObject(format) && schemaHolder(format)?.["strict"] === true;
 
+const ONE_OBJECT = "Answer with one JSON object and nothing else.";
+
 /** A format as the vendor is told it, and what it is told in words beside it. */
 export type FittedFormat = { format: unknown; hint?: string };
 
 /**
  * A client's `response_format` as its vendor takes it: a schema under a legal name (dialects.md 1.1), or, where the vendor knows no schema
- * here, any JSON, and the schema in words. The same value where it is so already.
+ * here, any JSON, and the schema in words; none at all where it knows no JSON without a schema. The same value where it is so already.
  */
-export function fitFormat(format: unknown, { noJsonSchema }: Quirks): FittedFormat {
+export function fitFormat(format: unknown, { noJsonSchema, noJsonObject }: Quirks): FittedFormat {
+  if (noJsonObject && isObject(format) && format["type"] === "json_object") {
+    return { format: undefined, hint: ONE_OBJECT };
+  }
   const wrapped = isObject(format) && format["type"] === "json_schema" ? schemaHolder(format) : undefined;
   if (!isObject(format) || !wrapped) return { format };
   if (noJsonSchema) {
-    const hint = `Answer with one JSON object and nothing else. It must meet this JSON Schema: ${JSON.stringify(wrapped["schema"] ?? {})}`;
+    const hint = `${ONE_OBJECT} It must meet this JSON Schema: ${JSON.stringify(wrapped["schema"] ?? {})}`;
     return { format: { type: "json_object" }, hint };
   }
   if (wrapped === format) return { format };

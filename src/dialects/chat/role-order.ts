@@ -28,3 +28,39 @@ export function inRoleOrder(messages: readonly unknown[]): readonly unknown[] {
   const begin = kept.findIndex((message) => roleOf(message) !== "system");
   return [...kept.slice(0, begin), ...lifted, ...kept.slice(begin)];
 }
+
+type Wire = Record<string, unknown>;
+
+const partsOf = (content: unknown): unknown[] =>
+  Array.isArray(content) ? content : typeof content === "string" ? [{ type: "text", text: content }] : [];
+
+/** What two messages say as the content of one. */
+function joined(first: unknown, second: unknown): unknown {
+  if (typeof first === "string" && typeof second === "string") return `${first}\n${second}`;
+  return [...partsOf(first), ...partsOf(second)];
+}
+
+/** Whether a message says nothing but its content. */
+const isPlain = (message: unknown): message is Wire =>
+  isObject(message) && message["tool_calls"] == null && (message["role"] === "user" || message["role"] === "assistant");
+
+/**
+ * A conversation in which system messages come first and user and assistant take turns behind them (Perplexity: "user or tool message(s) should
+ * alternate with assistant message(s)"). Neighbours of one role become one message. The same array where nothing is in the way.
+ */
+export function inTurns(messages: readonly unknown[]): readonly unknown[] {
+  const system: unknown[] = [];
+  const turns: unknown[] = [];
+  let changed = false;
+  for (const message of messages) {
+    const last = turns.at(-1);
+    if (roleOf(message) === "system") {
+      system.push(message);
+      changed ||= turns.length > 0;
+    } else if (isPlain(message) && isPlain(last) && roleOf(last) === roleOf(message)) {
+      turns[turns.length - 1] = { ...last, content: joined(last["content"], message["content"]) };
+      changed = true;
+    } else turns.push(message);
+  }
+  return changed ? [...system, ...turns] : messages;
+}
