@@ -28,6 +28,10 @@ export type RemoteMedia = (typeof REMOTE_MEDIA)[number];
 export type Quirks = {
   /** chat: the field that carries the output ceiling. Default `max_completion_tokens`. */
   maxTokensField?: "max_tokens" | "max_completion_tokens";
+  /** chat: the highest ceiling of a reply that comes whole; one with a higher is asked for as a stream, and put together (Fireworks). */
+  maxWholeTokens?: number;
+  /** chat: a model that may think gives no whole reply: unless it is told not to, a stream is asked for, and put together (Qwen). */
+  streamsReasoning?: boolean;
   /**
    * chat: the field in which the vendor wants its reasoning text back on assistant turns. Default: reasoning is not sent back. Beside `reasoning`
    * stands `reasoning_details`: what a reply had of them is wanted back whole, in place of the text.

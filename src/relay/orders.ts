@@ -1,7 +1,7 @@
 import type { Intent, Orders } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
 import { ignoresReasoning, planReasoning } from "../catalog/reasoning.ts";
-import type { UpstreamDialect } from "../dialects/dialect.ts";
+import type { Quirks, UpstreamDialect } from "../dialects/dialect.ts";
 import type { Hold } from "../ledger/ledger.ts";
 
 /** Output ceiling for an upstream that demands one, when neither the client nor the catalog names any. Every current messages model takes it. */
@@ -51,4 +51,11 @@ export function planOrders(
   if (maxOutputTokens !== undefined) orders.maxOutputTokens = maxOutputTokens;
   if (ignoresReasoning(intent.reasoning, entry)) orders.isReasoningIgnored = true;
   return orders;
+}
+
+/** Whether the vendor gives a reply that is wanted whole as a stream alone. `orders`: what it is told. */
+export function onlyStreams(orders: Orders, { maxOutputTokens }: Intent, quirks: Quirks): boolean {
+  const ceiling = orders.maxOutputTokens ?? maxOutputTokens ?? 0;
+  if (quirks.streamsReasoning && orders.reasoning.kind !== "off") return true;
+  return quirks.maxWholeTokens !== undefined && ceiling > quirks.maxWholeTokens;
 }

@@ -2,6 +2,7 @@ import type { Plan } from "../accounts/plans.ts";
 import type { Intent, ReasoningForm, ReasoningOrder } from "../canon/intent.ts";
 import type { Entry } from "../catalog/entry.ts";
 import { planReasoning } from "../catalog/reasoning.ts";
+import { asksForNothing } from "../dialects/chat/decode-request.ts";
 import type { ModelPrices, Payment } from "../ledger/ledger.ts";
 import { type PriceTier, type Rates, toMicroPrice } from "../ledger/price.ts";
 import { isObject, type JsonText } from "../lib/json.ts";
@@ -88,8 +89,12 @@ function unseenOutput(entry: Entry, { reasoning }: Intent): number {
 /** Fields that ask for what is lost when a stream is put together: several choices, likelihoods, sound. */
 const LOST_IN_COLLECTING = ["n", "logprobs", "top_logprobs", "audio", "modalities"];
 
-function isCollectable(body: unknown): boolean {
-  return isObject(body) && LOST_IN_COLLECTING.every((field) => body[field] === undefined);
+/** Whether the reply loses nothing when it comes as a stream and is put together. */
+export function isCollectable(body: unknown): boolean {
+  if (!isObject(body)) return false;
+  // Clients with checked types write every field that they know.
+  const isUsual = (field: string) => (field === "n" && body[field] === 1) || asksForNothing(field, body[field]);
+  return LOST_IN_COLLECTING.every(isUsual);
 }
 
 /** How a cache mark of the messages dialect asks for an hour. Found in a value that is no mark, it costs a larger hold and nothing else. */

@@ -7,7 +7,8 @@ import { wholeText } from "../lib/json.ts";
 import { generationPath } from "../vendors/outgoing.ts";
 import type { Sending } from "../vendors/send.ts";
 import type { Job } from "./job.ts";
-import { planOrders } from "./orders.ts";
+import { onlyStreams, planOrders } from "./orders.ts";
+import { isCollectable } from "./payment.ts";
 import type { Target } from "./read-reply.ts";
 import type { ReasoningCollector } from "./reasoning-collector.ts";
 import { leaveOutRefused } from "./refused-extras.ts";
@@ -43,11 +44,12 @@ const isAnyProof = (): boolean => true;
 export function prepare(asked: Asked, target: Target): Prepared {
   const { route, vendor, upstream, client, context } = target;
   const { request, services, abort } = asked;
+  const { quirks } = vendor;
   const orders = planOrders(asked.intent, asked.entry, route, upstream, asked.money);
+  if (!orders.stream && onlyStreams(orders, asked.intent, quirks)) orders.stream = isCollectable(asked.body.value);
   const recall = services.reasoning.recall(asked, target, orders);
   const isForeignProof = asked.withoutProofs ? isAnyProof : services.reasoning.foreignTo(target);
   if (isForeignProof) orders.isForeignProof = isForeignProof;
-  const { quirks } = vendor;
   const { text, dropped, changes } = translateRequest(
     asked.body,
     client,

@@ -173,6 +173,8 @@ export const registry: readonly VendorRow[] = [
     quirks: {
       ...OLDER_CHAT,
       unknownFields: without("prompt_cache_key", "prediction", "metadata"),
+      // "Requests with max_tokens > 4096 must have stream=true"
+      maxWholeTokens: 4_096,
       acceptsTopK: true,
       inlineThinkTags: true,
       // Its document wants it inside a tool loop, and has models that know nothing of it pass over it (docs.fireworks.ai, "Reasoning").
@@ -242,7 +244,13 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "DASHSCOPE_API_KEY",
     models: "catalog",
-    quirks: { ...OLDER_CHAT, acceptsTopK: true, toolChoiceRequired: "auto-while-reasoning" },
+    quirks: {
+      ...OLDER_CHAT,
+      // "parameter.enable_thinking must be set to false for non-streaming calls", of most of its models.
+      streamsReasoning: true,
+      acceptsTopK: true,
+      toolChoiceRequired: "auto-while-reasoning",
+    },
   },
   {
     id: "perplexity",
