@@ -6,3 +6,6 @@ const SAMPLING = ["temperature", "top_p", "top_k"];
 /** The fields that a request's orders take out, by the names that clients know them by. */
 export const goingFields = ({ dropSampling, remove }: Orders): readonly string[] =>
   dropSampling ? [...SAMPLING, ...remove] : remove;
+
+/** Fields that many clients always send, and that say nothing at 0. */
+export const SILENT_AT_ZERO: ReadonlySet<string> = new Set(["frequency_penalty", "presence_penalty"]);

@@ -8,7 +8,7 @@ import { type Edits, editObject, isObject, type JsonText, parseExactly, type Tex
 import type { ClientDialect, Decoded, Quirks, ReplyChanges, ReplyContext, UpstreamDialect } from "./dialect.ts";
 import { watchRefusedStops } from "./encoded.ts";
 import type { Frame } from "./frames.ts";
-import { goingFields } from "./going-fields.ts";
+import { goingFields, SILENT_AT_ZERO } from "./going-fields.ts";
 import { calledInexactly, callsInexactly } from "./long-numbers.ts";
 import { markNeeded } from "./lost-reasoning.ts";
 import { refuseLostTurns } from "./lost-turns.ts";
@@ -130,9 +130,6 @@ function encodeAcross(decoded: Decoded, upstream: UpstreamDialect, { orders, qui
 /** The fields by which a body asks for reasoning. */
 const saidOfReasoning = (body: Record<string, unknown>, { reasoningFields }: ClientDialect): string[] =>
   reasoningFields.filter((path) => isSaid(body, path));
-
-/** Fields that many clients always send, and that say nothing at 0. */
-const SILENT_AT_ZERO: ReadonlySet<string> = new Set(["frequency_penalty", "presence_penalty"]);
 
 /** Fields that were there and are taken out because this model refuses them: a loss like any other, so it is named. */
 function refused(

@@ -150,7 +150,13 @@ export const registry: readonly VendorRow[] = [
     auth: "bearer",
     env: "XAI_API_KEY",
     models: "catalog",
-    quirks: { ...OTHER_CHAT, exclusiveReasoningTokens: true, refusesReasoning: true },
+    quirks: {
+      ...OTHER_CHAT,
+      // Whether they reason or not, its models refuse a penalty, even of 0.
+      unknownFields: [...OPENAI_FIELDS, "presence_penalty", "frequency_penalty"],
+      exclusiveReasoningTokens: true,
+      refusesReasoning: true,
+    },
   },
   {
     id: "together",

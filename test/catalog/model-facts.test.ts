@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { isObject } from "../../src/lib/json.ts";
+import { registry } from "../../src/vendors/registry.ts";
 import { GREETING } from "../sdk/replies.ts";
 import { chat } from "../sdk/vendors/chat.ts";
 import { messages } from "../sdk/vendors/messages.ts";
@@ -96,4 +97,39 @@ describe("Kimi models", () => {
       }
     },
   );
+});
+
+/** Their vendor refuses what is said of a penalty, be it that there is none, also where they are told not to think. */
+describe("Grok models", () => {
+  const upstream = startUpstream();
+  let app: TestApp;
+  beforeAll(async () => {
+    upstream.always(chat.path("grok", false), json(chat.whole(GREETING, "grok")));
+    const quirks = registry.find(({ id }) => id === "xai")?.quirks ?? {};
+    app = await startApp({
+      vendors: [{ ...vendorAt(upstream, "chat", "xai", quirks), models: "catalog" }],
+      models: [{ id: "xai/grok-of-ones-own" }],
+    });
+  });
+  afterAll(async () => {
+    await app.stop();
+    upstream.close();
+  });
+
+  test.each([
+    ["grok-4.7", ["stop"]],
+    ["grok-4.3", ["stop"]],
+    ["grok-of-ones-own", []],
+  ])("%s is told of no penalty, whether it thinks or not", async (name, more) => {
+    for (const asked of [{}, { reasoning_effort: "none" }, { reasoning_effort: "high" }]) {
+      upstream.calls.length = 0;
+      const penalties = { presence_penalty: 0.1, frequency_penalty: 0 };
+      const body = { model: `xai/${name}`, messages: [{ role: "user", content: "Hi" }], stop: ["a"] };
+      const response = await app.post(GENERATION_PATH.chat, { ...body, ...penalties, ...asked });
+      await response.arrayBuffer();
+      const sent = upstream.calls[0]?.json;
+      for (const field of [...Object.keys(penalties), ...more]) expect(sent).not.toHaveProperty(field);
+      expect(response.headers.get("x-sluice-dropped")).toContain("presence_penalty");
+    }
+  });
 });

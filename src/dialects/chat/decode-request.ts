@@ -2,6 +2,7 @@ import { GatewayError } from "../../canon/errors.ts";
 import type { OutputFormat, Prompt, Tool } from "../../canon/prompt.ts";
 import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Decoded, ReplyChanges } from "../dialect.ts";
+import { SILENT_AT_ZERO } from "../going-fields.ts";
 import { isShared, share } from "../openai-fields.ts";
 import { cleanText } from "../text.ts";
 import { unknownPaths } from "../unknown-fields.ts";
@@ -56,7 +57,7 @@ export function asksForNothing(field: string, value: unknown): boolean {
   if (value == null || value === false || value === "") return true;
   if (field === "modalities") return Array.isArray(value) && value.every((one) => one === "text");
   if (field === "service_tier") return value === "auto" || value === "default";
-  if (field === "top_logprobs") return value === 0;
+  if (field === "top_logprobs" || SILENT_AT_ZERO.has(field)) return value === 0;
   if (field === "usage" && isUsageWish(value)) return true;
   // Empty options ask for a search all the same.
   if (field === "web_search_options") return false;
