@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createPlans, planOf } from "../../src/accounts/plans.ts";
 import { toEntry } from "../../src/catalog/rows.ts";
 import { clampUsage } from "../../src/ledger/settler.ts";
-import { ceilingOf, firstSlice, growAt, nextSlice, type SliceWish, sliceCost } from "../../src/ledger/slice.ts";
+import { ceilingOf, firstSlice, growAt, loosen, nextSlice, type SliceWish, sliceCost } from "../../src/ledger/slice.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { paymentOf, pricesOf } from "../../src/relay/payment.ts";
 import { PAYMENT, PRICES } from "./books.ts";
@@ -93,6 +93,45 @@ describe("slices (contract 5, reliability 3.5)", () => {
     const wish = { ...base, prices: { ...PRICES.prices, cacheWrite: 3_750_000n, tiers } };
     expect(sliceCost(wish, 10)).toBe(2_200n * 6_000n + 10n * 30_000n);
     expect(sliceCost({ ...wish, estimatedInput: 900 }, 10)).toBe(990n * 3_750n + 10n * 15_000n);
+  });
+});
+
+describe("a blocking reply that may be collected from a stream", () => {
+  const payment = { ...PAYMENT, sliced: false, collectable: true };
+  const blocking: SliceWish = { ...base, payment, maxOutputTokens: 64_000 };
+  const unnamed: SliceWish = { ...base, payment };
+  const cost = (output: number) => sliceCost(base, output);
+  test.each([
+    ["a quarter of the money pays for the whole", blocking, 4n * cost(64_000), false],
+    ["it would take more than a quarter", blocking, 4n * cost(64_000) - 1n, true],
+    ["the money pays for a slice", blocking, cost(4_096), true],
+    ["the money pays for less than a slice: the vendor is told", blocking, cost(4_096) - 1n, false],
+    ["no more than a slice was asked for", { ...blocking, maxOutputTokens: 4_096 }, cost(4_096), false],
+    ["a token more than a slice was asked for", { ...blocking, maxOutputTokens: 4_097 }, cost(4_096), true],
+    ["nobody named a ceiling, a quarter pays for the usual one", unnamed, 4n * cost(16_384), false],
+    ["nobody named a ceiling, a quarter does not pay for it", unnamed, 4n * cost(16_384) - 1n, true],
+    ["its vendor cannot stream it", { ...blocking, payment: { ...payment, collectable: false } }, cost(4_096), false],
+    ["it thinks unseen", { ...blocking, payment: { ...payment, unseenOutput: 1 } }, cost(8_192), false],
+  ])("%s", (_what, wish, money, sliced) => {
+    expect(loosen(wish, money)).toEqual({ ...wish, payment: { ...wish.payment, sliced } });
+  });
+});
+
+describe("several replies at once", () => {
+  const wish = { ...base, choices: 3 };
+  test("are held whole, each up to its ceiling, since only the first is read", () => {
+    expect(first({ ...wish, maxOutputTokens: 1_000 }).output).toBe(3_000);
+    expect(growAt({ ...wish, maxOutputTokens: 64_000 }, { output: 4_096, nano: 0n })).toBe(Number.POSITIVE_INFINITY);
+    expect(first(wish).output).toBe(3 * 16_384);
+  });
+
+  test("are not begun below 256 tokens of each, and each is told its part", () => {
+    const asked = { ...wish, maxOutputTokens: 1_000 };
+    expect(firstSlice(asked, sliceCost(asked, 768) - 1n)).toEqual({ affordableOutput: 767 });
+    const slice = first(asked, sliceCost(asked, 770));
+    expect([slice.output, ceilingOf(asked, slice)]).toEqual([770, 256]);
+    expect(ceilingOf(asked, { output: 3_000, nano: 0n })).toBeUndefined();
+    expect(ceilingOf(asked, { output: 2_999, nano: 0n })).toBe(999);
   });
 });
 
