@@ -12,7 +12,7 @@ const CONNECT_PAUSE_MS = { least: 50, most: 250 };
 const MAX_WAIT_MS = 5_000;
 
 /** A doubtful attempt is repeated only in this time after the request came, milliseconds (reliability 6.2). */
-export const DOUBTFUL_WITHIN_MS = 15_000;
+const DOUBTFUL_WITHIN_MS = 15_000;
 
 export type AttemptFacts = {
   /** Since the request came, milliseconds. */

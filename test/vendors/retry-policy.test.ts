@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { ERRORS, type ErrorCode, GatewayError } from "../../src/canon/errors.ts";
 import { upstreamError } from "../../src/dialects/upstream-error.ts";
 import { ConnectionLost } from "../../src/vendors/http/faults.ts";
-import { DOUBTFUL_WITHIN_MS, decideRetry, type Ran, ranOf } from "../../src/vendors/retry-policy.ts";
+import { decideRetry, isUntold, pauseBeforeRepeat, type Ran, ranOf } from "../../src/vendors/retry-policy.ts";
 
 const fresh = { elapsedMs: 100, routesLeft: 1 };
 const answer = (status: number, message = "no") => upstreamError(status, { message, type: "", code: "" });
@@ -21,6 +21,8 @@ const TABLE: [string, GatewayError, Ran, "next-route" | "stop"][] = [
   ["400 of a wrong key", answer(400, "Incorrect API key provided: xa***Yz."), "no", "next-route"],
   ["400 of an empty account", answer(400, "Your credit balance is too low to access the API."), "no", "next-route"],
   ["302", new GatewayError("upstream_error", "x", { cause: { status: 302 } }), "no", "next-route"],
+  ["300", new GatewayError("upstream_error", "x", { cause: { status: 300 } }), "no", "next-route"],
+  ["200 that is an error", new GatewayError("upstream_error", "x", { cause: { status: 200 } }), "maybe", "next-route"],
   ["400", answer(400), "no", "stop"],
   ["413", answer(413), "no", "stop"],
   ["422", answer(422), "no", "stop"],
@@ -47,9 +49,9 @@ describe("decideRetry", () => {
     for (const [name, error, ran, decision] of TABLE) {
       const doubtful = ran !== "no" && decision === "next-route";
       const expected = doubtful ? "stop" : decision;
-      expect([name, decideRetry(error, { ...fresh, elapsedMs: DOUBTFUL_WITHIN_MS })]).toEqual([name, expected]);
+      expect([name, decideRetry(error, { ...fresh, elapsedMs: 15_000 })]).toEqual([name, expected]);
       expect([name, decideRetry(error, { ...fresh, doubtfulBefore: 1 })]).toEqual([name, expected]);
-      expect([name, decideRetry(error, { ...fresh, elapsedMs: DOUBTFUL_WITHIN_MS - 1 })]).toEqual([name, decision]);
+      expect([name, decideRetry(error, { ...fresh, elapsedMs: 14_999 })]).toEqual([name, decision]);
     }
   });
 
@@ -71,5 +73,48 @@ describe("decideRetry", () => {
       "upstream_unreachable",
       "vendor_not_configured",
     ]);
+  });
+});
+
+describe("what could not be told to a vendor", () => {
+  test.each([
+    ["refused before anybody was asked", new GatewayError("invalid_request", "x"), true],
+    [
+      "with a cause of the gateway's own",
+      new GatewayError("invalid_request", "x", { cause: { field: "top_k" } }),
+      true,
+    ],
+    ["refused by the vendor", answer(400), false],
+    ["another fault before anybody was asked", new GatewayError("upstream_unreachable", "x"), false],
+  ])("%s", (_what, error, untold) => {
+    expect(isUntold(error)).toBe(untold);
+  });
+});
+
+/** Reliability 6.2, column three: what happened, the wait that the vendor named (s), what of the jitter is drawn, and the pause (ms). */
+const PAUSES: [string, ErrorCode, number | undefined, number, number | undefined][] = [
+  ["no connection", "upstream_unreachable", undefined, 0, 50],
+  ["no connection, at the most", "upstream_unreachable", undefined, 1, 250],
+  ["no connection, whatever wait was named", "upstream_unreachable", 3, 0, 50],
+  ["busy", "upstream_overloaded", undefined, 0, 250],
+  ["busy, in the middle", "upstream_overloaded", undefined, 0.5, 1_125],
+  ["busy, at the most", "upstream_overloaded", undefined, 1, 2_000],
+  ["busy for a while that is named", "upstream_overloaded", 5, 1, 5_000],
+  ["busy for less than the jitter", "upstream_overloaded", 1, 1, 2_000],
+  ["busy for long", "upstream_overloaded", 5.001, 0, 250],
+  ["limited", "rate_limit_exceeded", 5, 0, 5_000],
+  ["limited for long", "rate_limit_exceeded", 5.001, 0, undefined],
+  ["limited for no time at all", "rate_limit_exceeded", 0, 0, undefined],
+  ["limited for nobody knows how long", "rate_limit_exceeded", undefined, 0, undefined],
+  ["anything else", "upstream_error", 1, 0, undefined],
+];
+
+describe("the pause before the only way is asked once more", () => {
+  test.each(PAUSES)("%s", (_what, code, retryAfterSeconds, drawn, pause) => {
+    const error = new GatewayError(code, "x", { ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
+    expect(pauseBeforeRepeat(error, Number.POSITIVE_INFINITY, () => drawn)).toBe(pause as number);
+    if (pause === undefined) return;
+    expect(pauseBeforeRepeat(error, pause + 1, () => drawn)).toBe(pause);
+    expect(pauseBeforeRepeat(error, pause, () => drawn)).toBeUndefined();
   });
 });
