@@ -54,13 +54,15 @@ const toJson = (value: unknown) => JSON.stringify(value).replace(CONTROLS, escap
 
 /**
  * Writes to stderr. Into a file line by line and past the stream, which once it could not write never does again: on a disk that is full lines are lost,
- * and when there is room the log goes on.
+ * and when there is room the log goes on, with a line of its own: the disk may have taken the half of one.
  */
 function writerToStderr(): (line: string) => void {
   if (!isFile(STDERR)) return writeToStream;
+  let isTorn = false;
   return (line) => {
     try {
-      writeSync(STDERR, line);
+      const bytes = Buffer.from(isTorn ? `\n${line}` : line);
+      isTorn = writeSync(STDERR, bytes) < bytes.length;
     } catch {
       // There is nowhere left to say it.
     }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { cleanEnvironment, makeFolder, removeFolder } from "../support/binary.ts";
@@ -51,22 +51,49 @@ async function ask({ url, key }: { url: string; key: string }): Promise<number> 
   return response.status;
 }
 
-test.skipIf(Bun.which("prlimit") === null)("a log file that could not be written goes on when it can", async () => {
-  const path = join(folder, "log");
-  // Ignored, so that a file that may not grow is a fault of the write and not the end of the process.
-  const gateway = await start(path, ["sh", "-c", 'trap "" XFSZ; exec "$@"', "sh", ...COMMAND]);
-  const lines = () => readFileSync(path, "utf8").split("\n").length;
-  expect(await ask(gateway)).toBe(200);
-  await until(() => lines() > 1, "the first line of the log");
-  const limit = (bytes: string) => Bun.spawnSync(["prlimit", "--pid", String(server?.pid), `--fsize=${bytes}:`]);
-  limit("1");
-  expect([503, 200]).toContain(await ask(gateway));
-  const before = lines();
+/** Files of the server may not grow beyond so many bytes: a disk that is full in the midst of a line. */
+const limit = (bytes: number | "unlimited") =>
+  Bun.spawnSync(["prlimit", "--pid", String(server?.pid), `--fsize=${bytes}:`]);
+
+/** Ignored, so that a file that may not grow is a fault of the write and not the end of the process. */
+const OUTLIVING = ["sh", "-c", 'trap "" XFSZ; exec "$@"', "sh", ...COMMAND];
+
+/** Lets files grow again, and waits until the gateway takes requests. */
+async function makeRoom({ url }: { url: string }): Promise<void> {
   limit("unlimited");
-  const ready = async () => (await fetch(`${gateway.url}/readyz`)).status === 200;
   // Not more often: whoever asks without a key is bounded for each address.
-  while (!(await ready())) await Bun.sleep(100);
+  while ((await fetch(`${url}/readyz`)).status !== 200) await Bun.sleep(100);
+}
+
+const isJson = (line: string): boolean => {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const hasLimits = Bun.which("prlimit") !== null;
+
+test.skipIf(!hasLimits).each([
+  ["before a line", 0],
+  ["in the midst of one", 100],
+])("a log file that could not be written goes on when it can, each line by itself: full %s", async (_, room) => {
+  const path = join(folder, "log");
+  const gateway = await start(path, OUTLIVING);
+  const text = () => readFileSync(path, "utf8");
+  const count = () => text().split("\n").length;
   expect(await ask(gateway)).toBe(200);
-  await until(() => lines() > before, "the log to go on");
+  await until(() => count() > 1, "the first line of the log");
+  limit(statSync(path).size + room);
+  expect([503, 200]).toContain(await ask(gateway));
+  await makeRoom(gateway);
+  const before = count();
+  expect(await ask(gateway)).toBe(200);
+  await until(() => count() > before, "the log to go on");
+  const lines = text().split("\n");
+  const broken = lines.filter((line) => line.startsWith("{") && !isJson(line));
+  expect(broken.map((line) => line.length)).toEqual(room === 0 ? [] : [room]);
   expect(server?.exitCode).toBeNull();
 });
