@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
-import { appendFile, rm } from "node:fs/promises";
+import { appendFile, rm, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import type { Fields, Log } from "./log.ts";
 
@@ -219,12 +219,27 @@ export class RequestLog {
       await appendFile(this.#file, text, { mode: 0o600 });
     } catch (thrown) {
       // Whoever wants room, or nothing kept, removes the folder under a running server.
-      if (existsSync(folder)) throw thrown;
+      if (existsSync(folder)) {
+        await this.#takeBack(this.#file);
+        throw thrown;
+      }
       this.#makeFolder();
       await appendFile(this.#file, text, { mode: 0o600 });
       this.#size = 0;
     }
     this.#size += bytes;
+  }
+
+  /**
+   * Of lines that are counted as left out none stays in the file: a disk that is full takes them up to the midst of one, and behind that half the next one
+   * could not be read either.
+   */
+  async #takeBack(file: string): Promise<void> {
+    try {
+      if (statSync(file).size > this.#size) await truncate(file, this.#size);
+    } catch {
+      // What could not be written is told already; a disk that takes nothing at all keeps what it has.
+    }
   }
 
   /** Removes the oldest files until the rest, and the one that is begun, fit; and those that are too old. */

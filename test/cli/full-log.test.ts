@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { closeSync, openSync, readFileSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { cleanEnvironment, makeFolder, removeFolder } from "../support/binary.ts";
@@ -97,3 +97,34 @@ test.skipIf(!hasLimits).each([
   expect(broken.map((line) => line.length)).toEqual(room === 0 ? [] : [room]);
   expect(server?.exitCode).toBeNull();
 });
+
+test.skipIf(!hasLimits)(
+  "a request log that was full in the midst of a line loses none but those that it counts",
+  async () => {
+    const requests = join(folder, "data", "requests");
+    const log = join(folder, "log");
+    // Read through a pipe: there it can say that its files are full.
+    const reader = Bun.spawn(["sh", "-c", `mkfifo ${log}; exec cat ${log}`], { stdout: "pipe" });
+    await until(() => existsSync(log), "the pipe");
+    const gateway = await start(log, OUTLIVING);
+    const file = () => join(requests, readdirSync(requests)[0] ?? "");
+    const lines = () => readFileSync(file(), "utf8").split("\n").slice(0, -1);
+    expect(await ask(gateway)).toBe(200);
+    await until(
+      () => existsSync(requests) && readdirSync(requests).length > 0 && lines().length === 1,
+      "the first line",
+    );
+    limit(statSync(file()).size + 100);
+    expect([503, 200]).toContain(await ask(gateway));
+    let said = "";
+    for await (const bytes of reader.stdout) {
+      said += new TextDecoder().decode(bytes);
+      if (said.includes("Requests are not noted")) break;
+    }
+    await makeRoom(gateway);
+    expect(await ask(gateway)).toBe(200);
+    await until(() => lines().some((line) => line.includes("left-out")), "the request log to go on");
+    expect(lines().map((line) => isJson(line) && JSON.parse(line).status)).toEqual([200, 200, undefined]);
+    expect(JSON.parse(lines()[2] ?? "")).toMatchObject({ event: "left-out", lines: 1 });
+  },
+);
