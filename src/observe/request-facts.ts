@@ -34,10 +34,12 @@ export type RequestFacts = {
   /** How often a vendor was asked, and each time, where one failed. */
   tried: number;
   attempts: readonly Attempt[];
-  /** Web tools that were run for its model; noted only where traces are kept. */
+  /** Calls that brought the rounds of its reply before the last one, all of one attempt, and web tools that were run for its model between them. Noted only where traces are kept. */
+  rounds?: readonly Attempt[] | undefined;
   tools?: readonly ToolCall[] | undefined;
-  /** When the last attempt began, ms after the request did. */
+  /** When the last attempt began, and the last call to a vendor, which may be a later one of the same attempt; ms after the request did. */
   lastAttemptMs: number;
+  lastCallMs?: number | undefined;
   /** Which of its vendor's keys that one used, from 0. */
   lastKey: number;
   /** Unix ms, and the durations from there, ms. */

@@ -139,7 +139,7 @@ export function toSpans(facts: RequestFacts, settings: SpanSettings = {}): Span[
     attributes: attributesOf(facts),
     status: statusOf(error),
   };
-  const called = attemptsOf(facts).map((attempt) => toCallSpan(GENERATION, attempt, startedAt, place, settings));
+  const called = callsOf(facts).map((attempt) => toCallSpan(GENERATION, attempt, startedAt, place, settings));
   return [own, ...called, ...tools.map((tool) => toToolSpan(tool, facts, place))];
 }
 
@@ -161,7 +161,16 @@ export function toWorkSpans(facts: WorkFacts, settings: SpanSettings = {}): Span
   return [own, ...calls.map((call) => toCallSpan(operation, call, startedAt, place, settings))];
 }
 
-/** Every call, also the only one of a request that took no more. */
+/** Every call to a vendor: an attempt whose reply came in several rounds is as many of them, the last of which went on to its end. */
+function callsOf(facts: RequestFacts): readonly Attempt[] {
+  const attempts = attemptsOf(facts);
+  const { rounds = [], lastCallMs: at = 0 } = facts;
+  const last = attempts.at(-1);
+  if (!last || rounds.length === 0) return attempts;
+  return [...rounds, ...attempts.slice(0, -1), { ...last, at, ms: last.at + last.ms - at }];
+}
+
+/** Every attempt, also the only one of a request that took no more. */
 function attemptsOf({
   attempts,
   tried,

@@ -1,4 +1,4 @@
-import type { RequestFacts, WorkFacts } from "./request-facts.ts";
+import type { Attempt, RequestFacts, WorkFacts } from "./request-facts.ts";
 import { type Sampling, type Span, toSpans, toWorkSpans } from "./spans.ts";
 
 /** Spans are sent together this often, ms, where nothing else is set. */
@@ -118,9 +118,10 @@ export class TraceExporter {
 
   #clean(facts: RequestFacts): RequestFacts {
     const { scrub } = this.parts;
-    const attempts = facts.attempts.map((attempt) => ({ ...attempt, model: scrub(attempt.model) }));
+    const clean = (attempt: Attempt): Attempt => ({ ...attempt, model: scrub(attempt.model) });
+    const [attempts, rounds] = [facts.attempts.map(clean), facts.rounds?.map(clean)];
     const tools = facts.tools?.map((call) => ({ ...call, callId: scrub(call.callId) }));
-    return { ...facts, attempts, tools, model: scrub(facts.model), upstreamModel: scrub(facts.upstreamModel) };
+    return { ...facts, attempts, rounds, tools, model: scrub(facts.model), upstreamModel: scrub(facts.upstreamModel) };
   }
 
   /** Sends what waits. Resolves when the collector has answered, or has not. */

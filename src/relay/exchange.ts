@@ -41,12 +41,14 @@ export class Exchange {
   #next: Way | undefined;
   /** Attempts that failed, in their order; absent where none did. */
   failedAttempts: Attempt[] | undefined;
-  /** Web tools that were run for the model; noted only where traces are kept. */
+  /** Calls that brought an earlier round of the reply, and web tools that were run for the model; noted only where traces are kept. */
+  #rounds: Attempt[] | undefined;
   tools: ToolCall[] | undefined;
   /** Which of the vendor's keys is used, from 0. */
   vendorKey = 0;
-  /** When the attempt under way began, monotonic ms. */
+  /** When the attempt under way began, monotonic ms, and the round under way of its reply. */
   attemptAt = 0;
+  #roundAt = 0;
   /** The last failure that the vendors' records know of. */
   notedFailure: GatewayError | undefined;
   /** Of the attempt under way: its vendor has the whole request, and may be at work on it. */
@@ -143,6 +145,19 @@ export class Exchange {
   endAttempt(error: ErrorCode): void {
     this.#noteAttempt(error, this.#attemptedAfter);
     this.sent = this.answered = false;
+  }
+
+  /** The vendor is asked for a further round of the same reply at `askedAt`; the one before it ended at `endedAt`. Both are monotonic ms. */
+  nextRound(endedAt: number, askedAt: number): void {
+    if (this.observer?.traces) {
+      const at = this.#calledAfter;
+      this.#rounds ??= [];
+      this.#rounds.push({
+        ...{ vendor: this.vendor, model: this.upstreamModel, key: this.vendorKey, at },
+        ...{ outcome: attemptOutcome("completed", undefined), ms: Math.round(endedAt - this.startedAt) - at },
+      });
+    }
+    this.#roundAt = askedAt;
   }
 
   /** A later call of the same reply, made at `askedAt`, failed before anything came of it. What came of the calls before it stays. */
@@ -263,6 +278,11 @@ export class Exchange {
     return this.attempts === 0 ? 0 : Math.round(this.attemptAt - this.startedAt);
   }
 
+  /** When the last call to a vendor began, ms after the request did. */
+  get #calledAfter(): number {
+    return Math.max(this.#attemptedAfter, Math.round(this.#roundAt - this.startedAt));
+  }
+
   /** All attempts, the last one too, where one failed. */
   #allAttempts(outcome: string, error: GatewayError | undefined): readonly Attempt[] {
     const { failedAttempts: failed = NO_ATTEMPTS, vendor, upstreamModel: model, vendorKey: key } = this;
@@ -295,8 +315,10 @@ export class Exchange {
       finish: settlement?.finish,
       tried: this.attempts,
       attempts: this.#allAttempts(outcome, error),
+      rounds: this.#rounds,
       tools: this.tools,
       lastAttemptMs: this.#attemptedAfter,
+      lastCallMs: this.#calledAfter,
       lastKey: this.vendorKey,
       startedAt: this.clock.now() - durationMs,
       durationMs,

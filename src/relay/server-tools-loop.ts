@@ -53,6 +53,8 @@ export class ServedLoop {
   /** Characters of text in earlier blocks, and citations so far. */
   #before = 0;
   #cited = 0;
+  /** When the last round ended, monotonic ms. */
+  #endedAt = 0;
   // Of the round under way.
   #said: Event[] = [];
   #pending: ServedCall[] = [];
@@ -199,6 +201,7 @@ export class ServedLoop {
    * again. Throws the reason of the request's signal.
    */
   async answerCalls(): Promise<Event[]> {
+    this.#endedAt = this.job.services.clock.monotonic();
     const out: Event[] = [];
     this.#endText(out, false);
     const finish = this.#finish;
@@ -293,6 +296,7 @@ export class ServedLoop {
     exchange.spending?.nextRound();
     this.job = bounded;
     const askedAt = job.services.clock.monotonic();
+    exchange.nextRound(this.#endedAt, askedAt);
     try {
       return await this.#ask(receive);
     } catch (thrown) {

@@ -244,23 +244,47 @@ describe("tools that are run for a model", () => {
     expect(spans.map(({ name, kind }) => [name, kind])).toEqual([
       ["chat lab/m", 2],
       ["chat m", 3],
+      ["chat m", 3],
       ["execute_tool web_search", 1],
       ["execute_tool web_fetch", 1],
     ]);
+    const [first, last, search, page] = below;
     expect(new Set(below.map(({ parentSpanId }) => parentSpanId))).toEqual(new Set([own?.spanId]));
-    expect(attributesOf(below[1])).toEqual({
+    expect(attributesOf(search)).toEqual({
       "gen_ai.operation.name": "execute_tool",
       "gen_ai.tool.name": "web_search",
       "gen_ai.tool.type": "extension",
       "gen_ai.tool.call.id": "call_1",
     });
-    expect(below[1]?.status).toEqual({ code: 0 });
+    expect(search?.status).toEqual({ code: 0 });
     // There is no such page.
-    expect(below[2]?.status).toEqual({ code: 2, message: "not_accessible" });
+    expect(page?.status).toEqual({ code: 2, message: "not_accessible" });
+    const nanos = (...times: (string | undefined)[]) => times.map((time) => Number(time));
+    const inTurn = nanos(
+      first?.endTimeUnixNano,
+      search?.startTimeUnixNano,
+      page?.endTimeUnixNano,
+      last?.startTimeUnixNano,
+    );
+    expect(inTurn).toEqual(inTurn.toSorted((one, other) => one - other));
     for (const { endTimeUnixNano } of below) {
       expect(BigInt(endTimeUnixNano)).toBeLessThanOrEqual(BigInt(own?.endTimeUnixNano ?? 0));
     }
     expect(said()).not.toContain("canary");
+  });
+
+  test("a round that fails is a call of its own behind the one that went well", async () => {
+    const app = await served();
+    const search = call("call_1", "web_search", { query: "a canary of a query" });
+    const refusal = json({ error: { message: "No", type: "invalid_request_error" } }, { status: 400 });
+    upstream.answer(PATH, reply({ tool_calls: [search] }, "tool_calls"), refusal);
+    expect((await app.post("/v1/messages", ask, { headers: INSIDE })).status).toBe(400);
+    expect((await spansOf(app)).map(({ name, status }) => [name, status])).toEqual([
+      ["chat lab/m", { code: 2, message: "invalid_request" }],
+      ["chat m", { code: 0 }],
+      ["chat m", { code: 2, message: "invalid_request" }],
+      ["execute_tool web_search", { code: 0 }],
+    ]);
   });
 
   test("one that is broken off by its client ends with the request, and is no failure", async () => {
