@@ -128,7 +128,7 @@ export class Breakers {
     }
     this.#count(circuit, true);
     circuit.failures++;
-    const wasProbe = circuit.openUntil > 0 && circuit.probeAt !== undefined;
+    const wasProbe = circuit.probeAt !== undefined;
     circuit.probeAt = undefined;
     if (circuit.openUntil > 0) {
       const now = this.clock.monotonic();

@@ -112,15 +112,92 @@ describe("a breaker (reliability 6.2)", () => {
     expect(told.indexOf(true)).toBe(13);
   });
 
-  test("half of the calls failing is not enough, and thirty seconds are not added up", async () => {
+  test.each(["succeeded", "endedWell"] as const)("half of the calls failing is not enough, one more is: %s", (good) => {
+    const breakers = new Breakers(manualClock(), () => 0.5);
+    // The 20th call is the tenth failure.
+    const calls = [..."FSSFSFSFSFSFSFSFSFSFF"];
+    const told = calls.map((call) => (call === "F" ? breakers.failed("way") : breakers[good]("way")) === true);
+    expect(told.indexOf(true)).toBe(20);
+  });
+
+  test.each([
+    [30_000, true],
+    [30_001, false],
+  ])("%d ms after the first of them, calls are added up: %p", async (ms, opens) => {
     const clock = manualClock();
     const breakers = new Breakers(clock, () => 0.5);
-    for (let count = 0; count < 40; count++) {
+    for (let count = 0; count < 9; count++) {
+      breakers.failed("way");
       breakers.succeeded("way");
-      expect(breakers.failed("way")).toBe(false);
-      if (count % 10 === 9) await clock.advance(31_000);
     }
-    expect(breakers.allows("way")).toBe(true);
+    breakers.failed("way");
+    await clock.advance(ms);
+    expect(breakers.failed("way")).toBe(opens);
+    if (opens) return;
+    // A new span of time, which needs its own twenty calls.
+    for (let count = 0; count < 6; count++) {
+      breakers.succeeded("way");
+      expect([breakers.failed("way"), breakers.failed("way")]).toEqual([false, false]);
+    }
+    breakers.succeeded("way");
+    expect([breakers.failed("way"), breakers.allows("way")]).toEqual([true, false]);
+  });
+
+  test("one that is closed keeps nobody away and begins its row anew with each good end", async () => {
+    const { clock, breakers } = opened(OPEN_AFTER - 1);
+    expect(["way", "way", "other"].map((way) => breakers.enter(way))).toEqual([true, true, true]);
+    expect(breakers.states()).toEqual([{ id: "way", open: false, failures: 4 }]);
+    breakers.endedWell("way");
+    breakers.failed("way");
+    // An answer that has only begun says nothing of the row.
+    breakers.began("way");
+    expect(Array.from({ length: 4 }, () => breakers.failed("way"))).toEqual([false, false, false, true]);
+    for (const tell of ["began", "endedWell", "succeeded", "left"] as const) breakers[tell]("unknown");
+    breakers.clear();
+    expect([breakers.idle, breakers.allows("way")]).toEqual([true, true]);
+    breakers.failed("way");
+    await clock.advance(30_001);
+    breakers.endedWell("way");
+    expect(breakers.idle).toBe(true);
+  });
+
+  test.each([
+    ["least", 0, 24_000],
+    ["most", 1, 36_000],
+  ])("opens for half a minute, give or take a fifth: at the %s", (_what, drawn, ms) => {
+    const breakers = new Breakers(manualClock(), () => drawn);
+    for (let count = 0; count < 5; count++) breakers.failed("way");
+    expect([Math.round(breakers.opensAt("way")), breakers.opensAt("other")]).toEqual([ms, 0]);
+  });
+
+  test("a call from before it opened tells nothing of it, and one that did well closes it", async () => {
+    const { clock, breakers } = opened();
+    breakers.failed("way");
+    expect([breakers.enter("way"), breakers.failed("way")]).toEqual([true, false]);
+    await clock.advance(OPEN_MS);
+    expect([breakers.failed("way"), breakers.allows("way"), breakers.enter("way")]).toEqual([false, true, true]);
+    breakers.succeeded("way");
+    expect([breakers.allows("way"), breakers.opensAt("way")]).toEqual([true, 0]);
+  });
+
+  test("one that closes again is as if it had never been", async () => {
+    const { clock, breakers } = opened();
+    await clock.advance(OPEN_MS);
+    breakers.succeeded("way");
+    expect(breakers.idle).toBe(true);
+  });
+
+  test("is due at its time also where a call that went out before it has just failed", async () => {
+    const { clock, breakers } = opened();
+    await clock.advance(OPEN_MS - 500);
+    expect([breakers.enter("way"), breakers.failed("way")]).toEqual([true, false]);
+    await clock.advance(500);
+    expect(breakers.enter("way")).toBe(true);
+    // Half a minute later the call that is to find out is no longer waited for.
+    await clock.advance(29_999);
+    expect(breakers.allows("way")).toBe(false);
+    await clock.advance(1);
+    expect([breakers.allows("way"), breakers.enter("way")]).toEqual([true, true]);
   });
 
   test("lets one call through when its time is over: an answer closes it, a failure opens it for twice as long", async () => {
@@ -145,7 +222,9 @@ describe("a breaker (reliability 6.2)", () => {
       expect(breakers.enter("way")).toBe(true);
       expect(breakers.failed("way")).toBe(true);
     }
-    await clock.advance(300_000);
+    await clock.advance(299_999);
+    expect(breakers.allows("way")).toBe(false);
+    await clock.advance(1);
     expect([breakers.enter("way"), breakers.allows("way")]).toEqual([true, false]);
     breakers.left("way");
     expect(breakers.allows("way")).toBe(true);
@@ -208,6 +287,34 @@ test("a key rests as long as it was told, and a longer rest is not shortened", a
   expect([rests.until("a") > 0, rests.until("b"), rests.names()]).toEqual([true, 0, ["a"]]);
   await clock.advance(1);
   expect([rests.until("a"), rests.idle]).toEqual([0, true]);
+});
+
+test.each([
+  ["a shorter refusal", "refused", "refused", 1_000, [10_000, "refused"]],
+  ["a longer refusal", "refused", "refused", 11_000, [11_000, "refused"]],
+  ["a limit after a refusal: it is let in again", "refused", "limited", 1_000, [1_000, "limited"]],
+  ["a shorter limit", "held", "limited", 1_000, [10_000, "held"]],
+  ["a longer limit", "limited", "held", 11_000, [11_000, "held"]],
+  ["a shorter refusal after a limit", "held", "refused", 1_000, [10_000, "held"]],
+] as const)("of two rests: %s", (_what, first, second, ms, rest) => {
+  const rests = new Rests(manualClock());
+  rests.rest("a", 10_000, first);
+  rests.rest("a", ms, second);
+  expect([rests.until("a"), rests.why("a")]).toEqual([...rest]);
+});
+
+test("remembers a bounded number of rests, the oldest makes room; those that are over are told no more", async () => {
+  const clock = manualClock();
+  const rests = new Rests(clock);
+  for (let count = 0; count < 10_000; count++) rests.rest(`${count}`, 10_000);
+  rests.rest("1", 20_000);
+  expect(rests.until("0")).toBe(10_000);
+  rests.rest("new", 20_000);
+  expect([rests.until("0"), rests.until("1"), rests.names().length]).toEqual([0, 20_000, 10_000]);
+  await clock.advance(10_000);
+  expect(rests.names()).toEqual(["1", "new"]);
+  rests.clear();
+  expect([rests.idle, rests.names()]).toEqual([true, []]);
 });
 
 test("what began to rest after a call was made is not woken by its answer", async () => {
@@ -285,6 +392,31 @@ describe("a retry budget (reliability 6.2)", () => {
     }
     expect(repeats / 6_000).toBeLessThanOrEqual(share);
     expect(repeats / 6_000).toBeGreaterThan(share * 0.9);
+  });
+
+  test.each([
+    ["in the next span", 104_999 + 5_000, 200],
+    ["ten seconds later", 110_000, 3],
+    ["by a clock that was set back", 99_999, 3],
+  ])("calls count for ten seconds: %s", (_what, now, allowed) => {
+    const budget = new RetryBudget();
+    for (let count = 0; count < 1_000; count++) budget.note(100_000);
+    expect(Array.from({ length: 300 }, () => budget.take(now, false)).filter(Boolean)).toHaveLength(allowed);
+  });
+
+  test("repeats that go on count however long ago they began, and plain ones are not counted as doubtful", () => {
+    const budget = new RetryBudget();
+    const takes = (now: number, doubtful: boolean) =>
+      Array.from({ length: 100 }, () => budget.take(now, doubtful)).filter(Boolean).length;
+    for (let count = 0; count < 1_000; count++) budget.note(100_000);
+    expect(takes(100_000, false)).toBe(100);
+    expect(takes(100_000, true)).toBe(20);
+    for (let count = 0; count < 60; count++) budget.give(false);
+    for (let count = 0; count < 250; count++) budget.note(120_000);
+    // Forty plain ones and twenty doubtful ones are still under way.
+    expect([takes(120_000, true), takes(120_000, false)]).toEqual([0, 0]);
+    for (let count = 0; count < 20; count++) budget.give(true);
+    expect(takes(120_000, true)).toBe(5);
   });
 
   test("after a storm of repeats the budget is whole again ten seconds later", () => {
