@@ -14,7 +14,6 @@ import { manualClock } from "../support/clock.ts";
 
 /** 1 USD for a million tokens of input, 10 USD for a million of output: 1,000 and 10,000 nano-USD a token. */
 const PRICES = { model: "lab/priced", prices: { input: 1_000_000n, output: 10_000_000n } };
-const DAY_MS = 86_400_000;
 
 /** A gateway's books with one key on plan `local`; `of` opens them again on the same store, as a restart does. */
 async function open(caps: KeyChange, store: Store = openStore(":memory:"), keyId?: string) {
@@ -141,6 +140,27 @@ describe("caps of a key (contract 4)", () => {
     });
   });
 
+  test("what came to a key before a restart counts after it, of the day until that ends", async () => {
+    const caps = { capRequestsDay: 3, capDayNano: 60_000n, capTotalNano: 90_000n };
+    const { hold, store, keyId } = await open(caps);
+    for (const output of [1, 2])
+      await (await hold({ maxOutputTokens: 1, estimateInput: () => 1 })).settle(used(1, output));
+    const { spend, clock } = await open(caps, store, keyId);
+    expect(spend.of(keyId)?.states).toEqual({
+      requestsDay: { cap: 3n, used: 2n, left: 1n },
+      dayNano: { cap: 60_000n, used: 32_000n, left: 28_000n },
+      totalNano: { cap: 90_000n, used: 32_000n, left: 58_000n },
+      dayEndsAt: Date.UTC(2026, 2, 2),
+    });
+    await clock.advance(3_600_000);
+    expect(spend.of(keyId)?.states).toEqual({
+      requestsDay: { cap: 3n, used: 0n, left: 3n },
+      dayNano: { cap: 60_000n, used: 0n, left: 60_000n },
+      totalNano: { cap: 90_000n, used: 32_000n, left: 58_000n },
+      dayEndsAt: Date.UTC(2026, 2, 3),
+    });
+  });
+
   test("requests at the same time never pass a cap together (random)", async () => {
     const sizes = fc.array(fc.record({ output: fc.integer({ min: 1, max: 1_000 }), ends: fc.boolean() }), {
       minLength: 1,
@@ -241,6 +261,19 @@ describe("caps of a key (contract 4)", () => {
     expect(spend.claim("key_without_caps", 1_000)).toBeUndefined();
   });
 
+  test("calls of tools of a key that has come to what it may cost are refused, and with a nano left they are not", async () => {
+    const { hold, spend, keys, keyId } = await open({ capRequestsDay: 5 });
+    await (await hold()).settle(used(1, 1));
+    await keys.change(keyId, { capTotalNano: 11_001n });
+    spend.claim(keyId, 1)?.release();
+    for (const capTotalNano of [11_000n, 10_999n]) {
+      await keys.change(keyId, { capTotalNano });
+      expect(() => spend.claim(keyId, 1)).toThrow("This key has come to what it may cost.");
+    }
+    await keys.change(keyId, { capTotalNano: null, capDayNano: 11_000n });
+    expect(() => spend.claim(keyId, 1)).toThrow("This key has come to what it may cost in a day.");
+  });
+
   test("an inner ledger that refuses leaves no trace in the key's book", async () => {
     const { hold, spend, keyId } = await open({ capRequestsDay: 1 });
     const paying = { windowNano: 0n, premium: false, sliced: false, unseenOutput: 0 };
@@ -302,8 +335,4 @@ test("a cap of requests that was lowered below what was made keeps no job of bef
   new KeyHolds(spend).restore({ claimId: "before", keyId, paid: 1, unitNano: 70n });
   expect(spend.of(keyId)?.freeNano).toBe(100_000_000n - 22_000n - 70n);
   expect((await refusal(hold())).code).toBe("allowance_exhausted");
-});
-
-test("a day is a UTC day", () => {
-  expect(Math.floor(Date.UTC(2026, 2, 1) / DAY_MS)).toBe(20513);
 });
