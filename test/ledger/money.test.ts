@@ -175,6 +175,26 @@ test("a clock that stood a year ahead leaves no window that lasts as long", asyn
   expect(book.verify()).toEqual([]);
 });
 
+test("what one hold takes over of another stays held beside its own, which grows by its own, of the window first", async () => {
+  const { book, ledger } = openBooks();
+  const payment = { ...PAYMENT, windowNano: 100_000_000n };
+  await book.deposit({ accountId: ACCOUNT, amountNano: DOLLAR, reference: "p" });
+  const held = () => [book.window(ACCOUNT, payment.windowNano)?.heldNano, book.balance(ACCOUNT).heldNano];
+  // 1,100 tokens of input and so many of output.
+  const cost = (output: bigint) => 1_100n * 3_000n + output * 15_000n;
+  const main = await ledger.hold(wish("req_1", { payment, maxOutputTokens: 8_000 }));
+  const beside = await ledger.hold(wish("req_2", { payment, maxOutputTokens: 1 }));
+  expect(held()).toEqual([cost(4_096n) + cost(1n), 0n]);
+  await main.absorb?.(beside);
+  expect(held()).toEqual([cost(4_096n) + cost(1n), 0n]);
+  expect(await main.extend({ vendor: "lab", upstreamModel: "m", output: 3_600 })).toBe(true);
+  expect(held()).toEqual([100_000_000n, cost(8_000n) + cost(1n) - 100_000_000n]);
+  // What is held of both pays for both.
+  await main.settle(cameTo(1_100, 8_000));
+  expect(held()).toEqual([0n, 0n]);
+  expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR - (cost(8_000n) - 100_000_000n));
+});
+
 test("windows open once for requests that come together", async () => {
   const { book, ledger } = openBooks();
   const payment = { ...PAYMENT, windowNano: 2n * DOLLAR };
