@@ -195,6 +195,28 @@ test("what one hold takes over of another stays held beside its own, which grows
   expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR - (cost(8_000n) - 100_000_000n));
 });
 
+test("of a hold of a later window no more is taken over than its wallet's part: the earlier one pays from its own", async () => {
+  const { book, ledger, clock } = openBooks();
+  const payment = { ...PAYMENT, windowNano: 50_000_000n };
+  await book.deposit({ accountId: ACCOUNT, amountNano: DOLLAR, reference: "p" });
+  const held = () => [book.window(ACCOUNT, payment.windowNano)?.heldNano, book.balance(ACCOUNT).heldNano];
+  const slice = 1_100n * 3_000n + 4_096n * 15_000n;
+  const whole = 1_100n * 3_000n + 8_000n * 15_000n;
+  const main = await ledger.hold(wish("req_1", { payment, maxOutputTokens: 8_000 }));
+  await clock.advance(18_000_000);
+  const beside = await ledger.hold(wish("req_2", { payment, maxOutputTokens: 4_096 }));
+  expect(held()).toEqual([50_000_000n, 2n * (slice - 50_000_000n)]);
+  await main.absorb?.(beside);
+  expect(held()).toEqual([0n, 2n * (slice - 50_000_000n)]);
+  // Its window is over: what it needs more is the wallet's.
+  expect(await main.extend({ vendor: "lab", upstreamModel: "m", output: 3_600 })).toBe(true);
+  expect(held()).toEqual([0n, whole + slice - 100_000_000n]);
+  await main.settle(cameTo(1_100, 8_000));
+  expect(held()).toEqual([0n, 0n]);
+  expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR - (whole - 50_000_000n));
+  expect(book.window(ACCOUNT, payment.windowNano)?.availableNano).toBe(50_000_000n);
+});
+
 test("windows open once for requests that come together", async () => {
   const { book, ledger } = openBooks();
   const payment = { ...PAYMENT, windowNano: 2n * DOLLAR };
