@@ -261,6 +261,27 @@ describe("caps of a key (contract 4)", () => {
     expect(spend.claim("key_without_caps", 1_000)).toBeUndefined();
   });
 
+  test("how the caps stand, with what is under way, and what a refusal says of it", async () => {
+    const { hold, spend, keys, keyId } = await open({ capRequestsDay: 3, capDayNano: 20_200_000n });
+    const account = () => spend.of(keyId);
+    // 110 tokens of input and 1,000 of output.
+    await hold();
+    const second = await hold({ maxOutputTokens: 999 });
+    expect(account()?.states).toMatchObject({
+      requestsDay: { cap: 3n, used: 0n, left: 1n },
+      dayNano: { cap: 20_200_000n, used: 0n, left: 0n },
+    });
+    expect(() => account()?.claim(2, 0n)).toThrow("3 requests a day: 1 are left, and this asks for 2. The day ends at");
+    expect((await refusal(hold())).message).toStartWith("This key has come to what it may cost in a day. The day ends");
+    await second.settle(used(100, 900));
+    expect((await refusal(hold())).message).toStartWith("This may cost more than is left of what this key may cost in");
+    account()?.claim(1, 0n);
+    expect(() => account()?.claim(1, 0n)).toThrow("3 requests a day, and has made them. The day ends at");
+    await keys.change(keyId, { capRequestsDay: 1, capDayNano: 1n });
+    expect(account()?.states).toMatchObject({ requestsDay: { used: 1n, left: 0n }, dayNano: { left: 0n } });
+    expect((await refusal(hold({ prices: undefined }))).code).toBe("model_unpriced");
+  });
+
   test("calls of tools of a key that has come to what it may cost are refused, and with a nano left they are not", async () => {
     const { hold, spend, keys, keyId } = await open({ capRequestsDay: 5 });
     await (await hold()).settle(used(1, 1));
