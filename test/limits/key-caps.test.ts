@@ -9,7 +9,7 @@ import { KeyHolds } from "../../src/jobs/key-holds.ts";
 import type { HoldRequest, Settlement } from "../../src/ledger/ledger.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { CappedLedger } from "../../src/limits/capped-ledger.ts";
-import { KeySpend } from "../../src/limits/key-spend.ts";
+import { KeyAccount, KeySpend } from "../../src/limits/key-spend.ts";
 import { manualClock } from "../support/clock.ts";
 
 /** 1 USD for a million tokens of input, 10 USD for a million of output: 1,000 and 10,000 nano-USD a token. */
@@ -101,6 +101,19 @@ describe("caps of a key (contract 4)", () => {
     await (await hold()).settle(used(1, 1));
     expect(rows()).toEqual([[20513n, 2n, 22_000n]]);
     expect((await refusal(hold())).code).toBe("allowance_exhausted");
+  });
+
+  test("what could not be written down before midnight is taken from no cap of the day after it", async () => {
+    let now = Date.UTC(2026, 2, 1, 23);
+    const written = Promise.withResolvers<void>();
+    const tally = { day: 20_513, requests: 0, dayNano: 0n, totalNano: 5n };
+    const account = new KeyAccount(tally, { now: () => now, write: () => written.promise });
+    const posted = account.under({ capDayNano: 10n, capTotalNano: 10n, capRequestsDay: 2 }).post(1, 3n);
+    expect(account.states).toMatchObject({ requestsDay: { used: 1n }, dayNano: { used: 3n }, totalNano: { used: 8n } });
+    now = Date.UTC(2026, 2, 2);
+    written.reject(new Error("The disk is full."));
+    await expect(posted).rejects.toThrow("The disk is full.");
+    expect(account.states).toMatchObject({ requestsDay: { used: 0n }, dayNano: { used: 0n }, totalNano: { used: 5n } });
   });
 
   test("a request that began yesterday and ends today counts today", async () => {
@@ -250,12 +263,16 @@ describe("caps of a key (contract 4)", () => {
   });
 
   test("calls of tools: claimed before, counted after, given back where nothing came of them", async () => {
-    const { spend, keyId, rows } = await open({ capRequestsDay: 10 });
+    const { spend, keyId, rows } = await open({ capRequestsDay: 10, capTotalNano: 100n });
     const fetch = spend.claim(keyId, 8);
     expect(() => spend.claim(keyId, 3)).toThrow("10 requests a day");
     await fetch?.count(5, 0n);
     spend.claim(keyId, 5)?.release();
-    await spend.claim(keyId, 5)?.count(5, 0n);
+    const whole = spend.claim(keyId, 5);
+    await whole?.count(5, 0n);
+    // One that has ended sets nothing aside any more.
+    whole?.reach(7n);
+    expect(spend.of(keyId)?.states.totalNano).toMatchObject({ used: 0n, left: 100n });
     expect(() => spend.claim(keyId, 1)).toThrow(GatewayError);
     expect(rows()).toEqual([[20513n, 10n, 0n]]);
     expect(spend.claim("key_without_caps", 1_000)).toBeUndefined();
