@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
 import { failureOf } from "../../src/dialects/gemini/finish.ts";
+import { upstreamError } from "../../src/dialects/upstream-error.ts";
 import { Breakers, OPEN_AFTER, OPEN_MS } from "../../src/vendors/breakers.ts";
-import { VendorHealth } from "../../src/vendors/health.ts";
+import { VendorHealth, type Way } from "../../src/vendors/health.ts";
 import { keysOf, Rests } from "../../src/vendors/keys.ts";
 import { RetryBudget } from "../../src/vendors/retry-budget.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
@@ -87,6 +88,124 @@ describe("a stream, which tells at its end how its way fared", () => {
       health.wentWrong(WAY, broken, clock.monotonic());
       expect(health.isFree(WAY)).toBe(endsWell);
     }
+  });
+});
+
+describe("what a failure does to its way, from a tenth of a second after the start", () => {
+  const WAY: Way = { vendor: "lab", key: 0, keys: 2, model: "m" };
+  const answer = (status: number) => upstreamError(status, { message: "No.", type: "", code: "" });
+  const limit = (seconds?: number) =>
+    new GatewayError("rate_limit_exceeded", "Slow down.", { ...(seconds && { retryAfterSeconds: seconds }) });
+  const rested = (name: string, restMs: number) => ({ kind: "rested", name, restMs }) as const;
+  const busy = new GatewayError("upstream_overloaded", "Busy.");
+  const FREE = { free: true, model: true, key: true, ofUse: true, refused: false, held: false, limited: 0, freeAt: 0 };
+  const KEY = { ...FREE, free: false, model: false, ofUse: false, refused: true, freeAt: 600_100 };
+
+  test.each([
+    ["a refused key", WAY, answer(401), 1, rested("lab#1", 600_000), { ...KEY, failed: 1 }],
+    ["an empty account", WAY, answer(402), 1, rested("lab#1", 600_000), { ...KEY, failed: 1 }],
+    ["a refused model", WAY, answer(403), 1, rested("lab#1/m", 600_000), { ...KEY, model: true, failed: 1 }],
+    [
+      ...["a limit of a named time", WAY, limit(7), 1, rested("lab#1/m", 7_000)],
+      { ...FREE, free: false, held: true, limited: 7_100, freeAt: 7_100, failed: 0 },
+    ],
+    [
+      ...["a limit", WAY, limit(), 1, rested("lab#1/m", 1_000)],
+      { ...FREE, free: false, limited: 1_100, freeAt: 1_100, failed: 0 },
+    ],
+    ["what could not be told", WAY, new GatewayError("invalid_request", "No."), 9, undefined, { ...FREE, failed: 0 }],
+    ["the request's own fault", WAY, answer(400), 9, undefined, { ...FREE, failed: 0 }],
+    ["a busy vendor, three times", WAY, busy, 3, undefined, { ...FREE, failed: 3 }],
+    [
+      ...["a busy vendor, five times", WAY, busy, 5, { kind: "opened", name: "lab#1/m" }],
+      { ...FREE, free: false, ofUse: false, freeAt: 30_100, failed: 5 },
+    ],
+    ["a vendor inside, whatever it does", { ...WAY, inside: true }, busy, 9, undefined, { ...FREE, failed: 9 }],
+    ["a vendor inside, and a limit", { ...WAY, inside: true }, limit(7), 1, undefined, { ...FREE, failed: 0 }],
+  ] as [string, Way, GatewayError, number, unknown, unknown][])("%s", async (_what, way, error, times, done, state) => {
+    const clock = manualClock();
+    await clock.advance(100);
+    const health = new VendorHealth(clock, () => 0.5);
+    const all = Array.from({ length: times }, () => health.wentWrong(way, error, clock.monotonic()));
+    expect(all.at(-1)).toEqual(done as never);
+    expect({
+      ...{ free: health.isFree(way), model: health.isFree({ ...way, model: "other" }) },
+      ...{ key: health.isFree({ ...way, key: 1 }), ofUse: health.isOfUse(way) },
+      ...{ refused: health.isRefused(way), held: health.isHeld(way) },
+      ...{ limited: health.limitedUntil(way), freeAt: health.freeAt(way), failed: health.of("lab").failed },
+    }).toEqual(state as never);
+    // It is told once.
+    expect(health.wentWrong(way, error, clock.monotonic())).toBeUndefined();
+    const trouble = (done as { name: string } | undefined)?.name;
+    if (trouble) expect([health.troubles("lab"), health.troubles("la")]).toEqual([[trouble], []]);
+    health.forgetTrouble();
+    expect([health.calm, health.isFree(way), health.freeAt(way)]).toEqual([true, true, 0]);
+  });
+
+  test.each([
+    ["an answer that begins", (health: VendorHealth, askedAt: number) => health.began(WAY, askedAt)],
+    ["an answer", (health: VendorHealth, askedAt: number) => health.wentWell(WAY, askedAt)],
+  ])("is undone for key and way by %s to what was asked since", async (_what, tell) => {
+    const clock = manualClock();
+    const health = new VendorHealth(clock, () => 0.5);
+    await clock.advance(100);
+    health.wentWrong(WAY, answer(401), 100);
+    health.wentWrong(WAY, limit(7), 99);
+    tell(health, 99);
+    expect([health.isRefused(WAY), health.isHeld(WAY)]).toEqual([true, true]);
+    tell(health, 100);
+    expect([health.isFree(WAY), health.calm]).toEqual([true, true]);
+    // Whoever is limited is let in: its key is not refused any more.
+    health.wentWrong(WAY, answer(401), 100);
+    health.wentWrong(WAY, limit(7), 100);
+    expect([health.isRefused(WAY), health.limitedUntil(WAY)]).toEqual([false, 7_100]);
+  });
+
+  test.each([
+    ["an answer closes it", (health: VendorHealth) => health.wentWell(WAY, 30_000), true],
+    [
+      "so does a fault of the request, which is an answer",
+      (health: VendorHealth) => health.wentWrong(WAY, answer(400), 0),
+      true,
+    ],
+    [
+      "what could not be told says nothing",
+      (health: VendorHealth) => health.wentWrong(WAY, new GatewayError("invalid_request", "No."), 0),
+      false,
+    ],
+  ])("its breaker is open, and a call finds out: %s", async (_what, tell, closes) => {
+    const clock = manualClock();
+    const health = new VendorHealth(clock, () => 0.5);
+    for (let count = 0; count < 5; count++) health.wentWrong(WAY, busy, 0);
+    await clock.advance(30_000);
+    expect(health.enter(WAY)).toBe(true);
+    tell(health);
+    expect([health.calm, health.freeAt(WAY)]).toEqual([closes, closes ? 0 : 30_000]);
+    // Whoever comes next goes along it, be it to find out.
+    expect(health.enter(WAY)).toBe(true);
+  });
+
+  test("its vendor's record, and what counts for the repeats it may be burdened with", async () => {
+    const clock = manualClock();
+    const health = new VendorHealth(clock, () => 0.5);
+    const start = clock.now();
+    health.wentWell(WAY, 0);
+    await clock.advance(1);
+    health.wentWrong(WAY, busy, 1);
+    await clock.advance(1);
+    health.wentWrong(WAY, answer(401), 2);
+    const record = { served: 1, failed: 2, lastServedAt: start, lastFailedAt: start + 2, lastError: "upstream_auth" };
+    expect(health.of("lab")).toMatchObject({ ...record, failingSince: start + 1 });
+    health.endedWell(WAY);
+    expect(health.of("lab")).toMatchObject({ ...record, served: 2, lastServedAt: start + 2, failingSince: undefined });
+    for (const tell of [
+      () => health.endedWell({ ...WAY, vendor: "one" }),
+      () => health.wentWrong({ ...WAY, vendor: "one" }, busy, 2),
+      () => health.wentWrong({ ...WAY, vendor: "one" }, limit(1), 2),
+    ])
+      for (let count = 0; count < 50; count++) tell();
+    const { budget } = health.of("one");
+    expect(Array.from({ length: 99 }, () => budget.take(clock.now(), false)).filter(Boolean)).toHaveLength(30);
   });
 });
 
