@@ -74,6 +74,7 @@ const quirkProperties = late(
       joined_content: Type.Optional(flag()),
       nine_character_tool_ids: Type.Optional(flag()),
       document_urls: Type.Optional(flag()),
+      user_first: Type.Optional(flag()),
       alternating_roles: Type.Optional(flag()),
       strict_role_order: Type.Optional(flag()),
       max_stop_sequences: Type.Optional(count("a whole number from 0 to 100", 0, 100)),

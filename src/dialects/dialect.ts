@@ -81,6 +81,8 @@ export type Quirks = {
   nineCharacterToolIds?: boolean;
   /** chat: no user's turn may stand right behind a tool's result, and no system message behind that or an assistant's turn (Mistral). */
   strictRoleOrder?: boolean;
+  /** chat: behind the system messages the user has to speak first: a word stands for one who does not (Z.ai). */
+  userFirst?: boolean;
   /** chat: behind the system messages, which all stand first, user and assistant take turns: neighbours of one role become one message (Perplexity). */
   alternatingRoles?: boolean;
   /** chat: at most this many stop sequences; the gateway drops and names the rest. Default 4. */

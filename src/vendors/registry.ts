@@ -235,6 +235,7 @@ export const registry: readonly VendorRow[] = [
     quirks: {
       ...OLDER_CHAT,
       reasoningReplay: "reasoning_content",
+      userFirst: true,
       toolChoiceRequired: "auto",
       maxStopSequences: 1,
       // "The temperature parameter is illegal.：限制数值范围[0,1]", of every model.
@@ -271,6 +272,7 @@ export const registry: readonly VendorRow[] = [
       ...OLDER_CHAT,
       noStreamOptions: true,
       alternatingRoles: true,
+      userFirst: true,
       noJsonObject: true,
       acceptsTopK: true,
       inlineThinkTags: true,

@@ -324,6 +324,18 @@ describe("a vendor that minds the order of roles (Mistral: Unexpected role 'user
   });
 });
 
+test.each(["zai", "perplexity"])("%s has the user begin, and refuses what does not", (id) => {
+  const system = { role: "system", content: "Name a colour." };
+  const said = { role: "assistant", content: "Hello." };
+  const opening = { role: "user", content: "(continue)" };
+  const told = (...messages: object[]) => send(toVendor(id), { messages }).body["messages"];
+  expect(told(system)).toEqual([system, opening]);
+  expect(told(system, said, user)).toEqual([system, opening, said, user]);
+  expect(told(said, user)).toEqual([opening, said, user]);
+  expect(told(system, user)).toEqual([system, user]);
+  expect(send(toVendor("xai"), { messages: [system] }).body["messages"]).toEqual([system]);
+});
+
 describe("a vendor to which user and assistant take turns (Perplexity)", () => {
   const says = (role: string, content: unknown) => ({ role, content });
 

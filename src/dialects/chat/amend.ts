@@ -10,7 +10,7 @@ import { fitFormat } from "./output-format.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
 import { withPlainFormat, withPlainSchemas } from "./plain-schema.ts";
 import { LOST_REASONING, lacksReasoning } from "./replay.ts";
-import { inRoleOrder, inTurns } from "./role-order.ts";
+import { inRoleOrder, inTurns, openedByUser } from "./role-order.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { saidStops } from "./stops.ts";
 import { nameEdits } from "./wire-names.ts";
@@ -303,8 +303,9 @@ const mindsRoleOrder = (quirks: Quirks, { upstreamModel }: Orders): boolean =>
   quirks.strictRoleOrder === true || upstreamModel.startsWith("mistralai/");
 
 function inOrder(messages: readonly unknown[], orders: Orders, quirks: Quirks): readonly unknown[] {
-  if (quirks.alternatingRoles) return inTurns(messages);
-  return mindsRoleOrder(quirks, orders) ? inRoleOrder(messages) : messages;
+  const turns = quirks.alternatingRoles ? inTurns(messages) : messages;
+  const opened = quirks.userFirst ? openedByUser(turns) : turns;
+  return mindsRoleOrder(quirks, orders) ? inRoleOrder(opened) : opened;
 }
 
 function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHint?: string, formatHint?: string): void {

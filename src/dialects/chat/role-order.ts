@@ -64,3 +64,17 @@ export function inTurns(messages: readonly unknown[]): readonly unknown[] {
   }
   return changed ? [...system, ...turns] : messages;
 }
+
+/** Opens a conversation that does not begin with the user (dialects.md 4.3). */
+const OPENING = { role: "user", content: "(continue)" };
+
+/**
+ * A conversation that the user begins, behind its system messages (Z.ai: "must not consist of system messages or assistant messages only"). The same
+ * array where that is so.
+ */
+export function openedByUser(messages: readonly unknown[]): readonly unknown[] {
+  const found = messages.findIndex((message) => roleOf(message) !== "system");
+  const begin = found < 0 ? messages.length : found;
+  if (roleOf(messages[begin]) === "user") return messages;
+  return [...messages.slice(0, begin), OPENING, ...messages.slice(begin)];
+}
