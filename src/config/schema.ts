@@ -66,7 +66,9 @@ const quirkProperties = late(
       letter_first_names: Type.Optional(flag()),
       no_stream_options: Type.Optional(flag()),
       no_developer_role: Type.Optional(flag()),
-      tool_choice_required: Type.Optional(Words(["any", "auto", "auto-while-reasoning", "auto-unless-off"])),
+      tool_choice_required: Type.Optional(
+        Words(["any", "auto", "auto-alone", "auto-while-reasoning", "auto-unless-off"]),
+      ),
       custom_tools: Type.Optional(flag()),
       legacy_functions: Type.Optional(flag()),
       prefill: Type.Optional(Words(["prefix", "continue"])),

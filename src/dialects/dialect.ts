@@ -61,9 +61,9 @@ export type Quirks = {
   noDeveloperRole?: boolean;
   /**
    * chat: a forced tool_choice is spelled `any` (Mistral), or not known at all, or not while the model reasons, or only where it is told not to:
-   * it becomes `auto` and a word in the system prompt.
+   * it becomes `auto` and a word in the system prompt. `auto-alone`: no other word is known at all, so that for `none` no tools are told (Z.ai).
    */
-  toolChoiceRequired?: "any" | "auto" | "auto-while-reasoning" | "auto-unless-off";
+  toolChoiceRequired?: "any" | "auto" | "auto-alone" | "auto-while-reasoning" | "auto-unless-off";
   /**
    * chat: the vendor knows custom tools (dialects.md 1.1). False: they are functions to it, whoever wrote them. Absent: a chat client's
    * own pass as they are, those of other clients are functions.

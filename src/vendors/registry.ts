@@ -236,7 +236,8 @@ export const registry: readonly VendorRow[] = [
       ...OLDER_CHAT,
       reasoningReplay: "reasoning_content",
       userFirst: true,
-      toolChoiceRequired: "auto",
+      // "Tool choice must be auto"
+      toolChoiceRequired: "auto-alone",
       maxStopSequences: 1,
       // "The temperature parameter is illegal.：限制数值范围[0,1]", of every model.
       maxTemperature: 1,

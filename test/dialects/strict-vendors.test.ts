@@ -461,6 +461,19 @@ describe("a vendor without JSON Schema as an output format", () => {
   });
 });
 
+test("a vendor that knows no choice of tools but its own is told none where none may be called, and asked in words for one that must be", () => {
+  const tools = [{ type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } }];
+  const ask = (id: string, tool_choice: unknown) => send(toVendor(id), { messages: [user], tools, tool_choice });
+  const none = ask("zai", "none");
+  expect([none.body, none.dropped]).toEqual([{ model: "up-1", messages: [user] }, []]);
+  expect(ask("moonshotai", "none").body).toMatchObject({ tool_choice: "none", tools });
+  for (const choice of ["required", { type: "function", function: { name: "f" } }]) {
+    const { body } = ask("zai", choice);
+    expect(body).toMatchObject({ tool_choice: "auto", tools });
+    expect(body["messages"]).toMatchObject([{ role: "system" }, user]);
+  }
+});
+
 describe("what every vendor refuses is refused here, with its place", () => {
   const refused: [string, object, string][] = [
     ["a schema format without a schema", { response_format: { type: "json_schema" } }, "response_format.json_schema"],

@@ -147,14 +147,20 @@ const reasons = ({ reasoning, dropSampling }: Orders): boolean =>
 /** Whether a vendor cannot be told a forced choice now. */
 function refusesForced(spelled: Quirks["toolChoiceRequired"], orders: Orders): boolean {
   if (spelled === "auto-while-reasoning") return reasons(orders);
-  return spelled === "auto" || (spelled === "auto-unless-off" && orders.reasoning.kind !== "off");
+  return (
+    spelled === "auto" || spelled === "auto-alone" || (spelled === "auto-unless-off" && orders.reasoning.kind !== "off")
+  );
 }
+
+/** What goes when no tools are told. */
+const OF_TOOLS = ["tools", "tool_choice", "parallel_tool_calls"];
 
 /** A forced choice in the vendor's spelling. Returns what is to be said in words where the vendor cannot force one. */
 function amendToolChoice(list: EditList, orders: Orders, quirks: Quirks): string | undefined {
   const choice = list.get("tool_choice");
   const spelled = quirks.toolChoiceRequired;
   if (spelled === "any" && choice === "required") list.set("tool_choice", "any");
+  if (spelled === "auto-alone" && choice === "none") for (const field of OF_TOOLS) list.remove(field);
   if (!refusesForced(spelled, orders)) return undefined;
   if (choice !== "required" && !isObject(choice)) return undefined;
   list.set("tool_choice", "auto");
