@@ -256,6 +256,8 @@ export const registry: readonly VendorRow[] = [
       ...OLDER_CHAT,
       // "parameter.enable_thinking must be set to false for non-streaming calls", of most of its models.
       streamsReasoning: true,
+      // "The input messages do not contain elements with the role of user"
+      userFirst: true,
       acceptsTopK: true,
       toolChoiceRequired: "auto-while-reasoning",
     },

@@ -324,7 +324,7 @@ describe("a vendor that minds the order of roles (Mistral: Unexpected role 'user
   });
 });
 
-test.each(["zai", "perplexity"])("%s has the user begin, and refuses what does not", (id) => {
+test.each(["zai", "qwen", "perplexity"])("%s has the user begin, and refuses what does not", (id) => {
   const system = { role: "system", content: "Name a colour." };
   const said = { role: "assistant", content: "Hello." };
   const opening = { role: "user", content: "(continue)" };
