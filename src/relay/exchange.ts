@@ -175,7 +175,7 @@ export class Exchange {
   #noteAttempt(outcome: ErrorCode, at: number): void {
     if (this.#next) return;
     const { vendor, upstreamModel: model, vendorKey: key } = this;
-    const ms = Math.round(this.clock.monotonic() - this.startedAt) - at;
+    const ms = this.#elapsed - at;
     this.failedAttempts ??= [];
     this.failedAttempts.push({ vendor, model, key, outcome, at, ms });
   }
@@ -183,18 +183,17 @@ export class Exchange {
   /** A web tool is run for the model; what is returned is told why it gave nothing, if so. Undefined where nobody keeps traces. */
   beginTool(tool: string, callId: string): ((error: string | undefined) => void) | undefined {
     if (!this.observer?.traces) return undefined;
-    const elapsed = () => Math.round(this.clock.monotonic() - this.startedAt);
     const call: ToolCall = {
       tool,
       callId: callId.slice(0, MAX_NOTED_ID),
-      at: elapsed(),
+      at: this.#elapsed,
       ms: undefined,
       error: undefined,
     };
     this.tools ??= [];
     this.tools.push(call);
     return (error) => {
-      call.ms = elapsed() - call.at;
+      call.ms = this.#elapsed - call.at;
       call.error = error;
     };
   }
@@ -239,7 +238,7 @@ export class Exchange {
     let settlement: Settlement | undefined;
     try {
       if (outcome && this.failedAttempts && this.identity) {
-        this.observer?.settling(this.identity.requestId, this.#allAttempts(outcome, error));
+        this.observer?.settling(this.identity.requestId, this.#allAttempts(outcome, error, this.#elapsed));
       }
       settlement = outcome && this.#settlement(outcome, error?.code);
       if (hold && settlement) this.charge = await hold.settle(settlement);
@@ -259,7 +258,7 @@ export class Exchange {
       usage,
       estimated,
       attempts: this.attempts,
-      durationMs: Math.round(this.clock.monotonic() - this.startedAt),
+      durationMs: this.#elapsed,
     };
     if (rounds) settlement.rounds = rounds;
     if (apart !== undefined) settlement.apart = apart;
@@ -283,15 +282,20 @@ export class Exchange {
     return Math.max(this.#attemptedAfter, Math.round(this.#roundAt - this.startedAt));
   }
 
-  /** All attempts, the last one too, where one failed. */
-  #allAttempts(outcome: string, error: GatewayError | undefined): readonly Attempt[] {
+  /** Ms since the request came. */
+  get #elapsed(): number {
+    return Math.round(this.clock.monotonic() - this.startedAt);
+  }
+
+  /** All attempts, the last one too, where one failed: it ends with the request, after `durationMs`. */
+  #allAttempts(outcome: string, error: GatewayError | undefined, durationMs: number): readonly Attempt[] {
     const { failedAttempts: failed = NO_ATTEMPTS, vendor, upstreamModel: model, vendorKey: key } = this;
     if (failed.length === 0 || failed.length === this.attempts) return failed;
-    const ms = Math.round(this.clock.monotonic() - this.attemptAt);
+    const at = this.#attemptedAfter;
     return [
       ...failed,
       {
-        ...{ vendor, model, key, at: this.#attemptedAfter, ms },
+        ...{ vendor, model, key, at, ms: durationMs - at },
         outcome: attemptOutcome(outcome, error?.code),
       },
     ];
@@ -300,7 +304,7 @@ export class Exchange {
   #record(outcome: string, error: GatewayError | undefined, settlement: Settlement | undefined): void {
     const { identity, charge, dropped } = this;
     if (!identity) return;
-    const durationMs = Math.round(this.clock.monotonic() - this.startedAt);
+    const durationMs = this.#elapsed;
     const facts: RequestFacts = {
       requestId: identity.requestId,
       accountId: identity.caller.accountId,
@@ -314,7 +318,7 @@ export class Exchange {
       error: error?.code,
       finish: settlement?.finish,
       tried: this.attempts,
-      attempts: this.#allAttempts(outcome, error),
+      attempts: this.#allAttempts(outcome, error, durationMs),
       rounds: this.#rounds,
       tools: this.tools,
       lastAttemptMs: this.#attemptedAfter,

@@ -3,11 +3,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chooseTelemetry } from "../../src/config/telemetry.ts";
+import type { Clock } from "../../src/lib/clock.ts";
 import { retryAfterSeconds } from "../../src/lib/http1/retry-after.ts";
 import { readTraceparent, type Span, toSpans } from "../../src/observe/spans.ts";
 import { TraceExporter, type TraceSettings } from "../../src/observe/traces.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
 import { attributesOf, readExport } from "../support/otlp.ts";
 import { json, neverAnswer, startUpstream } from "../support/upstream.ts";
 
@@ -17,12 +19,17 @@ const upstream = startUpstream();
 const collector = startUpstream();
 const apps: TestApp[] = [];
 
-async function traced(more: Partial<TraceSettings> = {}, vendor: Partial<Vendor> = {}): Promise<TestApp> {
+async function traced(
+  more: Partial<TraceSettings> = {},
+  vendor: Partial<Vendor> = {},
+  clock?: Clock,
+): Promise<TestApp> {
   const address = { url: `${collector.url}${TRACES}`, headers: { "x-token": "trace-token" }, serviceName: "gate" };
   const traces = { ...address, ...more };
   const app = await startApp({
     vendors: [{ ...vendorAt(upstream, "chat", "lab"), ...vendor }],
     config: { ...PLAIN_CONFIG, traces },
+    ...(clock && { clock }),
   });
   app.app.services.pause = () => Promise.resolve();
   apps.push(app);
@@ -116,6 +123,20 @@ describe("traces", () => {
     }
     expect(collector.calls[0]?.headers["x-token"]).toBe("trace-token");
     expect(collector.calls.map(({ text }) => text).join("")).not.toContain("canary");
+  });
+
+  test("no call ends after its request, whatever was left of a millisecond", async () => {
+    const clock = manualClock();
+    const app = await traced({}, {}, clock);
+    app.app.services.pause = () => clock.advance(36.6);
+    upstream.answer(PATH, json({ error: { message: "No" } }, { status: 503 }), async () => {
+      await clock.advance(7.6);
+      return json(REPLY);
+    });
+    await say(app);
+    await app.app.observation.close();
+    const [own, , second] = spansOf();
+    expect(second?.endTimeUnixNano).toBe(own?.endTimeUnixNano ?? "");
   });
 
   test("the key that was used is told, also where the first call was served", async () => {
