@@ -46,7 +46,7 @@ export function collectVendors({
       ...{
         name: "sluice_vendor_calls_total",
         type: "counter",
-        help: "Calls to vendors, by whether they brought an answer.",
+        help: "What vendors were asked for, images too: served, or failed by their doing; a reply of several rounds is one.",
       },
       samples: [
         ...each(({ served }) => served).map((sample) => ({

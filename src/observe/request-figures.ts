@@ -119,10 +119,14 @@ export class RequestFigures implements RequestObserver {
       ),
       counter(
         "sluice_upstream_attempts_total",
-        "Calls to vendors by outcome: served, the code of an error, or how else it ended.",
+        "Attempts of generations by outcome: served, the code of an error, or how else it ended; the rounds of one reply are one.",
         toSamples(this.#allAttempts(all), ["vendor", "outcome"]),
       ),
-      counter("sluice_errors_total", "Errors that clients were told, by code.", toSamples(this.#errors, ["code"])),
+      counter(
+        "sluice_errors_total",
+        "Errors that clients of generations were told, by code.",
+        toSamples(this.#errors, ["code"]),
+      ),
     ];
   }
 

@@ -31,7 +31,7 @@ const UsageEntry = late(() =>
       outcome: Type.String({ examples: ["completed", "client-left", "timed-out", "upstream-failed", "interrupted"] }),
       finish_reason: Nullable(Type.String()),
       error: Nullable(Type.String(), "Its code."),
-      attempts: Type.Integer({ description: "Calls to vendors that it took." }),
+      attempts: Type.Integer({ description: "How often vendors were tried; the rounds of one reply are one try." }),
       ...counts(),
       estimated: Type.Boolean({ description: "The vendor sent no counts: these are the gateway's own." }),
       cost_usd: Nullable(usd("What it cost at the price of its time; null where no price was known.")),

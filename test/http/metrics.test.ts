@@ -74,7 +74,13 @@ describe("GET /metrics", () => {
     upstream.answer(PATH, json({ error: { message: "No" } }, { status: 400 }));
     expect((await say(app)).status).toBe(400);
     expect((await say(app, { model: "nobody/x" })).status).toBe(404);
+    // Of generations alone, as their texts say.
+    expect((await app.post("/v1/images/generations", {})).status).toBe(400);
+    expect((await app.post("/v1/web/search", {})).status).toBe(400);
     const text = await read(app);
+    for (const name of ["sluice_requests_total", "sluice_errors_total", "sluice_upstream_attempts_total"]) {
+      expect(text).toMatch(new RegExp(`# HELP ${name} .*\\b[Gg]enerations\\b`));
+    }
     const of = 'dialect="chat",vendor="lab",model="lab/m"';
     expect(figureOf(text, `sluice_requests_total{${of},outcome="completed"}`)).toBe(2);
     expect(figureOf(text, `sluice_requests_total{${of},outcome="refused"}`)).toBe(1);
