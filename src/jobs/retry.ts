@@ -1,5 +1,5 @@
 /** Attempts that a vendor may really have had of one job (reliability 5.4). */
-export const MAX_TRIES = 3;
+const MAX_TRIES = 3;
 /** The pause before another attempt, ms: spread out over these. */
 const LEAST_PAUSE_MS = 1_000;
 const MOST_PAUSE_MS = 15_000;

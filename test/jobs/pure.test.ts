@@ -5,7 +5,7 @@ import { readRange } from "../../src/http/images-files.ts";
 import { nearestRatio, readSize, usualRatio } from "../../src/jobs/aspect-ratio.ts";
 import { BadImage, inspectImage } from "../../src/jobs/inspect-image.ts";
 import { isEnded, JOB_EVENTS, nextState, statesBefore, statusOf } from "../../src/jobs/job.ts";
-import { MAX_TRIES, retryPause } from "../../src/jobs/retry.ts";
+import { retryPause } from "../../src/jobs/retry.ts";
 import { readRatio } from "../../src/lib/pixels.ts";
 import { PNG } from "./lab.ts";
 
@@ -190,13 +190,15 @@ describe("another attempt", () => {
     expect(retryPause(facts)).toBe(1_000);
     expect(retryPause({ ...facts, random: 0.999_999 })).toBe(15_000);
     expect(retryPause({ ...facts, retryAfterSeconds: 40 })).toBe(40_000);
-    expect(retryPause({ ...facts, tries: MAX_TRIES })).toBeUndefined();
+    expect(retryPause({ ...facts, tries: 2 })).toBe(1_000);
+    expect(retryPause({ ...facts, tries: 3 })).toBeUndefined();
   });
 
   test("a vendor that is busy costs no attempt, and the job's time bounds it", () => {
     expect(retryPause({ ...facts, tries: 99, busy: true })).toBe(1_000);
     expect(retryPause({ ...facts, retryAfterSeconds: 101 })).toBeUndefined();
-    expect(retryPause({ ...facts, leftMs: 999 })).toBeUndefined();
+    expect(retryPause({ ...facts, leftMs: 1_000 })).toBeUndefined();
+    expect(retryPause({ ...facts, leftMs: 1_001 })).toBe(1_000);
   });
 });
 
