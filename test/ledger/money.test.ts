@@ -300,6 +300,32 @@ test("a disk with room for a page and not for a charge is full: nothing that cos
   expect(left).toEqual([0n]);
 });
 
+test("holds of one moment are written down together 50 ms after the first began, those that ended before are not, and after the stop none is", async () => {
+  const { clock, ledger, fund, opened, store, writer } = openBooks();
+  await fund(DOLLAR);
+  const journal = async () => {
+    await writer.run(() => undefined);
+    return store.database.prepare("SELECT request_id FROM ledger_hold ORDER BY 1").values().flat();
+  };
+  const { pending } = clock;
+  await ledger.hold(wish("req_1"));
+  await clock.advance(30);
+  await ledger.hold(wish("req_2"));
+  await (await ledger.hold(wish("req_3"))).release();
+  expect(clock.pending).toBe(pending + 1);
+  await clock.advance(19);
+  expect(await journal()).toEqual([]);
+  await clock.advance(1);
+  expect(await journal()).toEqual(["req_1", "req_2"]);
+  expect(clock.pending).toBe(pending);
+  await ledger.hold(wish("req_4"));
+  opened.stop();
+  await ledger.hold(wish("req_5"));
+  expect(clock.pending).toBe(pending);
+  await clock.advance(1_000);
+  expect(await journal()).toEqual(["req_1", "req_2"]);
+});
+
 test("the journal's row of a hold that could not be closed goes as soon as the store takes writes again", async () => {
   const { book, clock, faults, ledger, fund, store, writer } = openBooks();
   await fund(DOLLAR);

@@ -133,6 +133,13 @@ describe("several replies at once", () => {
     expect(ceilingOf(asked, { output: 3_000, nano: 0n })).toBeUndefined();
     expect(ceilingOf(asked, { output: 2_999, nano: 0n })).toBe(999);
   });
+
+  test("are believed as many tokens as were told for all of them, a twentieth or a few of each beyond", () => {
+    const settling = { ceiling: 100, wish: { ...wish, maxOutputTokens: 1_000 } };
+    const said = { input: 1, cacheRead: 0, cacheWrite: 0, output: 500, reasoning: 0 };
+    expect(clampUsage(said, settling)).toEqual({ usage: { ...said, output: 348 }, suspect: true });
+    expect(clampUsage(said, { ...settling, ceiling: undefined })).toEqual({ usage: said, suspect: false });
+  });
 });
 
 describe("counts that cannot be (reliability 3.1 rule 6)", () => {
