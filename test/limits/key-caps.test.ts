@@ -218,13 +218,54 @@ describe("caps of a key (contract 4)", () => {
     expect((rows()[0]?.[2] as bigint) <= 60_000_000n).toBe(true);
   });
 
+  // What 100 tokens of input and so many of output are held at.
+  const cost = (output: bigint) => 110_000n + output * 10_000n;
+  test.each([
+    ["nobody has less", cost(1_000n), cost(1_000n), undefined, false],
+    ["the account has less", cost(300n), cost(1_000n), 300, true],
+    ["the key has less", cost(1_000n), cost(300n), 300, true],
+    ["both have less, the account least", cost(280n), cost(300n), 280, true],
+    ["both have less, the key least", cost(300n), cost(280n), 280, true],
+  ])(
+    "of an account that pays and a key with a cap whichever has less decides: %s",
+    async (_what, windowNano, capTotalNano, ceiling, short) => {
+      const { hold } = await open({ capTotalNano });
+      const held = await hold({ payment: { windowNano, premium: false, sliced: false, unseenOutput: 0 } });
+      expect([held.ceiling, held.short, held.asStream]).toEqual([ceiling, short, false]);
+    },
+  );
+
+  test("what an account can only pay in slices is collected from a stream, under a key's cap too", async () => {
+    const { hold } = await open({ capTotalNano: cost(8_000n) });
+    const terms = { premium: false, sliced: false, collectable: true, unseenOutput: 0 };
+    const held = await hold({ maxOutputTokens: 8_000, payment: { windowNano: cost(4_096n), ...terms } });
+    expect([held.ceiling, held.short, held.asStream]).toEqual([undefined, false, true]);
+  });
+
+  test.each(["terms", "payment"] as const)(
+    "what cannot be watched of a stream is set aside whole, by its %s",
+    async (by) => {
+      const { hold, spend, keyId } = await open({ capTotalNano: 100_000_000n });
+      const terms = { windowNano: 10_000_000_000n, premium: false, sliced: true, unseenOutput: 1 };
+      await hold({ stream: true, maxOutputTokens: 5_000, [by]: terms });
+      expect(spend.of(keyId)?.freeNano).toBe(100_000_000n - cost(5_000n));
+    },
+  );
+
   test("a model without a price is refused to a key capped in money, and free ones never are", async () => {
-    const { hold, rows } = await open({ capTotalNano: 1n });
+    const { hold, keys, keyId, rows, spend } = await open({ capTotalNano: 1n });
     expect((await refusal(hold({ prices: undefined }))).code).toBe("model_unpriced");
     expect((await refusal(hold())).code).toBe("insufficient_quota");
     const free = { model: "lab/free", prices: { input: 0n, output: 0n } };
-    await (await hold({ prices: free })).settle(used(1_000, 1_000));
+    const held = await hold({ prices: free });
+    expect(spend.of(keyId)?.freeNano).toBe(1n);
+    await held.settle(used(1_000, 1_000));
     expect(rows()).toEqual([[20513n, 1n, 0n]]);
+    // Nor are they where the key has come to more than it may, nor any model where its cap is in requests alone.
+    spend.of(keyId)?.claim(0, 2n);
+    await (await hold({ prices: free })).release();
+    await keys.change(keyId, { capTotalNano: null, capRequestsDay: 5 });
+    await (await hold({ prices: undefined })).release();
   });
 
   test("a cap set later counts from then on; a cap taken away is none", async () => {
