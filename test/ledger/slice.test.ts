@@ -160,6 +160,24 @@ describe("counts that cannot be (reliability 3.1 rule 6)", () => {
     expect(clampUsage(sum, settling, { rounds })).toMatchObject({ usage: { output: 121 }, suspect: true });
   });
 
+  test.each([
+    ["both within what was asked for", [50, 50], [50, 50], false],
+    ["the second beyond what the first has left", [100, 100], [100, 21], true],
+    ["the second after one that took all and a few", [121, 16], [121, 16], false],
+    ["the first beyond, the second within", [500, 1], [121, 1], true],
+  ])("of calls that were asked for together: %s", (_what, said, believed, suspect) => {
+    const rounds = (outputs: number[]) => outputs.map((output) => ({ ...usage, output, reasoning: 0 }));
+    const settling = { ceiling: undefined, wish: { ...base, maxOutputTokens: 105 } };
+    expect(clampUsage(usage, settling, { rounds: rounds(said) })).toMatchObject({ rounds: rounds(believed), suspect });
+  });
+
+  test("of several replies, as much as the window holds for each", () => {
+    const wish = { ...base, payment: { ...PAYMENT, contextLength: 1_000 }, choices: 3 };
+    const clamp = (output: number) => clampUsage({ ...usage, output }, { ceiling: undefined, wish });
+    expect(clamp(3_150)).toMatchObject({ usage: { output: 3_150 }, suspect: false });
+    expect(clamp(3_151)).toMatchObject({ usage: { output: 3_150 }, suspect: true });
+  });
+
   test("where nobody has told the window, up to twice a million, or twice what the prompt comes to by the gateway's own count", () => {
     const clamp = (input: number, estimatedInput: number) =>
       clampUsage(
