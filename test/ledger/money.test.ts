@@ -163,6 +163,27 @@ test("a window: opened at its first use, spent first, filled up by a better plan
   expect(book.verify()).toEqual([]);
 });
 
+test.each([
+  ["what else is free of the window", 4_000, 0n, ["grant"]],
+  ["a wallet that was never there, below zero", 8_000, -19_000_000n, ["grant"]],
+  ["no more of it than the ledger lets, the rest is a loss", 18_000, -20_000_000n, ["writeoff", "grant"]],
+])("a cost beyond what was held takes %s", async (_what, input, postedNano, kinds) => {
+  const { book, ledger } = openBooks();
+  const payment = { ...PAYMENT, windowNano: 20_000_000n + (input === 4_000 ? 10_000_000n : 0n) };
+  const hold = await ledger.hold(wish("req_1", { payment, maxOutputTokens: 1_000 }));
+  const costNano = BigInt(input) * 3_000n + 15_000_000n;
+  const loss = kinds.includes("writeoff") ? costNano - 40_000_000n : 0n;
+  expect(await hold.settle(cameTo(input, 1_000))).toEqual({
+    ...{ costNano, chargedNano: costNano - loss, metered: true, flags: ["overrun"] },
+  });
+  expect(book.balance(ACCOUNT).postedNano).toBe(postedNano);
+  expect(book.window(ACCOUNT, payment.windowNano)?.availableNano).toBe(
+    payment.windowNano - (costNano - loss) - postedNano,
+  );
+  expect(book.entries(ACCOUNT).map(({ kind }) => kind)).toEqual(kinds as never);
+  expect(book.verify()).toEqual([]);
+});
+
 test("a clock that stood a year ahead leaves no window that lasts as long", async () => {
   const { book, ledger, clock } = openBooks();
   const payment = { ...PAYMENT, windowNano: 100_000_000n };

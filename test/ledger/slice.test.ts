@@ -191,10 +191,19 @@ describe("counts that cannot be (reliability 3.1 rule 6)", () => {
     expect(clampUsage(endless, { ceiling: undefined, wish: base }).usage.output).toBe(1_050_000);
   });
 
-  test("input up to twice the model's window, cached first", () => {
+  test.each([
+    ["what is fresh is cut last", { cacheRead: 50, cacheWrite: 20, input: 100 }, { input: 30 }],
+    [
+      "what is read is cut as well",
+      { cacheRead: 150, cacheWrite: 20, input: 30 },
+      { cacheRead: 100, cacheWrite: 0, input: 0 },
+    ],
+    ["what is written is cut before that", { cacheRead: 60, cacheWrite: 60, input: 30 }, { cacheWrite: 40, input: 0 }],
+  ])("input up to twice the model's window, cached first: %s", (_what, said, believed) => {
     const wish = { ...base, payment: { ...PAYMENT, contextLength: 50 } };
-    expect(clampUsage({ ...usage, output: 1 }, { ceiling: undefined, wish })).toEqual({
-      usage: { input: 30, cacheRead: 50, cacheWrite: 20, output: 1, reasoning: 1 },
+    const counts = { ...said, output: 9, reasoning: 3 };
+    expect(clampUsage(counts, { ceiling: undefined, wish })).toEqual({
+      usage: { ...counts, ...believed },
       suspect: true,
     });
   });
