@@ -89,6 +89,38 @@ describe("speed limits by plan (contract 4, reliability 4)", () => {
     expect(drain(limiter, caller("team"), "generate")).toBe(1);
   });
 
+  test("a class that bounds only what runs at once tells of no rate", () => {
+    const plans = createPlans({ local: { concurrent_generations: 1 } });
+    const limiter = new SpeedLimiter({ plans, clock: handClock() });
+    const bounds: unknown[] = [];
+    const place = limiter.take(caller("local"), "generate", { bound: (state) => bounds.push(state) });
+    expect([place.state, bounds, limiter.peek("acct_local", "local", "generate")]).toEqual([
+      undefined,
+      [undefined],
+      undefined,
+    ]);
+    expect(refusalOf(limiter, caller("local"), "generate")).toMatchObject({
+      ...{ code: "concurrency_exceeded", retryAfterSeconds: 1, state: undefined },
+    });
+  });
+
+  test("how a bucket stands is told without using it, and to a bound that may yet refuse, which then takes nothing", () => {
+    const limiter = new SpeedLimiter({ plans: createPlans(), clock: handClock() });
+    const peek = () => limiter.peek("acct_free", "free", "generate");
+    const untouched = { limit: 20, remaining: 5, resetMs: 0, resetAt: WALL };
+    expect([peek(), peek()]).toEqual([untouched, untouched]);
+    const refusing = (state: unknown) => {
+      throw new Error(JSON.stringify(state));
+    };
+    for (const _ of [1, 2]) {
+      expect(() => limiter.take(caller("free"), "generate", { bound: refusing })).toThrow(JSON.stringify(untouched));
+    }
+    limiter.take(caller("free"), "generate").release();
+    expect(peek()).toEqual({ limit: 20, remaining: 4, resetMs: 3_000, resetAt: WALL + 3_000 });
+    // Whoever is bounded nowhere is asked all the same.
+    expect(() => limiter.take(caller("local"), "generate", { bound: refusing })).toThrow(Error);
+  });
+
   test("the keys of an account share its bucket; another account has its own", () => {
     const limiter = new SpeedLimiter({ plans: createPlans(), clock: handClock() });
     const keys = ["key_1", "key_2", "key_3"].map((key) => caller("free", "acct_a", key));

@@ -78,6 +78,17 @@ describe("polls of image jobs (interface 4.2, reliability 4)", () => {
     expect(() => limiter.take(caller("pro"), "image-poll", { jobId: "job_2" })).not.toThrow();
   });
 
+  test("of the job's bucket and the account's the one that refuses sooner is told", () => {
+    const limiter = new SpeedLimiter({ plans: createPlans(), clock: handClock() });
+    const poll = (jobId?: string) => limiter.take(caller("pro"), "image-poll", jobId ? { jobId } : {}).state;
+    expect(poll("job_1")).toEqual({ limit: 5, remaining: 4, resetMs: 1_000, resetAt: 1_000 });
+    expect(poll()).toEqual({ limit: 30, remaining: 28, resetMs: 400, resetAt: 400 });
+    for (let job = 0; job < 24; job++) poll(`another_${job}`);
+    // Of both the same is left.
+    expect(poll("job_2")).toMatchObject({ limit: 30, remaining: 3 });
+    expect(poll("job_1")).toMatchObject({ limit: 30, remaining: 2 });
+  });
+
   test("many jobs polled at once meet the account's own bound", () => {
     const limiter = new SpeedLimiter({ plans: createPlans(), clock: handClock() });
     const poll = (job: number) => limiter.take(caller("power"), "image-poll", { jobId: `job_${job}` });
