@@ -33,6 +33,8 @@ describe("the room for buckets", () => {
     for (let name = 0; name < 20; name++) take(buckets, `later ${name}`, 120_000_000);
     expect(shares(buckets, "later 1", "later 2")).toBe(false);
     expect(buckets.find("later 19")).not.toBe(NOWHERE);
+    // Places are used again.
+    expect(buckets.find("later 19")).toBeLessThanOrEqual(1_001);
   });
 
   test("taking old ones out is not noticed by anyone (random)", () => {
@@ -70,8 +72,34 @@ describe("the room for buckets", () => {
     expect(passed.filter(Boolean)).toHaveLength(5);
     expect(shares(buckets, "192.0.2.1", "198.51.100.1")).toBe(true);
     expect(buckets.size).toBe(101);
+    // Each network has a burst of its own for all that have no room, as long as it is known.
+    const ofNetwork = Array.from({ length: 20 }, (_, host) => come(`10.9.4.${host}`));
+    expect(ofNetwork.filter(Boolean)).toHaveLength(4);
     // And those that came before are as free as they were.
+    expect(shares(buckets, "10.0.0.7", "10.0.0.8")).toBe(false);
     expect(come("10.0.0.7")).toBe(true);
+  });
+
+  test("with room nobody is counted with his network before he has come", () => {
+    const buckets = new Buckets({ room: new Room(100) });
+    take(buckets, "10.0.0.0/24", 0);
+    expect([buckets.find("10.0.0.1", "10.0.0.0/24"), buckets.find("10.0.0.1")]).toEqual([NOWHERE, NOWHERE]);
+  });
+
+  test("what is under way is counted at its own place", () => {
+    const buckets = new Buckets({ room: new Room(1_000) });
+    const places = Array.from({ length: 300 }, (_, name) => {
+      const place = buckets.claim(`${name}`, RATE, 0);
+      buckets.setTat(place, 1_000_000 + place);
+      return place;
+    });
+    for (const place of places) {
+      for (let count = 0; count <= place % 3; count++) buckets.enter(place);
+    }
+    expect(places.every((place) => buckets.running(place) === (place % 3) + 1)).toBe(true);
+    for (const place of places) buckets.leave(place);
+    expect(places.every((place) => buckets.running(place) === place % 3)).toBe(true);
+    expect(places.every((place) => buckets.tat(place, RATE) === 1_000_000 + place)).toBe(true);
   });
 
   test("classes share the room, and one's old buckets make room for another's new ones", () => {
