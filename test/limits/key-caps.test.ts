@@ -235,6 +235,28 @@ describe("caps of a key (contract 4)", () => {
     },
   );
 
+  test.each([
+    ["the account has less", cost(3_000n), cost(50_000n), 2_625],
+    ["the key has less", cost(50_000n), cost(3_000n), 2_625],
+  ])("so it does while a stream grows: %s", async (_what, windowNano, capTotalNano, growAt) => {
+    const { hold } = await open({ capTotalNano });
+    const payment = { windowNano, premium: false, sliced: true, unseenOutput: 0 };
+    const held = await hold({ stream: true, maxOutputTokens: 50_000, payment });
+    expect(held.growAt).toBe(growAt);
+    expect(await held.extend({ vendor: "lab", upstreamModel: "priced", output: growAt + 1 })).toBe(false);
+  });
+
+  test("a stream that both have money for grows in the account's slices", async () => {
+    const { hold, spend, keyId } = await open({ capTotalNano: cost(60_000n) });
+    const payment = { windowNano: cost(60_000n), premium: false, sliced: true, unseenOutput: 0 };
+    const held = await hold({ stream: true, maxOutputTokens: 50_000, payment });
+    for (const slice of [4_096, 12_288, 28_672, 45_056]) {
+      expect([held.growAt, spend.of(keyId)?.freeNano]).toEqual([slice - 512, BigInt(60_000 - slice) * 10_000n]);
+      expect(await held.extend({ vendor: "lab", upstreamModel: "priced", output: slice - 511 })).toBe(true);
+    }
+    expect([held.growAt, spend.of(keyId)?.freeNano]).toEqual([Number.POSITIVE_INFINITY, 100_000_000n]);
+  });
+
   test("what an account can only pay in slices is collected from a stream, under a key's cap too", async () => {
     const { hold } = await open({ capTotalNano: cost(8_000n) });
     const terms = { premium: false, sliced: false, collectable: true, unseenOutput: 0 };
