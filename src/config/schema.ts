@@ -62,6 +62,7 @@ const quirkProperties = late(
       message_fields: Type.Optional(list(text("a field name", 100), "a list of field names", 100)),
       no_json_schema: Type.Optional(flag()),
       no_json_object: Type.Optional(flag()),
+      no_format_beside_tools: Type.Optional(flag()),
       plain_schemas: Type.Optional(flag()),
       letter_first_names: Type.Optional(flag()),
       no_stream_options: Type.Optional(flag()),

@@ -51,6 +51,8 @@ export type Quirks = {
   noJsonSchema?: boolean;
   /** chat: no `json_object` as `response_format`: it is asked for in words. */
   noJsonObject?: boolean;
+  /** chat: no `response_format` beside tools: JSON and its schema are asked for in words (Groq, Cerebras). */
+  noFormatBesideTools?: boolean;
   /** chat: tools and formats are told in a subset of JSON Schema, with a type everywhere (Moonshot). */
   plainSchemas?: boolean;
   /** chat: a tool's name must begin with a letter (Moonshot). */

@@ -22,6 +22,8 @@ const CHECKED_CHAT = {
   messageFields: MESSAGE_FIELDS,
   // "for 'role:system' the following must be satisfied[('messages.0.content' : value must be a string)]"
   joinedContent: true,
+  // "json mode cannot be combined with tool/function calling", '"tools" is incompatible with "response_format"'
+  noFormatBesideTools: true,
 } as const;
 /** Most of these also know only the older name of the ceiling. */
 const OLDER_CHAT = { ...OTHER_CHAT, maxTokensField: "max_tokens" } as const;

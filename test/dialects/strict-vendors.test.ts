@@ -461,6 +461,47 @@ describe("a vendor without JSON Schema as an output format", () => {
   });
 });
 
+describe("a vendor that takes no output format beside tools (Groq, Cerebras)", () => {
+  const schema = { type: "object", properties: { a: { type: "string" } } };
+  const strict = { name: "o", schema, strict: true };
+  const format = { type: "json_schema", json_schema: strict };
+  const called = { name: "f", parameters: { type: "object", properties: {} } };
+  const tools = [{ type: "function", function: called }];
+
+  test.each(["groq", "cerebras"])("%s is asked for it in words, and keeps it where there are none", (id) => {
+    for (const list of [{ tools }, { functions: [called] }]) {
+      const { body, dropped } = send(toVendor(id), { messages: [user], response_format: format, ...list });
+      const [system] = body["messages"] as { role: string; content: string }[];
+      expect(body).not.toContainKey("response_format");
+      expect([body["tools"], dropped]).toEqual([tools, ["response_format.json_schema.strict"]]);
+      expect(system?.role).toBe("system");
+      expect(system?.content).toContain(JSON.stringify(schema));
+    }
+    const json = send(toVendor(id), { messages: [user], response_format: { type: "json_object" }, tools });
+    expect([json.body["response_format"], json.dropped]).toEqual([undefined, []]);
+    expect(json.body["messages"]).toMatchObject([{ role: "system" }, user]);
+    const text = { type: "text" };
+    expect(send(toVendor(id), { messages: [user], response_format: text, tools }).body).toMatchObject({
+      messages: [user],
+      response_format: text,
+    });
+    for (const none of [{}, { tools: [] }]) {
+      const { body, dropped } = send(toVendor(id), { messages: [user], response_format: format, ...none });
+      expect([body["response_format"], body["messages"], dropped]).toEqual([format, [user], []]);
+    }
+  });
+
+  test("from clients of other dialects too; others are told both", () => {
+    const way = { from: "responses", to: "chat", quirks: quirksOf("groq") } as const;
+    const asked = { input: "Hi", text: { format: { type: "json_schema", ...strict } } };
+    const { body, dropped } = send(way, { ...asked, tools: [{ type: "function", ...called }] });
+    expect([body["response_format"], dropped]).toEqual([undefined, ["text.format.strict"]]);
+    expect(send(way, asked).body["response_format"]).toMatchObject({ type: "json_schema" });
+    const both = send(toVendor("mistral"), { messages: [user], response_format: format, tools });
+    expect([both.body["response_format"], both.body["messages"]]).toEqual([format, [user]]);
+  });
+});
+
 test("a vendor that knows no choice of tools but its own is told none where none may be called, and asked in words for one that must be", () => {
   const tools = [{ type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } }];
   const ask = (id: string, tool_choice: unknown) => send(toVendor(id), { messages: [user], tools, tool_choice });

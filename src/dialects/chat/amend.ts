@@ -183,7 +183,7 @@ function amendStop(list: EditList, quirks: Quirks): void {
 
 /** Returns what is to be said of the format in words. */
 function amendFormat(list: EditList, quirks: Quirks): string | undefined {
-  const { format, hint } = fitFormat(list.body["response_format"], quirks);
+  const { format, hint } = fitFormat(list.body["response_format"], quirks, list.get("tools"));
   if (format === undefined) list.remove("response_format");
   else list.set("response_format", quirks.plainSchemas ? withPlainFormat(format) : format);
   return hint;

@@ -48,7 +48,7 @@ export function lostFields(body: Wire, edits: Readonly<Wire>, quirks: Quirks): s
   const lost = (quirks.unknownFields ?? []).filter((field) => isTaken(field) && !asksForNothing(field, body[field]));
   watchable(unsaidStops(body, quirks), lost);
   lost.push(...beside);
-  if (losesStrict(body["response_format"], quirks)) lost.push("response_format.strict");
+  if (losesStrict(body, quirks)) lost.push("response_format.strict");
   lost.push(...pictures);
   return lost;
 }
