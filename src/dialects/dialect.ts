@@ -77,7 +77,7 @@ export type Quirks = {
   prefill?: "prefix" | "continue";
   /** chat: a null assistant content is refused, `""` is sent. */
   emptyContent?: boolean;
-  /** chat: content must be a string, save the user's: parts of text are joined. */
+  /** chat: content must be a string, the user's too where the model sees no pictures: parts of text are joined. */
   joinedContent?: boolean;
   /** chat: tool-call ids must be exactly nine alphanumeric characters (Mistral). */
   nineCharacterToolIds?: boolean;

@@ -125,7 +125,7 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
         { role: "assistant", content: null, tool_calls: [call] },
         messages[2],
         { role: "assistant", content: "No." },
-        { role: "user", content: [{ type: "text", text: "a" }] },
+        { role: "user", content: quirksOf(id).joinedContent ? "a" : [{ type: "text", text: "a" }] },
         { role: "assistant", content: "b" },
         user,
       ],
@@ -207,26 +207,29 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
   });
 });
 
-test.each(["groq", "cerebras", "deepseek", "nvidia"])("%s is told everything but the user's words as strings", (id) => {
-  const parts = (...texts: string[]) => texts.map((text) => ({ type: "text", text }));
-  const cached = [{ type: "text", text: "a", cache_control: { type: "ephemeral" } }];
-  const call = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
-  const picture = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
-  const messages = [
-    { role: "developer", content: [...cached, ...parts("b")] },
-    { role: "user", content: parts("c", "d") },
-    { role: "assistant", content: parts("e"), tool_calls: [call] },
-    { role: "tool", tool_call_id: "c1", content: parts("f", "g") },
-    { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
-    { role: "user", content: [picture, ...parts("h")] },
-  ];
-  const off = { reasoning: { kind: "off", form: "effort" } } as const;
-  const { body, dropped } = send({ ...toVendor(id), orders: off }, { messages });
-  const contents = (body["messages"] as { content: unknown }[]).map(({ content }) => content);
-  expect([contents, dropped]).toEqual([["a\nb", parts("c", "d"), "e", "f\ng", "No.", [picture, ...parts("h")]], []]);
-  const others = [{ role: "system", content: parts("a", "b") }, user];
-  expect(send(toVendor("qwen"), { messages: others }).body["messages"]).toEqual(others);
-});
+test.each(["groq", "cerebras", "deepseek", "nvidia"])(
+  "%s is told all that is text as strings, the user's words beside a picture in parts",
+  (id) => {
+    const parts = (...texts: string[]) => texts.map((text) => ({ type: "text", text }));
+    const cached = [{ type: "text", text: "a", cache_control: { type: "ephemeral" } }];
+    const call = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
+    const picture = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
+    const messages = [
+      { role: "developer", content: [...cached, ...parts("b")] },
+      { role: "user", content: parts("c", "d") },
+      { role: "assistant", content: parts("e"), tool_calls: [call] },
+      { role: "tool", tool_call_id: "c1", content: parts("f", "g") },
+      { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
+      { role: "user", content: [picture, ...parts("h")] },
+    ];
+    const off = { reasoning: { kind: "off", form: "effort" } } as const;
+    const { body, dropped } = send({ ...toVendor(id), orders: off }, { messages });
+    const contents = (body["messages"] as { content: unknown }[]).map(({ content }) => content);
+    expect([contents, dropped]).toEqual([["a\nb", "c\nd", "e", "f\ng", "No.", [picture, ...parts("h")]], []]);
+    const others = [{ role: "system", content: parts("a", "b") }, user];
+    expect(send(toVendor("qwen"), { messages: others }).body["messages"]).toEqual(others);
+  },
+);
 
 test("Fireworks gets its reasoning back, from clients of every dialect, and keeps what one of its own sends", () => {
   const quirks = quirksOf("fireworks");

@@ -40,10 +40,10 @@ function saidIn(part: unknown): string | undefined {
   return typeof said === "string" ? said : undefined;
 }
 
-/** Adds to `changes` the content of a message as one string, where parts of text are all that it is. The user's may be in parts everywhere. */
+/** Adds to `changes` the content of a message as one string, where parts of text are all that it is. */
 export function joinContent(message: Wire, changes: Wire): void {
   const content = changes["content"] ?? message["content"];
-  if (message["role"] === "user" || !Array.isArray(content)) return;
+  if (!Array.isArray(content)) return;
   const said = content.map(saidIn);
   if (said.every((text) => text !== undefined)) changes["content"] = said.join("\n");
 }
