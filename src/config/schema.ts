@@ -63,6 +63,7 @@ const quirkProperties = late(
       no_json_schema: Type.Optional(flag()),
       no_json_object: Type.Optional(flag()),
       no_format_beside_tools: Type.Optional(flag()),
+      even_strict_tools: Type.Optional(flag()),
       plain_schemas: Type.Optional(flag()),
       letter_first_names: Type.Optional(flag()),
       no_stream_options: Type.Optional(flag()),

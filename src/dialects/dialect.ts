@@ -55,6 +55,8 @@ export type Quirks = {
   noFormatBesideTools?: boolean;
   /** chat: tools and formats are told in a subset of JSON Schema, with a type everywhere (Moonshot). */
   plainSchemas?: boolean;
+  /** chat: all tools must say the same of `strict`: where they do not, none is strict (Cerebras). */
+  evenStrictTools?: boolean;
   /** chat: a tool's name must begin with a letter (Moonshot). */
   letterFirstNames?: boolean;
   /** chat: `stream_options` is refused. */

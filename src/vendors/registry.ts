@@ -205,6 +205,8 @@ export const registry: readonly VendorRow[] = [
       // The others of OpenAI's are in the types of its own SDK.
       unknownFields: [...without("prompt_cache_key", "service_tier", "prediction"), ...OTHERS_FIELDS],
       maxTemperature: 1.5,
+      // "Tools with mixed values for 'strict' are not allowed"
+      evenStrictTools: true,
     },
   },
   {

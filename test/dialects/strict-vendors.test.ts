@@ -464,6 +464,32 @@ describe("a vendor without JSON Schema as an output format", () => {
   });
 });
 
+test("a vendor that refuses some tools to be strict and others not (Cerebras) is told none is, and each that was is named", () => {
+  const parameters = { type: "object", properties: {}, required: [], additionalProperties: false };
+  const tool = (name: string, strict?: boolean) => ({
+    type: "function",
+    function: { name, parameters, ...(strict !== undefined && { strict }) },
+  });
+  const loose = [tool("f"), tool("g"), tool("h")];
+  const mixed = [tool("f", false), tool("g", true), tool("h")];
+  const { body, dropped } = send(toVendor("cerebras"), { messages: [user], tools: mixed });
+  expect([body["tools"], dropped]).toEqual([loose, ["tools[1].function.strict"]]);
+  for (const even of [loose, [tool("f", true), tool("g", true)], [tool("f", false)]]) {
+    const told = send(toVendor("cerebras"), { messages: [user], tools: even });
+    expect([told.body["tools"], told.dropped]).toEqual([even, []]);
+  }
+  expect(send(toVendor("groq"), { messages: [user], tools: mixed }).body["tools"]).toEqual(mixed);
+  const way = { from: "responses", to: "chat", quirks: quirksOf("cerebras") } as const;
+  const open = { type: "object", properties: { a: { type: "string" } } };
+  const own = [
+    { type: "function", name: "f", parameters: open, strict: true },
+    { type: "function", name: "g", parameters, strict: true },
+  ];
+  const across = send(way, { input: "Hi", tools: own });
+  expect(across.text).not.toContain("strict");
+  expect(across.dropped).toEqual(["tools[0].strict", "tools[1].strict"]);
+});
+
 describe("a vendor that takes no output format beside tools (Groq, Cerebras)", () => {
   const schema = { type: "object", properties: { a: { type: "string" } } };
   const strict = { name: "o", schema, strict: true };

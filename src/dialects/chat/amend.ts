@@ -3,6 +3,7 @@ import { type Edits, isObject } from "../../lib/json.ts";
 import { withChatMarks } from "../cache-marks.ts";
 import type { Quirks } from "../dialect.ts";
 import { shortCallId } from "./call-ids.ts";
+import { evenStrict } from "./even-strict.ts";
 import { isUsageWish } from "./intent.ts";
 import { amendFields, joinContent, removeMarks, unmarkedTools } from "./message-fields.ts";
 import { toFunctionMessages, toolEdits } from "./older-tools.ts";
@@ -171,7 +172,8 @@ function amendToolChoice(list: EditList, orders: Orders, quirks: Quirks): string
 function amendTools(list: EditList, quirks: Quirks): void {
   const tools = list.get("tools");
   if (tools === undefined) return;
-  const unmarked = quirks.acceptsCacheControl === false ? unmarkedTools(tools) : tools;
+  const { tools: even } = evenStrict(tools, quirks);
+  const unmarked = quirks.acceptsCacheControl === false ? unmarkedTools(even) : even;
   list.set("tools", quirks.plainSchemas ? withPlainSchemas(unmarked) : unmarked);
 }
 

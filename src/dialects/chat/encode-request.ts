@@ -11,6 +11,7 @@ import { placeOf } from "../tool-place.ts";
 import { fitUserId } from "../user-id.ts";
 import { encodePart } from "./encode-parts.ts";
 import { TurnWriter } from "./encode-turns.ts";
+import { evenStrict } from "./even-strict.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -115,7 +116,10 @@ function encodeTools(prompt: Prompt, quirks: Quirks, body: Wire, dropped: string
   if (tools.length === 0) return;
   const isCustom = (tool: Tool) => quirks.customTools === true && tool.custom !== undefined;
   if (quirks.customTools !== true) dropped.push(...lostFormats(tools));
-  body["tools"] = tools.map((tool) => (isCustom(tool) ? encodeCustom(tool) : encodeTool(tool, dropped)));
+  const wires = tools.map((tool) => (isCustom(tool) ? encodeCustom(tool) : encodeTool(tool, dropped)));
+  const even = evenStrict(wires, quirks);
+  body["tools"] = even.tools;
+  for (const at of even.loosened) dropped.push(`${placeOf(tools[at] as Tool)}.strict`);
   const isCustomName = (name: string) => tools.some((tool) => tool.name === name && isCustom(tool));
   if (toolChoice) body["tool_choice"] = encodeToolChoice(toolChoice, isCustomName);
   if (prompt.parallelToolCalls !== undefined) body["parallel_tool_calls"] = prompt.parallelToolCalls;

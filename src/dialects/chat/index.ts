@@ -10,6 +10,7 @@ import { ChatDecoder } from "./decode-stream.ts";
 import { encodeRequest } from "./encode-request.ts";
 import { ChatEncoder } from "./encode-stream.ts";
 import { encodeError, encodeErrorFrame } from "./errors.ts";
+import { evenStrict } from "./even-strict.ts";
 import { readIntent } from "./intent.ts";
 import { lostMessageFields } from "./message-fields.ts";
 import { lostGrammars, replyChanges } from "./older-tools.ts";
@@ -71,7 +72,12 @@ export const chat: Dialect = {
   repairs: (body, edits, orders, quirks) => {
     const reasoning = repairs(body, edits, orders, quirks);
     const grammars = lostGrammars(body, quirks);
-    const fields = [...lostFields(body, edits, quirks), ...lostMessageFields(body["messages"], quirks.messageFields)];
+    const loosened = evenStrict(body["tools"], quirks).loosened.map((at) => `tools[${at}].function.strict`);
+    const fields = [
+      ...loosened,
+      ...lostFields(body, edits, quirks),
+      ...lostMessageFields(body["messages"], quirks.messageFields),
+    ];
     // Nothing is lost of nearly every request.
     return reasoning.length + grammars.length + fields.length === 0
       ? reasoning

@@ -1,0 +1,26 @@
+import { isObject } from "../../lib/json.ts";
+import type { Quirks } from "../dialect.ts";
+
+type Wire = Record<string, unknown>;
+
+/** Tools as a vendor takes them that wants all or none of them strict, and which of them, by their place, lose it. */
+export type EvenTools = { tools: unknown; loosened: readonly number[] };
+
+const NONE: readonly number[] = [];
+const calledOf = (tool: unknown): Wire | undefined =>
+  isObject(tool) && isObject(tool["function"]) ? tool["function"] : undefined;
+
+function loosen(tool: unknown): unknown {
+  const called = calledOf(tool);
+  if (!called || called["strict"] === undefined) return tool;
+  const { strict: _strict, ...rest } = called;
+  return { ...(tool as Wire), function: rest };
+}
+
+/** Where not all tools say the same, none is strict: a schema that is open cannot be held to strictly. The same value where they do. */
+export function evenStrict(tools: unknown, quirks: Quirks): EvenTools {
+  if (!quirks.evenStrictTools || !Array.isArray(tools)) return { tools, loosened: NONE };
+  const said = tools.map((tool) => calledOf(tool)?.["strict"]);
+  if (said.every((strict) => strict === said[0])) return { tools, loosened: NONE };
+  return { tools: tools.map(loosen), loosened: said.flatMap((strict, at) => (strict === true ? [at] : [])) };
+}
