@@ -204,6 +204,10 @@ export const registry: readonly VendorRow[] = [
       ...CHECKED_CHAT,
       // The others of OpenAI's are in the types of its own SDK.
       unknownFields: [...without("prompt_cache_key", "service_tier", "prediction"), ...OTHERS_FIELDS],
+      // Its models take their reasoning back under the name that it gives it; "'messages.2.assistant.reasoning_content' is unsupported".
+      reasoningReplay: "reasoning",
+      refusesReasoning: false,
+      messageFields: [...MESSAGE_FIELDS, "reasoning"],
       maxTemperature: 1.5,
       // "Tools with mixed values for 'strict' are not allowed"
       evenStrictTools: true,

@@ -231,28 +231,39 @@ test.each(["groq", "cerebras", "deepseek", "nvidia"])(
   },
 );
 
-test("Fireworks gets its reasoning back, from clients of every dialect, and keeps what one of its own sends", () => {
-  const quirks = quirksOf("fireworks");
-  const call = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
-  const result = { role: "tool", tool_call_id: "c1", content: "x" };
-  const thought = { role: "assistant", content: null, reasoning_content: "Hm.", tool_calls: [call] };
-  const own = send({ from: "chat", to: "chat", quirks }, { messages: [user, thought, result] });
-  const turns = [
-    user,
-    {
-      role: "assistant",
-      content: [
-        { type: "thinking", thinking: "Hm.", signature: "unsigned:up-1" },
-        { type: "tool_use", id: "c1", name: "f", input: {} },
-      ],
-    },
-    { role: "user", content: [{ type: "tool_result", tool_use_id: "c1", content: "x" }] },
-  ];
-  const across = send({ from: "messages", to: "chat", quirks }, { messages: turns });
-  for (const { body, dropped } of [own, across]) {
-    expect([body["messages"], dropped]).toEqual([[user, thought, result], []]);
-  }
-});
+test.each([
+  ["fireworks", "reasoning_content", "reasoning"],
+  ["cerebras", "reasoning", "reasoning_content"],
+])(
+  "%s gets its reasoning back as %s, from clients of every dialect, and by whatever name one sends it",
+  (id, name, other) => {
+    const quirks = quirksOf(id);
+    const call = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
+    const result = { role: "tool", tool_call_id: "c1", content: "x" };
+    const thought = { role: "assistant", content: null, tool_calls: [call], [name]: "Hm." };
+    const own = send({ from: "chat", to: "chat", quirks }, { messages: [user, thought, result] });
+    const { [name]: _name, ...unnamed } = thought;
+    const renamed = send(
+      { from: "chat", to: "chat", quirks },
+      { messages: [user, { ...unnamed, [other]: "Hm." }, result] },
+    );
+    const turns = [
+      user,
+      {
+        role: "assistant",
+        content: [
+          { type: "thinking", thinking: "Hm.", signature: "unsigned:up-1" },
+          { type: "tool_use", id: "c1", name: "f", input: {} },
+        ],
+      },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "c1", content: "x" }] },
+    ];
+    const across = send({ from: "messages", to: "chat", quirks }, { messages: turns });
+    for (const { body, dropped } of [own, renamed, across]) {
+      expect([body["messages"], dropped]).toEqual([[user, thought, result], []]);
+    }
+  },
+);
 
 test("a vendor that knows its own dialect alone is not sent images of earlier replies, and each place is named", () => {
   const images = [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg" } }];

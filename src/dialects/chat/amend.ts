@@ -10,7 +10,7 @@ import { toFunctionMessages, toolEdits } from "./older-tools.ts";
 import { fitFormat } from "./output-format.ts";
 import { PICTURES, refusesPictures } from "./pictures.ts";
 import { withPlainFormat, withPlainSchemas } from "./plain-schema.ts";
-import { LOST_REASONING, lacksReasoning } from "./replay.ts";
+import { LOST_REASONING, lacksReasoning, renameReasoning } from "./replay.ts";
 import { inRoleOrder, inTurns, openedByUser } from "./role-order.ts";
 import { soundMessages } from "./sound-messages.ts";
 import { saidStops } from "./stops.ts";
@@ -243,7 +243,10 @@ function amendMessage(message: Wire, quirks: Quirks): Wire {
   if (quirks.nineCharacterToolIds) amendCallIds(message, changes);
   if (quirks.acceptsCacheControl === false) removeMarks(message, changes);
   if (quirks.joinedContent) joinContent(message, changes);
-  if (quirks.messageFields) amendFields(message, quirks.messageFields, changes);
+  if (quirks.messageFields) {
+    if (isAssistant && quirks.reasoningReplay) renameReasoning(message, quirks.reasoningReplay, changes);
+    amendFields(message, quirks.messageFields, changes);
+  }
   if (quirks.documentUrls)
     amendDocuments(changes["content"] === undefined ? message : { ...message, ...changes }, changes);
   for (const _ in changes) return { ...message, ...changes };

@@ -66,6 +66,12 @@ function restore(body: Wire, memories: Memories, field: string | undefined): Edi
 /** Stands for reasoning that is lost, where a vendor refuses a call without any: the shortest text that is not empty (dialects.md 4.8 #8). */
 export const LOST_REASONING = " ";
 
+/** Adds to `changes` reasoning that a client sends back under another name than the one that its vendor takes. */
+export function renameReasoning(message: Wire, field: string, changes: Wire): void {
+  const text = message[field] == null ? reasoningText(message) : "";
+  if (text !== "") changes[field] = text;
+}
+
 /** Whether a message has calls, and nothing readable of the reasoning that led to them. */
 export function lacksReasoning(message: Wire): boolean {
   if (message["role"] !== "assistant" || listOf(message["tool_calls"]).length === 0) return false;
