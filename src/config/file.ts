@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join, resolve } from "node:path";
 import { isObject } from "../lib/json.ts";
 import { ConfigError, formatSteps } from "./faults.ts";
@@ -25,8 +25,22 @@ export function configPlaces(given: string | undefined, dataFolder: string, work
 }
 
 /**
+ * Whether something has this name. A link is there though what it leads to is not, and what may not be looked at is not missing: a server that took
+ * either for no file would give up all that it has. Throws ConfigError where nobody can say.
+ */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === "ENOTDIR") return false;
+    throw new ConfigError([`${path}: cannot be looked at (${code}); check the owner and permissions of its folder`]);
+  }
+}
+
+/**
  * The configuration file: the one that was named, which must exist, else the one in the data folder, if any (contract 2).
- * Throws ConfigError when the named one is missing, or when the folder has two.
+ * Throws ConfigError when the named one is missing, when the folder has two, or may not be looked at.
  */
 export function findConfigFile(
   given: string | undefined,
@@ -39,7 +53,7 @@ export function findConfigFile(
     if (!existsSync(path)) throw new ConfigError([`${path}: expected a configuration file, found nothing`]);
     return path;
   }
-  const found = places.filter((path) => existsSync(path));
+  const found = places.filter(isThere);
   if (found.length > 1) {
     throw new ConfigError([
       `${dataFolder}: expected one configuration file, found ${found.length}: ${found.join(", ")}`,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cleanEnvironment, makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
 import { chatReply, json, startUpstream, type Upstream } from "../support/upstream.ts";
@@ -88,6 +88,22 @@ describe("a running server", () => {
     writeFileSync(file(), configOf("newer"), { mode: 0o600 });
     await said("taken over");
     expect(await listed()).toEqual(["lab/newer"]);
+  });
+
+  test("a link whose file is away for a while is no wish to have none; when it is back, it is read", async () => {
+    const kept = join(folder, "kept.yaml");
+    renameSync(file(), kept);
+    symlinkSync(kept, file());
+    const away = `${kept}.away`;
+    renameSync(kept, away);
+    server.child.kill("SIGHUP");
+    await said("nothing was changed");
+    expect(server.stderr).toContain("sluice.yaml: cannot be read (ENOENT)");
+    expect(await listed()).toEqual(["lab/old"]);
+    writeFileSync(away, configOf("new"), { mode: 0o600 });
+    renameSync(away, kept);
+    await said("taken over");
+    expect(await listed()).toEqual(["lab/new"]);
   });
 });
 

@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the references of a configuration file are written like this.
 import { afterEach, describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { chmodSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { faultLines, makeFolder, removeFolders, writeIn } from "./support.ts";
 
 afterEach(removeFolders);
@@ -360,6 +361,23 @@ describe("a file that is no configuration", () => {
     const path = writeIn(folder, "sluice.yaml", "");
     writeFileSync(path, Buffer.from([0x61, 0xff, 0xfe]));
     expect(faultLines(folder)).toEqual([`${path}: expected text in UTF-8, found other bytes`]);
+  });
+
+  test("a link that leads nowhere", () => {
+    const folder = makeFolder();
+    symlinkSync(join(folder, "gone.yaml"), join(folder, "sluice.yaml"));
+    expect(faultLines(folder)).toEqual([`${folder}/sluice.yaml: cannot be read (ENOENT)`]);
+  });
+
+  test.skipIf(process.geteuid?.() === 0 || process.platform === "win32")("a folder that may not be looked into", () => {
+    const folder = makeFolder();
+    writeIn(folder, "sluice.yaml", "");
+    chmodSync(folder, 0o000);
+    try {
+      expect(faultLines(folder)[0]).toContain("/sluice.yaml: cannot be looked at (EACCES)");
+    } finally {
+      chmodSync(folder, 0o700);
+    }
   });
 
   test("two files in one folder", () => {
