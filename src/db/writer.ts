@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { outbox } from "../lib/outbox.ts";
+import { hasMoved } from "./moved.ts";
 import type { Store } from "./open.ts";
 import { errorCode, StoreError, toStoreError } from "./store-error.ts";
 
@@ -31,6 +32,12 @@ type Task = {
 export type BatchWork = { write(): void; forget(): void };
 
 type Result = { ok: true; value: unknown } | { ok: false; reason: unknown };
+
+const gone = (path: string) =>
+  new StoreError(
+    "unusable",
+    `The store ${path} was removed, moved or replaced under the running server. Put it back, or start the server anew.`,
+  );
 
 /**
  * All writing to the store: operations queue up and share one transaction and one fsync (group commit, reliability 3.9). A batch
@@ -77,7 +84,7 @@ export class Writer {
   /**
    * Runs `operation`, which reads and writes the store and must not wait for anything, inside a transaction of its own as far as it
    * can tell. Resolves with its result once that is on the disk. Rejects with what it threw, all it wrote undone and its neighbours
-   * untouched; or with StoreError: disk full, damaged, busy (too much waiting), locked (by another process for 5 s), closed.
+   * untouched; or with StoreError: disk full, damaged, taken away, busy (too much waiting), locked (by another process for 5 s), closed.
    */
   run<T>(operation: () => T): Promise<T> {
     return this.#enqueue(operation, false);
@@ -179,6 +186,8 @@ export class Writer {
     try {
       // Left open by a commit that could not even be undone.
       if (this.store.database.inTransaction) this.#statements.rollback.run();
+      // SQLite asks this itself where it keeps no write-ahead log: what is written to such a file is gone with the process.
+      if (hasMoved(this.store.database)) throw gone(this.store.path);
       this.#statements.begin.run();
       this.#lockedSince = undefined;
       return true;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cleanEnvironment, makeFolder, type RunningBinary, removeFolder } from "../support/binary.ts";
 import { until } from "../support/wait.ts";
@@ -206,6 +206,25 @@ describe("ports and folders", () => {
 });
 
 describe("commands beside a running server", () => {
+  test.skipIf(process.platform === "win32")(
+    "a store that is taken away is one that cannot be written: work is refused until it is back",
+    async () => {
+      const { url, key } = await start(["--port", "0"]);
+      const readiness = async () => (await fetch(`${url}/readyz`)).status;
+      expect((await ask(url, key, ECHO)).status).toBe(200);
+      const store = join(folder, "data", "sluice.db");
+      renameSync(store, `${store}.away`);
+      await (await ask(url, key, ECHO)).text();
+      expect(await readiness()).toBe(503);
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      expect((await ask(url, key, ECHO)).status).toBe(503);
+      renameSync(`${store}.away`, store);
+      // Not more often: whoever asks without a key is bounded for each address.
+      while ((await readiness()) !== 200) await Bun.sleep(100);
+      expect((await ask(url, key, ECHO)).status).toBe(200);
+    },
+  );
+
   test("keys made and revoked there count here; usage is reported", async () => {
     const { url, key } = await start(["--port", "0"]);
     const made = JSON.parse((await sluice(folder, ["keys", "create", "--json", "--name", "second"])).stdout);

@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, spyOn, test } from "bun:test";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { openStore, type Store } from "../../src/db/open.ts";
@@ -239,6 +240,23 @@ describe("the writer", () => {
     other.close();
     await calm.run(() => add("fourth"));
     expect(lines()).toEqual(["first", "second", "fourth"]);
+    store.close();
+  });
+
+  test.skipIf(process.platform === "win32")("a file that is no longer under its name is written no more", async () => {
+    const path = join(folder(), "sluice.db");
+    const store = openStore(path);
+    const { add, lines } = withLines(store);
+    const writer = new Writer(store);
+    await writer.run(() => add("before"));
+    renameSync(path, `${path}.away`);
+    await expect(writer.run(() => add("away"))).rejects.toMatchObject({ fault: "unusable" });
+    writeFileSync(path, "another file");
+    await expect(writer.run(() => add("replaced"))).rejects.toThrow("removed, moved or replaced");
+    renameSync(`${path}.away`, path);
+    await writer.run(() => add("back"));
+    expect(lines()).toEqual(["before", "back"]);
+    expect(writer.counts.failures).toBe(2);
     store.close();
   });
 
