@@ -347,6 +347,57 @@ test("holds of one moment are written down together 50 ms after the first began,
   expect(await journal()).toEqual(["req_1", "req_2"]);
 });
 
+test("a request whose process died pays for the output that was told of; without any, what was written down is the operator's loss", async () => {
+  const { book, clock, ledger, fund, store } = openBooks();
+  await fund(DOLLAR);
+  const rows = () =>
+    store.database.query("SELECT request_id, outcome, estimated, output, cost_nano FROM usage").values();
+  const losses = () =>
+    book.entries(ACCOUNT).flatMap(({ kind, amountNano }) => (kind === "writeoff" ? [amountNano] : []));
+  await (await ledger.hold(wish("req_1", { estimateInput: () => 999.5 }))).abandon?.();
+  expect([rows(), losses()]).toEqual([[], []]);
+  const unseen = await ledger.hold(wish("req_2", { estimateInput: () => 999.5 }));
+  const seen = await ledger.hold(wish("req_3", { estimateInput: () => 999.5 }));
+  await clock.advance(50);
+  await unseen.abandon?.();
+  expect([rows(), losses()]).toEqual([[], [3_000_000n]]);
+  expect(await seen.extend({ vendor: "lab", upstreamModel: "m", output: 3_600 })).toBe(true);
+  await seen.abandon?.();
+  const costNano = 1_000n * 3_000n + 3_600n * 15_000n;
+  expect(rows()).toEqual([["req_3", "interrupted", 1n, 3_600n, costNano]]);
+  expect(store.database.query("SELECT duration_ms, attempts FROM usage").values()).toEqual([[50n, 1n]]);
+  expect(losses()).toEqual([3_000_000n]);
+  expect(book.balance(ACCOUNT)).toEqual({
+    postedNano: DOLLAR - costNano,
+    heldNano: 0n,
+    availableNano: DOLLAR - costNano,
+  });
+  expect(store.database.query("SELECT count(*) FROM ledger_hold").values()).toEqual([[0n]]);
+});
+
+test.each([
+  ["whole", {}, 1_000, "usage", undefined],
+  ["broken off", { outcome: "interrupted" }, 1_000, "usage_partial", undefined],
+  ["ended by its money", { ranOut: true }, 1_000, "usage", ["balance"]],
+  ["of counts that cannot be", {}, 2_000, "usage", ["overrun", "usage_suspect"]],
+] as const)("a reply is booked with what was the matter with it: %s", async (_what, more, output, kind, flags) => {
+  const { ledger, fund, store } = openBooks();
+  await fund(DOLLAR);
+  const hold = await ledger.hold(wish("req_1", { maxOutputTokens: 1_000 }));
+  const charge = await hold.settle(cameTo(1_000, output, more));
+  // A twentieth beyond what was asked for is believed.
+  const believed = Math.min(output, 1_050);
+  const costNano = 3_000_000n + BigInt(believed) * 15_000n;
+  expect(charge).toMatchObject({ costNano, chargedNano: costNano });
+  expect([charge.flags, charge.believed?.output]).toEqual([flags as never, output > believed ? believed : undefined]);
+  expect(store.database.query("SELECT output, flags > 0 FROM usage").values()).toEqual([
+    [BigInt(believed), flags ? 1n : 0n],
+  ]);
+  expect(store.database.query("SELECT kind, amount FROM ledger_entry WHERE kind LIKE 'usage%'").values()).toEqual([
+    [kind, costNano],
+  ]);
+});
+
 test("the journal's row of a hold that could not be closed goes as soon as the store takes writes again", async () => {
   const { book, clock, faults, ledger, fund, store, writer } = openBooks();
   await fund(DOLLAR);
