@@ -86,6 +86,18 @@ class Known {
   }
 }
 
+/** Rows by the names under which vendors serve them: a vendor and its name, as an ID. Of several rows with one name the first. */
+function byServedName(known: ReadonlyMap<string, Known>): Map<string, { known: Known; route: Route }> {
+  const served = new Map<string, { known: Known; route: Route }>();
+  for (const one of known.values()) {
+    for (const route of routesOf(one.row)) {
+      const name = `${route.vendor}/${route.model}`;
+      if (!served.has(name)) served.set(name, { known: one, route });
+    }
+  }
+  return served;
+}
+
 /** Every row by its ID, in order: the built-in ones first, then the new ones of the configuration. */
 function readRows({ rows, overrides = [] }: CatalogSources): Map<string, Known> {
   const known = new Map<string, Known>();
@@ -102,6 +114,8 @@ function readRows({ rows, overrides = [] }: CatalogSources): Map<string, Known> 
 class BuiltCatalog implements Catalog {
   version = 0;
   #known: ReadonlyMap<string, Known> = new Map();
+  /** Made for the first name that no row has: without vendors that list their models it is not needed. */
+  #served: ReturnType<typeof byServedName> | undefined;
   readonly #policies = new Map<string, VendorPolicy["models"]>();
   readonly #modalities = new Map<string, Modality>();
   /** Names that a vendor's row or its own list says, by vendor. */
@@ -122,6 +136,7 @@ class BuiltCatalog implements Catalog {
     const stays = (id: string) => discovers.has(id) && this.#policies.get(id) === "discover";
     for (const id of [...this.#named.keys()]) if (!stays(id)) this.#named.delete(id);
     this.#known = known;
+    this.#served = undefined;
     this.#policies.clear();
     this.#modalities.clear();
     for (const vendor of sources.vendors) {
@@ -193,11 +208,17 @@ class BuiltCatalog implements Catalog {
     return [...vendors].filter((vendor) => !this.#policies.has(vendor));
   }
 
-  /** The model behind a vendor's own prefix: with the facts of the row of that ID, if there is one. */
+  /** The model behind a vendor's own prefix: with the facts of the row of that ID, or of one that this vendor serves under that name, if there is one. */
   #behindPrefix(id: string): Entry {
     const known = this.#known.get(id);
     if (known) return { ...known.entry, routes: [{ vendor: prefixOf(id), model: nameOf(id) }] };
-    return unchartedEntry(id, this.#modalities.get(prefixOf(id)));
+    const modality = this.#modalities.get(prefixOf(id));
+    this.#served ??= byServedName(this.#known);
+    const served = this.#served.get(id);
+    // Who draws while he talks is listed by his vendor as one who talks, and stays one behind its prefix.
+    if (served && served.known.entry.modality === (modality ?? "chat"))
+      return { ...served.known.entry, id, routes: [served.route] };
+    return unchartedEntry(id, modality);
   }
 
   /** Vendors that take any name, and those whose list is not known yet, serve what no row names. */

@@ -136,6 +136,34 @@ describe("discovery", () => {
     expect(ids(catalog.list("all"))).toEqual(["small/two", "small/three"]);
   });
 
+  test("a discovered name takes the facts of the row that this vendor serves under it, and its own way there alone", () => {
+    const catalog = open([
+      { id: "hub", models: "discover" },
+      { id: "big", models: "catalog" },
+    ]);
+    catalog.setDiscovered("hub", ["big/one", "big/one:fast", "big/paint"]);
+    const one = catalog.find("big/one");
+    expect(catalog.find("hub/big/one")).toEqual({
+      ...(one as NonNullable<typeof one>),
+      id: "hub/big/one",
+      routes: [{ vendor: "hub", model: "big/one", form: "reasoning-object" }],
+    });
+    // Another name is another model, and so is the same one at another vendor.
+    for (const id of ["hub/big/one:fast", "hub/big/paint"]) expect(catalog.find(id)).toMatchObject({ uncharted: true });
+    // What the configuration says of the row is a fact of it.
+    const priced = open([{ id: "hub", models: "any" }], [{ id: "big/one", context_length: 7 }]);
+    expect(priced.find("hub/big/one")).toMatchObject({ contextLength: 7, reasoning: { levels: ["low", "high"] } });
+  });
+
+  test("a vendor's model that talks is no model for images, though the row it is served by is one", () => {
+    const picture = { id: "big/paint", routes: [{ vendor: "hub", model: "big/paint" }] };
+    const catalog = open([{ id: "hub", models: "discover" }], [picture]);
+    catalog.setDiscovered("hub", ["big/paint"]);
+    expect(catalog.find("hub/big/paint")).toMatchObject({ modality: "chat", uncharted: true });
+    const drawing = open([{ id: "hub", models: "any", modality: "image" }], [picture]);
+    expect(drawing.find("hub/big/paint")).toMatchObject({ modality: "image", displayName: "paint" });
+  });
+
   test("rows that route to a discovering vendor stay, also where its list does not name them", () => {
     const catalog = open([{ id: "hub", models: "discover" }]);
     catalog.setDiscovered("hub", ["x"]);
