@@ -3,6 +3,7 @@ import { Keys } from "./accounts/keys.ts";
 import { createPlans, type Plans, replacePlans } from "./accounts/plans.ts";
 import { Tokens } from "./accounts/tokens.ts";
 import { GatewayError } from "./canon/errors.ts";
+import type { ListedModel } from "./canon/listed-model.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import { builtInRows } from "./catalog/rows.ts";
 import type { Config } from "./config/load.ts";
@@ -70,7 +71,7 @@ export type Reloaded = Pick<AppSettings, "config" | "vendors">;
 
 /** What is configured and found: vendors without the built-in one, and the names that some of them listed themselves. */
 export type Standing = Reloaded & {
-  discovered: ReadonlyMap<string, readonly string[]>;
+  discovered: ReadonlyMap<string, readonly ListedModel[]>;
   /** How often the configuration was taken over anew. */
   reloads: number;
 };
@@ -332,7 +333,7 @@ type Changes = Pick<App, "addVendor" | "reload" | "discovers" | "discover" | "st
 
 function createChanges(relay: Relay): Changes {
   const { log, state, builtin, found, vendors, catalog, plans, health, services } = relay;
-  const discovered = new Map<string, readonly string[]>();
+  const discovered = new Map<string, readonly ListedModel[]>();
   const changes: (() => void)[] = [];
   const tellChange = () => {
     for (const callback of changes) callback();
@@ -364,9 +365,9 @@ function createChanges(relay: Relay): Changes {
     },
     discovers: () => [...vendors.values()].some((vendor) => vendor.models === "discover"),
     async discover() {
-      const complete = await discoverModels([...vendors.values()], log, services.userAgent, (vendorId, names) => {
-        catalog.setDiscovered(vendorId, names);
-        discovered.set(vendorId, names);
+      const complete = await discoverModels([...vendors.values()], log, services.userAgent, (vendorId, models) => {
+        catalog.setDiscovered(vendorId, models);
+        discovered.set(vendorId, models);
       });
       tellChange();
       return complete;
@@ -463,13 +464,13 @@ async function discoverModels(
   vendors: readonly Vendor[],
   log: Log,
   userAgent: string,
-  found: (vendorId: string, names: readonly string[]) => void,
+  found: (vendorId: string, models: readonly ListedModel[]) => void,
 ): Promise<boolean> {
   const listed = await listDiscovered(vendors, { userAgent });
-  for (const { vendor, names, reason } of listed) {
-    if (names) found(vendor.id, names);
+  for (const { vendor, models, reason } of listed) {
+    if (models) found(vendor.id, models);
     // What a vendor answers is no fault of this program: its place in it tells nobody anything.
     else log.warn("discovery", { vendor: vendor.id, ...errorFields(reason), stack: undefined });
   }
-  return listed.every(({ names }) => names !== undefined);
+  return listed.every(({ models }) => models !== undefined);
 }

@@ -1,4 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
+import type { ListedModel } from "../canon/listed-model.ts";
 import { INVISIBLE } from "../lib/invisible.ts";
 import type { Entry, Modality, Route } from "./entry.ts";
 import { type CatalogRow, mergeRows, nameOf, prefixOf, routesOf, toEntry, unchartedEntry } from "./rows.ts";
@@ -43,8 +44,8 @@ export interface Catalog {
   addVendor(vendor: VendorPolicy): void;
   /** Other rows and vendors from now on; entries that were found before stay as they are. Discovered names of vendors that stay are kept. */
   replace(sources: CatalogSources): void;
-  /** The names of a `discover` vendor's own model list, in its order. Without effect for any other vendor. */
-  setDiscovered(vendorId: string, names: readonly string[]): void;
+  /** A `discover` vendor's own model list, in its order. Without effect for any other vendor. */
+  setDiscovered(vendorId: string, models: readonly ListedModel[]): void;
 }
 
 /** IDs beyond this many characters are nobody's: nothing is kept or built for them. */
@@ -118,8 +119,8 @@ class BuiltCatalog implements Catalog {
   #served: ReturnType<typeof byServedName> | undefined;
   readonly #policies = new Map<string, VendorPolicy["models"]>();
   readonly #modalities = new Map<string, Modality>();
-  /** Names that a vendor's row or its own list says, by vendor. */
-  readonly #named = new Map<string, ReadonlySet<string>>();
+  /** Models that a vendor's row or its own list says, by vendor and name. */
+  readonly #named = new Map<string, ReadonlyMap<string, ListedModel>>();
   #routable = new Map<string, Entry>();
   /** Entries of names that no list holds, of vendors that take any: made when first asked for. */
   readonly #free = new Map<string, Entry>();
@@ -154,7 +155,7 @@ class BuiltCatalog implements Catalog {
   }
 
   #note({ id, models, modality }: VendorPolicy): void {
-    if (typeof models === "object") this.#named.set(id, new Set(models));
+    if (typeof models === "object") this.#named.set(id, new Map(models.map((name) => [name, { name }])));
     if (modality) this.#modalities.set(id, modality);
   }
 
@@ -185,13 +186,13 @@ class BuiltCatalog implements Catalog {
     return listings;
   }
 
-  setDiscovered(vendorId: string, names: readonly string[]): void {
+  setDiscovered(vendorId: string, models: readonly ListedModel[]): void {
     if (this.#policies.get(vendorId) !== "discover") return;
-    const fit = names.filter((name) => name !== "" && isFit(`${vendorId}/${name}`)).slice(0, MAX_DISCOVERED);
+    const fit = models.filter(({ name }) => name !== "" && isFit(`${vendorId}/${name}`)).slice(0, MAX_DISCOVERED);
     const before = this.#named.get(vendorId);
-    const after = new Set(fit);
+    const after = new Map(fit.map((model) => [model.name, model]));
     // The list is asked for now and then; an unchanged one must not cost every reader its prepared answer.
-    if (before && [...before].join("\n") === [...after].join("\n")) return;
+    if (before && JSON.stringify([...before]) === JSON.stringify([...after])) return;
     this.#named.set(vendorId, after);
     this.#rebuild();
   }
@@ -208,8 +209,8 @@ class BuiltCatalog implements Catalog {
     return [...vendors].filter((vendor) => !this.#policies.has(vendor));
   }
 
-  /** The model behind a vendor's own prefix: with the facts of the row of that ID, or of one that this vendor serves under that name, if there is one. */
-  #behindPrefix(id: string): Entry {
+  /** The model behind a vendor's own prefix: with the facts of the row of that ID, or of one that this vendor serves under that name, else with what the vendor's list says. */
+  #behindPrefix(id: string, listed?: ListedModel): Entry {
     const known = this.#known.get(id);
     if (known) return { ...known.entry, routes: [{ vendor: prefixOf(id), model: nameOf(id) }] };
     const modality = this.#modalities.get(prefixOf(id));
@@ -218,7 +219,7 @@ class BuiltCatalog implements Catalog {
     // Who draws while he talks is listed by his vendor as one who talks, and stays one behind its prefix.
     if (served && served.known.entry.modality === (modality ?? "chat"))
       return { ...served.known.entry, id, routes: [served.route] };
-    return unchartedEntry(id, modality);
+    return unchartedEntry(id, modality, listed);
   }
 
   /** Vendors that take any name, and those whose list is not known yet, serve what no row names. */
@@ -243,10 +244,10 @@ class BuiltCatalog implements Catalog {
       const open = routes.filter((route) => this.#isOpen(route));
       routable.set(id, open.length === routes.length ? known.entry : { ...known.entry, routes: open });
     }
-    for (const [vendor, names] of this.#named) {
-      for (const name of names) {
+    for (const [vendor, models] of this.#named) {
+      for (const [name, listed] of models) {
         const id = `${vendor}/${name}`;
-        if (!routable.has(id)) routable.set(id, this.#behindPrefix(id));
+        if (!routable.has(id)) routable.set(id, this.#behindPrefix(id, listed));
       }
     }
     this.#routable = routable;

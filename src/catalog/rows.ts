@@ -1,4 +1,5 @@
 import type { ReasoningForm } from "../canon/intent.ts";
+import type { ListedModel } from "../canon/listed-model.ts";
 import type { AccessTier, Entry, Modality, Pricing, ReasoningControl, Route } from "./entry.ts";
 import modelsText from "./models.json" with { type: "text" };
 
@@ -131,7 +132,19 @@ export function toEntry(row: CatalogRow, charted: boolean): Entry {
   };
 }
 
-/** A model of which nothing is known but that a vendor serves it under this name, and perhaps its kind. */
-export function unchartedEntry(id: string, modality?: Modality): Entry {
-  return toEntry({ id, ...(modality && { modality }) }, false);
+/** Of a vendor that brings any depth to what each model has. */
+const ANY_DEPTH = { levels: ["none", "minimal", "low", "medium", "high", "xhigh"], default: "medium" };
+
+/** A model that no row knows, but that a vendor serves under this name: with its kind, where that is known, and what its vendor's list says. */
+export function unchartedEntry(id: string, modality?: Modality, listed?: ListedModel): Entry {
+  const { contextLength, tools, vision, reasoning } = listed ?? {};
+  const row: CatalogRow = {
+    id,
+    ...(modality && { modality }),
+    ...(contextLength !== undefined && { context_length: contextLength }),
+    // A list that does not say what a model can do does not say that it cannot.
+    capabilities: { ...(tools && { tools }), ...(vision && { vision }) },
+    ...(reasoning && { reasoning_efforts: ANY_DEPTH, reasoning: { form: reasoning } }),
+  };
+  return toEntry(row, false);
 }

@@ -60,8 +60,8 @@ function diagnose({ id, env, baseUrl }: Vendor, error: GatewayError, key: string
 async function examineKey(vendor: Vendor, key: string | undefined): Promise<Finding> {
   try {
     const options = { userAgent: `sluice/${VERSION}`, timeoutMs: ANSWER_MS };
-    const names = await listModels(vendor, new AbortController().signal, options);
-    return ok(`vendor ${vendor.id}`, `${new URL(vendor.baseUrl).host} answers; its models: ${names.length}`);
+    const models = await listModels(vendor, new AbortController().signal, options);
+    return ok(`vendor ${vendor.id}`, `${new URL(vendor.baseUrl).host} answers; its models: ${models.length}`);
   } catch (error) {
     if (error instanceof GatewayError) return diagnose(vendor, error, key);
     return fault(`vendor ${vendor.id}`, error instanceof Error ? error.message : String(error));

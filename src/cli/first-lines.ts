@@ -1,7 +1,7 @@
 import type { Vendor } from "../vendors/vendor.ts";
 
 /** A model server found on this machine. */
-export type FoundServer = { vendor: Vendor; models: readonly string[] };
+export type FoundServer = { vendor: Vendor; models: readonly unknown[] };
 
 export type Start = {
   version: string;

@@ -29,8 +29,8 @@ const PROBE_MS = 5_000;
 /** What a vendor's model list answers just now. */
 async function probe(vendor: Vendor, request: Request, userAgent: string) {
   try {
-    const names = await listModels(vendor, request.signal, { userAgent, timeoutMs: PROBE_MS });
-    return { ok: true, models: names.length };
+    const models = await listModels(vendor, request.signal, { userAgent, timeoutMs: PROBE_MS });
+    return { ok: true, models: models.length };
   } catch (thrown) {
     return { ok: false, error: thrown instanceof GatewayError ? thrown.code : "internal_error" };
   }

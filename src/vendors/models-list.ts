@@ -1,4 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
+import type { ListedModel } from "../canon/listed-model.ts";
 import type { UpstreamDialectName } from "../dialects/dialect.ts";
 import { upstreamDialects } from "../dialects/index.ts";
 import { isObject } from "../lib/json.ts";
@@ -7,6 +8,7 @@ import { authorize } from "./auth/authorize.ts";
 import { isKeysFault } from "./health.ts";
 import { rowOf } from "./images/rows.ts";
 import { keysOf } from "./keys.ts";
+import { readListed } from "./listed-facts.ts";
 import { upstreamHeaders, upstreamUrl } from "./outgoing.ts";
 import { fetchUpstream, readCapped, readRefusal } from "./send.ts";
 import type { Vendor, VendorRow } from "./vendor.ts";
@@ -38,11 +40,15 @@ const LIST_PATH: Record<UpstreamDialectName, string> = {
 };
 
 /**
- * The names of a vendor's models, in its own order, each once: all pages, any of the shapes vendors use, at most 10,000 names, 4 MiB a
+ * A vendor's models with what its list says of them, in its own order, each name once: all pages, any of the shapes vendors use, at most 10,000 names, 4 MiB a
  * page and 10 s. Models that say of themselves that they do not chat are left out. Of several keys the first that is taken asks.
  * Throws what aborted it, and GatewayError as a generation would: unreachable, refused key, an answer that is no model list.
  */
-export async function listModels(vendor: Vendor, signal: AbortSignal, options: ListOptions = {}): Promise<string[]> {
+export async function listModels(
+  vendor: Vendor,
+  signal: AbortSignal,
+  options: ListOptions = {},
+): Promise<ListedModel[]> {
   const timeout = AbortSignal.timeout(options.timeoutMs ?? LIST_TIMEOUT_MS);
   try {
     return await listByAnyKey(vendor, AbortSignal.any([signal, timeout]), options);
@@ -58,7 +64,7 @@ const isKeysOwn = (thrown: unknown): boolean =>
   thrown instanceof GatewayError &&
   (thrown.code === "upstream_auth" || thrown.code === "rate_limit_exceeded" || isKeysFault(thrown));
 
-async function listByAnyKey(vendor: Vendor, signal: AbortSignal, options: ListOptions): Promise<string[]> {
+async function listByAnyKey(vendor: Vendor, signal: AbortSignal, options: ListOptions): Promise<ListedModel[]> {
   let refusal: unknown;
   for (const keyed of keysOf(vendor)) {
     try {
@@ -71,29 +77,30 @@ async function listByAnyKey(vendor: Vendor, signal: AbortSignal, options: ListOp
   throw refusal;
 }
 
-async function listByKey(vendor: Vendor, signal: AbortSignal, options: ListOptions): Promise<string[]> {
+async function listByKey(vendor: Vendor, signal: AbortSignal, options: ListOptions): Promise<ListedModel[]> {
   const images = vendor.modality === "image" ? rowOf(vendor)?.list : undefined;
-  const names = new Set<string>();
+  const models = new Map<string, ListedModel>();
   let after: string | undefined;
-  for (let page = 0; page < MAX_PAGES && names.size < MAX_NAMES; page++) {
+  for (let page = 0; page < MAX_PAGES && models.size < MAX_NAMES; page++) {
     const path = images?.path ?? LIST_PATH[vendor.dialect];
     const value = await askPage(vendor, path, after, signal, options);
-    const before = names.size;
+    const before = models.size;
     if (images) {
       for (const name of images.read(value) ?? refuseList(vendor))
-        if (isPlausible(name) && names.size < MAX_NAMES) names.add(name);
+        if (isPlausible(name) && models.size < MAX_NAMES) models.set(name, { name });
       break;
     }
-    for (const name of readNames(value, vendor)) if (names.size < MAX_NAMES) names.add(name);
+    for (const model of readModels(value, vendor))
+      if (models.size < MAX_NAMES && !models.has(model.name)) models.set(model.name, model);
     after = nextPage(value);
     // A server that ignores the cursor would send its first page for ever.
-    if (after === undefined || names.size === before) break;
+    if (after === undefined || models.size === before) break;
   }
-  return [...names];
+  return [...models.values()];
 }
 
-/** What asking one vendor came to: the names of its models, or the reason why there are none. */
-export type Listed = { vendor: Vendor; names?: string[]; reason?: unknown };
+/** What asking one vendor came to: its models, or the reason why there are none. */
+export type Listed = { vendor: Vendor; models?: ListedModel[]; reason?: unknown };
 
 /** {@link listModels} of those vendors that say themselves which models they have, all at the same time. Never rejects. */
 export function listDiscovered(vendors: readonly Vendor[], options: ListOptions): Promise<Listed[]> {
@@ -103,7 +110,7 @@ export function listDiscovered(vendors: readonly Vendor[], options: ListOptions)
       .filter((vendor) => vendor.models === "discover")
       .map((vendor) =>
         listModels(vendor, signal, options).then(
-          (names): Listed => ({ vendor, names }),
+          (models): Listed => ({ vendor, models }),
           (reason: unknown): Listed => ({ vendor, reason }),
         ),
       ),
@@ -160,9 +167,12 @@ function refuseList(vendor: Vendor): never {
   throw new GatewayError("upstream_error", `Vendor ${vendor.id} answered with something that is no model list.`);
 }
 
-function readNames(value: unknown, vendor: Vendor): string[] {
-  const list = findList(value);
-  return (list ?? refuseList(vendor)).filter(mayChat).map(nameOf).filter(isPlausible);
+function readModels(value: unknown, vendor: Vendor): ListedModel[] {
+  const list = findList(value) ?? refuseList(vendor);
+  return list.filter(mayChat).flatMap((entry) => {
+    const name = nameOf(entry);
+    return isPlausible(name) ? [readListed(entry, name)] : [];
+  });
 }
 
 /** A model's name where vendors put it; Google writes it as a path. */
@@ -191,7 +201,7 @@ function mayChat(model: unknown): boolean {
 }
 
 /** A model server found on this machine, and the models it has now. */
-export type LocalServer = { vendor: Vendor; models: string[] };
+export type LocalServer = { vendor: Vendor; models: ListedModel[] };
 
 /** Rejects where nobody listens: that is how it nearly always is, and finding it out so starts no HTTP client. */
 async function knock(baseUrl: string, timeoutMs: number): Promise<void> {

@@ -1,4 +1,5 @@
 import type { PlanFigures } from "../accounts/plans.ts";
+import type { ListedModel } from "../canon/listed-model.ts";
 import type { CatalogRow } from "../catalog/rows.ts";
 import type { LogLevel } from "../observe/log.ts";
 import type { TraceSettings } from "../observe/traces.ts";
@@ -26,7 +27,7 @@ export type View = {
   /** Vendors that are on, without the built-in one. */
   vendors: readonly Vendor[];
   /** Names that vendors listed themselves, by vendor. */
-  discovered: readonly (readonly [vendor: string, names: readonly string[]])[];
+  discovered: readonly (readonly [vendor: string, models: readonly ListedModel[]])[];
   models: readonly CatalogRow[];
   plans: Readonly<Record<string, PlanFigures>>;
   blockingMs: number;

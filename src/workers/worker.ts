@@ -122,7 +122,7 @@ export class Worker {
       return known && Bun.deepEquals(known, vendor) ? known : vendor;
     });
     this.#catalog.replace({ rows: builtInRows, overrides: view.models, vendors: rows });
-    for (const [vendor, names] of view.discovered) this.#catalog.setDiscovered(vendor, names);
+    for (const [vendor, models] of view.discovered) this.#catalog.setDiscovered(vendor, models);
     this.#vendors.clear();
     for (const vendor of rows) this.#vendors.set(vendor.id, vendor);
     replacePlans(this.#plans, createPlans(view.plans));

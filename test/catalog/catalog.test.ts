@@ -3,6 +3,7 @@ import { GatewayError } from "../../src/canon/errors.ts";
 import { createCatalog, requirePrefix, type VendorPolicy } from "../../src/catalog/catalog.ts";
 import { MODALITIES, toChatEntry } from "../../src/catalog/entry.ts";
 import { builtInRows, type CatalogRow } from "../../src/catalog/rows.ts";
+import { listed } from "../support/listed.ts";
 
 const ROWS: readonly CatalogRow[] = [
   {
@@ -60,7 +61,7 @@ describe("finding a model", () => {
     expect(catalog.find("far/three")).toBeUndefined();
     expect(catalog.version).toBe(version + 1);
     catalog.addVendor({ id: "lab", models: "discover" });
-    catalog.setDiscovered("lab", ["tiny"]);
+    catalog.setDiscovered("lab", listed("tiny"));
     expect(catalog.find("lab/tiny")?.routes).toEqual([{ vendor: "lab", model: "tiny" }]);
     expect(catalog.find("lab/other")).toBeUndefined();
   });
@@ -120,7 +121,7 @@ describe("discovery", () => {
     const catalog = open([{ id: "lab", models: "discover" }]);
     expect(catalog.find("lab/anything")?.uncharted).toBe(true);
     expect(catalog.list("all")).toEqual([]);
-    catalog.setDiscovered("lab", ["b", "a", "a", "", "with blank", "\u009b31m", "\u202egnp"]);
+    catalog.setDiscovered("lab", listed("b", "a", "a", "", "with blank", "\u009b31m", "\u202egnp"));
     expect(ids(catalog.list("chat"))).toEqual(["lab/b", "lab/a"]);
     expect(catalog.find("lab/anything")).toBeUndefined();
     catalog.setDiscovered("lab", []);
@@ -130,7 +131,7 @@ describe("discovery", () => {
 
   test("a discovered name takes the facts of the row of its ID", () => {
     const catalog = open([{ id: "small", models: "discover" }], [{ id: "small/two", context_length: 5 }]);
-    catalog.setDiscovered("small", ["two", "three"]);
+    catalog.setDiscovered("small", listed("two", "three"));
     expect(catalog.find("small/two")?.contextLength).toBe(5);
     expect(catalog.find("small/three")).toMatchObject({ uncharted: true });
     expect(ids(catalog.list("all"))).toEqual(["small/two", "small/three"]);
@@ -141,7 +142,7 @@ describe("discovery", () => {
       { id: "hub", models: "discover" },
       { id: "big", models: "catalog" },
     ]);
-    catalog.setDiscovered("hub", ["big/one", "big/one:fast", "big/paint"]);
+    catalog.setDiscovered("hub", listed("big/one", "big/one:fast", "big/paint"));
     const one = catalog.find("big/one");
     expect(catalog.find("hub/big/one")).toEqual({
       ...(one as NonNullable<typeof one>),
@@ -158,35 +159,58 @@ describe("discovery", () => {
   test("a vendor's model that talks is no model for images, though the row it is served by is one", () => {
     const picture = { id: "big/paint", routes: [{ vendor: "hub", model: "big/paint" }] };
     const catalog = open([{ id: "hub", models: "discover" }], [picture]);
-    catalog.setDiscovered("hub", ["big/paint"]);
+    catalog.setDiscovered("hub", listed("big/paint"));
     expect(catalog.find("hub/big/paint")).toMatchObject({ modality: "chat", uncharted: true });
     const drawing = open([{ id: "hub", models: "any", modality: "image" }], [picture]);
     expect(drawing.find("hub/big/paint")).toMatchObject({ modality: "image", displayName: "paint" });
   });
 
+  test("a name that no row has takes what the vendor's list says of it, and what that leaves open is not known", () => {
+    const catalog = open([{ id: "hub", models: "discover" }]);
+    const form = "reasoning-object";
+    const models = [
+      { name: "x", contextLength: 9, tools: true, vision: true, reasoning: form },
+      { name: "y" },
+    ] as const;
+    catalog.setDiscovered("hub", models);
+    expect(catalog.find("hub/x")).toMatchObject({
+      contextLength: 9,
+      capabilities: { tools: true, vision: true, reasoning: true },
+      reasoning: { form, levels: ["none", "minimal", "low", "medium", "high", "xhigh"], default: "medium" },
+    });
+    expect(catalog.find("hub/x")).not.toContainKey("uncharted");
+    const unknown = catalog.find("hub/y");
+    expect(unknown).toMatchObject({ uncharted: true });
+    for (const field of ["textOnly", "contextLength", "pricing"]) expect(unknown).not.toContainKey(field);
+    // What it says may change.
+    const { version } = catalog;
+    catalog.setDiscovered("hub", [{ name: "x" }, { name: "y" }]);
+    expect([catalog.version, catalog.find("hub/x")?.uncharted]).toEqual([version + 1, true]);
+  });
+
   test("rows that route to a discovering vendor stay, also where its list does not name them", () => {
     const catalog = open([{ id: "hub", models: "discover" }]);
-    catalog.setDiscovered("hub", ["x"]);
+    catalog.setDiscovered("hub", listed("x"));
     expect(ids(catalog.list("chat"))).toEqual(["big/one", "far/three", "hub/x"]);
   });
 
   test("other vendors cannot be given a list", () => {
     const catalog = open([{ id: "big", models: "catalog" }]);
-    catalog.setDiscovered("big", ["new"]);
-    catalog.setDiscovered("nobody", ["new"]);
+    catalog.setDiscovered("big", listed("new"));
+    catalog.setDiscovered("nobody", listed("new"));
     expect(catalog.find("big/new")).toBeUndefined();
     expect(catalog.find("nobody/new")).toBeUndefined();
   });
 
   test("the version and the lists change with the catalog, and not with an unchanged list", () => {
     const catalog = open([{ id: "lab", models: "discover" }]);
-    catalog.setDiscovered("lab", ["a"]);
+    catalog.setDiscovered("lab", listed("a"));
     const { version } = catalog;
     const list = catalog.list("chat");
-    catalog.setDiscovered("lab", ["a"]);
+    catalog.setDiscovered("lab", listed("a"));
     expect(catalog.version).toBe(version);
     expect(catalog.list("chat")).toBe(list);
-    catalog.setDiscovered("lab", ["a", "b"]);
+    catalog.setDiscovered("lab", listed("a", "b"));
     expect(catalog.version).toBeGreaterThan(version);
     expect(catalog.list("chat")).not.toBe(list);
   });

@@ -9,6 +9,7 @@ import { MODALITIES } from "../../src/catalog/entry.ts";
 import { builtInRows } from "../../src/catalog/rows.ts";
 import { modelsRoutes } from "../../src/http/models.ts";
 import { ChatModelList, MessagesModelList } from "../../src/wire/models.ts";
+import { listed } from "../support/listed.ts";
 
 type Json = Record<string, unknown>;
 type ModelJson = Json & { id: string; modality: string };
@@ -179,7 +180,7 @@ describe("GET /v1/models", () => {
   test("a prepared answer follows the catalog", async () => {
     const { list, catalog } = start();
     const before = await list("/v1/models");
-    catalog.setDiscovered("lab", ["fresh"]);
+    catalog.setDiscovered("lab", listed("fresh"));
     for (const headers of [{}, AS_MESSAGES]) {
       const after = await list("/v1/models", headers);
       expect(after.data.map((model) => model.id)).toEqual([...before.data.map((model) => model.id), "lab/fresh"]);

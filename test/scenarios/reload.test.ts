@@ -59,7 +59,7 @@ test("vendors, models, plans and limits are others; what was found after the sta
 test("a list that a vendor has told is kept while it is asked anew, and forgotten with the vendor", async () => {
   const discovering = { ...vendor, models: "discover" as const };
   const app = await appWith({ vendors: [discovering] });
-  app.app.catalog.setDiscovered("lab", ["told"]);
+  app.app.catalog.setDiscovered("lab", [{ name: "told" }]);
   app.app.reload({ config: PLAIN_CONFIG, vendors: [{ ...discovering, apiKey: "another-key" }] });
   expect(await listed(app)).toEqual(["lab/told"]);
   app.app.reload({ config: PLAIN_CONFIG, vendors: [] });

@@ -12,6 +12,7 @@ import { probeLocal } from "../../src/vendors/models-list.ts";
 import { registry } from "../../src/vendors/registry.ts";
 import type { VendorRow } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG, startApp, type TestApp } from "../support/app.ts";
+import { listed as named } from "../support/listed.ts";
 import { html, json, startUpstream, type Upstream } from "../support/upstream.ts";
 import { until } from "../support/wait.ts";
 import { type Lab, linesOf, openLab, PNG, PNG_BASE64 } from "./image-lab.ts";
@@ -184,8 +185,8 @@ describe("image servers of this machine", () => {
     );
     const found = await probeLocal([local("automatic1111", automatic), local("comfyui", comfy)], { timeoutMs: 5_000 });
     expect(found.map(({ vendor, models }) => [vendor.id, models])).toEqual([
-      ["automatic1111", ["sd_xl_base_1.0"]],
-      ["comfyui", names],
+      ["automatic1111", named("sd_xl_base_1.0")],
+      ["comfyui", named(...names)],
     ]);
     gateway = await startApp();
     for (const { vendor } of found) gateway.app.addVendor(vendor);
@@ -218,6 +219,6 @@ describe("image servers of this machine", () => {
       json({ CheckpointLoaderSimple: { input: { required: { ckpt_name: ["COMBO", { options: ["a.ckpt"] }] } } } }),
     );
     const [found] = await probeLocal([local("comfyui", upstream)], { timeoutMs: 5_000 });
-    expect(found?.models).toEqual(["a.ckpt"]);
+    expect(found?.models).toEqual(named("a.ckpt"));
   });
 });

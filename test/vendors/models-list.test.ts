@@ -1,7 +1,9 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { GatewayError } from "../../src/canon/errors.ts";
+import type { ListedModel } from "../../src/canon/listed-model.ts";
 import { listModels, probeLocal } from "../../src/vendors/models-list.ts";
 import type { Vendor, VendorRow } from "../../src/vendors/vendor.ts";
+import { listed } from "../support/listed.ts";
 import { html, json, neverAnswer, startUpstream } from "../support/upstream.ts";
 
 const upstream = startUpstream();
@@ -35,7 +37,7 @@ describe("listModels", () => {
     ["twice the same", { data: [{ id: "b" }, { id: "a" }, { id: "b" }] }, ["b", "a"]],
   ])("reads %s", async (_name, body, names) => {
     upstream.answer("/v1/models", json(body));
-    expect(await listModels(vendorAt(), never, { userAgent: "sluice/1" })).toEqual(names);
+    expect(await listModels(vendorAt(), never, { userAgent: "sluice/1" })).toEqual(listed(...names));
     expect(upstream.calls.map((call) => [call.method, call.text, call.headers["user-agent"]])).toEqual([
       ["GET", "", "sluice/1"],
     ]);
@@ -61,7 +63,39 @@ describe("listModels", () => {
       { id: "both", architecture: { output_modalities: ["image", "text"] } },
     ];
     upstream.answer("/v1/models", json({ data }));
-    expect(await listModels(vendorAt(), never)).toEqual(["ok/model:free", "y".repeat(200), "chatty", "both"]);
+    expect(await listModels(vendorAt(), never)).toEqual(listed("ok/model:free", "y".repeat(200), "chatty", "both"));
+  });
+
+  test.each([
+    [
+      "OpenRouter",
+      {
+        context_length: 200_000,
+        architecture: { input_modalities: ["text", "image"], output_modalities: ["text"] },
+        supported_parameters: ["max_tokens", "reasoning", "tools"],
+      },
+      { contextLength: 200_000, tools: true, vision: true, reasoning: "reasoning-object" },
+    ],
+    ["vLLM", { max_model_len: 32_768 }, { contextLength: 32_768 }],
+    [
+      "Mistral",
+      { max_context_length: 128_000, capabilities: { completion_chat: true, function_calling: true, vision: false } },
+      { contextLength: 128_000, tools: true },
+    ],
+    [
+      "Fireworks",
+      { context_length: 131_072, supports_chat: true, supports_tools: true, supports_image_input: true },
+      { contextLength: 131_072, tools: true, vision: true },
+    ],
+    [
+      "Anthropic",
+      { max_input_tokens: 1_000_000, capabilities: { image_input: { supported: true } } },
+      { contextLength: 1_000_000, vision: true },
+    ],
+    ["nobody", { context_length: -1, max_model_len: "4096", supported_parameters: "tools", architecture: [] }, {}],
+  ])("reads what its list says of a model as %s does", async (_who, said, known) => {
+    upstream.answer("/v1/models", json({ data: [{ id: "m", ...said }] }));
+    expect(await listModels(vendorAt(), never)).toEqual([{ name: "m", ...known } as ListedModel]);
   });
 
   test("follows the messages dialect's pages", async () => {
@@ -76,21 +110,21 @@ describe("listModels", () => {
       auth: "x-api-key",
       headers: { "anthropic-version": "2023-06-01" },
     });
-    expect(await listModels(vendor, never)).toEqual(["a", "b"]);
+    expect(await listModels(vendor, never)).toEqual(listed("a", "b"));
     expect(upstream.calls.map((call) => call.query)).toEqual(["limit=1000", "limit=1000&after_id=a%26b"]);
     expect(upstream.calls[1]?.headers).toMatchObject({ "x-api-key": "sk-lab", "anthropic-version": "2023-06-01" });
   });
 
   test("a server that repeats its first page for ever is asked twice, no more", async () => {
     upstream.always("/v1/models", json({ data: [{ id: "a" }], has_more: true, last_id: "a" }));
-    expect(await listModels(vendorAt(), never)).toEqual(["a"]);
+    expect(await listModels(vendorAt(), never)).toEqual(listed("a"));
     expect(upstream.calls.length).toBe(2);
   });
 
   test("keeps ten thousand names", async () => {
     upstream.answer("/v1/models", json({ data: Array.from({ length: 10_050 }, (_, index) => ({ id: `m${index}` })) }));
-    const names = await listModels(vendorAt(), never);
-    expect([names.length, names.at(-1)]).toEqual([10_000, "m9999"]);
+    const models = await listModels(vendorAt(), never);
+    expect([models.length, models.at(-1)?.name]).toEqual([10_000, "m9999"]);
   });
 
   test.each([
@@ -117,7 +151,7 @@ describe("listModels", () => {
   ])("a key that %s leaves the next one to ask", async (_what, status) => {
     upstream.answer("/v1/models", json({ error: { message: "No" } }, { status }));
     upstream.answer("/v1/models", json({ data: [{ id: "a" }] }));
-    expect(await listModels(two(), never)).toEqual(["a"]);
+    expect(await listModels(two(), never)).toEqual(listed("a"));
     expect(keysAsked()).toEqual(["Bearer sk-lab", "Bearer sk-second"]);
   });
 
@@ -170,7 +204,7 @@ describe("probeLocal", () => {
       { timeoutMs: 150 },
     );
     expect(found.map(({ vendor, models }) => [vendor.id, models])).toEqual([
-      ["one", ["tiny", "small"]],
+      ["one", listed("tiny", "small")],
       ["four", []],
     ]);
     expect(Object.keys(found[0]?.vendor ?? {})).not.toContain("local");

@@ -1,0 +1,12 @@
+import type { ReasoningForm } from "./intent.ts";
+
+/** A model as its vendor's own list tells of it. What the list does not say is not known. */
+export type ListedModel = {
+  name: string;
+  /** Tokens. */
+  contextLength?: number;
+  tools?: true;
+  vision?: true;
+  /** How its vendor takes a wish for reasoning, of whatever depth. */
+  reasoning?: ReasoningForm;
+};

@@ -1,0 +1,42 @@
+import type { ListedModel } from "../canon/listed-model.ts";
+import { isObject, listOf } from "../lib/json.ts";
+
+type Listed = Record<string, unknown>;
+
+/** Where lists say how much a model can read, tokens: OpenRouter, Together and Fireworks; vLLM; Groq; Mistral and LM Studio; Anthropic; Google. */
+const LENGTHS = [
+  ...["context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens", "inputTokenLimit"],
+] as const;
+/** No model reads more, tokens: beyond it a number is a slip. */
+const MAX_LENGTH = 100_000_000;
+
+const isLength = (value: unknown): value is number =>
+  typeof value === "number" && Number.isInteger(value) && value > 0 && value <= MAX_LENGTH;
+
+const isSupported = (value: unknown): boolean => value === true || (isObject(value) && value["supported"] === true);
+
+/** OpenRouter's list names the parameters of each model; the rest say what it can do. */
+function takesTools({ supported_parameters: parameters, capabilities, supports_tools: supports }: Listed): boolean {
+  if (listOf(parameters).includes("tools") || supports === true) return true;
+  return isObject(capabilities) && capabilities["function_calling"] === true;
+}
+
+function seesPictures({ architecture, capabilities, supports_image_input: supports }: Listed): boolean {
+  if (isObject(architecture) && listOf(architecture["input_modalities"]).includes("image")) return true;
+  if (supports === true) return true;
+  return isObject(capabilities) && (isSupported(capabilities["vision"]) || isSupported(capabilities["image_input"]));
+}
+
+/** What an entry of a vendor's list says of its model, in any of the ways in which vendors do. `name`: how it is called. */
+export function readListed(entry: unknown, name: string): ListedModel {
+  if (!isObject(entry)) return { name };
+  const contextLength = LENGTHS.map((field) => entry[field]).find(isLength);
+  return {
+    name,
+    ...(contextLength !== undefined && { contextLength }),
+    ...(takesTools(entry) && { tools: true }),
+    ...(seesPictures(entry) && { vision: true }),
+    // OpenRouter brings what it is told there to each model's own control (openrouter.ai/docs, "Reasoning Tokens").
+    ...(listOf(entry["supported_parameters"]).includes("reasoning") && { reasoning: "reasoning-object" }),
+  };
+}
