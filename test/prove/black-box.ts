@@ -88,8 +88,8 @@ function readReport(xml: string): Counts {
   return counts;
 }
 
-/** What `bun test` says of an error that came when no case was under way. */
-const STRAY = /^# Unhandled error between tests$/gm;
+/** What `bun test` says of an error that came when no case was under way, and the error. */
+const STRAY = /^# Unhandled error between tests\n-*\n([\s\S]*?)\n-{3}/gm;
 
 /** Holds the files against the executable, which is started with `flags` too. Throws Error when the tests left no report. */
 async function hold(subject: Subject & { flags: string }, files: readonly string[], folder: string): Promise<Counts> {
@@ -110,8 +110,9 @@ async function hold(subject: Subject & { flags: string }, files: readonly string
   if (!existsSync(report)) throw new Error(`the tests left no report:\n${output.slice(-2_000)}`);
   const counts = readReport(readFileSync(report, "utf8"));
   // One that a case left behind may just as well have hit the next one, and made it fail.
-  const strays = output.match(STRAY)?.length ?? 0;
-  if (strays > 0) counts.failed.push(`${strays} errors outside of every case`);
+  for (const [, said = ""] of output.matchAll(STRAY)) {
+    counts.failed.push(`an error outside of every case\n${said.slice(-MAX_TOLD)}`);
+  }
   return counts;
 }
 
