@@ -9,7 +9,7 @@ import { readTraceparent, type Span, toSpans } from "../../src/observe/spans.ts"
 import { TraceExporter, type TraceSettings } from "../../src/observe/traces.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG, startApp, type TestApp, vendorAt } from "../support/app.ts";
-import { insideOnly } from "../support/black-box-config.ts";
+import { CLOCK_BY_HAND, insideOnly } from "../support/black-box-config.ts";
 import { manualClock } from "../support/clock.ts";
 import { attributesOf, readExport } from "../support/otlp.ts";
 import { json, neverAnswer, startUpstream } from "../support/upstream.ts";
@@ -127,7 +127,7 @@ describe("traces", () => {
   });
 
   test("no call ends after its request, whatever was left of a millisecond", async () => {
-    insideOnly("a clock that is turned by hand");
+    insideOnly(CLOCK_BY_HAND);
     const clock = manualClock();
     const app = await traced({}, {}, clock);
     app.app.services.pause = () => clock.advance(36.6);
