@@ -19,7 +19,7 @@ const PROXIES = /^(?:HTTP|HTTPS|ALL)_PROXY$/i;
 
 /**
  * How much more often than usual code has to run until it is compiled. A start runs nearly all of its code once or a few times: compiling that took a fifth
- * of the processor's time until the first answer. A server takes the usual measure once it stands (serving.ts); commands end as they began.
+ * of the processor's time until the first answer. A server takes the usual measure once it stands (serving.ts), or has much to clear up; commands end as they began.
  */
 const START_JIT_SCALE = 20;
 

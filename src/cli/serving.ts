@@ -1,3 +1,4 @@
+import { compileAsUsual } from "../lib/compiling.ts";
 import type { ServeOptions } from "./options.ts";
 
 /** The flags of `serve` that take a word, and the option that each of them is. */
@@ -41,6 +42,6 @@ export async function startServing(options: ServeOptions): Promise<number | unde
   const code = await (options.asWorker
     ? (await import("./work.ts")).work()
     : (await import("./serve.ts")).serve(options));
-  setTimeout(() => Bun.unsafe.setJITPolicy(1), STARTED_MS).unref();
+  setTimeout(compileAsUsual, STARTED_MS).unref();
   return code;
 }

@@ -1,6 +1,7 @@
 import { NO_USAGE } from "../canon/usage.ts";
 import type { Store } from "../db/open.ts";
 import type { Clock } from "../lib/clock.ts";
+import { compileAsUsual } from "../lib/compiling.ts";
 import { type Entries, HOUSE } from "./entries.ts";
 import { walletOf } from "./funds.ts";
 import { least } from "./nano.ts";
@@ -10,6 +11,8 @@ import { toUsageRow, type UsageRows } from "./usage-rows.ts";
 
 /** Holds that are closed in one transaction. Each waits for the disk once: ten thousand are to be closed in half a second (reliability 8.2, N1). */
 const BATCH = 2_500;
+/** So many are worth compiling what closes them: ten thousand take a sixth less time then. */
+const WORTH_COMPILING = 1_000;
 
 type Row = {
   request_id: string;
@@ -66,6 +69,7 @@ export class Recovery {
     for (;;) {
       const rows = this.#statements.open.all(boot, BATCH);
       if (rows.length === 0) return recovered;
+      if (rows.length >= WORTH_COMPILING) compileAsUsual();
       this.store.database
         .transaction(() => {
           this.entries.inOne(() => {
