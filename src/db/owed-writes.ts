@@ -24,7 +24,12 @@ export class OwedWrites {
     private readonly onFault: (thrown: unknown) => void,
   ) {}
 
-  /** The write of this id could not be done, for a fault of the store. */
+  /** Does the write of this id now, or owes it where a fault of the store keeps it from that. Never rejects. */
+  async do(id: string): Promise<void> {
+    if (!(await this.#try([id]))) this.add(id);
+  }
+
+  /** The write of this id is to be done later: something that was to stand in its place could not be written. */
   add(id: string): void {
     if (this.#owed.size >= MAX_OWED) return;
     this.#owed.add(id);
@@ -46,19 +51,23 @@ export class OwedWrites {
   async #round(): Promise<void> {
     this.#cancel = undefined;
     const ids = [...this.#owed];
-    let isOver = true;
+    if (await this.#try(ids)) for (const id of ids) this.#owed.delete(id);
+    this.#later();
+  }
+
+  /** Whether nothing is left to be done of these: they were written, or never can be. */
+  async #try(ids: readonly string[]): Promise<boolean> {
     try {
       await this.writer.run(() => {
         for (const id of ids) this.write(id);
       });
+      return true;
     } catch (thrown) {
       this.onFault(thrown);
-      isOver = !canPass(thrown);
+      return !canPass(thrown);
     }
-    if (isOver) for (const id of ids) this.#owed.delete(id);
-    this.#later();
   }
 }
 
 /** Whether a write that failed so may succeed later: what is no fault of the store is not mended by waiting, and one that is closed is for the next start. */
-export const canPass = (thrown: unknown): boolean => thrown instanceof StoreError && thrown.fault !== "closed";
+const canPass = (thrown: unknown): boolean => thrown instanceof StoreError && thrown.fault !== "closed";

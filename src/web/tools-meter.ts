@@ -1,7 +1,7 @@
 import type { Caller } from "../accounts/caller.ts";
 import { type Plan, type Plans, planOf } from "../accounts/plans.ts";
 import { GatewayError } from "../canon/errors.ts";
-import { canPass, OwedWrites } from "../db/owed-writes.ts";
+import { OwedWrites } from "../db/owed-writes.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Book, type Claim, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -62,8 +62,9 @@ export class WebMeter {
   readonly #owed: OwedWrites;
 
   constructor(private readonly parts: MeterParts) {
-    const { writer, clock, book } = parts;
-    this.#owed = new OwedWrites(writer, clock, (claimId) => book.giveBackUnits(claimId), this.#tell);
+    const { writer, clock, book, log } = parts;
+    const tell = (thrown: unknown) => log.error("web-give-back", errorFields(thrown));
+    this.#owed = new OwedWrites(writer, clock, (claimId) => book.giveBackUnits(claimId), tell);
   }
 
   /**
@@ -185,7 +186,8 @@ export class WebMeter {
     try {
       return await work();
     } catch (thrown) {
-      await this.#giveBack(claimId);
+      // What cannot be given back now is later: the call's own outcome is told all the same.
+      await this.#owed.do(claimId);
       throw thrown;
     }
   }
@@ -194,7 +196,7 @@ export class WebMeter {
   async #end<T>({ requestId, dialect }: WebCall, tool: string, worked: Worked<T>, durationMs: number): Promise<bigint> {
     const { used, vendor, upstreamModel, attempts } = worked;
     if (used === 0) {
-      await this.#giveBack(requestId);
+      await this.#owed.do(requestId);
       return 0n;
     }
     const { book, writer } = this.parts;
@@ -208,17 +210,4 @@ export class WebMeter {
       throw thrown;
     }
   }
-
-  /** What cannot be given back now is later: the call's own outcome is told all the same. */
-  async #giveBack(claimId: string): Promise<void> {
-    const { book, writer } = this.parts;
-    try {
-      await writer.run(() => book.giveBackUnits(claimId));
-    } catch (thrown) {
-      this.#tell(thrown);
-      if (canPass(thrown)) this.#owed.add(claimId);
-    }
-  }
-
-  readonly #tell = (thrown: unknown): void => this.parts.log.error("web-give-back", errorFields(thrown));
 }
