@@ -1,6 +1,11 @@
 import type { Turn } from "../canon/prompt.ts";
 
 /**
+ * Stands where the user must speak and did not: at the beginning of a conversation (dialects.md 4.3), and behind a turn that may not be the last.
+ */
+export const CONTINUE_TEXT = "(continue)";
+
+/**
  * Neighbouring turns of one role as one, system turns left out: writers that lift them elsewhere use this (dialects.md 4.1). A turn that has
  * no such neighbour is itself.
  */

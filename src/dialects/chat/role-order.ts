@@ -1,4 +1,7 @@
 import { isObject } from "../../lib/json.ts";
+import { CONTINUE_TEXT } from "../turns.ts";
+
+type Wire = Record<string, unknown>;
 
 /** Stands between a tool's result and what the user says next, for vendors that want the model to speak in between. */
 const BETWEEN = { role: "assistant", content: "OK." };
@@ -28,8 +31,6 @@ export function inRoleOrder(messages: readonly unknown[]): readonly unknown[] {
   const begin = kept.findIndex((message) => roleOf(message) !== "system");
   return [...kept.slice(0, begin), ...lifted, ...kept.slice(begin)];
 }
-
-type Wire = Record<string, unknown>;
 
 const partsOf = (content: unknown): unknown[] =>
   Array.isArray(content) ? content : typeof content === "string" ? [{ type: "text", text: content }] : [];
@@ -66,7 +67,7 @@ export function inTurns(messages: readonly unknown[]): readonly unknown[] {
 }
 
 /** Opens a conversation that does not begin with the user (dialects.md 4.3). */
-const OPENING = { role: "user", content: "(continue)" };
+const OPENING = { role: "user", content: CONTINUE_TEXT };
 
 /**
  * A conversation that the user begins, behind its system messages (Z.ai: "must not consist of system messages or assistant messages only"). The same

@@ -11,7 +11,7 @@ import { Lines } from "../lines.ts";
 import { nameLostReasoning } from "../lost-reasoning.ts";
 import { toInput } from "../messages/tool-input.ts";
 import { cleanText } from "../text.ts";
-import { mergeTurns } from "../turns.ts";
+import { CONTINUE_TEXT, mergeTurns } from "../turns.ts";
 import { nameLostDetail } from "../unsayable.ts";
 import { encodeAudio, encodeDocument, encodeMedia, encodeVideo } from "./media.ts";
 import { type Proof, unpackProof } from "./proof.ts";
@@ -21,8 +21,6 @@ export type Content = { role: "user" | "model"; parts: Wire[] };
 
 /** Stands for content that holds nothing, which this dialect refuses (dialects.md 4.8 #4). */
 const EMPTY_TEXT = "(empty)";
-/** Opens a conversation that does not begin with the user (dialects.md 4.3). */
-const OPENING_TEXT = "(continue)";
 const NO_RESULT_TEXT = "No result was given for this tool call.";
 
 /** A call of the model's last turn, which waits for its result. */
@@ -146,7 +144,7 @@ class ContentWriter {
     const model = new ModelTurn(this.dropped);
     for (const part of turn.parts) model.add(part);
     if (model.parts.length === 0) return;
-    if (this.contents.length === 0) this.#add("user", [{ text: OPENING_TEXT }]);
+    if (this.contents.length === 0) this.#add("user", [{ text: CONTINUE_TEXT }]);
     this.#add("model", model.parts);
     this.#waiting = model.calls;
     if (model.calls) for (const call of model.calls) this.#unanswered.add(call.id, call);

@@ -1,6 +1,6 @@
 import { isObject, listOf } from "../../lib/json.ts";
+import { CONTINUE_TEXT } from "../turns.ts";
 import { traitsOf } from "./model-traits.ts";
-import { CONTINUE_TEXT } from "./prefill.ts";
 
 type Wire = Record<string, unknown>;
 

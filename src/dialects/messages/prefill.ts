@@ -1,10 +1,8 @@
 import { isObject } from "../../lib/json.ts";
+import { CONTINUE_TEXT } from "../turns.ts";
 import { traitsOf } from "./model-traits.ts";
 
 type Wire = Record<string, unknown>;
-
-/** Stands where the user must speak and did not: at the beginning of a conversation, and behind a turn that may not be the last. */
-export const CONTINUE_TEXT = "(continue)";
 
 /** The one turn that answers a prefill, so that it is known again. */
 const ANSWER = { role: "user", content: [{ type: "text", text: CONTINUE_TEXT }] };

@@ -1,6 +1,7 @@
 import { isObject, stringOf } from "../../lib/json.ts";
 import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
+import { callIdIn } from "./client-tools.ts";
 import { callIdOf, NO_RESULT } from "./encode-input.ts";
 import { CUSTOM_CALL, type Item, messageText } from "./items.ts";
 import { isSoundItem, soundItem } from "./sound-item.ts";
@@ -13,12 +14,9 @@ const OUTPUTS = new Set(["function_call_output", "custom_tool_call_output"]);
 const isCall = (item: unknown): item is Item => isObject(item) && CALLS.has(stringOf(item["type"]));
 const isOutput = (item: unknown): item is Item => isObject(item) && OUTPUTS.has(stringOf(item["type"]));
 
-/**
- * The id by which a call of another kind is answered, undefined for every other item: agents answer a local shell's call with a function's
- * output, under its own id where it has no call's (openai/codex, `LocalShellCall`).
- */
+/** The id by which a call of another kind is answered, undefined for every other item: agents answer a local shell's call with a function's output. */
 const idOfOtherCall = (item: unknown): string | undefined =>
-  isObject(item) && item["type"] === "local_shell_call" ? stringOf(item["call_id"] ?? item["id"]) : undefined;
+  isObject(item) && item["type"] === "local_shell_call" ? callIdIn(item) : undefined;
 
 /** A message without any content: nothing is said by it, and its own vendor wants something. */
 const isEmptyMessage = (item: unknown): item is Item =>
