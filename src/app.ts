@@ -69,7 +69,7 @@ export type AppSettings = {
 /** What can be changed while the gateway runs. */
 export type Reloaded = Pick<AppSettings, "config" | "vendors">;
 
-/** What is configured and found: vendors without the built-in one, and the names that some of them listed themselves. */
+/** What is configured and found: vendors without the built-in one, and the models that some of them listed themselves. */
 export type Standing = Reloaded & {
   discovered: ReadonlyMap<string, readonly ListedModel[]>;
   /** How often the configuration was taken over anew. */

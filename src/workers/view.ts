@@ -26,7 +26,7 @@ export type View = {
   fetchHosts: readonly string[];
   /** Vendors that are on, without the built-in one. */
   vendors: readonly Vendor[];
-  /** Names that vendors listed themselves, by vendor. */
+  /** Models that vendors listed themselves, by vendor. */
   discovered: readonly (readonly [vendor: string, models: readonly ListedModel[]])[];
   models: readonly CatalogRow[];
   plans: Readonly<Record<string, PlanFigures>>;
