@@ -77,7 +77,7 @@ export class ImageJobs {
 
   /** What a start does, before anything listens: goes on with what the last process left, and begins to work. Throws as the store does. */
   start(): void {
-    for (const claim of this.settings.book.openClaims("image")) this.#holds.restore(claim);
+    for (const claim of this.settings.book.openClaims("image", 1)) this.#holds.restore(claim);
     this.#scheduler.takeOver();
     this.#scheduler.start();
     this.sweeper.start();

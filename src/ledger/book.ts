@@ -58,8 +58,8 @@ export interface Book {
   countUnits(count: ClaimCount): ClaimResult;
   /** Gives a whole claim back: nothing is counted and nothing paid; no usage row (failed, cancelled: contract 5). Inside an operation of the writer. */
   giveBackUnits(claimId: string): ClaimResult;
-  /** Claims that nobody has resolved yet, oldest first: what a job store compares itself with after a crash. At most 10,000. */
-  openClaims(kind: UnitKind): Claim[];
+  /** Claims of so many paid units at least that nobody has resolved yet, oldest first: what is gone through after a crash. At most 10,000. */
+  openClaims(kind: UnitKind, leastPaid?: number): Claim[];
 
   /** A price as it was when a request used it; undefined for an id that was never given out. */
   price(priceId: number): PriceRow | undefined;
@@ -68,9 +68,9 @@ export interface Book {
 
   /**
    * Checks the invariants I1 to I10 of reliability 3.3. `last`: of entries and usage rows only the newest so many (the boot takes 10,000); absent: all.
-   * Returns one sentence for each breach, at most 100; empty means sound. Writes nothing.
+   * `starting`: open holds are a dead process's, and may be as old as they like. Returns one sentence for each breach, at most 100; empty means sound. Writes nothing.
    */
-  verify(options?: { last?: number }): Breach[];
+  verify(options?: { last?: number; starting?: boolean }): Breach[];
 }
 
 /** What a second server's engineer must know of a wrong call: `code` is stable, the text is for people and shows no secrets. */

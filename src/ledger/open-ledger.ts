@@ -32,8 +32,8 @@ export type OpenLedger = {
   /** For everyone else; on any process. */
   book: Book;
   /**
-   * What a server does before it listens: closes what the last one left open, and looks whether the books are right. Throws StoreError
-   * (damaged) when they are not: money is not to be moved in books that are wrong.
+   * What a server does before it listens: looks whether the books are right, and closes what the last one left open. Throws StoreError
+   * (damaged) when they are not, and has written nothing: money is not to be moved in books that are wrong.
    */
   start(): Recovered;
   /** Ends the work in the background. */
@@ -68,9 +68,9 @@ export function openLedger(store: Store, writer: Writer, options: LedgerOptions 
     ledger,
     book,
     start() {
-      const recovered = new Recovery(store, rows, entries, priceBook, clock).run(boot);
-      const [breach, ...more] = book.verify({ last: CHECKED_AT_START });
-      if (!breach) return recovered;
+      // Looked at before anything is written to them; what is written next is chained by this very process.
+      const [breach, ...more] = book.verify({ last: CHECKED_AT_START, starting: true });
+      if (!breach) return new Recovery(store, rows, entries, priceBook, clock).run(boot);
       const rest = more.length === 0 ? "" : ` ${more.length} more.`;
       const text = `The ledger of ${store.path} is not right: ${breach.invariant}, ${breach.detail}.${rest}`;
       throw new StoreError("damaged", `${text} Restore it from a backup; \`sluice doctor\` shows all that is wrong.`);
@@ -107,10 +107,10 @@ function createBook({ store, writer, clock, rows, funds, entries, priceBook, win
     claimUnits: (claim) => units.claim(claim),
     countUnits: (count) => units.count(count),
     giveBackUnits: (claimId) => units.giveBack(claimId),
-    openClaims: (kind) => units.open(kind),
+    openClaims: (kind, leastPaid = 0) => units.open(kind, leastPaid),
     price: (priceId) => priceBook.find(priceId),
     receipt: (requestId, accountId) => receipts.find(requestId, accountId),
-    verify: ({ last } = {}) => new Verifier(store, priceBook, clock).run(last),
+    verify: (options) => new Verifier(store, priceBook, clock).run(options),
   };
 }
 

@@ -75,8 +75,8 @@ export class Units {
          ORDER BY at_ms LIMIT 1`,
       ),
       find: database.prepare<Row, [string]>(`SELECT ${COLUMNS} FROM unit_claim WHERE id = ?`),
-      open: database.prepare<Row, [string, number]>(
-        `SELECT ${COLUMNS} FROM unit_claim WHERE kind = ? AND state = 'claimed' ORDER BY at_ms LIMIT ?`,
+      open: database.prepare<Row, [string, number, number]>(
+        `SELECT ${COLUMNS} FROM unit_claim WHERE kind = ? AND state = 'claimed' AND paid >= ? ORDER BY at_ms LIMIT ?`,
       ),
       insert: database.prepare(
         `INSERT INTO unit_claim (id, account_id, key_id, kind, at_ms, units, free, paid, unit_nano, counted, allowance, state)
@@ -182,8 +182,8 @@ export class Units {
   }
 
   /** See `Book.openClaims`. */
-  open(kind: UnitKind): Claim[] {
-    return this.#statements.open.all(kind, MAX_OPEN).map(toClaim);
+  open(kind: UnitKind, leastPaid: number): Claim[] {
+    return this.#statements.open.all(kind, leastPaid, MAX_OPEN).map(toClaim);
   }
 
   #find(claimId: string): Row {

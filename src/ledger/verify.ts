@@ -90,7 +90,7 @@ export class Verifier {
     );
   }
 
-  run(last = Number.POSITIVE_INFINITY): Breach[] {
+  run({ last = Number.POSITIVE_INFINITY, starting = false }: { last?: number; starting?: boolean } = {}): Breach[] {
     this.#breaches = [];
     const { entries, usages } = this.#sizes();
     const firstEntry = Math.max(1, entries - last + 1);
@@ -102,7 +102,7 @@ export class Verifier {
     this.#followChain(firstEntry);
     this.#checkUsage(Math.max(0, usages - last));
     this.#ask("I5", SETTLED_AND_OPEN);
-    this.#ask("I7", OLD_HOLDS, this.clock.now() - HOLD_GRACE_MS);
+    if (!starting) this.#ask("I7", OLD_HOLDS, this.clock.now() - HOLD_GRACE_MS);
     if (firstEntry === 1) this.#ask("I8", CLAIMS);
     this.#posted.clear();
     return this.#breaches;

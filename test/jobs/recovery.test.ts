@@ -39,7 +39,12 @@ async function live(folder: string, vendors: readonly Vendor[], routes?: Route[]
   const config = {
     ...PLAIN_CONFIG,
     dataFolder: folder,
-    models: [{ id: "paint/a", modality: "image" as const, pricing: "free" as const, ...(routes && { routes }) }],
+    models: [
+      { id: "paint/a", modality: "image" as const, pricing: "free" as const, ...(routes && { routes }) },
+      { id: "paint/priced", modality: "image" as const, pricing: { per_image: 0.02 } },
+    ],
+    // Whoever is on it pays for every image.
+    plans: { pro: { images_per_day: 0 } },
   };
   const app = createApp({ config, vendors, store, clock: systemClock, log, version: "0.0.0-test" });
   const writer = new Writer(store);
@@ -65,14 +70,18 @@ const newFolder = () => {
   return folder;
 };
 
-async function create({ app, key }: Life): Promise<string> {
-  const response = await app.gateway.answerRequest(
+async function post({ app, key }: Pick<Life, "app" | "key">, model: string): Promise<Response> {
+  return app.gateway.answerRequest(
     new Request("http://localhost/v1/images/generations", {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "paint/a", prompt: "a cat" }),
+      body: JSON.stringify({ model, prompt: "a cat" }),
     }),
   );
+}
+
+async function create(life: Life): Promise<string> {
+  const response = await post(life, "paint/a");
   expect(response.status).toBe(202);
   return ((await response.json()) as { id: string }).id;
 }
@@ -237,6 +246,31 @@ describe("a job whose process died while its vendor worked", () => {
     expect(states.map(({ state }) => state)).toEqual(["failed", "failed", "failed", "failed", "succeeded"]);
     expect(other.creates.map(({ model }) => model)).toEqual(["b"]);
   });
+});
+
+test("a job of before counts on its key's cap from the start on, until it has ended", async () => {
+  const folder = newFolder();
+  const painter = new Painter("resend");
+  painter.create_ = [hang().script];
+  const first = await live(folder, [paintVendor("paint", painter)]);
+  first.store.database.run("UPDATE account SET plan = 'pro'");
+  first.app.keys.reload();
+  const accountId = (first.store.database.query("SELECT id FROM account").get() as { id: string }).id;
+  await first.app.book.deposit({ accountId, amountNano: 1_000_000_000n, reference: "payment" });
+  // Of two images together the key may pay one.
+  const { key } = await first.app.keys.create({ accountId, name: "capped", kind: "api", capTotalNano: 39_999_999n });
+  const ask = async (app: App) => (await post({ app, key }, "paint/priced")).status;
+  expect(await ask(first.app)).toBe(202);
+  await until(() => painter.running === 1, "the call");
+  const again = new Painter("resend");
+  const work = hang();
+  again.create_ = [work.script];
+  const second = await live(folder, [paintVendor("paint", again)]);
+  expect(await ask(second.app)).toBe(402);
+  await until(() => again.running === 1, "the second call");
+  work.end({ kind: "failed", message: "Broken.", ran: "maybe" });
+  await until(() => claims(second).includes("returned"), "the end");
+  expect(await ask(second.app)).toBe(202);
 });
 
 describe("a gateway that is told to stop", () => {

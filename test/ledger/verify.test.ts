@@ -87,6 +87,17 @@ describe("verify finds", () => {
     expect(start).toThrow("Restore it from a backup");
   });
 
+  test("it before anything is written to books that are wrong", async () => {
+    const books = await fullBooks();
+    const rowsIn = (table: string) => books.store.database.prepare(`SELECT count(*) FROM ${table}`).values()[0]?.[0];
+    // A hold of the dead process, and an entry that somebody changed.
+    const hold = HOLD.replace("req_0", "req_9").replace("9000000000000", "1");
+    tamper(books, hold, "UPDATE ledger_entry SET detail = 'x' WHERE seq = 2");
+    const before = [rowsIn("ledger_entry"), rowsIn("usage"), rowsIn("ledger_hold")];
+    expect(() => books.restart().start()).toThrow("Restore it from a backup");
+    expect([rowsIn("ledger_entry"), rowsIn("usage"), rowsIn("ledger_hold")]).toEqual(before);
+  });
+
   test("all of it also where only the newest rows are looked at", async () => {
     const books = await fullBooks();
     tamper(books, "UPDATE usage SET charged_nano = charged_nano - 1 WHERE request_id = 'req_3'");
