@@ -1,8 +1,10 @@
 import type { Intent, Orders } from "../canon/intent.ts";
 import type { Entry, Route } from "../catalog/entry.ts";
 import { ignoresReasoning, planReasoning } from "../catalog/reasoning.ts";
+import { asksForNothing } from "../dialects/chat/decode-request.ts";
 import type { Quirks, UpstreamDialect } from "../dialects/dialect.ts";
 import type { Hold } from "../ledger/ledger.ts";
+import { isObject } from "../lib/json.ts";
 
 /** Output ceiling for an upstream that demands one, when neither the client nor the catalog names any. Every current messages model takes it. */
 const DEFAULT_MAX_OUTPUT = 8_192;
@@ -58,4 +60,15 @@ export function onlyStreams(orders: Orders, { maxOutputTokens }: Intent, quirks:
   const ceiling = orders.maxOutputTokens ?? maxOutputTokens ?? 0;
   if (quirks.streamsReasoning && orders.reasoning.kind !== "off") return true;
   return quirks.maxWholeTokens !== undefined && ceiling > quirks.maxWholeTokens;
+}
+
+/** Fields that ask for what is lost when a stream is put together: several choices, likelihoods, sound. */
+const LOST_IN_COLLECTING = ["n", "logprobs", "top_logprobs", "audio", "modalities"];
+
+/** Whether the reply loses nothing when it comes as a stream and is put together. */
+export function isCollectable(body: unknown): boolean {
+  if (!isObject(body)) return false;
+  // Clients with checked types write every field that they know.
+  const isUsual = (field: string) => (field === "n" && body[field] === 1) || asksForNothing(field, body[field]);
+  return LOST_IN_COLLECTING.every(isUsual);
 }

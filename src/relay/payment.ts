@@ -2,10 +2,10 @@ import type { Plan } from "../accounts/plans.ts";
 import type { Intent, ReasoningForm, ReasoningOrder } from "../canon/intent.ts";
 import type { Entry } from "../catalog/entry.ts";
 import { planReasoning } from "../catalog/reasoning.ts";
-import { asksForNothing } from "../dialects/chat/decode-request.ts";
 import type { ModelPrices, Payment } from "../ledger/ledger.ts";
 import { type PriceTier, type Rates, toMicroPrice } from "../ledger/price.ts";
 import { isObject, type JsonText } from "../lib/json.ts";
+import { isCollectable } from "./orders.ts";
 
 /** Output that is made unseen, by how deep a model is asked to think, tokens (reliability 3.5 #7). */
 const UNSEEN_OUTPUT: Readonly<Record<string, number>> = {
@@ -84,17 +84,6 @@ function unseenOutput(entry: Entry, { reasoning }: Intent): number {
   if (!entry.reasoning || (form && OPEN_THINKERS.has(form))) return 0;
   const plan = planReasoning(reasoning, entry, route);
   return plan.active ? unseenFor(plan.order, entry.reasoning.default) : 0;
-}
-
-/** Fields that ask for what is lost when a stream is put together: several choices, likelihoods, sound. */
-const LOST_IN_COLLECTING = ["n", "logprobs", "top_logprobs", "audio", "modalities"];
-
-/** Whether the reply loses nothing when it comes as a stream and is put together. */
-export function isCollectable(body: unknown): boolean {
-  if (!isObject(body)) return false;
-  // Clients with checked types write every field that they know.
-  const isUsual = (field: string) => (field === "n" && body[field] === 1) || asksForNothing(field, body[field]);
-  return LOST_IN_COLLECTING.every(isUsual);
 }
 
 /** How a cache mark of the messages dialect asks for an hour. Found in a value that is no mark, it costs a larger hold and nothing else. */
