@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { NO_USAGE } from "../../src/canon/usage.ts";
-import { costNano, costPico, toMicroPrice } from "../../src/ledger/price.ts";
+import { costNano, costPico, dearestInput, isFree, type Prices, toMicroPrice } from "../../src/ledger/price.ts";
 
 const sonnet = { input: 3_000_000n, cacheRead: 300_000n, cacheWrite: 3_750_000n, output: 15_000_000n };
 
@@ -53,7 +53,45 @@ describe("prices", () => {
   test("cache tokens cost as input where the row says nothing else", () => {
     const usage = { ...NO_USAGE, cacheRead: 7, cacheWrite: 5 };
     expect(costPico(usage, { input: 1_000n, output: 0n })).toBe(12_000n);
-    expect(costPico(usage, { input: 1_000n, output: 0n, cacheRead: 100n, cacheWrite: 1_250n })).toBe(6_950n);
+    const own = { input: 1_000n, output: 0n, cacheRead: 100n, cacheWrite: 1_250n };
+    expect(costPico(usage, own)).toBe(6_950n);
+    expect(costPico({ ...NO_USAGE, cacheRead: 1, cacheWrite: 1 }, own)).toBe(1_350n);
+    const hours = { ...usage, cacheWriteLong: 2 };
+    expect(costPico(hours, own)).toBe(6_950n);
+    expect(costPico(hours, { ...own, cacheWriteLong: 2_000n })).toBe(700n + 3n * 1_250n + 2n * 2_000n);
+  });
+
+  test.each([
+    ["as long as the step", { input: 150, cacheRead: 40, cacheWrite: 10 }, 150n + 40n + 10n],
+    ["longer by a token from the cache", { input: 150, cacheRead: 41, cacheWrite: 10 }, 2n * (150n + 41n + 10n)],
+    ["of the next step's length", { input: 0, cacheRead: 0, cacheWrite: 900 }, 2n * 900n],
+    ["longer than both steps", { input: 901, cacheRead: 0, cacheWrite: 0 }, 3n * 901n],
+  ])("a prompt %s: what holds for its length holds for all of it", (_name, prompt, units) => {
+    const tiers = [2n, 3n].map((times, at) => ({ above: at === 0 ? 200 : 900, input: times * 1_000n, output: 0n }));
+    expect(costNano({ ...NO_USAGE, ...prompt }, { input: 1_000n, output: 0n, tiers })).toBe(units);
+  });
+
+  test.each<[string, Partial<Prices>, boolean]>([
+    ["nothing", {}, true],
+    ["the prompt", { input: 1n }, false],
+    ["the reply", { output: 1n }, false],
+    ["what comes from the cache", { cacheRead: 1n }, false],
+    ["what is written to it", { cacheWrite: 1n }, false],
+    ["what is written for an hour", { cacheWriteLong: 1n }, false],
+    ["long prompts", { tiers: [{ above: 9, input: 1n, output: 0n }] }, false],
+    ["replies to long prompts", { tiers: [{ above: 9, input: 0n, output: 1n }] }, false],
+    ["nothing of long ones either", { tiers: [{ above: 9, input: 0n, output: 0n }] }, true],
+  ])("a model that takes money for %s: whether it is free", (_name, prices, free) => {
+    expect(isFree({ input: 0n, output: 0n, ...prices })).toBe(free);
+  });
+
+  test("money is set aside for the dearest that a token of the prompt may become, for an hour only where that is asked", () => {
+    const rates = { input: 3n, output: 0n, cacheRead: 1n, cacheWrite: 4n, cacheWriteLong: 6n };
+    expect([dearestInput(rates, false), dearestInput(rates, true)]).toEqual([4n, 6n]);
+    // Odd rows: the cache is dearer to read, or cheaper to write for longer.
+    expect(dearestInput({ ...rates, cacheRead: 9n }, true)).toBe(9n);
+    expect(dearestInput({ ...rates, cacheWriteLong: 2n }, true)).toBe(4n);
+    expect(dearestInput({ input: 5n, output: 0n, cacheRead: 1n, cacheWrite: 2n }, true)).toBe(5n);
   });
 
   test("a charge is never below the cost and never a whole nano above it; nothing costs nothing", () => {

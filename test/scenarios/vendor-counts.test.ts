@@ -89,6 +89,52 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       [0, 100, 0, 50],
     ],
     [
+      "what is read and what is written of the cache beside the prompt",
+      {
+        ...{ prompt_tokens: 500, completion_tokens: 50, total_tokens: 1_050 },
+        prompt_tokens_details: { cached_tokens: 300, cache_write_tokens: 200 },
+      },
+      [500, 300, 200, 50],
+    ],
+    [
+      "more into the cache than there is of the prompt",
+      {
+        ...{ prompt_tokens: 1_000, completion_tokens: 50, total_tokens: 1_050, cache_creation_input_tokens: 900 },
+        prompt_tokens_details: { cached_tokens: 400 },
+      },
+      [0, 400, 600, 50],
+    ],
+    [
+      "reasoning left out that is less than the rest, beside a cache",
+      {
+        ...{ prompt_tokens: 1_000, completion_tokens: 250, total_tokens: 1_450 },
+        prompt_tokens_details: { cached_tokens: 400, cache_write_tokens: 100 },
+        completion_tokens_details: { reasoning_tokens: 200 },
+      },
+      [500, 400, 100, 450],
+    ],
+    [
+      "as much reasoning left out as comes from the cache",
+      {
+        ...{ prompt_tokens: 1_000, completion_tokens: 50, total_tokens: 1_250, cached_tokens: 200 },
+        completion_tokens_details: { reasoning_tokens: 200 },
+      },
+      [800, 200, 0, 250],
+    ],
+    [
+      "the cache beside the prompt, reasoning inside",
+      {
+        ...{ prompt_tokens: 500, completion_tokens: 250, total_tokens: 1_050, cache_read_input_tokens: 300 },
+        completion_tokens_details: { reasoning_tokens: 200 },
+      },
+      [500, 300, 0, 250],
+    ],
+    [
+      "nothing but reasoning, without totals",
+      { prompt_tokens: 1_000, completion_tokens: 200, reasoning_tokens: 200 },
+      [1_000, 0, 0, 200],
+    ],
+    [
       "details that are no counts",
       { prompt_tokens: 100, completion_tokens: 50, prompt_tokens_details: { cached_tokens: "3e1" }, cached_tokens: -5 },
       [100, 0, 0, 50],
@@ -196,6 +242,22 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       [0, 100, 0, 50],
     ],
     [
+      "a part from the cache and a part into it",
+      {
+        ...{ input_tokens: 1_000, output_tokens: 50 },
+        input_tokens_details: { cached_tokens: 400, cache_write_tokens: 100 },
+      },
+      [500, 400, 100, 50],
+    ],
+    [
+      "more into the cache than there is of the prompt",
+      {
+        ...{ input_tokens: 1_000, output_tokens: 50 },
+        input_tokens_details: { cached_tokens: 400, cache_write_tokens: 900 },
+      },
+      [0, 400, 600, 50],
+    ],
+    [
       "in text",
       { input_tokens: "1000", output_tokens: "50", input_tokens_details: { cached_tokens: "400" } },
       [600, 400, 0, 50],
@@ -211,6 +273,11 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       "what tools brought in",
       { promptTokenCount: 1_000, toolUsePromptTokenCount: 70, candidatesTokenCount: 50 },
       [1_070, 0, 0, 50],
+    ],
+    [
+      "a cache larger than the prompt and what tools brought in",
+      { promptTokenCount: 100, toolUsePromptTokenCount: 70, cachedContentTokenCount: 300, candidatesTokenCount: 50 },
+      [0, 170, 0, 50],
     ],
     [
       "in text",
