@@ -102,11 +102,15 @@ export class IdempotencyStore {
     }
   }
 
-  /** The row in force. Throws when it is another request's. */
+  /** The row in force. Throws when it is another request's, or was swept away under one that runs: a clock that jumps must not have it run twice. */
   #find(wish: Wish): Row | undefined {
     const row = this.store.query.select().from(idempotency).where(whereIs(wish)).get();
-    if (!row) return undefined;
-    if (row.createdAt <= this.clock.now() - KEEP_MS && !this.#running.has(nameOf(wish))) {
+    const isRunning = this.#running.has(nameOf(wish));
+    if (!row) {
+      if (isRunning) throw inProgress();
+      return undefined;
+    }
+    if (row.createdAt <= this.clock.now() - KEEP_MS && !isRunning) {
       this.store.query.delete(idempotency).where(whereIs(wish)).run();
       return undefined;
     }

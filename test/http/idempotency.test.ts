@@ -10,7 +10,7 @@ import { IdempotencyStore, KEEP_MS } from "../../src/relay/idempotency-store.ts"
 import { temporaryFolders } from "../db/temp-folder.ts";
 import { startApp } from "../support/app.ts";
 import { manualClock } from "../support/clock.ts";
-import { gate } from "../support/wait.ts";
+import { gate, until } from "../support/wait.ts";
 import { COST, PRICED, startAccountLab } from "./account-lab.ts";
 
 const folder = temporaryFolders();
@@ -18,7 +18,8 @@ const folder = temporaryFolders();
 function lab() {
   const store = openStore(":memory:");
   const clock = manualClock();
-  const kept = new IdempotencyStore(store, new Writer(store, clock), clock, silentLog);
+  const writer = new Writer(store, clock);
+  const kept = new IdempotencyStore(store, writer, clock, silentLog);
   let runs = 0;
   const ask = (key: string | null, run: () => Promise<Response>, body = "{}", path = "/v1/images/generations") => {
     const headers: Record<string, string> = key === null ? {} : { "idempotency-key": key };
@@ -28,7 +29,7 @@ function lab() {
       return run();
     });
   };
-  return { ask, runs: () => runs };
+  return { ask, kept, clock, writer, runs: () => runs };
 }
 
 const made = () =>
@@ -85,6 +86,57 @@ describe("any POST that costs", () => {
   });
 });
 
+test("a request that still runs when a clock's jump has its row swept away does not run beside itself", async () => {
+  const { ask, kept, clock, runs } = lab();
+  const held = gate();
+  const slow = ask("k", () => held.opened.then(made));
+  await until(() => runs() === 1, "the request");
+  clock.setWall(clock.now() + KEEP_MS + 1);
+  expect(await kept.sweep()).toBe(1);
+  await expect(ask("k", made)).rejects.toMatchObject({ code: "idempotency_in_progress", retry: true });
+  held.open();
+  expect((await slow).status).toBe(202);
+  expect(runs()).toBe(1);
+});
+
+describe("the stop of the server", () => {
+  test("waits until what is under way is kept", async () => {
+    const { ask, kept, runs } = lab();
+    const held = gate();
+    const slow = ask("k", () => held.opened.then(made));
+    await until(() => runs() === 1, "the request");
+    const stopped = kept.idle().then(() => ask("k", made));
+    held.open();
+    expect((await slow).headers.get("idempotency-replayed")).toBeNull();
+    expect((await stopped).headers.get("idempotency-replayed")).toBe("true");
+  });
+
+  test("for five seconds at most", async () => {
+    const { ask, kept, clock, runs } = lab();
+    void ask("k", () => gate().opened.then(made));
+    await until(() => runs() === 1, "the request");
+    let idle = false;
+    void kept.idle().then(() => {
+      idle = true;
+    });
+    await clock.advance(4_999);
+    expect(idle).toBe(false);
+    await clock.advance(1);
+    expect(idle).toBe(true);
+  });
+
+  test("does not wait for a key that could not be taken", async () => {
+    const { ask, kept, clock, writer, runs } = lab();
+    const run = writer.run.bind(writer);
+    // What is done in the transaction is undone at its end, as where the disk is full.
+    writer.run = (operation) => run(operation).then(() => Promise.reject(new Error("no room")));
+    await expect(ask("k", made)).rejects.toThrow("no room");
+    const before = clock.monotonic();
+    await kept.idle();
+    expect([clock.monotonic(), runs()]).toEqual([before, 0]);
+  });
+});
+
 test("an answer that has had its day leaves no byte behind", async () => {
   const path = join(folder(), "sluice.db");
   const store = openStore(path);
@@ -104,7 +156,10 @@ test("an answer that has had its day leaves no byte behind", async () => {
     return [piece, "the-key-of-a-client", "a-header-of-it"].map((what) => bytes.includes(what));
   };
   expect(holds()).toEqual([true, true, true]);
-  clock.setWall(clock.now() + KEEP_MS + 1);
+  const madeAt = clock.now();
+  clock.setWall(madeAt + KEEP_MS);
+  expect([await kept.sweep(), holds()]).toEqual([0, [true, true, true]]);
+  clock.setWall(madeAt + KEEP_MS + 1);
   expect(await kept.sweep()).toBe(1);
   expect(holds()).toEqual([false, false, false]);
   store.close();

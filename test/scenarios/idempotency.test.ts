@@ -221,17 +221,25 @@ describe("what is kept", () => {
     expect(calls()).toBe(1);
   });
 
-  test("an answer that cannot be compressed to 256 KiB is remembered, not kept, and never run again", async () => {
-    const noise = () => Buffer.from(crypto.getRandomValues(new Uint8Array(65_536))).toString("base64");
+  test("an answer that cannot be compressed to 256 KiB is remembered, not kept, and never run again; a smaller one is", async () => {
+    let bytes = 50_000;
+    const noise = () => Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("base64");
+    const small = { role: "assistant", content: Array.from({ length: 5 }, noise).join("") };
+    bytes = 65_536;
     const message = { role: "assistant", content: Array.from({ length: 5 }, noise).join("") };
-    lab.vendors.chat.answer(CHAT, json({ ...CHAT_REPLY, choices: [{ index: 0, message, finish_reason: "stop" }] }));
-    const key = freshKey();
+    for (const said of [small, message]) {
+      const choice = { index: 0, message: said, finish_reason: "stop" };
+      lab.vendors.chat.answer(CHAT, json({ ...CHAT_REPLY, choices: [choice] }));
+    }
+    const [other, key] = [freshKey(), freshKey()];
     const body = ask("chat", ONE_ROUTE.chat, "blocking");
+    const first = await read(await post("chat", body, other));
+    expect(await read(await post("chat", body, other))).toMatchObject({ replayed: "true", text: first.text });
     expect((await read(await post("chat", body, key))).status).toBe(200);
     const again = await post("chat", body, key);
     expect([again.status, again.headers.get("x-should-retry")]).toEqual([409, "false"]);
-    expect(await again.json()).toMatchObject({ error: { outcome: "unknown", request_id: lab.rows()[0]?.requestId } });
-    expect([calls(), keptRows(key)[0]?.body]).toEqual([1, null]);
+    expect(await again.json()).toMatchObject({ error: { outcome: "unknown", request_id: lab.rows()[1]?.requestId } });
+    expect([calls(), keptRows(key)[0]?.body]).toEqual([2, null]);
   });
 
   test("for a day, and then the key is new; its row is swept with its bytes", async () => {
@@ -251,10 +259,24 @@ describe("what is kept", () => {
   });
 });
 
+test("what is still running when the clock jumps by a day does not run a second time", async () => {
+  const held = gate();
+  lab.vendors.chat.always(CHAT, (call) => ({ ...answerOf(call), headersAfter: held.opened }));
+  const [key, body] = [freshKey(), ask("chat", ONE_ROUTE.chat, "stream")];
+  const first = post("chat", body, key);
+  await lab.vendors.chat.called();
+  clock.setWall(clock.now() + KEEP_MS + 1);
+  expect(await readFailure("chat", await post("chat", body, key))).toMatchObject({ status: 409, retry: "true" });
+  held.open();
+  expect([(await read(await first)).status, calls(), lab.rows().length]).toEqual([200, 1, 1]);
+});
+
 const keptRows = (key: string) =>
   lab.gateway.store.query.select().from(idempotency).where(eq(idempotency.key, key)).all();
 
 describe("keys", () => {
+  const total = () => lab.gateway.store.query.select({ rows: count() }).from(idempotency).get()?.rows;
+
   test.each([
     ["empty", ""],
     ["too long", "k".repeat(256)],
@@ -297,29 +319,37 @@ describe("keys", () => {
 
   test("without a key nothing is kept", async () => {
     lab.vendors.chat.always(CHAT, answerOf);
-    const total = () => lab.gateway.store.query.select({ rows: count() }).from(idempotency).get()?.rows;
     const before = total();
     await read(await lab.gateway.post(PATH.chat, ask("chat", ONE_ROUTE.chat, "stream")));
     expect(total()).toBe(before ?? 0);
   });
 
-  test(`${MAX_KEYS} an account: the oldest answer makes room`, async () => {
+  test(`${MAX_KEYS} an account: the oldest answer makes room, what runs does not`, async () => {
     lab.vendors.chat.always(CHAT, answerOf);
     const { store, accountId } = lab.gateway;
     store.query.delete(idempotency).run();
-    const row = { accountId, route: CHAT, state: "done" as const, boot: "b", requestId: "r", status: 200 };
+    const row = { accountId, route: CHAT, boot: "b", requestId: "r" };
     const fingerprint = Buffer.alloc(32);
+    const [running, done] = [{ state: "running" as const }, { state: "done" as const, status: 200 }];
     for (let at = 0; at < MAX_KEYS; at++) {
       const createdAt = clock.now() - 1000 + at;
       store.query
         .insert(idempotency)
-        .values({ ...row, key: `old-${at}`, fingerprint, createdAt })
+        .values({ ...row, ...(at === 0 ? running : done), key: `old-${at}`, fingerprint, createdAt })
         .run();
     }
     const key = freshKey();
     await read(await post("chat", ask("chat", ONE_ROUTE.chat, "blocking"), key));
-    expect([keptRows("old-0").length, keptRows("old-1").length, keptRows(key).length]).toEqual([0, 1, 1]);
-    expect(store.query.select({ rows: count() }).from(idempotency).get()?.rows).toBe(MAX_KEYS);
+    expect([0, 1, 2].map((at) => keptRows(`old-${at}`).length)).toEqual([1, 0, 1]);
+    expect([keptRows(key).length, total()]).toEqual([1, MAX_KEYS]);
+    store.query
+      .update(idempotency)
+      .set({ ...running, status: null })
+      .run();
+    const full = await readFailure("chat", await post("chat", ask("chat", ONE_ROUTE.chat, "blocking"), freshKey()));
+    expect(full).toMatchObject({ status: 429, code: "rate_limit_exceeded", retryAfter: "1" });
+    expect([calls(), total()]).toEqual([1, MAX_KEYS]);
+    store.query.delete(idempotency).run();
   });
 });
 
