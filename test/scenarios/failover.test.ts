@@ -295,6 +295,66 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([2, 1]);
   });
 
+  test("what one vendor may have done already is not done again by another for everybody: three at a time", async () => {
+    oneProcessOnly("a vendor's budget of repeats");
+    const app = await twoVendors();
+    // Fewer than a breaker opens for.
+    const [here, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    first.always(PATH, { ...fault(500), headersAfter: here.promise });
+    second.always(PATH, { ...json(chatReply("two")), headersAfter: held.promise });
+    const all = Array.from({ length: 4 }, (_, at) => say(app, `${at}`));
+    await first.called(3);
+    here.resolve();
+    expect((await Promise.any(all)).status).toBe(502);
+    await second.called(2);
+    held.resolve();
+    expect((await Promise.all(all)).map(({ status }) => status).sort()).toEqual([200, 200, 200, 502]);
+    expect([first.calls.length, second.calls.length]).toEqual([4, 3]);
+  });
+
+  test.each([
+    ["two that broke down at work: a third is not asked", [500, 500], 502, [1, 1]],
+    ["an overloaded one and one that broke down", [503, 500], 200, [1, 2]],
+    ["one that broke down and an overloaded one", [500, 503], 200, [1, 2]],
+    ["two overloaded ones", [503, 503], 200, [1, 2]],
+  ])("after %s", async (_name, [one = 0, two = 0], status, calls) => {
+    const app = await twoVendors(undefined, [...ROUTES, { vendor: "two", model: "small" }]);
+    first.always(PATH, fault(one));
+    second.always(PATH, ({ text }) => (text.includes('"big"') ? fault(two) : json(chatReply("small"))));
+    expect((await say(app, "well?")).status).toBe(status);
+    expect([first.calls.length, second.calls.length]).toEqual(calls);
+  });
+
+  test.each([
+    [14_999, 500, 200, 1],
+    [15_000, 500, 502, 0],
+    [15_000, 503, 200, 1],
+  ])("%i ms after the request came a %i: whether another vendor is asked", async (ms, fails, status, asked) => {
+    const clock = manualClock();
+    const app = await twoVendors(clock);
+    const held = Promise.withResolvers<void>();
+    first.always(PATH, { ...fault(fails), headersAfter: held.promise });
+    second.always(PATH, json(chatReply("two")));
+    const response = say(app, "well?");
+    await first.called();
+    await clock.advance(ms);
+    held.resolve();
+    expect([(await response).status, second.calls.length]).toEqual([status, asked]);
+  });
+
+  test.each([
+    ["refused the key, which stays so", 401, 429, "20"],
+    ["is overloaded, which passes sooner", 503, 503, null],
+    ["broke down at work that may be paid for", 500, 502, null],
+  ])("one is limited and the other one %s: what is told", async (_name, fails, status, retryAfter) => {
+    const app = await twoVendors();
+    first.always(PATH, fault(429, { "retry-after": "20" }));
+    second.always(PATH, fault(fails));
+    const refused = await say(app, "well?");
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([status, retryAfter]);
+    expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
+  });
+
   const limited = fault(429, { "retry-after": "20" });
   test.each<[string, Answer]>([
     ["breaks off", { ...limited, claimedLength: 100_000, finish: "cut" }],
@@ -799,16 +859,22 @@ describe("the only way", () => {
 
   test("while its breaker is open one call at a time finds out, and the others are told at once", async () => {
     oneProcessOnly("a breaker");
-    const app = await single();
+    const clock = manualClock();
+    const app = await single(clock);
     first.always(PATH, fault(500));
     for (let count = 0; count < 5; count++) await talk(app, `${count}`);
+    await clock.advance(20_000);
     const held = Promise.withResolvers<void>();
     first.always(PATH, { ...json(chatReply("yes")), headersAfter: held.promise });
     const probe = talk(app, "probe");
     await first.called(5);
     const refused = await talk(app, "beside it");
     expect([refused.status, first.calls.length]).toEqual([503, 6]);
-    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    // However long it is left alone: who slept through all of that would stay away long after it is back.
+    expect(refused.headers.get("retry-after")).toBe("5");
+    // It is due by now, and the one that finds out is still under way.
+    await clock.advance(17_000);
+    expect((await talk(app, "later")).headers.get("retry-after")).toBe("1");
     held.resolve();
     expect((await probe).status).toBe(200);
     expect((await talk(app, "after it")).status).toBe(200);
