@@ -220,6 +220,18 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       { input_tokens: 100, cache_creation_input_tokens: 700, output_tokens: 1 },
     ],
     [
+      "what is written to the cache at the end alone",
+      { cache_creation_input_tokens: 700, output_tokens: 50 },
+      [100, 0, 700, 50],
+      { input_tokens: 100, output_tokens: 50 },
+    ],
+    [
+      "for how long it is written at the end alone",
+      { cache_creation: { ephemeral_1h_input_tokens: 800 }, output_tokens: 50 },
+      [100, 0, 1_000, 50, 800],
+      { input_tokens: 100, cache_creation_input_tokens: 1_000, output_tokens: 50 },
+    ],
+    [
       "in text",
       { output_tokens: "50" },
       [1_000, 400, 0, 50],
@@ -483,6 +495,31 @@ test("counts inside the choice that ends, as Moonshot has them, are the vendor's
     const text = await (await gateway.post(PATHS[client]("stream"), body)).text();
     expect(gateway.rows().at(-1)).toMatchObject({ input: 600, cacheRead: 400, output: 50, estimated: false, flags: 0 });
     expect(text).toContain(client === "chat" ? '"usage":{"prompt_tokens":1000,' : '"output_tokens":50');
+  }
+});
+
+test("a stream that begins again takes back no count of its first beginning", async () => {
+  const head = { id: "msg_1", type: "message", role: "assistant", model: "m", content: [], stop_reason: null };
+  const start = (usage: Wire) => ({ type: "message_start", message: { ...head, usage } });
+  const counts = { input_tokens: 100, cache_read_input_tokens: 400, cache_creation_input_tokens: 1_000 };
+  const noughts = { cache_read_input_tokens: 0, cache_creation_input_tokens: 0 };
+  const [long, none] = [800, 0].map((ephemeral_1h_input_tokens) => ({ cache_creation: { ephemeral_1h_input_tokens } }));
+  const stream = records(
+    start({ ...counts, ...long, output_tokens: 7 }),
+    start({ ...counts, ...noughts, ...none, output_tokens: 1 }),
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: SAID } },
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 50 } },
+    { type: "message_stop" },
+  );
+  const gateway = gatewayOf("messages");
+  for (const client of ["chat", "messages"] as const) {
+    upstream.answer("/v1/messages", sse(stream));
+    const body = { model: "lab/messages", max_tokens: 1_000, stream: true, messages: ASKING.messages.asked.messages };
+    expect(await (await gateway.post(PATHS[client]("stream"), body)).text()).toContain(SAID);
+    const row = { input: 100, cacheRead: 400, cacheWrite: 1_000, cacheWriteLong: 800, output: 50, flags: 0 };
+    expect(gateway.rows().at(-1)).toMatchObject(row);
   }
 });
 
