@@ -280,6 +280,27 @@ describe("several routes", () => {
     ]);
   });
 
+  test("another model of an overloaded vendor is asked in its stead for three at a time", async () => {
+    oneProcessOnly("a vendor's budget of repeats");
+    const routes = ["big", "small"].map((model) => ({ vendor: "one", model }));
+    const app = await twoVendors(undefined, routes);
+    // Fewer than a breaker opens for.
+    const [here, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    first.always(PATH, ({ text }) =>
+      text.includes('"big"')
+        ? { ...fault(503), headersAfter: here.promise }
+        : { ...json(chatReply("small")), headersAfter: held.promise },
+    );
+    const all = Array.from({ length: 4 }, (_, at) => say(app, `${at}`));
+    await first.called(3);
+    here.resolve();
+    expect((await Promise.any(all)).status).toBe(503);
+    await first.called(6);
+    held.resolve();
+    expect((await Promise.all(all)).map(({ status }) => status).sort()).toEqual([200, 200, 200, 503]);
+    expect(first.calls).toHaveLength(7);
+  });
+
   test("a key that was refused is not tried with another model of its vendor", async () => {
     const routes = ["big", "small"].map((model) => ({ vendor: "one", model }));
     const app = await twoVendors(undefined, [...routes, ROUTES[1]!]);

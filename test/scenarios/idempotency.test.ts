@@ -70,7 +70,7 @@ describe.each(SIDES)("a %s client", (side) => {
       const again = await read(await post(side, body, key));
       expect([again.status, again.replayed, again.text]).toEqual([200, "true", first.text]);
       expect(again.text).toContain("Grüße 🌍");
-      for (const name of ["content-type", "x-sluice-dropped"]) {
+      for (const name of ["content-type", "x-sluice-dropped", "x-sluice-cost-usd"]) {
         expect([name, again.headers.get(name)]).toEqual([name, first.headers.get(name)]);
       }
       expect(again.headers.get("x-request-id")).toMatch(/^req_\w+$/);
@@ -165,6 +165,41 @@ describe("what is kept", () => {
     const again = await read(await post("chat", body, key));
     expect([again.replayed, again.text]).toEqual(["true", first]);
     expect([calls(), lab.rows().length]).toEqual([1, 1]);
+  });
+
+  test("a stream whose headers went out before its vendor answered: without the pings", async () => {
+    const held = gate();
+    lab.vendors.chat.always(CHAT, (call) => ({ ...answerOf(call), headersAfter: held.opened }));
+    const [key, body] = [freshKey(), ask("chat", ONE_ROUTE.chat, "stream")];
+    const asked = post("chat", body, key);
+    await clock.armed(5_000);
+    await clock.advance(5_000);
+    const reading = readAlong(await asked);
+    await reading.has(": ping");
+    held.open();
+    const first = await reading.end();
+    expect(first).toContain("[DONE]");
+    const again = await read(await post("chat", body, key));
+    expect([again.replayed, again.text]).toEqual(["true", first.replace(": ping\n\n", "")]);
+    expect([calls(), lab.rows().length]).toEqual([1, 1]);
+  });
+
+  test("not the failure of such a stream that cost nothing: the next try runs", async () => {
+    const held = gate();
+    lab.vendors.chat.answer(CHAT, {
+      ...json({ error: { message: "No." } }, { status: 400 }),
+      headersAfter: held.opened,
+    });
+    lab.vendors.chat.always(CHAT, answerOf);
+    const [key, body] = [freshKey(), ask("chat", ONE_ROUTE.chat, "stream")];
+    const asked = post("chat", body, key);
+    await clock.armed(5_000);
+    await clock.advance(5_000);
+    const reading = readAlong(await asked);
+    held.open();
+    expect(await reading.end()).toContain("invalid_request");
+    const second = await read(await post("chat", body, key));
+    expect([second.status, second.replayed, lab.rows().length]).toEqual([200, null, 1]);
   });
 
   test("a blocking request that was cut off after 95 s: its 504, and no second run", async () => {
