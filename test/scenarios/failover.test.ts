@@ -13,7 +13,7 @@ import {
   startUpstream,
   type Upstream,
 } from "../support/upstream.ts";
-import { until } from "../support/wait.ts";
+import { gate, until } from "../support/wait.ts";
 import { WIRES } from "./wires.ts";
 
 const PATH = "/v1/chat/completions";
@@ -795,6 +795,52 @@ describe("the only way", () => {
     expect(first.calls).toHaveLength(1);
     await clock.advance(1);
     expect((await response).status).toBe(200);
+  });
+
+  test.each([
+    [90_999, 200, null],
+    [91_000, 503, "4"],
+  ])(
+    "%i ms after a blocking request came: a wait of 4 s that its time does not hold is none",
+    async (ms, status, told) => {
+      const clock = manualClock();
+      const app = await single(clock);
+      delete app.app.services.pause;
+      const held = Promise.withResolvers<void>();
+      const busy = { ...fault(503, { "retry-after": "4" }), headersAfter: held.promise };
+      answers(first, busy, json(chatReply("yes")));
+      const response = talk(app);
+      await first.called();
+      await clock.advance(ms);
+      held.resolve();
+      if (status === 200) {
+        await clock.armed(4_000);
+        await clock.advance(4_000);
+      }
+      const answer = await response;
+      expect([answer.status, answer.headers.get("retry-after")]).toEqual([status, told]);
+    },
+  );
+
+  test("a breaker that opens during the wait keeps the repeat away", async () => {
+    insideOnly("a pause that is ended by hand");
+    const app = await single();
+    const [paused, waited, held] = [gate(), gate(), gate()];
+    app.app.services.pause = () => {
+      paused.open();
+      return waited.opened;
+    };
+    answers(first, fault(503), ...Array.from({ length: 4 }, () => fault(500)));
+    const response = talk(app);
+    await paused.opened;
+    for (let count = 0; count < 4; count++) await talk(app, `${count}`);
+    first.always(PATH, { ...json(chatReply("yes")), headersAfter: held.opened });
+    const probe = talk(app, "probe");
+    await first.called(5);
+    waited.open();
+    expect((await response).status).toBe(503);
+    held.open();
+    expect([(await probe).status, first.calls.length]).toEqual([200, 6]);
   });
 
   test("a client that leaves during the wait leaves nothing behind", async () => {
