@@ -184,15 +184,59 @@ test.each([
   expect(book.verify()).toEqual([]);
 });
 
-test("a clock that stood a year ahead leaves no window that lasts as long", async () => {
-  const { book, ledger, clock } = openBooks();
-  const payment = { ...PAYMENT, windowNano: 100_000_000n };
-  const now = clock.now();
-  clock.setWall(now + 365 * 86_400_000);
+test.each([
+  ["a year", 365 * 86_400_000, 0, 85_000_000n],
+  ["a little more than a minute", 60_001, 0, 85_000_000n],
+  ["a minute, which is no matter", 60_000, 60_000, 70_000_000n],
+])(
+  "a clock that stood %s ahead leaves no window that lasts as long",
+  async (_what, aheadMs, startsMs, availableNano) => {
+    const { book, ledger, clock } = openBooks();
+    const payment = { ...PAYMENT, windowNano: 100_000_000n };
+    const now = clock.now();
+    clock.setWall(now + aheadMs);
+    await (await ledger.hold(wish("req_1", { payment }))).settle(cameTo(0, 1_000));
+    clock.setWall(now);
+    await (await ledger.hold(wish("req_2", { payment }))).settle(cameTo(0, 1_000));
+    expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({ startedAtMs: now + startsMs, availableNano });
+    expect(book.verify()).toEqual([]);
+  },
+);
+
+test("a lesser plan takes nothing away of a window that was opened before a restart", async () => {
+  const { book, ledger, restart } = openBooks();
+  const spend = async (by: typeof ledger, id: string, windowNano: bigint) =>
+    (await by.hold(wish(id, { payment: { ...PAYMENT, windowNano } }))).settle(cameTo(0, 1_000));
+  await spend(ledger, "req_1", 100_000_000n);
+  await spend(restart().ledger, "req_2", 50_000_000n);
+  expect(book.window(ACCOUNT, 50_000_000n)).toMatchObject({ grantNano: 100_000_000n, availableNano: 70_000_000n });
+  expect(book.entries(ACCOUNT).map(({ kind }) => kind)).toEqual(["grant"]);
+});
+
+test("a window that is spent to the last leaves nothing that expires", async () => {
+  const { book, ledger, clock, fund } = openBooks();
+  await fund(DOLLAR);
+  const payment = { ...PAYMENT, windowNano: 15_000_000n };
   await (await ledger.hold(wish("req_1", { payment }))).settle(cameTo(0, 1_000));
-  clock.setWall(now);
-  await (await ledger.hold(wish("req_2", { payment }))).settle(cameTo(0, 1_000));
-  expect(book.window(ACCOUNT, payment.windowNano)).toMatchObject({ startedAtMs: now, availableNano: 85_000_000n });
+  expect(book.window(ACCOUNT, payment.windowNano)?.availableNano).toBe(0n);
+  await clock.advance(18_000_000);
+  await (await ledger.hold(wish("req_2", { payment }))).release();
+  expect(book.entries(ACCOUNT).map(({ kind }) => kind)).toEqual(["grant", "grant", "deposit"]);
+  expect(book.balance(ACCOUNT).postedNano).toBe(DOLLAR);
+});
+
+test.each([
+  ["while its window is open is the window's", 0, 0n],
+  ["once its window is over is the wallet's, whatever the window has left", 18_000_000, 8_700_000n],
+])("what a request needs beyond its hold %s", async (_what, ms, paidNano) => {
+  const { book, ledger, clock, fund } = openBooks();
+  await fund(DOLLAR);
+  const payment = { ...PAYMENT, windowNano: 100_000_000n };
+  // Held: 1,100 tokens of input and all of the output.
+  const hold = await ledger.hold(wish("req_1", { payment, maxOutputTokens: 1_000 }));
+  await clock.advance(ms);
+  await hold.settle(cameTo(4_000, 1_000));
+  expect(DOLLAR - book.balance(ACCOUNT).postedNano).toBe(paidNano);
   expect(book.verify()).toEqual([]);
 });
 
