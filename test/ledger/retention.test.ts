@@ -63,6 +63,21 @@ describe("retention", () => {
     expect(await retention.sweep()).toBe(0);
   });
 
+  test("a time whose rows are gone is told by its hours from the first day on of which they are kept", async () => {
+    const { store, clock, writer, rows } = await storeOf(40);
+    await new Retention(store, writer, clock, 10, fail).sweep();
+    const hoursFrom = Math.floor((NOW - HOUR_DAYS * DAY_MS) / DAY_MS) * DAY_MS;
+    for (const [fromMs, hours] of [
+      [hoursFrom, 7],
+      [hoursFrom + 3 * DAY_MS, 13],
+    ] as const) {
+      const range = { sinceMs: fromMs, untilMs: fromMs + hours * HOUR_MS };
+      const within = rows.filter(({ atMs }) => atMs >= range.sinceMs && atMs < range.untilMs).length;
+      expect(within).toBeGreaterThan(0);
+      expect(sumUp(summarise(store, { groupBy: "model", ...range })).requests).toBe(within);
+    }
+  });
+
   test("rows within their time cannot be removed by anybody", async () => {
     const { store, clock, writer, count } = await storeOf(20);
     await new Retention(store, writer, clock, 10, fail).sweep();
@@ -72,11 +87,16 @@ describe("retention", () => {
   });
 
   test("a clock that jumps ahead removes nothing; one that jumps back moves nothing back", async () => {
-    const { store, clock, writer, rows, count } = await storeOf(20);
+    const { store, clock, writer, rows, count, write } = await storeOf(20);
     const retention = new Retention(store, writer, clock, 30, fail);
     clock.setWall(Date.UTC(2099, 0, 1));
     expect(await retention.sweep()).toBe(0);
     expect(count("SELECT count(*) FROM usage")).toBe(rows.length);
+    // Nor does a row that was written meanwhile, once the clock stands right.
+    await write({ ...(rows[0] as (typeof rows)[number]), requestId: "req_ahead", atMs: Date.UTC(2099, 0, 1) });
+    clock.setWall(NOW);
+    expect(await retention.sweep()).toBe(0);
+    expect(count("SELECT count(*) FROM usage")).toBe(rows.length + 1);
     clock.setWall(NOW);
     const short = new Retention(store, writer, clock, 5, fail);
     await short.sweep();
