@@ -172,6 +172,42 @@ describe("several routes", () => {
     expect([first.calls.length, second.calls.length]).toEqual([5, 1]);
   });
 
+  test.each([
+    ["half of the request's time", 47_500, ["one#1/big", "two#1/big"]],
+    ["less than that", 47_501, ["one#1/big"]],
+  ])("a vendor that had %s and did not answer: whether it is left alone", async (_name, ms, opened) => {
+    oneProcessOnly("a breaker");
+    const clock = manualClock();
+    const app = await twoVendors(clock);
+    const held = gate();
+    first.always(PATH, { ...fault(503), headersAfter: held.opened });
+    second.always(PATH, neverAnswer());
+    const asked = Array.from({ length: 5 }, (_, at) => say(app, `${at}`));
+    await first.called(4);
+    await clock.advance(ms);
+    held.open();
+    await second.called(4);
+    await clock.advance(95_000 - ms);
+    for (const { status } of await Promise.all(asked)) expect(status).toBe(504);
+    expect(app.log.filter(({ event }) => event === "route-opened").map(({ way }) => way)).toEqual(opened);
+  });
+
+  test("a vendor that was given less than its time, as its clients left, has done nothing wrong", async () => {
+    oneProcessOnly("a breaker");
+    const clock = manualClock();
+    const app = await twoVendors(clock);
+    first.always(PATH, neverAnswer());
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const asked = Array.from({ length: 5 }, (_, at) => app.call(PATH, { ...posting(app, `${at}`, false), signal }));
+    await first.called(4);
+    await clock.advance(94_999);
+    leaving.abort();
+    await Promise.allSettled(asked);
+    await app.app.running.idle();
+    expect(app.log.filter(({ event }) => event === "route-opened")).toEqual([]);
+  });
+
   test("a vendor that is at work when a blocking request is cut off has done nothing wrong", async () => {
     const clock = manualClock();
     const app = await twoVendors(clock);
