@@ -118,6 +118,7 @@ const FORMS: readonly Attack[] = [
     lines: ["Host: evil.example"],
     target: (path) => `http://evil.example${path}`,
   },
+  { name: "absolute form for a stranger, our Host", lines: [OWN], target: (path) => `http://evil.example${path}` },
   { name: "no Host", lines: [] },
   { name: "CONNECT's form", lines: [OWN], target: () => "localhost:PORT" },
   { name: "no Host, HTTP/1.0", lines: ["HTTP/1.0"] },

@@ -50,6 +50,8 @@ describe("Host, over a raw socket", () => {
     "gateway.example.com",
     "GATEWAY.EXAMPLE.COM",
     "gateway.example.com:8443",
+    "gateway.example.com:1",
+    "gateway.example.com:65535",
     "[2001:db8::1]",
     "[2001:DB8::1]:8443",
   ];
@@ -195,6 +197,7 @@ describe("Origin and Fetch metadata, over a raw socket", () => {
     ["a stranger's origin", GET, ["Origin: https://evil.example"], false],
     ["another port of this machine", GET, ["Origin: http://localhost:OTHER"], false],
     ["this machine without a port", GET, ["Origin: http://localhost"], false],
+    ["a stranger's page on the very port", POST, ["Origin: http://evil.example:PORT"], false],
     ["a configured name under another scheme", GET, ["Origin: http://chat.example.com"], false],
     ["a configured name with another port", GET, [`Origin: ${CORS_ORIGIN}:444`], false],
     ["a name that begins like a configured one", GET, [`Origin: ${CORS_ORIGIN}.evil.example`], false],
@@ -269,6 +272,22 @@ describe("Origin and Fetch metadata, over a raw socket", () => {
     expect(await ask(["Host: localhost:PORT", ...lines, ...body], start)).toEqual(
       passes ? { status: 200, served: 1 } : { status: 403, served: 0 },
     );
+  });
+
+  test.each([
+    ["localhost", "http://localhost", true],
+    ["localhost:80", "http://127.0.0.1", true],
+    ["localhost", "http://[::1]:80", true],
+    ["localhost:443", "https://localhost", true],
+    // By what ends TLS before it.
+    ["localhost", "https://localhost", true],
+    ["localhost:443", "http://localhost", false],
+    // What is served under a name of the operator's is not this machine's alone.
+    ["gateway.example.com:8443", "http://localhost:8443", false],
+    ["localhost:8443", "https://gateway.example.com", true],
+  ])("asked as %s by a page of %s: %p", async (host, origin, passes) => {
+    const lines = [`Host: ${host}`, `Origin: ${origin}`, "Content-Length: 0"];
+    expect(await ask(lines, POST)).toEqual(passes ? { status: 200, served: 1 } : { status: 403, served: 0 });
   });
 
   test("a stranger's Host is refused even for image links", async () => {

@@ -95,6 +95,7 @@ export const DIRECT: readonly string[] = [
   "http://printer.local:P/",
   "http://router.lan:P/",
   "http://nas.home.arpa:P/",
+  "http://home.arpa:P/",
   "http://metadata:P/",
   "http://metadata.google.internal:P/computeMetadata/v1/",
   "http://metadata.google.internal.:P/",

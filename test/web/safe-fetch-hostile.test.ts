@@ -229,6 +229,22 @@ describe("what the operator allows", () => {
     expect(canary.connections - before).toBe(open ? 1 : 0);
   });
 
+  const longest = ["a", "b", "c"].map((letter) => letter.repeat(63)).join(".");
+  test.each([
+    ["http://name.example/", "unresolved"],
+    ["https://name.example/", "unresolved"],
+    ["http://name.example:8080/", "unresolved"],
+    ["https://name.example:8443/", "unresolved"],
+    ["http://name.example:81/", "blocked"],
+    ["http://name.example:8081/", "blocked"],
+    ["https://name.example:22/", "blocked"],
+    [`http://${longest}.${"d".repeat(61)}/`, "unresolved"],
+    [`http://${longest}.${"d".repeat(62)}/`, "invalid_url"],
+  ])("%s: whether its name is asked for", async (url, code) => {
+    const resolve = () => Promise.reject(new Error("nobody knows it"));
+    expect((await faultOf(guarded({ resolve })(url, PLAIN))).code).toBe(code);
+  });
+
   test("IPv6 rules, with and without a port", async () => {
     const allowHosts = ["[fd00::1]:8080", "fd00::2", "fd01::/16"];
     const safeFetch = guarded({ allowHosts, ports: new Set([80]) });
