@@ -1,4 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { Writer } from "../../src/db/writer.ts";
+import { Closing } from "../../src/jobs/closing.ts";
+import { KeyHolds } from "../../src/jobs/key-holds.ts";
+import { JobStore } from "../../src/jobs/store.ts";
 import { manualClock } from "../support/clock.ts";
 import { until } from "../support/wait.ts";
 import { hang, IMAGE, type ImageLab, Painter, PRICE_NANO, startImageLab } from "./lab.ts";
@@ -33,6 +37,45 @@ const refuse = async (from: ImageLab, body: Record<string, unknown> = {}) => {
 };
 
 describe("what images cost", () => {
+  test("whoever was cancelled in the last moment pays nothing for what came of it", async () => {
+    const { lab, painter, book, clock, deposit, balance } = await start("fast");
+    await deposit(100_000_000n);
+    painter.create_ = [hang().script];
+    const { id } = await lab.create();
+    await until(() => painter.running === 1, "the call");
+    const { store, app } = lab.gateway;
+    const jobs = new JobStore(store);
+    const writer = new Writer(store, clock);
+    const closing = new Closing({ jobs, writer, book, clock, log: app.services.log, holds: new KeyHolds(undefined) });
+    const job = jobs.find(id);
+    if (!job) throw new Error("it is there");
+    const blocked = { code: "content_policy", message: "No." } as const;
+    expect(await closing.cancel(id)).toBe(true);
+    for (const end of [
+      () => closing.succeed(job),
+      () => closing.block(job, blocked),
+      () => closing.fail(job, blocked),
+    ]) {
+      expect(await end()).toBe(false);
+    }
+    expect([await closing.cancel(id), lab.claims().map(({ state }) => state)]).toEqual([false, ["returned"]]);
+    expect([balance().postedNano, lab.gateway.rows()]).toEqual([100_000_000n, []]);
+    expect(book.verify()).toEqual([]);
+  });
+
+  test("a clock that is set back under a job has its image paid once all the same", async () => {
+    const { lab, painter, clock, book } = await start("fast");
+    const late = hang();
+    painter.create_ = [late.script];
+    const { id } = await lab.create();
+    await until(() => painter.running === 1, "the call");
+    clock.setWall(clock.now() - DAY_MS);
+    late.end(IMAGE);
+    expect((await lab.ended(id)).status).toBe("succeeded");
+    expect([lab.claims(), lab.gateway.rows()]).toMatchObject([[{ state: "counted" }], [{ durationMs: 0 }]]);
+    expect(book.verify()).toEqual([]);
+  });
+
   test("the worked timeline: three a day, then the wallet, and they come back after exactly 24 hours", async () => {
     const { lab, clock, painter, book, accountId, deposit, balance } = await start("fast");
     await deposit(100_000_000n);

@@ -22,6 +22,7 @@ type Row = {
   crashes: bigint;
   file: string | null;
   vendor_job: string | null;
+  run_after_ms: bigint;
 };
 
 const folders: string[] = [];
@@ -187,16 +188,34 @@ describe("a job whose process died while its vendor worked", () => {
     expect(second.store.database.query("SELECT attempts FROM usage").get()).toEqual({ attempts: 1n });
   });
 
-  test("has its image when that is in its file already", async () => {
+  test("waits for a vendor that gave it a name and is not there yet", async () => {
+    const folder = newFolder();
+    const painter = new Painter("resume");
+    painter.create_ = [{ kind: "pending", resumeId: "work-9", pollAfterMs: 15_000 }];
+    const first = await live(folder, [paintVendor("paint", painter)]);
+    const id = await create(first);
+    await until(() => row(first, id).vendor_job === "work-9", "the name");
+    const before = Date.now();
+    const second = await live(folder, []);
+    await until(() => row(second, id).state === "queued", "the wait");
+    const { vendor_job: name, run_after_ms: runAfterMs } = row(second, id);
+    expect([name, claims(second)]).toEqual(["work-9", ["claimed"]]);
+    expect(Number(runAfterMs) - before).toBeGreaterThanOrEqual(10_000);
+  });
+
+  test.each([
+    ["has its image when that is in its file already", true, { state: "succeeded" }, "counted"],
+    ["has none when its file was not written, and pays nothing", false, { error_code: "interrupted" }, "returned"],
+  ])("%s", async (_name, isWritten, end, claim) => {
     const folder = newFolder();
     const painter = new Painter("none");
     const first = await live(folder, [paintVendor("paint", painter)]);
-    // The file is written, and the process dies before it can say so.
+    // The process dies before it can say that the file is there, or before it is.
     const { files } = first.app.jobs;
     const save = files.save.bind(files);
     let saved = "";
     files.save = async (name, bytes) => {
-      await save(name, bytes);
+      if (isWritten) await save(name, bytes);
       saved = name;
       await new Promise(() => undefined);
     };
@@ -204,9 +223,9 @@ describe("a job whose process died while its vendor worked", () => {
     await until(() => saved !== "" && row(first, id).state === "fetching", "the file");
     const again = new Painter("none");
     const second = await live(folder, [paintVendor("paint", again)]);
-    expect(await ended(second, id)).toMatchObject({ state: "succeeded", file: saved });
+    expect(await ended(second, id)).toMatchObject(isWritten ? { ...end, file: saved } : end);
     expect(again.creates).toEqual([]);
-    expect(claims(second)).toEqual(["counted"]);
+    expect(claims(second)).toEqual([claim]);
     // It waits for its file for ever: it cannot be ended.
     lives.splice(0, 1);
   });
