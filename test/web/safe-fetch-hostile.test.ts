@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, te
 import { networkInterfaces } from "node:os";
 import { isOwnAddress, isPublicAddress } from "../../src/web/safe-fetch-address.ts";
 import { FETCH_FAULTS, type FetchFault, type FetchFaultCode } from "../../src/web/safe-fetch-fault.ts";
+import { manualClock } from "../support/clock.ts";
 import { redirect, startUpstream, type Upstream } from "../support/upstream.ts";
 import { type Canary, faultOf, guarded, PLAIN, startCanary } from "./fetch-lab.ts";
 import { DIRECT, INSIDE, OUTSIDE, PORTS } from "./hostile-urls.ts";
@@ -192,6 +193,11 @@ describe("the gateway itself", () => {
     for (const host of ["127.0.0.1", "127.0.0.9", "localhost", "[::1]", "0.0.0.0", "gate.example", "a.example"]) {
       expect((await faultOf(safeFetch(here(`http://${host}:P/`), PLAIN))).code).toBe("blocked");
     }
+    // As IPv6 writes an address of IPv4.
+    const mapped = openPort({ allowHosts, ownPort: () => canary.port, resolve: async () => ["::ffff:127.0.0.1"] });
+    for (const host of ["[::ffff:127.0.0.1]", "[::ffff:7f00:9]", "gate.example"]) {
+      expect((await faultOf(mapped(here(`http://${host}:P/`), PLAIN))).code).toBe("blocked");
+    }
     expect(canary.connections).toBe(before);
   });
 
@@ -200,6 +206,25 @@ describe("the gateway itself", () => {
     const safeFetch = openPort({ ownHosts: ["gate.example"], resolve });
     expect((await faultOf(safeFetch(here("http://gate.example:P/v1/models"), PLAIN))).code).toBe("blocked");
   });
+});
+
+test("an address that swallows what is sent is given up for the next one before the time is gone, the last one is not", async () => {
+  const clock = manualClock();
+  let hungUp = 0;
+  fetching.mockImplementation(((url: string, init?: RequestInit) => {
+    asked.push(url);
+    init?.signal?.addEventListener("abort", () => hungUp++);
+    return new Promise(() => undefined);
+  }) as typeof fetch);
+  const resolve = async () => ["93.184.216.34", "93.184.216.35", "93.184.216.36", "93.184.216.37"];
+  const work = faultOf(guarded({ clock, resolve })("http://swallowed.example/", { ...PLAIN, deadlineMs: 60_000 }));
+  for (const [at, ms] of [4_000, 4_000, 10_000].entries()) {
+    await clock.armed(ms);
+    expect(asked).toHaveLength(at + 1);
+    await clock.advance(ms);
+  }
+  expect([(await work).code, hungUp]).toEqual(["timeout", 3]);
+  expect(asked).toEqual([4, 5, 6].map((last) => `http://93.184.216.3${last}:80/`));
 });
 
 describe("what the operator allows", () => {
