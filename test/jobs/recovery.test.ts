@@ -198,6 +198,8 @@ describe("a job whose process died while its vendor worked", () => {
     const before = Date.now();
     const second = await live(folder, []);
     await until(() => row(second, id).state === "queued", "the wait");
+    for (let round = 0; round < 20; round++) await settle();
+    expect(row(second, id).state).toBe("queued");
     const { vendor_job: name, run_after_ms: runAfterMs } = row(second, id);
     expect([name, claims(second)]).toEqual(["work-9", ["claimed"]]);
     expect(Number(runAfterMs) - before).toBeGreaterThanOrEqual(10_000);

@@ -33,6 +33,14 @@ describe("what an address may do (reliability 4)", () => {
     }
   });
 
+  test("after a crash each has half of it: who makes the gateway fall begins no anew", async () => {
+    const clock = manualClock();
+    const limiter = new AddressLimiter({ clock, startHalf: true });
+    expect([drain(limiter, 1, "open"), drain(limiter, 1, "refused-key"), drain(limiter, 2, "refused-key")]).toEqual([
+      50, 5, 5,
+    ]);
+  });
+
   test("ten wrong keys a minute: the eleventh waits, asking again costs nothing, and the wait is six seconds", async () => {
     const clock = manualClock();
     const limiter = new AddressLimiter({ clock });
