@@ -58,7 +58,13 @@ describe("chunked bodies", () => {
   });
 
   test.each([
+    // What stands beside digits and letters.
     "g\r\n",
+    ":\r\n",
+    "/\r\n",
+    "@\r\n",
+    "`\r\n",
+    "1:\r\n",
     "\r\n",
     ";x\r\n",
     "1\n",
@@ -67,6 +73,13 @@ describe("chunked bodies", () => {
     "1\r\na\rb",
     "ffffffffffffff\r\n",
     `1;${"x".repeat(20_000)}`,
+    // To some a bare line feed or an odd character ends a line, to others it does not.
+    "1;x\ny\r\na\r\n",
+    "1;\0\r\na\r\n",
+    "1;\x7f\r\na\r\n",
+    "0\r\na: b\nc: d\r\n\r\n",
+    "0\r\na: \x7f\r\n\r\n",
+    "0\r\na: b\rc\r\n\r\n",
     `0\r\n${"a: b\r\n".repeat(4_000)}`,
     "-1\r\n",
     "0x1\r\n",
