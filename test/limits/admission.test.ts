@@ -66,10 +66,24 @@ function machine(memoryBytes = 8 * 1024 * MIB) {
 
 describe("admission by turns (reliability 4)", () => {
   test("asks nobody to wait, and for no turn, while little is under way", () => {
-    const { state, inside, askMany, turns } = machine();
+    const { state, inside, askMany, turns, admission } = machine();
     state.running = 7;
     askMany(500);
     expect([inside.length, turns.length]).toEqual([500, 0]);
+    state.running = 8;
+    askMany(17);
+    expect([inside.length, admission.waiting]).toEqual([516, 1]);
+  });
+
+  test("four thousand and ninety-six may wait, and no more", async () => {
+    const { refused, askMany, turn } = machine();
+    askMany(16 + 4_096 + 1);
+    expect(refused).toEqual([16 + 4_096]);
+    await turn();
+    askMany(17);
+    expect(refused).toEqual([16 + 4_096]);
+    askMany(1);
+    expect(refused).toHaveLength(2);
   });
 
   test("lets sixteen in at once, the others with the next turns, in their order", async () => {
