@@ -205,6 +205,22 @@ describe("a job whose process died while its vendor worked", () => {
     expect(Number(runAfterMs) - before).toBeGreaterThanOrEqual(10_000);
   });
 
+  test("is not sent to another vendor of its model once its own has taken it on, and is gone", async () => {
+    const folder = newFolder();
+    const painter = new Painter("resume");
+    painter.create_ = [{ kind: "pending", resumeId: "work-10", pollAfterMs: 15_000 }];
+    const first = await live(folder, [paintVendor("paint", painter)]);
+    const id = await create(first);
+    await until(() => row(first, id).vendor_job === "work-10", "the name");
+    const second = await live(folder, []);
+    await until(() => row(second, id).state === "queued", "the wait");
+    second.store.database.run("UPDATE image_job SET run_after_ms = 0");
+    const other = new Painter("none");
+    const third = await live(folder, [paintVendor("paint2", other)], [{ vendor: "paint2", model: "b" }]);
+    expect(await ended(third, id)).toMatchObject({ state: "failed", error_code: "vendor_not_configured" });
+    expect([other.creates, claims(third)]).toEqual([[], ["returned"]]);
+  });
+
   test.each([
     ["has its image when that is in its file already", true, { state: "succeeded" }, "counted"],
     ["has none when its file was not written, and pays nothing", false, { error_code: "interrupted" }, "returned"],

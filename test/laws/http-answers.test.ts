@@ -57,6 +57,11 @@ describe("chunked bodies", () => {
     );
   });
 
+  test("may have as many lines as they like, each as long as it may be", () => {
+    const wire = `${`1;${"x".repeat(15_000)}\r\na\r\n`.repeat(4)}0\r\n\r\n`;
+    expect(readInPieces(wire, [9])).toEqual({ body: "aaaa", complete: true, surplus: false });
+  });
+
   test.each([
     // What stands beside digits and letters.
     "g\r\n",
