@@ -1,9 +1,9 @@
-import { lookup } from "node:dns/promises";
 import type { Clock } from "../lib/clock.ts";
 import { follow, until } from "../lib/signals.ts";
 import { isOwnAddress, isPublicAddress } from "./safe-fetch-address.ts";
 import { type BodyLimits, letGo, readBody } from "./safe-fetch-body.ts";
 import { FetchFault } from "./safe-fetch-fault.ts";
+import { type Resolve, resolveBySystem, resolvePublic } from "./safe-fetch-names.ts";
 import { createRules, type Target, WEB_PORTS } from "./safe-fetch-rules.ts";
 import { limit } from "./safe-fetch-time.ts";
 import { ENCODINGS } from "./safe-fetch-unpack.ts";
@@ -21,9 +21,6 @@ const MAX_ADDRESSES = 100;
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-/** Every address of a name. Rejects when there is none. */
-export type Resolve = (host: string) => Promise<readonly string[]>;
-
 export type SafeFetchSettings = {
   clock: Clock;
   userAgent: string;
@@ -33,7 +30,7 @@ export type SafeFetchSettings = {
   ownHosts: readonly string[];
   /** The port this gateway listens at, once it does: unreachable on every own address, whatever is allowed. */
   ownPort(): number | undefined;
-  /** Default: the system's resolver. */
+  /** Default: DNS, and the system's resolver for hosts that the operator opened. */
   resolve?: Resolve;
   /** Ports of hosts that nobody opened. Default: {@link WEB_PORTS}. */
   ports?: ReadonlySet<number>;
@@ -59,11 +56,6 @@ export type Fetched = {
 
 export type SafeFetch = (url: string, options: SafeFetchOptions) => Promise<Fetched>;
 
-const resolveBySystem: Resolve = async (host) => {
-  const found = await lookup(host, { all: true });
-  return found.map(({ address }) => address);
-};
-
 /** A `location` as its server wrote it: many write UTF-8 as it is, of which a header's value has each byte as a character. */
 function readLocation(written: string | null): string | null {
   if (written === null || !/[\u0080-\u00ff]/.test(written)) return written;
@@ -88,12 +80,10 @@ function explain(thrown: unknown): FetchFault {
 /** The guarded fetch: everything it needs beside a URL. */
 class Guard {
   readonly #check: (url: string | URL) => Target;
-  readonly #resolve: Resolve;
 
   constructor(private readonly settings: SafeFetchSettings) {
     const { allowHosts, ownHosts, ports = WEB_PORTS } = settings;
     this.#check = createRules({ allowHosts, ownHosts, ports });
-    this.#resolve = settings.resolve ?? resolveBySystem;
   }
 
   async fetch(text: string, options: SafeFetchOptions): Promise<Fetched> {
@@ -135,7 +125,7 @@ class Guard {
 
   /** The addresses that may be connected to: none at all when a single one of the name's leads inward. */
   async #addresses(target: Target, signal: AbortSignal): Promise<readonly string[]> {
-    const found = target.isAddress ? [target.host] : await until(signal, () => this.#lookUp(target.host));
+    const found = target.isAddress ? [target.host] : await until(signal, () => this.#lookUp(target));
     const isOpen = (address: string) => {
       const own = isOwnAddress(address);
       if (target.allowed) return !(own && target.port === this.settings.ownPort());
@@ -145,9 +135,10 @@ class Guard {
     throw new FetchFault("blocked", "It leads to an address that is not public.");
   }
 
-  async #lookUp(host: string): Promise<readonly string[]> {
+  async #lookUp({ host, allowed }: Target): Promise<readonly string[]> {
+    const resolve = this.settings.resolve ?? (allowed ? resolveBySystem : resolvePublic);
     const fault = (cause?: unknown) => new FetchFault("unresolved", "The host's name is not known.", cause);
-    const found = await this.#resolve(host).catch((cause: unknown) => {
+    const found = await resolve(host).catch((cause: unknown) => {
       throw fault(cause);
     });
     if (found.length === 0 || found.length > MAX_ADDRESSES) throw fault();
