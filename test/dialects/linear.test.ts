@@ -7,6 +7,7 @@ import { type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from ".
 import { DistinctNames } from "../../src/dialects/distinct-names.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { Lines } from "../../src/dialects/lines.ts";
+import { toInput } from "../../src/dialects/messages/tool-input.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { translateWhole } from "../support/translate.ts";
 import { countWork, leastWork } from "../support/wait.ts";
@@ -204,5 +205,19 @@ describe("lines and names", () => {
     const names = new DistinctNames();
     const take = (name: string) => names.take(name, (count) => (count === 1 ? name : `${name}_${count}`));
     expect(["a", "a_2", "a", "a", "a_2", "b"].map(take)).toEqual(["a", "a_2", "a_3", "a_4", "a_2_2", "b"]);
+  });
+});
+
+describe("what stands inside a string, where a body's own bounds do not reach, is read at the speed of its length", () => {
+  const SIZE = 1_000_000;
+  const RUNS = 3;
+
+  test.each([
+    ["a list of many numbers", `[1${",1".repeat(SIZE)}]`, 6],
+    ["a list of many lists", `[[]${",[]".repeat(SIZE / 2)}]`, 6],
+    ["brackets without end", "[".repeat(SIZE) + "]".repeat(SIZE), 0.5],
+  ])("a call's arguments: %s", (_what, text, most) => {
+    const parsed = leastWork(() => JSON.parse(text), RUNS);
+    expect(leastWork(() => toInput(text), RUNS)).toBeLessThan(parsed * most);
   });
 });
