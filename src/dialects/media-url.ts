@@ -33,17 +33,20 @@ export const isAddress = (url: string): boolean =>
 /** Whether this is a URL of any kind, which no base64 is. */
 export const hasScheme = (text: string): boolean => /^\s*[a-z][\w+.-]{0,30}:/i.test(text);
 
+/** The word for base64 among the parameters of a `data:` URL, which are looked through in one go: there is no bound to how many a stranger writes. */
+const BASE64 = /;\s*base64\s*(?:;|$)/i;
+
 /** A `data:` URL taken apart: its text is base64, or stands for itself. Undefined for anything else. */
 export function readDataUrl(url: string): { said: string; isBase64: boolean; text: string } | undefined {
   if (!isDataUrl(url)) return undefined;
   const comma = url.indexOf(",");
   if (comma < 0) return undefined;
-  const [said, ...parameters] = url.slice(5, comma).split(";");
+  const head = url.slice(5, comma);
   const body = url.slice(comma + 1);
   const text = body.includes("%") ? percentDecode(body) : body;
   // Some clients leave the word out: text does not begin as files do.
-  const isBase64 = parameters.some((each) => each.trim().toLowerCase() === "base64") || isFile(text);
-  return { said: said || "text/plain", isBase64, text };
+  const isBase64 = BASE64.test(head) || isFile(text);
+  return { said: head.split(";", 1)[0] || "text/plain", isBase64, text };
 }
 
 /**

@@ -7,6 +7,7 @@ import { type DialectName, UPSTREAM_DIALECTS, type UpstreamDialectName } from ".
 import { DistinctNames } from "../../src/dialects/distinct-names.ts";
 import { dialects, upstreamDialects } from "../../src/dialects/index.ts";
 import { Lines } from "../../src/dialects/lines.ts";
+import { parseDataUrl } from "../../src/dialects/media-url.ts";
 import { toInput } from "../../src/dialects/messages/tool-input.ts";
 import { JsonText } from "../../src/lib/json.ts";
 import { translateWhole } from "../support/translate.ts";
@@ -219,5 +220,12 @@ describe("what stands inside a string, where a body's own bounds do not reach, i
   ])("a call's arguments: %s", (_what, text, most) => {
     const parsed = leastWork(() => JSON.parse(text), RUNS);
     expect(leastWork(() => toInput(text), RUNS)).toBeLessThan(parsed * most);
+  });
+
+  test("the parameters of a data: URL", () => {
+    const url = `data:image/png${";a=b".repeat(SIZE)};base64,iVBORw0KGgo=`;
+    const split = leastWork(() => url.split(";"), RUNS);
+    expect(leastWork(() => parseDataUrl(url), RUNS)).toBeLessThan(split);
+    expect(parseDataUrl(url)).toEqual({ mediaType: "image/png", data: "iVBORw0KGgo=" });
   });
 });
