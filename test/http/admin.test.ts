@@ -216,6 +216,18 @@ describe("keys and tokens", () => {
     expect((await get("/admin/v1/keys?limit=1000")).body).toEqual(before.body);
   });
 
+  test("a name with half a character in it is told as it is kept: strict clients refuse JSON with such a half", async () => {
+    const name = "half \ud83d";
+    const account = await post("/admin/v1/accounts", { name, plan: "free" });
+    expect([account.status, account.body["name"]]).toEqual([201, "half \ufffd"]);
+    const key = await post("/admin/v1/keys", { account: account.body["id"], name });
+    expect(key.body["name"]).toBe("half \ufffd");
+    const renamed = await post(`/admin/v1/keys/${key.body["id"]}`, { name: `${name}!` });
+    expect(renamed.body["name"]).toBe("half \ufffd!");
+    const kept = dataOf((await get(`/admin/v1/keys?account=${account.body["id"]}`)).body);
+    expect(kept.map((row) => row["name"])).toEqual(["half \ufffd!"]);
+  });
+
   test("a key is made, shown once, changed, and revoked", async () => {
     const made = await post("/admin/v1/keys", {
       ...{ account: "team", name: "ci", models: ["lab/*"], endpoints: ["chat"], cap_day_usd: "1.5" },
