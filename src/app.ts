@@ -19,6 +19,8 @@ import type { Book } from "./ledger/book.ts";
 import { openLedger } from "./ledger/open-ledger.ts";
 import { Retention } from "./ledger/rollup-retention.ts";
 import type { Clock } from "./lib/clock.ts";
+import { type Rhythm, repeat } from "./lib/repeat.ts";
+import { HOUR_MS, MINUTE_MS } from "./lib/spans.ts";
 import { AddressLimiter } from "./limits/addresses.ts";
 import { Admission } from "./limits/admission.ts";
 import { Room } from "./limits/buckets.ts";
@@ -277,20 +279,25 @@ function startWebTools(relay: Relay): WebTools {
   return web;
 }
 
-/** Begins to clear the store of what is old, and to end what revoked keys have under way. `stopUpkeep` ends that, and the counting of tokens. */
+/** How often the files of a log to which nothing comes are looked at for age, and how soon after the start. */
+const TIDYING: Rhythm = { everyMs: HOUR_MS, firstMs: MINUTE_MS };
+
+/** Begins to clear the store and the log of requests of what is old, and to end what revoked keys have under way. `stopUpkeep` ends that, and the counting of tokens. */
 function startUpkeep({ settings, log, writer, reasoning, keys, running }: Relay) {
-  const { config, store, clock } = settings;
+  const { config, store, clock, requests } = settings;
   const tokenizer = new Tokenizer(clock);
   const kept = new IdempotencyStore(store, writer, clock, log);
   const stopSweeping = kept.watch();
   const retained = (thrown: unknown) => log.error("retention", errorFields(thrown));
   const stopRemoving = new Retention(store, writer, clock, config.records.usageDays, retained).watch();
+  const stopTidying = requests && repeat(clock, TIDYING, () => requests.removeOld(), retained);
   const stopForgetting = reasoning.watch();
   const unwatch = endRevoked(keys, running);
   const stopUpkeep = () => {
     unwatch();
     stopSweeping();
     stopRemoving();
+    stopTidying?.();
     stopForgetting();
     tokenizer.stop();
   };

@@ -146,6 +146,14 @@ export class RequestLog {
     return this.#writing;
   }
 
+  /** Removes what is too old, also of a log to which nothing comes any more. Rejects with the system's error. */
+  removeOld(): Promise<void> {
+    const removed = this.#writing.then(() => (existsSync(this.#settings.folder) ? this.#tidy(0) : undefined));
+    // Who asked is told; what is noted next is written all the same.
+    this.#writing = removed.catch(() => undefined);
+    return removed;
+  }
+
   /** The last flush. */
   close(): Promise<void> {
     return this.flush();

@@ -5,6 +5,7 @@ import { createLog, silentLog } from "../../src/observe/log.ts";
 import { RequestLog, type RequestLogSettings, withRequestLog } from "../../src/observe/request-log.ts";
 import { temporaryFolders } from "../db/temp-folder.ts";
 import { startApp, type TestApp } from "../support/app.ts";
+import { manualClock } from "../support/clock.ts";
 
 const folder = temporaryFolders();
 const apps: TestApp[] = [];
@@ -146,6 +147,33 @@ describe("the request log", () => {
     log.add("info", { text: "now" });
     await log.flush();
     expect(lines().map(({ text }) => text)).toEqual(["now"]);
+  });
+
+  test("what is old goes also where no request comes any more: soon after the start, and then by the hour", async () => {
+    const clock = manualClock();
+    const { log, path, files, faults } = open({ days: 14, now: clock.now });
+    const age = (name: string, days: number) => {
+      const at = (clock.now() - days * 86_400_000) / 1_000;
+      utimesSync(join(path, name), at, at);
+    };
+    const [prompts, recent] = ["requests-20251201T000000000Z.jsonl", "requests-20251225T000000000Z.jsonl"];
+    for (const name of [prompts, recent, "notes.txt"]) writeFileSync(join(path, name), "{}\n");
+    age(prompts, 15);
+    age(recent, 13);
+    age("notes.txt", 99);
+    apps.push(await startApp({ requests: log, clock }));
+    await clock.advance(60_000);
+    await log.flush();
+    expect(files()).toEqual(["notes.txt", recent]);
+    age(recent, 15);
+    await clock.advance(3_600_000);
+    await log.flush();
+    expect(files()).toEqual(["notes.txt"]);
+    rmSync(path, { recursive: true });
+    await clock.advance(3_600_000);
+    log.add("info", { text: "next" });
+    await log.flush();
+    expect([files().length, faults]).toEqual([1, []]);
   });
 
   test("a disk that cannot be written to is told of, and stops nobody; what it cost is counted", async () => {
