@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Parser } from "htmlparser2";
 import { createProgram } from "../../src/cli/program.ts";
@@ -41,6 +41,18 @@ function isTaken(words: string[]): boolean {
 describe("the systemd unit", () => {
   const unit = readUnit(read("sluice.service"));
   const service = new Map(unit.get("Service"));
+
+  test.skipIf(process.platform !== "linux")("is set up again with a new release, and keeps the keys", () => {
+    const folder = makeFolder();
+    const file = join(folder, "etc/environment");
+    const told = readFileSync(join(RELEASE, "../README.md"), "utf8").match(/^.*install -D .*$/m)?.[0] ?? "";
+    const setUp = () => Bun.spawnSync(["sh", "-c", told.replaceAll("/etc/sluice/environment", file)]).exitCode;
+    expect([told.includes("/etc/sluice/environment"), setUp()]).toEqual([true, 0]);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    writeFileSync(file, "OPENAI_API_KEY=kept\n");
+    expect([setUp(), readFileSync(file, "utf8")]).toEqual([0, "OPENAI_API_KEY=kept\n"]);
+    removeFolder(folder);
+  });
 
   test("starts the program as it is installed, as a user of its own, and gives it time to end", () => {
     expect([...unit.keys()]).toEqual(["Unit", "Service", "Install"]);
