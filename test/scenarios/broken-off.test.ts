@@ -110,6 +110,65 @@ describe("a vendor that counts in every record, and breaks off", () => {
   });
 });
 
+describe("a vendor that counts what it made with its error", () => {
+  const told = { message: "Oh no", type: "api_error", code: "server_error" };
+  const data = (...all: Record<string, unknown>[]) => all.map((each) => `data: ${JSON.stringify(each)}\n\n`).join("");
+  const usage = { input_tokens: 90, output_tokens: 50 };
+  const counts = { prompt_tokens: 90, completion_tokens: 50, total_tokens: 140 };
+  const item = { id: "msg_1", type: "message", status: "in_progress", role: "assistant", content: [] };
+  const failed = { id: "resp_1", object: "response", status: "failed", error: told, output: [], usage };
+  const begun = {
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model: "m",
+    content: [],
+    usage: { input_tokens: 90 },
+  };
+  const claude = data(
+    { type: "message_start", message: begun },
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "So far" } },
+  );
+  const endsBadly = { choices: [{ index: 0, delta: {}, finish_reason: "error" }] };
+  const gone = { message: "Busy", status: "UNAVAILABLE", code: 503 };
+  const seen = { candidates: [{ content: { role: "model", parts: [{ text: "So far" }] } }] };
+
+  test.each([
+    ["chat, in the error's record", "lab/m", chunk("m", "So far") + data({ error: told, usage: counts })],
+    ["chat, where it ends", "lab/m", chunk("m", "So far") + data({ id: "c1", ...endsBadly, usage: counts })],
+    ["messages, in the error's record", "claude/m", claude + data({ type: "error", error: told, usage })],
+    [
+      "messages, inside a block",
+      "claude/m",
+      claude + data({ type: "message_delta", delta: {}, usage }, { type: "error", error: told }),
+    ],
+    [
+      "responses",
+      "agents/m",
+      data(
+        { type: "response.output_item.added", output_index: 0, item },
+        { type: "response.output_text.delta", item_id: "msg_1", output_index: 0, content_index: 0, delta: "So far" },
+        { type: "response.failed", response: failed },
+      ),
+    ],
+    [
+      "gemini",
+      "google/m",
+      data(seen, { error: gone, usageMetadata: { promptTokenCount: 90, candidatesTokenCount: 50 } }),
+    ],
+  ])("is paid that: %s", async (_name, model, stream) => {
+    for (const upstream of [chat, messages, gemini, responses]) {
+      for (const path of [CHAT, MESSAGES, GEMINI, RESPONSES]) upstream.answer(path, sse(stream), sse(stream));
+    }
+    for (const path of [CHAT, MESSAGES]) {
+      const text = await (await app.post(path, ask(model))).text();
+      expect([text.includes("So far"), text.includes('"error"')]).toEqual([true, true]);
+      const counted = { input: 90, output: 50, estimated: false };
+      expect(app.rows().at(-1)).toMatchObject({ outcome: "upstream-failed", ...counted });
+    }
+  });
+});
+
 describe("a stream of responses that breaks off ends as the same response, with the next numbers", () => {
   const event = (type: string, sequence_number: number, fields: Record<string, unknown>) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number, ...fields })}\n\n`;

@@ -172,7 +172,7 @@ export class ChatDecoder implements Decoder {
     this.#readFirst(choice, delta, out);
     // Nothing is in pieces here: they go back as they stand.
     if (this.#details) this.#details.items = detailsOf(delta) ?? [];
-    if (!this.done && (body["usage"] || body["x_groq"])) this.#readUsage(body, out);
+    if (!this.done && this.#noteUsage(body)) this.#tellUsage(body, out);
     if (!this.done) this.#finish(out);
     return out;
   }
@@ -182,6 +182,8 @@ export class ChatDecoder implements Decoder {
       this.#fail(new GatewayError("upstream_error", "The vendor sent a record that is no chunk of a reply."), out);
       return;
     }
+    // Before all else: what a vendor counted is paid where it comes with an error, too (contract 5).
+    const isCounted = this.#noteUsage(value);
     const error = errorInside(value);
     if (error) {
       this.#fail(error, out);
@@ -197,7 +199,7 @@ export class ChatDecoder implements Decoder {
         if (this.done) return;
       }
     }
-    if (value["usage"] || value["x_groq"] || usageInside(choices)) this.#readUsage(value, out);
+    if (isCounted) this.#tellUsage(value, out);
   }
 
   #start(value: Record<string, unknown>, out: Event[]): void {
@@ -309,20 +311,27 @@ export class ChatDecoder implements Decoder {
     }
   }
 
-  #readUsage(value: Record<string, unknown>, out: Event[]): void {
+  /** Takes what a record counts, if it does. */
+  #noteUsage({ usage: told, x_groq: groq, choices }: Record<string, unknown>): boolean {
+    const inside = usageInside(choices);
+    if (!told && !groq && !inside) return false;
     const exclusive = this.#context.quirks.exclusiveReasoningTokens === true;
-    const groq = value["x_groq"];
     const read =
-      readUsage(value["usage"], exclusive) ??
+      readUsage(told, exclusive) ??
       readUsage(isObject(groq) ? groq["usage"] : undefined, exclusive) ??
-      readUsage(usageInside(value["choices"]), exclusive);
-    if (!read) return;
+      readUsage(inside, exclusive);
+    if (!read) return false;
     const usage = this.#context.cachesForHour ? withLong(read, read.cacheWrite) : read;
-    if (!this.#started) this.#start(value, out);
     // Some vendors repeat the same counts on several records.
-    if (this.#usage && isSameUsage(this.#usage, usage)) return;
+    if (this.#usage && isSameUsage(this.#usage, usage)) return true;
     this.#usage = usage;
     this.#usageWritten = false;
+    return true;
+  }
+
+  /** Tells what a record has counted, which may be all that it holds. */
+  #tellUsage(value: Record<string, unknown>, out: Event[]): void {
+    if (!this.#started) this.#start(value, out);
     this.#writeUsage(out);
   }
 

@@ -119,10 +119,10 @@ export class GeminiDecoder implements Decoder {
 
   #readRecord(record: unknown, out: Event[]): GatewayError | undefined {
     if (!isObject(record)) return new GatewayError("upstream_error", "The vendor sent a broken record.");
+    this.#usage = readUsage(record["usageMetadata"], this.#usage);
     const error = errorInside(record);
     if (error) return error;
     this.#start(record, out);
-    this.#usage = readUsage(record["usageMetadata"], this.#usage);
     const candidate = candidateOf(record);
     if (candidate && isCiting(candidate)) this.#citing = candidate;
     for (const part of partsOf(candidate)) {

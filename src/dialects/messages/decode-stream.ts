@@ -155,7 +155,11 @@ class MessagesDecoder implements Decoder {
 
   #fail(error: GatewayError): Event[] {
     this.done = true;
-    return [{ type: "error", error }];
+    const out: Event[] = [];
+    // What it counted until then is paid, also inside a block that never ended (contract 5).
+    this.#tell(out);
+    out.push({ type: "error", error });
+    return out;
   }
 
   /** Reads one record into `out`; returns the error it means, if it means one. */
@@ -183,6 +187,7 @@ class MessagesDecoder implements Decoder {
         return undefined;
       default:
         if (type === "error" || isObject(value["error"])) {
+          this.#usage = readUsage(value["usage"], this.#usage);
           const raw = readRawError(value);
           return upstreamError(statusOfRawError(raw), raw);
         }
@@ -324,7 +329,10 @@ class MessagesDecoder implements Decoder {
 
   /** Usage stands between blocks only, so a count that comes inside one waits for its end. */
   #report(out: Event[]): void {
-    if (!this.#lane.idle) return;
+    if (this.#lane.idle) this.#tell(out);
+  }
+
+  #tell(out: Event[]): void {
     const usage = this.#earlier === NO_USAGE ? this.#usage : sumUsage(this.#earlier, this.#usage);
     const apart = this.#allApart;
     if (sameUsage(usage, this.#reported) && apart?.length === this.#reportedApart) return;

@@ -248,8 +248,13 @@ class ResponsesDecoder implements Decoder {
 
   #terminal(type: string, value: Item, out: Event[][]): GatewayError | undefined {
     const response = isObject(value["response"]) ? value["response"] : {};
+    const usage = readUsage(response["usage"]);
     const failure = failureOf(response, type);
-    if (failure) return failure;
+    if (failure) {
+      // What a vendor counted is paid, however its reply ended (contract 5).
+      if (usage) out.push([{ type: "usage", usage }]);
+      return failure;
+    }
     this.#start(response, out);
     const items = Array.isArray(response["output"]) ? response["output"].filter(isObject) : [];
     for (const slot of this.#lane.openSlots()) {
@@ -263,7 +268,6 @@ class ResponsesDecoder implements Decoder {
         out.push(this.#eventsOf(item));
       }
     }
-    const usage = readUsage(response["usage"]);
     if (usage) out.push([{ type: "usage", usage }]);
     const incomplete = type === "response.incomplete" || response["status"] === "incomplete";
     out.push([{ type: "finish", finish: readFinish(response, incomplete, this.#calledTool) }]);
