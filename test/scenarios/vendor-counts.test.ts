@@ -84,6 +84,17 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
       [500, 300, 0, 250],
     ],
     [
+      "thoughts that its total alone tells of, as Google's endpoint in this dialect has them",
+      {
+        prompt_tokens: 1_000,
+        completion_tokens: 50,
+        total_tokens: 1_250,
+        prompt_tokens_details: { cached_tokens: 400 },
+      },
+      [600, 400, 0, 250],
+    ],
+    ["thoughts and no answer", { prompt_tokens: 1_000, completion_tokens: 0, total_tokens: 1_250 }, [1_000, 0, 0, 250]],
+    [
       "a cache larger than the prompt, without totals",
       { prompt_tokens: 100, completion_tokens: 50, prompt_tokens_details: { cached_tokens: 300 } },
       [0, 100, 0, 50],
@@ -247,6 +258,24 @@ const CASES: Record<UpstreamDialectName, Case[]> = {
         output_tokens_details: { reasoning_tokens: 200 },
       },
       [600, 400, 0, 250],
+    ],
+    [
+      "reasoning left out",
+      {
+        ...{ input_tokens: 1_000, output_tokens: 50, total_tokens: 1_250 },
+        output_tokens_details: { reasoning_tokens: 200 },
+      },
+      [1_000, 0, 0, 250],
+    ],
+    [
+      "thoughts that its total alone tells of",
+      { input_tokens: 1_000, output_tokens: 50, total_tokens: 1_250, output_tokens_details: { reasoning_tokens: 0 } },
+      [1_000, 0, 0, 250],
+    ],
+    [
+      "the cache beside the prompt, larger than it",
+      { input_tokens: 100, output_tokens: 50, total_tokens: 450, input_tokens_details: { cached_tokens: 300 } },
+      [100, 300, 0, 50],
     ],
     [
       "a cache larger than the prompt",
@@ -478,6 +507,19 @@ test.each(SAME)(
     expect(text).toMatch(new RegExp(`"${read}": ?1000\\b`));
     expect(text).toMatch(new RegExp(`"${made}": ?${dialect === "chat" ? 250 : 50}\\b`));
     expect(text).not.toMatch(/_tokens": ?"/);
+  },
+);
+
+test.each(SAME.filter(({ dialect }) => dialect !== "messages"))(
+  "what a vendor counts beside its output is inside it to a client of the same dialect: $dialect, $mode",
+  async ({ dialect, mode }) => {
+    const { asked, read, made } = ASKING[dialect];
+    const said = { [read]: 1_000, [made]: 50, total_tokens: 1_250 };
+    upstream.answer(PATHS[dialect](mode), ANSWERS[dialect](mode, said, {}));
+    const wish = dialect === "chat" && mode === "stream" ? { stream_options: { include_usage: true } } : {};
+    const body = { model: `lab/${dialect}`, stream: mode === "stream", ...asked, ...wish };
+    const text = await (await gatewayOf(dialect).post(PATHS[dialect](mode), body)).text();
+    expect(text).toMatch(new RegExp(`"${made}": ?250,"total_tokens": ?1250`));
   },
 );
 

@@ -1,6 +1,7 @@
 import { tokenCount, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
+import { disjointCounts } from "../disjoint-counts.ts";
 
 const NONE: Record<string, unknown> = {};
 
@@ -16,21 +17,6 @@ function firstCount(...values: unknown[]): number {
 }
 
 /**
- * Whether `completion_tokens` leaves reasoning out (dialects.md 4.6). The totals decide where they can; else the vendor's row does.
- * Reasoning that exceeds the output can only stand beside it.
- */
-function excludesReasoning(prompt: number, completion: number, reasoning: number, total: number, stated: boolean) {
-  if (reasoning === 0) return false;
-  if (reasoning > completion) return true;
-  if (total === prompt + completion) return false;
-  return stated || total === prompt + completion + reasoning;
-}
-
-/** Whether the cache is what a total holds beyond prompt and completion, alone or with the reasoning; what could be the reasoning alone is taken for that. */
-const isBeside = (cached: number, beyond: number, reasoning: number): boolean =>
-  cached > 0 && (beyond === cached || beyond === cached + reasoning) && beyond !== reasoning;
-
-/**
  * A chat usage object, in any vendor's spelling, as disjoint counts (dialects.md 4.6). `exclusive` is the row's word that reasoning is
  * not part of completion_tokens. Returns undefined for what holds no count at all.
  */
@@ -43,7 +29,7 @@ export function readUsage(value: unknown, exclusive: boolean): Usage | undefined
   const total = tokenCount(value["total_tokens"]);
   if (prompt === 0 && completion === 0 && total === 0) return undefined;
   const reasoning = firstCount(completionDetails["reasoning_tokens"], value["reasoning_tokens"]);
-  let cacheRead = firstCount(
+  const cacheRead = firstCount(
     promptDetails["cached_tokens"],
     value["prompt_cache_hit_tokens"],
     value["cached_tokens"],
@@ -52,23 +38,12 @@ export function readUsage(value: unknown, exclusive: boolean): Usage | undefined
     detailsOf(value["prompt_token_details"])["cached_tokens"],
     value["num_cached_tokens"],
   );
-  let cacheWrite = firstCount(
+  const cacheWrite = firstCount(
     promptDetails["cache_write_tokens"],
     promptDetails["cache_creation_input_tokens"],
     value["cache_creation_input_tokens"],
   );
-  let input = prompt;
-  // Only the totals can show that this vendor counts its cache beside the prompt.
-  if (!isBeside(cacheRead + cacheWrite, total - prompt - completion, reasoning)) {
-    cacheRead = Math.min(cacheRead, prompt);
-    cacheWrite = Math.min(cacheWrite, prompt - cacheRead);
-    input = prompt - cacheRead - cacheWrite;
-  }
-  const asked = input + cacheRead + cacheWrite;
-  const output = excludesReasoning(asked, completion, reasoning, total, exclusive)
-    ? completion + reasoning
-    : completion;
-  return { input, cacheRead, cacheWrite, output, reasoning };
+  return disjointCounts({ prompt, completion, total, cacheRead, cacheWrite, reasoning }, exclusive);
 }
 
 /** Disjoint counts as the chat dialect shows them: the prompt includes its cache, the completion its reasoning (dialects.md 1.3). */
@@ -89,10 +64,8 @@ export function writeUsage(usage: Usage): Record<string, unknown> {
  */
 export function soundUsage(said: unknown): unknown {
   const value = withNumbers(said);
-  if (!isObject(value)) return value;
-  const told = firstCount(detailsOf(value["completion_tokens_details"])["reasoning_tokens"], value["reasoning_tokens"]);
-  const usage = told === 0 ? undefined : readUsage(value, false);
-  if (!usage || usage.output === tokenCount(value["completion_tokens"])) return value;
+  const usage = readUsage(value, false);
+  if (!usage || !isObject(value) || usage.output === tokenCount(value["completion_tokens"])) return value;
   const total = tokenCount(value["prompt_tokens"]) + usage.output;
   return { ...value, completion_tokens: usage.output, total_tokens: total };
 }

@@ -2,7 +2,6 @@ import type { GatewayError } from "../../canon/errors.ts";
 import type { Event, Finish } from "../../canon/events.ts";
 import type { Usage } from "../../canon/usage.ts";
 import { editInside, editObject, isObject, type JsonText } from "../../lib/json.ts";
-import { withNumbers } from "../count-texts.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { isEmptyFrame, isTerminal, typeOf } from "./decode-stream.ts";
@@ -10,12 +9,12 @@ import { encodeFailure } from "./errors.ts";
 import { writeFinish } from "./finish.ts";
 import { record } from "./records.ts";
 import { estimatedUsage, type ResponseState, writeResponse } from "./response-object.ts";
-import { readUsage, writeUsage } from "./usage.ts";
+import { readUsage, soundUsage, writeUsage } from "./usage.ts";
 
 /** A whole reply with the client's model ID, every other byte as it was. `body` is known to be an object. */
 export function relabelReply(body: JsonText, context: ReplyContext): string {
   const { usage } = body.value as Record<string, unknown>;
-  const counts = withNumbers(usage);
+  const counts = soundUsage(usage);
   return body.edit({ model: context.model, ...(counts !== usage && { usage: counts }) });
 }
 
@@ -29,10 +28,10 @@ function rewrite(frame: Frame, data: string): string {
 const lastUsage = (events: readonly Event[]): Usage | undefined =>
   events.findLast((event) => event.type === "usage")?.usage;
 
-/** The usage to put into a last response whose vendor counted nothing, or in text; undefined where it did, or where nobody knows better. */
+/** The usage to put into a last response whose vendor counted nothing, in text, or some of its output beside the rest; undefined where it did, or where nobody knows better. */
 function otherUsage(response: unknown, events: readonly Event[]): Record<string, unknown> | undefined {
   if (!isObject(response)) return undefined;
-  const counts = withNumbers(response["usage"]);
+  const counts = soundUsage(response["usage"]);
   if (readUsage(counts)) return isObject(counts) && counts !== response["usage"] ? counts : undefined;
   const usage = lastUsage(events);
   return usage && { ...(isObject(response["usage"]) && response["usage"]), ...writeUsage(usage) };

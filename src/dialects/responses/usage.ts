@@ -1,21 +1,36 @@
 import { promptTokens, tokenCount, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
+import { withNumbers } from "../count-texts.ts";
+import { disjointCounts } from "../disjoint-counts.ts";
 
 const countIn = (details: unknown, field: string): number => (isObject(details) ? tokenCount(details[field]) : 0);
 
-/**
- * A usage object as disjoint counts: its input holds the cached tokens, its output the reasoning (dialects.md 4.6). Undefined for what
- * holds no count at all.
- */
+/** A usage object as disjoint counts: its input holds the cached tokens, its output the reasoning (dialects.md 4.6). Undefined for what holds no count at all. */
 export function readUsage(value: unknown): Usage | undefined {
   if (!isObject(value)) return undefined;
-  const total = tokenCount(value["input_tokens"]);
-  const output = tokenCount(value["output_tokens"]);
-  if (total === 0 && output === 0) return undefined;
-  const cacheRead = Math.min(countIn(value["input_tokens_details"], "cached_tokens"), total);
-  const cacheWrite = Math.min(countIn(value["input_tokens_details"], "cache_write_tokens"), total - cacheRead);
-  const reasoning = Math.min(countIn(value["output_tokens_details"], "reasoning_tokens"), output);
-  return { input: total - cacheRead - cacheWrite, cacheRead, cacheWrite, output, reasoning };
+  const { input_tokens_details: read, output_tokens_details: made } = value;
+  const prompt = tokenCount(value["input_tokens"]);
+  const completion = tokenCount(value["output_tokens"]);
+  if (prompt === 0 && completion === 0) return undefined;
+  const total = tokenCount(value["total_tokens"]);
+  const cacheRead = countIn(read, "cached_tokens");
+  const cacheWrite = countIn(read, "cache_write_tokens");
+  const told = countIn(made, "reasoning_tokens");
+  // Without a total nothing shows that it stands beside the output.
+  const reasoning = total > 0 ? told : Math.min(told, completion);
+  return disjointCounts({ prompt, completion, total, cacheRead, cacheWrite, reasoning }, false);
+}
+
+/**
+ * A vendor's usage object as clients can read it: its counts as numbers, and all that was made inside `output_tokens`, where its own totals show that some
+ * stands beside it. The very object where nothing is amiss.
+ */
+export function soundUsage(said: unknown): unknown {
+  const value = withNumbers(said);
+  const usage = readUsage(value);
+  if (!usage || !isObject(value) || usage.output === tokenCount(value["output_tokens"])) return value;
+  const total = tokenCount(value["input_tokens"]) + usage.output;
+  return { ...value, output_tokens: usage.output, total_tokens: total };
 }
 
 /** Disjoint counts as this dialect shows them. */
