@@ -133,7 +133,8 @@ async function answerWhole(job: Job): Promise<Reply> {
     abort.abort(new Ended("timed-out", new GatewayError("request_timeout", text)));
   });
   try {
-    const listener = exchange.hold?.asStream ? new Listener(exchange) : undefined;
+    // Also where none was asked for: some vendors stream to everybody.
+    const listener = new Listener(exchange);
     const ownCounts = (events: readonly Event[]) => exchange.ownCounts(events);
     const reading: Reading = { abort, clock: services.clock, ownCounts, follower: listener };
     const whole = await tryRoutes(job, async (target, way): Promise<Whole | FirstRound> => {
@@ -147,7 +148,7 @@ async function answerWhole(job: Job): Promise<Reply> {
         const read = reply instanceof Promise ? await reply : reply;
         return job.served ? { ...read, loop, way } : read;
       } catch (thrown) {
-        if (!abort.aborted) listener?.forget();
+        if (!abort.aborted) listener.forget();
         throw thrown;
       }
     });

@@ -97,7 +97,7 @@ async function collectStream(answer: Answer, target: Target, reading: Reading): 
   const events: Event[] = [];
   const reader = new StreamReader(answer, decoder, reading.abort);
   for (;;) {
-    const step = await (decoder.finishing ? nextOrQuiet(reader, clock) : reader.next());
+    const step = await nextFollowed(reader, clock, follower);
     if (!(await takeStep(step, events, follower))) {
       events.push(...(follower?.ending() ?? []));
       reader.cancel();
@@ -111,6 +111,17 @@ async function collectStream(answer: Answer, target: Target, reading: Reading): 
   const own = reading.ownCounts?.(events);
   const text = writeWhole(own ? insertUsage(events, own) : events, target.client, target.context);
   return { text, events, heard: follower !== undefined };
+}
+
+/** The next step. Where the request itself is ended, whoever follows is told of what the vendor has counted until then: it is paid (contract 5). */
+async function nextFollowed(reader: StreamReader, clock: Clock, follower: Follower | undefined): Promise<Step> {
+  const { decoder } = reader;
+  try {
+    return await (decoder.finishing ? nextOrQuiet(reader, clock) : reader.next());
+  } catch (thrown) {
+    if (decoder.untold) await follower?.take([{ type: "usage", usage: decoder.untold }]);
+    throw thrown;
+  }
 }
 
 /** Collects a step's events until whoever follows has had enough: then false, and what was read beyond is nobody's. */

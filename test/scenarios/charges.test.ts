@@ -18,6 +18,7 @@ import {
 } from "./paying.ts";
 import { readAlong } from "./reading.ts";
 import {
+  HIDDEN_MODEL,
   INPUT,
   MODES,
   OUTPUT,
@@ -270,25 +271,39 @@ test.each(SIDES)(
   },
 );
 
-test("one that was put together when it was cut off: the input and what was made", async () => {
-  await lab.stop();
-  const clock = manualClock();
-  lab = await startPayingLab(clock);
-  const body = ask("chat", PRICED.chat, "blocking", { max_tokens: 60_000 });
-  const funded = holdOf(body, 60_000);
-  await lab.fund(funded);
-  play("chat", WIRES.chat.head() + WIRES.chat.text(PIECES[0]), "silence");
-  const asked = lab.gateway.post(PATH.chat, body);
-  await lab.vendors.chat.called();
-  // A few turns of the loop, until the words are with the gateway.
-  await clock.advance(1_000);
-  await clock.advance(94_000);
-  expect((await asked).status).toBe(504);
-  const cost = costOf(estimateOf(body), SAID_TOKENS);
-  await expectCharged(funded, cost, [
-    { outcome: "timed-out", output: SAID_TOKENS, estimated: true, chargedNano: cost },
-  ]);
-});
+const SO_FAR = WIRES.chat.head() + WIRES.chat.text(PIECES[0]);
+const COUNTED = `data: ${JSON.stringify({
+  ...{ id: "c1", created: 1, model: HIDDEN_MODEL, choices: [{ index: 0, delta: { content: PIECES[0] } }] },
+  usage: { prompt_tokens: INPUT, completion_tokens: OUTPUT, total_tokens: INPUT + OUTPUT },
+})}\n\n`;
+
+test.each([
+  ["the gateway: the input and what was made", true, SO_FAR, undefined],
+  ["its vendor, unasked: the input and what was made", false, SO_FAR, undefined],
+  ["its vendor, which counted as it went: what it counted", false, COUNTED, INPUT],
+])(
+  "a whole reply that came as a stream when it was cut off, by the wish of %s",
+  async (_name, wished, stream, told) => {
+    await lab.stop();
+    const clock = manualClock();
+    lab = await startPayingLab(clock);
+    const body = ask("chat", PRICED.chat, "blocking", { max_tokens: 60_000 });
+    const funded = holdOf(body, 60_000) * (wished ? 1n : 100n);
+    await lab.fund(funded);
+    play("chat", stream, "silence");
+    const asked = lab.gateway.post(PATH.chat, body);
+    await lab.vendors.chat.called();
+    expect(lab.vendors.chat.calls[0]?.text.includes('"stream":true')).toBe(wished);
+    // A few turns of the loop, until the words are with the gateway.
+    await clock.advance(1_000);
+    await clock.advance(94_000);
+    expect((await asked).status).toBe(504);
+    const [input, output] = told === undefined ? [estimateOf(body), SAID_TOKENS] : [told, OUTPUT];
+    const cost = costOf(input, output);
+    const row = { outcome: "timed-out", input, output, estimated: told === undefined, chargedNano: cost };
+    await expectCharged(funded, cost, [row]);
+  },
+);
 
 describe("the money is used up", () => {
   /** Ten tokens or so: letters that are no word. */
