@@ -265,7 +265,7 @@ describe("what the operator allows", () => {
     ["https://name.example:22/", "blocked"],
     [`http://${longest}.${"d".repeat(61)}/`, "unresolved"],
     [`http://${longest}.${"d".repeat(62)}/`, "invalid_url"],
-  ])("%s: whether its name is asked for", async (url, code) => {
+  ] as const)("%s: whether its name is asked for", async (url, code) => {
     const resolve = () => Promise.reject(new Error("nobody knows it"));
     expect((await faultOf(guarded({ resolve })(url, PLAIN))).code).toBe(code);
   });
