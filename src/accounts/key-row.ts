@@ -82,7 +82,7 @@ export function limitsOf(given: Partial<KeyLimits>, before: KeyLimits = NO_LIMIT
   };
 }
 
-function toCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyCaps): KeyCaps | undefined {
+export function toCaps({ capDayNano, capTotalNano, capRequestsDay }: KeyCaps): KeyCaps | undefined {
   const none = capDayNano === null && capTotalNano === null && capRequestsDay === null;
   return none ? undefined : { capDayNano, capTotalNano, capRequestsDay };
 }

@@ -1,6 +1,7 @@
 import { and, asc, eq, isNull, ne, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db/open.ts";
 import { account, apiKey, type KeyKind } from "../db/schema.ts";
+import { keySpend } from "../db/schema-keys.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Fields } from "../lib/http1/fields.ts";
@@ -18,6 +19,7 @@ import {
   limitsOf,
   readLive,
   SHOWN,
+  toCaps,
   toColumns,
   toLive,
   toRow,
@@ -250,6 +252,7 @@ export class Keys {
       const changed = { ...found, ...limits, name: renamed };
       const columns = { name: changed.name, ...toColumns(limits) };
       this.store.query.update(apiKey).set(columns).where(eq(apiKey.id, found.id)).run();
+      if (!toCaps(found)) this.store.query.delete(keySpend).where(eq(keySpend.keyId, found.id)).run();
       return changed;
     });
     this.reload();

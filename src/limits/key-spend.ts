@@ -28,7 +28,8 @@ function prepare(store: Store) {
  * under way counts as if it were used, so that requests at the same time cannot pass a cap together.
  */
 export class KeySpend {
-  readonly #accounts = new Map<string, KeyAccount>();
+  /** The books in memory, each with the caps that it was read from the store under. */
+  readonly #accounts = new Map<string, { account: KeyAccount; under: KeyCaps }>();
   readonly #statements: ReturnType<typeof prepare>;
 
   constructor(
@@ -44,15 +45,17 @@ export class KeySpend {
   of(keyId: string): KeyAccount | undefined {
     const caps = this.capsOf(keyId);
     if (caps === undefined) return undefined;
-    let account = this.#accounts.get(keyId);
-    if (!account) {
-      account = new KeyAccount(this.#load(keyId), {
+    let known = this.#accounts.get(keyId);
+    // Where there were none in between, caps count from nothing (Keys.change). What is under way or still being written is not to be read in the store.
+    if (!known || (known.under !== caps && known.account.isAtRest)) {
+      const account = new KeyAccount(this.#load(keyId), {
         now: () => this.clock.now(),
         write: (day, requests, nano) => this.#add(keyId, day, requests, nano),
       });
-      this.#accounts.set(keyId, account);
+      known = { account, under: caps };
+      this.#accounts.set(keyId, known);
     }
-    return account.under(caps);
+    return known.account.under(caps);
   }
 
   /**
@@ -107,11 +110,18 @@ export class KeyAccount {
   #caps: KeyCaps = { capDayNano: null, capTotalNano: null, capRequestsDay: null };
   #heldNano = 0n;
   #heldRequests = 0;
+  /** Claims that have not ended, and counts that are not in the store yet. */
+  #atWork = 0;
 
   constructor(
     private readonly tally: Tally,
     private readonly desk: AccountDesk,
   ) {}
+
+  /** Whether the store knows all that this book does. */
+  get isAtRest(): boolean {
+    return this.#atWork === 0;
+  }
 
   /** The book under these caps: they may have been changed since it was last looked at. */
   under(caps: KeyCaps): this {
@@ -164,6 +174,7 @@ export class KeyAccount {
     }
     this.#heldRequests += requests;
     this.#heldNano += nano;
+    this.#atWork++;
     return new KeyClaim(this, requests, nano);
   }
 
@@ -193,10 +204,11 @@ export class KeyAccount {
     this.#heldNano += nano;
   }
 
-  /** Gives back what was set aside. */
+  /** Gives back what a claim set aside. */
   give(requests: number, nano: bigint): void {
     this.#heldRequests -= requests;
     this.#heldNano -= nano;
+    this.#atWork--;
   }
 
   /**
@@ -206,11 +218,14 @@ export class KeyAccount {
   async post(requests: number, nano: bigint): Promise<void> {
     const { day } = this.#today();
     this.#add(requests, nano, day);
+    this.#atWork++;
     try {
       await this.desk.write(day, requests, nano);
     } catch (thrown) {
       this.#add(-requests, -nano, day);
       throw thrown;
+    } finally {
+      this.#atWork--;
     }
   }
 

@@ -302,6 +302,31 @@ describe("caps of a key (contract 4)", () => {
     expect(rows()).toEqual([[20513n, 1n, 5_100_000n]]);
   });
 
+  test("caps that are taken away and set again count from nothing; caps that are changed go on, whoever changes them", async () => {
+    const { hold, keys, keyId, rows, spend, store } = await open({ capTotalNano: 6_000_000n });
+    const used6 = async () => (await hold()).settle(used(100, 590));
+    const left = () => spend.of(keyId)?.states.totalNano?.left;
+    await used6();
+    expect((await refusal(hold())).code).toBe("insufficient_quota");
+    await keys.change(keyId, { capTotalNano: 13_000_000n });
+    expect(left()).toBe(7_000_000n);
+    // Nothing is asked of the key in between, by whom it might be seen that it has none.
+    await keys.change(keyId, { capTotalNano: null });
+    await keys.change(keyId, { capTotalNano: 6_000_000n });
+    expect([left(), rows()]).toEqual([6_000_000n, []]);
+    // Another process does the same, and the next request of this one counts from nothing too, once what is under way has ended.
+    const running = await hold();
+    const elsewhere = new Keys(store, new Writer(store));
+    await elsewhere.change(keyId, { capTotalNano: null });
+    await elsewhere.change(keyId, { capTotalNano: 7_000_000n });
+    keys.reload();
+    expect(left()).toBe(1_000_000n);
+    await running.settle(used(100, 500));
+    expect(left()).toBe(1_900_000n);
+    expect(rows()).toEqual([[20513n, 1n, 5_100_000n]]);
+    expect((await open({}, store, keyId)).spend.of(keyId)?.states.totalNano?.left).toBe(1_900_000n);
+  });
+
   test("a settle that is repeated counts once; a release after it gives nothing back", async () => {
     const { hold, rows } = await open({ capRequestsDay: 5 });
     const held = await hold();
