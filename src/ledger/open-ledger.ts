@@ -122,9 +122,11 @@ function describeWindow(windows: Windows, funds: Funds, accountId: string, grant
     return { grantNano, availableNano: grantNano, heldNano: 0n, startedAtMs: undefined, endsAtMs: undefined };
   }
   const heldNano = funds.running(open.id);
+  // The next request fills it up to a better plan's grant.
+  const moreNano = grantNano > open.grantNano ? grantNano - open.grantNano : 0n;
   return {
-    grantNano: open.grantNano,
-    availableNano: funds.read(open.id).posted - heldNano,
+    grantNano: open.grantNano + moreNano,
+    availableNano: funds.read(open.id).posted + moreNano - heldNano,
     heldNano,
     startedAtMs: open.startsAt,
     endsAtMs: open.endsAt,

@@ -213,6 +213,18 @@ test("a lesser plan takes nothing away of a window that was opened before a rest
   expect(book.entries(ACCOUNT).map(({ kind }) => kind)).toEqual(["grant"]);
 });
 
+test("a better plan's window is shown as its next request finds it", async () => {
+  const { book, ledger } = openBooks();
+  const spend = async (id: string, windowNano: bigint) =>
+    (await ledger.hold(wish(id, { payment: { ...PAYMENT, windowNano } }))).settle(cameTo(0, 1_000));
+  await spend("req_1", 50_000_000n);
+  const shown = { grantNano: 100_000_000n, availableNano: 85_000_000n, heldNano: 0n };
+  expect(book.window(ACCOUNT, 100_000_000n)).toMatchObject(shown);
+  expect(book.entries(ACCOUNT).map(({ kind }) => kind)).toEqual(["grant"]);
+  await spend("req_2", 100_000_000n);
+  expect(book.window(ACCOUNT, 100_000_000n)).toMatchObject({ ...shown, availableNano: 70_000_000n });
+});
+
 test("a window that is spent to the last leaves nothing that expires", async () => {
   const { book, ledger, clock, fund } = openBooks();
   await fund(DOLLAR);
