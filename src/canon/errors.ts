@@ -78,8 +78,9 @@ export class GatewayError extends Error {
     message: string,
     details: ErrorDetails = {},
   ) {
-    super(message, { cause: details.cause });
-    this.param = details.param?.slice(0, MAX_PARAM);
+    // What of a client's own words is told back may have half a character in it, which strict readers of JSON refuse.
+    super(message.toWellFormed(), { cause: details.cause });
+    this.param = details.param?.slice(0, MAX_PARAM).toWellFormed();
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.retry = details.retry ?? ERRORS[code].retry;
     this.extra = details.extra ?? {};

@@ -238,6 +238,16 @@ describe("in an app", () => {
     expect(target.lines).toEqual([]);
   });
 
+  test("what is told back of a client's own words is text that strict readers take", () => {
+    const { message, param } = new GatewayError("model_not_found", "There is no model lab/\ud83d.", {
+      param: "a\udc00b",
+    });
+    expect([message, param]).toEqual(["There is no model lab/\ufffd.", "a\ufffdb"]);
+    // A whole character that is cut in two by the bound.
+    const cut = new GatewayError("invalid_request", "x", { param: `${"y".repeat(299)}😀` }).param;
+    expect(cut?.isWellFormed()).toBe(true);
+  });
+
   test("a fault is internal_error outside, and one clean line in the log", async () => {
     const target = app();
     const response = await ask(target, "/fault");
