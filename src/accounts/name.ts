@@ -9,7 +9,7 @@ import { AccountError } from "./account-error.ts";
 export function checkName(given: string, whose: string): string {
   const name = given.toWellFormed().trim();
   const refuse = (text: string) => new AccountError(`${whose} name ${text}`, "name");
-  if (name === "" || name.length > MAX_NAME) throw refuse(`has 1 to ${MAX_NAME} characters.`);
+  if (name === "" || [...name].length > MAX_NAME) throw refuse(`has 1 to ${MAX_NAME} characters.`);
   if (name.search(INVISIBLE) >= 0) throw refuse("holds no control characters.");
   return name;
 }

@@ -170,6 +170,16 @@ function explain(error: ValueError): Fault {
   return { param, message: `${name}: ${error.message.charAt(0).toLowerCase()}${error.message.slice(1)}` };
 }
 
+/** A text that is too long by its UTF-16 units, which this library counts, and not by its characters, which JSON Schema does (validation, 6.3.1). */
+function isMiscounted({ type, schema, value }: ValueError): boolean {
+  if (type !== ValueErrorType.StringMaxLength || typeof value !== "string") return false;
+  return value.length <= 2 * schema["maxLength"] && [...value].length <= schema["maxLength"];
+}
+
+const PAIR = /[\ud800-\udbff][\udc00-\udfff]/g;
+/** The value with one unit for each character of its texts: what a schema says of it by units then holds by characters. */
+const withoutPairs = (value: unknown): unknown => JSON.parse(JSON.stringify(value).replace(PAIR, "\ue000"));
+
 /**
  * The returned function gives the first fault of a value, or undefined when it fits. Compiling a schema takes milliseconds that neither
  * a start nor its first answer should wait for: the first value is checked by walking the schema, the second one compiles it.
@@ -185,10 +195,16 @@ export function checker(schemaOf: () => TSchema): (value: unknown) => Fault | un
     compiled ??= TypeCompiler.Compile(schema);
     return compiled.Check(value);
   };
+  const faultOf = (schema: TSchema, value: unknown): ValueError | undefined => {
+    const first = Errors(schema, value).First();
+    return first && mostTelling(first);
+  };
   return (value) => {
     const schema = schemaOf();
     if (fits(schema, value)) return undefined;
-    const first = Errors(schema, value).First();
-    return first ? explain(mostTelling(first)) : { param: "", message: "the body is not valid" };
+    const fault = faultOf(schema, value);
+    const told = fault && isMiscounted(fault) ? faultOf(schema, withoutPairs(value)) : fault;
+    if (told) return explain(told);
+    return fault ? undefined : { param: "", message: "the body is not valid" };
   };
 }

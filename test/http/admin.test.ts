@@ -102,6 +102,22 @@ describe("accounts and plans", () => {
     ]);
   });
 
+  test("a name is as long as its characters are many, as the published schema counts", async () => {
+    const make = (name: string) => post("/admin/v1/accounts", { name, plan: "free" });
+    const longest = "\u{1f6b0}".repeat(100);
+    const made = await make(longest);
+    expect([made.status, made.body["name"]]).toEqual([201, longest]);
+    const over = await make(`${longest}x`);
+    expect(over.status).toBe(400);
+    expect(over.body["error"]).toMatchObject({
+      param: "name",
+      message: expect.stringContaining("1 to 100 characters"),
+    });
+    // What else is wrong beside such a name is told.
+    const other = await post("/admin/v1/accounts", { name: longest, plan: 5 });
+    expect(errorOf(other)[2]).toBe("plan");
+  });
+
   test.each([
     ["a plan that is none", "/admin/v1/accounts", { name: "x", plan: "gold" }, 400, "plan"],
     ["no plan", "/admin/v1/accounts", { name: "x" }, 400, "plan"],

@@ -400,9 +400,11 @@ describe("the standalone endpoints (contract 3)", () => {
     expect(found.body).toMatchObject({ object: "web.search", query: "solar", notes: [], cached: false });
     expect(found.body["results"]).toHaveLength(2);
     expect(found.body["usage"]).toMatchObject({ plan: "local", day: { used: 1, limit: null, remaining: null } });
+    // As many characters as the schema allows, of two units each.
+    expect((await rest(key, "/v1/web/search", { query: "\u{1f6b0}".repeat(400) })).status).toBe(200);
     const urls = [...urlsOf("a"), "file:///x"];
     const read = await rest(key, "/v1/web/fetch", { urls, max_content_tokens: 50 });
-    expect(read.body).toMatchObject({ object: "web.fetch", usage: { day: { used: 2 } } });
+    expect(read.body).toMatchObject({ object: "web.fetch", usage: { day: { used: 3 } } });
     const [page, lost] = read.body["results"] as Json[];
     expect(page).toMatchObject({ url: urls[0], status: "ok", http_status: 200, content: "# Page /a\n\nText of /a." });
     expect(lost).toEqual({
@@ -420,6 +422,8 @@ describe("the standalone endpoints (contract 3)", () => {
   test.each([
     ["/v1/web/search", {}, "query"],
     ["/v1/web/search", { query: 5 }, "query"],
+    ["/v1/web/search", { query: "x".repeat(401) }, "query"],
+    ["/v1/web/search", { query: "\u{1f6b0}".repeat(401) }, "query"],
     ["/v1/web/search", { query: "x", max_results: 50 }, "max_results"],
     ["/v1/web/search", { query: "x", search_domain_filter: ["a.example", "-b.example"] }, "search_domain_filter"],
     ["/v1/web/search", { query: "x", search_recency_filter: "decade" }, "search_recency_filter"],
