@@ -4,6 +4,7 @@ import { isOwnAddress, isPublicAddress } from "./safe-fetch-address.ts";
 import { type BodyLimits, letGo, readBody } from "./safe-fetch-body.ts";
 import { FetchFault } from "./safe-fetch-fault.ts";
 import { type Resolve, resolveBySystem, resolvePublic } from "./safe-fetch-names.ts";
+import { Places } from "./safe-fetch-places.ts";
 import { createRules, type Target, WEB_PORTS } from "./safe-fetch-rules.ts";
 import { limit } from "./safe-fetch-time.ts";
 import { ENCODINGS } from "./safe-fetch-unpack.ts";
@@ -16,6 +17,11 @@ const FIRST_BYTE_MS = 10_000;
 const FIRST_BYTE_WITH_MORE_MS = 4_000;
 /** Addresses of a name that are tried, in the resolver's order. */
 const MAX_TRIED = 3;
+/**
+ * What is fetched at a time. Bun's client has 256 requests under way in a process, and lets others wait without a word (runtime.md 0.2): pages whose
+ * servers are silent would have search engines and vendors that draw wait for them, whoever asked.
+ */
+export const MOST_AT_ONCE = 128;
 /** Most addresses a name may have; all of them are checked. */
 const MAX_ADDRESSES = 100;
 
@@ -80,6 +86,7 @@ function explain(thrown: unknown): FetchFault {
 /** The guarded fetch: everything it needs beside a URL. */
 class Guard {
   readonly #check: (url: string | URL) => Target;
+  readonly #places = new Places(MOST_AT_ONCE);
 
   constructor(private readonly settings: SafeFetchSettings) {
     const { allowHosts, ownHosts, ports = WEB_PORTS } = settings;
@@ -89,7 +96,8 @@ class Guard {
   async fetch(text: string, options: SafeFetchOptions): Promise<Fetched> {
     const deadline = limit(this.settings.clock, options.deadlineMs, "It took too long.", options.signal);
     try {
-      return await this.#follow(text, options, deadline.signal);
+      const target = this.#check(text);
+      return await this.#places.hold(deadline.signal, () => this.#follow(target, options, deadline.signal));
     } catch (thrown) {
       options.signal?.throwIfAborted();
       if (deadline.signal.aborted) throw deadline.signal.reason;
@@ -100,8 +108,8 @@ class Guard {
   }
 
   /** Goes from redirect to redirect by hand: each new URL is checked and resolved as the first one was. */
-  async #follow(text: string, options: SafeFetchOptions, signal: AbortSignal): Promise<Fetched> {
-    let target = this.#check(text);
+  async #follow(first: Target, options: SafeFetchOptions, signal: AbortSignal): Promise<Fetched> {
+    let target = first;
     for (let hops = 0; ; hops++) {
       const response = await this.#ask(target, options.accept, signal);
       const location = REDIRECTS.has(response.status) ? readLocation(response.headers.get("location")) : null;

@@ -2,11 +2,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { join } from "node:path";
 import { createServer } from "node:tls";
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { MAX_REDIRECTS } from "../../src/web/safe-fetch.ts";
+import { MAX_REDIRECTS, MOST_AT_ONCE } from "../../src/web/safe-fetch.ts";
 import { MAX_URL } from "../../src/web/safe-fetch-rules.ts";
 import { manualClock } from "../support/clock.ts";
 import { type Answer, neverAnswer, redirect, reset, startUpstream, type Upstream } from "../support/upstream.ts";
-import { within } from "../support/wait.ts";
+import { until, within } from "../support/wait.ts";
 import { faultOf, guarded, PLAIN } from "./fetch-lab.ts";
 
 let upstream: Upstream;
@@ -213,6 +213,27 @@ describe("bounds", () => {
     const work = faultOf(safeFetch("http://slow.example/", { ...PLAIN, deadlineMs: 5_000 }));
     await clock.advance(5_000);
     expect((await work).code).toBe("timeout");
+  });
+
+  test("what is fetched at a time: pages whose servers are silent leave room to others; who waits is next, or out of time", async () => {
+    upstream.always("/", neverAnswer());
+    const clock = manualClock();
+    const safeFetch = guarded({ allowHosts, clock });
+    const controller = new AbortController();
+    const patient = { ...PLAIN, deadlineMs: 60_000 };
+    const first = faultOf(safeFetch(upstream.url, { ...patient, signal: controller.signal }));
+    const silent = Array.from({ length: MOST_AT_ONCE - 1 }, () => faultOf(safeFetch(upstream.url, patient)));
+    const late = faultOf(safeFetch(upstream.url, { ...patient, deadlineMs: 5_000 }));
+    upstream.always("/next", page("fine"));
+    const next = safeFetch(`${upstream.url}/next`, patient);
+    await until(() => upstream.calls.length >= MOST_AT_ONCE, "as many as may be are fetched");
+    await clock.advance(5_000);
+    expect([(await late).code, upstream.calls.length]).toEqual(["timeout", MOST_AT_ONCE]);
+    controller.abort(new Error("gone"));
+    await first;
+    expect(textOf(await within(next, "the next one is fetched"))).toBe("fine");
+    await clock.advance(10_000);
+    expect(new Set((await Promise.all(silent)).map(({ code }) => code))).toEqual(new Set(["timeout"]));
   });
 
   test("headers without end", async () => {
