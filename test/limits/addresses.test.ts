@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { AddressLimiter } from "../../src/limits/addresses.ts";
+import { Room } from "../../src/limits/buckets.ts";
 import { ADDRESS_RATES, type AddressClass } from "../../src/limits/classes.ts";
 import { RateLimited } from "../../src/limits/limiter.ts";
 import { manualClock } from "../support/clock.ts";
@@ -39,6 +40,14 @@ describe("what an address may do (reliability 4)", () => {
     expect([drain(limiter, 1, "open"), drain(limiter, 1, "refused-key"), drain(limiter, 2, "refused-key")]).toEqual([
       50, 5, 5,
     ]);
+  });
+
+  test("without room for more of them those of one network have what one has", () => {
+    const limiter = new AddressLimiter({ clock: manualClock(), room: new Room(10) });
+    // A tenth is kept for networks.
+    for (let other = 0; other < 9; other++)
+      limiter.take({ name: `10.0.${other}.1`, network: `10.0.${other}.0/24` }, "open");
+    expect([drain(limiter, 1, "refused-key"), drain(limiter, 2, "refused-key")]).toEqual([10, 0]);
   });
 
   test("ten wrong keys a minute: the eleventh waits, asking again costs nothing, and the wait is six seconds", async () => {
