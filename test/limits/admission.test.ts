@@ -343,6 +343,18 @@ describe("admission by memory and by the store", () => {
     expect(admission.shed).toEqual({ load: 0, memory: 4, store: 1 });
   });
 
+  test("large bodies have it looked at before its second is over: together they could be all of it", async () => {
+    const { state, admission } = machine();
+    state.used = 960;
+    const sixtyFourth = 128 * MIB;
+    await admission.bodies.enter(sixtyFourth - MIB);
+    await expect(admission.bodies.enter(MIB)).rejects.toBeInstanceOf(Overloaded);
+    state.used = 500;
+    await expect(admission.bodies.enter(sixtyFourth - MIB)).rejects.toBeInstanceOf(Overloaded);
+    await admission.bodies.enter(MIB);
+    expect(admission.shed.memory).toBe(2);
+  });
+
   test("turns nobody away for what is garbage", () => {
     const { state, admission } = machine();
     const asking = { left: { aborted: false }, headers: new Headers() };

@@ -848,6 +848,25 @@ test("whatever bytes come, nothing follows an answer that closes, and there is a
   expect(await open()).toBe("serves");
 });
 
+describe("a head", () => {
+  const START = ["GET /healthz HTTP/1.1", "Host: localhost"];
+  const padded = (bytes: number) => {
+    const before = [...START, "X-Pad: "].join("\r\n");
+    return lines(before + "x".repeat(bytes - before.length));
+  };
+  const fields = (count: number) => lines(...START, ...Array.from({ length: count - 1 }, (_, at) => `X-${at}: y`));
+
+  test.each([
+    ["of 32 KiB", padded(32 * 1024), 200, "serves"],
+    ["of a byte more", padded(32 * 1024 + 1), 400, "closed"],
+    ["of 128 fields", fields(128), 200, "serves"],
+    ["of 129 fields", fields(129), 400, "closed"],
+  ])("%s", async (_name, head, status, after) => {
+    const told = await exchange(head);
+    expect([told.answer.status, told.after]).toEqual([status, after as "serves"]);
+  });
+});
+
 describe("a target", () => {
   const body = bodyOf("found");
   const at = (target: string, host = HOST) =>
