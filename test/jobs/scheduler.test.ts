@@ -127,14 +127,15 @@ describe("what may be tried again, and what never is", () => {
   });
 
   test("a vendor that refuses the gateway in the midst of its work keeps that work", async () => {
-    const { lab, clock, painter, second } = await start(new Painter("resume"));
+    const { lab, clock, painter, second } = await start(new Painter("resume"), new Painter("resume"));
     painter.create_ = [pending("work-1")];
     painter.resume_ = [refusesUs];
     const { id } = await lab.create({ model: "paint/two" });
     await clock.armed(1_000);
     await clock.advance(1_000);
-    expect((await lab.ended(id)).status).toBe("failed");
-    expect(second.creates).toHaveLength(0);
+    expect(await lab.ended(id)).toMatchObject({ status: "failed", error: { code: "upstream_error" } });
+    // Nor is the next one asked for what it has never heard of.
+    expect([second.creates, second.resumes]).toEqual([[], []]);
   });
 
   test("what a fault of this program says is not shown", async () => {
