@@ -164,6 +164,23 @@ describe("more than can be done", () => {
     expect(admission.waiting).toBeLessThanOrEqual(16);
   });
 
+  test("who was told leaves his room to others, however large what he brought", async () => {
+    const { state, refused, ask, askMany, turn, admission } = machine(512 * MIB);
+    const bytes = 32 * MIB;
+    // Of what each brings half a mebibyte is kept, and of all an eighth of the memory.
+    while (state.now < 3_000) {
+      for (let each = 0; each < 10; each++) ask({ bytes });
+      await turn(10);
+    }
+    for (let turns = 0; turns < 100; turns++) await turn(100);
+    expect(admission.waiting).toBe(0);
+    const before = refused.length;
+    expect(before).toBeGreaterThan(112);
+    askMany(16);
+    while (admission.waiting < 128 && refused.length === before) ask({ bytes });
+    expect([admission.waiting, refused.length]).toEqual([128, before]);
+  });
+
   test("a turn of more than that in which many came is one look, and no reason to turn anybody away", async () => {
     const { inside, refused, askMany, turn, admission } = machine();
     askMany(500);
