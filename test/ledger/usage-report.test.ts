@@ -157,6 +157,31 @@ describe("the sums", () => {
   const read = (store: Awaited<ReturnType<typeof storeWith>>["store"]) =>
     store.database.query("SELECT span_ms, start_ms, requests, input FROM usage_rollup ORDER BY 1, 2").values();
 
+  test("requests of one batch and hour are told apart, whatever came before each", async () => {
+    const rows: [accountId: string, keyId: string, model: string, input: number][] = [
+      ["a", "k", "m/x", 1],
+      ["a", "k", "m/y", 2],
+      ["a", "l", "m/y", 4],
+      ["b", "l", "m/y", 8],
+      ["a", "k", "m/y", 16],
+      ["a", "k", "m/x", 32],
+    ];
+    const { store } = await storeWith(
+      rows.map(([accountId, keyId, model, input], at) => ({
+        ...{ requestId: `r${at}`, atMs: DAY_0 + at, accountId, keyId, model, input },
+      })),
+    );
+    const sums = "SELECT account_id, key_id, model, input FROM usage_rollup WHERE span_ms = ? ORDER BY 1, 2, 3";
+    for (const span of [HOUR_MS, DAY_MS]) {
+      expect(store.database.query(sums).values(span)).toEqual([
+        ["a", "k", "m/x", 33n],
+        ["a", "k", "m/y", 18n],
+        ["a", "l", "m/y", 4n],
+        ["b", "l", "m/y", 8n],
+      ]);
+    }
+  });
+
   test("nothing of a refused operation or an undone batch stays in them", async () => {
     const { store, write } = await storeWith([]);
     const row = { atMs: DAY_0, accountId: "a", keyId: "k", model: "m/x", input: 5 };

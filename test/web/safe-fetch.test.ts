@@ -82,14 +82,6 @@ describe("redirects", () => {
     expect(upstream.calls.length).toBe(MAX_REDIRECTS + 1);
   });
 
-  test("are followed without what else they say, whose sender is hung up on", async () => {
-    const endless = { parts: ["x", new Promise<never>(() => {})], framing: "chunked", finish: "silence" } as const;
-    upstream.answer("/", { ...redirect("/there"), ...endless });
-    upstream.answer("/there", page("there"));
-    expect(textOf(await guarded({ allowHosts })(upstream.url, PLAIN))).toBe("there");
-    await within(upstream.calls[0]!.whenAborted, "the sender was hung up on");
-  });
-
   test("one more is refused, and not asked", async () => {
     upstream.always("/", redirect("/"));
     expect((await faultOf(guarded({ allowHosts })(upstream.url, PLAIN))).code).toBe("too_many_redirects");
