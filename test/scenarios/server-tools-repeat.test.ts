@@ -3,6 +3,7 @@ import { chatStream, chunk } from "../dialects/crossing.ts";
 import { answerOf } from "../sdk/lab.ts";
 import { COUNTS } from "../sdk/replies.ts";
 import { startApp, vendorAt } from "../support/app.ts";
+import { insideOnly } from "../support/black-box-config.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { json, type Script, sse, startUpstream } from "../support/upstream.ts";
 import { costOf } from "./paying.ts";
@@ -215,6 +216,19 @@ describe.each(["chat", "messages"] as const)("a round behind a search of a model
       lab = undefined;
     }
   });
+
+  test.each([false, true])(
+    "where there is no other one a failure counts once against its vendor (stream: %s)",
+    async (stream) => {
+      insideOnly("a breaker");
+      const started = await start();
+      play(started, rounds(started).first, broken);
+      const { text } = await ask(started, dialect, stream);
+      expect(text).toContain("upstream_error");
+      const { breakers } = started.gateway.app.services.health;
+      expect(breakers.states()).toMatchObject([{ open: false, failures: 1 }]);
+    },
+  );
 
   test("what broke off in the midst of a round is not asked for again", async () => {
     const started = await start();
