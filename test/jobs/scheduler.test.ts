@@ -66,6 +66,18 @@ describe("what may be tried again, and what never is", () => {
     expect(lab.gateway.rows()).toMatchObject([{ attempts: 1 }]);
   });
 
+  test("a vendor that stays busy is asked for as long as the job has time, and no longer", async () => {
+    const { lab, clock, painter } = await start();
+    painter.create_ = [new GatewayError("rate_limit_exceeded", "Too fast.", { retryAfterSeconds: 20 })];
+    const { id } = await lab.create();
+    await turnUntil(clock, () => stateOf(lab, id) === "failed");
+    expect(clock.monotonic()).toBeLessThanOrEqual(JOB_MS + TICK_MS);
+    const asked = painter.creates.length;
+    expect(asked).toBeGreaterThan(5);
+    await clock.advance(JOB_MS);
+    expect([painter.creates.length, lab.claims()]).toMatchObject([asked, [{ state: "returned" }]]);
+  });
+
   test.each([
     ["a connection that broke", new GatewayError("upstream_error", "Broken.", { cause: new ConnectionLost("reset") })],
     ["a 500", new GatewayError("upstream_error", "Broken.", { cause: { status: 500 } })],
