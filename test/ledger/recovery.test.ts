@@ -3,6 +3,7 @@ import { usage } from "../../src/db/schema.ts";
 import { ledgerHold } from "../../src/db/schema-ledger.ts";
 import type { Writer } from "../../src/db/writer.ts";
 import { HoldJournal } from "../../src/ledger/hold-journal.ts";
+import { summarise, sumUp } from "../../src/ledger/usage-report.ts";
 import { manualClock } from "../support/clock.ts";
 import { ACCOUNT, type Books, cameTo, openBooks, PAYMENT, wish } from "./books.ts";
 
@@ -95,6 +96,50 @@ test("what was seen of a reply is charged by the next start, to the nano, and ne
   expect(books.restart().start()).toEqual({ settled: 0, released: 0 });
   expect(books.book.verify()).toEqual([]);
   await expect(hold.settle(cameTo(1, 1))).rejects.toThrow("UNIQUE");
+});
+
+/** Postings of charges and losses, oldest first. */
+const postingsOf = ({ store }: Books) =>
+  store.database
+    .query("SELECT kind, debit, credit, amount FROM ledger_entry WHERE kind NOT IN ('deposit', 'grant') ORDER BY seq")
+    .values();
+
+test("what was seen beyond what was held is the operator's loss, and the sums tell what the row does", async () => {
+  const books = openBooks();
+  await books.fund(DOLLAR);
+  await books.ledger.hold(wish("req_1", { stream: false }));
+  await journal(books);
+  books.store.database.run("UPDATE ledger_hold SET seen_output = 8000, vendor = 'lab', upstream_model = 'm'");
+  // The next start's clock stands behind.
+  books.clock.setWall(books.clock.now() - 3_600_000);
+  expect(books.restart().start()).toEqual({ settled: 1, released: 0 });
+  const held = 1_100n * 3_000n + 4_096n * 15_000n;
+  const costNano = 1_000n * 3_000n + 8_000n * 15_000n;
+  const told = { costNano, chargedNano: held };
+  expect(rowsOf(books)).toMatchObject([{ ...told, stream: false, durationMs: 0 }]);
+  expect(sumUp(summarise(books.store, { groupBy: "day" }))).toMatchObject({ ...told, requests: 1, output: 8_000 });
+  expect(postingsOf(books)).toEqual([
+    ["usage_partial", "wallet:acct_1", "house:revenue", held],
+    ["writeoff", "house:loss", "house:revenue", costNano - held],
+  ]);
+  expect(books.book.balance(ACCOUNT).postedNano).toBe(DOLLAR - held);
+  expect(books.book.verify()).toEqual([]);
+});
+
+test("what a window holds is the window's alone, and what costs nothing is no posting", async () => {
+  const books = openBooks();
+  const payment = { ...PAYMENT, windowNano: 100_000_000n };
+  await books.ledger.hold(wish("req_1", { payment }));
+  const prices = { model: "lab/usual", prices: { input: 0n, output: 15_000_000n } };
+  await books.ledger.hold(wish("req_2", { payment, prices, maxOutputTokens: 10 }));
+  await journal(books);
+  books.store.database.run("UPDATE ledger_hold SET seen_output = 10 WHERE request_id = 'req_1'");
+  // Those of a process that runs are its own.
+  expect(books.opened.start()).toEqual({ settled: 0, released: 0 });
+  expect(books.restart().start()).toEqual({ settled: 1, released: 1 });
+  const windowId = books.store.database.query("SELECT id FROM ledger_account WHERE kind = 'window'").values()[0]?.[0];
+  expect(postingsOf(books)).toEqual([["usage_partial", windowId, "house:revenue", 3_150_000n]]);
+  expect(books.book.verify()).toEqual([]);
 });
 
 test("a request of which nothing was seen is let go, and what it may have cost is the operator's loss", async () => {
