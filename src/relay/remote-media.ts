@@ -1,4 +1,5 @@
 import { GatewayError } from "../canon/errors.ts";
+import { findFetched } from "../dialects/chat/fetched-fields.ts";
 import type { RemoteMedia, UpstreamDialectName } from "../dialects/dialect.ts";
 import { OWN_ADDRESS } from "../dialects/gemini/media.ts";
 import { isTextType, sniffMediaType } from "../dialects/media-type.ts";
@@ -90,6 +91,17 @@ function refuseUntaken({ kind, path }: FoundMedia, type: string | undefined, dia
   throw unsayable({ type: kind, place: path }, `This model's vendor takes no image of type ${type.slice(0, 100)}.`);
 }
 
+/**
+ * Throws GatewayError (invalid_request, with the place) where a request of its own dialect would have a model server fetch a film or sound: such a
+ * server must not be a way into the network it stands in. To vendors of other dialects these are never told.
+ */
+function refuseFetched(body: Record<string, unknown>, { upstream, client }: Target): void {
+  const place = upstream.name === "chat" && client.name === "chat" ? findFetched(body) : undefined;
+  if (place === undefined) return;
+  const why = "Films and sound at URLs are not fetched for this model. Send their bytes, as a data: URL.";
+  throw new GatewayError("invalid_request", `${place}: ${why}`, { param: place });
+}
+
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 function isUtf8(bytes: Uint8Array): boolean {
@@ -176,8 +188,10 @@ const foundNothing = (): Found => ({ remote: new Map(), sound: new Map(), lost: 
 function findMedia(asked: Asked, target: Target): Found | undefined {
   const { name } = target.upstream;
   const reach = target.vendor.quirks.remoteMedia ?? FETCHED_BY_VENDOR[name];
+  const body = asked.body.value as Record<string, unknown>;
+  if (reach === "none") refuseFetched(body, target);
   let found: Found | undefined;
-  replaceMedia(asked.body.value as Record<string, unknown>, (media) => {
+  replaceMedia(body, (media) => {
     const words = asked.entry.textOnly ? wordsFor(media) : undefined;
     if (words) {
       found ??= foundNothing();

@@ -596,6 +596,32 @@ describe("what cannot be had is a 400 that names its place", () => {
     expect(files.calls).toEqual([]);
   });
 
+  test("a film, sound and a hidden image, which a model server would fetch by itself: not asked to", async () => {
+    await start();
+    const url = "http://169.254.169.254/latest/meta-data";
+    const hidden = { type: "text", text: "x", uuid: "1" };
+    for (const part of [
+      { type: "video_url", video_url: { url } },
+      { type: "audio_url", audio_url: { url } },
+      { ...hidden, image_url: url },
+      { ...hidden, video_url: { url: ` ${url}` } },
+      { ...imageIn.chat(PNG_URL)!, uuid: "1", audio_url: "file:///etc/passwd" },
+    ]) {
+      const response = await ask("chat", "local/vlm", part);
+      const { error } = (await response.json()) as { error: { message: string; param: string } };
+      expect([response.status, error.param]).toEqual([400, "messages[0].content[1]"]);
+      expect(error.message).toContain("not fetched for this model");
+    }
+    expect([files.calls.length, vendor.calls.length]).toEqual([0, 0]);
+    // Their bytes go on, as does everything to those who may fetch.
+    const film = { type: "video_url", video_url: { url: "data:video/mp4;base64,AAAAIGZ0eXBpc29t" } };
+    const away = { type: "video_url", video_url: { url: "https://a.example/b.mp4" } };
+    expect([(await ask("chat", "local/vlm", film)).status, (await ask("chat", "hosted/vlm", away)).status]).toEqual([
+      200, 200,
+    ]);
+    expect(vendor.calls.length).toBe(2);
+  });
+
   test("in the messages dialect, inside a result of a tool, in a stream", async () => {
     await start();
     const result = { type: "tool_result", tool_use_id: "toolu_1", content: [imageIn.messages(`${files.url}/none`)] };
