@@ -112,8 +112,8 @@ function prepareReads({ database }: Store) {
 /**
  * The keys: made, listed, changed, revoked, and looked up for every request. Those in force are in memory, by hash, so that a look-up asks no
  * database. A change through this object counts at once. A change by another process (`sluice keys revoke` beside a server) is seen
- * through `PRAGMA data_version`, asked before a look-up when the last asking is 10 ms old, and by the timer of `watch` for streams
- * that are running.
+ * through `PRAGMA data_version`, asked before a look-up when the last asking is 10 ms old or the key is not known, and by the timer of `watch` for
+ * streams that are running.
  */
 export class Keys {
   /** Watches over wrong keys, where the app has an address to know callers by. */
@@ -155,12 +155,20 @@ export class Keys {
     if (parseKey(presented) !== kind) return undefined;
     const now = this.#clock.monotonic();
     if (now - this.#polledAt >= POLL_MS) this.#poll();
-    const found = this.#live.get(hashKey(presented));
+    const found = this.#known(hashKey(presented));
     if (found?.kind !== kind) return undefined;
     const at = this.#clock.now();
     if (at >= found.expiresAt) return undefined;
     this.#touched.set(found.caller.keyId, at);
     return found.caller;
+  }
+
+  /** A key that is not known may have been made a moment ago: whoever made it was told that it counts. */
+  #known(hash: string): LiveKey | undefined {
+    const found = this.#live.get(hash);
+    if (found) return found;
+    this.#poll();
+    return this.#live.get(hash);
   }
 
   /** What a key in force may come to; undefined for one without caps. */

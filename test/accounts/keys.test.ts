@@ -138,6 +138,17 @@ describe("keys", () => {
     expect(keys.find(first.key)?.keyId).toBe(first.id);
   });
 
+  test("another process's key is seen at once, whenever others were looked for", async () => {
+    const path = join(folder(), "sluice.db");
+    const server = await withLocal(path);
+    const command = open(path);
+    expect(server.keys.find(server.first.key)).toBeDefined();
+    const { key, id } = await command.keys.create({ accountId: server.local.id, name: "new", kind: "api" });
+    expect(server.keys.find(key)?.keyId).toBe(id);
+    command.store.close();
+    server.store.close();
+  });
+
   test("another process's keys and revocations are seen within 500 ms, on the look-up itself", async () => {
     const path = join(folder(), "sluice.db");
     const server = await withLocal(path);
