@@ -6,8 +6,10 @@ import { atLeastZero } from "../ledger/nano.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/spans.ts";
 
-/** What a key has come to in a UTC day (days since 1970), and in all, nano-USD. */
-type Tally = { day: number; requests: number; dayNano: bigint; totalNano: bigint };
+/** What a key has come to in a UTC day (days since 1970), nano-USD. */
+type DayTally = { day: number; requests: number; dayNano: bigint };
+/** The same, and what it has come to in all. */
+type Tally = DayTally & { totalNano: bigint };
 
 /** Money without end, for a key whose caps are in requests alone. */
 const UNBOUNDED = 9_000_000_000_000_000_000n;
@@ -50,6 +52,7 @@ export class KeySpend {
     if (!known || (known.under !== caps && known.account.isAtRest)) {
       const account = new KeyAccount(this.#load(keyId), {
         now: () => this.clock.now(),
+        read: (day) => this.#day(keyId, day),
         write: (day, requests, nano) => this.#add(keyId, day, requests, nano),
       });
       known = { account, under: caps };
@@ -70,10 +73,13 @@ export class KeySpend {
   }
 
   #load(keyId: string): Tally {
-    const day = Math.floor(this.clock.now() / DAY_MS);
-    const [requests = 0n, dayNano = 0n] = (this.#statements.day.values(keyId, day)[0] ?? []) as bigint[];
     const [totalNano = 0n] = (this.#statements.total.values(keyId)[0] ?? []) as bigint[];
-    return { day, requests: Number(requests), dayNano, totalNano };
+    return { ...this.#day(keyId, Math.floor(this.clock.now() / DAY_MS)), totalNano };
+  }
+
+  #day(keyId: string, day: number): DayTally {
+    const [requests = 0n, dayNano = 0n] = (this.#statements.day.values(keyId, day)[0] ?? []) as bigint[];
+    return { day, requests: Number(requests), dayNano };
   }
 
   #add(keyId: string, day: number, requests: number, nano: bigint): Promise<void> {
@@ -102,6 +108,7 @@ function capState(cap: bigint | null, used: bigint, held: bigint): CapState | un
 type AccountDesk = {
   /** Unix ms. */
   now(): number;
+  read(day: number): DayTally;
   write(day: number, requests: number, nano: bigint): Promise<void>;
 };
 
@@ -129,10 +136,10 @@ export class KeyAccount {
     return this;
   }
 
-  /** What the key has come to; a new day begins with nothing. */
+  /** What the key has come to. A new day begins with nothing; one that a clock set back comes to again, with what it had. */
   #today(): Tally {
     const day = Math.floor(this.desk.now() / DAY_MS);
-    if (day !== this.tally.day) Object.assign(this.tally, { day, requests: 0, dayNano: 0n });
+    if (day !== this.tally.day) Object.assign(this.tally, this.desk.read(day));
     return this.tally;
   }
 

@@ -107,13 +107,35 @@ describe("caps of a key (contract 4)", () => {
     let now = Date.UTC(2026, 2, 1, 23);
     const written = Promise.withResolvers<void>();
     const tally = { day: 20_513, requests: 0, dayNano: 0n, totalNano: 5n };
-    const account = new KeyAccount(tally, { now: () => now, write: () => written.promise });
+    const account = new KeyAccount(tally, {
+      now: () => now,
+      read: (day) => ({ day, requests: 0, dayNano: 0n }),
+      write: () => written.promise,
+    });
     const posted = account.under({ capDayNano: 10n, capTotalNano: 10n, capRequestsDay: 2 }).post(1, 3n);
     expect(account.states).toMatchObject({ requestsDay: { used: 1n }, dayNano: { used: 3n }, totalNano: { used: 8n } });
     now = Date.UTC(2026, 2, 2);
     written.reject(new Error("The disk is full."));
     await expect(posted).rejects.toThrow("The disk is full.");
     expect(account.states).toMatchObject({ requestsDay: { used: 0n }, dayNano: { used: 0n }, totalNano: { used: 5n } });
+  });
+
+  test("a day that a clock set back comes to again has what it had", async () => {
+    const { hold, clock, rows } = await open({ capRequestsDay: 2, capDayNano: 5_000_000n });
+    const midnight = Date.UTC(2026, 2, 2);
+    const made = async () => (await hold({ maxOutputTokens: 1 })).settle(used(1, 0));
+    for (const now of [midnight - 1, midnight, midnight - 1]) {
+      clock.setWall(now);
+      await made();
+    }
+    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    clock.setWall(midnight);
+    await made();
+    expect((await refusal(hold())).code).toBe("allowance_exhausted");
+    expect(rows()).toEqual([
+      [20513n, 2n, 2_000n],
+      [20514n, 2n, 2_000n],
+    ]);
   });
 
   test("a request that began yesterday and ends today counts today", async () => {
