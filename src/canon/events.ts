@@ -52,7 +52,10 @@ export type Event =
   /** At the end of a text block: from the gateway itself, and from vendors that say what a text rests on. */
   | { type: "block-citation"; citation: Citation }
   | { type: "block-end" }
-  /** `apart`: what the vendor did on top of the reply and bills as calls of its own, each with its counts; none of it is in `usage`. */
-  | { type: "usage"; usage: Usage; apart?: readonly Usage[] }
+  /**
+   * `apart`: what the vendor did on top of the reply and bills as calls of its own, each with its counts; none of it is in `usage`. `begun`: of the output it
+   * tells no more than a beginning, and the vendor has told nothing since.
+   */
+  | { type: "usage"; usage: Usage; apart?: readonly Usage[]; begun?: true }
   | { type: "finish"; finish: Finish }
   | { type: "error"; error: GatewayError };

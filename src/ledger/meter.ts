@@ -61,6 +61,8 @@ export class Meter {
   readonly generated: Generated = { text: 0, reasoning: 0, arguments: 0 };
   #kind: keyof Generated = "text";
   #usage: Usage | undefined;
+  /** Its output is that of a beginning. */
+  #isBegun = false;
   /** What the vendor bills beside the round under way, and beside those before it. */
   #apart: readonly Usage[] | undefined;
   #earlierApart: readonly Usage[] | undefined;
@@ -90,6 +92,7 @@ export class Meter {
       else if (event.type === "block-start") this.#open(event.block);
       else if (event.type === "usage") {
         this.#usage = event.usage;
+        this.#isBegun = event.begun === true;
         this.#apart = event.apart;
       } else if (event.type === "finish") this.finish = event.finish;
       else if (event.type === "error") this.error = event.error;
@@ -171,7 +174,7 @@ export class Meter {
 
   /**
    * What a round came to, in tokens. The vendor's last counts where it sent any and finished. Of a reply that broke off, a vendor has
-   * often said the input and no more than a beginning of the output: its input is taken, and of the output the larger of its count
+   * often said the input and no more than a beginning of the output, and some say no more of one that did not: its input is taken, and of the output the larger of its count
    * and the estimate. Without any counts: `estimateInput`, and a token for every four letters generated. `estimated` says that
    * a figure is the gateway's own (contract 5). All counts are whole, from 0 to 100,000,000.
    */
@@ -182,7 +185,8 @@ export class Meter {
       const told = this.finish !== undefined ? vendor : withOutput(vendor, this.#estimateOutput());
       return { usage: clampUsage({ ...told, input: estimateInput() }), estimated: true };
     }
-    if (vendor && this.finish !== undefined && vendor.output > 0) return { usage: vendor, estimated: false };
+    if (vendor && this.finish !== undefined && vendor.output > 0 && !this.#isBegun)
+      return { usage: vendor, estimated: false };
     const own = this.#estimateOutput();
     // Some servers send zeros where they count nothing.
     if (!vendor || promptTokens(vendor) === 0) {

@@ -116,7 +116,7 @@ export class Exchange {
   /** The counts that a whole reply will be billed by where its vendor sent none that say anything; undefined where it did. */
   ownCounts(events: readonly Event[]): Usage | undefined {
     const last = events.findLast((event) => event.type === "usage");
-    if (last && (promptTokens(last.usage) > 0 || last.apart)) return undefined;
+    if (last && !last.begun && (promptTokens(last.usage) > 0 || last.apart)) return undefined;
     const meter = createMeter(this.clock, this.meter.choices);
     meter.take(events);
     return meter.usage(this.estimateInput).usage;

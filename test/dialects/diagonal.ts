@@ -57,7 +57,10 @@ export function normalise(events: readonly Event[]): Event[] {
     } else out.push(event);
   }
   const usage = events.findLast((event) => event.type === "usage");
-  if (usage) out.splice(-1, 0, usage);
+  if (!usage) return out;
+  // What goes on to a client is the last word on it.
+  const { begun: _begun, ...told } = usage;
+  out.splice(-1, 0, told);
   return out;
 }
 

@@ -170,3 +170,30 @@ test.each(TABLE)(
     if (isItsOwn && silence === "nought" && mode === "blocking") expect(told["note"]).toBe("kept");
   },
 );
+
+/** What a messages vendor says of its counts at a stream's beginning and at its end, and what is billed. */
+const AT_THE_START = [
+  ["nothing at the end", 1, {}, SAID_TOKENS, true],
+  ["no counts at the end", 1, { usage: {} }, SAID_TOKENS, true],
+  ["null at the end", 1, { usage: null }, SAID_TOKENS, true],
+  ["all of it at the beginning", 50, {}, 50, false],
+  ["one token at the end, too", 1, { usage: { output_tokens: 1 } }, 1, false],
+] as const;
+
+test.each(DIALECTS.flatMap((client) => AT_THE_START.map((row) => [client, ...row] as const)))(
+  "a vendor whose stream tells the input at its beginning and no more of the output than that it has begun: %s, %s",
+  async (client, _name, begun, end, output, estimated) => {
+    const usage = { input_tokens: 90, output_tokens: begun };
+    const message = { ...REPLIES.messages("absent"), content: [], stop_reason: null, usage };
+    const ended = { delta: { stop_reason: "end_turn", stop_sequence: null }, ...end };
+    const stream = STREAMS.messages("absent").split(/(?<=\n\n)/);
+    stream[0] = record("message_start", { message });
+    stream[4] = record("message_delta", ended);
+    upstreams.messages.answer(PATH.messages, sse(stream.join("")));
+    const response = await app.post(PATH[client], askIn(client, "messages", "stream"));
+    const told = toldIn(client, await response.text(), "stream");
+    const rows = app.rows().filter(({ requestId }) => requestId === response.headers.get("x-request-id"));
+    expect(rows).toMatchObject([{ outcome: "completed", input: 90, output, estimated }]);
+    expect(told[client === "chat" ? "completion_tokens" : "output_tokens"]).toBe(output);
+  },
+);

@@ -1,6 +1,6 @@
 import { GatewayError, streamTruncated } from "../../canon/errors.ts";
 import type { BlockStart, Event } from "../../canon/events.ts";
-import { NO_USAGE, sumUsage, type Usage } from "../../canon/usage.ts";
+import { NO_USAGE, readCount, sumUsage, type Usage } from "../../canon/usage.ts";
 import { isObject, mayBeInexact, parseExactly } from "../../lib/json.ts";
 import { BlockCiter, type Cited, MAX_CITED } from "../cited.ts";
 import type { Decoder } from "../dialect.ts";
@@ -93,6 +93,8 @@ class MessagesDecoder implements Decoder {
   #earlier: Usage = NO_USAGE;
   #usage: Usage = NO_USAGE;
   #reported: Usage = NO_USAGE;
+  /** Of this message's output more was told than its start says. */
+  #isOutputTold = false;
   /** What the vendor bills beside this message, and beside those before it. */
   #apart: readonly Usage[] | undefined;
   #earlierApart: readonly Usage[] | undefined;
@@ -216,6 +218,7 @@ class MessagesDecoder implements Decoder {
       this.#behindStop = 0;
       this.#earlier = sumUsage(this.#earlier, this.#usage);
       this.#usage = NO_USAGE;
+      this.#isOutputTold = false;
       this.#earlierApart = this.#allApart;
       this.#apart = undefined;
     }
@@ -224,6 +227,8 @@ class MessagesDecoder implements Decoder {
     this.#start(out, fields);
     const content = fields["content"];
     if (Array.isArray(content)) {
+      // What comes with the content has counted it.
+      if (content.length > 0) this.#isOutputTold = true;
       for (const block of content) {
         if (!isObject(block)) continue;
         this.#calledTool ||= block["type"] === "tool_use";
@@ -322,8 +327,10 @@ class MessagesDecoder implements Decoder {
   /** May come several times: counts are cumulative and the last one wins (dialects.md 2.5). */
   #messageDelta(value: Block, out: Event[]): void {
     this.#start(out);
-    this.#usage = readUsage(value["usage"], this.#usage);
-    this.#apart = readApart(value["usage"]) ?? this.#apart;
+    const told = value["usage"];
+    this.#usage = readUsage(told, this.#usage);
+    this.#isOutputTold ||= isObject(told) && readCount(told["output_tokens"]) !== undefined;
+    this.#apart = readApart(told) ?? this.#apart;
     if (isObject(value["delta"])) this.#noteStop(value["delta"]);
   }
 
@@ -349,6 +356,11 @@ class MessagesDecoder implements Decoder {
     this.#start(out);
     this.#closeAll(out);
     this.#report(out);
+    // Some proxies know the counts at the beginning alone, where a vendor writes one token of output.
+    if (!this.#isOutputTold && this.#usage.output > 0) {
+      const apart = this.#allApart;
+      out.push({ type: "usage", usage: this.#reported, ...(apart && { apart }), begun: true });
+    }
     this.finishing = true;
   }
 
