@@ -139,6 +139,8 @@ describe("what is refused, and how", () => {
     ['{"__proto__":1}', "__proto__"],
     ['{"messages":[{"a":1},{"__proto__":{}}]}', "messages[1].__proto__"],
     ['{"a":{"\\u005f_proto\\u005F_":1}}', "a.__proto__"],
+    ['{"a":{"\\u005F\\u005Fproto__":1}}', "a.__proto__"],
+    ['{"__pr\\u006Fto__":1}', "__proto__"],
     ['{"a":{"__\\u0070roto__":1}}', "a.__proto__"],
     ['{"\\u005f\\u005f\\u0070\\u0072\\u006f\\u0074\\u006f\\u005f\\u005f":1}', "__proto__"],
     ['{"a":{"b":[[{"__pro\\u0074o__":null}]]}}', "a.b[0][0].__proto__"],

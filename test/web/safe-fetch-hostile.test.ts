@@ -255,7 +255,7 @@ describe("what the operator allows", () => {
   });
 
   const longest = ["a", "b", "c"].map((letter) => letter.repeat(63)).join(".");
-  test.each([
+  test.each<[string, FetchFaultCode]>([
     ["http://name.example/", "unresolved"],
     ["https://name.example/", "unresolved"],
     ["http://name.example:8080/", "unresolved"],
