@@ -861,6 +861,8 @@ describe("a head", () => {
     ["of a byte more", padded(32 * 1024 + 1), 400, "closed"],
     ["of 128 fields", fields(128), 200, "serves"],
     ["of 129 fields", fields(129), 400, "closed"],
+    // Told at once: such a client would wait until its head is given up.
+    ["of lines without carriage returns", `${START.join("\n")}\n\n`, 400, "closed"],
   ])("%s", async (_name, head, status, after) => {
     const told = await exchange(head);
     expect([told.answer.status, told.after]).toEqual([status, after as "serves"]);
