@@ -47,14 +47,31 @@ describe("chat: a client's own messages (dialects.md 1.2)", () => {
     [
       "a result without a call",
       [user("a"), chatResult("9", [{ type: "text", text: "x" }]), assistant("b")],
-      [user("a"), user("Result of tool call 9:\nx"), assistant("b")],
+      [user("a\nResult of tool call 9:\nx"), assistant("b")],
+    ],
+    [
+      "a result without a call between a user's words, and a user's own two turns",
+      [user("a"), chatResult("9", "x"), user("b"), user("c")],
+      [user("a\nResult of tool call 9:\nx\nb"), user("c")],
     ],
     [
       "two calls of one id",
       [user("a"), chatCall("1", "1"), chatResult("1", "x"), chatResult("1", "y")],
       [user("a"), chatCall("1", "1_2"), chatResult("1", "x"), chatResult("1_2", "y")],
     ],
-    ["an assistant that says nothing", [user("a"), assistant(""), user("b"), assistant(null)], [user("a"), user("b")]],
+    ["an assistant that says nothing", [user("a"), assistant(""), user("b"), assistant(null)], [user("a\nb")]],
+    [
+      "an assistant that says nothing between parts",
+      [user([{ type: "text", text: "a" }]), assistant(""), user("b"), assistant("c"), assistant(""), assistant("d")],
+      [
+        user([
+          { type: "text", text: "a" },
+          { type: "text", text: "b" },
+        ]),
+        assistant("c"),
+        assistant("d"),
+      ],
+    ],
     ["a list of no calls", [user("a"), { ...assistant("b"), tool_calls: [] }], [user("a"), assistant("b")]],
     ["a user that says nothing", [user([]), assistant("b")], [user("(empty)"), assistant("b")]],
     ["nobody who says anything", [assistant(""), assistant([])], [user("(empty)")]],

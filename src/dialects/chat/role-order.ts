@@ -45,6 +45,12 @@ function joined(first: unknown, second: unknown): unknown {
 const isPlain = (message: unknown): message is Wire =>
   isObject(message) && message["tool_calls"] == null && (message["role"] === "user" || message["role"] === "assistant");
 
+/** Two messages of one role as one; undefined where either says more than its content, or is of another. */
+export const asOne = (first: unknown, second: unknown): Wire | undefined =>
+  isPlain(first) && isPlain(second) && first["role"] === second["role"]
+    ? { ...first, content: joined(first["content"], second["content"]) }
+    : undefined;
+
 /**
  * A conversation in which system messages come first and user and assistant take turns behind them (Perplexity: "user or tool message(s) should
  * alternate with assistant message(s)"). Neighbours of one role become one message. The same array where nothing is in the way.
@@ -54,12 +60,14 @@ export function inTurns(messages: readonly unknown[]): readonly unknown[] {
   const turns: unknown[] = [];
   let changed = false;
   for (const message of messages) {
-    const last = turns.at(-1);
     if (roleOf(message) === "system") {
       system.push(message);
       changed ||= turns.length > 0;
-    } else if (isPlain(message) && isPlain(last) && roleOf(last) === roleOf(message)) {
-      turns[turns.length - 1] = { ...last, content: joined(last["content"], message["content"]) };
+      continue;
+    }
+    const one = asOne(turns.at(-1), message);
+    if (one) {
+      turns[turns.length - 1] = one;
       changed = true;
     } else turns.push(message);
   }

@@ -4,6 +4,7 @@ import { Lines } from "../lines.ts";
 import { boundedCallId } from "./call-ids.ts";
 import { contentText } from "./delta.ts";
 import { NO_RESULT } from "./encode-turns.ts";
+import { asOne } from "./role-order.ts";
 import { argumentsText } from "./tool-calls.ts";
 
 type Wire = Record<string, unknown>;
@@ -115,6 +116,8 @@ class Rebuilder {
   readonly #results = new Lines<unknown, Wire>();
   readonly #placed = new Set<unknown>();
   readonly #out: unknown[] = [];
+  /** What stood here was left out, or is the user's words now. */
+  #isMended = false;
 
   rebuild(messages: readonly unknown[]): unknown[] {
     for (const message of messages) {
@@ -126,7 +129,11 @@ class Rebuilder {
   }
 
   #write(message: unknown): void {
-    if (!isObject(message) || saysNothing(message)) return;
+    if (!isObject(message)) return;
+    if (saysNothing(message)) {
+      this.#isMended = true;
+      return;
+    }
     if (message["role"] === "tool") {
       if (!this.#placed.has(message)) this.#writeStray(message);
       return;
@@ -136,11 +143,19 @@ class Rebuilder {
     const calls = withOwnIds(listed);
     const changed = calls.some(({ call }, at) => call !== listed[at]);
     const { tool_calls: _none, ...rest } = said;
-    this.#out.push({
+    this.#add({
       ...(isEmptyList(message["tool_calls"]) ? rest : said),
       ...(changed && { tool_calls: calls.map(({ call }) => call) }),
     });
     for (const { call, given } of calls) this.#writeResult(call["id"], given);
+  }
+
+  /** Two turns of the user that a repair made neighbours are one: the templates of many servers raise on them (dialects.md 4.8 #5). */
+  #add(message: Wire): void {
+    const one = this.#isMended && message["role"] === "user" ? asOne(this.#out.at(-1), message) : undefined;
+    this.#isMended = false;
+    if (one) this.#out[this.#out.length - 1] = one;
+    else this.#out.push(message);
   }
 
   #writeResult(id: unknown, given: unknown): void {
@@ -156,7 +171,9 @@ class Rebuilder {
     this.#placed.add(message);
     const id = message["tool_call_id"];
     const said = contentText(message["content"]);
-    this.#out.push({ role: "user", content: `Result of tool call ${String(id)}:\n${said}` });
+    this.#isMended = true;
+    this.#add({ role: "user", content: `Result of tool call ${String(id)}:\n${said}` });
+    this.#isMended = true;
   }
 }
 
