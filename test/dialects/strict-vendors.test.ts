@@ -205,6 +205,21 @@ describe("a chat vendor that refuses what it does not know (dialects.md 1.1)", (
     expect(replayed).not.toContain("extra_content");
     expect(send({ from: "chat", to: "chat" }, { messages }).text).toContain("extra_content");
   });
+
+  test("is shown no empty turn where reasoning or an image was all of one (Mistral: must have either content or tool_calls)", () => {
+    const images = [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg" } }];
+    const thought = { role: "assistant", content: "", reasoning_content: "r" };
+    const messages = [user, thought, user, { role: "assistant", content: null, images }, user];
+    for (const id of ["mistral", "groq", "xai", "azure"]) {
+      const { body, dropped } = send(toVendor(id), { messages });
+      expect([id, body["messages"], dropped]).toEqual([
+        id,
+        [{ ...user, content: "Hi\nHi\nHi" }],
+        ["messages[3].images"],
+      ]);
+    }
+    expect(send({ from: "chat", to: "chat" }, { messages }).body["messages"]).toEqual(messages);
+  });
 });
 
 test.each(["groq", "cerebras", "deepseek", "nvidia"])(

@@ -324,7 +324,9 @@ function amendMessages(list: EditList, orders: Orders, quirks: Quirks, choiceHin
   if (!Array.isArray(messages)) return;
   const sound = soundMessages(toFunctionMessages(messages, quirks));
   const told = withHint(withHint(sound, choiceHint), formatHint);
-  const known = amendOddities(told, quirks);
+  const taken = amendOddities(told, quirks);
+  // A turn may have been no more than what this vendor does not take.
+  const known = taken === told ? told : soundMessages(taken);
   const amended = amendPrefill(inOrder(known, orders, quirks), list, quirks);
   // Not through `set`, which would write a long conversation twice only to compare it.
   if (amended !== messages) list.edits["messages"] = amended;
