@@ -328,6 +328,7 @@ describe("pixels", () => {
         expect(height % rule.multiple).toBe(0);
         expect(Math.min(width, height)).toBeGreaterThanOrEqual(rule.multiple);
         expect(Math.max(width, height)).toBeLessThanOrEqual(rule.maxEdge);
+        expect(width * height).toBeGreaterThanOrEqual(rule.minArea);
         expect(width * height).toBeLessThanOrEqual(rule.maxArea * 1.02);
         expect(Math.abs(Math.log(width / height / (asked.width / asked.height)))).toBeLessThan(0.07);
       }),
@@ -354,6 +355,9 @@ describe("pixels", () => {
       width: 1536,
       height: 1024,
     });
+    // Fewer than 655,360 pixels are refused.
+    expect(pixelsOf({ ratio: "1:1", size: { width: 512, height: 512 } }, rule)).toEqual({ width: 816, height: 816 });
+    expect(pixelsOf({ ratio: "16:9", size: { width: 640, height: 360 } }, rule)).toEqual({ width: 1088, height: 608 });
   });
 });
 

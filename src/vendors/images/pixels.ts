@@ -18,7 +18,7 @@ export function reducedRatio(ratio: string): Pixels {
   return { width: width / divisor, height: height / divisor };
 }
 
-const roundTo = (value: number, multiple: number) => Math.max(multiple, Math.round(value / multiple) * multiple);
+type Rounding = (value: number) => number;
 
 /**
  * Pixels of the request's ratio that follow the rule: of the caller's own area where it named a size, within the rule's bounds; else of the rule's
@@ -33,13 +33,21 @@ export function pixelsOf({ ratio, size }: Pick<ImageRequest, "ratio" | "size">, 
   const unit = width * height * rule.multiple * rule.multiple;
   let times = Math.max(1, Math.round(Math.sqrt(area / unit)));
   if (times > 1 && times * times * unit > most) times--;
+  if (times * times * unit < rule.minArea) times++;
   const exact = times * times * unit;
   if (exact <= most && exact / area < EXACT_WITHIN && area / exact < EXACT_WITHIN) {
     return { width: width * rule.multiple * times, height: height * rule.multiple * times };
   }
+  const rounded = nearestOf({ width, height }, area, rule, Math.round);
+  return rounded.width * rounded.height < rule.minArea ? nearestOf({ width, height }, area, rule, Math.ceil) : rounded;
+}
+
+/** A size about as large as `area` whose ratio is a few pixels off. */
+function nearestOf({ width, height }: Pixels, area: number, rule: PixelRule, round: Rounding): Pixels {
+  const { multiple, maxEdge } = rule;
   const side = Math.sqrt(area / (width * height));
-  const longest = rule.maxEdge - (rule.maxEdge % rule.multiple);
-  const within = (value: number) => Math.min(roundTo(value, rule.multiple), longest);
+  const longest = maxEdge - (maxEdge % multiple);
+  const within = (value: number) => Math.min(Math.max(1, round(value / multiple)) * multiple, longest);
   const nearest = { width: within(width * side), height: within(height * side) };
   // Small pictures in large steps: where both sides were rounded apart, the second one follows the first.
   const following = { ...nearest, height: within((nearest.width * height) / width) };

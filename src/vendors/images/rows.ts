@@ -64,13 +64,13 @@ const openai: ImageRow = {
       extra: { response_format: "b64_json" },
     },
     {
-      // From the second on: any size whose sides are multiples of 16, from 1:3 to 3:1, up to 3840x2160.
+      // From the second on: any size whose sides are multiples of 16, from 1:3 to 3:1, of 655,360 to 8,294,400 pixels.
       match: EVERY,
       ratios: [...USUAL, "2:1", "1:2", "3:1", "1:3"],
       takesSource: true,
       form: "multipart",
       size: "fixed",
-      pixels: { ...pixelRule(16, 3840), maxArea: 3840 * 2160 },
+      pixels: { ...pixelRule(16, 3840), minArea: 655_360, maxArea: 3840 * 2160 },
     },
   ],
 };
