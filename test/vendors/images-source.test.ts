@@ -361,6 +361,12 @@ describe("pixels", () => {
   });
 });
 
+test("no side of the older flux models is shorter than they take", () => {
+  const { pixels, ratios } = imageRows["bfl"]!.models.at(-1)!;
+  const sides = ratios.flatMap((ratio) => Object.values(pixelsOf({ ratio, size: { width: 64, height: 64 } }, pixels!)));
+  expect(Math.min(...sides)).toBeGreaterThanOrEqual(256);
+});
+
 test("an image through all of it ends as one", async () => {
   const lab = start("openai");
   lab.upstream.answer("/v1/images/edits", WON);

@@ -303,7 +303,8 @@ const bfl: ImageRow = {
       ratios: USUAL,
       takesSource: true,
       size: "pixels",
-      pixels: pixelRule(32, 1440),
+      // No side may be shorter than 256, and of its longest ratio this area's is not.
+      pixels: { ...pixelRule(32, 1440), minArea: 256 * 640 },
       sourceField: "image_prompt",
     },
   ],
