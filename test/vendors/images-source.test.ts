@@ -127,6 +127,42 @@ describe("a source image goes where the vendor wants it", () => {
     });
   });
 
+  test("fal: each family's size and source stand in the fields it reads, in words it knows", async () => {
+    const seven = ["1:1", "3:2", "2:3", "4:3", "3:4", "16:9", "9:16"];
+    const five = seven.filter((ratio) => !/[32]:[32]/.test(ratio));
+    const kontext = [...seven, "21:9", "9:21"];
+    const three = ["1:1", "3:2", "2:3"];
+    const small = { width: 512, height: 512 };
+    for (const [model, ratios, asked, fields] of [
+      ["fal-ai/gpt-image-1.5", three, { ratio: "3:2", size: small }, { image_size: "1536x1024" }],
+      ["fal-ai/gpt-image-1/edit-image", three, { source: SOURCE }, { image_size: "1024x1024", image_urls: [DATA_URL] }],
+      ["fal-ai/imagen4/preview/ultra", five, { ratio: "16:9" }, { aspect_ratio: "16:9" }],
+      ["fal-ai/flux-pro/kontext/max", kontext, { source: SOURCE }, { aspect_ratio: "1:1", image_url: DATA_URL }],
+      ["fal-ai/flux-pro/kontext/multi", kontext, { source: SOURCE }, { image_urls: [DATA_URL] }],
+      ["fal-ai/flux-kontext/dev", undefined, { source: SOURCE }, { resolution_mode: "1:1", image_url: DATA_URL }],
+      [
+        "fal-ai/bytedance/seedream/v4.5/edit",
+        undefined,
+        { source: SOURCE, size: small },
+        { image_size: { width: 1920, height: 1920 }, image_urls: [DATA_URL] },
+      ],
+      ["fal-ai/qwen-image-edit", undefined, { source: SOURCE }, { image_size: "square_hd", image_url: DATA_URL }],
+      ["fal-ai/qwen-image-edit-2511", undefined, { source: SOURCE }, { image_urls: [DATA_URL] }],
+      ["fal-ai/ideogram/v2", seven, {}, { aspect_ratio: "1:1" }],
+      ["openai/gpt-image-2", undefined, { size: small }, { image_size: { width: 816, height: 816 } }],
+    ] as const) {
+      const [knows] = imageRows["fal"]!.models.filter(({ match }) => match.test(model));
+      if (ratios) expect([model, [...knows!.ratios].sort()]).toEqual([model, [...ratios].sort()]);
+      const call = await askedOf("fal", `/${model}`, request({ model, ...asked }), json({}));
+      const told = ["image_size", "aspect_ratio", "resolution_mode", "image_url", "image_urls"].flatMap((field) => {
+        const value = (call.json as Record<string, unknown>)[field];
+        return value === undefined ? [] : [[field, value] as const];
+      });
+      expect([model, Object.fromEntries(told)]).toMatchObject([model, fields]);
+      expect([model, told.length]).toEqual([model, "source" in asked ? 2 : 1]);
+    }
+  });
+
   test("Stability: a file with its strength; the endpoint of several models is told which", async () => {
     const ultra = await askedOf(
       "stability",

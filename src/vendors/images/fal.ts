@@ -49,8 +49,9 @@ function readStatus(resumeId: string, { json }: Answer, baseUrl: string): Readin
 }
 
 function sizeFields(request: ImageRequest, model: ImageModel) {
-  if (model.size === "ratio") return { aspect_ratio: request.ratio };
-  const named = request.size ? undefined : model.sizes?.[request.ratio];
+  if (model.size === "ratio") return { [model.ratioField ?? "aspect_ratio"]: request.ratio };
+  // Where the sizes are all that there are, the caller's pixels only say which one.
+  const named = request.size && model.size !== "fixed" ? undefined : model.sizes?.[request.ratio];
   return { image_size: named ?? readPixels(request, model) };
 }
 

@@ -19,6 +19,9 @@ const MEGAPIXEL = 1024 * 1024;
 const USUAL = ["1:1", "3:2", "2:3", "4:3", "3:4", "5:4", "4:5", "16:9", "9:16", "21:9", "9:21"] as const;
 /** The same, without the last, which Google's models lack. */
 const GOOGLE = USUAL.slice(0, -1);
+/** Those of nearly every model that is told a ratio, and of those that know few. */
+const COMMON = ["1:1", "3:2", "2:3", "4:3", "3:4", "16:9", "9:16"] as const;
+const FEW = ["1:1", "4:3", "3:4", "16:9", "9:16"] as const;
 
 const EVERY = /^/;
 
@@ -108,7 +111,7 @@ const gemini: ImageRow = {
   wire: geminiWire,
   refusal: { code: /SAFETY|PROHIBITED/, text: /safety (?:filter|polic)|Responsible AI/i },
   models: [
-    { match: /^imagen/, ratios: ["1:1", "4:3", "3:4", "16:9", "9:16"], takesSource: false, form: "predict" },
+    { match: /^imagen/, ratios: FEW, takesSource: false, form: "predict" },
     {
       match: /3\.1-flash-image/,
       ratios: [...GOOGLE, "4:1", "1:4", "8:1", "1:8"],
@@ -231,7 +234,7 @@ const replicate: ImageRow = {
       sourceField: "image_input",
       sourceList: true,
     },
-    { match: /imagen/, ratios: ["1:1", "4:3", "3:4", "16:9", "9:16"], takesSource: false },
+    { match: /imagen/, ratios: FEW, takesSource: false },
     { match: /kontext/, ratios: USUAL, takesSource: true, sourceField: "input_image" },
     { match: /flux-2/, ratios: USUAL, takesSource: true, sourceField: "input_images", sourceList: true },
     {
@@ -254,37 +257,67 @@ const FAL_SIZES = {
   "9:16": "portrait_16_9",
 } as const;
 
+/** Several sources in one field. */
+const FAL_SOURCES = { takesSource: true, sourceField: "image_urls", sourceList: true } as const;
+const FAL_PIXELS = { pixels: pixelRule(16, 2048), sizes: FAL_SIZES } as const;
+/** From the fourth on: larger pictures alone. */
+const FAL_SEEDREAM = {
+  pixels: { ...pixelRule(16, 4096, 2048 * 2048), minArea: 2560 * 1440 },
+  sizes: FAL_SIZES,
+} as const;
+const GPT_ONE = { ratios: Object.keys(THREE_SIZES), size: "fixed", sizes: THREE_SIZES } as const;
+const GPT_LATER = { ratios: openai.models[2]!.ratios, pixels: openai.models[2]!.pixels! } as const;
+const KONTEXT = USUAL.filter((ratio) => ratio !== "5:4" && ratio !== "4:5");
+
+/** Its models' fields, and the values these have, are in the types of fal's own client. */
 const fal: ImageRow = {
   wire: falWire,
   refusal: { code: /^(?:content_policy_violation|nsfw)/i, text: FILTERED },
   models: [
+    { match: /gpt-image-1.*edit/, ...GPT_ONE, ...FAL_SOURCES },
+    { match: /gpt-image-1/, ...GPT_ONE, takesSource: false },
+    { match: /gpt-image.*edit/, ...GPT_LATER, ...FAL_SOURCES },
+    { match: /gpt-image/, ...GPT_LATER, takesSource: false },
     {
-      match: /(?:nano-banana|gemini|seedream|flux-3|gpt-image).*(?:edit|image-to-image)/,
+      match: /(?:nano-banana|gemini-(?!flash-edit)|flux-3).*(?:edit|image-to-image)/,
       ratios: GOOGLE,
-      takesSource: true,
       size: "ratio",
-      sourceField: "image_urls",
-      sourceList: true,
+      ...FAL_SOURCES,
     },
-    { match: /kontext/, ratios: USUAL, takesSource: true, size: "ratio" },
+    { match: /seedream\/v[4-9].*edit/, ratios: USUAL, ...FAL_SEEDREAM, ...FAL_SOURCES },
+    { match: /seedream\/v[4-9]/, ratios: USUAL, ...FAL_SEEDREAM, takesSource: false },
+    { match: /flux-pro\/kontext.*multi/, ratios: KONTEXT, size: "ratio", ...FAL_SOURCES },
+    { match: /flux-pro\/kontext.*text-to-image/, ratios: KONTEXT, size: "ratio", takesSource: false },
+    { match: /flux-pro\/kontext/, ratios: KONTEXT, size: "ratio", takesSource: true },
     {
-      match: /flux-2.*edit/,
+      match: /flux-kontext(?!.*text-to-image)/,
       ratios: USUAL,
+      size: "ratio",
+      ratioField: "resolution_mode",
       takesSource: true,
-      pixels: pixelRule(16, 2048),
-      sizes: FAL_SIZES,
-      sourceField: "image_urls",
-      sourceList: true,
     },
+    { match: /v1\.1-ultra/, ratios: USUAL, size: "ratio", takesSource: true },
     {
-      match: /\/edit|image-to-image|redux|reframe/,
+      match:
+        /(?:flux-2|qwen-image-(?:2|max)|grok-imagine|hunyuan-image|glm-image|firered|wan-25|\bwan\/v2\.[6-9]).*(?:edit|image-to-image)/,
       ratios: USUAL,
-      takesSource: true,
-      pixels: pixelRule(16, 2048),
-      sizes: FAL_SIZES,
+      ...FAL_PIXELS,
+      ...FAL_SOURCES,
     },
-    { match: /nano-banana|imagen|gemini|flux-3|ultra/, ratios: GOOGLE, takesSource: false, size: "ratio" },
-    { match: EVERY, ratios: USUAL, takesSource: false, pixels: pixelRule(16, 2048), sizes: FAL_SIZES },
+    { match: /qwen-image-edit-(?:2|plus)|hy-wu-edit/, ratios: USUAL, ...FAL_PIXELS, ...FAL_SOURCES },
+    { match: /luma-photon.*reframe/, ratios: FEW, size: "ratio", takesSource: true },
+    { match: /image-editing\/|kling-image\/v3\/image|emu-3.*edit/, ratios: COMMON, size: "ratio", takesSource: true },
+    { match: /[/-]edit|image-to-image|redux|reframe/, ratios: USUAL, ...FAL_PIXELS, takesSource: true },
+    { match: /imagen\d|luma-photon|grok-imagine|phota/, ratios: FEW, size: "ratio", takesSource: false },
+    { match: /vidu|imagineart|wan-alpha/, ratios: ["1:1", "16:9", "9:16"], size: "ratio", takesSource: false },
+    {
+      match: /bria|fibo|minimax\/image|ideogram\/v2|kling-image|emu-3/,
+      ratios: COMMON,
+      size: "ratio",
+      takesSource: false,
+    },
+    { match: /nano-banana|gemini|flux-3/, ratios: GOOGLE, size: "ratio", takesSource: false },
+    { match: EVERY, ratios: USUAL, ...FAL_PIXELS, takesSource: false },
   ],
 };
 

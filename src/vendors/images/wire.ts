@@ -52,6 +52,8 @@ export type ImageModel = ImageTraits & {
   match: RegExp;
   /** How its size is said; each wire knows the forms that its vendors use. */
   size?: "ratio" | "fixed" | "pixels";
+  /** For `ratio`: the field that holds it, where that is not `aspect_ratio`. */
+  ratioField?: string;
   /** For `fixed`: what each ratio is called. */
   sizes?: Readonly<Record<string, string>>;
   /** For `pixels`. */
