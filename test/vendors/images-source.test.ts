@@ -163,6 +163,33 @@ describe("a source image goes where the vendor wants it", () => {
     }
   });
 
+  test("Replicate: a model is asked for ratios of its own, and given its source where it reads one", async () => {
+    const common = ["1:1", "3:2", "2:3", "4:3", "3:4", "16:9", "9:16"];
+    const both = ["5:4", "4:5"];
+    for (const [model, ratios, source] of [
+      ["bytedance/seedream-4", [...common, "21:9"], { image_input: [DATA_URL] }],
+      ["black-forest-labs/flux-2-pro", [...common, ...both], { input_images: [DATA_URL] }],
+      ["black-forest-labs/flux-1.1-pro", [...common, ...both], undefined],
+      ["black-forest-labs/flux-1.1-pro-ultra", [...common, ...both, "21:9", "9:21"], { image_prompt: DATA_URL }],
+      ["black-forest-labs/flux-schnell", [...common, ...both, "21:9", "9:21"], undefined],
+      [
+        "stability-ai/stable-diffusion-3.5-large",
+        ["1:1", "3:2", "2:3", ...both, "16:9", "9:16", "21:9", "9:21"],
+        { image: DATA_URL },
+      ],
+      ["qwen/qwen-image", common, { image: DATA_URL }],
+      ["somebody/something", common, undefined],
+    ] as const) {
+      const lab = start("replicate");
+      const traits = lab.draw.traits(model);
+      expect([model, [...traits.ratios].sort()]).toEqual([model, [...ratios].sort()]);
+      expect([model, traits.takesSource]).toEqual([model, source !== undefined]);
+      if (!source) continue;
+      const call = await askedOf("replicate", `/v1/models/${model}/predictions`, withSource(model), json({}));
+      expect(call.json).toEqual({ input: { prompt: "a red fox", aspect_ratio: "1:1", ...source } });
+    }
+  });
+
   test("Stability: a file with its strength; the endpoint of several models is told which", async () => {
     const ultra = await askedOf(
       "stability",

@@ -19,6 +19,8 @@ const MEGAPIXEL = 1024 * 1024;
 const USUAL = ["1:1", "3:2", "2:3", "4:3", "3:4", "5:4", "4:5", "16:9", "9:16", "21:9", "9:21"] as const;
 /** The same, without the last, which Google's models lack. */
 const GOOGLE = USUAL.slice(0, -1);
+/** Those of Stability's models, whoever serves them. */
+const STABILITY_RATIOS = ["1:1", "3:2", "2:3", "5:4", "4:5", "16:9", "9:16", "21:9", "9:21"] as const;
 /** Those of nearly every model that is told a ratio, and of those that know few. */
 const COMMON = ["1:1", "3:2", "2:3", "4:3", "3:4", "16:9", "9:16"] as const;
 const FEW = ["1:1", "4:3", "3:4", "16:9", "9:16"] as const;
@@ -227,16 +229,23 @@ const replicate: ImageRow = {
       sourceField: "input_images",
       sourceList: true,
     },
+    { match: /nano-banana/, ratios: GOOGLE, takesSource: true, sourceField: "image_input", sourceList: true },
     {
-      match: /nano-banana|seedream-4|seedream-5/,
-      ratios: GOOGLE,
+      match: /seedream-[45]/,
+      ratios: [...COMMON, "21:9"],
       takesSource: true,
       sourceField: "image_input",
       sourceList: true,
     },
     { match: /imagen/, ratios: FEW, takesSource: false },
     { match: /kontext/, ratios: USUAL, takesSource: true, sourceField: "input_image" },
-    { match: /flux-2/, ratios: USUAL, takesSource: true, sourceField: "input_images", sourceList: true },
+    {
+      match: /flux-2/,
+      ratios: [...COMMON, "5:4", "4:5"],
+      takesSource: true,
+      sourceField: "input_images",
+      sourceList: true,
+    },
     {
       match: /sdxl|stable-diffusion(?!-3)/,
       ratios: USUAL,
@@ -244,8 +253,14 @@ const replicate: ImageRow = {
       size: "pixels",
       pixels: pixelRule(8, 1536),
     },
-    { match: /flux-(?:dev|1\.1-pro-ultra)|qwen-image|stable-diffusion-3/, ratios: USUAL, takesSource: true },
-    { match: EVERY, ratios: USUAL, takesSource: false },
+    { match: /stable-diffusion-3/, ratios: STABILITY_RATIOS, takesSource: true },
+    { match: /qwen-image/, ratios: COMMON, takesSource: true },
+    { match: /flux-1\.1-pro-ultra/, ratios: USUAL, takesSource: true, sourceField: "image_prompt" },
+    { match: /flux-(?:1\.1-)?pro/, ratios: [...COMMON, "5:4", "4:5"], takesSource: false },
+    { match: /flux-dev/, ratios: USUAL, takesSource: true },
+    { match: /flux/, ratios: USUAL, takesSource: false },
+    // What a model of the many does not have among its ratios it refuses.
+    { match: EVERY, ratios: COMMON, takesSource: false },
   ],
 };
 
@@ -343,7 +358,6 @@ const bfl: ImageRow = {
   ],
 };
 
-const STABILITY_RATIOS = ["1:1", "3:2", "2:3", "5:4", "4:5", "16:9", "9:16", "21:9", "9:21"] as const;
 const STABILITY_STYLES = {
   field: "style_preset",
   names:
