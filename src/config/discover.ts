@@ -58,7 +58,8 @@ function customVendor(row: VendorSetting, { models, registry }: VendorSources): 
 
 /** A registry row that its variables do not make whole: with its key, if that is there, and without what only they could fill. */
 function incomplete(known: VendorRow, environment: Environment): Vendor {
-  const { local: _local, otherKeys: _keys, defaults: _defaults, baseUrls: _baseUrls, query, ...row } = known;
+  const { local: _local, otherKeys: _keys, defaults: _defaults, baseUrls: _baseUrls, query, ...rest } = known;
+  const { otherQuery: _otherQuery, ...row } = rest;
   const apiKey = row.env && environment[row.env]?.trim();
   return { ...row, ...(apiKey && { apiKey }), ...(query && !query.includes("{") && { query }) };
 }

@@ -310,6 +310,8 @@ export const registry: readonly VendorRow[] = [
     auth: "api-key",
     env: "AZURE_OPENAI_API_KEY",
     query: "api-version={AZURE_OPENAI_API_VERSION}",
+    // Programs that ask at a deployment's own address need a date there; this address has no versions of dates, and refuses them.
+    otherQuery: /\d{4}-\d{2}-\d{2}/,
     // A model's name there is the operator's own name of a deployment.
     models: "any",
     quirks: { customTools: true, legacyFunctions: true, refusesReasoning: true, acceptsCacheControl: false },
@@ -414,13 +416,17 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** A variable's value without blanks at its ends; undefined when nothing is left. */
 const variable = (environment: Environment, name: string): string | undefined => environment[name]?.trim() || undefined;
 
-/** `template` with every `{NAME}` replaced; undefined when a variable is missing. A slash at a value's end is dropped. */
+/**
+ * `template` with every `{NAME}` replaced; undefined when a variable is missing. A slash at a value's end is dropped, and the template's own end where the
+ * value has it already: some write an address with its path.
+ */
 function fill(template: string, environment: Environment): string | undefined {
   let missing = false;
-  const text = template.replace(/\{([A-Z0-9_]+)\}/g, (_whole, name: string) => {
-    const value = variable(environment, name);
+  const text = template.replace(/\{([A-Z0-9_]+)\}/g, (whole, name: string, at: number) => {
+    const value = variable(environment, name)?.replace(/\/+$/, "");
     missing ||= value === undefined;
-    return value?.replace(/\/+$/, "") ?? "";
+    const rest = template.slice(at + whole.length);
+    return (rest !== "" && value?.endsWith(rest) ? value.slice(0, -rest.length) : value) ?? "";
   });
   return missing ? undefined : text;
 }
@@ -440,13 +446,20 @@ const withoutBlanks = (environment: Environment): Environment =>
   Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
 
 function switchOn(known: VendorRow, environment: Environment): Vendor | undefined {
-  const { local: _local, otherKeys: _keys, defaults: _defaults, baseUrls: _baseUrls, query, region, ...row } = known;
+  const { local: _local, otherKeys: _keys, defaults: _defaults, baseUrls: _baseUrls, query, ...rest } = known;
+  const { otherQuery, region, ...row } = rest;
   const key = findKey(known, environment);
   const baseUrl = fill(baseUrlOf(known, environment), environment);
   const place = region && fill(region, environment);
   if (!key || !baseUrl || (region && !place)) return undefined;
   const filled = query && fill(query, environment);
-  return { ...row, baseUrl, ...key, ...(place && { region: place }), ...(filled && { query: filled }) };
+  return {
+    ...row,
+    baseUrl,
+    ...key,
+    ...(place && { region: place }),
+    ...(filled && !otherQuery?.test(filled) && { query: filled }),
+  };
 }
 
 function baseUrlOf(row: VendorRow, environment: Environment): string {

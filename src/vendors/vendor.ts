@@ -101,6 +101,8 @@ export type KeyWay = {
 export type VendorRow = Omit<Vendor, "apiKey" | "apiKeys" | "credentials" | "proxy" | "serve" | "images"> & {
   /** Tried in order when the variable `env` is not there. */
   otherKeys?: readonly KeyWay[];
+  /** A query of variables that fits this is none for this address, and is left out. */
+  otherQuery?: RegExp;
   /** Values of variables that are not there. */
   defaults?: Readonly<Record<string, string>>;
   /** Base URLs for one value of a variable, written `NAME=value`. */

@@ -51,15 +51,16 @@ describe("vendors that are on", () => {
   });
 
   test("azure takes its address from a variable or a row", () => {
-    const environment = { AZURE_OPENAI_ENDPOINT: "https://a.example/", AZURE_OPENAI_API_VERSION: "2026-01-01" };
+    const environment = { AZURE_OPENAI_ENDPOINT: "https://a.example/", AZURE_OPENAI_API_VERSION: "preview" };
     expect(resolve(environment, [{ id: "azure", api_key: "k" }]).vendors).toMatchObject([
-      { baseUrl: "https://a.example/openai/v1", query: "api-version=2026-01-01", apiKey: "k" },
+      { baseUrl: "https://a.example/openai/v1", query: "api-version=preview", apiKey: "k" },
     ]);
     const byRow = resolve({ AZURE_OPENAI_API_KEY: "k" }, [
       { id: "azure", api_key: "k", base_url: "https://b/openai/v1" },
     ]);
     expect(byRow.vendors).toMatchObject([{ baseUrl: "https://b/openai/v1", apiKey: "k" }]);
     expect(byRow.vendors[0]).not.toHaveProperty("query");
+    expect(byRow.vendors[0]).not.toHaveProperty("otherQuery");
     const off = resolve({}, [{ id: "azure", api_key: "k" }]);
     expect(off.vendors).toEqual([]);
     expect(off.warnings).toEqual(["Vendor azure stays off: it needs a base_url, or the variables for it."]);

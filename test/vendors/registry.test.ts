@@ -90,5 +90,20 @@ describe("fromEnvironment", () => {
     expect(versioned && upstreamUrl(versioned, "/chat/completions")).toBe(
       "https://lab.openai.azure.com/openai/v1/chat/completions?api-version=preview",
     );
+    // What other programs have in the same variables: a version of the deployments' addresses, an address with its path.
+    const others = {
+      AZURE_OPENAI_ENDPOINT: "https://lab.openai.azure.com/openai/v1/",
+      AZURE_OPENAI_API_VERSION: "2024-10-21",
+    };
+    for (const environment of [
+      { ...both, AZURE_OPENAI_API_VERSION: "2024-12-01-preview" },
+      { ...both, ...others },
+    ]) {
+      const [azure] = fromEnvironment(environment);
+      expect(azure && upstreamUrl(azure, "/chat/completions")).toBe(
+        "https://lab.openai.azure.com/openai/v1/chat/completions",
+      );
+      expect(Object.keys(azure ?? {})).not.toContain("otherQuery");
+    }
   });
 });
