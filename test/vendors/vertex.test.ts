@@ -8,6 +8,7 @@ import { ServiceAccounts } from "../../src/vendors/auth/service-account.ts";
 import { fromEnvironment } from "../../src/vendors/registry.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 import { type Call, json, startUpstream } from "../support/upstream.ts";
+import { until } from "../support/wait.ts";
 
 const upstream = startUpstream();
 const folder = mkdtempSync(join(tmpdir(), "sluice-vertex-"));
@@ -80,16 +81,49 @@ describe("a service account's token", () => {
   test("is kept until a minute before its end", async () => {
     let now = 1_000_000;
     const accounts = new ServiceAccounts(() => now);
-    upstream.answer(TOKEN_PATH, tokenAnswer("t-1", 600), tokenAnswer("t-2", 600));
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(TOKEN_PATH, tokenAnswer("t-1"), { ...tokenAnswer("t-2"), headersAfter: gate.promise });
     const ask = () => accounts.token(keyFile, open());
     expect(await ask()).toBe("t-1");
-    now += 600_000 - 60_001;
+    now += 3_600_000 - 60_001;
+    expect(await ask()).toBe("t-1");
+    now += 1;
+    // The one that was asked for ahead is waited for now.
+    const next = ask();
+    await upstream.called(1);
+    gate.resolve();
+    expect(await next).toBe("t-2");
+    expect(await ask()).toBe("t-2");
+    expect(upstream.calls).toHaveLength(2);
+  });
+
+  test("is asked for anew minutes before its end, by nobody who waits: no request fails while its endpoint does", async () => {
+    let now = 1_000_000;
+    const accounts = new ServiceAccounts(() => now);
+    const gate = Promise.withResolvers<void>();
+    upstream.answer(
+      TOKEN_PATH,
+      tokenAnswer("t-1"),
+      { ...json({}, { status: 503 }), headersAfter: gate.promise },
+      tokenAnswer("t-2"),
+    );
+    const ask = () => accounts.token(keyFile, open());
+    expect(await ask()).toBe("t-1");
+    now += 3_600_000 - 5 * 60_000 - 1;
     expect(await ask()).toBe("t-1");
     expect(upstream.calls).toHaveLength(1);
     now += 1;
-    expect(await ask()).toBe("t-2");
-    expect(await ask()).toBe("t-2");
+    expect(await Promise.all(Array.from({ length: 20 }, ask))).toEqual(Array.from({ length: 20 }, () => "t-1"));
+    await upstream.called(1);
+    gate.resolve();
+    // Not at every request: what fails is left alone for a moment.
+    expect(await ask()).toBe("t-1");
     expect(upstream.calls).toHaveLength(2);
+    await until(async () => {
+      now += upstream.calls.length < 3 ? 500 : 0;
+      return (await ask()) === "t-2";
+    }, "the next token");
+    expect(upstream.calls).toHaveLength(3);
   });
 
   test("is asked for once, however many wait; one who leaves takes nobody along", async () => {

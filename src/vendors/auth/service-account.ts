@@ -9,6 +9,10 @@ const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const LIFETIME_S = 3_600;
 /** A token is not used any more in its last minute: a request must not outlive it on its way. */
 const MARGIN_MS = 60_000;
+/** From so long before its end the next one is asked for while it is still used: where its endpoint fails for a while, no request does. */
+const AHEAD_MS = 5 * 60_000;
+/** Between two such askings. */
+const PAUSE_MS = 10_000;
 /** The token's endpoint has to answer in this time, milliseconds. */
 const ANSWER_MS = 10_000;
 const MAX_FILE_BYTES = 64 * 1024;
@@ -18,7 +22,8 @@ const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 /** A service account, as its JSON file describes it. */
 type Account = { email: string; privateKey: string; keyId: string; tokenUri: string };
 type Token = { value: string; expiresAt: number };
-type Entry = { token?: Token; pending?: Promise<Token> };
+/** `asksAt`: when the next token may be asked for ahead. */
+type Entry = { token?: Token; pending?: Promise<Token>; asksAt?: number };
 
 const unconfigured = (message: string, cause?: unknown) =>
   new GatewayError("vendor_not_configured", message, { cause });
@@ -117,8 +122,8 @@ function parseToken(text: string, nowMs: number): Token | undefined {
 }
 
 /**
- * Access tokens for Google service accounts: one per account, got by a signed assertion (RFC 7523), kept until a minute before its end and
- * asked for once however many requests wait for it.
+ * Access tokens for Google service accounts: one per account, got by a signed assertion (RFC 7523), kept until a minute before its end at the most,
+ * renewed ahead of that, and asked for once however many requests wait for it.
  */
 export class ServiceAccounts {
   readonly #entries = new Map<string, Entry>();
@@ -134,17 +139,34 @@ export class ServiceAccounts {
     signal.throwIfAborted();
     const entry = this.#entries.get(key) ?? {};
     this.#entries.set(key, entry);
-    if (entry.token && this.now() < entry.token.expiresAt - MARGIN_MS) return entry.token.value;
+    const { token } = entry;
+    const leftMs = token ? token.expiresAt - this.now() : 0;
+    if (token && leftMs > MARGIN_MS) {
+      if (leftMs <= AHEAD_MS) this.#askAhead(entry, key, proxy);
+      return token.value;
+    }
+    // The others who wait for it go on waiting when this one leaves.
+    const pending = this.#ask(entry, key, proxy);
+    const { value } = await until(signal, () => pending);
+    return value;
+  }
+
+  #ask(entry: Entry, key: string, proxy: string | undefined): Promise<Token> {
     entry.pending ??= this.#refresh(key, proxy)
       .then((token) => {
         entry.token = token;
         return token;
       })
       .finally(() => delete entry.pending);
-    // The others who wait for it go on waiting when this one leaves.
-    const { pending } = entry;
-    const { value } = await until(signal, () => pending);
-    return value;
+    return entry.pending;
+  }
+
+  #askAhead(entry: Entry, key: string, proxy: string | undefined): void {
+    const now = this.now();
+    if (now < (entry.asksAt ?? 0)) return;
+    entry.asksAt = now + PAUSE_MS;
+    // Whoever has to wait for the next token asks again, and is told what it fails of.
+    this.#ask(entry, key, proxy).catch(() => {});
   }
 
   async #refresh(key: string, proxy: string | undefined): Promise<Token> {
