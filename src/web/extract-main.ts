@@ -190,17 +190,39 @@ function findJunk(body: Element): Set<Element> {
   return new Set(found.filter(isBeside).map(({ element }) => element));
 }
 
-/** The page's own header stands inside its article; every other one is the site's. */
-const isFrame = ({ name, attributes }: Element, inArticle: boolean): boolean =>
-  FRAME.has(name) || FRAME_ROLES.has(attributes["role"] ?? "") || (name === "header" && !inArticle);
+/** Where running text stands, what is `aside` is of it; so is a box inside such a one. */
+const holdsText = (element: Element): boolean =>
+  element.name === "aside" ||
+  element.children.some((child) => typeof child !== "string" && /^(?:p|pre)$/.test(child.name));
+
+/** A list of links is beside any page. A footnote is part of it, also where it is nothing but an address. */
+function isMostlyLinks(element: Element): boolean {
+  const { role = "" } = element.attributes;
+  if (role.startsWith("doc-") || /\bfootnote/.test(wordsOf(element))) return false;
+  let linked = 0;
+  for (const each of walkElements(element)) if (each.name === "a") linked += squeeze(textOf(each)).length;
+  return linked * 2 > squeeze(textOf(element)).length;
+}
+
+/**
+ * The page's own header stands inside its article; every other one is the site's. Manuals write tips, warnings, examples and footnotes as `aside`
+ * between their paragraphs (Starlight, Google's, W3C's, Sphinx), and forums what they quote.
+ */
+function isFrame(element: Element, inArticle: boolean, inText: boolean): boolean {
+  const { name, attributes } = element;
+  if (FRAME_ROLES.has(attributes["role"] ?? "")) return true;
+  if (name === "aside") return !inText || isMostlyLinks(element);
+  return FRAME.has(name) || (name === "header" && !inArticle);
+}
 
 /** A copy of `element` without what is hidden, silent, or of the site rather than the page. */
 function dropFrame(element: Element, junk: ReadonlySet<Element>, inArticle = false): Element {
   const inside = inArticle || element.name === "article" || isMain(element);
+  const inText = holdsText(element);
   const children: Element["children"] = [];
   for (const child of element.children) {
     if (typeof child === "string") children.push(child);
-    else if (!isSilent(child, element) && !isHidden(child) && !isFrame(child, inside) && !junk.has(child)) {
+    else if (!isSilent(child, element) && !isHidden(child) && !isFrame(child, inside, inText) && !junk.has(child)) {
       children.push(dropFrame(child, junk, inside));
     }
   }

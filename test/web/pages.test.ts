@@ -340,6 +340,24 @@ describe("what belongs to a page", () => {
     );
   });
 
+  test.each([
+    ["a tip", '<aside class="starlight-aside"><p>Wait for the ebb.</p></aside>', "Wait for the ebb."],
+    ["a short warning with a link", '<aside>Mind <a href="/g">it</a>.</aside>', "Mind [it](https://site.example/g)."],
+    ["an example", '<aside class="example"><pre>open()</pre></aside>', "```\nopen()\n```"],
+    [
+      "footnotes",
+      '<aside class="footnote-list"><aside role="doc-footnote"><a href="https://a.example/">a.example</a></aside></aside>',
+      "[a.example](https://a.example/)",
+    ],
+  ])("what stands beside the text between its paragraphs is of it: %s", async (_name, aside, shown) => {
+    const links = `<aside><h3>Read more</h3><ul>${LINKS}</ul></aside><aside class="ad"><p>Buy a boat.</p></aside>`;
+    const beside = `<div><aside><p>Most read</p></aside></div><aside role="complementary">On tides</aside>`;
+    const { markdown } = await readHtml(
+      `<main><div><p>${TEXT}</p>${aside}${links}<p>The end.</p></div>${beside}</main>`,
+    );
+    expect(markdown).toBe(`${TEXT}\n\n${shown}\n\nThe end.`);
+  });
+
   test("a template that an element is made of is shown, others are not", async () => {
     const shown = `<template shadowrootmode="open"><p>${TEXT}</p></template>`;
     const { markdown } = await readHtml(
