@@ -206,12 +206,14 @@ function isMostlyLinks(element: Element): boolean {
 
 /**
  * The page's own header stands inside its article; every other one is the site's. Manuals write tips, warnings, examples and footnotes as `aside`
- * between their paragraphs (Starlight, Google's, W3C's, Sphinx), and forums what they quote.
+ * between their paragraphs (Starlight, Google's, W3C's, Sphinx), and forums what they quote. A quotation's
+ * `footer` names who said it.
  */
-function isFrame(element: Element, inArticle: boolean, inText: boolean): boolean {
+function isFrame(element: Element, parent: Element, inArticle: boolean, inText: boolean): boolean {
   const { name, attributes } = element;
   if (FRAME_ROLES.has(attributes["role"] ?? "")) return true;
   if (name === "aside") return !inText || isMostlyLinks(element);
+  if (name === "footer" && parent.name === "blockquote") return false;
   return FRAME.has(name) || (name === "header" && !inArticle);
 }
 
@@ -222,7 +224,12 @@ function dropFrame(element: Element, junk: ReadonlySet<Element>, inArticle = fal
   const children: Element["children"] = [];
   for (const child of element.children) {
     if (typeof child === "string") children.push(child);
-    else if (!isSilent(child, element) && !isHidden(child) && !isFrame(child, inside, inText) && !junk.has(child)) {
+    else if (
+      !isSilent(child, element) &&
+      !isHidden(child) &&
+      !isFrame(child, element, inside, inText) &&
+      !junk.has(child)
+    ) {
       children.push(dropFrame(child, junk, inside));
     }
   }

@@ -358,6 +358,12 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT}\n\n${shown}\n\nThe end.`);
   });
 
+  test("who said what is quoted is named, an article's own footer is not shown", async () => {
+    const quoted = "<blockquote><p>It hums.</p><footer>Jane Roe in <cite>Bridges</cite></footer></blockquote>";
+    const { markdown } = await readHtml(`<article><p>${TEXT}</p>${quoted}<footer>Filed under tides</footer></article>`);
+    expect(markdown).toBe(`${TEXT}\n\n> It hums.\n>\n> Jane Roe in Bridges`);
+  });
+
   test("a template that an element is made of is shown, others are not", async () => {
     const shown = `<template shadowrootmode="open"><p>${TEXT}</p></template>`;
     const { markdown } = await readHtml(
