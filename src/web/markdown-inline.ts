@@ -84,7 +84,9 @@ const ANCHOR_CLASS =
 function writeLink(element: Element, context: PageContext): string {
   const text = writeInline(element, context);
   const bare = squeeze(text);
-  if (ANCHOR_CLASS.test(element.attributes["class"] ?? "") && bare.length <= 2) return "";
+  // A footnote's number may be called an anchor too (Substack).
+  if (ANCHOR_CLASS.test(element.attributes["class"] ?? "") && bare.length <= 2)
+    return /\d/.test(bare) ? `[${bare}]` : "";
   const href = absolute(element.attributes["href"], context);
   if (bare === "" || /^[#¶§🔗ⓘ]$/u.test(bare)) return href === undefined || bare !== "" ? "" : text;
   if (href === undefined) return text;

@@ -364,6 +364,12 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`${TEXT}\n\n> It hums.\n>\n> Jane Roe in Bridges`);
   });
 
+  test("a footnote's number is no sign of a heading, whatever its link is called", async () => {
+    const number = '<a class="footnote-anchor" href="#footnote-1">1</a>';
+    const { markdown } = await readHtml(`<h2>Tides<a class="anchor" href="#t">#</a></h2><p>${TEXT}${number}</p>`);
+    expect(markdown).toBe(`## Tides\n\n${TEXT}[1]`);
+  });
+
   test("a template that an element is made of is shown, others are not", async () => {
     const shown = `<template shadowrootmode="open"><p>${TEXT}</p></template>`;
     const { markdown } = await readHtml(
