@@ -2,7 +2,7 @@ import { cutText } from "../lib/cut-text.ts";
 import { isoDate } from "./extract-metadata.ts";
 import { type Element, elementsOf, findElement, parseTree, squeeze, textOf } from "./extract-tree.ts";
 import { fence } from "./markdown-code.ts";
-import { absolute, escapeText } from "./markdown-inline.ts";
+import { absolute, escapeText, spacedText } from "./markdown-inline.ts";
 
 /** Entries of a feed that are listed, and characters of an entry's summary. */
 const MAX_ENTRIES = 100;
@@ -17,7 +17,7 @@ const plain = (name: string) => name.replace(/^.*:/, "").toLowerCase();
 /** Text of the first child that goes by one of the names. */
 function field(element: Element, ...names: string[]): string {
   for (const name of names) {
-    for (const child of elementsOf(element)) if (plain(child.name) === name) return squeeze(textOf(child));
+    for (const child of elementsOf(element)) if (plain(child.name) === name) return squeeze(spacedText(child));
   }
   return "";
 }
@@ -26,7 +26,7 @@ function field(element: Element, ...names: string[]): string {
 const ENTITY = /&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]\w{1,30});/i;
 
 /** Text that may hold markup, as a reader sees it. */
-const unmarked = (written: string): string => squeeze(textOf(parseTree(written).root));
+const unmarked = (written: string): string => squeeze(spacedText(parseTree(written).root));
 
 /** A title in plain letters. Only Atom says that its markup is markup; elsewhere `<T>` may be what it says. */
 function titleOf(element: Element): string {
@@ -62,10 +62,11 @@ function cutSummary(text: string): string {
   return cutText(text, blank > MAX_SUMMARY / 2 ? blank : MAX_SUMMARY);
 }
 
-/** Markup inside a summary is read for its text. */
+/** Markup inside a description is read for its text. */
+const readMarked = (written: string) => (written.includes("<") || ENTITY.test(written) ? unmarked(written) : written);
+
 function summaryOf(entry: Element): string {
-  const written = field(entry, "description", "summary", "content", "encoded");
-  const text = written.includes("<") || ENTITY.test(written) ? unmarked(written) : written;
+  const text = readMarked(field(entry, "description", "summary", "content", "encoded"));
   return text.length > MAX_SUMMARY ? `${cutSummary(text)}…` : text;
 }
 
@@ -85,7 +86,7 @@ function readFeed(root: Element, base: string): Feed | undefined {
   const channel = findElement(top, "channel") ?? top;
   const entries = [...elementsOf(channel), ...(channel === top ? [] : elementsOf(top))].filter(isEntry);
   const title = titleOf(channel);
-  const about = escapeText(field(channel, "description", "subtitle"));
+  const about = escapeText(readMarked(field(channel, "description", "subtitle")));
   const listed = entries.slice(0, MAX_ENTRIES).map((entry) => writeEntry(entry, baseIn(top, base)));
   const more = entries.length > MAX_ENTRIES ? [`(${entries.length - MAX_ENTRIES} more entries)`] : [];
   const published = isoDate(field(channel, "lastbuilddate", "pubdate", "updated"));

@@ -189,6 +189,17 @@ function writeElement(element: Element, context: PageContext): string {
 const APART =
   /^(?:p|div|section|article|header|footer|li|ul|ol|dl|dt|dd|h[1-6]|table|tr|td|th|blockquote|pre|figure|figcaption|address|hr|main|summary|details|option)$/;
 
+/** The text below `element` without any marks, what stands on lines of its own kept apart by a blank. */
+export function spacedText(element: Element): string {
+  let text = "";
+  for (const child of element.children) {
+    if (typeof child === "string") text += child;
+    else if (child.name === "br") text += " ";
+    else text += APART.test(child.name) ? ` ${spacedText(child)} ` : spacedText(child);
+  }
+  return text;
+}
+
 /**
  * What stands in one line: the children of `element` with links, emphasis and code. White space is one blank, a line break is a newline;
  * the ends are not trimmed.

@@ -108,6 +108,14 @@ describe("pages of every kind", () => {
     expect(
       await read(`<rss><channel><title>N</title>${item}<item><title>a&lt;b&gt;</title></item></channel></rss>`),
     ).toBe("# N\n\n- It’s a List\\<T>\n  a & b\n\n- a\\<b>");
+    const about = "<description>All &lt;b>news&lt;/b></description>";
+    const parts =
+      "<item><title>T</title><description>&lt;p>One.&lt;/p>&lt;p>Two&lt;br>three.&lt;/p></description></item>";
+    expect(await read(`<rss><channel><title>N</title>${about}${parts}</channel></rss>`)).toBe(
+      "# N\n\nAll news\n\n- T\n  One. Two three.",
+    );
+    const inside = '<entry><title>T</title><content type="xhtml"><div><p>One.</p><p>Two.</p></div></content></entry>';
+    expect(await read(`<feed>${inside}</feed>`)).toBe("- T\n  One. Two.");
   });
 
   test("entries of a feed lead where its xml:base says", async () => {
