@@ -1,4 +1,4 @@
-import { type Element, elementsOf, isMain, squeeze, textOf, walkElements } from "./extract-tree.ts";
+import { type Element, elementsOf, isMain, isMostlyLinks, squeeze, textOf, walkElements } from "./extract-tree.ts";
 
 /** Elements that hold nothing to read. */
 const SILENT = new Set([
@@ -195,14 +195,9 @@ const holdsText = (element: Element): boolean =>
   element.name === "aside" ||
   element.children.some((child) => typeof child !== "string" && /^(?:p|pre)$/.test(child.name));
 
-/** A list of links is beside any page. A footnote is part of it, also where it is nothing but an address. */
-function isMostlyLinks(element: Element): boolean {
-  const { role = "" } = element.attributes;
-  if (role.startsWith("doc-") || /\bfootnote/.test(wordsOf(element))) return false;
-  let linked = 0;
-  for (const each of walkElements(element)) if (each.name === "a") linked += squeeze(textOf(each)).length;
-  return linked * 2 > squeeze(textOf(element)).length;
-}
+/** A footnote is part of the page also where it is nothing but an address. */
+const isFootnote = (element: Element): boolean =>
+  (element.attributes["role"] ?? "").startsWith("doc-") || /\bfootnote/.test(wordsOf(element));
 
 /**
  * The page's own header stands inside its article; every other one is the site's. Manuals write tips, warnings, examples and footnotes as `aside`
@@ -212,7 +207,7 @@ function isMostlyLinks(element: Element): boolean {
 function isFrame(element: Element, parent: Element, inArticle: boolean, inText: boolean): boolean {
   const { name, attributes } = element;
   if (FRAME_ROLES.has(attributes["role"] ?? "")) return true;
-  if (name === "aside") return !inText || isMostlyLinks(element);
+  if (name === "aside") return !inText || (isMostlyLinks(element) && !isFootnote(element));
   if (name === "footer" && parent.name === "blockquote") return false;
   return FRAME.has(name) || (name === "header" && !inArticle);
 }

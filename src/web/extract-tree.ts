@@ -124,3 +124,10 @@ export const isMain = ({ name, attributes }: Element) => name === "main" || attr
 
 /** Text with every run of white space as one blank, and none at its ends. */
 export const squeeze = (text: string): string => text.replace(/[\s\u00a0]+/g, " ").trim();
+
+/** Whether most of what there is to read below an element stands in links: a list of them is beside any page. */
+export function isMostlyLinks(element: Element): boolean {
+  let linked = 0;
+  for (const each of walkElements(element)) if (each.name === "a") linked += squeeze(textOf(each)).length;
+  return linked * 2 > squeeze(textOf(element)).length;
+}

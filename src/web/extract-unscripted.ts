@@ -1,4 +1,4 @@
-import { type Element, elementsOf, isMain, squeeze, textOf, walkElements } from "./extract-tree.ts";
+import { type Element, elementsOf, isMain, isMostlyLinks, squeeze, textOf, walkElements } from "./extract-tree.ts";
 
 /** Characters from which on what a page shows without programs is more than a notice that it wants them. */
 const MORE_THAN_A_NOTICE = 500;
@@ -21,9 +21,20 @@ function readPairs(script: string): Pair[] {
 const isFormula = ({ name, attributes }: Element) =>
   name === "script" && /^math\/tex\b/i.test(attributes["type"] ?? "");
 
-/** Collects what {@link placeParts} needs, and opens every `noscript` that holds the page. Returns the characters of text below `element`. */
+/** A button that says that it opens something. */
+const isOpener = ({ name, attributes }: Element): boolean =>
+  name === "button" &&
+  (attributes["aria-expanded"] !== undefined || /\b(?:accordion|collapsible|faq)/i.test(attributes["class"] ?? ""));
+
+/** A question that is a button, with its answer right behind it, is what HTML calls a summary. What opens a menu is none. */
+function nameSummary(opener: Element, opened: Element, weight: number): void {
+  if (weight > 0 && opened.name !== "button" && !isMostlyLinks(opened)) opener.name = "summary";
+}
+
+/** Collects what {@link placeParts} needs, names questions that are buttons, and opens every `noscript` that holds the page. Returns the characters of text below `element`. */
 function look(element: Element, late: Late): { weight: number; main: boolean } {
   const all = { weight: 0, main: isMain(element) };
+  let opener: Element | undefined;
   for (const child of element.children) {
     if (typeof child === "string") {
       all.weight += squeeze(child).length;
@@ -44,6 +55,8 @@ function look(element: Element, late: Late): { weight: number; main: boolean } {
     if (id && child.name === "template") late.homes.set(id, child);
     else if (id && hidden !== undefined) late.parts.set(id, child);
     const { weight, main } = look(child, late);
+    if (opener) nameSummary(opener, child, weight);
+    opener = isOpener(child) ? child : undefined;
     if (child.name === "noscript" && (main || weight >= MORE_THAN_A_NOTICE)) child.name = "div";
     all.weight += weight;
     all.main ||= main;
@@ -85,7 +98,7 @@ function placeParts(root: Element, { homes, parts, pairs }: Late): void {
 
 /**
  * Makes of a page what it shows to a reader that runs no programs, as far as that is certain. A `noscript` with the page in it is shown (forums have
- * their threads there), formulas that a program would draw become formulas, and parts that came late, hidden at the end, are put where the page says.
+ * their threads there), formulas that a program would draw become formulas, questions that are buttons summaries, and parts that came late, hidden at the end, are put where the page says.
  * Changes `root`.
  */
 export function unscript(root: Element): void {

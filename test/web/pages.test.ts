@@ -586,6 +586,15 @@ describe("what belongs to a page", () => {
     expect(markdown).toBe(`### When is **low** tide?\n\n${TEXT}\n\n### Gates`);
   });
 
+  test("a question that is a button is shown with the answer behind it, a button that opens a menu is not", async () => {
+    const asked = '<button class="accordion">How deep?</button><div class="panel"><p>Ten feet.</p></div>';
+    const told = '<div><button aria-expanded="false">When?</button><div><p>At noon.</p></div></div>';
+    const menu = `<button aria-expanded="false">More</button><ul>${LINKS}</ul>`;
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p>${asked}${told}<button>Buy now</button></main>`);
+    expect(markdown).toBe(`${TEXT}\n\n**How deep?**\n\nTen feet.\n\n**When?**\n\nAt noon.`);
+    expect((await readHtml(`<main><p>${TEXT}</p>${menu}</main>`)).markdown).not.toContain("More");
+  });
+
   test("panels that a reader opens are shown, what is hidden else is not", async () => {
     const tabs =
       '<ul role="tablist"><li role="tab">npm</li></ul><div role="tabpanel"><pre>npm i</pre></div><div role="tabpanel" hidden><pre>yarn add</pre></div>';
