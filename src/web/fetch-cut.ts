@@ -60,11 +60,22 @@ function cutInside(block: string, most: number): string {
   return cutText(part, most);
 }
 
-/** The beginning of a block with its fence closed, where it has one; "" for a fence with nothing in it. */
+/** A line that begins a program, also in an item of a list or in a quotation. */
+const OPENS = /^((?:[> ]|[-*] |\d{1,9}\. )*)(`{3,}|~{3,})/;
+
+/** The beginning of a block with its fence closed, where it ends inside one; without that where nothing is in it. */
 function closeFence(part: string): string {
-  const fence = /^(`{3,})/.exec(part)?.[1];
-  if (!fence) return part;
-  return part.includes("\n") ? `${part}\n${fence}` : "";
+  let open: { at: number; end: string } | undefined;
+  let at = 0;
+  for (const line of part.split("\n")) {
+    const [, before = "", run = ""] = OPENS.exec(line) ?? [];
+    if (open) {
+      if (line.startsWith(open.end) && /^[`~]*\s*$/.test(line.slice(open.end.length))) open = undefined;
+    } else if (run !== "") open = { at, end: before.replace(/[^>\s]/g, " ") + run };
+    at += line.length + 1;
+  }
+  if (!open) return part;
+  return part.includes("\n", open.at) ? `${part}\n${open.end}` : part.slice(0, open.at).trimEnd();
 }
 
 /** As much of a block as `room` tokens hold, its fence closed; "" where that is next to nothing. */

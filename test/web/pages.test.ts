@@ -156,6 +156,24 @@ describe("pages of every kind", () => {
     expect(note).toContain(why);
   });
 
+  test.each([
+    ["in an item of a list", "<ol><li><p>Do:</p><pre>PROGRAM</pre></li></ol>", "1. Do:\n\n   ```", "   ```"],
+    ["an item by itself", "<ul><li><pre>PROGRAM</pre></li></ul>", "- ```", "  ```"],
+    ["in a quotation", "<blockquote><p>Do:</p><pre>PROGRAM</pre></blockquote>", "> Do:\n>\n> ```", "> ```"],
+  ])("a program that is cut has its end: %s", async (_name, html, start, end) => {
+    const program = Array.from({ length: 400 }, (_, at) => `${at % 7 ? "call" : "> ``` call"}(${at})`).join("\n");
+    const bytes = new TextEncoder().encode(html.replace("PROGRAM", program));
+    const page = { url: BASE, bytes, contentType: "text/html", cut: false };
+    for (const maxTokens of [20, 333, 1_000]) {
+      const { tokens, markdown } = await readPage({ ...page, maxTokens });
+      expect(tokens).toBeLessThanOrEqual(maxTokens);
+      expect(markdown).toStartWith(start);
+      expect(markdown).toContain(`\n${end}\n\n[Cut here`);
+    }
+    const bare = await readPage({ ...page, maxTokens: 3 });
+    expect(bare.markdown).not.toContain("```");
+  });
+
   test("JSON that is cut keeps within its room, closed fence and all", async () => {
     const bytes = new TextEncoder().encode("[".repeat(200_000));
     const page = { url: BASE, bytes, contentType: "application/json", cut: false };
