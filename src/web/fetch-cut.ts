@@ -63,8 +63,11 @@ function cutInside(block: string, most: number): string {
 /** A line that begins a program, also in an item of a list or in a quotation. */
 const OPENS = /^((?:[> ]|[-*] |\d{1,9}\. )*)(`{3,}|~{3,})/;
 
-/** The beginning of a block with its fence closed, where it ends inside one; without that where nothing is in it. */
-function closeFence(part: string): string {
+/** A link whose label or address is cut off at a text's end: half an address leads elsewhere. */
+const HALF_LINK = /!?\[[^[\]]{0,300}(?:\]\([^()\s]{0,2000})?$|\]\([^()\s]{0,2000}$/;
+
+/** The beginning of a block with its fence closed, where it ends inside one; without that where nothing is in it, and without half a link. */
+function closeCut(part: string): string {
   let open: { at: number; end: string } | undefined;
   let at = 0;
   for (const line of part.split("\n")) {
@@ -74,7 +77,7 @@ function closeFence(part: string): string {
     } else if (run !== "") open = { at, end: before.replace(/[^>\s]/g, " ") + run };
     at += line.length + 1;
   }
-  if (!open) return part;
+  if (!open) return part.replace(HALF_LINK, "").trimEnd();
   return part.includes("\n", open.at) ? `${part}\n${open.end}` : part.slice(0, open.at).trimEnd();
 }
 
@@ -82,8 +85,8 @@ function closeFence(part: string): string {
 function shorten(block: string, room: number): string {
   const share = room / Math.max(1, estimateTokens(block));
   let part = cutInside(block, Math.floor(block.length * share));
-  while (part !== "" && estimateTokens(closeFence(part)) > room) part = cutInside(part, Math.floor(part.length * 0.8));
-  return closeFence(part);
+  while (part !== "" && estimateTokens(closeCut(part)) > room) part = cutInside(part, Math.floor(part.length * 0.8));
+  return closeCut(part);
 }
 
 /**

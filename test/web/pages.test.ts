@@ -174,6 +174,19 @@ describe("pages of every kind", () => {
     expect(bare.markdown).not.toContain("```");
   });
 
+  test("no link is cut inside", async () => {
+    const links = Array.from(
+      { length: 90 },
+      (_, at) => `<a href="/some/where/${at}/that/is/long">number ${at} of them</a>`,
+    );
+    const bytes = new TextEncoder().encode(`<p>See ${links.join(" and ")}</p>`);
+    for (let maxTokens = 10; maxTokens < 300; maxTokens++) {
+      const { markdown } = await readPage({ url: BASE, bytes, contentType: "text/html", cut: false, maxTokens });
+      const left = markdown.replace(/\[Cut here.*$/, "").replaceAll(/\[number \d+ of them\]\(\S+\/long\)/g, "");
+      expect(left).not.toMatch(/[[\]()]|http/);
+    }
+  });
+
   test("JSON that is cut keeps within its room, closed fence and all", async () => {
     const bytes = new TextEncoder().encode("[".repeat(200_000));
     const page = { url: BASE, bytes, contentType: "application/json", cut: false };
