@@ -41,7 +41,8 @@ export class BucketFiles implements ImageFiles {
     { prefix = "", publicUrl, ...settings }: BucketSettings,
     private readonly callMs = CALL_MS,
   ) {
-    this.#client = new Bun.S3Client(settings);
+    const region = settings.region ?? regionOf(settings.endpoint);
+    this.#client = new Bun.S3Client({ ...settings, ...(region !== undefined && { region }) });
     this.#prefix = prefix;
     this.#publicUrl = publicUrl;
   }
@@ -118,6 +119,16 @@ export class BucketFiles implements ImageFiles {
       from = to;
     }
   }
+}
+
+/**
+ * The region that is signed for at an endpoint, where nobody names one: without it the client takes AWS_REGION of the environment, which is there for
+ * Bedrock. Undefined without an endpoint: Amazon's own is where that variable says.
+ */
+function regionOf(endpoint: string | undefined): string | undefined {
+  if (endpoint === undefined) return undefined;
+  const [, region] = /[./]s3(?:[.-]([a-z]{2}(?:-[a-z]+)+-\d))?\.amazonaws\.com/.exec(endpoint) ?? [undefined, "auto"];
+  return region ?? "us-east-1";
 }
 
 async function tryAgain<T>(write: () => Promise<T>): Promise<T> {

@@ -182,6 +182,26 @@ describe("a bucket", () => {
     expect(link.href).not.toContain("secret");
   });
 
+  test("its region is its own and not the environment's, which may be there for Bedrock", async () => {
+    const program = `
+      const { BucketFiles } = await import(${JSON.stringify(join(import.meta.dir, "../../src/jobs/files-s3.ts"))});
+      const keys = { bucket: "b", accessKeyId: "id", secretAccessKey: "secret" };
+      const regionOf = (more) => new URL(new BucketFiles({ ...keys, ...more }).link("x.png")).searchParams.get("X-Amz-Credential").split("/")[2];
+      console.log(JSON.stringify(JSON.parse(process.argv[1]).map(regionOf)));`;
+    const places = [
+      { endpoint: "https://r2.example" },
+      { endpoint: "https://s3.eu-west-1.amazonaws.com" },
+      { endpoint: "https://s3.amazonaws.com" },
+      { endpoint: "https://r2.example", region: "weur" },
+      {},
+    ];
+    const child = Bun.spawn([process.execPath, "-e", program, JSON.stringify(places)], {
+      env: { ...process.env, AWS_REGION: "ap-south-1" },
+      stdout: "pipe",
+    });
+    expect(await new Response(child.stdout).json()).toEqual(["auto", "eu-west-1", "us-east-1", "weur", "ap-south-1"]);
+  });
+
   test("a service that says nothing is not waited for without end", async () => {
     const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<Response>(() => {}) });
     undo.push(() => void server.stop(true));
