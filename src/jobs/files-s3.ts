@@ -89,7 +89,10 @@ export class BucketFiles implements ImageFiles {
   }
 
   link(name: string): string {
-    if (this.#publicUrl !== undefined) return `${this.#publicUrl}/${this.#prefix}${name}`;
+    if (this.#publicUrl !== undefined) {
+      const path = `${this.#prefix}${name}`.split("/").map(encodeURIComponent).join("/");
+      return `${this.#publicUrl}/${path}`;
+    }
     return this.#file(name).presign({ method: "GET", expiresIn: SIGNED_SECONDS });
   }
 

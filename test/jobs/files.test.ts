@@ -180,6 +180,10 @@ describe("a bucket", () => {
     expect(await (await fetch(link)).bytes()).toEqual(PNG);
     expect(bucketAt(url, "https://pictures.example").link(NAME)).toBe(`https://pictures.example/sluice/${NAME}`);
     expect(link.href).not.toContain("secret");
+    const odd = { bucket: "b", endpoint: url, prefix: "of a/50% #1/", accessKeyId: "id", secretAccessKey: "secret" };
+    const published = new BucketFiles({ ...odd, publicUrl: "https://pictures.example" }).link(NAME);
+    expect(published).toBe(`https://pictures.example/of%20a/50%25%20%231/${NAME}`);
+    expect(new URL(new BucketFiles(odd).link(NAME)).pathname).toEndWith(`/of%20a/50%25%20%231/${NAME}`);
   });
 
   test("its region is its own and not the environment's, which may be there for Bedrock", async () => {
