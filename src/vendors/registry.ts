@@ -332,11 +332,17 @@ export const registry: readonly VendorRow[] = [
     dialect: "gemini",
     baseUrl:
       "https://{GOOGLE_CLOUD_LOCATION}-aiplatform.googleapis.com/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/{GOOGLE_CLOUD_LOCATION}/publishers/google",
-    // The newest models are served in no region alone, and that place has a host without a region's name.
-    baseUrls: {
-      "GOOGLE_CLOUD_LOCATION=global":
-        "https://aiplatform.googleapis.com/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/global/publishers/google",
-    },
+    // The newest models are served in no region alone: everywhere, or in the whole of a continent. Those places have hosts of another form.
+    baseUrls: Object.fromEntries(
+      [
+        ["global", "aiplatform.googleapis.com"],
+        ["us", "aiplatform.us.rep.googleapis.com"],
+        ["eu", "aiplatform.eu.rep.googleapis.com"],
+      ].map(([place, host]) => [
+        `GOOGLE_CLOUD_LOCATION=${place}`,
+        `https://${host}/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/${place}/publishers/google`,
+      ]),
+    ),
     defaults: { GOOGLE_CLOUD_LOCATION: "global" },
     auth: "service-account",
     env: "GOOGLE_APPLICATION_CREDENTIALS",

@@ -230,6 +230,12 @@ describe("the row", () => {
     expect(on({ ...both, GOOGLE_CLOUD_LOCATION: "europe-west4" })?.baseUrl).toBe(
       "https://europe-west4-aiplatform.googleapis.com/v1/projects/p-1/locations/europe-west4/publishers/google",
     );
+    // The whole of a continent is on a host of its own as well.
+    for (const place of ["us", "eu"]) {
+      expect(on({ ...both, GOOGLE_CLOUD_LOCATION: place })?.baseUrl).toBe(
+        `https://aiplatform.${place}.rep.googleapis.com/v1/projects/p-1/locations/${place}/publishers/google`,
+      );
+    }
     expect(on({ GOOGLE_CLOUD_PROJECT: "p-1" })).toBeUndefined();
     expect(on({ GOOGLE_APPLICATION_CREDENTIALS: "account.json" })).toBeUndefined();
   });
