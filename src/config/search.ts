@@ -10,10 +10,14 @@ export type SearchChoice = { sources: SearchSource[]; warnings: string[] };
 
 const trimmed = (written: string | undefined) => written?.trim().replace(/\/+$/, "") || undefined;
 
+/** What a row's variable holds: of an address without the slashes at its end, of a key all of it. */
+const variableOf = (row: Row, environment: Environment) =>
+  row.keys === "none" ? trimmed(environment[row.env]) : environment[row.env]?.trim() || undefined;
+
 /** An engine with its key and address from the file, else from the environment. */
 function toSource(row: Row, { engines = {} }: SearchSetting, environment: Environment): SearchSource {
   const setting = Object.entries(engines).find(([id]) => id === row.id)?.[1] ?? {};
-  const written = trimmed(environment[row.env]);
+  const written = variableOf(row, environment);
   const fromEnvironment = written !== undefined && readerOf(row).from(written) !== undefined ? written : undefined;
   const apiKey = row.keys === "none" ? undefined : (setting.api_key?.trim() ?? fromEnvironment);
   const address = trimmed(setting.base_url) ?? (row.keys === "none" ? fromEnvironment : undefined);
@@ -69,7 +73,7 @@ function whatIsMissing({ id, env, keys }: Row): string {
 
 /** The file's values were checked before; one of the environment that cannot be used is told, and counts as none. */
 function wrongVariable(row: Row, environment: Environment): string | undefined {
-  const written = trimmed(environment[row.env]);
+  const written = variableOf(row, environment);
   const { from, what } = readerOf(row);
   if (written === undefined || from(written) !== undefined) return undefined;
   return `Of the variable ${row.env}, for the search engine ${row.id}, expected ${what}, found another text.`;

@@ -15,6 +15,7 @@ describe("which search engines are on (contract 9)", () => {
     ["auto takes all that have their key, in order", {}, KEYS, [keyOf("brave"), keyOf("exa"), SEARXNG]],
     ["a name comes first", { engine: "exa" }, KEYS, [keyOf("exa"), keyOf("brave"), SEARXNG]],
     ["a name that needs no key", { engine: "tavily" }, KEYS, [TAVILY, keyOf("brave"), keyOf("exa"), SEARXNG]],
+    ["a key may end in a slash, as base64 does", {}, { EXA_API_KEY: "a+b//" }, [{ engine: "exa", apiKey: "a+b//" }]],
     ["a list is exactly that", { engine: ["searxng", "tavily"] }, KEYS, [SEARXNG, TAVILY]],
     ["the engine without a network, alone", { engine: "fixture" }, KEYS, [{ engine: "fixture" }]],
     ["none", { engine: "none" }, KEYS, []],
