@@ -18,8 +18,15 @@ type Placed = { place?: string };
 
 /** `signature` is the vendor's proof of what it said, where it gives one (Gemini). */
 export type TextPart = { type: "text"; text: string; signature?: string } & Marked;
-/** `signature`: of one that the model made, its vendor's proof of that (Gemini). */
-export type ImagePart = { type: "image"; source: MediaSource; detail?: string; signature?: string } & Marked & Placed;
+/** `signature`: of one that the model made, its vendor's proof of that (Gemini). `detailField`: where in the part its client says `detail`, if not there itself. */
+export type ImagePart = {
+  type: "image";
+  source: MediaSource;
+  detail?: string;
+  detailField?: string;
+  signature?: string;
+} & Marked &
+  Placed;
 export type DocumentPart = { type: "document"; source: MediaSource; title?: string; context?: string } & Marked &
   Placed;
 export type AudioPart = { type: "audio"; data: string; format: string } & Placed;

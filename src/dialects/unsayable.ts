@@ -7,8 +7,8 @@ export const NO_AUDIO = "This model's vendor does not take audio.";
 export const NO_IMAGE_TEXT = "An image must be bytes or a URL.";
 
 /** Names a picture's wanted detail for an upstream that has no word for it; `auto` is what it does anyway. */
-export function nameLostDetail({ detail, place }: ImagePart, dropped: string[]): void {
-  if (detail !== undefined && detail !== "auto") dropped.push(`${place ?? "image"}.detail`);
+export function nameLostDetail({ detail, detailField = "detail", place }: ImagePart, dropped: string[]): void {
+  if (detail !== undefined && detail !== "auto") dropped.push(`${place ?? "image"}.${detailField}`);
 }
 
 /**

@@ -305,7 +305,12 @@ describe("a client's request", () => {
     expect(parts.pop()).toEqual({ type: "opaque", dialect: "chat", name: "messages[0].content[5]", value: film });
     expect(parts).toEqual(
       [
-        { type: "image", source: { kind: "base64", mediaType: "image/png", data: PNG }, detail: "low" },
+        {
+          type: "image",
+          source: { kind: "base64", mediaType: "image/png", data: PNG },
+          detail: "low",
+          detailField: "image_url.detail",
+        },
         { type: "image", source: { kind: "url", url: "https://a.example/b.png" } },
         {
           type: "document",

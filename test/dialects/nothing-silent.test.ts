@@ -220,6 +220,19 @@ const openResponses = { type: "json_schema", name: "n", schema: open, strict: tr
 const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
   ["chat", "gemini", { user: "u" }, ["user"]],
   ["chat", "gemini", { safety_identifier: "u" }, ["safety_identifier"]],
+  [
+    "chat",
+    "gemini",
+    {
+      messages: [
+        {
+          role: "user",
+          content: [{ type: "image_url", image_url: { url: `data:image/png;base64,${PNG}`, detail: "low" } }],
+        },
+      ],
+    },
+    ["messages[0].content[0].image_url.detail"],
+  ],
   ["messages", "gemini", { metadata: { user_id: "u" } }, ["metadata.user_id"]],
   ["responses", "gemini", { safety_identifier: "u" }, ["safety_identifier"]],
   ["chat", "gemini", { parallel_tool_calls: false }, ["parallel_tool_calls"]],

@@ -24,7 +24,7 @@ function decodeImage(part: Wire, place: string): Part | undefined {
   if (url === "") return undefined;
   const detail = isObject(image) ? stringOf(image["detail"]) : "";
   const decoded: ImagePart = { type: "image", source: imageSource(url), place };
-  if (detail !== "") decoded.detail = detail;
+  if (detail !== "") Object.assign(decoded, { detail, detailField: "image_url.detail" });
   return withCache(decoded, part);
 }
 
