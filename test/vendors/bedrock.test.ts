@@ -4,13 +4,16 @@ import fc from "fast-check";
 import { GatewayError } from "../../src/canon/errors.ts";
 import type { Orders } from "../../src/canon/intent.ts";
 import { messages } from "../../src/dialects/messages/index.ts";
+import { Abort } from "../../src/lib/abort.ts";
 import { signAws } from "../../src/vendors/auth/sigv4.ts";
 import { BrokenFrame, EventStreamReader, unframe } from "../../src/vendors/event-stream.ts";
 import { generationPath } from "../../src/vendors/outgoing.ts";
 import { fromEnvironment } from "../../src/vendors/registry.ts";
+import { send } from "../../src/vendors/send.ts";
 import type { Vendor } from "../../src/vendors/vendor.ts";
 import { startApp } from "../support/app.ts";
 import { json, startUpstream } from "../support/upstream.ts";
+import { within } from "../support/wait.ts";
 
 const upstream = startUpstream();
 afterAll(() => upstream.close());
@@ -260,6 +263,15 @@ describe("the row", () => {
     });
     expect(messages.amend({ max_tokens: 5 }, orders, quirks)).toEqual({ anthropic_version: "bedrock-2023-05-31" });
   });
+});
+
+test("a request that is given up while it is signed is sent to nobody", async () => {
+  const abort = new Abort();
+  const reason = new Error("the client left");
+  const sent = send(vendorOf(SIGNED), { path: "/invoke", body: "{}", headers: {}, abort, userAgent: "sluice/1.2.3" });
+  abort.abort(reason);
+  await expect(within(sent, "it is given up")).rejects.toBe(reason);
+  expect(upstream.calls).toEqual([]);
 });
 
 describe("through the front door", () => {

@@ -43,7 +43,7 @@ export class Pool implements Keeper {
   constructor(private readonly now: () => number = () => performance.now()) {}
 
   /**
-   * Sends one request and resolves with its answer once the head is there. Rejects with the abort's reason, with ConnectFailed
+   * Sends one request and resolves with its answer once the head is there. Rejects with the abort's reason, also where it came before, with ConnectFailed
    * when no connection came about, and with ConnectionLost when one broke or what came is no HTTP; the rules may change that. `onSent` is told when all of
    * it has gone out.
    */
@@ -55,6 +55,8 @@ export class Pool implements Keeper {
     rules: CallRules,
     onSent?: (() => void) | undefined,
   ): Promise<Answer> {
+    // Its end has been, and would be told to nobody any more: nothing could end this call.
+    if (abort.aborted) return Promise.reject(abort.reason);
     const call = new Call(head, body, abort, rules, onSent);
     const answered = call.answered();
     const idle = this.#takeIdle(origin.name);
