@@ -3,6 +3,7 @@ import http from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Server } from "bun";
+import { GatewayError } from "../canon/errors.ts";
 import { pathOf } from "../http/request.ts";
 import { incomingOf } from "../http/server/incoming.ts";
 import { MAX_HEAD_BYTES } from "../http/server/request-head.ts";
@@ -21,6 +22,9 @@ const UNSENDABLE: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 /** A socket's queue of those who knock holds some hundreds, and a burst may be more: how often one knocks again, and for how long at the most, ms. */
 const KNOCK_EVERY_MS = 10;
 const KNOCK_FOR_MS = 10_000;
+
+/** Methods that may be asked anew whatever became of them. */
+const REPEATABLE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
 
 /** Fields of an answer that belong to the connection on which it came, and are told anew on the next one. */
 const OWN_TO_CONNECTION = ["connection", "keep-alive", "transfer-encoding", "date"] as const;
@@ -106,14 +110,14 @@ export class Passage {
 
 /**
  * Passes a request on to the authority, whole, and its answer back, both as they come. Undefined for what cannot be passed on and is nowhere: some
- * methods, and a path whose two slashes would become one on the way. Rejects as fetch does, and with Overloaded when the authority is not to be reached
- * for all those who want to.
+ * methods, and a path whose two slashes would become one on the way. Rejects with GatewayError: internal_error when the authority is gone before it has
+ * answered, Overloaded when it is not to be reached for all those who want to.
  */
 export async function passOn(request: Request, peer: string, path: string): Promise<Response | undefined> {
   if (UNSENDABLE.has(request.method) || pathOf(request.url).startsWith("//")) return undefined;
   const headers = new Headers(request.headers);
   headers.set(PEER, peer);
-  const answer = await knock(request.url, {
+  const answer = await knock(request, {
     method: request.method,
     headers,
     // What has come whole is sent as bytes: a stream of them could be sent once only.
@@ -130,14 +134,24 @@ export async function passOn(request: Request, peer: string, path: string): Prom
 }
 
 /** Fetches, again while there is no room in the queue of the socket: nothing was sent then, and nothing of the body was read. */
-async function knock(url: string, wish: BunFetchRequestInit): Promise<Response> {
+async function knock(request: Request, wish: BunFetchRequestInit): Promise<Response> {
   for (let waitedMs = 0; ; waitedMs += KNOCK_EVERY_MS) {
     try {
-      return await fetch(url, wish);
+      return await fetch(request.url, wish);
     } catch (thrown) {
-      if ((thrown as { code?: unknown }).code !== "EAGAIN") throw thrown;
+      if ((thrown as { code?: unknown }).code !== "EAGAIN") throw unanswered(request, thrown);
       if (waitedMs >= KNOCK_FOR_MS) throw OVERLOADED;
       await Bun.sleep(KNOCK_EVERY_MS);
     }
   }
+}
+
+/** Of what the authority had done by then nothing is known here: it may have been taken on, and charged. */
+function unanswered({ method, headers }: Request, cause: unknown): GatewayError {
+  const text =
+    "The gateway's serving process did not answer. What became of this request, and whether it was charged, is not known.";
+  return new GatewayError("internal_error", text, {
+    retry: REPEATABLE.has(method) || headers.has("idempotency-key"),
+    cause,
+  });
 }

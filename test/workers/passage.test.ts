@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
+import type { GatewayError } from "../../src/canon/errors.ts";
 import { Passage, passOn } from "../../src/workers/passage.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 import { within } from "../support/wait.ts";
@@ -57,6 +58,35 @@ test.skipIf(process.platform !== "linux")(
     }
   },
   20_000,
+);
+
+/** A gateway that dies with every request that it has read. */
+function startMortal(path: string) {
+  return Bun.listen({ unix: path, socket: { data: (socket) => void socket.terminate() } });
+}
+
+test.skipIf(process.platform !== "linux")(
+  "who was passed on to a gateway that then died is not told that nothing was charged, nor to ask for the same again where it could be done twice",
+  async () => {
+    const path = join(folder, "mortal.sock");
+    const gateway = startMortal(path);
+    const ask = async (method: string, headers: Record<string, string> = {}) => {
+      const body = method === "POST" ? "{}" : null;
+      const request = new Request("http://localhost/v1/images/generations", { method, headers, body });
+      const { code, message, retry } = (await passOn(request, "", path).catch(
+        (thrown: unknown) => thrown,
+      )) as GatewayError;
+      return { code, retry, saysNothing: message.includes("Nothing was charged") };
+    };
+    try {
+      const told = { code: "internal_error" as const, saysNothing: false };
+      expect(await ask("POST")).toEqual({ ...told, retry: false });
+      expect(await ask("POST", { "idempotency-key": "once" })).toEqual({ ...told, retry: true });
+      expect(await ask("GET")).toEqual({ ...told, retry: true });
+    } finally {
+      gateway.stop(true);
+    }
+  },
 );
 
 test.skipIf(process.platform !== "linux")("a socket that cannot be taken away holds up no stop", async () => {
