@@ -191,6 +191,27 @@ describe("what else a request says of its tools", () => {
     expect(body["tools"]).toEqual([{ type: "web_search_preview" }]);
   });
 
+  test.each(["chat", "responses"] as const)(
+    "a responses request that allows its search among other tools, in the words of %s",
+    async (dialect) => {
+      lab.vendors[dialect].play(searches("sluice gates"), says("Done."));
+      const own = { type: "function", name: "f", parameters: { type: "object", properties: {} }, strict: false };
+      const allowed = [{ type: "web_search_preview" }];
+      const { headers, body } = await post("/v1/responses", {
+        ...{ model: modelOf(dialect), input: "Hi", tools: [{ type: "web_search_preview" }, own] },
+        tool_choice: { type: "allowed_tools", mode: "required", tools: allowed },
+      });
+      expect(headers.get("x-sluice-dropped")).toBeNull();
+      const search = [{ type: "function", name: "web_search" }];
+      const told =
+        dialect === "chat"
+          ? ["required", "auto"]
+          : ["required", "auto"].map((mode) => ({ type: "allowed_tools", mode, tools: search }));
+      expect(bodiesOf(dialect).map(({ tool_choice }) => tool_choice)).toEqual(told);
+      expect((body["output"] as Wire[]).map(({ type }) => type)).toEqual(["message", "web_search_call", "message"]);
+    },
+  );
+
   test("several answers with a search are refused, and nobody is asked", async () => {
     const asked = { model: modelOf("chat"), messages: [QUESTION], web_search_options: {}, n: 2 };
     const { status, body } = await post("/v1/chat/completions", asked);

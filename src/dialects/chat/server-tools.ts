@@ -60,9 +60,11 @@ function open(body: Wire, functions: readonly ServedFunction[]): Edits {
 /** A choice that the first round has honoured binds the next ones no more: the loop would never end. */
 function freeChoice(choice: unknown, last: boolean): Edits {
   if (last) return { tool_choice: "none" };
-  return choice === "required" || (isObject(choice) && choice["type"] !== "allowed_tools")
-    ? { tool_choice: "auto" }
-    : {};
+  if (choice !== "required" && !isObject(choice)) return {};
+  const allowed = isObject(choice) ? choice["allowed_tools"] : undefined;
+  return {
+    tool_choice: isObject(allowed) ? { ...(choice as Wire), allowed_tools: { ...allowed, mode: "auto" } } : "auto",
+  };
 }
 
 function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], last: boolean): Edits {

@@ -115,6 +115,14 @@ function openItem(item: unknown, name: string): unknown[] {
   ];
 }
 
+/** A choice that names the search, or has it among the tools that it allows, as one of the function in its place; undefined for any other. */
+function nameSearch(choice: unknown, { name }: ServedFunction): Wire | undefined {
+  if (isSearch(choice)) return { type: "function", name };
+  const allowed = isObject(choice) && choice["type"] === "allowed_tools" ? listOf(choice["tools"]) : [];
+  if (!isObject(choice) || !allowed.some(isSearch)) return undefined;
+  return { ...choice, tools: allowed.map((tool) => (isSearch(tool) ? { type: "function", name } : tool)) };
+}
+
 function open(body: Wire, functions: readonly ServedFunction[]): Edits {
   const left = functions.values();
   const tools = listOf(body["tools"]).map((entry) => {
@@ -126,8 +134,8 @@ function open(body: Wire, functions: readonly ServedFunction[]): Edits {
   const [first] = functions;
   const edits: Edits = { tools };
   if (body["max_tool_calls"] != null) edits["max_tool_calls"] = undefined;
-  const choice = body["tool_choice"];
-  if (first && isSearch(choice)) edits["tool_choice"] = { type: "function", name: first.name };
+  const choice = first && nameSearch(body["tool_choice"], first);
+  if (choice) edits["tool_choice"] = choice;
   const { input } = body;
   if (first && Array.isArray(input) && input.some((item) => isObject(item) && item["type"] === SEARCH_CALL)) {
     edits["input"] = input.flatMap((item) => openItem(item, first.name));
@@ -141,9 +149,8 @@ function open(body: Wire, functions: readonly ServedFunction[]): Edits {
 /** A choice that the first round has honoured binds the next ones no more: the loop would never end. */
 function freeChoice(choice: unknown, last: boolean): Edits {
   if (last) return { tool_choice: "none" };
-  return choice === "required" || (isObject(choice) && choice["type"] !== "allowed_tools")
-    ? { tool_choice: "auto" }
-    : {};
+  if (choice !== "required" && !isObject(choice)) return {};
+  return { tool_choice: isObject(choice) && choice["type"] === "allowed_tools" ? { ...choice, mode: "auto" } : "auto" };
 }
 
 function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], last: boolean): Edits {

@@ -151,7 +151,9 @@ function checkTools(checker: Checker, body: Value): void {
     checker.require(choice === undefined || choice === "auto", "tool_choice without tools");
     return;
   }
+  const names = new Set<unknown>();
   for (const tool of checker.objects(body["tools"], "tools")) {
+    names.add(tool["name"]);
     checker.only(tool, ["type", "name", "description", "parameters", "strict"], "tool");
     checker.require(tool["type"] === "function", "a tool is no function");
     checker.require(/^[\w-]{1,64}$/.test(String(tool["name"])), "a tool's name is malformed");
@@ -161,7 +163,11 @@ function checkTools(checker: Checker, body: Value): void {
     if (tool["strict"] !== false) checker.closed(parameters, "a strict tool");
   }
   const named = isObject(choice) && choice["type"] === "function" && isText(choice["name"]);
-  const known = choice === undefined || named || ["none", "auto", "required"].includes(String(choice));
+  const allows = isObject(choice) && choice["type"] === "allowed_tools" && isText(choice["mode"]);
+  if (allows)
+    for (const { type, name } of checker.objects(choice["tools"], "tool_choice.tools"))
+      checker.require(type === "function" && names.has(name), "tool_choice allows a tool that there is not");
+  const known = choice === undefined || named || allows || ["none", "auto", "required"].includes(String(choice));
   checker.require(known, "tool_choice is malformed");
 }
 
