@@ -162,6 +162,8 @@ export type ReplyContext = {
   estimatedInputTokens: number;
   /** What the gateway's own tools were used for so far; absent where they are not offered. */
   webCalls?: { searches: number; pages: number };
+  /** responses: what the client wrote of what the response object repeats, where its vendor is told otherwise (web tools that the gateway runs). */
+  repeated?: Readonly<Record<string, unknown>>;
   /** Set once the request is translated, where its reply cannot go back as it comes. */
   changes?: ReplyChanges;
   /** See {@link DecodeContext.cachesForHour}; set once the request is translated. */

@@ -42,7 +42,6 @@ export class ServedLoop {
   readonly #sources = new Sources();
   readonly #shownIds = new Set<string>();
   readonly #uses = new Map<ServedFunction, number>();
-  readonly #repeated: Record<string, unknown>;
   #rounds = 1;
   #calls = 0;
   #started = false;
@@ -67,9 +66,10 @@ export class ServedLoop {
     this.target = target;
     this.way = way;
     this.#functions = new Map(functions.map((served) => [served.name, served]));
-    this.#repeated = Object.fromEntries(half.repeats.map((field) => [field, body[field]]));
     this.job = { ...job, body: new JsonText(editObject(job.body.text, half.open(body, functions))) };
     target.context.webCalls = { searches: 0, pages: 0 };
+    const said = half.repeats.map((field) => [field, body[field]]);
+    target.context.repeated = Object.fromEntries(said.filter(([, value]) => value !== undefined && value !== null));
   }
 
   /** The model has made calls that the gateway is to answer, and the round has ended. */
@@ -343,16 +343,11 @@ export class ServedLoop {
     }
   }
 
-  /** Sends the request of this round; see {@link open}. What replies repeat of it is what the client wrote, not what the vendor was told. */
+  /** Sends the request of this round; see {@link open}. */
   async send(): Promise<Opened> {
     const sent = await open(this.job, this.target);
-    const { client, upstream, context } = this.target;
+    const { client, upstream } = this.target;
     if (isSame(client, upstream)) this.#nameLost();
-    if (context.changes?.request) {
-      const said = Object.entries({ ...context.changes.request, ...this.#repeated });
-      const request = Object.fromEntries(said.filter(([, value]) => value !== undefined && value !== null));
-      context.changes = { ...context.changes, request };
-    }
     return sent;
   }
 

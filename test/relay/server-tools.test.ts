@@ -212,6 +212,25 @@ describe("what else a request says of its tools", () => {
     },
   );
 
+  test.each(["chat", "responses"] as const)(
+    "a response repeats what its client wrote, whatever its vendor was told: one of %s",
+    async (dialect) => {
+      const said = {
+        ...{ instructions: "Be brief.", metadata: { run: "7" }, tools: [{ type: "web_search" }], max_tool_calls: 3 },
+        ...{ tool_choice: { type: "web_search" }, max_output_tokens: 300, temperature: 0.5 },
+      };
+      const asked = { model: modelOf(dialect), input: "Hi", ...said };
+      lab.vendors[dialect].play(searches("sluice gates"), says("Done."), searches("sluice gates"), says("Done."));
+      expect((await post("/v1/responses", asked)).body).toMatchObject(said);
+      const streamed = await lab.gateway.post("/v1/responses", { ...asked, stream: true });
+      const responses = readRecords(await streamed.text()).flatMap(({ data }) =>
+        data.includes('"response":{') ? [(JSON.parse(data) as { response: Wire }).response] : [],
+      );
+      expect(responses.map(({ status }) => status)).toEqual(["in_progress", "in_progress", "completed"]);
+      for (const response of responses) expect(response).toMatchObject(said);
+    },
+  );
+
   test("several answers with a search are refused, and nobody is asked", async () => {
     const asked = { model: modelOf("chat"), messages: [QUESTION], web_search_options: {}, n: 2 };
     const { status, body } = await post("/v1/chat/completions", asked);

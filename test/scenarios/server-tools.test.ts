@@ -148,7 +148,7 @@ describe.each(DIALECTS)("a %s vendor without web tools", (dialect) => {
     expect(annotation).toMatchObject(FIRST);
     expect(WHOLE.slice(annotation.start_index, annotation.end_index)).toBe(LINK);
     expect(reply.status).toBe("completed");
-    expect(reply.tools).toMatchObject(dialect === "responses" ? [] : tools);
+    expect(reply.tools).toMatchObject(tools);
     expect(reply.usage).toMatchObject({ input_tokens: INPUT, output_tokens: OUTPUT });
     expectAsked(dialect);
     expectRows(before, "responses");

@@ -8,6 +8,7 @@ import { cleanText } from "../text.ts";
 import { unknownPaths } from "../unknown-fields.ts";
 import { decodeInput } from "./decode-input.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
+import { REPEATED_FIELDS } from "./response-object.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -84,16 +85,10 @@ function nameLostReasoning(reasoning: unknown, dropped: DroppedPaths): void {
   }
 }
 
-/** Fields of a request that its response repeats. */
-const REPEATED = (
-  "instructions max_output_tokens max_tool_calls metadata parallel_tool_calls prompt_cache_key reasoning safety_identifier temperature" +
-  " text tool_choice tools top_logprobs top_p truncation user"
-).split(" ");
-
 /** What the reply to this body must say of it, and which of its tools are called with free text. */
 function changesFor(body: Wire, tools: readonly Tool[]): ReplyChanges {
   const request: Wire = {};
-  for (const field of REPEATED) {
+  for (const field of REPEATED_FIELDS) {
     const value = body[field];
     if (value !== undefined && value !== null) request[field] = value;
   }

@@ -20,6 +20,12 @@ export const replyIdOf = (context: ReplyContext): string => `resp_${context.repl
 /** Usage until the vendor counts: a reply that cost no input does not exist. */
 export const estimatedUsage = (context: ReplyContext): Usage => ({ ...NO_USAGE, input: context.estimatedInputTokens });
 
+/** Fields of a request that its response repeats. */
+export const REPEATED_FIELDS = (
+  "instructions max_output_tokens max_tool_calls metadata parallel_tool_calls prompt_cache_key reasoning safety_identifier temperature" +
+  " text tool_choice tools top_logprobs top_p truncation user"
+).split(" ");
+
 /** What a response repeats of its request: fields as the client wrote them, `text` always with a format. */
 function repeatRequest(
   response: Record<string, unknown>,
@@ -72,7 +78,7 @@ export function writeResponse(context: ReplyContext, state: ResponseState): Reco
     truncation: "disabled",
     access_programs: null,
   };
-  repeatRequest(response, context.changes?.request);
+  repeatRequest(response, context.repeated ?? context.changes?.request);
   response["usage"] = state.usage ? writeUsage(state.usage) : null;
   return response;
 }

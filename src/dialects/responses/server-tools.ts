@@ -18,6 +18,7 @@ import {
 import { unknownPaths } from "../unknown-fields.ts";
 import { FOUND_TOOLS, isHosted } from "./client-tools.ts";
 import { BROUGHT_TOOLS } from "./decode-tools.ts";
+import { REPEATED_FIELDS } from "./response-object.ts";
 
 type Wire = Record<string, unknown>;
 
@@ -205,7 +206,7 @@ export const serverTools: ServerToolHalf = {
   keepsResults: true,
   citesAll: true,
   lost: ["top_logprobs"],
-  repeats: ["tools", "tool_choice", "max_tool_calls"],
+  repeats: REPEATED_FIELDS,
   find,
   open,
   extend,
