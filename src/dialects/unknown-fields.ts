@@ -3,7 +3,7 @@ import { isObject } from "../lib/json.ts";
 type Wire = Record<string, unknown>;
 
 /** What asks for nothing: clients with checked types write every field that they know. */
-function isNothing(value: unknown): boolean {
+export function isNothing(value: unknown): boolean {
   if (value == null || value === false || value === "") return true;
   if (Array.isArray(value)) return value.length === 0;
   if (!isObject(value)) return false;

@@ -53,10 +53,12 @@ describe("decodeRequest", () => {
   test("what cannot cross is named by its path, what is null or harmless is not", () => {
     const { dropped } = decode({
       container: "c",
-      mcp_servers: [],
+      mcp_servers: [{ type: "url", url: "https://a.example", name: "n" }],
       context_management: {},
-      service_tier: "auto",
+      service_tier: "standard_only",
       speed: null,
+      inference_geo: "",
+      betas: [],
       output_config: { task_budget: 1, effort: "low" },
       metadata: { user_id: "u", team: "t" },
       system: [{ type: "text", text: "s", cache_control: cache }],

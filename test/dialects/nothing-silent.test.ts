@@ -234,6 +234,8 @@ const TOLD: [DialectName, UpstreamDialectName, Wire, string[]][] = [
     ["messages[0].content[0].image_url.detail"],
   ],
   ["messages", "gemini", { metadata: { user_id: "u" } }, ["metadata.user_id"]],
+  ["messages", "gemini", { service_tier: "auto", speed: "standard", mcp_servers: [], betas: [], container: "" }, []],
+  ["messages", "gemini", { service_tier: "standard_only", speed: "fast" }, ["service_tier", "speed"]],
   ["responses", "gemini", { safety_identifier: "u" }, ["safety_identifier"]],
   ["chat", "gemini", { parallel_tool_calls: false }, ["parallel_tool_calls"]],
   ["chat", "gemini", { tools: undefined, functions: [{ name: "f" }] }, []],

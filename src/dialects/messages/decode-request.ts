@@ -2,7 +2,7 @@ import type { OutputFormat, Part, Prompt, TextPart, Tool, ToolChoice } from "../
 import { isObject, listOf, put } from "../../lib/json.ts";
 import type { Decoded } from "../dialect.ts";
 import { cleanText, isVisible } from "../text.ts";
-import { unknownPaths } from "../unknown-fields.ts";
+import { isNothing, unknownPaths } from "../unknown-fields.ts";
 import { withoutBillingLine } from "./billing-line.ts";
 import { changeTools, decodeTools } from "./decode-tools.ts";
 import { decodeTurns, withMark } from "./decode-turns.ts";
@@ -46,10 +46,16 @@ const isPresent = (value: unknown): boolean => value !== undefined && value !== 
 const isKeepingAll = (edit: unknown): boolean =>
   isObject(edit) && String(edit["type"]).startsWith("clear_thinking_") && edit["keep"] === "all";
 
+/** The words of fields that ask for what is done anyway (dialects.md 2.1). */
+const USUAL: ReadonlyMap<string, unknown> = new Map([
+  ["service_tier", "auto"],
+  ["speed", "standard"],
+]);
+
 /** Whether a field of the body that no other dialect knows asks for something. */
 function asksFor(field: string, value: unknown): boolean {
-  if (!isPresent(value)) return false;
-  if (field !== "context_management" || !isObject(value)) return true;
+  // Also without an edit it says which are made: none of those that its vendor makes by itself.
+  if (field !== "context_management" || !isObject(value)) return !isNothing(value) && USUAL.get(field) !== value;
   const { edits, ...others } = value;
   return Object.keys(others).length > 0 || !Array.isArray(edits) || edits.length === 0 || !edits.every(isKeepingAll);
 }
