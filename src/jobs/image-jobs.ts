@@ -86,7 +86,7 @@ export class ImageJobs {
   /** Ends the work, see {@link Scheduler.stop}. Jobs that wait are durable. */
   async stop(): Promise<void> {
     this.sweeper.stop();
-    this.#waiters.tellAll();
+    this.#waiters.end();
     await this.#scheduler.stop();
   }
 

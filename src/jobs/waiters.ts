@@ -7,12 +7,13 @@ const MAX_WAITERS = 10_000;
 export class Waiters {
   readonly #ofJob = new Map<string, Set<() => void>>();
   #count = 0;
+  #isOver = false;
 
   constructor(private readonly clock: Clock) {}
 
-  /** Resolves when the job has ended, after `ms`, or when the signal aborts; never rejects. */
+  /** Resolves when the job has ended, after `ms`, or when the signal aborts; at once when nobody is to wait any more. Never rejects. */
   wait(id: string, ms: number, signal: AbortSignal): Promise<void> {
-    if (this.#count >= MAX_WAITERS || signal.aborted) return Promise.resolve();
+    if (this.#isOver || this.#count >= MAX_WAITERS || signal.aborted) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiting = this.#ofJob.get(id) ?? new Set();
     this.#ofJob.set(id, waiting);
@@ -36,8 +37,9 @@ export class Waiters {
     for (const leave of [...(this.#ofJob.get(id) ?? [])]) leave();
   }
 
-  /** Nobody waits any longer. */
-  tellAll(): void {
+  /** Nobody waits any longer, nor whoever comes later: jobs that wait are for the next start. */
+  end(): void {
+    this.#isOver = true;
     for (const id of [...this.#ofJob.keys()]) this.tell(id);
   }
 }

@@ -11,7 +11,7 @@ import type { Vendor } from "../../src/vendors/vendor.ts";
 import { PLAIN_CONFIG } from "../support/app.ts";
 import { makeFolder, removeFolder } from "../support/binary.ts";
 import { settle } from "../support/clock.ts";
-import { until } from "../support/wait.ts";
+import { until, within } from "../support/wait.ts";
 import { endHanging, hang, IMAGE, Painter, paintVendor } from "./lab.ts";
 
 type Life = { app: App; store: Store; key: string; end(): Promise<void> };
@@ -71,11 +71,15 @@ const newFolder = () => {
   return folder;
 };
 
-async function post({ app, key }: Pick<Life, "app" | "key">, model: string): Promise<Response> {
+async function post(
+  { app, key }: Pick<Life, "app" | "key">,
+  model: string,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   return app.gateway.answerRequest(
     new Request("http://localhost/v1/images/generations", {
       method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
       body: JSON.stringify({ model, prompt: "a cat" }),
     }),
   );
@@ -324,6 +328,15 @@ describe("a gateway that is told to stop", () => {
     expect(await ended(second, id)).toMatchObject({ state: "succeeded", crashes: 0n });
     expect(painter.cancels).toEqual([]);
     expect(again.resumes).toEqual(["work-8"]);
+  });
+
+  test("has nobody wait for a job that it takes on while it stops: that is for the next start", async () => {
+    const life = await live(newFolder(), [paintVendor("paint", new Painter())]);
+    const stopped = life.app.jobs.stop();
+    const answer = await within(post(life, "paint/a", { prefer: "wait=60" }), "the answer");
+    expect(answer.status).toBe(202);
+    expect(await answer.json()).toMatchObject({ status: "processing" });
+    await stopped;
   });
 
   test("waits for work that would be lost", async () => {
