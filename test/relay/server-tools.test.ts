@@ -539,6 +539,61 @@ describe("earlier turns", () => {
     expect(sent).not.toContain("web_search_call");
   });
 
+  test.each(DIALECTS)("what was found is text to %s where the search is not offered any more", async (dialect) => {
+    lab.vendors[dialect].play(searches("sluice gates"), says("At dawn."), says("At dusk."));
+    const first = await post("/v1/responses", {
+      ...{ model: modelOf(dialect), input: "When?", tools: [{ type: "web_search" }] },
+    });
+    const input = [
+      ...[{ role: "user", content: "When?" }, ...(first.body["output"] as Wire[])],
+      { role: "user", content: "And?" },
+    ];
+    const second = await post("/v1/responses", { model: modelOf(dialect), input });
+    expect([second.status, second.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    const item = JSON.stringify(bodiesOf(dialect)[2]);
+    for (const held of ["Searched the web for: sluice gates", FIRST.url, "number 1", "At dawn."])
+      expect(item).toContain(held);
+    expect(item).not.toContain("web_search_call");
+
+    lab.vendors[dialect].play(searches("sluice gates"), says("At dawn."), says("At dusk."));
+    const { tools: _offered, ...asked } = askMessages({}, dialect);
+    const shown = await post("/v1/messages", askMessages({}, dialect));
+    const messages = [
+      ...[QUESTION, { role: "assistant", content: shown.body["content"] }],
+      { role: "user", content: "And when do they close?" },
+    ];
+    const later = await post("/v1/messages", { ...asked, messages });
+    expect([later.status, later.headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    const blocks = JSON.stringify(bodiesOf(dialect).at(-1));
+    for (const held of ["Searched the web for: sluice gates", FIRST.url, "number 1", "At dawn."])
+      expect(blocks).toContain(held);
+  });
+
+  test("so is a page that was read", async () => {
+    lab.vendors.chat.play(says("At dusk."));
+    const page = {
+      type: "document",
+      source: { type: "text", media_type: "text/plain", data: "Ten feet." },
+      title: "T",
+    };
+    const content = [
+      { type: "server_tool_use", id: "srvtoolu_1", name: "web_fetch", input: { url: "https://t.example/" } },
+      {
+        ...{ type: "web_fetch_tool_result", tool_use_id: "srvtoolu_1" },
+        content: { type: "web_fetch_result", url: "https://t.example/", content: page },
+      },
+      { type: "text", text: "It is deep." },
+    ];
+    const { tools: _offered, ...asked } = askMessages({
+      messages: [QUESTION, { role: "assistant", content }, { role: "user", content: "How deep?" }],
+    });
+    const { headers } = await post("/v1/messages", asked);
+    expect(headers.get("x-sluice-dropped")).toBeNull();
+    const sent = JSON.stringify(bodiesOf("chat")[0]);
+    for (const held of ["Read on the web: https://t.example/", "Ten feet.", "It is deep."])
+      expect(sent).toContain(held);
+  });
+
   test("another vendor's own results are read as far as they can be", async () => {
     lab.vendors.chat.play(says("Yes."));
     const block = {

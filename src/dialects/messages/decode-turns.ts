@@ -13,6 +13,7 @@ import { asShown, isUnsigned, unsignedMaker } from "../reasoning-proof.ts";
 import { cleanText, isVisible } from "../text.ts";
 import { unknownFields, unknownPaths } from "../unknown-fields.ts";
 import { decodeSource } from "./media.ts";
+import { textOfServed } from "./server-tools.ts";
 import { isToolChange } from "./tool-changes.ts";
 
 type Block = Record<string, unknown>;
@@ -154,6 +155,11 @@ function addContent(content: unknown, parts: Part[], path: string, dropped: stri
     if (!isObject(block)) continue;
     const type = stringOf(block["type"]);
     const blockPath = `${path}[${at}]`;
+    const served = textOfServed(block);
+    if (served !== undefined) {
+      addText(served, parts, block);
+      continue;
+    }
     const read = entryOf(READERS, type);
     if (read) {
       read(block, parts, blockPath, dropped);

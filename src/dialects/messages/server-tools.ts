@@ -147,6 +147,25 @@ function resultContent(block: Wire): { content: unknown; is_error?: true } {
   return { content: isObject(page) ? [page] : stringOf(content["url"]) };
 }
 
+/**
+ * What an earlier call of these tools, or what it found, says to a model that is offered none of them any more: a search that is switched off for one turn
+ * has been made all the same. Undefined for any other block, and for what is no text.
+ */
+export function textOfServed(block: Wire): string | undefined {
+  const { type, name, input, content } = block;
+  if (type === "server_tool_use") {
+    const said = isObject(input) ? input : {};
+    const query = name === "web_search" ? stringOf(said["query"]) : "";
+    const url = name === "web_fetch" ? stringOf(said["url"]) : "";
+    if (query !== "") return `Searched the web for: ${query}`;
+    return url === "" ? undefined : `Read on the web: ${url}`;
+  }
+  if (!Object.hasOwn(RESULT_OF, stringOf(type))) return undefined;
+  if (Array.isArray(content) && content.length === 0) return undefined;
+  const result = resultContent(block);
+  return typeof result.content === "string" && !result.is_error ? result.content : undefined;
+}
+
 const callIdOf = (shown: unknown): string => {
   const id = stringOf(shown);
   return id.startsWith(ID_PREFIX) && id.length > ID_PREFIX.length ? id.slice(ID_PREFIX.length) : id;
@@ -266,11 +285,8 @@ function uncited(messages: unknown): unknown {
 /** A block without what only the gateway can read: its own search becomes text, its own citations go. */
 function mendBlock(block: unknown, own: ReadonlySet<unknown>): unknown {
   if (!isObject(block)) return block;
-  if (isOwnResult(block)) return { type: "text", text: stringOf(resultContent(block).content) };
-  if (block["type"] === "server_tool_use" && own.has(block["id"])) {
-    const query = isObject(block["input"]) ? stringOf(block["input"]["query"]) : "";
-    return { type: "text", text: `Searched the web for: ${query}` };
-  }
+  const isOwnCall = block["type"] === "server_tool_use" && own.has(block["id"]);
+  if (isOwnCall || isOwnResult(block)) return { type: "text", text: textOfServed(block) ?? "Searched the web." };
   return withoutOwnCitations(block);
 }
 

@@ -10,6 +10,7 @@ import { decodeContent, isKnownPart } from "./content.ts";
 import { BROUGHT_TOOLS } from "./decode-tools.ts";
 import { argumentsText, type Item, PICTURE, pictureIn, reasoningSignature, reasoningText } from "./items.ts";
 import { joinName } from "./namespaces.ts";
+import { textOfServed } from "./server-tools.ts";
 
 /** Fields of the items that have a meaning elsewhere: those that cross, what a reply says of its own, and what OpenAI's SDK reads out of that. */
 const ITEM_FIELDS: ReadonlySet<string> = new Set([
@@ -29,7 +30,7 @@ const ITEM_FIELDS: ReadonlySet<string> = new Set([
   ],
   ...["summary", "encrypted_content", "caller", "async", "created_by", "tools", "execution", "parsed_arguments"],
   ...["result", "output_format", "revised_prompt", "action", "background", "quality", "size"],
-  ...["operation", "environment", "max_output_length"],
+  ...["results", "operation", "environment", "max_output_length"],
 ]);
 /** Fields of a content part. */
 const PART_FIELDS: ReadonlySet<string> = new Set([
@@ -88,9 +89,15 @@ class InputReader {
         // Read with all other tools.
         break;
       default:
-        return this.#readClientTool(item);
+        return this.#readServed(item) || this.#readClientTool(item);
     }
     return true;
+  }
+
+  #readServed(item: Item): boolean {
+    const text = textOfServed(item);
+    if (text !== undefined) this.#addAssistant([{ type: "text", text: cleanText(text) }]);
+    return text !== undefined;
   }
 
   /** What other dialects have no word for: unknown fields of parts, and how closely a document is to be looked at. */

@@ -102,6 +102,25 @@ function outputOf(item: Wire): string {
   return ["The results of this search are not at hand any more.", ...places].join("\n");
 }
 
+/**
+ * What an earlier search that the gateway ran says to a model that is not offered it any more, or whose vendor searches itself and knows of no results in
+ * such an item. Undefined for any other item.
+ */
+export function textOfServed(item: unknown): string | undefined {
+  if (!isObject(item) || item["type"] !== SEARCH_CALL || listOf(item["results"]).length === 0) return undefined;
+  const query = isObject(item["action"]) ? stringOf(item["action"]["query"]) : "";
+  return `Searched the web for: ${query}\n\n${outputOf(item)}`;
+}
+
+function mend({ input }: Wire): Edits | undefined {
+  const mended = listOf(input).map((item) => {
+    const text = textOfServed(item);
+    if (text === undefined) return item;
+    return { type: "message", role: "assistant", content: [{ type: "output_text", text }] };
+  });
+  return mended.some((item, at) => item !== listOf(input)[at]) ? { input: mended } : undefined;
+}
+
 /** An earlier search of these tools as the call and the output of a client's own function. */
 function openItem(item: unknown, name: string): unknown[] {
   if (!isObject(item) || item["type"] !== SEARCH_CALL || !isObject(item["action"])) return [item];
@@ -203,6 +222,7 @@ export const serverTools: ServerToolHalf = {
   ownVendorRuns: true,
   isPriced,
   brought: { find: broughtTools, leave: leaveBrought },
+  mending: { seal: `"${SEARCH_CALL}"`, edit: mend },
   keepsResults: true,
   citesAll: true,
   lost: ["top_logprobs"],
