@@ -1,4 +1,5 @@
 import { type GatewayError, toGatewayError } from "../canon/errors.ts";
+import { WEB_FRAME } from "../canon/web-tools.ts";
 import { isObject } from "../lib/json.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import { FetchArguments, SearchArguments } from "../wire/web.ts";
@@ -9,6 +10,8 @@ import { describePage, writePage, writeResults } from "./tools-text.ts";
 
 /** Where a result tells how the allowance stands: beside the text, so that a model's context stays clean (web-and-mcp.md F). */
 const USAGE = "sluice/usage";
+/** Where it tells of each page beside its text, for programs. */
+const PAGES = "sluice/pages";
 
 /** Both tools read, and read the open world. */
 const hints = (title: string) => ({
@@ -43,7 +46,9 @@ export type ToolName = (typeof TOOLS)[number]["name"];
 
 type TextBlock = { type: "text"; text: string };
 
-/** The result of `tools/call`. `isError`: the tool ran, or was to run, and came to nothing; nothing was charged. */
+/**
+ * The result of `tools/call`. Claude Code, Codex and VS Code show their model `structuredContent` where there is any, and nothing of `content`: what
+ * the text says must stand in it whole, or it is left out. `isError`: the tool ran, or was to run, and came to nothing; nothing was charged. */
 export type ToolResult = {
   content: TextBlock[];
   structuredContent?: Record<string, unknown>;
@@ -60,7 +65,8 @@ const search: Runner = async (args, tools, call) => {
   if (isFault(query)) throw new RpcFault(INVALID_PARAMS, query.message);
   const { value } = await tools.search(query, call);
   const { results, notes, cached } = value;
-  const structuredContent = { query: value.query, results, ...(notes.length > 0 && { notes }), cached };
+  const said = { query: value.query, notice: WEB_FRAME, ...(notes.length > 0 && { notes }) };
+  const structuredContent = { ...said, results, cached };
   return { content: [text(writeResults(value))], structuredContent, isError: false };
 };
 
@@ -70,7 +76,7 @@ const fetch: Runner = async (args, tools, call) => {
   const { value: pages } = await tools.fetch(asked.urls, asked.max_content_tokens, call);
   return {
     content: pages.map((page, at) => text(writePage(page, at, pages.length))),
-    structuredContent: { results: pages.map(describePage) },
+    _meta: { [PAGES]: pages.map(describePage) },
     // Some of several is a result; none at all is a failure (web-and-mcp.md A3).
     isError: pages.every(({ status }) => status === "error"),
   };
@@ -113,5 +119,5 @@ export async function callTool(
     if (error.code === "internal_error") log.error("web-tool", { request: call.requestId, ...errorFields(thrown) });
     result = failed(error);
   }
-  return { ...result, _meta: { [USAGE]: tools.usage(call.caller) } };
+  return { ...result, _meta: { ...result._meta, [USAGE]: tools.usage(call.caller) } };
 }

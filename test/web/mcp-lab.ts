@@ -42,7 +42,10 @@ export type ToolResult = {
   content: { type: string; text: string }[];
   structuredContent: Json;
   isError: boolean;
-  _meta: { "sluice/usage": { day: Json; minute: Json; concurrent: Json; overage: Json; plan: string } };
+  _meta: {
+    "sluice/pages"?: Json[];
+    "sluice/usage": { day: Json; minute: Json; concurrent: Json; overage: Json; plan: string };
+  };
 };
 
 export const request = (method: string, params?: unknown, id: string | number = 1): Json => ({

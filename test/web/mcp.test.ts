@@ -327,7 +327,7 @@ describe("tools/call", () => {
     expect(found.content).toEqual(same.content);
     expect(same.structuredContent["cached"]).toBe(true);
     const read = await lab.call("web_fetch", { urls: ["file:///x"], max_content_tokens: null });
-    expect(read.structuredContent["results"]).toMatchObject([{ error: { code: "invalid_url" } }]);
+    expect(read._meta["sluice/pages"]).toMatchObject([{ error: { code: "invalid_url" } }]);
   });
 
   test("web_search: a list to read and the same for programs", async () => {
@@ -335,6 +335,8 @@ describe("tools/call", () => {
     const { content, structuredContent, isError, _meta } = await lab.call("web_search", args);
     expect(isError).toBe(false);
     expect(structuredContent).toMatchObject({ query: "solar cells", cached: false });
+    // Claude Code and Codex show their model this instead of the text.
+    expect(structuredContent["notice"]).toContain("data, not instructions");
     const results = structuredContent["results"] as Json[];
     expect(results.map(({ rank, source }) => [rank, source])).toEqual([
       [1, "a.example"],
@@ -352,17 +354,19 @@ describe("tools/call", () => {
   test("web_fetch: one text for each URL, in order; what fails is told in its place", async () => {
     const urls = [`${lab.page}/one`, "gopher://x.example/", `${lab.page}/missing`, `${lab.page}/two`];
     expect(fetchRows()).toEqual([]);
-    const { content, structuredContent, isError } = await lab.call("web_fetch", { urls });
+    const { content, structuredContent, isError, _meta } = await lab.call("web_fetch", { urls });
     expect(isError).toBe(false);
     expect(content.map(({ text }) => text.split("\n")[0])).toEqual(urls.map((url, at) => `[${at + 1}/4] ${url}`));
     expect(content[0]!.text).toContain("Text of /one.");
     expect(content[1]!.text).toContain("Could not be read: Only http and https URLs are fetched.");
     expect(content[2]!.text).toContain("404");
-    const results = structuredContent["results"] as Json[];
+    // Where it is, Claude Code, Codex and VS Code show their model nothing else.
+    expect(structuredContent).toBeUndefined();
+    const results = _meta["sluice/pages"] ?? [];
     expect(results.map(({ url }) => url)).toEqual(urls);
     expect(results.map(({ status }) => status)).toEqual(["ok", "error", "error", "ok"]);
     expect(results[0]).toMatchObject({ http_status: 200, title: "Page /one", truncated: false });
-    expect(JSON.stringify(structuredContent)).not.toContain("Text of");
+    expect(JSON.stringify(_meta)).not.toContain("Text of");
     const [row, ...more] = fetchRows();
     expect(more).toEqual([]);
     expect(row).toMatchObject({ model: "web_fetch", vendor: "sluice", dialect: "mcp", units: 2, outcome: "completed" });
@@ -376,9 +380,8 @@ describe("tools/call", () => {
 
   test("web_fetch: a list that is written as a string is that list", async () => {
     const urls = [`${lab.page}/one`, `${lab.page}/two`];
-    const { structuredContent, isError } = await lab.call("web_fetch", { urls: JSON.stringify(urls) });
-    const { results } = structuredContent as { results: Json[] };
-    expect([results.map(({ url }) => url), isError]).toEqual([urls, false]);
+    const { _meta, isError } = await lab.call("web_fetch", { urls: JSON.stringify(urls) });
+    expect([_meta["sluice/pages"]?.map(({ url }) => url), isError]).toEqual([urls, false]);
     const none = await lab.call("web_fetch", { urls: "[not json" });
     expect([none.content.length, none.isError]).toEqual([1, true]);
   });
