@@ -125,8 +125,8 @@ export type Quirks = {
   /** gemini: the counter takes the request's own fields, not a request inside a field (Vertex). */
   bareCountBody?: boolean;
   /**
-   * The vendor itself runs the web tools that its dialect knows; the gateway runs them for others (issue 6). Default: as the dialect's own
-   * vendor does, which in the chat dialect is for a few models only: no.
+   * The vendor itself runs the web tools that its dialect knows; the gateway runs them for others (issue 6), and for servers that nobody says it of: of
+   * those that speak Anthropic's or OpenAI's dialect nearly all leave such a tool out without a word, or refuse it.
    */
   webTools?: boolean;
   /** Images and documents at URLs that the vendor fetches by itself; the gateway fetches the others. Default: as its dialect's own vendor does. */

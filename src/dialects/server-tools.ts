@@ -74,8 +74,6 @@ export type ServedOutcome = { call: ServedCall; subject: string; text: string } 
  * would.
  */
 export interface ServerToolHalf {
-  /** The dialect's own vendor runs them. */
-  readonly ownVendorRuns: boolean;
   /** Whether a vendor runs this entry of `tools`, which is none of those of {@link find}, for money beside the tokens. */
   isPriced(tool: Record<string, unknown>): boolean;
   /** Clients send results back in later turns: a reply may then end with calls of their own beside served ones. */

@@ -8,7 +8,7 @@ export function runsThemselves(
   { client, upstream, vendor }: Pick<Target, "client" | "upstream" | "vendor">,
   { always }: Served,
 ): boolean {
-  return !always && isSame(client, upstream) && (vendor.quirks.webTools ?? client.serverTools.ownVendorRuns);
+  return !always && isSame(client, upstream) && vendor.quirks.webTools === true;
 }
 
 /**

@@ -48,6 +48,7 @@ export const registry: readonly VendorRow[] = [
       refusesReasoning: true,
       acceptsCacheControl: false,
       countTokens: true,
+      webTools: true,
     },
   },
   {
@@ -59,7 +60,7 @@ export const registry: readonly VendorRow[] = [
     env: "ANTHROPIC_API_KEY",
     headers: { "anthropic-version": "2023-06-01" },
     models: "catalog",
-    quirks: { countTokens: true, ownBillingLine: true },
+    quirks: { countTokens: true, ownBillingLine: true, webTools: true },
   },
   {
     id: "openrouter",

@@ -233,7 +233,8 @@ describe("a model that its vendor serves in two dialects", () => {
     playReply();
     const { chat } = dialects;
     upstream.always("/v1/chat/completions", () => json(chat.encodeReply(REPLY, context)));
-    const both = await startApp({ vendors: [{ ...vendorAt(upstream, "responses", "openai"), models: "catalog" }] });
+    const openai = { ...vendorAt(upstream, "responses", "openai", { webTools: true }), models: "catalog" as const };
+    const both = await startApp({ vendors: [openai] });
     try {
       const response = await both.post(path, { model: "openai/gpt-4.1", ...fields });
       expect([response.status, response.headers.get("x-sluice-dropped")]).toEqual([200, null]);

@@ -25,7 +25,7 @@ beforeAll(async () => {
     vendorAt(upstream, "chat", "google"),
     vendorAt(upstream, "chat", "deepseek", { reasoningReplay: "reasoning_content" }),
     vendorAt(upstream, "messages", "plain"),
-    vendorAt(upstream, "messages", "anthropic", { countTokens: true }),
+    vendorAt(upstream, "messages", "anthropic", { countTokens: true, webTools: true }),
   ];
   app = await startApp({ vendors, clock });
 });

@@ -209,7 +209,7 @@ test("what the gateway cited before is cited to no vendor for which it searches,
 
 test("a vendor that runs the tools itself is sent the request as it is, and its blocks come back as they are", async () => {
   const upstream = startUpstream();
-  const vendor = vendorAt(upstream, "messages", "own");
+  const vendor = vendorAt(upstream, "messages", "own", { webTools: true });
   const gateway = await startApp({
     vendors: [vendor],
     models: [{ id: "own/model", pricing: "free", routes: [{ vendor: "own", model: "hidden" }] }],
@@ -268,3 +268,28 @@ test("a vendor that runs the tools itself is sent the request as it is, and its 
     upstream.close();
   }
 });
+
+test.each(["messages", "responses"] as const)(
+  "a server of one's own that speaks %s and says nothing of web tools is told of a function",
+  async (dialect) => {
+    const upstream = startUpstream();
+    const gateway = await startApp({
+      vendors: [vendorAt(upstream, dialect, "own")],
+      models: [{ id: "own/model", pricing: "free", routes: [{ vendor: "own", model: "hidden" }] }],
+      config: { search: [{ engine: "fixture" }] },
+    });
+    try {
+      const asked = {
+        messages: ask({ model: "own/model" }),
+        responses: { model: "own/model", input: "Hi", tools: [{ type: "web_search" }] },
+      };
+      await (await gateway.post(`/v1/${dialect}`, asked[dialect])).text();
+      const [sent] = upstream.calls;
+      expect(sent?.json).toMatchObject({ tools: [{ name: "web_search" }] });
+      expect(sent?.text).not.toMatch(/"type":"web_search/);
+    } finally {
+      await gateway.stop();
+      upstream.close();
+    }
+  },
+);

@@ -77,7 +77,6 @@ function extend(body: Wire, reply: Wire, outcomes: readonly ServedOutcome[], las
 
 /** Searching for clients of the chat dialect (dialects.md 1.1, 1.3): they see the answer and its annotations. */
 export const serverTools: ServerToolHalf = {
-  ownVendorRuns: false,
   isPriced: ({ type }) => PRICED_TYPES.has(type),
   keepsResults: false,
   citesAll: true,

@@ -380,7 +380,6 @@ function resultBlock(outcome: ServedOutcome): Wire {
 
 /** Server tools of the messages dialect (dialects.md 2.2 to 2.5): a block for the call and a block for its result, both in the reply. */
 export const serverTools: ServerToolHalf = {
-  ownVendorRuns: true,
   isPriced: () => false,
   keepsResults: true,
   citesAll: false,

@@ -219,7 +219,6 @@ const leaveBrought = (body: Wire, places: ReadonlySet<string>): Edits =>
 
 /** Searching for clients of the responses dialect: an item for each search, and annotations in the text. */
 export const serverTools: ServerToolHalf = {
-  ownVendorRuns: true,
   isPriced,
   brought: { find: broughtTools, leave: leaveBrought },
   mending: { seal: `"${SEARCH_CALL}"`, edit: mend },
