@@ -569,6 +569,20 @@ describe("earlier turns", () => {
       expect(blocks).toContain(held);
   });
 
+  test("a search that OpenAI ran goes back to it as it came, with the results that were asked for", async () => {
+    lab.vendors.responses.play(says("At dusk."));
+    const item = {
+      ...{ type: "web_search_call", id: `ws_${"67ccf18f64008190".repeat(3)}`, status: "completed" },
+      ...{ action: { type: "search", query: "gates" }, results: [{ url: "https://t.example/", title: "T" }] },
+    };
+    const input = [{ role: "user", content: "When?" }, item, { role: "user", content: "And?" }];
+    const { status, headers } = await post("/v1/responses", { model: modelOf("responses"), input });
+    expect([status, headers.get("x-sluice-dropped")]).toEqual([200, null]);
+    expect((bodiesOf("responses")[0] as { input: unknown[] }).input).toEqual(input);
+    // This vendor runs no search of its own, and says that it knows no such item.
+    expect(lab.vendors.responses.faults.splice(0)).toEqual(["input[1] is of type web_search_call"]);
+  });
+
   test("so is a page that was read", async () => {
     lab.vendors.chat.play(says("At dusk."));
     const page = {

@@ -112,9 +112,14 @@ export function textOfServed(item: unknown): string | undefined {
   return `Searched the web for: ${query}\n\n${outputOf(item)}`;
 }
 
+/** An item's name as OpenAI gives it. With `include: ["web_search_call.results"]` its own items have results too, and go back as they came. */
+const OPENAI_ID = /^ws_[0-9a-f]{32,}$/;
+
+const isOpenAis = (item: unknown): boolean => isObject(item) && OPENAI_ID.test(stringOf(item["id"]));
+
 function mend({ input }: Wire): Edits | undefined {
   const mended = listOf(input).map((item) => {
-    const text = textOfServed(item);
+    const text = isOpenAis(item) ? undefined : textOfServed(item);
     if (text === undefined) return item;
     return { type: "message", role: "assistant", content: [{ type: "output_text", text }] };
   });
