@@ -6,8 +6,9 @@ import type { JobRow } from "../jobs/job.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json.ts";
 import type { Admission } from "../limits/admission.ts";
-import type { KeySpend } from "../limits/key-spend.ts";
+import type { KeyClaim, KeySpend } from "../limits/key-spend.ts";
 import type { RateState } from "../limits/limiter.ts";
+import { errorFields, type Log } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
 import { fingerprint } from "../relay/idempotency.ts";
 import type { IdempotencyStore } from "../relay/idempotency-store.ts";
@@ -48,6 +49,7 @@ export type ImageDependencies = PollDependencies & {
   kept: IdempotencyStore;
   admission?: Admission | undefined;
   clock: Clock;
+  log: Log;
   observer: RequestObserver | undefined;
   server(): RequestServer;
 };
@@ -142,10 +144,19 @@ class ImageEndpoints {
       const job = await jobs.create(order, keyed && ((made) => this.#keep(request, caller, keyed, made, told)));
       // The job is a span of its own.
       work?.leave();
-      await capped?.count(1, 0n);
+      await this.#count(capped, job);
       return this.#job(request, ...insert(202, await this.#wait(request, job)), told);
     } finally {
       capped?.release();
+    }
+  }
+
+  /** Never rejects: the job goes on, and whoever was told of a fault instead of its id would ask for another one. */
+  async #count(capped: KeyClaim | undefined, { id }: JobRow): Promise<void> {
+    try {
+      await capped?.count(1, 0n);
+    } catch (thrown) {
+      this.dependencies.log.error("image-key-cap", { job: id, ...errorFields(thrown) });
     }
   }
 

@@ -55,6 +55,7 @@ export function mountRoutes(routes: Served, { guard, cors, generation, readAddre
     spend: keySpend,
     admission: services.admission,
     clock: services.clock,
+    log,
     observer: services.observer,
     publicUrl,
     cdnUrl,

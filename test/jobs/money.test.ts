@@ -277,6 +277,20 @@ describe("keys with caps of their own", () => {
     expect([over.status, ((await over.json()) as Fault).error.code]).toEqual([402, "insufficient_quota"]);
   });
 
+  test("an image that is taken on is told of, though its key's count of it cannot be written down", async () => {
+    const { lab, accountId } = await start("fast");
+    const { key } = await lab.gateway.app.keys.create({ accountId, name: "capped", kind: "api", capRequestsDay: 2 });
+    lab.gateway.store.database.run(
+      "CREATE TRIGGER full BEFORE INSERT ON key_spend BEGIN SELECT RAISE(ABORT, 'no room'); END",
+    );
+    const answer = await lab.post({ model: "paint/priced", prompt: "a cat" }, {}, key);
+    expect(answer.status).toBe(202);
+    const { id } = (await answer.json()) as { id: string };
+    expect(await lab.ended(id)).toMatchObject({ status: "succeeded" });
+    expect(lab.stored()).toHaveLength(1);
+    expect(lab.gateway.log.some(({ event, job }) => event === "image-key-cap" && job === id)).toBe(true);
+  });
+
   test("images under way are set aside: several at a time never pass a cap in money together; one that fails gives it back", async () => {
     const { lab, painter, accountId, deposit } = await start("fast");
     await deposit(1_000_000_000n);
