@@ -299,6 +299,22 @@ describe("a key that is capped in money", () => {
     expect(rowsOf(tenant)).toHaveLength(21);
   });
 
+  test("has its page, which is paid for, though the key's count of it cannot be written down", async () => {
+    const tenant = await lab.tenant("free", "1");
+    await searchOften(tenant, 20);
+    const { key } = await lab.gateway.app.keys.create({
+      ...{ accountId: tenant.id, name: "capped", kind: "api" },
+      capTotalNano: CENT * 2n,
+    });
+    const { database } = lab.gateway.store;
+    database.run("CREATE TRIGGER full BEFORE INSERT ON key_spend BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    const answer = await lab.call("web_fetch", { urls: urlsOf("a") }, key);
+    database.run("DROP TRIGGER full");
+    expect(answer.isError).toBe(false);
+    expect(balanceOf(tenant)).toMatchObject({ availableNano: CENT * 99n, heldNano: 0n });
+    expect(lab.gateway.log.some(({ event }) => event === "web-key-cap")).toBe(true);
+  });
+
   test("counts what is charged: a page that others' failures have made free takes nothing of its cap", async () => {
     const tenant = await lab.tenant("free", "1");
     await searchOften(tenant, 18);
