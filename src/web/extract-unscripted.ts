@@ -26,9 +26,23 @@ const isOpener = ({ name, attributes }: Element): boolean =>
   name === "button" &&
   (attributes["aria-expanded"] !== undefined || /\b(?:accordion|collapsible|faq)/i.test(attributes["class"] ?? ""));
 
-/** A question that is a button, with its answer right behind it, is what HTML calls a summary. What opens a menu is none. */
+/** The button that an element is, or that a heading is as a whole. */
+function openerOf(element: Element): Element | undefined {
+  if (!/^h[1-6]$/.test(element.name)) return isOpener(element) ? element : undefined;
+  const [button, ...more] = element.children.filter((child) => typeof child !== "string" || child.trim() !== "");
+  return more.length === 0 && typeof button === "object" && isOpener(button) ? button : undefined;
+}
+
+/**
+ * A question that is a button, with its answer right behind it, is what HTML calls a summary, and the answer is shown: a reader opens it on the page
+ * itself. What opens a menu is none.
+ */
 function nameSummary(opener: Element, opened: Element, weight: number): void {
-  if (weight > 0 && opened.name !== "button" && !isMostlyLinks(opened)) opener.name = "summary";
+  if (weight === 0 || opened.name === "button" || isMostlyLinks(opened)) return;
+  opener.name = "summary";
+  if (opener.attributes["aria-expanded"] === undefined) return;
+  const { hidden: _hidden, style: _style, "aria-hidden": _unsaid, ...shown } = opened.attributes;
+  opened.attributes = shown;
 }
 
 /** Collects what {@link placeParts} needs, names questions that are buttons, and opens every `noscript` that holds the page. Returns the characters of text below `element`. */
@@ -56,7 +70,7 @@ function look(element: Element, late: Late): { weight: number; main: boolean } {
     else if (id && hidden !== undefined) late.parts.set(id, child);
     const { weight, main } = look(child, late);
     if (opener) nameSummary(opener, child, weight);
-    opener = isOpener(child) ? child : undefined;
+    opener = openerOf(child);
     if (child.name === "noscript" && (main || weight >= MORE_THAN_A_NOTICE)) child.name = "div";
     all.weight += weight;
     all.main ||= main;

@@ -626,6 +626,19 @@ describe("what belongs to a page", () => {
     expect((await readHtml(`<main><p>${TEXT}</p>${menu}</main>`)).markdown).not.toContain("More");
   });
 
+  test.each([
+    ["by its style", 'style="display:none"'],
+    ["by an attribute", "hidden"],
+    ["to readers of the screen", 'aria-hidden="true"'],
+  ])("an answer that is hidden until its question is clicked is shown: hidden %s", async (_name, hidden) => {
+    const asked = `<button aria-expanded="false">When?</button><div ${hidden}><p>At noon.</p></div>`;
+    const headed = `<h3><button aria-expanded="false">How deep?</button></h3><div ${hidden}><p>Ten feet.</p></div>`;
+    const menu = `<button aria-expanded="false">More</button><div ${hidden}><ul>${LINKS}</ul></div>`;
+    const other = `<h3>Tides<button aria-expanded="false">Share it</button></h3><div ${hidden}><p>Unseen.</p></div>`;
+    const { markdown } = await readHtml(`<main><p>${TEXT}</p>${asked}${headed}${menu}${other}</main>`);
+    expect(markdown).toBe(`${TEXT}\n\n**When?**\n\nAt noon.\n\n### How deep?\n\nTen feet.\n\n### Tides`);
+  });
+
   test("panels that a reader opens are shown, what is hidden else is not", async () => {
     const tabs =
       '<ul role="tablist"><li role="tab">npm</li></ul><div role="tabpanel"><pre>npm i</pre></div><div role="tabpanel" hidden><pre>yarn add</pre></div>';
