@@ -59,7 +59,7 @@ function customVendor(row: VendorSetting, { models, registry }: VendorSources): 
 /** A registry row that its variables do not make whole: with its key, if that is there, and without what only they could fill. */
 function incomplete(known: VendorRow, environment: Environment): Vendor {
   const { local: _local, otherKeys: _keys, defaults: _defaults, baseUrls: _baseUrls, query, ...rest } = known;
-  const { otherQuery: _otherQuery, ...row } = rest;
+  const { otherQuery: _otherQuery, standIns: _standIns, ...row } = rest;
   const apiKey = row.env && environment[row.env]?.trim();
   return { ...row, ...(apiKey && { apiKey }), ...(query && !query.includes("{") && { query }) };
 }
@@ -149,9 +149,10 @@ const variablesOf = (row: VendorRow | undefined) =>
 function halfSet({ registry, environment, rows }: VendorSources): string[] {
   const isBlank = (name: string) => !environment[name]?.trim();
   return registry.flatMap((known) => {
-    const { id, env, auth, defaults } = known;
+    const { id, env, auth, defaults, standIns } = known;
     if (!env || isBlank(env) || IDENTITIES.has(auth) || rows.some((row) => row.id === id)) return [];
-    const lacking = variablesOf(known).filter((name) => isBlank(name) && !defaults?.[name]);
+    const isThere = (name: string) => !isBlank(name) || defaults?.[name] || !isBlank(standIns?.[name] ?? name);
+    const lacking = variablesOf(known).filter((name) => !isThere(name));
     if (lacking.length === 0) return [];
     return [`Vendor ${id} stays off: ${env} is set, but not ${lacking.join(" and ")}.`];
   });

@@ -356,6 +356,8 @@ export const registry: readonly VendorRow[] = [
     dialect: "messages",
     baseUrl: "https://bedrock-runtime.{AWS_REGION}.amazonaws.com",
     region: "{AWS_REGION}",
+    // What Amazon's command line and its Python read.
+    standIns: { AWS_REGION: "AWS_DEFAULT_REGION" },
     paths: { whole: "/model/{model}/invoke", stream: "/model/{model}/invoke-with-response-stream" },
     framing: "aws-event-stream",
     auth: "bearer",
@@ -445,7 +447,14 @@ function fill(template: string, environment: Environment): string | undefined {
 export function fromEnvironment(environment: Environment): Vendor[] {
   // Once for all rows: an environment may hold a hundred variables, and a start reads it.
   const given = withoutBlanks(environment);
-  return registry.flatMap((row) => switchOn(row, row.defaults ? { ...row.defaults, ...given } : given) ?? []);
+  return registry.flatMap((row) => switchOn(row, completed(row, given)) ?? []);
+}
+
+/** The environment with what stands for a row's variables that are not there. */
+function completed({ defaults, standIns }: VendorRow, given: Environment): Environment {
+  if (!defaults && !standIns) return given;
+  const others = Object.entries(standIns ?? {}).map(([name, other]) => [name, given[other]]);
+  return { ...defaults, ...Object.fromEntries(others), ...given };
 }
 
 /** A blank variable counts as one that is not there, and must not hide a default. */
@@ -454,7 +463,7 @@ const withoutBlanks = (environment: Environment): Environment =>
 
 function switchOn(known: VendorRow, environment: Environment): Vendor | undefined {
   const { local: _local, otherKeys: _keys, defaults: _defaults, baseUrls: _baseUrls, query, ...rest } = known;
-  const { otherQuery, region, ...row } = rest;
+  const { otherQuery, standIns: _standIns, region, ...row } = rest;
   const key = findKey(known, environment);
   const baseUrl = fill(baseUrlOf(known, environment), environment);
   const place = region && fill(region, environment);

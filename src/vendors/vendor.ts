@@ -105,6 +105,8 @@ export type VendorRow = Omit<Vendor, "apiKey" | "apiKeys" | "credentials" | "pro
   otherQuery?: RegExp;
   /** Values of variables that are not there. */
   defaults?: Readonly<Record<string, string>>;
+  /** Variables that are read where another one is not there, by that one's name. */
+  standIns?: Readonly<Record<string, string>>;
   /** Base URLs for one value of a variable, written `NAME=value`. */
   baseUrls?: Readonly<Record<string, string>>;
   /** A model server on this machine: found by asking its usual port, not by a key. */

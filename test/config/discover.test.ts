@@ -66,6 +66,24 @@ describe("vendors that are on", () => {
     expect(off.warnings).toEqual(["Vendor azure stays off: it needs a base_url, or the variables for it."]);
   });
 
+  test("Bedrock's region is the one of Amazon's newer variable, else of the older one", () => {
+    const at = (regions: Record<string, string>) => resolve({ AWS_BEARER_TOKEN_BEDROCK: "k", ...regions });
+    const [vendor, ...more] = at({ AWS_DEFAULT_REGION: "eu-west-1" }).vendors;
+    expect([vendor, more]).toMatchObject([
+      { baseUrl: "https://bedrock-runtime.eu-west-1.amazonaws.com", region: "eu-west-1" },
+      [],
+    ]);
+    expect(vendor).not.toHaveProperty("standIns");
+    const both = { AWS_REGION: "us-east-1", AWS_DEFAULT_REGION: "eu-west-1" };
+    expect(at(both)).toMatchObject({ vendors: [{ region: "us-east-1" }], warnings: [] });
+    expect(at({ AWS_REGION: " ", AWS_DEFAULT_REGION: "eu-west-1" })).toMatchObject({
+      ...{ vendors: [{ region: "eu-west-1" }], warnings: [] },
+    });
+    expect(at({ AWS_DEFAULT_REGION: " " }).warnings).toEqual([
+      "Vendor bedrock stays off: AWS_BEARER_TOKEN_BEDROCK is set, but not AWS_REGION.",
+    ]);
+  });
+
   test("a key whose vendor lacks another variable, or has a wrong one, is told and not passed over", () => {
     const off = (environment: Record<string, string>) => {
       const { vendors, warnings } = resolve(environment);
