@@ -1,3 +1,4 @@
+import { completed, withoutBlanks, withoutWays } from "../vendors/registry.ts";
 import type { AuthForm, DrawingSettings, Vendor, VendorModels, VendorRow } from "../vendors/vendor.ts";
 import { type ModelSetting, toCamelCase, type VendorSetting } from "./schema.ts";
 import { readKey, readUrl } from "./values.ts";
@@ -58,8 +59,7 @@ function customVendor(row: VendorSetting, { models, registry }: VendorSources): 
 
 /** A registry row that its variables do not make whole: with its key, if that is there, and without what only they could fill. */
 function incomplete(known: VendorRow, environment: Environment): Vendor {
-  const { local: _local, otherKeys: _keys, defaults: _defaults, baseUrls: _baseUrls, query, ...rest } = known;
-  const { otherQuery: _otherQuery, standIns: _standIns, ...row } = rest;
+  const { query, ...row } = withoutWays(known);
   const apiKey = row.env && environment[row.env]?.trim();
   return { ...row, ...(apiKey && { apiKey }), ...(query && !query.includes("{") && { query }) };
 }
@@ -147,12 +147,12 @@ const variablesOf = (row: VendorRow | undefined) =>
 
 /** Vendors whose key is in the environment, and a variable of their address is not: without a word their key would count as not found. */
 function halfSet({ registry, environment, rows }: VendorSources): string[] {
-  const isBlank = (name: string) => !environment[name]?.trim();
+  const given = withoutBlanks(environment);
   return registry.flatMap((known) => {
-    const { id, env, auth, defaults, standIns } = known;
-    if (!env || isBlank(env) || IDENTITIES.has(auth) || rows.some((row) => row.id === id)) return [];
-    const isThere = (name: string) => !isBlank(name) || defaults?.[name] || !isBlank(standIns?.[name] ?? name);
-    const lacking = variablesOf(known).filter((name) => !isThere(name));
+    const { id, env, auth } = known;
+    if (!env || !given[env] || IDENTITIES.has(auth) || rows.some((row) => row.id === id)) return [];
+    const all = completed(known, given);
+    const lacking = variablesOf(known).filter((name) => !all[name]);
     if (lacking.length === 0) return [];
     return [`Vendor ${id} stays off: ${env} is set, but not ${lacking.join(" and ")}.`];
   });

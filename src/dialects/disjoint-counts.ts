@@ -1,4 +1,5 @@
-import type { Usage } from "../canon/usage.ts";
+import { tokenCount, type Usage } from "../canon/usage.ts";
+import { isObject } from "../lib/json.ts";
 
 /** Counts as OpenAI's dialects have them: `prompt` holds what is cached, `completion` the reasoning, and `total` both. What is not told is 0. */
 export type ToldCounts = {
@@ -49,4 +50,13 @@ export function disjointCounts(told: ToldCounts, exclusive: boolean): Usage {
   }
   const output = excludesReasoning(told, asked, exclusive) ? completion + reasoning : completion;
   return { ...read, output, reasoning };
+}
+
+/**
+ * A vendor's usage object, read as `usage`, with all that was made in the field `completion`, where its own totals show that some stands beside it. The very
+ * object where nothing is amiss.
+ */
+export function withAllMade(said: unknown, usage: Usage | undefined, prompt: string, completion: string): unknown {
+  if (!usage || !isObject(said) || usage.output === tokenCount(said[completion])) return said;
+  return { ...said, [completion]: usage.output, total_tokens: tokenCount(said[prompt]) + usage.output };
 }

@@ -159,6 +159,9 @@ export function describePage({ url, title, text }: WebPage): string {
   return `${head.join("\n")}\n\n${text}`;
 }
 
+/** That the web was searched, as a model is told that does not search itself. */
+export const describeSearch = (query: string): string => `Searched the web for: ${query}`;
+
 /** Search results as the model reads them. */
 export function describeResults(results: readonly SearchHit[], notes: readonly string[] = []): string {
   const entries = results.map(({ title, url, date, snippet }, index) => {

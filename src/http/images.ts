@@ -6,7 +6,7 @@ import type { JobRow } from "../jobs/job.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json.ts";
 import type { Admission } from "../limits/admission.ts";
-import type { KeyClaim, KeySpend } from "../limits/key-spend.ts";
+import type { KeySpend } from "../limits/key-spend.ts";
 import type { RateState } from "../limits/limiter.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 import type { RequestObserver } from "../observe/request-facts.ts";
@@ -131,7 +131,7 @@ class ImageEndpoints {
     work: Work | undefined,
     keyed?: { key: string; text: string },
   ): Promise<Response> {
-    const { jobs, catalog, spend } = this.dependencies;
+    const { jobs, catalog, spend, log } = this.dependencies;
     if (work && isObject(body) && typeof body["model"] === "string") work.note({ subject: body["model"] });
     const order = readOrder(body, caller, jobs, catalog);
     if (work) order.origin = { requestId: requestIdOf(request), traceparent: work.traceparent };
@@ -144,19 +144,11 @@ class ImageEndpoints {
       const job = await jobs.create(order, keyed && ((made) => this.#keep(request, caller, keyed, made, told)));
       // The job is a span of its own.
       work?.leave();
-      await this.#count(capped, job);
+      const tell = (thrown: unknown) => log.error("image-key-cap", { job: job.id, ...errorFields(thrown) });
+      await capped?.note(1, 0n, tell);
       return this.#job(request, ...insert(202, await this.#wait(request, job)), told);
     } finally {
       capped?.release();
-    }
-  }
-
-  /** Never rejects: the job goes on, and whoever was told of a fault instead of its id would ask for another one. */
-  async #count(capped: KeyClaim | undefined, { id }: JobRow): Promise<void> {
-    try {
-      await capped?.count(1, 0n);
-    } catch (thrown) {
-      this.dependencies.log.error("image-key-cap", { job: id, ...errorFields(thrown) });
     }
   }
 

@@ -287,6 +287,15 @@ export class KeyClaim {
     return this.account.post(requests, nano);
   }
 
+  /** {@link count} of what is done and booked by itself: never rejects. Who was told of a fault then would ask, and pay, once more. */
+  async note(requests: number, nano: bigint, onFault: (thrown: unknown) => void): Promise<void> {
+    try {
+      await this.count(requests, nano);
+    } catch (thrown) {
+      onFault(thrown);
+    }
+  }
+
   /** Nothing was used. */
   release(): void {
     this.#close();

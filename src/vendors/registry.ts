@@ -450,20 +450,26 @@ export function fromEnvironment(environment: Environment): Vendor[] {
   return registry.flatMap((row) => switchOn(row, completed(row, given)) ?? []);
 }
 
-/** The environment with what stands for a row's variables that are not there. */
-function completed({ defaults, standIns }: VendorRow, given: Environment): Environment {
+/** The environment, blanks left out, with what stands for a row's variables that are not there. */
+export function completed({ defaults, standIns }: VendorRow, given: Environment): Environment {
   if (!defaults && !standIns) return given;
   const others = Object.entries(standIns ?? {}).map(([name, other]) => [name, given[other]]);
   return { ...defaults, ...Object.fromEntries(others), ...given };
 }
 
 /** A blank variable counts as one that is not there, and must not hide a default. */
-const withoutBlanks = (environment: Environment): Environment =>
+export const withoutBlanks = (environment: Environment): Environment =>
   Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
 
+/** A row as a vendor has it: without what only says how its variables are read. */
+export function withoutWays(known: VendorRow) {
+  const { local: _local, otherKeys: _keys, defaults: _defaults, standIns: _standIns, ...rest } = known;
+  const { baseUrls: _baseUrls, otherQuery: _otherQuery, ...row } = rest;
+  return row;
+}
+
 function switchOn(known: VendorRow, environment: Environment): Vendor | undefined {
-  const { local: _local, otherKeys: _keys, defaults: _defaults, baseUrls: _baseUrls, query, ...rest } = known;
-  const { otherQuery, standIns: _standIns, region, ...row } = rest;
+  const { query, region, ...row } = withoutWays(known);
   const key = findKey(known, environment);
   const baseUrl = fill(baseUrlOf(known, environment), environment);
   const place = region && fill(region, environment);
@@ -474,7 +480,7 @@ function switchOn(known: VendorRow, environment: Environment): Vendor | undefine
     baseUrl,
     ...key,
     ...(place && { region: place }),
-    ...(filled && !otherQuery?.test(filled) && { query: filled }),
+    ...(filled && !known.otherQuery?.test(filled) && { query: filled }),
   };
 }
 

@@ -5,7 +5,7 @@ import { OwedWrites } from "../db/owed-writes.ts";
 import type { Writer } from "../db/writer.ts";
 import { type Book, type Claim, LedgerError } from "../ledger/book.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { KeyClaim, KeySpend } from "../limits/key-spend.ts";
+import type { KeySpend } from "../limits/key-spend.ts";
 import { RateLimited, type RateState, type SpeedLimiter } from "../limits/limiter.ts";
 import { errorFields, type Log } from "../observe/log.ts";
 
@@ -89,7 +89,9 @@ export class WebMeter {
         // Free calls that others gave back meanwhile have taken the place of paid ones: what is charged is known when it is booked. Where it can be
         // nothing alone, both are in one commit: neither is waited for before the other is asked for.
         const chargedNano = keyClaim && claim.paid > 0 ? await ended : 0n;
-        const noted = worked.used > 0 ? this.#note(call, keyClaim, worked.used, chargedNano) : undefined;
+        const tell = (thrown: unknown) =>
+          this.parts.log.error("web-key-cap", { call: call.requestId, ...errorFields(thrown) });
+        const noted = worked.used > 0 ? keyClaim?.note(worked.used, chargedNano, tell) : undefined;
         await Promise.all([ended, noted]);
         return { value: worked.value, rate: permit.state };
       } finally {
@@ -189,15 +191,6 @@ export class WebMeter {
       // What cannot be given back now is later: the call's own outcome is told all the same.
       await this.#owed.do(claimId);
       throw thrown;
-    }
-  }
-
-  /** Never rejects: the call is booked, or that it is not is told by itself. Who was told of a fault would call, and pay, once more. */
-  async #note({ requestId }: WebCall, keyClaim: KeyClaim | undefined, used: number, nano: bigint): Promise<void> {
-    try {
-      await keyClaim?.count(used, nano);
-    } catch (thrown) {
-      this.parts.log.error("web-key-cap", { call: requestId, ...errorFields(thrown) });
     }
   }
 

@@ -1,7 +1,7 @@
 import { tokenCount, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
-import { disjointCounts } from "../disjoint-counts.ts";
+import { disjointCounts, withAllMade } from "../disjoint-counts.ts";
 
 const NONE: Record<string, unknown> = {};
 
@@ -64,8 +64,5 @@ export function writeUsage(usage: Usage): Record<string, unknown> {
  */
 export function soundUsage(said: unknown): unknown {
   const value = withNumbers(said);
-  const usage = readUsage(value, false);
-  if (!usage || !isObject(value) || usage.output === tokenCount(value["completion_tokens"])) return value;
-  const total = tokenCount(value["prompt_tokens"]) + usage.output;
-  return { ...value, completion_tokens: usage.output, total_tokens: total };
+  return withAllMade(value, readUsage(value, false), "prompt_tokens", "completion_tokens");
 }

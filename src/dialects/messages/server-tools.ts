@@ -5,6 +5,7 @@ import {
   countOf,
   describePage,
   describeResults,
+  describeSearch,
   MAX_DOMAINS,
   type OfferedTool,
   readPlace,
@@ -157,7 +158,7 @@ export function textOfServed(block: Wire): string | undefined {
     const said = isObject(input) ? input : {};
     const query = name === "web_search" ? stringOf(said["query"]) : "";
     const url = name === "web_fetch" ? stringOf(said["url"]) : "";
-    if (query !== "") return `Searched the web for: ${query}`;
+    if (query !== "") return describeSearch(query);
     return url === "" ? undefined : `Read on the web: ${url}`;
   }
   if (!Object.hasOwn(RESULT_OF, stringOf(type))) return undefined;

@@ -5,6 +5,7 @@ import {
   type BroughtTool,
   countOf,
   describeResults,
+  describeSearch,
   leavePlaces,
   MAX_DOMAINS,
   type OfferedTool,
@@ -109,7 +110,7 @@ function outputOf(item: Wire): string {
 export function textOfServed(item: unknown): string | undefined {
   if (!isObject(item) || item["type"] !== SEARCH_CALL || listOf(item["results"]).length === 0) return undefined;
   const query = isObject(item["action"]) ? stringOf(item["action"]["query"]) : "";
-  return `Searched the web for: ${query}\n\n${outputOf(item)}`;
+  return `${describeSearch(query)}\n\n${outputOf(item)}`;
 }
 
 /** An item's name as OpenAI gives it. With `include: ["web_search_call.results"]` its own items have results too, and go back as they came. */
@@ -117,13 +118,14 @@ const OPENAI_ID = /^ws_[0-9a-f]{32,}$/;
 
 const isOpenAis = (item: unknown): boolean => isObject(item) && OPENAI_ID.test(stringOf(item["id"]));
 
-function mend({ input }: Wire): Edits | undefined {
-  const mended = listOf(input).map((item) => {
+function mend(body: Wire): Edits | undefined {
+  const input = listOf(body["input"]);
+  const mended = input.map((item) => {
     const text = isOpenAis(item) ? undefined : textOfServed(item);
     if (text === undefined) return item;
     return { type: "message", role: "assistant", content: [{ type: "output_text", text }] };
   });
-  return mended.some((item, at) => item !== listOf(input)[at]) ? { input: mended } : undefined;
+  return mended.some((item, at) => item !== input[at]) ? { input: mended } : undefined;
 }
 
 /** An earlier search of these tools as the call and the output of a client's own function. */

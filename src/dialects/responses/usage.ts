@@ -1,7 +1,7 @@
 import { promptTokens, tokenCount, type Usage } from "../../canon/usage.ts";
 import { isObject } from "../../lib/json.ts";
 import { withNumbers } from "../count-texts.ts";
-import { disjointCounts } from "../disjoint-counts.ts";
+import { disjointCounts, withAllMade } from "../disjoint-counts.ts";
 
 const countIn = (details: unknown, field: string): number => (isObject(details) ? tokenCount(details[field]) : 0);
 
@@ -27,10 +27,7 @@ export function readUsage(value: unknown): Usage | undefined {
  */
 export function soundUsage(said: unknown): unknown {
   const value = withNumbers(said);
-  const usage = readUsage(value);
-  if (!usage || !isObject(value) || usage.output === tokenCount(value["output_tokens"])) return value;
-  const total = tokenCount(value["input_tokens"]) + usage.output;
-  return { ...value, output_tokens: usage.output, total_tokens: total };
+  return withAllMade(value, readUsage(value), "input_tokens", "output_tokens");
 }
 
 /** Disjoint counts as this dialect shows them. */
