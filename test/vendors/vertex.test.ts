@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportPKCS8, generateKeyPair, jwtVerify } from "jose";
 import { GatewayError } from "../../src/canon/errors.ts";
-import { ServiceAccounts } from "../../src/vendors/auth/service-account.ts";
+import { readCredentials } from "../../src/vendors/auth/google-credentials.ts";
+import { GoogleTokens } from "../../src/vendors/auth/google-tokens.ts";
 import { fromEnvironment } from "../../src/vendors/registry.ts";
 import { startApp, type TestApp } from "../support/app.ts";
 import { type Call, json, startUpstream } from "../support/upstream.ts";
@@ -22,6 +23,13 @@ afterEach(() => {
 });
 
 const TOKEN_PATH = "/token";
+/** As `gcloud auth application-default login` writes it. */
+const login = {
+  type: "authorized_user",
+  client_id: "client-1",
+  client_secret: "secret-1",
+  refresh_token: "refresh-1",
+};
 let publicKey: CryptoKey;
 let account: Record<string, string>;
 let keyFile = "";
@@ -41,6 +49,9 @@ beforeAll(async () => {
 });
 
 const open = () => new AbortController().signal;
+/** The token that calls carry. */
+const tokenOf = async (tokens: GoogleTokens, key: string, signal = open()) =>
+  (await tokens.headers(key, signal))["authorization"]?.replace("Bearer ", "");
 const tokenAnswer = (token: string, seconds = 3600) =>
   json({ access_token: token, expires_in: seconds, token_type: "Bearer" });
 
@@ -58,7 +69,7 @@ describe("a service account's token", () => {
   test("is asked for with a signed assertion that its key proves", async () => {
     const now = Date.UTC(2026, 0, 2);
     upstream.answer(TOKEN_PATH, tokenAnswer("t-1"));
-    expect(await new ServiceAccounts(() => now).token(keyFile, open())).toBe("t-1");
+    expect(await tokenOf(new GoogleTokens(() => now), keyFile)).toBe("t-1");
     const call = await upstream.called();
     const form = new URLSearchParams(call.text);
     expect(call.headers["content-type"]).toStartWith("application/x-www-form-urlencoded");
@@ -80,10 +91,10 @@ describe("a service account's token", () => {
 
   test("is kept until a minute before its end", async () => {
     let now = 1_000_000;
-    const accounts = new ServiceAccounts(() => now);
+    const accounts = new GoogleTokens(() => now);
     const gate = Promise.withResolvers<void>();
     upstream.answer(TOKEN_PATH, tokenAnswer("t-1"), { ...tokenAnswer("t-2"), headersAfter: gate.promise });
-    const ask = () => accounts.token(keyFile, open());
+    const ask = () => tokenOf(accounts, keyFile);
     expect(await ask()).toBe("t-1");
     now += 3_600_000 - 60_001;
     expect(await ask()).toBe("t-1");
@@ -99,7 +110,7 @@ describe("a service account's token", () => {
 
   test("is asked for anew minutes before its end, by nobody who waits: no request fails while its endpoint does", async () => {
     let now = 1_000_000;
-    const accounts = new ServiceAccounts(() => now);
+    const accounts = new GoogleTokens(() => now);
     const gate = Promise.withResolvers<void>();
     upstream.answer(
       TOKEN_PATH,
@@ -107,7 +118,7 @@ describe("a service account's token", () => {
       { ...json({}, { status: 503 }), headersAfter: gate.promise },
       tokenAnswer("t-2"),
     );
-    const ask = () => accounts.token(keyFile, open());
+    const ask = () => tokenOf(accounts, keyFile);
     expect(await ask()).toBe("t-1");
     now += 3_600_000 - 5 * 60_000 - 1;
     expect(await ask()).toBe("t-1");
@@ -129,21 +140,21 @@ describe("a service account's token", () => {
   test("is asked for once, however many wait; one who leaves takes nobody along", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.answer(TOKEN_PATH, { ...tokenAnswer("t-1"), headersAfter: gate.promise });
-    const accounts = new ServiceAccounts();
+    const accounts = new GoogleTokens();
     const leaving = new AbortController();
-    const left = accounts.token(keyFile, leaving.signal).catch((reason: unknown) => reason);
-    const others = [accounts.token(keyFile, open()), accounts.token(keyFile, open())];
+    const left = tokenOf(accounts, keyFile, leaving.signal).catch((reason: unknown) => reason);
+    const others = [tokenOf(accounts, keyFile), tokenOf(accounts, keyFile)];
     await upstream.called();
     leaving.abort("gone");
     expect(await left).toBe("gone");
     gate.resolve();
     expect(await Promise.all(others)).toEqual(["t-1", "t-1"]);
     expect(upstream.calls).toHaveLength(1);
-    await expect(accounts.token(keyFile, AbortSignal.abort("late"))).rejects.toBe("late");
+    await expect(tokenOf(accounts, keyFile, AbortSignal.abort("late"))).rejects.toBe("late");
   });
 
   test("a failure is told as what it is, and the next request asks again", async () => {
-    const accounts = new ServiceAccounts();
+    const accounts = new GoogleTokens();
     upstream.answer(
       TOKEN_PATH,
       json({ error: "invalid_grant", error_description: "account not found" }, { status: 400 }),
@@ -152,25 +163,28 @@ describe("a service account's token", () => {
       tokenAnswer("t-1"),
     );
     for (const code of ["upstream_auth", "upstream_unreachable", "upstream_auth"] as const) {
-      expect((await failureOf(accounts.token(keyFile, open()))).code).toBe(code);
+      expect((await failureOf(tokenOf(accounts, keyFile))).code).toBe(code);
     }
-    expect(await accounts.token(keyFile, open())).toBe("t-1");
+    expect(await tokenOf(accounts, keyFile)).toBe("t-1");
   });
 
   test("keys that are none are the operator's fault, and nothing of them is shown", async () => {
-    const accounts = new ServiceAccounts();
+    const accounts = new GoogleTokens();
     const withField = (name: string, value: string) => JSON.stringify({ ...account, [name]: value });
     const keys = [
       join(folder, "not-there.json"),
       "{",
       withField("type", "authorized_user"),
+      withField("type", "external_account"),
+      withField("type", "constructor"),
+      JSON.stringify({ ...login, refresh_token: "" }),
       withField("client_email", ""),
       withField("private_key", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"),
       withField("token_uri", "http://tokens.example/token"),
       withField("token_uri", "file:///etc/passwd"),
     ];
     for (const key of keys) {
-      const error = await failureOf(accounts.token(key, open()));
+      const error = await failureOf(tokenOf(accounts, key));
       expect(error.code).toBe("vendor_not_configured");
       expect(error.message).not.toContain("c2VjcmV0");
       expect(error.message).not.toContain(folder);
@@ -180,9 +194,43 @@ describe("a service account's token", () => {
 
   test("the JSON itself will do as a key; a server that is not there cannot be reached", async () => {
     upstream.answer(TOKEN_PATH, tokenAnswer("t-1"));
-    expect(await new ServiceAccounts().token(JSON.stringify(account), open())).toBe("t-1");
+    expect(await tokenOf(new GoogleTokens(), JSON.stringify(account))).toBe("t-1");
     const gone = JSON.stringify({ ...account, token_uri: "http://127.0.0.1:1/token" });
-    expect((await failureOf(new ServiceAccounts().token(gone, open()))).code).toBe("upstream_unreachable");
+    expect((await failureOf(tokenOf(new GoogleTokens(), gone))).code).toBe("upstream_unreachable");
+  });
+});
+
+describe("a user's token", () => {
+  test("is got with what gcloud has written of his login, and his calls are counted for the project that it names", async () => {
+    upstream.answer(TOKEN_PATH, tokenAnswer("t-1"), tokenAnswer("t-2"));
+    const key = JSON.stringify({ ...login, token_uri: account["token_uri"], quota_project_id: "p-2" });
+    expect(await new GoogleTokens().headers(key, open())).toEqual({
+      authorization: "Bearer t-1",
+      "x-goog-user-project": "p-2",
+    });
+    const { text } = await upstream.called();
+    expect(Object.fromEntries(new URLSearchParams(text))).toEqual({
+      grant_type: "refresh_token",
+      client_id: login.client_id,
+      client_secret: login.client_secret,
+      refresh_token: login.refresh_token,
+    });
+    const plain = JSON.stringify({ ...login, token_uri: account["token_uri"] });
+    expect(await new GoogleTokens().headers(plain, open())).toEqual({ authorization: "Bearer t-2" });
+  });
+
+  test("a login that has ended is told as the operator's", async () => {
+    upstream.answer(TOKEN_PATH, json({ error: "invalid_grant", error_subtype: "invalid_rapt" }, { status: 400 }));
+    const key = JSON.stringify({ ...login, token_uri: account["token_uri"] });
+    const error = await failureOf(tokenOf(new GoogleTokens(), key));
+    expect(error.code).toBe("upstream_auth");
+    for (const secret of Object.values(login).slice(1)) expect(error.message).not.toContain(secret);
+  });
+
+  test("is asked of Google, where the file does not say of whom, and of no address in the clear", async () => {
+    expect((await readCredentials(JSON.stringify(login))).tokenUri).toBe("https://oauth2.googleapis.com/token");
+    const clear = JSON.stringify({ ...login, token_uri: "http://tokens.example/token" });
+    expect((await failureOf(readCredentials(clear))).code).toBe("vendor_not_configured");
   });
 });
 
@@ -213,10 +261,10 @@ describe("the row", () => {
           }),
         ),
     });
-    const tokenOf = (port: number | undefined) =>
-      new ServiceAccounts().token(JSON.stringify({ ...account, token_uri: `http://127.0.0.1:${port}/` }), open());
-    expect((await failureOf(tokenOf(broken.port))).code).toBe("upstream_unreachable");
-    expect((await failureOf(tokenOf(endless.port))).code).toBe("upstream_auth");
+    const askAt = (port: number | undefined) =>
+      tokenOf(new GoogleTokens(), JSON.stringify({ ...account, token_uri: `http://127.0.0.1:${port}/` }));
+    expect((await failureOf(askAt(broken.port))).code).toBe("upstream_unreachable");
+    expect((await failureOf(askAt(endless.port))).code).toBe("upstream_auth");
     broken.stop(true);
     await endless.stop(true);
   });

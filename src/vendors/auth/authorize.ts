@@ -1,5 +1,5 @@
 import type { AuthForm, UpstreamRequest, Vendor } from "../vendor.ts";
-import type { ServiceAccounts } from "./service-account.ts";
+import type { GoogleTokens } from "./google-tokens.ts";
 
 /** Gives the headers that prove who calls, for forms that need the whole request or a call of their own. */
 type Signer = (
@@ -7,9 +7,9 @@ type Signer = (
   method: "GET" | "POST",
   request: UpstreamRequest,
   proxy?: string,
-) => Promise<Record<string, string>>;
+) => Promise<Readonly<Record<string, string>>>;
 
-let serviceAccounts: ServiceAccounts | undefined;
+let googleTokens: GoogleTokens | undefined;
 
 /** Loaded when first wanted: most gateways never sign anything. */
 const SIGNERS: Partial<Record<AuthForm, Signer>> = {
@@ -18,10 +18,9 @@ const SIGNERS: Partial<Record<AuthForm, Signer>> = {
     return signAws(vendor, method, request);
   },
   async "service-account"(vendor, _method, { signal }, proxy) {
-    const loaded = await import("./service-account.ts");
-    serviceAccounts ??= new loaded.ServiceAccounts();
-    const token = await serviceAccounts.token(vendor.apiKey ?? "", signal, proxy);
-    return { authorization: `Bearer ${token}` };
+    const loaded = await import("./google-tokens.ts");
+    googleTokens ??= new loaded.GoogleTokens();
+    return googleTokens.headers(vendor.apiKey ?? "", signal, proxy);
   },
 };
 

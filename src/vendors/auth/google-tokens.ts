@@ -1,0 +1,125 @@
+import { GatewayError } from "../../canon/errors.ts";
+import { isObject, stringOf } from "../../lib/json.ts";
+import { until } from "../../lib/signals.ts";
+import { isOk, ResponseAnswer, readText } from "../answer.ts";
+import { LIFETIME_S, readCredentials } from "./google-credentials.ts";
+
+/** A token is not used any more in its last minute: a request must not outlive it on its way. */
+const MARGIN_MS = 60_000;
+/** From so long before its end the next one is asked for while it is still used: where its endpoint fails for a while, no request does. */
+const AHEAD_MS = 5 * 60_000;
+/** Between two such askings. */
+const PAUSE_MS = 10_000;
+/** The token's endpoint has to answer in this time, milliseconds. */
+const ANSWER_MS = 10_000;
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+type Token = { headers: Readonly<Record<string, string>>; expiresAt: number };
+/** `asksAt`: when the next token may be asked for ahead. */
+type Entry = { token?: Token; pending?: Promise<Token>; asksAt?: number };
+
+/** What the token's endpoint answers, as far as it is read. */
+type TokenAnswer = { status: number; text: string };
+
+async function askToken(tokenUri: string, grant: URLSearchParams, proxy: string | undefined): Promise<TokenAnswer> {
+  try {
+    const response = await fetch(tokenUri, {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded", accept: "application/json" },
+      body: grant.toString(),
+      redirect: "manual",
+      signal: AbortSignal.timeout(ANSWER_MS),
+      proxy: proxy ?? false,
+    });
+    return { status: response.status, text: await readText(new ResponseAnswer(response), MAX_ANSWER_BYTES) };
+  } catch (cause) {
+    const message = "The server that gives tokens for the Google credentials cannot be reached.";
+    throw new GatewayError("upstream_unreachable", message, { cause });
+  }
+}
+
+/** What the answer holds; `expiresAt`: Unix milliseconds. */
+function parseToken(text: string, nowMs: number): { token: string; expiresAt: number } | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isObject(value)) return undefined;
+    const token = stringOf(value["access_token"]);
+    const seconds = typeof value["expires_in"] === "number" ? value["expires_in"] : LIFETIME_S;
+    return token === "" ? undefined : { token, expiresAt: nowMs + seconds * 1000 };
+  } catch {
+    // A page of a proxy in between, or half an answer: no token either way.
+    return undefined;
+  }
+}
+
+/**
+ * Access tokens for Google credentials: one for each, kept until a minute before its end at the most,
+ * renewed ahead of that, and asked for once however many requests wait for it.
+ */
+export class GoogleTokens {
+  readonly #entries = new Map<string, Entry>();
+
+  /** `now`: Unix milliseconds. */
+  constructor(private readonly now: () => number = Date.now) {}
+
+  /**
+   * The headers that prove who calls, by the token of the credentials whose JSON, or whose file's path, is `key`. Throws the signal's reason, and
+   * GatewayError: vendor_not_configured when the key is no such thing, upstream_auth when they are refused, upstream_unreachable.
+   */
+  async headers(key: string, signal: AbortSignal, proxy?: string): Promise<Readonly<Record<string, string>>> {
+    signal.throwIfAborted();
+    const entry = this.#entries.get(key) ?? {};
+    this.#entries.set(key, entry);
+    const { token } = entry;
+    const leftMs = token ? token.expiresAt - this.now() : 0;
+    if (token && leftMs > MARGIN_MS) {
+      if (leftMs <= AHEAD_MS) this.#askAhead(entry, key, proxy);
+      return token.headers;
+    }
+    // The others who wait for it go on waiting when this one leaves.
+    const pending = this.#ask(entry, key, proxy);
+    const { headers } = await until(signal, () => pending);
+    return headers;
+  }
+
+  #ask(entry: Entry, key: string, proxy: string | undefined): Promise<Token> {
+    entry.pending ??= this.#refresh(key, proxy)
+      .then((token) => {
+        entry.token = token;
+        return token;
+      })
+      .finally(() => delete entry.pending);
+    return entry.pending;
+  }
+
+  #askAhead(entry: Entry, key: string, proxy: string | undefined): void {
+    const now = this.now();
+    if (now < (entry.asksAt ?? 0)) return;
+    entry.asksAt = now + PAUSE_MS;
+    // Whoever has to wait for the next token asks again, and is told what it fails of.
+    this.#ask(entry, key, proxy).catch(() => {});
+  }
+
+  async #refresh(key: string, proxy: string | undefined): Promise<Token> {
+    const { tokenUri, quotaProject, grant } = await readCredentials(key);
+    const askedAt = this.now();
+    const answer = await askToken(tokenUri, await grant(askedAt), proxy);
+    const got = isOk(answer) ? parseToken(answer.text, askedAt) : undefined;
+    if (got) {
+      const { token, expiresAt } = got;
+      const headers = {
+        authorization: `Bearer ${token}`,
+        ...(quotaProject && { "x-goog-user-project": quotaProject }),
+      };
+      return { headers, expiresAt };
+    }
+    const cause = { status: answer.status };
+    if (answer.status >= 500) {
+      throw new GatewayError("upstream_unreachable", "The server that gives tokens for the vendor has failed.", {
+        cause,
+      });
+    }
+    const message = "Google gave this gateway's credentials no token. The operator has to check it.";
+    throw new GatewayError("upstream_auth", message, { cause });
+  }
+}
