@@ -53,15 +53,19 @@ export function failureOf(thrown: unknown, job: Job, target: Target): GatewayErr
   return relabelError(completeOverflow(toGatewayError(thrown), job), target);
 }
 
-/** What a vendor says of reasoning whose proof is not its own, or not of this model. */
-const PROOF_REFUSED = /`?(?:signature|data)`? in `?(?:redacted_)?thinking|thinking.*(?:signature|cannot be modified)/i;
+/**
+ * What a vendor says of reasoning whose proof is not its own, not of this model, or of another account: Anthropic, OpenAI (whose proofs are good for
+ * one organisation), Google.
+ */
+const PROOF_REFUSED =
+  /`?(?:signature|data)`? in `?(?:redacted_)?thinking|thinking.*(?:signature|cannot be modified)|encrypted content\b.*\bcould not be\b|(?:corrupted|invalid) thought signature|thought signature is not valid/i;
 
 /**
  * Whether the vendor refused nothing but the proof of earlier reasoning: of one that nobody here has seen before, it alone can tell whose it is.
  * Without it the request can be told again (dialects.md 2.9); nothing was billed.
  */
 const isRefusedProof = ({ code, message }: GatewayError, { upstream }: Target): boolean =>
-  upstream.bindsReasoning === true && code === "invalid_request" && PROOF_REFUSED.test(message);
+  upstream.provesReasoning === true && code === "invalid_request" && PROOF_REFUSED.test(message);
 
 /**
  * Whether the vendor is to be told the request once more without what it refused of it: such proofs, which happens once, or what it does not know of its

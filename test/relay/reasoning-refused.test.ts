@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { packProof } from "../../src/dialects/gemini/proof.ts";
+import { packReasoning } from "../../src/dialects/reasoning-proof.ts";
 import { PIECES, soundAnswer, WIRES } from "../scenarios/wires.ts";
 import { startApp, type TestApp, vendorAt } from "../support/app.ts";
 import { json, startUpstream, type Upstream } from "../support/upstream.ts";
@@ -83,5 +85,84 @@ describe("proofs of reasoning that nobody here has seen, and their vendor refuse
     );
     expect((await ask([thinking, text])).status).toBe(400);
     expect(upstream.calls.length).toBe(1);
+  });
+});
+
+/** How each other vendor of proofs refuses one that it cannot read: another account's, as after a change of its key (OpenAI, a reseller of it, Google). */
+const OTHERS_REFUSALS = [
+  ["responses", "The encrypted content gAAA...ng== could not be verified.", "invalid_encrypted_content"],
+  [
+    "responses",
+    "The encrypted content gAAA...WA== could not be verified. Reason: Encrypted content could not be decrypted or parsed.",
+    0,
+  ],
+  ["gemini", "Corrupted thought signature.", 400],
+  ["gemini", "Invalid thought signature.", 400],
+  ["gemini", "Thought signature is not valid.", 400],
+] as const;
+
+const REPLIES = {
+  responses: {
+    ...{ id: "resp_1", object: "response", status: "completed", model: "gpt-5" },
+    output: [{ type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text: "Yes" }] }],
+    usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },
+  },
+  gemini: {
+    candidates: [{ content: { role: "model", parts: [{ text: "Yes" }] }, finishReason: "STOP" }],
+    usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
+  },
+};
+
+describe("proofs that OpenAI's and Google's dialects carry, and their vendor refuses", () => {
+  const vendors = { responses: startUpstream(), gemini: startUpstream() };
+  const model = { responses: "gpt-5", gemini: "gemini-3-pro" };
+  let gateway: TestApp;
+  beforeAll(async () => {
+    gateway = await startApp({
+      vendors: [
+        vendorAt(vendors.responses, "responses", "oa"),
+        { ...vendorAt(vendors.gemini, "chat", "gg"), dialect: "gemini" as const, baseUrl: `${vendors.gemini.url}/v1` },
+      ],
+    });
+  });
+  afterEach(() => {
+    for (const vendor of Object.values(vendors)) vendor.reset();
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    for (const vendor of Object.values(vendors)) vendor.close();
+  });
+
+  const proofs = {
+    responses: packReasoning({ id: "rs_1", encrypted: "gAAAforeign" }),
+    gemini: packProof({ place: "call", signature: "Zm9yZWlnbg==" }),
+  };
+  const paths = { responses: "/v1/responses", gemini: "/v1/models/gemini-3-pro:generateContent" };
+  const call = { type: "tool_use", id: "call_1", name: "look", input: {} };
+
+  test.each(OTHERS_REFUSALS)("are left out, and the request is told again: %s, %s", async (dialect, message, code) => {
+    const vendor = vendors[dialect];
+    vendor.always(paths[dialect], ({ text }) =>
+      text.includes("gAAAforeign") || text.includes("Zm9yZWlnbg==")
+        ? json({ error: { message, type: "invalid_request_error", code, status: "INVALID_ARGUMENT" } }, { status: 400 })
+        : json(REPLIES[dialect]),
+    );
+    const response = await gateway.post("/v1/messages", {
+      model: `${dialect === "gemini" ? "gg" : "oa"}/${model[dialect]}`,
+      max_tokens: 2_000,
+      thinking: { type: "enabled", budget_tokens: 1_024 },
+      tools: [{ name: "look", input_schema: { type: "object", properties: {} } }],
+      messages: [
+        { role: "user", content: "Hi" },
+        { role: "assistant", content: [{ type: "thinking", thinking: "hm", signature: proofs[dialect] }, call] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "there" }] },
+      ],
+    });
+    expect([response.status, response.headers.get("x-sluice-attempts"), vendor.calls.length]).toEqual([200, "2", 2]);
+    const told = vendor.calls[1]!.text;
+    expect(told).toContain("look");
+    expect(await response.text()).toContain("Yes");
+    if (dialect === "gemini") expect(told).toContain('"thoughtSignature":"skip_thought_signature_validator"');
+    else expect(told).not.toContain('"type":"reasoning"');
   });
 });

@@ -47,6 +47,19 @@ function signModels(contents: readonly Wire[]): readonly Wire[] {
   return contents.some(needs) ? contents.map((content) => (needs(content) ? sign(content) : content)) : contents;
 }
 
+/** The contents without signatures that are known not to be this vendor's, and without the parts and turns that were there for them alone. */
+function withoutForeignProofs(contents: readonly Wire[], isForeign: (proof: string) => boolean): readonly Wire[] {
+  const unsign = (part: Wire): Wire[] => {
+    const { thoughtSignature: proof, ...rest } = part;
+    if (typeof proof !== "string" || !isForeign(proof)) return [part];
+    return rest["text"] === "" ? [] : [rest];
+  };
+  return contents.flatMap((content) => {
+    const parts = listOf(content["parts"]).flatMap(unsign);
+    return parts.length > 0 ? [{ ...content, parts }] : [];
+  });
+}
+
 function sign(content: Wire): Wire {
   const parts = listOf(content["parts"]);
   const first = parts.find(isCall);
@@ -82,10 +95,11 @@ function jsonInstruction(schema: unknown): Wire {
 }
 
 /** What is written for this model otherwise than for a current one: where the system prompt, the answer's format and the schemas stand. */
-function amendForModel(body: Wire, config: Wire, traits: ModelTraits): Wire {
+function amendForModel(body: Wire, config: Wire, traits: ModelTraits, { isForeignProof }: Orders): Wire {
   const edits: Wire = {};
   let { systemInstruction } = body;
   let contents = listOf(body["contents"]);
+  if (isForeignProof) contents = withoutForeignProofs(contents, isForeignProof);
   if (!traits.current && body["tools"] !== undefined && config["responseMimeType"] !== undefined) {
     const parts = isObject(systemInstruction) ? listOf(systemInstruction["parts"]) : NONE;
     systemInstruction = { parts: [...parts, jsonInstruction(config["responseJsonSchema"])] };
@@ -145,7 +159,7 @@ export function amend(body: Record<string, unknown>, orders: Orders): Edits {
   if (orders.maxOutputTokens !== undefined) config["maxOutputTokens"] = orders.maxOutputTokens;
   const thinking = thinkingConfig(orders.reasoning, orders.dropSampling, traits);
   if (thinking) config["thinkingConfig"] = thinking;
-  const edits: Edits = amendForModel(body, config, traits);
+  const edits: Edits = amendForModel(body, config, traits, orders);
   for (const field of untoldFields(orders, traits)) {
     delete config[toCamelCase(field)];
     if (field in body) edits[field] = undefined;

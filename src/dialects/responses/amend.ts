@@ -47,6 +47,10 @@ function reasons({ reasoning, dropSampling }: Orders): boolean {
 /** Whether the model will not reason, as far as the orders tell: then it is neither asked for reasoning nor shown any. */
 const isMute = ({ reasoning, dropSampling }: Orders): boolean => reasoning.kind === "nothing" && !dropSampling;
 
+/** Tells a proof that is known not to be this vendor's. */
+const isAnothers = (proof: unknown, { isForeignProof }: Orders): boolean =>
+  isForeignProof !== undefined && typeof proof === "string" && proof !== "" && isForeignProof(proof);
+
 /**
  * The input without reasoning that this model cannot be shown: nothing of it is stored here, another vendor's proof is none, and a model
  * that does not reason refuses to see what another one thought.
@@ -54,7 +58,8 @@ const isMute = ({ reasoning, dropSampling }: Orders): boolean => reasoning.kind 
 function withoutLostReasoning(input: unknown, orders: Orders): unknown {
   if (!Array.isArray(input) || !input.some(isReasoning)) return input;
   const mute = isMute(orders);
-  const isLost = (item: unknown) => isReasoning(item) && (mute || !isReplayable(item));
+  const isLost = (item: unknown) =>
+    isReasoning(item) && (mute || !isReplayable(item) || isAnothers(item["encrypted_content"], orders));
   return input.some(isLost) ? input.filter((item) => !isLost(item)) : input;
 }
 
