@@ -123,6 +123,28 @@ describe("amend", () => {
     }
   });
 
+  test("calls and answers keep their ids beside the reasoning that belongs to them, and lose them without it", () => {
+    const active = { reasoning: { kind: "keep" }, dropSampling: true } as const;
+    const user = { role: "user", content: "x" };
+    const reasoning = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAAA" };
+    const call = { type: "function_call", call_id: "c1", name: "f", arguments: "{}" };
+    const output = { type: "function_call_output", id: "fc_9", call_id: "c1", output: "x" };
+    const said = {
+      type: "message",
+      role: "assistant",
+      phase: "commentary",
+      content: [{ type: "output_text", text: "y" }],
+    };
+    const named = [{ ...said, id: "msg_1" }, { ...call, id: "fc_1" }, output];
+    const include = [ENCRYPTED];
+    expect(amend({ input: [user, reasoning, ...named, user], include }, active)).toEqual({});
+    expect(amend({ input: [user, ...named, user], include }, active)).toEqual({
+      input: [user, said, call, output, user],
+    });
+    expect(amend({ input: [user, named[0], user], include }, active)).toEqual({ input: [user, said, user] });
+    expect(amend({ input: [{ ...user, id: "msg_0" }, said, call, output], include }, active)).toEqual({});
+  });
+
   test("reasoning that its vendor cannot know is taken out, its own stays byte for byte", () => {
     const own = '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAA","n":12345678901234567890}';
     const raw = '{"type":"reasoning","id":"rs_2","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}';

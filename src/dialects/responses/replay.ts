@@ -102,21 +102,23 @@ function restore(body: Item, memories: Memories): Edits {
 }
 
 /**
- * The input without the ids of calls whose reasoning does not stand with them: the vendor asks for the item that belongs to such an id.
- * The same value where there is none.
+ * The input without the ids of calls and answers whose reasoning does not stand with them: the vendor asks for the item that belongs to such an
+ * id, which it knows though it stores nothing (continuedev/continue #12620, NousResearch/hermes-agent #97442). The same value where there is none.
  */
 export function withoutLoneIds(input: unknown): unknown {
-  if (!Array.isArray(input) || !input.some((item) => isObject(item) && isNamedCall(item))) return input;
+  if (!Array.isArray(input) || !input.some((item) => isObject(item) && isNamed(item))) return input;
   let changed = false;
   const items = runsOf(input).flatMap(({ speaker, items }) => {
-    if (speaker !== "assistant" || items.some(isReasoning) || !items.some(isNamedCall)) return items;
+    if (speaker !== "assistant" || items.some(isReasoning) || !items.some(isNamed)) return items;
     changed = true;
     return items.map(({ id: _id, ...item }) => item);
   });
   return changed ? items : input;
 }
 
-const isNamedCall = (item: Item): boolean => isCallType(item["type"]) && item["id"] !== undefined;
+/** A call, or an answer, under the id that the vendor gave it. */
+const isNamed = (item: Item): boolean =>
+  item["id"] != null && (isCallType(item["type"]) || (isMessage(item) && item["role"] === "assistant"));
 
 /** Clients of this dialect send its items back as they came; some keep the calls alone. */
 export const replay: ReplayHalf = { forgets: false, read, restore };
