@@ -18,12 +18,11 @@ function readSteps(folder: string): Step[] {
   return entries.map((entry: Step) => ({ tag: entry.tag, when: entry.when }));
 }
 
-/** When the last applied step was made, Unix ms; 0 for an empty store. */
-function lastApplied(database: Database): number {
+/** When the applied steps were made, Unix ms; none for an empty store. */
+function appliedSteps(database: Database): number[] {
   const known = database.query("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get();
-  if (known === null) return 0;
-  const row = database.query("SELECT max(created_at) AS at FROM __drizzle_migrations").get();
-  return isObject(row) ? Number(row["at"] ?? 0) : 0;
+  if (known === null) return [];
+  return database.query("SELECT created_at FROM __drizzle_migrations").values().flat().map(Number);
 }
 
 /** Whether a store began with this program's first step: another program's file has other tables, or another history. */
@@ -51,26 +50,27 @@ function applyStep(database: Database, folder: string, step: Step): void {
 export function migrate(database: Database, folder: string = migrationsFolder()): string[] {
   const steps = readSteps(folder);
   const newest = Math.max(0, ...steps.map((step) => step.when));
-  const refuseNewer = (last: number) => {
-    if (last <= newest) return;
+  const refuseNewer = (applied: readonly number[]) => {
+    if (applied.every((when) => when <= newest)) return;
     throw new StoreError(
       "newer",
       "The store was written by a newer version of Sluice; update this program to open it.",
     );
   };
   // Most starts find nothing to do, and then take no lock beside a running server.
-  const before = lastApplied(database);
+  const before = appliedSteps(database);
   refuseNewer(before);
-  if (before === newest) return [];
+  if (before.length === steps.length) return [];
   const taken: string[] = [];
   const run = database.transaction(() => {
     database.run(
       "CREATE TABLE IF NOT EXISTS __drizzle_migrations (id INTEGER PRIMARY KEY, hash TEXT NOT NULL, created_at NUMERIC)",
     );
-    const last = lastApplied(database);
-    refuseNewer(last);
+    const applied = appliedSteps(database);
+    refuseNewer(applied);
     for (const step of steps) {
-      if (step.when <= last) continue;
+      // Not by the last one: some stores took a step before those that stand ahead of it were written.
+      if (applied.includes(step.when)) continue;
       applyStep(database, folder, step);
       taken.push(step.tag);
     }

@@ -10,14 +10,21 @@ const folder = temporaryFolders();
 const shape = (database: Database) =>
   database.query("SELECT type, name, sql FROM sqlite_schema ORDER BY name").values();
 
-/** A copy of the steps with one more, `sql`, at the end. */
-function withStep(sql: string): string {
+type Entry = { tag: string; when: number };
+
+/** A copy of the steps with another journal. */
+function withJournal(change: (entries: Entry[]) => Entry[]): string {
   const copy = join(folder(), "drizzle");
   cpSync(migrationsFolder(), copy, { recursive: true });
   const path = join(copy, "meta/_journal.json");
-  const journal = JSON.parse(readFileSync(path, "utf8")) as { entries: { tag: string; when: number }[] };
-  journal.entries.push({ tag: "9999_test", when: 9_000_000_000_000 });
-  writeFileSync(path, JSON.stringify(journal));
+  const journal = JSON.parse(readFileSync(path, "utf8")) as { entries: Entry[] };
+  writeFileSync(path, JSON.stringify({ ...journal, entries: change(journal.entries) }));
+  return copy;
+}
+
+/** A copy of the steps with one more, `sql`, at the end. */
+function withStep(sql: string): string {
+  const copy = withJournal((entries) => [...entries, { tag: "9999_test", when: 9_000_000_000_000 }]);
   writeFileSync(join(copy, "9999_test.sql"), sql);
   return copy;
 }
@@ -37,6 +44,17 @@ describe("migrations", () => {
     migrate(database);
     expect(migrate(database, withStep("CREATE TABLE extra (id INTEGER) STRICT;"))).toEqual(["9999_test"]);
     expect(database.query("SELECT count(*) FROM extra").values()).toEqual([[0n]]);
+  });
+
+  test("a store that took a later step first takes those that stand ahead of it", () => {
+    const first = withJournal((entries) => entries.filter(({ tag }) => /^000[04]_/.test(tag)));
+    const database = new Database(":memory:", { safeIntegers: true });
+    expect(migrate(database, first)).toEqual(["0000_start", "0004_idempotency"]);
+    const fresh = new Database(":memory:", { safeIntegers: true });
+    const all = migrate(fresh);
+    expect(migrate(database)).toEqual(all.filter((tag) => !/^000[04]_/.test(tag)));
+    expect(shape(database)).toEqual(shape(fresh));
+    expect(migrate(database)).toEqual([]);
   });
 
   test("a step that fails half-way leaves nothing of itself", () => {
