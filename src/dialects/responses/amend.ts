@@ -4,6 +4,7 @@ import type { Quirks } from "../dialect.ts";
 import { formatName } from "../format-name.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
 import { isReplayable } from "../reasoning-proof.ts";
+import { isAgentMessage } from "./items.ts";
 import { withoutLoneIds } from "./replay.ts";
 import { soundInput } from "./sound-input.ts";
 import { nameEdits } from "./wire-names.ts";
@@ -69,6 +70,7 @@ function saidIn(item: unknown): Said {
   const type = item["type"] ?? "message";
   if (type === "reasoning" || type === "function_call" || type === "custom_tool_call") return "answer";
   if (type === "function_call_output" || type === "custom_tool_call_output") return "results";
+  if (isAgentMessage(item)) return "words";
   if (type !== "message") return undefined;
   return item["role"] === "assistant" ? "answer" : item["role"] === "user" ? "words" : undefined;
 }

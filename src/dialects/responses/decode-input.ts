@@ -8,7 +8,16 @@ import { unknownFields } from "../unknown-fields.ts";
 import { callIdIn, clientAnswer, clientCall, FOUND_TOOLS } from "./client-tools.ts";
 import { decodeContent, isKnownPart } from "./content.ts";
 import { BROUGHT_TOOLS } from "./decode-tools.ts";
-import { argumentsText, type Item, PICTURE, pictureIn, reasoningSignature, reasoningText } from "./items.ts";
+import {
+  agentText,
+  argumentsText,
+  type Item,
+  isAgentMessage,
+  PICTURE,
+  pictureIn,
+  reasoningSignature,
+  reasoningText,
+} from "./items.ts";
 import { joinName } from "./namespaces.ts";
 import { textOfServed } from "./server-tools.ts";
 
@@ -30,7 +39,7 @@ const ITEM_FIELDS: ReadonlySet<string> = new Set([
   ],
   ...["summary", "encrypted_content", "caller", "async", "created_by", "tools", "execution", "parsed_arguments"],
   ...["result", "output_format", "revised_prompt", "action", "background", "quality", "size"],
-  ...["results", "operation", "environment", "max_output_length"],
+  ...["results", "operation", "environment", "max_output_length", "author", "recipient", "encrypted_function_args"],
 ]);
 /** Fields of a content part. */
 const PART_FIELDS: ReadonlySet<string> = new Set([
@@ -89,8 +98,17 @@ class InputReader {
         // Read with all other tools.
         break;
       default:
-        return this.#readServed(item) || this.#readClientTool(item);
+        return this.#readServed(item) || this.#readAgentMessage(item, path) || this.#readClientTool(item);
     }
+    return true;
+  }
+
+  /** The user's side speaks to the model that reads it, as other agents do. */
+  #readAgentMessage(item: Item, path: string): boolean {
+    if (!isAgentMessage(item)) return false;
+    const { text, sealed } = agentText(item);
+    for (const at of sealed) this.dropped.add(`${path}.content[${at}]`);
+    if (text !== "") this.#addUser([{ type: "text", text: cleanText(text) }]);
     return true;
   }
 

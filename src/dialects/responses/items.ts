@@ -48,6 +48,32 @@ export function citedIn(item: Item): Cited[] {
   return cited;
 }
 
+/** What one of a client's agents tells another: the only place where a sub-agent's task stands (openai/codex #26210). */
+const AGENT_MESSAGE = "agent_message";
+
+/** Whether an item is {@link AGENT_MESSAGE}. */
+export const isAgentMessage = (item: Item): boolean => item["type"] === AGENT_MESSAGE;
+
+/** Sealed by OpenAI (a Fernet token), for its own models: under that name stands plain text where another vendor's model wrote it. */
+const SEALED = /^gAAAA[\w-]{40,}=*$/;
+const SEALED_WORDS = "(What is said here is sealed: OpenAI's models alone can read it.)";
+
+/** The words of an agent's message, and the places of those in it that cannot be read. */
+export function agentText({ content, author }: Item): { text: string; sealed: number[] } {
+  const sealed: number[] = [];
+  const words = listOf(typeof content === "string" ? [{ text: content }] : content).map((part, at) => {
+    if (!isObject(part)) return "";
+    const said = stringOf(part["text"]) || stringOf(part["encrypted_content"]);
+    if (!SEALED.test(said)) return said;
+    sealed.push(at);
+    return SEALED_WORDS;
+  });
+  const text = words.join("");
+  const from = stringOf(author);
+  // Codex says it in the words; its earlier versions did not.
+  return { text: text === "" || text.includes(from) ? text : `Message from the agent ${from}:\n${text}`, sealed };
+}
+
 /** Text of a reasoning item: the model's own where the vendor shows it, else the summary (dialects.md 4.8 #24: never both). */
 export const reasoningText = (item: Item): string =>
   textOfParts(item["content"], "") || textOfParts(item["summary"], PARAGRAPH);

@@ -3,7 +3,7 @@ import { type Edits, isObject, stringOf } from "../../lib/json.ts";
 import { carriedIn, unpackReasoning } from "../reasoning-proof.ts";
 import { Anchor, type Conversation, type Loom, type ReplayHalf, type SpokenTurn, weave } from "../replay.ts";
 import { callIdIn, isCall, isOutput } from "./client-tools.ts";
-import { type Item, isCallType, messageText, reasoningText } from "./items.ts";
+import { agentText, type Item, isAgentMessage, isCallType, messageText, reasoningText } from "./items.ts";
 import { summaryPart } from "./output-items.ts";
 
 type Speaker = "assistant" | "user" | "system";
@@ -15,6 +15,7 @@ const isMessage = (item: Item): boolean => (item["type"] ?? "message") === "mess
 function speakerOf(item: Item, isFirst: boolean): Speaker | undefined {
   if (isCall(item)) return "assistant";
   if (isOutput(item)) return "user";
+  if (isAgentMessage(item)) return agentText(item).text === "" ? undefined : "user";
   if (isReasoning(item))
     return reasoningText(item) === "" && stringOf(item["encrypted_content"]) === "" ? undefined : "assistant";
   if (!isMessage(item)) return undefined;
@@ -60,8 +61,10 @@ function carries(items: readonly Item[]): SpokenTurn["carries"] {
   return reasoning.some((item) => isProof(stringOf(item["encrypted_content"]))) ? "proof" : "text";
 }
 
-const textOf = (items: readonly Item[]): string =>
-  items.map((item) => (isMessage(item) ? messageText(item) : "")).join("");
+const textIn = (item: Item): string =>
+  isMessage(item) ? messageText(item) : isAgentMessage(item) ? agentText(item).text : "";
+
+const textOf = (items: readonly Item[]): string => items.map(textIn).join("");
 
 function read(body: Item, texts: boolean): Conversation {
   const turns: SpokenTurn[] = [];
