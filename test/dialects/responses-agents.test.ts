@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { responses } from "../../src/dialects/responses/index.ts";
-import { send, UPSTREAMS, type Wire } from "./crossing.ts";
+import { faultOf, send, UPSTREAMS, type Wire } from "./crossing.ts";
 
 const OTHERS = UPSTREAMS.filter((to) => to !== "responses");
 const user = { role: "user", content: "Hi" };
@@ -71,6 +71,20 @@ describe("what one agent of a client's says to another, for another dialect", ()
 
   test("OpenAI's own dialect takes it as it came", () => {
     const input = [told(plain(HEAD), sealed(SEALED))];
+    expect(send({ from: "responses", to: "responses" }, { input }).body["input"]).toEqual(input);
+  });
+});
+
+describe("a conversation that is to be sealed, which no other vendor does", () => {
+  const input = [user, { type: "compaction_trigger" }];
+
+  test.each(OTHERS)("%s: is refused in place of being answered and paid for", (to) => {
+    const { code, param, message } = faultOf(() => send({ from: "responses", to }, { input }));
+    expect([code, param]).toEqual(["invalid_request", "input[1]"]);
+    expect(message).toContain("not named OpenAI");
+  });
+
+  test("OpenAI's own dialect takes it as it came", () => {
     expect(send({ from: "responses", to: "responses" }, { input }).body["input"]).toEqual(input);
   });
 });

@@ -1,3 +1,4 @@
+import { fieldFault } from "../../canon/errors.ts";
 import type { Part, ReasoningPart, RedactedReasoningPart, TextPart, ToolCallPart, Turn } from "../../canon/prompt.ts";
 import { isObject, listOf, stringOf } from "../../lib/json.ts";
 import type { DroppedPaths } from "../chat/dropped.ts";
@@ -46,6 +47,11 @@ const PART_FIELDS: ReadonlySet<string> = new Set([
   ...["type", "text", "refusal", "annotations", "logprobs", "image_url", "file_id", "detail", "filename", "file_data"],
   ...["file_url", "input_audio", "prompt_cache_breakpoint", "parsed"],
 ]);
+
+/** Asks for the conversation in a sealed item in place of an answer: Codex, of every provider that calls itself OpenAI (openai/codex #22809). */
+const COMPACTING = "compaction_trigger";
+const NO_COMPACTING =
+  "A compaction_trigger asks for a conversation that OpenAI seals, and this model's vendor has none. Codex compacts by itself where its model provider is not named OpenAI.";
 
 const isResult = (part: Part | undefined): boolean => part?.type === "tool-result";
 
@@ -97,6 +103,8 @@ class InputReader {
       case BROUGHT_TOOLS:
         // Read with all other tools.
         break;
+      case COMPACTING:
+        throw fieldFault({ param: path, message: NO_COMPACTING });
       default:
         return this.#readServed(item) || this.#readAgentMessage(item, path) || this.#readClientTool(item);
     }
