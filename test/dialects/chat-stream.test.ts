@@ -348,6 +348,18 @@ describe("a relabelled stream", () => {
     expect((array[0]!["choices"] as unknown[])[0]).toMatchObject({ delta: { content: "", reasoning_content: "Hmm." } });
   });
 
+  test("a finish on every chunk takes nothing away, and is told once, at the end", async () => {
+    const text = relabelText(read("finish-on-every-chunk", "upstream.sse"));
+    type Choice = { delta: { content?: string }; finish_reason: string | null };
+    const choices = recordsOf(text).flatMap((record) => record["choices"] as Choice[]);
+    expect(choices.map(({ delta }) => delta.content ?? "").join("")).toBe("I look.");
+    expect(choices.flatMap(({ finish_reason: word }) => word ?? [])).toEqual(["tool_calls"]);
+    const { message } = (await readWithSdk(text)).choices[0]!;
+    expect(message.tool_calls?.[0]).toMatchObject({ function: { name: "look", arguments: '{"at":"x"}' } });
+    // Without a terminator nothing tells its end from any other.
+    expect(relabelText(read("finish-on-every-chunk", "upstream.sse").replace(DONE, ""))).not.toContain(DONE);
+  });
+
   test("a missing finish says what the reply came to, whether the terminator or the end closed it", () => {
     const call = '{"index":0,"id":"t","type":"function","function":{"name":"f","arguments":"{}"}}';
     const chunk = `{"id":"c1","model":"tiny-1","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[${call}]}}]}`;

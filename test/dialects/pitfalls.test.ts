@@ -278,7 +278,7 @@ const PITFALLS: Record<number, Pitfall> = {
   },
   19: {
     what: "a finish twice, with content, or empty",
-    fixtures: ["chat/duplicate-finish", "chat/empty-finish-and-no-role"],
+    fixtures: ["chat/duplicate-finish", "chat/empty-finish-and-no-role", "chat/finish-on-every-chunk"],
   },
   20: {
     what: "the role on every delta or never: once to the client",

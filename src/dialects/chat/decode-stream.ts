@@ -59,6 +59,16 @@ function finishOf(choice: Record<string, unknown>): string | undefined {
   return typeof word === "string" && word !== "" ? word : undefined;
 }
 
+/**
+ * Whether a choice that seemed to have ended says more. Its whole message once again, with which some end, is none of that (MiniMax), nor is an empty
+ * delta.
+ */
+export function goesOn({ delta }: Record<string, unknown>): boolean {
+  if (!isObject(delta)) return false;
+  if (Array.isArray(delta["tool_calls"]) ? delta["tool_calls"].length > 0 : delta["function_call"]) return true;
+  return contentText(delta["content"]) !== "" || reasoningText(delta) !== "";
+}
+
 /** The counts that stand inside a choice, with its end, where Moonshot has them. */
 function usageInside(choices: unknown): unknown {
   const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
@@ -84,6 +94,10 @@ export class ChatDecoder implements Decoder {
   #usage: Usage | undefined;
   #usageWritten = true;
   #finished = false;
+  /** More came behind an end: this vendor says the word for it with every record, and only its terminator tells (su-kaka/gcli2api #403, 1jehuang/jcode #1326). */
+  #endsOften = false;
+  /** The record that is being read says that the reply ends. */
+  #isEnding = false;
   #rawFinish: string | undefined;
   #stopSequence: string | undefined;
   #tier: unknown;
@@ -99,13 +113,14 @@ export class ChatDecoder implements Decoder {
   }
 
   get finishing(): boolean {
-    if (!this.#finished) return false;
+    if (!this.#finished || this.#endsOften) return false;
     if (this.#others) for (const finished of this.#others.values()) if (!finished) return false;
     return true;
   }
 
   push(frame: Frame): Event[] {
     if (frame.run) return this.#readRun(frame.run);
+    this.#isEnding = false;
     const out = this.#readFrame(frame);
     if (out.length > 0) this.#learn(frame, out);
     return out;
@@ -114,7 +129,13 @@ export class ChatDecoder implements Decoder {
   /** A record that did nothing but add text is what the next ones will look like; after any other, nothing is known. */
   #learn(frame: Frame, out: readonly Event[]): void {
     const [only] = out;
-    const adds = out.length === 1 && only?.type === "block-delta" && !this.#think && !this.#others && !this.#isDetailed;
+    const adds =
+      out.length === 1 &&
+      only?.type === "block-delta" &&
+      !this.#think &&
+      !this.#others &&
+      !this.#isDetailed &&
+      !this.#isEnding;
     this.#isDetailed = false;
     this.pattern = adds ? learnPattern(frame, only.text) : undefined;
   }
@@ -122,6 +143,7 @@ export class ChatDecoder implements Decoder {
   #readRun(run: TextRun): Event[] {
     const out: Event[] = [];
     if (this.done) return out;
+    this.#goOn();
     try {
       if (run.text !== "") out.push({ type: "block-delta", text: run.text });
       this.#blocks.lengthen(run.text.length);
@@ -229,10 +251,14 @@ export class ChatDecoder implements Decoder {
       this.#fail(errorInside(choice) ?? streamTruncated(), out);
       return;
     }
-    if (this.#finished) return;
+    if (this.#finished) {
+      if (!goesOn(choice)) return;
+      this.#goOn();
+    }
     if (isObject(delta)) this.#readDelta(delta, out);
     const finish = finishOf(choice);
     if (finish === undefined) return;
+    this.#isEnding = true;
     const failure = failureOf(finish);
     if (failure) {
       this.#fail(new GatewayError(failure, "The vendor broke the reply off with an error."), out);
@@ -241,7 +267,13 @@ export class ChatDecoder implements Decoder {
     this.#finished = true;
     this.#rawFinish = finish;
     this.#stopSequence = matchedStop(choice);
-    this.#flush(out);
+  }
+
+  /** What seemed to be the end was none. */
+  #goOn(): void {
+    if (!this.#finished) return;
+    this.#finished = false;
+    this.#endsOften = true;
   }
 
   #readDelta(delta: Record<string, unknown>, out: Event[]): void {

@@ -1,11 +1,11 @@
 import type { Event } from "../../canon/events.ts";
 import { NO_USAGE, type Usage } from "../../canon/usage.ts";
-import { type Edits, editObject, isObject } from "../../lib/json.ts";
+import { type Edits, editObject, isObject, listOf } from "../../lib/json.ts";
 import type { Relabeler, ReplyContext } from "../dialect.ts";
 import type { Frame } from "../frames.ts";
 import { namesAlone } from "../reply-names.ts";
 import { type RecordWriter, RunWriter } from "../run-writer.ts";
-import { isTerminator, replySeed } from "./decode-stream.ts";
+import { goesOn, isTerminator, replySeed } from "./decode-stream.ts";
 import { CHUNK, replyIdOf, TERMINATOR, usageChunk } from "./encode-stream.ts";
 import { writeFinish } from "./finish.ts";
 import { ChoiceRepairer } from "./repair.ts";
@@ -33,6 +33,21 @@ function readValue(frame: Frame): unknown {
   }
 }
 
+const isEnd = (choice: unknown): boolean =>
+  isObject(choice) && typeof choice["finish_reason"] === "string" && choice["finish_reason"] !== "";
+
+const placeOf = (choice: unknown): number => {
+  const index = isObject(choice) ? choice["index"] : undefined;
+  return typeof index === "number" ? index : 0;
+};
+
+function readChoices(frame: Frame): unknown {
+  const value = readValue(frame);
+  return isObject(value) ? value["choices"] : undefined;
+}
+
+const isGoingOn = (choice: unknown): boolean => isObject(choice) && goesOn(choice);
+
 /** Forwards a chat stream to a chat client: only the model ID is exchanged, and what would break an SDK is repaired (dialects.md 1.4). */
 export class ChatRelabeler implements Relabeler, RecordWriter {
   #context: ReplyContext;
@@ -46,6 +61,8 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   #first: ChoiceRepairer | undefined;
   /** Choices beside the first: hardly any stream has some, and thousands of streams wait at once. */
   #others: Map<number, ChoiceRepairer> | undefined;
+  /** Records that say that choices end, until it is seen that they do: some vendors say it with every record. */
+  #ends: Frame[] | undefined;
   /** The record with the vendor's own usage object that the client gets at the end. */
   #usageText: string | undefined;
   #usage: Usage | undefined;
@@ -69,16 +86,62 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
   }
 
   push(frame: Frame, events: readonly Event[]): string {
-    if (frame.run) return this.#runs.write(frame, frame.run, events);
+    if (frame.run) return this.#goOn() + this.#runs.write(frame, frame.run, events);
     if (events.length > 0) this.#note(events);
     // The error itself is written by whoever ends the stream.
     if (events.at(-1)?.type === "error") return "";
     if (frame.data.trim() === "" || isTerminator(frame.data)) return "";
     const value = readValue(frame);
     if (!isObject(value)) return "";
+    const before = this.#ends ? this.#readOn(listOf(value["choices"]).filter(isGoingOn)) : "";
+    if (!listOf(value["choices"]).some(isEnd)) return before + this.#pass(frame, value);
+    this.#ends ??= [];
+    this.#ends.push(frame);
+    return before;
+  }
+
+  /** Another choice goes on behind one that has ended; the one that seemed to have does so where its vendor says the word with every record. */
+  #readOn(going: readonly unknown[]): string {
+    if (going.length === 0) return "";
+    const places = new Set(going.map(placeOf));
+    const isNone = this.#ends?.some((frame) =>
+      listOf(readChoices(frame)).some((choice) => places.has(placeOf(choice))),
+    );
+    return isNone ? this.#goOn() : this.#release();
+  }
+
+  #release(): string {
+    const ends = this.#ends ?? [];
+    this.#ends = undefined;
+    let text = "";
+    for (const frame of ends) {
+      const value = readValue(frame);
+      if (isObject(value)) text += this.#pass(frame, value);
+    }
+    return text;
+  }
+
+  /** What was taken for the end was none: it goes out without the word. */
+  #goOn(): string {
+    const ends = this.#ends ?? [];
+    this.#ends = undefined;
+    let text = "";
+    for (const frame of ends) {
+      const value = readValue(frame);
+      if (!isObject(value)) continue;
+      const choices = listOf(value["choices"]).map((choice) =>
+        isObject(choice) ? { ...choice, finish_reason: null } : choice,
+      );
+      text += this.#pass(frame, { ...value, choices }, { choices });
+    }
+    return text;
+  }
+
+  /** `given`: what of the value is not as it stands in the record. */
+  #pass(frame: Frame, value: Wire, given: Edits = {}): string {
     const choices = value["choices"];
     const hasUsage = readUsage(value["usage"], false) !== undefined;
-    const edits: Edits = {};
+    const edits: Edits = { ...given };
     let sound: readonly unknown[] = [];
     if (Array.isArray(choices)) {
       if (choices.length > 0) this.#seed ??= replySeed(value);
@@ -106,7 +169,7 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
 
   end(events: readonly Event[]): string {
     this.#note(events);
-    let text = "";
+    let text = this.#release();
     for (const choice of this.#allChoices()) {
       if (!choice.finished) text += this.#finishChunk(choice, choice.index === 0 ? this.#finish : "stop");
     }
