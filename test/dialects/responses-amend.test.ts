@@ -145,6 +145,28 @@ describe("amend", () => {
     expect(amend({ input: [{ ...user, id: "msg_0" }, said, call, output], include }, active)).toEqual({});
   });
 
+  test("reasoning that led to nothing is taken out: OpenAI asks for what follows it", () => {
+    const active = { reasoning: { kind: "keep" }, dropSampling: true } as const;
+    const include = [ENCRYPTED];
+    const [user, said] = [
+      { role: "user", content: "x" },
+      { role: "assistant", content: "y" },
+    ];
+    const thought = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAAA" };
+    const searched = { type: "web_search_call", id: "ws_1", status: "completed" };
+    for (const input of [
+      [user, thought, thought],
+      [user, thought, user],
+      [thought, { role: "developer", content: "z" }, user],
+    ]) {
+      const left = input.filter((item) => item !== thought);
+      expect(amend({ input, include }, active)).toEqual({ input: left });
+    }
+    for (const input of [[user, thought, thought, said, user], [user, thought, searched, user], [thought]]) {
+      expect(amend({ input, include }, active)).toEqual({});
+    }
+  });
+
   test("reasoning that its vendor cannot know is taken out, its own stays byte for byte", () => {
     const own = '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAA","n":12345678901234567890}';
     const raw = '{"type":"reasoning","id":"rs_2","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}';

@@ -3,7 +3,7 @@ import { DistinctNames } from "../distinct-names.ts";
 import { Lines } from "../lines.ts";
 import { callIdIn } from "./client-tools.ts";
 import { callIdOf, NO_RESULT } from "./encode-input.ts";
-import { CUSTOM_CALL, type Item, messageText } from "./items.ts";
+import { CUSTOM_CALL, type Item, isAgentMessage, messageText } from "./items.ts";
 import { isSoundItem, soundItem } from "./sound-item.ts";
 
 const EMPTY_TEXT = "(empty)";
@@ -17,6 +17,28 @@ const isOutput = (item: unknown): item is Item => isObject(item) && OUTPUTS.has(
 /** The id by which a call of another kind is answered, undefined for every other item: agents answer a local shell's call with a function's output. */
 const idOfOtherCall = (item: unknown): string | undefined =>
   isObject(item) && item["type"] === "local_shell_call" ? callIdIn(item) : undefined;
+
+const isReasoning = (item: unknown): item is Item => isObject(item) && item["type"] === "reasoning";
+
+/** What the user's side says, or nothing: what the model thought before it led to nothing, as where a client broke the reply off. */
+const endsTurn = (item: unknown): boolean =>
+  item === undefined || isOutput(item) || (isObject(item) && speaksFor(item) && item["role"] !== "assistant");
+
+const speaksFor = (item: Item): boolean => (item["type"] ?? "message") === "message" || isAgentMessage(item);
+
+/**
+ * The input without reasoning that nothing of the model's follows, which its vendor refuses (was provided without its required following item); itself
+ * where there is none.
+ */
+function withoutIdleReasoning(input: readonly unknown[]): readonly unknown[] {
+  if (!input.some(isReasoning)) return input;
+  const kept: unknown[] = [];
+  for (let at = input.length - 1; at >= 0; at--) {
+    const item = input[at];
+    if (!isReasoning(item) || !endsTurn(kept.at(-1))) kept.push(item);
+  }
+  return kept.length > 0 && kept.length < input.length ? kept.reverse() : input;
+}
 
 /** A message without any content: nothing is said by it, and its own vendor wants something. */
 const isEmptyMessage = (item: unknown): item is Item =>
@@ -127,8 +149,10 @@ class Rebuilder {
 
 /**
  * A client's own items as their vendor takes them: each sound, no call without its output, no output without its call, no id too long or
- * twice, no message empty (dialects.md 4.3). The same value where that is so already: nothing is touched that need not change.
+ * twice, no message empty, no reasoning that led to nothing (dialects.md 4.3). The same value where that is so already: nothing is touched that need not change.
  */
 export function soundInput(input: unknown): unknown {
-  return !Array.isArray(input) || isSound(input) ? input : new Rebuilder().rebuild(input);
+  if (!Array.isArray(input)) return input;
+  const led = withoutIdleReasoning(input);
+  return isSound(led) ? led : new Rebuilder().rebuild(led);
 }
