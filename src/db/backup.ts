@@ -37,7 +37,8 @@ function syncFolder(path: string): void {
 }
 
 function remove(path: string): void {
-  for (const ending of ENDINGS) rmSync(path + ending, { force: true });
+  // Where nothing may be written, what is not there cannot be removed either.
+  for (const ending of ENDINGS) if (existsSync(path + ending)) rmSync(path + ending, { force: true });
 }
 
 /** Throws StoreError (damaged) unless every page and index of the database is sound. */
@@ -89,11 +90,14 @@ export function backupStore(store: Store, file: string): void {
 
 function beginsLikeSqlite(file: string): boolean {
   const head = Buffer.alloc(MAGIC.length);
-  const opened = openSync(file, "r");
+  let opened: number | undefined;
   try {
+    opened = openSync(file, "r");
     return readSync(opened, head, 0, head.length, 0) === head.length && head.toString("latin1") === MAGIC;
+  } catch (thrown) {
+    throw toStoreError(thrown, file);
   } finally {
-    closeSync(opened);
+    if (opened !== undefined) closeSync(opened);
   }
 }
 
@@ -168,7 +172,8 @@ export function restoreStore(file: string, path: string, check: (store: Store) =
     syncFolder(dirname(path));
     return before;
   } catch (thrown) {
-    throw toStoreError(thrown, file);
+    // What is wrong with the backup was told of it: all else is written where the store is.
+    throw toStoreError(thrown, path);
   } finally {
     remove(fresh);
   }

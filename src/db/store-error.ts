@@ -45,6 +45,7 @@ const FAULTS: readonly (readonly [prefix: string, fault: StoreFault, sentence: s
     "cannot be opened; check that its folder exists, may be written and has room for another file",
   ],
   ["SQLITE_IOERR", "unusable", "cannot be read or written: the disk reports an error"],
+  ["ENAMETOOLONG", "unusable", "cannot be opened: its path is too long"],
   ["ENOTDIR", "unusable", "cannot be opened: part of its path is a file, not a folder"],
   ["ENOENT", "unusable", "cannot be opened: its folder cannot be made"],
   ["EEXIST", "unusable", "cannot be opened: part of its path is a file, not a folder"],

@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { backupStore, restoreStore } from "../../src/db/backup.ts";
-import { openStore, type Store } from "../../src/db/open.ts";
+import { makePrivateFolder, openStore, type Store } from "../../src/db/open.ts";
 import { StoreError } from "../../src/db/store-error.ts";
 import { Writer } from "../../src/db/writer.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
@@ -29,6 +29,7 @@ const add = (store: Store, ...names: string[]) => {
 };
 const names = (store: Store) => store.database.query("SELECT id FROM account ORDER BY id").values().flat();
 const nothing = () => {};
+const posix = test.skipIf(process.platform === "win32");
 /** What this process has open; Linux alone says so. */
 const openFiles = () =>
   readdirSync("/proc/self/fd").flatMap((name) => {
@@ -100,6 +101,21 @@ describe("a backup", () => {
     expect(faultOf(() => backupStore(store, taken)).message).toContain("already is a file");
     expect(readFileSync(taken, "utf8")).toBe("mine");
     store.close();
+  });
+
+  posix("and a restore say of the place they write to, and of no other file, that it cannot be", () => {
+    const { home, file, store } = place();
+    store.close();
+    const long = (ending: string) => join(home, "n".repeat(250) + ending);
+    const refused = [
+      faultOf(() => backupStore(openStore(file), long(""))),
+      faultOf(() => restoreStore(file, long(""), nothing)),
+      faultOf(() => makePrivateFolder(join(long("n".repeat(10)), "data"))),
+    ];
+    expect(refused.map(({ fault }) => fault)).toEqual(["unusable", "unusable", "unusable"]);
+    expect(refused[0]!.message).toStartWith(`The store ${long("")} cannot be opened`);
+    expect(refused[1]!.message).toBe(`The store ${long("")} cannot be opened: its path is too long.`);
+    expect(refused[2]!.message).toEndWith("/data cannot be opened: its path is too long.");
   });
 });
 
