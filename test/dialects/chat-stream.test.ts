@@ -254,6 +254,12 @@ describe("a relabelled stream", () => {
     expect(decodeText(out, quirks).at(-1)?.type).toBe("error");
   });
 
+  test.each(finished)("$name shows no usage to who did not ask for it, beside choices neither", ({ text, quirks }) => {
+    const records = recordsOf(relabelText(text, quirks, { ...CONTEXT, wantsUsage: false }));
+    expect(records.filter((record) => record["usage"])).toEqual([]);
+    expect(records.flatMap((record) => record["choices"])).not.toEqual([]);
+  });
+
   test("usage that was not asked for is held back", () => {
     const text = read("text", "upstream.sse");
     const out = relabelText(text, {}, { ...CONTEXT, wantsUsage: false });

@@ -160,9 +160,10 @@ export class ChatRelabeler implements Relabeler, RecordWriter {
     const usage = hasUsage ? soundUsage(value["usage"]) : undefined;
     if (hasUsage && usage !== value["usage"]) edits["usage"] = usage;
     if (hasUsage && sound.length === 0) return this.#hold(frame, edits);
-    if (hasUsage && this.#context.wantsUsage) {
+    if (hasUsage) {
       this.#usageText = this.#usageChunk(usage);
-      edits["usage"] = null;
+      // Beside choices it is no client's, asked for or not: OpenAI's SDK for Java reads nothing else of a chunk that has it, and loses the finish reason.
+      edits["usage"] = this.#context.wantsUsage ? null : undefined;
     }
     return this.#write(frame, value, edits);
   }
