@@ -249,7 +249,7 @@ export function upstreamError(status: number, raw: RawError, retryAfterSeconds?:
     ...(waitSeconds !== undefined && { retryAfterSeconds: waitSeconds }),
   };
   if (meant === 404) return new GatewayError(code, "The vendor does not know this model or path.", details);
-  if (status === 402 || retry === false)
+  if (retry === false)
     return new GatewayError(code, "The vendor refused: this gateway's account there has no credit left.", details);
   const words = WORDS[code] ?? "The vendor answered with an error.";
   return new GatewayError(code, excerpt === "" ? words : `${words} It says: ${excerpt}`, details);

@@ -128,12 +128,24 @@ describe("whole replies", () => {
     ]);
   });
 
-  test("an error inside a 200 is thrown as what it is, and no reply is an upstream error", () => {
-    const overloaded = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
-    expect(thrown(() => decode(overloaded)).code).toBe("upstream_overloaded");
-    expect(thrown(() => decode({ error: { message: "x", type: "rate_limit_error" } })).code).toBe(
-      "rate_limit_exceeded",
-    );
+  test.each([
+    ["overloaded_error", "upstream_overloaded", "The vendor is overloaded"],
+    ["rate_limit_error", "rate_limit_exceeded", "The vendor's rate limit"],
+    ["billing_error", "upstream_error", "The vendor refused: this gateway's account there has no credit left."],
+    ["authentication_error", "upstream_auth", "The vendor refused this gateway's credentials."],
+    ["permission_error", "upstream_auth", "The vendor refused this gateway's credentials."],
+    ["not_found_error", "upstream_error", "The vendor does not know this model or path."],
+    ["invalid_request_error", "invalid_request", "The vendor refused the request. It says: x"],
+    ["api_error", "upstream_error", "The vendor answered with a server error."],
+  ])("an error inside a 200 is thrown as what it is: %s", (type, code, words) => {
+    for (const body of [{ type: "error", error: { type, message: "x" } }, { error: { type, message: "x" } }]) {
+      const error = thrown(() => decode(body));
+      expect(error.code as string).toBe(code);
+      expect(error.message).toStartWith(words);
+    }
+  });
+
+  test("what is no reply is an upstream error", () => {
     expect(thrown(() => decode({ type: "error", message: "x", content: [] })).code).toBe("upstream_error");
     for (const body of [null, "<html>", [], {}, { content: "text" }]) {
       expect(thrown(() => decode(body)).code).toBe("upstream_error");
