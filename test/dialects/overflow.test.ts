@@ -64,6 +64,14 @@ const WORDINGS: readonly Told[] = [
     272_000,
   ],
   ["code alone", 400, openai("Bad request.")],
+  ["the request's size alone", 400, openai("Your messages resulted in 130513 tokens."), 130_513],
+  [
+    "a pair that would fit, of which only the window is believed",
+    400,
+    openai("This model's maximum context length is 128000 tokens. However, you requested 4000 tokens."),
+    undefined,
+    128_000,
+  ],
   [
     "deepseek",
     400,
@@ -111,6 +119,7 @@ const WORDINGS: readonly Told[] = [
     131_072,
   ],
   ["groq", 400, openai("Please reduce the length of the messages or completion.")],
+  ["groq without its code", 400, openai("Please reduce the length of the messages or completion.", null)],
   [
     "groq, beyond a minute's allowance",
     413,
@@ -476,7 +485,15 @@ const OTHERS: readonly (readonly [name: string, status: number, body: unknown, c
     { type: "error", error: { type: "request_too_large", message: "Request exceeds the maximum size" } },
     "invalid_request",
   ],
+  ["speed, in words of a length", 429, openai("Token limit exceeded for this minute.", null), "rate_limit_exceeded"],
+  [
+    "speed, by a status of its own",
+    503,
+    { message: "Too many tokens, please wait before trying again." },
+    "upstream_overloaded",
+  ],
   ["a key", 401, openai("prompt is too long"), "upstream_auth"],
+  ["a right that the key has not", 403, openai("prompt is too long", null), "upstream_auth"],
   ["an account", 402, openai("reduce the length of the messages"), "upstream_error"],
   [
     "an account that a 400 calls empty",
