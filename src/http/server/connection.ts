@@ -223,8 +223,11 @@ export class ClientConnection implements ClientLine, SenderOwner, Sleeper {
       // What waits for the rest of its head must not keep the memory of all that came along with it.
       if (held.buffer.byteLength > 2 * MAX_HEAD_BYTES) this.#held = Buffer.from(held);
       if (held.indexOf(BARE_HEAD_END, start) >= 0) throw new MalformedMessage("lines without carriage returns");
-      if (!this.#awaitsHead) this.#wait(HEAD_MS);
-      this.#awaitsHead = true;
+      // An empty line behind the last body begins no head.
+      if (!this.#awaitsHead && start < held.length) {
+        this.#awaitsHead = true;
+        this.#wait(HEAD_MS);
+      }
       return false;
     }
     this.#held = undefined;
