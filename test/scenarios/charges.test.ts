@@ -393,6 +393,18 @@ describe("the money is used up", () => {
     },
   );
 
+  test.each(OWN_WAYS.filter(({ mode }) => mode === "blocking"))(
+    "a reply that needed less than the little that was paid for is whole, and nothing else is said of it: $name",
+    async ({ client }) => {
+      const body = ask(client, PRICED[client], "blocking", { max_tokens: 50_000 });
+      await lab.fund(holdOf(body, 300));
+      lab.vendors[client].answer(PATH[client], json(WIRES[client].reply()));
+      const response = await lab.gateway.post(PATH[client], body);
+      expect([response.status, response.headers.get("x-sluice-stop")]).toEqual([200, null]);
+      await expectCharged(holdOf(body, 300), costOf(INPUT, OUTPUT), [{ finish: "stop", flags: 0 }]);
+    },
+  );
+
   describe("a blocking request whose whole ceiling would lock the wallet", () => {
     const big = (client: Side, upstream: Side) => ask(client, PRICED[upstream], "blocking", { max_tokens: 60_000 });
 
