@@ -86,11 +86,16 @@ describe("an upstream's oddities", () => {
     const named = { type: "function", function: { name: "f" } };
     expect(amend({ tool_choice: "required" }, {}, { toolChoiceRequired: "any" })).toStrictEqual({ tool_choice: "any" });
     expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "any" })).toStrictEqual({});
+    // A client of Mistral's says it in that vendor's word, whoever answers.
+    expect(amend({ tool_choice: "any" }, {}, { toolChoiceRequired: "any" })).toStrictEqual({});
+    expect(amend({ tool_choice: "any" }, {}, {})).toStrictEqual({ tool_choice: "required" });
     // What cannot be forced is said in words.
-    expect(amend({ tool_choice: "required" }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({
-      tool_choice: "auto",
-      messages: [{ role: "system", content: "Answer this time by calling one of the tools." }, ...hello],
-    });
+    for (const choice of ["required", "any"]) {
+      expect(amend({ tool_choice: choice }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({
+        tool_choice: "auto",
+        messages: [{ role: "system", content: "Answer this time by calling one of the tools." }, ...hello],
+      });
+    }
     expect(amend({ tool_choice: named }, {}, { toolChoiceRequired: "auto" })).toStrictEqual({
       tool_choice: "auto",
       messages: [{ role: "system", content: "Answer this time by calling the tool f." }, ...hello],

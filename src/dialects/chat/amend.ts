@@ -136,7 +136,7 @@ function amendReasoning(list: EditList, orders: Orders): void {
 
 /** What a model is told that may not be forced to call a tool (dialects.md 4.8 #50). */
 function hintFor(choice: unknown): string | undefined {
-  if (choice === "required" || choice === "any") return "Answer this time by calling one of the tools.";
+  if (choice === "required") return "Answer this time by calling one of the tools.";
   const called = isObject(choice) ? choice["function"] : undefined;
   const name = isObject(called) ? called["name"] : undefined;
   return typeof name === "string" ? `Answer this time by calling the tool ${name}.` : undefined;
@@ -158,9 +158,11 @@ const OF_TOOLS = ["tools", "tool_choice", "parallel_tool_calls"];
 
 /** A forced choice in the vendor's spelling. Returns what is to be said in words where the vendor cannot force one. */
 function amendToolChoice(list: EditList, orders: Orders, quirks: Quirks): string | undefined {
-  const choice = list.get("tool_choice");
+  const asked = list.get("tool_choice");
+  // The one is Mistral's word, which its clients say to others too; the other is everybody else's.
+  const choice = asked === "any" ? "required" : asked;
   const spelled = quirks.toolChoiceRequired;
-  if (spelled === "any" && choice === "required") list.set("tool_choice", "any");
+  if (choice === "required") list.set("tool_choice", spelled === "any" ? "any" : choice);
   if (spelled === "auto-alone" && choice === "none") for (const field of OF_TOOLS) list.remove(field);
   if (!refusesForced(spelled, orders)) return undefined;
   if (choice !== "required" && !isObject(choice)) return undefined;
