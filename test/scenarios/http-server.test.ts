@@ -260,6 +260,23 @@ describe("nothing stays open", () => {
   });
 });
 
+describe("a client that sends nothing more", () => {
+  test("has the whole of an answer that was given to it before, however late it reads", async () => {
+    const body = "w".repeat(12 * MIB);
+    const lab = bare(() => ({ status: 200, headers: {}, body }));
+    const client = await lab.connect();
+    client.holdReading();
+    await client.send(lines("POST / HTTP/1.1", "Host: a", "Content-Length: 0"));
+    await until(() => lab.server.isBusy, "the answer to be given");
+    client.endSending();
+    await settle(50);
+    client.readOn();
+    expect((await client.answer()).body === body).toBe(true);
+    expect(await client.over()).toBe("closed");
+    await lab.empty();
+  });
+});
+
 describe("where as many are connected as may be", () => {
   const MOST = 120;
 
