@@ -27,6 +27,22 @@ type Open =
   | { kind: "held" };
 
 /**
+ * What is lost behind what was lost before: what the vendor could answer, and a reply of several rounds cannot. Where the request is translated, that names
+ * it. Undefined: nothing.
+ */
+export function lostInRounds(
+  { lost, body }: Pick<Job, "lost" | "body">,
+  { client, upstream }: Pick<Target, "client" | "upstream">,
+): readonly string[] | undefined {
+  if (!isSame(client, upstream)) return lost;
+  const asked = body.value as Record<string, unknown>;
+  const more = client.serverTools.lost.filter(
+    (field) => asked[field] != null && asked[field] !== false && asked[field] !== 0,
+  );
+  return more.length > 0 ? [...(lost ?? []), ...more] : lost;
+}
+
+/**
  * One reply in which the gateway answers the model's calls of web tools itself (issue 6, build 5). The model's rounds are one reply to the
  * client: one start, blocks in a row, usage summed, one finish. Between the rounds the gateway is a client of its own dialect.
  */
@@ -344,19 +360,9 @@ export class ServedLoop {
   }
 
   /** Sends the request of this round; see {@link open}. */
-  async send(): Promise<Opened> {
-    const sent = await open(this.job, this.target);
-    const { client, upstream } = this.target;
-    if (isSame(client, upstream)) this.#nameLost();
-    return sent;
-  }
-
-  /** What the vendor could answer, and a reply of several rounds cannot: named like any other loss. */
-  #nameLost(): void {
-    const { exchange, body } = this.job;
-    const sent = body.value as Record<string, unknown>;
-    const lost = this.#half.lost.filter((field) => sent[field] != null && sent[field] !== false && sent[field] !== 0);
-    if (lost.length > 0) exchange.dropped = [...exchange.dropped, ...lost];
+  send(): Promise<Opened> {
+    const { job, target } = this;
+    return open({ ...job, lost: lostInRounds(job, target) }, target);
   }
 
   /** The reply's last events. `cut`: it is ended from outside, perhaps inside a block. */

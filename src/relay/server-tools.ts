@@ -3,7 +3,7 @@ import { editObject, isObject, JsonText } from "../lib/json.ts";
 import type { Way } from "../vendors/health.ts";
 import type { Job } from "./job.ts";
 import type { Target } from "./read-reply.ts";
-import { ServedLoop } from "./server-tools-loop.ts";
+import { lostInRounds, ServedLoop } from "./server-tools-loop.ts";
 import { runsThemselves } from "./server-tools-mend.ts";
 
 const SEARCH_TEXT =
@@ -84,5 +84,6 @@ export function showTools<T extends Pick<Job, "body" | "served" | "lost">>(
   const value = body.value as Record<string, unknown>;
   const functions = toFunctions(value, served.tools);
   const edits = target.client.serverTools.open(value, functions);
-  return { ...asked, body: new JsonText(editObject(body.text, edits)), lost: lostOfServed(asked.lost, functions) };
+  const lost = lostInRounds({ body, lost: lostOfServed(asked.lost, functions) }, target);
+  return { ...asked, body: new JsonText(editObject(body.text, edits)), lost };
 }

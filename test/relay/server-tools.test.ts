@@ -245,6 +245,14 @@ describe("what else a request says of its tools", () => {
     expect(headers.get("x-sluice-dropped")).toBe("logprobs");
     // Its vendor is told all the same; that of this lab has none.
     expect(lab.vendors.chat.faults.splice(0)).toEqual(["body.logprobs is unknown to this dialect"]);
+    const shown = await post("/v1/debug/translate", { dialect: "chat", body: asked });
+    expect((shown.body["routes"] as { request: Wire }[])[0]).toMatchObject({ dropped: ["logprobs"] });
+    // Who wants to lose nothing is refused before anything is done, and paid.
+    const before = lab.vendors.chat.upstream.calls.length;
+    const strict = await lab.gateway.post("/v1/chat/completions", asked, { headers: { "x-sluice-strict": "1" } });
+    const { error } = (await strict.json()) as { error: Wire };
+    expect([strict.status, error["param"]]).toEqual([400, "logprobs"]);
+    expect(lab.vendors.chat.upstream.calls).toHaveLength(before);
   });
 
   test.each<[string, Wire, string]>([
