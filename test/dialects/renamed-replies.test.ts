@@ -201,6 +201,33 @@ test("a response whose tools have other names keeps the ids of its items, annota
   expect(dataOf(stream)).toEqual(renamed(records));
 });
 
+test("reasoning of a response that is written anew comes back to its vendor without the id that it got here", async () => {
+  const thought = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAA" };
+  const call = { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "{}" };
+  const whole = { id: "r", status: "completed", model: "open/x", output: [thought, call], usage: null };
+  const records = [
+    ...whole.output.map((item, at) => ({ type: "response.output_item.done", output_index: at, item })),
+    { type: "response.completed", response: whole },
+  ];
+  const tools = [{ type: "web_search" }, { type: "function", name: "f", parameters: schema, strict: false }];
+  const said = { role: "user", content: "Hi" };
+  const result = { type: "function_call_output", call_id: "c", output: "done" };
+  for (const stream of [false, true]) {
+    upstream.reset();
+    upstream.answer("/v1/responses", stream ? sse(records.map(record).join("")) : json(whole), json(whole));
+    const first = await gateway.post("/v1/responses", { model: "open/x", input: [said], tools, stream });
+    const reply = stream
+      ? (dataOf(await first.text()).at(-1) as { response: typeof whole }).response
+      : ((await first.json()) as typeof whole);
+    expect(reply.output[0]).toMatchObject({ type: "reasoning", encrypted_content: "gAAA" });
+    const input = [said, ...reply.output, result];
+    expect((await gateway.post("/v1/responses", { model: "open/x", input, tools })).status).toBe(200);
+    const { id: _id, ...nameless } = thought;
+    expect(upstream.calls[1]?.json).toMatchObject({ input: [said, nameless, {}, {}] });
+    expect(upstream.calls[1]?.text).not.toContain('"rs_');
+  }
+});
+
 test("of a reply that must be written anew what it will not have is named, and several answers are refused", async () => {
   const message = { role: "assistant", content: "a" };
   const reply = { id: "1", choices: [{ index: 0, message, finish_reason: "stop" }] };

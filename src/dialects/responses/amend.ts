@@ -5,6 +5,7 @@ import { formatName } from "../format-name.ts";
 import { EARLIER_REASONING, loopBegin, type Said } from "../lost-reasoning.ts";
 import { isReplayable } from "../reasoning-proof.ts";
 import { isAgentMessage } from "./items.ts";
+import { isGivenHere } from "./output-items.ts";
 import { withoutLoneIds } from "./replay.ts";
 import { soundInput } from "./sound-input.ts";
 import { nameEdits } from "./wire-names.ts";
@@ -63,6 +64,21 @@ function withoutLostReasoning(input: unknown, orders: Orders): unknown {
     isReasoning(item) && (mute || !isReplayable(item) || isAnothers(item["encrypted_content"], orders));
   return input.some(isLost) ? input.filter((item) => !isLost(item)) : input;
 }
+
+/**
+ * The input without the ids that reasoning got where its reply was written anew: OpenAI refuses what it encrypted under another id than its own,
+ * and takes it without any. The same value where there is none.
+ */
+function withoutGivenIds(input: unknown): unknown {
+  if (!Array.isArray(input) || !input.some(isNamedHere)) return input;
+  return input.map((item: unknown) => {
+    if (!isNamedHere(item)) return item;
+    const { id: _id, ...rest } = item;
+    return rest;
+  });
+}
+
+const isNamedHere = (item: unknown): item is Wire => isReasoning(item) && isGivenHere(item["id"]);
 
 /** What an item is to the tool loop that the input stands in. */
 function saidIn(item: unknown): Said {
@@ -141,7 +157,7 @@ function amendNamed(body: Wire, orders: Orders): Edits {
   set(body, edits, "reasoning", wantedReasoning(orders.reasoning, orders.dropSampling, body));
   set(body, edits, "include", wantedInclude(body["include"], orders));
   set(body, edits, "text", withFormatName(body["text"]));
-  const known = withoutLostReasoning(body["input"], orders);
+  const known = withoutGivenIds(withoutLostReasoning(body["input"], orders));
   const input = soundInput(reasons(orders) || isMute(orders) ? withoutLoneIds(known) : known);
   if (input !== body["input"]) edits["input"] = input;
   for (const field of orders.dropSampling ? ["temperature", "top_p", ...orders.remove] : orders.remove) {

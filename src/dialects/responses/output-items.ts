@@ -45,6 +45,12 @@ function shownProof(text: string, signature: string, maker: string | undefined):
   return text === "" || maker === undefined ? undefined : carryUnsigned(maker);
 }
 
+/** An id that {@link startItem} gave: the reply's name, and its place there. OpenAI's own are one run of hexadecimal digits. */
+const GIVEN_HERE = /^rs_[0-9A-Za-z]{24}_\d+$/;
+
+/** Whether a reasoning item's id is one of a reply that was written here, and so none that its vendor's proof was made for. */
+export const isGivenHere = (id: unknown): boolean => typeof id === "string" && GIVEN_HERE.test(id);
+
 /** The proof of a text, which has no place on a message: an item of its own behind it carries it back (dialects.md 3.3). */
 export const proofItem = (id: string, signature: string, answering: Answering): Item => ({
   id: `rs_${id}`,
