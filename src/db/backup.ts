@@ -19,7 +19,9 @@ import { errorCode, StoreError, toStoreError } from "./store-error.ts";
 
 /** How every SQLite file begins. */
 const MAGIC = "SQLite format 3\0";
-const ENDINGS = ["", "-wal", "-shm"] as const;
+/** What SQLite keeps of a database that is not in its file yet, and reads with whatever file it finds beside it. */
+const NOT_TAKEN_IN = ["-wal", "-journal"] as const;
+const ENDINGS = ["", ...NOT_TAKEN_IN, "-shm"] as const;
 
 /** Makes what was written to a file, or named in a folder, survive a loss of power. Windows does that only for who may write to it. */
 function sync(path: string, mode: "r+" | "r"): void {
@@ -129,12 +131,12 @@ function keepAside(path: string, before: string): void {
     copyFileSync(path, before);
     giveToFolderOwner(before);
   }
-  if (existsSync(`${path}-wal`)) {
-    copyFileSync(`${path}-wal`, `${before}-wal`);
-    giveToFolderOwner(`${before}-wal`);
+  for (const ending of NOT_TAKEN_IN.filter((ending) => existsSync(path + ending))) {
+    copyFileSync(path + ending, before + ending);
+    giveToFolderOwner(before + ending);
   }
   // They belong to the old file: the new one must not be read with them.
-  for (const ending of ["-wal", "-shm"]) rmSync(path + ending, { force: true });
+  for (const ending of [...NOT_TAKEN_IN, "-shm"]) rmSync(path + ending, { force: true });
 }
 
 /**

@@ -44,6 +44,22 @@ const faultOf = (work: () => unknown) => {
   return { fault, message };
 };
 
+/** What a transaction leaves that is killed in its midst: the pages of its database as they were before. */
+function journalOfAnother(home: string): Buffer {
+  const path = join(home, "another.db");
+  const database = new Database(path);
+  database.run("PRAGMA cache_size = 10");
+  database.run("CREATE TABLE filled (bytes BLOB)");
+  const fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)";
+  database.run(`${fill} INSERT INTO filled SELECT zeroblob(3000) FROM n`);
+  database.run("BEGIN");
+  database.run("UPDATE filled SET bytes = randomblob(3000)");
+  const journal = readFileSync(`${path}-journal`);
+  database.run("ROLLBACK");
+  database.close();
+  return journal;
+}
+
 /** A store with some rows, and a backup of it. */
 function place() {
   const home = folder();
@@ -213,6 +229,21 @@ describe("restoring", () => {
     writeSync(opened, new Uint8Array(600).fill(0xa5), 0, 600, at);
     closeSync(opened);
   };
+
+  test.each(["sluice.db.restoring", "sluice.db"])(
+    "is not undone by the journal of another database that a kill left beside %s",
+    (beside) => {
+      const { home, path, file, store } = place();
+      store.close();
+      // Where the store is broken nobody takes its journal in before the backup comes into its place.
+      writeFileSync(path, "broken");
+      writeFileSync(join(home, `${beside}-journal`), journalOfAnother(home));
+      restoreStore(file, path, nothing);
+      const restored = openStore(path);
+      expect(names(restored)).toEqual(["a", "b"]);
+      restored.close();
+    },
+  );
 
   test.each([
     ["nothing there", (file: string) => `${file}.missing`, "unusable", /There is no file/],
