@@ -166,18 +166,17 @@ export class Settler {
   }
 
   /**
-   * The window's leg first, then the wallet's. A cost beyond both takes what else is free, then the wallet down to {@link OVERRUN_NANO}
-   * below zero; what other requests hold is never touched before that.
+   * The window first (contract 5): what is held of it, then what others hold no longer, since a wallet's leg says only that the window was all held when the
+   * request came. Then the wallet's leg. A cost beyond what is held takes the wallet down to {@link OVERRUN_NANO} below zero; what other requests
+   * hold is never touched before that.
    */
   #draw(legs: Legs, cost: bigint): Draw {
-    const window = least(cost, legs.windowNano);
-    const wallet = least(cost - window, legs.walletNano);
-    const rest = cost - window - wallet;
-    if (rest === 0n) return { window, wallet, loss: 0n, overrun: false };
-    const moreWindow = least(rest, legs.windowFree());
-    const below = atLeastZero(this.funds.free(legs.walletId) + OVERRUN_NANO);
-    const moreWallet = least(rest - moreWindow, below);
-    const loss = rest - moreWindow - moreWallet;
-    return { window: window + moreWindow, wallet: wallet + moreWallet, loss, overrun: true };
+    // The window is looked at only where its leg is too short: most are not.
+    const window = cost <= legs.windowNano ? cost : least(cost, legs.windowNano + legs.windowFree());
+    const held = least(cost - window, legs.walletNano);
+    const rest = cost - window - held;
+    const more = rest === 0n ? 0n : least(rest, atLeastZero(this.funds.free(legs.walletId) + OVERRUN_NANO));
+    const overrun = cost > legs.windowNano + legs.walletNano;
+    return { window, wallet: held + more, loss: rest - more, overrun };
   }
 }

@@ -240,19 +240,14 @@ export class Model {
     return hold.charge;
   }
 
-  #charge(hold: ModelHold, cost: bigint): void {
+  #charge(hold: ModelHold, cost: bigint, windowFree = this.#windowFree(hold)): void {
     const { account, window } = hold;
-    let ofWindow = smaller(cost, hold.windowLeg);
+    const ofWindow = smaller(cost, hold.windowLeg + windowFree);
     let ofWallet = smaller(cost - ofWindow, hold.walletLeg);
     let rest = cost - ofWindow - ofWallet;
-    if (rest > 0n) {
-      const moreWindow = smaller(rest, this.#windowFree(hold));
-      ofWindow += moreWindow;
-      rest -= moreWindow;
-      const moreWallet = smaller(rest, zeroOrMore(this.#walletFree(hold) + BELOW_ZERO));
-      ofWallet += moreWallet;
-      rest -= moreWallet;
-    }
+    const moreWallet = smaller(rest, zeroOrMore(this.#walletFree(hold) + BELOW_ZERO));
+    ofWallet += moreWallet;
+    rest -= moreWallet;
     this.#close(hold);
     if (window) window.posted -= ofWindow;
     account.posted -= ofWallet;
@@ -284,7 +279,7 @@ export class Model {
       if (!seen) this.#close(hold);
       else {
         const charged = smaller(cost, hold.windowLeg + hold.walletLeg);
-        this.#charge(hold, charged);
+        this.#charge(hold, charged, 0n);
         this.lost += cost - charged;
       }
     }

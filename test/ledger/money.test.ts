@@ -164,6 +164,28 @@ test("a window: opened at its first use, spent first, filled up by a better plan
 });
 
 test.each([
+  ["all of it where the other one has let go", true, 0, 0n, 54_740_000n],
+  ["what it holds of it where the other one still holds the rest", false, 0, 10_000_000n, 0n],
+  ["what it holds of it once its time is over", true, 5 * 60 * 60_000, 10_000_000n, 69_740_000n],
+])(
+  "of a window that another request held when it came, a request takes %s",
+  async (_what, letsGo, ms, wallet, left) => {
+    const { book, ledger, clock, fund } = openBooks();
+    await fund(DOLLAR);
+    // The first one sets 64,740,000 aside, so that 5,000,000 are left for the second; it comes to 15,000,000.
+    const payment = { ...PAYMENT, windowNano: 69_740_000n };
+    const other = await ledger.hold(wish("req_1", { payment }));
+    const hold = await ledger.hold(wish("req_2", { payment }));
+    if (letsGo) await other.release();
+    await clock.advance(ms);
+    await hold.settle(cameTo(0, 1_000));
+    expect(DOLLAR - book.balance(ACCOUNT).postedNano).toBe(wallet);
+    expect(book.window(ACCOUNT, payment.windowNano)?.availableNano).toBe(left);
+    expect(book.verify()).toEqual([]);
+  },
+);
+
+test.each([
   ["what else is free of the window", 4_000, 0n, ["grant"]],
   ["a wallet that was never there, below zero", 8_000, -19_000_000n, ["grant"]],
   ["no more of it than the ledger lets, the rest is a loss", 18_000, -20_000_000n, ["writeoff", "grant"]],
