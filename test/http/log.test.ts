@@ -94,6 +94,16 @@ describe("log", () => {
     expect(line({ cause: JSON.stringify({ type: secret }) })).toContain('"cause":"{\\"type\\":\\"[removed]\\"}"');
   });
 
+  test.each([
+    ["a URL, its escapes in small letters", "kQ7%2fw9%2bZt%3d%3dLm~4x"],
+    ["a form", "kQ7%2Fw9%2BZt%3D%3DLm%7E4x"],
+    ["a form, its escapes in small letters", "kQ7%2fw9%2bZt%3d%3dLm%7e4x"],
+  ])("a registered secret does not show as it stands in %s", (_what, shown) => {
+    const { log, line } = capture();
+    log.addSecret("kQ7/w9+Zt==Lm~4x");
+    expect(line({ value: `before ${shown} after` })).toContain("before [removed] after");
+  });
+
   test("a secret is not cut in half by the length bound", () => {
     const secret = "Zq7Zq7Zq7Zq7Zq7Zq7";
     for (let before = 2020; before < 2060; before++) {
