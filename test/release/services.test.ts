@@ -70,6 +70,16 @@ describe("the systemd unit", () => {
     expect(service.get("UMask")).toBe("0077");
   });
 
+  test("is started again where a reload came before the program could hear it", () => {
+    // As every program that has only just begun, whatever it does later: SIGHUP ends it, and `on-failure` has nothing against that.
+    const [reload, signal] = service.get("ExecReload")?.split(" ") ?? [];
+    const young = Bun.spawnSync(["/bin/sh", "-c", `${reload} ${signal} $$`]);
+    expect({ ended: young.signalCode, again: service.get("RestartForceExitStatus") }).toEqual({
+      ended: "SIGHUP",
+      again: "SIGHUP",
+    });
+  });
+
   test("says nothing twice, and its file of keys may be missing", () => {
     for (const settings of unit.values()) expect(new Set(settings.map(([name]) => name)).size).toBe(settings.length);
     expect(service.get("EnvironmentFile")?.startsWith("-/")).toBe(true);
