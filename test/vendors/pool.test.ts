@@ -12,6 +12,7 @@ const RULES = { accept: <T>(answer: T) => answer, explain: (thrown: unknown) => 
 /** Every connection that was made to the server, and those that are open. */
 let made = 0;
 let requests = 0;
+let reply = REPLY;
 /** What the server does behind each answer. */
 let behind: ((socket: Socket) => void) | undefined;
 let open: Set<Socket>;
@@ -25,6 +26,7 @@ let pool: Pool;
 beforeEach(() => {
   made = 0;
   requests = 0;
+  reply = REPLY;
   behind = undefined;
   now = 0;
   open = new Set();
@@ -39,7 +41,7 @@ beforeEach(() => {
       },
       data: (socket) => {
         requests++;
-        socket.write(REPLY);
+        socket.write(reply);
         behind?.(socket);
       },
       close: (socket) => void open.delete(socket),
@@ -100,8 +102,68 @@ test.each([
   await ask();
   expect(made).toBe(2);
   now += 4_100;
+  // Nothing has rested for too long: what was learnt stays.
+  pool.sweep();
   await ask();
   expect(made).toBe(3);
+});
+
+test("a server that closes each connection when it has rested for a while is not one that keeps none", async () => {
+  for (let closed = 0; closed < 5; closed++) {
+    await ask();
+    now += 5_000;
+    await serverCloses();
+  }
+  await ask();
+  await ask();
+  expect(made).toBe(6);
+});
+
+test("an answer that ends its connection tells nothing of how long another may rest", async () => {
+  reply = REPLY.replace("content-length", "connection: close\r\ncontent-length");
+  await ask();
+  reply = REPLY;
+  await ask();
+  now += 40_000;
+  await ask();
+  expect(made).toBe(2);
+});
+
+test("a connection that ends takes no other along, whether it rested or not", async () => {
+  await Promise.all([ask(), ask(), ask(), ask()]);
+  for (const socket of [...open].slice(0, 1)) socket.end();
+  await until(() => pool.open === 3, "the end of one that rests");
+  expect(pool.figures).toEqual({ open: 3, idle: 3 });
+  reply = REPLY.replace("content-length", "connection: close\r\ncontent-length");
+  await ask();
+  expect(pool.figures).toEqual({ open: 2, idle: 2 });
+});
+
+test("what was used at the same time is kept, all of it, and closed when it has rested for too long", async () => {
+  await Promise.all([ask(), ask(), ask()]);
+  await Promise.all([ask(), ask(), ask()]);
+  expect([made, pool.figures]).toEqual([3, { open: 3, idle: 3 }]);
+  now += 49_000;
+  pool.sweep();
+  expect(pool.figures).toEqual({ open: 3, idle: 3 });
+  now += 2_000;
+  pool.sweep();
+  expect(pool.figures).toEqual({ open: 0, idle: 0 });
+  await until(() => open.size === 0, "the server to see it");
+});
+
+test("what was given up before it is asked, or while its connection is made, is never sent, and that connection serves the next", async () => {
+  const given = new Abort();
+  given.abort(new Error("given up"));
+  await expect(call(given)).rejects.toThrow("given up");
+  expect(made).toBe(0);
+  const leaving = new Abort();
+  const called = call(leaving);
+  leaving.abort(new Error("left"));
+  await expect(called).rejects.toThrow("left");
+  await until(() => pool.figures.idle === 1, "the connection");
+  await ask();
+  expect([made, requests]).toEqual([1, 1]);
 });
 
 test("a server that starts anew closes what has just been used: connections are kept for a moment all the same", async () => {
