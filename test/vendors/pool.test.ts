@@ -129,6 +129,24 @@ test("an answer that ends its connection tells nothing of how long another may r
   expect(made).toBe(2);
 });
 
+test("an answer without a length is whole when its connection is closed, and broken when that is torn down", async () => {
+  reply = "HTTP/1.1 200 OK\r\n\r\nok";
+  const closed = await call();
+  for (const socket of open) socket.end();
+  expect(await closed.text(100)).toBe("ok");
+  const torn = await call();
+  for (const socket of open) socket.terminate();
+  await expect(Promise.resolve(torn.text(100))).rejects.toThrow("torn down");
+  // What says how long it is, or has not come as far as that, is broken either way.
+  reply = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok";
+  const short = await call();
+  for (const socket of open) socket.end();
+  await expect(Promise.resolve(short.text(100))).rejects.toThrow("closed");
+  reply = "HTTP/1.1 200 OK\r\n";
+  behind = (socket) => void socket.end();
+  await expect(call()).rejects.toThrow("closed");
+});
+
 test("a connection that ends takes no other along, whether it rested or not", async () => {
   await Promise.all([ask(), ask(), ask(), ask()]);
   for (const socket of [...open].slice(0, 1)) socket.end();
